@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+#
+# The short commands. CMake does the building (see CMakePresets.json), scripts/ the rest.
+
+prefix ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+
+ifneq ($(shell command -v ninja),)
+export CMAKE_GENERATOR ?= Ninja
+endif
+
+.DEFAULT_GOAL := build
+.PHONY: build run test bench soak format lint install clean help build-deps
+
+build: ## build the program and the libraries in build/
+	@test -f build/CMakeCache.txt || cmake --preset release
+	@cmake --build build --parallel $(JOBS)
+
+run: build-deps ## draw what the heads of a small attention layer look at
+	@mkdir -p build
+	@$(MAKE) --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
+	@build/mha demo
+
+test: build-deps ## run all tests; the last line counts passed, failed and skipped
+	@scripts/test.sh
+
+bench: build ## print the table of docs/benchmarks.md, measured here
+	@build/mha bench --table
+
+soak: build ## the long tests: hours, not minutes
+	@scripts/soak.sh
+
+format: ## bring all C files into the house style
+	@scripts/install-deps.sh lint
+	@scripts/lint.sh --format
+
+lint: ## clang-format, clang-tidy, cppcheck, gcc -fanalyzer
+	@scripts/install-deps.sh build lint
+	@scripts/lint.sh
+
+install: build ## install below $(DESTDIR)$(prefix)
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(prefix)"
+
+clean: ## remove everything that was built
+	@rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+build-deps:
+	@scripts/install-deps.sh build

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+#
+# What `cmake --install` leaves behind: header, libraries, program, manual pages, pkg-config file
+# and CMake package. All paths in them are relative, so the tree may be moved.
+include(CMakePackageConfigHelpers)
+
+install(FILES include/mha/mha.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
+install(TARGETS mha mha_static EXPORT mha-targets)
+if(MHA_BUILD_PROGRAM)
+    install(TARGETS mha_program)
+    install(FILES man/mha.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+# ----------------------------------------------------------- manual pages -----
+
+# add_manual_page(NAME ALIAS...): install man/NAME.3, and one page for each alias that points to it.
+function(add_manual_page name)
+    install(FILES man/${name}.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+    foreach(alias IN LISTS ARGN)
+        set(page ${PROJECT_BINARY_DIR}/man/${alias}.3)
+        file(WRITE ${page} ".so man3/${name}.3\n")
+        install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+    endforeach()
+endfunction()
+
+add_manual_page(mha_attention mha_view_bhld mha_view_blhd mha_out_bhld mha_out_blhd
+                mha_status_string mha_dtype_size mha_isa_name mha_version mha_version_string)
+add_manual_page(mha_plan mha_plan_create mha_plan_work_size mha_plan_run mha_plan_explain
+                mha_plan_free)
+add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_free)
+
+# ----------------------------------------------- pkg-config, CMake package -----
+
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pc_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" pc_up "${pc_up}")
+set(pc_prefix "\${pcfiledir}/${pc_up}")
+cmake_path(APPEND pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(cmake/libmha.pc.in libmha.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/libmha.pc DESTINATION ${pkgconfig_dir})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mha)
+configure_package_config_file(cmake/mha-config.cmake.in mha-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(mha-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/mha-config.cmake ${PROJECT_BINARY_DIR}/mha-config-version.cmake
+        DESTINATION ${package_dir})
+install(EXPORT mha-targets NAMESPACE mha:: DESTINATION ${package_dir})

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# fish completion for mha
+
+set -l commands demo verify bench explain version help
+
+complete -c mha -f
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a verify -d "check against double precision"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a bench -d "measure as a share of the peak"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a explain -d "say how a problem is computed"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
+
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain version words"
+complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain version" -l json -d "JSON"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain" -l threads -x -d "threads"
+complete -c mha -n "__fish_seen_subcommand_from verify demo" -l seed -x -d "seed"
+complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number of configurations"
+complete -c mha -n "__fish_seen_subcommand_from verify" -l case -x -d "SEED:INDEX or a problem word"
+complete -c mha -n "__fish_seen_subcommand_from bench" -l rounds -x -d "rounds"
+complete -c mha -n "__fish_seen_subcommand_from bench" -l table -d "the project's own table"
+complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sentence"
+complete -c mha -n "__fish_seen_subcommand_from demo" -l causal -d "see only what came before"
+complete -c mha -n "__fish_seen_subcommand_from demo" -l heads -x -a "1 2 4 8 16 32 64" -d "heads"
+complete -c mha -n "__fish_seen_subcommand_from demo" -l svg -r -F -d "write the picture to a file"

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# install-deps.sh GROUP...: install the Debian packages of these groups that are missing.
+# Silent when none is. Without the rights to install it says what is missing and exits with 1.
+#
+# The one list of what this project needs. A package counts as there when its probe (a command,
+# or the path of a file) is, wherever it came from.
+#   group  package                 probe
+packages="
+    build  gcc                     gcc
+    build  libc6-dev               /usr/include/stdio.h
+    build  make                    make
+    build  cmake                   cmake
+    test   ninja-build             ninja
+    test   pkg-config              pkg-config
+    test   binutils                objdump
+    test   g++                     g++
+    test   clang                   clang
+    test   libclang-rt-14-dev      /usr/lib/llvm-*/lib/clang/*/lib/linux
+    test   valgrind                valgrind
+    test   gcc-aarch64-linux-gnu   aarch64-linux-gnu-gcc
+    test   libc6-dev-arm64-cross   /usr/aarch64-linux-gnu/include/stdio.h
+    test   qemu-user               qemu-aarch64
+    lint   clang-format            clang-format
+    lint   clang-tidy              clang-tidy
+    lint   cppcheck                cppcheck
+"
+set -u
+
+present() {
+    case $1 in
+    /*) compgen -G "$1" >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+missing_of() {
+    local group package probe wanted
+    while read -r group package probe; do
+        for wanted in "$@"; do
+            if [ "$group" = "$wanted" ] && ! present "$probe"; then
+                echo "$package"
+            fi
+        done
+    done <<<"$packages"
+}
+
+mapfile -t missing < <(missing_of "$@")
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+give_up() {
+    echo "$1" >&2
+    echo "Missing packages: ${missing[*]}" >&2
+    echo "Install them with: apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+}
+
+as_root=()
+if ! command -v apt-get >/dev/null; then
+    give_up "This system has no apt-get; look for its own names of these Debian packages."
+elif [ "$(id -u)" -ne 0 ]; then
+    as_root=(sudo -n)
+    sudo -n true 2>/dev/null || give_up "No rights to install packages."
+fi
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >&2
+}
+
+echo "Installing ${missing[*]}" >&2
+install=(install -y --no-install-recommends "${missing[@]}")
+apt "${install[@]}" 2>/dev/null || { apt update && apt "${install[@]}"; } ||
+    give_up "apt-get could not install them."

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# lint.sh: clang-format, clang-tidy, cppcheck and gcc -fanalyzer over all C files, warnings as
+# errors. lint.sh --format: rewrite the files in the house style instead.
+set -u
+cd "$(dirname "$0")/.."
+if command -v ninja >/dev/null; then
+    export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
+fi
+
+mapfile -t files < <(find include src tests examples -name '*.[ch]' -o -name '*.inc' | sort)
+if [ "${1:-}" = --format ]; then
+    exec clang-format -i "${files[@]}"
+fi
+
+status=0
+step() {
+    local name=$1
+    shift
+    echo "== $name"
+    "$@" || { echo "FAIL $name"; status=1; }
+}
+
+database=build/lint
+analyzer() {
+    cmake -S . -B $database -DCMAKE_BUILD_TYPE=Release -DMHA_WERROR=ON \
+        -DCMAKE_C_COMPILER=gcc -DCMAKE_C_FLAGS=-fanalyzer >/dev/null &&
+        cmake --build $database --parallel 2 | grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking)'
+    return "${PIPESTATUS[0]}"
+}
+
+# A database without gcc's own flags, for clang's tools.
+compile_database() {
+    cmake -S . -B build/lint-clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+}
+
+tidy() {
+    compile_database &&
+        find src tests examples -name '*.c' ! -name kernels_neon.c ! -path 'tests/consumer/*' |
+        sort | xargs -P 2 -n 1 clang-tidy --quiet -p build/lint-clang 2>/dev/null
+}
+
+cpp_check() {
+    cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc/core \
+        -Isrc/core/kernels -Isrc/cli -Itests --enable=warning,performance,portability \
+        --suppressions-list=.cppcheck src tests examples
+}
+
+step format clang-format --dry-run --Werror "${files[@]}"
+step tidy tidy
+step cppcheck cpp_check
+step analyzer analyzer
+exit $status

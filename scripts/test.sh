@@ -1,0 +1,258 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# test.sh [PART...]: run all parts of the test suite, or these only. Parts, in their order:
+#
+#   release    every test program, once per instruction set of this CPU
+#   docs       the examples run; README and manual agree with the header
+#   consumer   programs built against the installed library, in C and C++
+#   symbols    what the shared library exports, imports and keeps
+#   cli        the program mha
+#   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
+#   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
+#   valgrind   some test programs under Valgrind
+#   aarch64    every test program, cross compiled, under qemu-user
+#
+# Every program ends with "NAME: N passed, N failed, N skipped"; one that does not, or that exits
+# with an error and yet no failure, has crashed and counts as one failure. A part that cannot run
+# here counts as one skipped. Logs are in build/test-logs. The last line is the sum.
+set -u
+cd "$(dirname "$0")/.."
+unset MHA_ISA MHA_TEST_SEED
+
+all_parts=(release docs consumer symbols cli asan tsan valgrind aarch64)
+jobs_at_once=2
+time_limit=300 # seconds a program
+logs=build/test-logs
+results=$logs/results
+if command -v ninja >/dev/null; then
+    export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
+fi
+
+# ------------------------------------------------------------- recording -----
+
+# record PART NAME PASSED FAILED SKIPPED
+record() {
+    echo "$*" >>"$results"
+}
+
+skip() {
+    echo "skip $1: $2"
+    record "$1" - 0 0 1
+}
+
+# judge PART NAME STATUS LOG: record what a finished program said of itself.
+judge() {
+    local part=$1 name=$2 status=$3 log=$4 closing passed failed skipped
+    closing=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+    read -r passed failed skipped < <(sed -E 's/.*: |[a-z,]//g' <<<"$closing")
+    if [ -z "$closing" ] || { [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; }; then
+        echo "FAIL $part $name: crashed, exit status $status; the end of $log:"
+        tail -n 15 "$log" | sed 's/^/    /'
+        record "$part" "$name" "${passed:-0}" 1 "${skipped:-0}"
+        return
+    fi
+    if [ "$failed" -gt 0 ]; then
+        echo "FAIL $part $name: $failed failed; from $log:"
+        grep -aE '^FAIL|: .*: ' "$log" | head -n 30 | sed 's/^/    /'
+    fi
+    grep -a '^skip ' "$log" | sed "s/^skip /skip $part $name /"
+    record "$part" "$name" "$passed" "$failed" "$skipped"
+}
+
+# job PART NAME COMMAND...: run a test program in the background, two at a time. What there is to
+# say of it is said in one piece.
+job() {
+    local part=$1 name=$2 log=$logs/$1-$2.log report
+    shift 2
+    while [ "$(jobs -rp | wc -l)" -ge $jobs_at_once ]; do
+        wait -n
+    done
+    {
+        timeout -k 10 $time_limit "$@" >"$log" 2>&1 </dev/null
+        report=$(judge "$part" "$name" $? "$log")
+        [ -z "$report" ] || printf '%s\n' "$report"
+    } 2>/dev/null &
+}
+
+# build PART PRESET [CMAKE ARGUMENT...]: configure and build; a failure is the part's failure.
+build() {
+    local part=$1 preset=$2 log=$logs/build-$2.log
+    shift 2
+    if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" --parallel 2; } \
+        >"$log" 2>&1; then
+        echo "FAIL $part: the build failed; the end of $log:"
+        grep -aE 'error|warning|FAILED' "$log" | head -n 30 | sed 's/^/    /'
+        record "$part" build 0 1 0
+        return 1
+    fi
+}
+
+# The names of all test programs. One that no build makes fails as a crash.
+programs() {
+    basename -s .c tests/test_*.c tests/fuzz_*.c
+}
+
+threaded_programs() {
+    grep -l mha_pool_create tests/test_*.c | xargs basename -s .c
+}
+
+# The instruction sets the library can have on this machine, and those its CPU runs.
+known_isas() {
+    case $(uname -m) in
+    x86_64) echo c avx2 avx512 ;;
+    aarch64) echo c neon ;;
+    *) echo c ;;
+    esac
+}
+
+cpu_runs() {
+    local flags flag
+    case $1 in
+    avx2) flags="avx2 fma f16c" ;;
+    avx512) flags="avx2 fma f16c avx512f avx512bw avx512dq avx512vl" ;;
+    *) return 0 ;;
+    esac
+    for flag in $flags; do
+        grep -qw "$flag" /proc/cpuinfo || return 1
+    done
+}
+
+# ----------------------------------------------------------------- parts -----
+
+# Programs that go through the instruction sets by themselves, or that none matters to.
+chooses_isa() {
+    case $1 in
+    test_kernel_* | test_exp | test_comparator | test_support | test_words) return 1 ;;
+    esac
+}
+
+part_release() {
+    local isa name
+    for name in $(programs); do
+        chooses_isa "$name" || job release "$name" "build/tests/$name"
+    done
+    for isa in $(known_isas); do
+        if ! cpu_runs "$isa"; then
+            skip release "this CPU cannot run $isa"
+            continue
+        fi
+        for name in $(programs); do
+            ! chooses_isa "$name" || job release "$name-$isa" env MHA_ISA="$isa" "build/tests/$name"
+        done
+    done
+}
+
+part_docs() {
+    job docs check_docs tests/check_docs.sh build
+}
+
+part_consumer() {
+    if ! command -v g++ >/dev/null; then
+        skip consumer "no g++"
+        return
+    fi
+    job consumer check_consumer tests/check_consumer.sh build
+}
+
+part_symbols() {
+    job symbols check_symbols tests/check_symbols.sh build
+}
+
+part_cli() {
+    local script
+    for script in tests/cli/*.sh; do
+        job cli "$(basename -s .sh "$script")" "$script" build/mha
+    done
+}
+
+part_asan() {
+    local compiler=gcc name
+    if echo 'int main(void) { return 0; }' |
+        clang -fsanitize=address,undefined -x c -o $logs/asan-probe - 2>/dev/null; then
+        compiler=clang
+    fi
+    build asan asan -DCMAKE_C_COMPILER=$compiler || return
+    export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+    export UBSAN_OPTIONS=print_stacktrace=1
+    for name in $(programs); do
+        job asan "$name" env MHA_TEST_EFFORT=0.2 "build/asan/tests/$name"
+    done
+}
+
+part_tsan() {
+    local name
+    build tsan tsan -DCMAKE_C_COMPILER=gcc || return
+    for name in $(threaded_programs); do
+        job tsan "$name" env MHA_TEST_EFFORT=0.1 "build/tsan/tests/$name"
+    done
+}
+
+# Valgrind 3.19 knows no AVX-512.
+part_valgrind() {
+    local isa name
+    if ! command -v valgrind >/dev/null; then
+        skip valgrind "no valgrind"
+        return
+    fi
+    for isa in c avx2; do
+        if [ "$(uname -m)" != x86_64 ] || ! cpu_runs $isa; then
+            skip valgrind "this CPU cannot run $isa"
+            continue
+        fi
+        for name in fuzz_call test_laws test_plan test_weights; do
+            job valgrind "$name-$isa" env MHA_ISA=$isa MHA_TEST_EFFORT=0.02 \
+                valgrind -q --error-exitcode=99 --leak-check=full \
+                --errors-for-leak-kinds=definite "build/tests/$name"
+        done
+    done
+}
+
+part_aarch64() {
+    local name
+    if ! command -v aarch64-linux-gnu-gcc >/dev/null; then
+        skip aarch64 "no aarch64-linux-gnu-gcc"
+        return
+    elif ! command -v qemu-aarch64 >/dev/null; then
+        skip aarch64 "no qemu-aarch64"
+        return
+    fi
+    build aarch64 aarch64 || return
+    for name in $(programs); do
+        job aarch64 "$name" env MHA_TEST_EFFORT=0.05 \
+            qemu-aarch64 -L /usr/aarch64-linux-gnu "build/aarch64/tests/$name"
+    done
+}
+
+# ------------------------------------------------------------------ main -----
+
+# summarise PART: one line of the table.
+summarise() {
+    awk -v part="$1" -v seconds="$2" '
+        $1 == part { passed += $3; failed += $4; skipped += $5 }
+        END { printf "%-10s %7d passed %5d failed %5d skipped %6d s\n",
+                     part, passed, failed, skipped, seconds }' "$results"
+}
+
+main() {
+    local parts=("$@") part started table=""
+    [ $# -gt 0 ] || parts=("${all_parts[@]}")
+    rm -rf $logs
+    mkdir -p $logs
+    : >"$results"
+
+    scripts/install-deps.sh test || echo "going on without them"
+    build build release && for part in "${parts[@]}"; do
+        echo "== $part"
+        started=$SECONDS
+        "part_$part"
+        wait
+        table+=$(summarise "$part" $((SECONDS - started)))$'\n'
+    done
+    printf '\n%s' "$table"
+    awk '{ passed += $3; failed += $4; skipped += $5 }
+         END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+               exit failed > 0 || passed == 0 }' "$results"
+}
+
+main "$@"

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* mha explain: the plan for a problem word, in words. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "args.h"
+#include "commands.h"
+#include "json.h"
+#include "word.h"
+
+static const char details[] =
+    "Nothing is computed, and no memory taken for tensors: any size can be asked for.\n"
+    "\"mha help words\" explains the words.\n"
+    "\n"
+    "Examples:\n"
+    "  mha explain b1h12l1024d64\n"
+    "  mha explain --threads 8 b1h32g8l1s131072d128:bf16\n";
+
+/* A plan asks which pointers are given, never what they point to. */
+typedef struct stand_ins {
+    int64_t number;
+    int32_t id;
+    float real;
+    double cell;
+} stand_ins;
+
+static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
+{
+    const bool f64 = w->q_type == MHA_F64;
+    if (w->lse)
+        o->lse = (mha_out){&x->cell, w->h * w->l, w->l, 1};
+    if (!w->weights)
+        return;
+    o->weights = mha_out_bhld(&x->cell, w->average ? 1 : w->h, w->l, w->s);
+    o->weights_mode = w->weights_mode;
+    o->weights_type = f64 ? MHA_F64 : MHA_F32;
+}
+
+static void set_lengths(const problem_word *w, mha_options *o, stand_ins *x)
+{
+    if (w->packed)
+        o->q_starts = o->k_starts = &x->number;
+    if (w->pad > 0)
+        o->k_lengths = &x->number;
+    if (w->pad > 0 && !w->pad_keys_only)
+        o->q_lengths = &x->number;
+    if (w->documents > 0) {
+        o->q_documents = o->k_documents = &x->id;
+        o->q_documents_sb = w->l;
+        o->k_documents_sb = w->s;
+    }
+}
+
+static mha_options options_of(const problem_word *w, stand_ins *x)
+{
+    mha_options o = {.size = sizeof o,
+                     .scale = w->scale,
+                     .softcap = w->softcap,
+                     .position = w->position,
+                     .offset = w->offset,
+                     .window_left = w->window_left,
+                     .window_right = w->window_right};
+    o.flags = (w->causal ? (uint32_t)MHA_CAUSAL : 0u) | (w->window ? (uint32_t)MHA_WINDOW : 0u) |
+              (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u);
+    if (w->bool_percent >= 0)
+        o.attend_mask = (mha_view){&x->cell, 0, 0, w->s};
+    if (w->add_mask)
+        o.add_mask = (mha_view){&x->cell, 0, 0, w->s};
+    if (w->bias)
+        o.bias = (mha_view){&x->cell, 0, w->l * w->s, w->s};
+    o.alibi_slopes = w->alibi ? &x->real : NULL;
+    o.sinks = w->sink ? &x->real : NULL;
+    set_lengths(w, &o, x);
+    set_outputs(w, &o, x);
+    return o;
+}
+
+static mha_status plan_of(const problem_word *w, mha_plan **plan, char *message, size_t size)
+{
+    stand_ins x = {0};
+    const mha_shape shape = {.B = w->b,
+                             .H = w->h,
+                             .G = w->g,
+                             .L = w->l,
+                             .S = w->s,
+                             .D = w->d,
+                             .Dv = w->v,
+                             .q_type = w->q_type,
+                             .k_type = w->k_type,
+                             .v_type = w->v_type,
+                             .o_type = w->o_type};
+    mha_options options = options_of(w, &x);
+    options.message = message;
+    options.message_size = size;
+    message[0] = '\0';
+    return mha_plan_create(plan, &shape, &options);
+}
+
+static void report(const char *word, const char *text, size_t work, int threads, bool as_json)
+{
+    if (!as_json) {
+        printf("%s\n%s", word, text);
+        return;
+    }
+    json j = json_begin(stdout);
+    json_open_object(&j, NULL);
+    json_string(&j, "word", word);
+    json_string(&j, "isa", mha_isa_name());
+    json_integer(&j, "threads", threads);
+    json_integer(&j, "work_bytes", (int64_t)work);
+    json_string(&j, "plan", text);
+    json_close(&j);
+}
+
+static int explain(const problem_word *word, int threads, bool as_json)
+{
+    char name[WORD_TEXT_MAX], message[WORD_MESSAGE_MAX];
+    mha_plan *plan;
+    word_print(word, name, sizeof name);
+    const mha_status status = plan_of(word, &plan, message, sizeof message);
+    if (status != MHA_OK) {
+        fprintf(stderr, "mha: %s: %s. %s\n", name, mha_status_string(status), message);
+        return EXIT_FAILED;
+    }
+    const size_t length = mha_plan_explain(plan, NULL, 0);
+    char *text = malloc(length + 1);
+    if (text != NULL) {
+        mha_plan_explain(plan, text, length + 1);
+        report(name, text, mha_plan_work_size(plan, threads), threads, as_json);
+    } else {
+        fprintf(stderr, "mha: out of memory\n");
+    }
+    const int code = text != NULL ? EXIT_FINE : EXIT_FAILED;
+    free(text);
+    mha_plan_free(plan);
+    return code;
+}
+
+int command_explain(int argc, char **argv)
+{
+    int64_t threads = 0;
+    bool as_json = false;
+    const arg_option options[] = {
+        {"threads", ARG_NUMBER, &threads, "T", "threads to plan the workspace for (1)", 1,
+         MHA_MAX_THREADS},
+        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "explain",
+        .usage = "[--threads T] [--json] WORD",
+        .summary = "Say in words how a problem would be computed, and why.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_min = 1,
+        .words_max = 1,
+    };
+    int words;
+    const int code = args_parse(&command, argc, argv, &words);
+    if (code != EXIT_GO_ON)
+        return code;
+    problem_word word;
+    char message[WORD_MESSAGE_MAX];
+    if (!word_parse(&word, argv[1], message, sizeof message))
+        return args_wrong("explain: %s", message);
+    const int used = word.threads > 0 ? word.threads : args_threads(threads, 1);
+    if (used == 0)
+        return EXIT_USAGE;
+    return require_isa() != NULL ? explain(&word, used, as_json) : EXIT_FAILED;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands of the program. argv[0] is the command's name; each returns an exit code: 0 fine,
+ * 1 failed, 2 wrong usage. Results go to stdout, all talk to stderr. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+int command_verify(int argc, char **argv);
+int command_bench(int argc, char **argv);
+int command_explain(int argc, char **argv);
+int command_demo(int argc, char **argv);
+int command_version(int argc, char **argv);
+
+/* mha_isa_name(); where that is NULL, a message on stderr. */
+const char *require_isa(void);
+
+#endif

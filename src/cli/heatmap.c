@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *                 head 1            head 2
+ *                     y                 y
+ *                 T c a             T c a      words from top to bottom, ending at their column
+ *            The  ######            ######
+ *            cat  ######            ######
+ *            ...  ######            ######
+ */
+#include "heatmap.h"
+
+#include <math.h>
+
+enum { GAP = 2, LEGEND_CELLS = 24 };
+
+typedef struct frame {
+    FILE *file;
+    const heatmap_sheet *sheet;
+    const terminal *t;
+    float largest;
+    int label;  /* columns for the words at the left */
+    int rise;   /* lines for the words above */
+    int cell;   /* columns of one cell */
+    int across; /* maps side by side */
+} frame;
+
+rgb heatmap_color(double x)
+{
+    static const double stops[][3] = {{20, 22, 48},  {58, 28, 100},  {118, 34, 122}, {182, 52, 108},
+                                      {232, 92, 78}, {252, 156, 84}, {255, 226, 150}};
+    const int last = sizeof stops / sizeof stops[0] - 1;
+    const double at = fmin(fmax(x, 0.0), 1.0) * last;
+    const int low = at < last ? (int)at : last - 1;
+    const double part = at - low;
+    double mixed[3];
+    for (int n = 0; n < 3; n++)
+        mixed[n] = stops[low][n] + part * (stops[low + 1][n] - stops[low][n]) + 0.5;
+    return (rgb){(uint8_t)mixed[0], (uint8_t)mixed[1], (uint8_t)mixed[2]};
+}
+
+float heatmap_largest(const heatmap_sheet *sheet)
+{
+    float largest = 0.0f;
+    for (int n = 0; n < sheet->heads * sheet->count * sheet->count; n++)
+        if (sheet->weights[n] > largest)
+            largest = sheet->weights[n];
+    return largest;
+}
+
+static void put_spaces(FILE *file, int count)
+{
+    for (int n = 0; n < count; n++)
+        fputc(' ', file);
+}
+
+/* One cell, `columns` wide, of strength x. */
+static void put_cell(const frame *f, double x, int columns)
+{
+    static const char *const ascii[] = {" ", ".", ":", "-", "=", "+", "*", "#", "%", "@"};
+    static const char *const shades[] = {" ", "░", "▒", "▓", "█"};
+    const int steps = f->t->unicode ? 5 : 10;
+    int step = (int)(x * steps);
+    step = step < 0 ? 0 : step >= steps ? steps - 1 : step;
+    if (f->t->color != COLOR_NONE)
+        terminal_background(f->file, f->t, heatmap_color(x));
+    for (int n = 0; n < columns; n++)
+        fputs(f->t->color != COLOR_NONE ? " "
+              : f->t->unicode           ? shades[step]
+                                        : ascii[step],
+              f->file);
+}
+
+static double strength(const frame *f, int head, int i, int j)
+{
+    const int count = f->sheet->count;
+    return f->largest > 0.0f
+               ? (double)(f->sheet->weights[(head * count + i) * count + j] / f->largest)
+               : 0.0;
+}
+
+static void put_map_row(const frame *f, int head, int i)
+{
+    for (int j = 0; j < f->sheet->count; j++) {
+        if (f->sheet->causal && j > i) {
+            terminal_plain(f->file, f->t);
+            put_spaces(f->file, f->cell);
+        } else {
+            put_cell(f, strength(f, head, i, j), f->cell);
+        }
+    }
+    terminal_plain(f->file, f->t);
+}
+
+static void put_titles(const frame *f, int first, int end)
+{
+    put_spaces(f->file, f->label + 1);
+    for (int head = first; head < end; head++) {
+        terminal_style(f->file, f->t, STYLE_BOLD);
+        const int used = fprintf(f->file, "head %d", head + 1);
+        terminal_plain(f->file, f->t);
+        if (head + 1 < end)
+            put_spaces(f->file, f->cell * f->sheet->count + GAP - used);
+    }
+    fputc('\n', f->file);
+}
+
+/* The letter of one word on one line of the rise: words end at the bottom. */
+static void put_letter(const frame *f, const text_word *word, int line)
+{
+    const char *letter;
+    const int index = line - (f->rise - word->letters);
+    const size_t length = index < 0 ? 0 : text_letter(word, index, &letter);
+    int columns = 0;
+    if (length > 0) {
+        fprintf(f->file, "%.*s", (int)length, letter);
+        columns = text_letter_columns(letter);
+    }
+    put_spaces(f->file, f->cell - columns);
+}
+
+static void put_rise(const frame *f, int first, int end)
+{
+    terminal_style(f->file, f->t, STYLE_DIM);
+    for (int line = 0; line < f->rise; line++) {
+        put_spaces(f->file, f->label + 1);
+        for (int head = first; head < end; head++) {
+            for (int j = 0; j < f->sheet->count; j++)
+                put_letter(f, &f->sheet->words[j], line);
+            if (head + 1 < end)
+                put_spaces(f->file, GAP);
+        }
+        fputc('\n', f->file);
+    }
+    terminal_plain(f->file, f->t);
+}
+
+static void put_block(const frame *f, int first, int end)
+{
+    put_titles(f, first, end);
+    put_rise(f, first, end);
+    for (int i = 0; i < f->sheet->count; i++) {
+        const text_word *word = &f->sheet->words[i];
+        put_spaces(f->file, f->label - word->columns);
+        fprintf(f->file, "%s ", word->bytes);
+        for (int head = first; head < end; head++) {
+            put_map_row(f, head, i);
+            if (head + 1 < end)
+                put_spaces(f->file, GAP);
+        }
+        fputc('\n', f->file);
+    }
+    fputc('\n', f->file);
+}
+
+static void put_legend(const frame *f)
+{
+    const int room = f->t->width - f->label - 8;
+    const int cells = room < LEGEND_CELLS ? room : LEGEND_CELLS;
+    put_spaces(f->file, f->label + 1);
+    fputs("0 ", f->file);
+    for (int n = 0; n < cells; n++)
+        put_cell(f, (double)n / (cells - 1), 1);
+    terminal_plain(f->file, f->t);
+    fprintf(f->file, " %.2f\n", (double)f->largest);
+}
+
+static void fit(frame *f)
+{
+    for (int n = 0; n < f->sheet->count; n++) {
+        const text_word *word = &f->sheet->words[n];
+        f->label = word->columns > f->label ? word->columns : f->label;
+        f->rise = word->letters > f->rise ? word->letters : f->rise;
+    }
+    const int room = f->t->width - f->label - 1;
+    f->cell = 2 * f->sheet->count <= room ? 2 : 1;
+    f->across = (room + GAP) / (f->cell * f->sheet->count + GAP);
+    f->across = f->across < 1 ? 1 : f->across > f->sheet->heads ? f->sheet->heads : f->across;
+    /* Lines of equal length look better than a full one and a rest. */
+    const int lines = (f->sheet->heads + f->across - 1) / f->across;
+    f->across = (f->sheet->heads + lines - 1) / lines;
+}
+
+void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t)
+{
+    frame f = {.file = file, .sheet = sheet, .t = t, .largest = heatmap_largest(sheet)};
+    fit(&f);
+    for (int first = 0; first < sheet->heads; first += f.across) {
+        const int end = first + f.across < sheet->heads ? first + f.across : sheet->heads;
+        put_block(&f, first, end);
+    }
+    put_legend(&f);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One heat map per head, words on both axes: row i, column j shows how much word i attends to
+ * word j. Maps stand side by side as the width allows.
+ */
+#ifndef CLI_HEATMAP_H
+#define CLI_HEATMAP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "terminal.h"
+#include "text.h"
+
+typedef struct heatmap_sheet {
+    const text_word *words;
+    int count; /* of words */
+    int heads;
+    const float *weights; /* [heads, count, count] */
+    bool causal;          /* keys after the query are left blank */
+} heatmap_sheet;
+
+/* Colours where the terminal has them, else characters from light to dark. */
+void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t);
+
+/* The same picture as SVG, on a ground of its own: fits dark and light pages. */
+void heatmap_svg(FILE *file, const heatmap_sheet *sheet, const char *caption);
+
+/* From night blue over red to pale yellow, 0 <= x <= 1. Even in lightness, so that it reads without
+ * colour too. */
+rgb heatmap_color(double x);
+
+/* The largest weight of the sheet: what the brightest colour stands for. */
+float heatmap_largest(const heatmap_sheet *sheet);
+
+#endif

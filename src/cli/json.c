@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+json json_begin(FILE *file)
+{
+    return (json){.file = file};
+}
+
+static void put_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(file, "\\%c", *c);
+        else if (*c == '\n')
+            fputs("\\n", file);
+        else if (*c < 0x20)
+            fprintf(file, "\\u%04x", *c);
+        else
+            fputc(*c, file);
+    }
+    fputc('"', file);
+}
+
+static void new_line(json *j)
+{
+    fprintf(j->file, "\n%*s", 2 * j->depth, "");
+}
+
+static void begin_value(json *j, const char *key)
+{
+    if (j->depth == 0)
+        return;
+    if (j->filled[j->depth - 1])
+        fputc(',', j->file);
+    j->filled[j->depth - 1] = true;
+    new_line(j);
+    if (key != NULL) {
+        put_text(j->file, key);
+        fputs(": ", j->file);
+    }
+}
+
+static void open_value(json *j, const char *key, char opener, char closer)
+{
+    begin_value(j, key);
+    fputc(opener, j->file);
+    j->closer[j->depth] = closer;
+    j->filled[j->depth++] = false;
+}
+
+void json_open_object(json *j, const char *key)
+{
+    open_value(j, key, '{', '}');
+}
+
+void json_open_array(json *j, const char *key)
+{
+    open_value(j, key, '[', ']');
+}
+
+void json_close(json *j)
+{
+    j->depth--;
+    if (j->filled[j->depth])
+        new_line(j);
+    fputc(j->closer[j->depth], j->file);
+    if (j->depth == 0)
+        fputc('\n', j->file);
+}
+
+void json_string(json *j, const char *key, const char *value)
+{
+    begin_value(j, key);
+    put_text(j->file, value);
+}
+
+void json_integer(json *j, const char *key, int64_t value)
+{
+    begin_value(j, key);
+    fprintf(j->file, "%" PRId64, value);
+}
+
+void json_unsigned(json *j, const char *key, uint64_t value)
+{
+    begin_value(j, key);
+    fprintf(j->file, "%" PRIu64, value);
+}
+
+void json_bool(json *j, const char *key, bool value)
+{
+    begin_value(j, key);
+    fputs(value ? "true" : "false", j->file);
+}
+
+void json_number(json *j, const char *key, double value)
+{
+    begin_value(j, key);
+    if (isfinite(value))
+        fprintf(j->file, "%.6g", value);
+    else
+        fputs("null", j->file);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* JSON, written straight to a file, two spaces a level. */
+#ifndef CLI_JSON_H
+#define CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { JSON_DEPTH = 8 };
+
+typedef struct json {
+    FILE *file;
+    int depth;
+    char closer[JSON_DEPTH];
+    bool filled[JSON_DEPTH];
+} json;
+
+json json_begin(FILE *file);
+
+/* `key` is NULL inside an array and at the top. Every open needs its close. */
+void json_open_object(json *j, const char *key);
+void json_open_array(json *j, const char *key);
+void json_close(json *j);
+
+void json_string(json *j, const char *key, const char *value);
+void json_integer(json *j, const char *key, int64_t value);
+void json_unsigned(json *j, const char *key, uint64_t value);
+void json_bool(json *j, const char *key, bool value);
+
+/* Six digits; NaN and infinities, which JSON has not, become null. */
+void json_number(json *j, const char *key, double value);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* The program mha: finds the command and hands over. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "commands.h"
+#include "suggest.h"
+
+typedef struct entry {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} entry;
+
+static const entry commands[] = {
+    {"demo", command_demo, "draw what every head of a small example attends to"},
+    {"verify", command_verify, "check random problems against double precision"},
+    {"bench", command_bench, "measure problems as a share of the machine's peak"},
+    {"explain", command_explain, "say how a problem would be computed, and why"},
+    {"version", command_version, "print version, instruction set, compiler, CPUs"},
+};
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static const char words_help[] =
+    "Problem words name an attention problem on one line:\n"
+    "\n"
+    "  b2h16g4l512s2048d64v32:causal:br:bf16\n"
+    "\n"
+    "Extents, in any order; l and d must be given:\n"
+    "  b  batch (1)                 l  queries\n"
+    "  h  query heads (1)           s  keys (l)\n"
+    "  g  key/value heads (h)       d  width of a query or key head\n"
+    "                               v  width of a value head (d)\n"
+    "\n"
+    "Suffixes, in any order, each after a colon:\n"
+    "  f32 f16 bf16 f64       type of q, k, v and o (f32)\n"
+    "  q=T k=T v=T o=T        type of one of them\n"
+    "  causal                 a query sees keys up to its own position\n"
+    "  tl br offset=N         position of query 0 among the keys: 0, s-l, N\n"
+    "  window=L[,R]           L keys before the position, R after it (0); -1 is open\n"
+    "  mask=boolP             boolean mask, P percent attended, for all heads\n"
+    "  mask=add               additive mask, for all heads\n"
+    "  bias alibi sink        bias of every head; slopes; sinks\n"
+    "  softcap=X scale=X      soft cap and scale (none, 1/sqrt(d))\n"
+    "  pad padN               true lengths are half, or 1/N, of l and s\n"
+    "  padk padkN             the same for the keys only\n"
+    "  docs=N                 N documents; a query sees its own\n"
+    "  packed                 sequences of different lengths, one after another\n"
+    "  lse weights[=M] avg    ask for log-sum-exp, weights (softmax, raw, softcap,\n"
+    "                         bias), their mean over the heads\n"
+    "  layout=bhld|blhd       order of the axes in memory (bhld)\n"
+    "  t=N                    threads\n";
+
+static void print_help(FILE *file)
+{
+    fputs("mha: multi-head attention on CPUs, every head fast, exact and visible.\n"
+          "\n"
+          "Usage: mha COMMAND [OPTION...]\n"
+          "\n"
+          "Commands:\n",
+          file);
+    for (int n = 0; n < COMMAND_COUNT; n++)
+        fprintf(file, "  %-9s %s\n", commands[n].name, commands[n].summary);
+    fputs("  help      this text, \"mha help COMMAND\", or \"mha help words\"\n"
+          "\n"
+          "Environment:\n"
+          "  MHA_NUM_THREADS   threads where no option says (else OMP_NUM_THREADS)\n"
+          "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
+          "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours without a terminal\n"
+          "\n"
+          "Exit codes: 0 fine, 1 failed, 2 wrong usage.\n"
+          "Try: mha demo\n",
+          file);
+}
+
+static const entry *find_command(const char *name)
+{
+    for (int n = 0; n < COMMAND_COUNT; n++)
+        if (strcmp(name, commands[n].name) == 0)
+            return &commands[n];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[COMMAND_COUNT + 2] = {"help", "words"};
+    for (int n = 0; n < COMMAND_COUNT; n++)
+        names[n + 2] = commands[n].name;
+    const char *near = suggest_nearest(name, names, COMMAND_COUNT + 2);
+    if (near != NULL)
+        return args_wrong("unknown command \"%s\"; did you mean \"%s\"?", name, near);
+    return args_wrong("unknown command \"%s\"; see \"mha --help\"", name);
+}
+
+static int help(const char *topic)
+{
+    if (topic == NULL) {
+        print_help(stdout);
+        return EXIT_FINE;
+    }
+    if (strcmp(topic, "words") == 0 || strcmp(topic, "word") == 0) {
+        fputs(words_help, stdout);
+        return EXIT_FINE;
+    }
+    const entry *command = find_command(topic);
+    if (command == NULL)
+        return unknown_command(topic);
+    char name[16], option[] = "--help";
+    snprintf(name, sizeof name, "%s", topic);
+    char *arguments[] = {name, option, NULL};
+    return command->run(2, arguments);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(NULL);
+    if (strcmp(name, "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
+    if (strcmp(name, "--version") == 0)
+        return command_version(1, argv + 1);
+    const entry *command = find_command(name);
+    if (command != NULL)
+        return command->run(argc - 1, argv + 1);
+    if (name[0] == '-')
+        return args_wrong("unknown option %s; see \"mha --help\"", name);
+    return unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that has seen enough ends the program, even if a parent ignored the signal. */
+    signal(SIGPIPE, SIG_DFL);
+    const int code = dispatch(argc, argv);
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_FINE) {
+        fprintf(stderr, "mha: cannot write the result: %s\n", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* UTF-8 text in columns of a terminal, whatever the locale. */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include <stddef.h>
+
+enum { TEXT_WORD_BYTES = 64 };
+
+/* One word of a sentence, safe to print: no control characters, valid UTF-8, not too wide. */
+typedef struct text_word {
+    char bytes[TEXT_WORD_BYTES];
+    int columns; /* width on a terminal */
+    int letters; /* letters with all their marks */
+} text_word;
+
+/* Cuts a sentence at white space into at most `limit` words of at most `columns` columns; longer
+ * ones end in "~". Returns how many words the sentence has, which may be more than `limit`. */
+int text_split(const char *sentence, text_word *words, int limit, int columns);
+
+/* Length in bytes of letter `index` of a word, with its marks, and where it begins; 0 past the
+ * end. */
+size_t text_letter(const text_word *word, int index, const char **begin);
+
+/* Columns a letter takes: 1 or 2. */
+int text_letter_columns(const char *letter);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The public entry points of the operator: check everything, then hand over. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* Read options, check the problem and choose kernels (NULL for the f64 path). */
+static mha_status prepare(const mha_shape *shape, const mha_options *options, mhai_call *call,
+                          const mhak_table **kernels)
+{
+    mha_status status = mhai_options_read(options, &call->options);
+    if (status)
+        return status;
+    if ((status = mhai_check_problem(shape, call)))
+        return status;
+    if ((status = mhai_kernels(kernels)))
+        return mhai_fail(&call->options, status, "MHA_ISA=%s cannot run here; unset it, or use one "
+                         "of c, avx2, avx512 (x86-64), neon (AArch64) that this CPU has",
+                         getenv("MHA_ISA"));
+    if (call->shape.q_type == MHA_F64)
+        *kernels = NULL;
+    return MHA_OK;
+}
+
+static void set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
+{
+    call->q = q;
+    call->k = k;
+    call->v = v;
+    call->o = o;
+}
+
+mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_view v, mha_out o,
+                         const mha_options *options, mha_pool *pool)
+{
+    mhai_call call;
+    const mhak_table *kernels;
+    mha_status status = prepare(shape, options, &call, &kernels);
+    if (status)
+        return status;
+    set_views(&call, q, k, v, o);
+    if ((status = mhai_check_data(&call, NULL, 0)))
+        return status;
+    mha_plan plan;
+    mhai_plan_fill(&plan, &call, kernels);
+    if (plan.empty)
+        return MHA_OK;
+    const size_t size = mhai_run_work_size(&plan, mha_pool_threads(pool));
+    void *const work = malloc(size);
+    if (!work)
+        return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace",
+                         size);
+    mhai_run_all(&plan, &call, work, pool);
+    free(work);
+    return MHA_OK;
+}
+
+mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape, const mha_options *options)
+{
+    mhai_call call;
+    const mhak_table *kernels;
+    if (!plan)
+        return MHA_ERR_NULL;
+    *plan = NULL;
+    const mha_status status = prepare(shape, options, &call, &kernels);
+    if (status)
+        return status;
+    mha_plan *const made = malloc(sizeof *made);
+    if (!made)
+        return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for a plan");
+    mhai_plan_fill(made, &call, kernels);
+    *plan = made;
+    return MHA_OK;
+}
+
+size_t mha_plan_work_size(const mha_plan *plan, int threads)
+{
+    if (!plan || threads < 1 || threads > MHA_MAX_THREADS)
+        return 0;
+    return mhai_run_work_size(plan, threads);
+}
+
+/* Does the run ask for an output the plan has no room for? */
+static mha_status check_plan(const mha_plan *plan, const mha_options *o)
+{
+    if (o->lse.data && !plan->lse)
+        return mhai_fail(o, MHA_ERR_PLAN, "the plan was made without options.lse; make it with one");
+    const bool softmax = o->weights_mode == MHA_WEIGHTS_SOFTMAX;
+    if (o->weights.data && (!plan->weights || (softmax && !plan->softmax_weights)))
+        return mhai_fail(o, MHA_ERR_PLAN, "the plan was made without options.weights of this mode; "
+                         "make it with them");
+    return MHA_OK;
+}
+
+mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v, mha_out o,
+                        const mha_options *options, void *work, size_t work_size, mha_pool *pool)
+{
+    mhai_call call;
+    mha_status status = mhai_options_read(options, &call.options);
+    if (status)
+        return status;
+    if (!plan)
+        return mhai_fail(&call.options, MHA_ERR_NULL, "plan is NULL");
+    if ((status = mhai_check_problem(&plan->shape, &call)) ||
+        (status = check_plan(plan, &call.options)))
+        return status;
+    const size_t needed = mhai_run_work_size(plan, mha_pool_threads(pool));
+    if (!work)
+        return mhai_fail(&call.options, MHA_ERR_NULL, "work is NULL; give %zu bytes", needed);
+    if (work_size < needed)
+        return mhai_fail(&call.options, MHA_ERR_WORKSPACE, "work has %zu bytes; %d threads need "
+                         "%zu (mha_plan_work_size)", work_size, mha_pool_threads(pool), needed);
+    set_views(&call, q, k, v, o);
+    if ((status = mhai_check_data(&call, work, work_size)))
+        return status;
+    mhai_run_all(plan, &call, work, pool);
+    return MHA_OK;
+}
+
+void mha_plan_free(mha_plan *plan) { free(plan); }

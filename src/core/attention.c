@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operator: one task is a few query rows of one key/value head against all keys they see.
+ *
+ *      for each split of MHAI_SPLIT keys            partial softmax, merged in ascending order
+ *          for each block of MHAK_BLOCK keys        K packed once for all rows of the task
+ *              for each tile of row_tile rows
+ *                  mask -> scores -> fold -> pv     skipped where no row sees a key
+ *      divide by l, store
+ *
+ * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* How values are read. A masked value must not be looked at, yet p = 0 times NaN is NaN: where a
+ * row comes out not finite, its task is done again PER_ROW, each row with its masked values
+ * replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc. */
+typedef enum { TOGETHER, PER_ROW } values;
+
+typedef struct task {
+    mhai_worker worker;
+    const mhai_run *run;
+    ptrdiff_t h, heads; /* query heads [h, h + heads) */
+    ptrdiff_t i, rows;  /* query rows [i, i + rows) of each */
+    ptrdiff_t split;    /* the only split to work on, or -1 for all */
+    ptrdiff_t first, last; /* keys that any row may see */
+    bool some_masked;   /* did a tile have both visible and masked keys? */
+} task;
+
+/* Task number -> batch, heads, rows, split. Rows vary fastest, then splits, heads, batches. */
+static task task_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number, bool split)
+{
+    const mhai_tiling *const t = &run->tiling;
+    const mha_shape *const shape = &run->plan->shape;
+    const ptrdiff_t group = shape->H / shape->G;
+    /* Late rows of a causal task see the most keys: begin with them. */
+    const ptrdiff_t row_chunk = t->row_chunks - 1 - number % t->row_chunks;
+    number /= t->row_chunks;
+    task now = {.run = run, .split = -1};
+    if (split) {
+        now.split = number % t->splits;
+        number /= t->splits;
+    }
+    const ptrdiff_t head_chunk = number % t->head_chunks;
+    number /= t->head_chunks;
+    const ptrdiff_t g = number % shape->G, b = number / shape->G;
+    now.h = g * group + head_chunk * t->heads;
+    now.heads = mhai_min(t->heads, group - head_chunk * t->heads);
+    now.i = row_chunk * t->rows;
+    now.worker = (mhai_worker){.plan = run->plan,
+                               .call = run->call,
+                               .bench = bench,
+                               .batch = mhai_batch_of(run->call, b),
+                               .g = g};
+    now.rows = mhai_max(0, mhai_min(t->rows, now.worker.batch.queries - now.i));
+    now.worker.count = (int)(now.heads * now.rows);
+    return now;
+}
+
+static void list_rows(task *now)
+{
+    mhai_row *row = now->worker.bench->rows;
+    now->first = now->worker.batch.keys;
+    now->last = 0;
+    for (ptrdiff_t h = 0; h < now->heads; h++)
+        for (ptrdiff_t i = 0; i < now->rows; i++, row++) {
+            row->h = now->h + h;
+            row->i = now->i + i;
+            mhai_row_range(now->worker.call, &now->worker.batch, row);
+            if (row->first < row->last) {
+                now->first = mhai_min(now->first, row->first);
+                now->last = mhai_max(now->last, row->last);
+            }
+        }
+    if (now->split >= 0) {
+        now->first = mhai_max(now->first, now->split * MHAI_SPLIT);
+        now->last = mhai_min(now->last, (now->split + 1) * MHAI_SPLIT);
+    }
+}
+
+static void clear_state(const mhai_worker *worker, const mhai_state *state)
+{
+    for (int r = 0; r < worker->count; r++) {
+        state->m[r] = -INFINITY;
+        state->l[r] = 0.0f;
+    }
+    memset(state->o, 0, sizeof(float) * (size_t)(worker->count * worker->plan->ldo));
+}
+
+/* Lay rows [first, last) of V into panels, unless they are there. */
+static void pack_values(const mhai_worker *worker, mhai_block *block, int first, int last)
+{
+    const mhai_call *const call = worker->call;
+    if (block->v_last == 0)
+        block->v_first = block->v_last = first;
+    const int from = (int)mhai_min(first, block->v_first);
+    const int to = (int)mhai_max(last, block->v_last);
+    const int gaps[2][2] = {{from, block->v_first}, {block->v_last, to}};
+    for (int n = 0; n < 2; n++)
+        if (gaps[n][0] < gaps[n][1])
+            worker->plan->kernels->pack_v[call->shape.v_type](
+                block->v, call->v.sl, gaps[n][0], gaps[n][1], (int)call->shape.Dv, NULL,
+                worker->bench->v_panels);
+    block->v_first = from;
+    block->v_last = to;
+}
+
+enum { LEAD_ROWS = 16 }; /* how far ahead of its use V is asked for */
+
+static const mhak_ahead nothing_ahead = {.lines = 0};
+
+/* o = alpha * o + p . v for the rows of one tile. Few rows read V where it lies. */
+static void add_values(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                       int last, float *o)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    const mhai_call *const call = worker->call;
+    const int dv = (int)call->shape.Dv, nc = kernels->nc;
+    const ptrdiff_t ldo = worker->plan->ldo;
+    const float *const alpha = worker->bench->alpha;
+    float *const to = o + row * ldo;
+    if (worker->count <= 2 * kernels->mr_pv && dv % kernels->vector == 0) {
+        const mha_dtype type = call->shape.v_type;
+        const void *const next = mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl);
+        const mhak_ahead ahead = mhai_ahead(next, type, call->v.sl, dv, last - first);
+        kernels->pv[call->shape.v_type](worker->bench->s, MHAK_BLOCK, block->v, call->v.sl, nc,
+                                        first, last, count, dv, &ahead, alpha, to, ldo);
+        return;
+    }
+    pack_values(worker, block, first, last);
+    kernels->pv[MHA_F32](worker->bench->s, MHAK_BLOCK, worker->bench->v_panels, nc,
+                         (ptrdiff_t)MHAK_BLOCK * nc, first, last, count, (int)ldo, &nothing_ahead,
+                         alpha, to, ldo);
+}
+
+static void add_values_per_row(const mhai_worker *worker, const mhai_block *block, int row,
+                               int count, int first, int last, float *o)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    const mhai_call *const call = worker->call;
+    const ptrdiff_t ldo = worker->plan->ldo;
+    for (int r = 0; r < count; r++) {
+        kernels->pack_v[call->shape.v_type](block->v, call->v.sl, first, last,
+                                            (int)call->shape.Dv,
+                                            worker->bench->keep + r * MHAK_WORDS,
+                                            worker->bench->v_panels);
+        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, MHAK_BLOCK,
+                             worker->bench->v_panels, kernels->nc,
+                             (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1, (int)ldo,
+                             &nothing_ahead, worker->bench->alpha + r, o + (row + r) * ldo, ldo);
+    }
+}
+
+static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *seen)
+{
+    if (cover == MHAI_ALL) {
+        memset(seen, true, (size_t)count);
+        return;
+    }
+    for (int r = 0; r < count; r++) {
+        uint32_t any = 0;
+        for (int w = 0; w < MHAK_WORDS; w++)
+            any |= keep[r * MHAK_WORDS + w];
+        seen[r] |= any != 0;
+    }
+}
+
+/* One tile of rows against one block of keys. */
+static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
+                     values how)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mhai_bench *const bench = worker->bench;
+    const mhak_table *const kernels = worker->plan->kernels;
+    int first, last;
+    const mhai_cover cover =
+        mhai_mask_block(worker->call, kernels, &worker->batch, bench->rows + row, count,
+                        block->base, bench->keep, &first, &last);
+    if (cover == MHAI_NONE)
+        return;
+    mark_seen(bench->keep, cover, count, bench->total.seen + row);
+    mhai_scores(worker, block, row, count, first, last);
+    mhai_scores_cap(worker, count, first, last);
+    mhai_scores_bias(worker, block, row, count, first, last);
+    const int width = kernels->vector;
+    kernels->fold(bench->s, MHAK_BLOCK, count, first / width * width,
+                  (last + width - 1) / width * width, cover == MHAI_SOME ? bench->keep : NULL,
+                  state->m + row, state->l + row, bench->alpha);
+    if (cover == MHAI_SOME && how == PER_ROW) {
+        add_values_per_row(worker, block, row, count, first, last, state->o);
+        block->v_first = block->v_last = 0;
+    } else {
+        add_values(worker, block, row, count, first, last, state->o);
+    }
+    now->some_masked |= cover == MHAI_SOME;
+}
+
+/* All blocks of one split, into a cleared state. */
+static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
+                      values how)
+{
+    const mhai_worker *const worker = &now->worker;
+    const int tile = worker->plan->row_tile;
+    clear_state(worker, state);
+    for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK) {
+        mhai_block block = mhai_block_at(worker, base);
+        for (int row = 0; row < worker->count; row += tile)
+            run_tile(now, &block, row, (int)mhai_min(tile, worker->count - row), state, how);
+    }
+}
+
+/* All keys of the task, into bench->total. */
+static void run_keys(task *now, values how)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mhai_bench *const bench = worker->bench;
+    const mhai_state *const total = &bench->total, *const part = &bench->part;
+    memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
+    if (now->first >= now->last)
+        clear_state(worker, total);
+    bool first_split = true;
+    for (ptrdiff_t at = now->first; at < now->last;) {
+        const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + 1) * MHAI_SPLIT);
+        /* Merging into nothing changes no bit, so the first split needs no merge. */
+        run_split(now, at, end, first_split ? total : part, how);
+        if (!first_split)
+            worker->plan->kernels->merge(worker->count, worker->plan->ldo, total->m, total->l,
+                                         total->o, part->m, part->l, part->o);
+        first_split = false;
+        at = end;
+    }
+}
+
+/* The sink joins the denominator: one more logit, with value 0. */
+static void add_sink(float sink, float *m, float *l, float *factor)
+{
+    const float top = *m > sink ? *m : sink;
+    const float shrink = *m == -INFINITY ? 0.0f : expf(*m - top);
+    *l = *l * shrink + (sink == -INFINITY ? 0.0f : expf(sink - top));
+    *factor = shrink;
+    *m = top;
+}
+
+/* Divide by l and write one row's output, log-sum-exp and sums. */
+static void store_one(const task *now, const mhai_state *state, int r)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mhai_call *const call = worker->call;
+    const mhai_row *const row = &worker->bench->rows[r];
+    const mha_shape *const shape = &call->shape;
+    float m = state->m[r], l = state->l[r], factor = 1.0f;
+    if (call->options.sinks)
+        add_sink(call->options.sinks[row->h], &m, &l, &factor);
+    /* l is 0 if no key was given, or if every score given was -inf, which is NaN by IEEE. */
+    const float inverse = l != 0.0f ? 1.0f / l : state->seen[r] ? NAN : 0.0f;
+    const mha_view o = mhai_as_view(call->o);
+    worker->plan->kernels->store_row[shape->o_type](
+        state->o + r * worker->plan->ldo, (int)shape->Dv, factor * inverse,
+        mhai_out_at(call->o.data, shape->o_type,
+                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
+    if (call->options.lse.data) {
+        const mha_view lse = mhai_as_view(call->options.lse);
+        ((float *)call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h,
+                                                       row->i)] =
+            state->seen[r] ? (float)((double)m + log((double)l)) : -INFINITY;
+    }
+    if (now->run->shared.stats) {
+        float *const stats = now->run->shared.stats +
+                             2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
+        stats[0] = m;
+        stats[1] = inverse;
+    }
+}
+
+static void store_rows(const task *now, const mhai_state *state)
+{
+    for (int r = 0; r < now->worker.count; r++)
+        store_one(now, state, r);
+}
+
+/* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
+static ptrdiff_t part_row(const task *now, ptrdiff_t split, ptrdiff_t head)
+{
+    const mha_shape *const shape = &now->worker.call->shape;
+    return ((split * shape->B + now->worker.batch.b) * shape->H + now->h + head) * shape->L +
+           now->i;
+}
+
+static mhai_state state_at(const mhai_state *state, ptrdiff_t row, ptrdiff_t ldo)
+{
+    return (mhai_state){state->m + row, state->l + row, state->o + row * ldo, state->seen + row};
+}
+
+static void copy_state(const mhai_state *to, const mhai_state *from, ptrdiff_t rows, ptrdiff_t ldo)
+{
+    memcpy(to->m, from->m, sizeof(float) * (size_t)rows);
+    memcpy(to->l, from->l, sizeof(float) * (size_t)rows);
+    memcpy(to->o, from->o, sizeof(float) * (size_t)(rows * ldo));
+    memcpy(to->seen, from->seen, sizeof(bool) * (size_t)rows);
+}
+
+static void keep_part(const task *now)
+{
+    const ptrdiff_t ldo = now->worker.plan->ldo;
+    for (ptrdiff_t h = 0; h < now->heads; h++) {
+        const mhai_state to =
+            state_at(&now->run->shared.part, part_row(now, now->split, h), ldo);
+        const mhai_state from = state_at(&now->worker.bench->total, h * now->rows, ldo);
+        copy_state(&to, &from, now->rows, ldo);
+    }
+}
+
+void mhai_attention_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+{
+    task now = task_of(run, bench, number, run->tiling.splits > 1);
+    if (now.worker.count == 0)
+        return;
+    list_rows(&now);
+    mhai_load_queries(&now.worker);
+    run_keys(&now, TOGETHER);
+    if (now.some_masked &&
+        !run->plan->kernels->all_finite(bench->total.o, now.worker.count * run->plan->ldo))
+        run_keys(&now, PER_ROW);
+    if (now.split >= 0)
+        keep_part(&now);
+    else
+        store_rows(&now, &bench->total);
+}
+
+void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+{
+    task now = task_of(run, bench, number, false);
+    if (now.worker.count == 0)
+        return;
+    list_rows(&now);
+    const ptrdiff_t ldo = run->plan->ldo;
+    for (ptrdiff_t h = 0; h < now.heads; h++) {
+        const mhai_state total = state_at(&bench->total, h * now.rows, ldo);
+        for (ptrdiff_t split = 0; split < run->tiling.splits; split++) {
+            const mhai_state part = state_at(&run->shared.part, part_row(&now, split, h), ldo);
+            if (split == 0) {
+                copy_state(&total, &part, now.rows, ldo);
+                continue;
+            }
+            run->plan->kernels->merge((int)now.rows, ldo, total.m, total.l, total.o, part.m,
+                                      part.l, part.o);
+            for (ptrdiff_t r = 0; r < now.rows; r++)
+                total.seen[r] |= part.seen[r];
+        }
+    }
+    store_rows(&now, &bench->total);
+}

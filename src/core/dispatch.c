@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Which kernel table serves this machine. */
+#include "internal.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Best first. */
+static const mhak_table *const tables[] = {
+#ifdef MHA_HAVE_AVX512
+    &mhak_table_avx512,
+#endif
+#ifdef MHA_HAVE_AVX2
+    &mhak_table_avx2,
+#endif
+#ifdef MHA_HAVE_NEON
+    &mhak_table_neon,
+#endif
+    &mhak_table_c,
+};
+
+enum { TABLES = sizeof tables / sizeof tables[0] };
+
+/* Asking the CPU is slow in a virtual machine, so the answer is kept. The one writable global of
+ * the library: it only ever goes from 0 to one value. */
+static atomic_int best_plus_one;
+
+static int best_table(void)
+{
+    int best = atomic_load_explicit(&best_plus_one, memory_order_relaxed) - 1;
+    if (best >= 0)
+        return best;
+    for (best = 0; !mhai_cpu_runs(tables[best]->name); best++)
+        continue;
+    atomic_store_explicit(&best_plus_one, best + 1, memory_order_relaxed);
+    return best;
+}
+
+mha_status mhai_kernels(const mhak_table **kernels)
+{
+    const char *const forced = getenv("MHA_ISA");
+    *kernels = NULL;
+    if (!forced || !*forced) {
+        *kernels = tables[best_table()];
+        return MHA_OK;
+    }
+    for (int i = 0; i < TABLES; i++)
+        if (!strcmp(forced, tables[i]->name) && mhai_cpu_runs(forced))
+            *kernels = tables[i];
+    return *kernels ? MHA_OK : MHA_ERR_ISA;
+}
+
+const char *mha_isa_name(void)
+{
+    const mhak_table *kernels;
+    return mhai_kernels(&kernels) == MHA_OK ? kernels->name : NULL;
+}

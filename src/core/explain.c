@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan in words. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Text that may be cut short by its buffer, but knows how long it is. */
+typedef struct text {
+    char *at;
+    size_t size, length;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void say(text *t, const char *format, ...)
+{
+    const size_t room = t->length < t->size ? t->size - t->length : 0;
+    va_list list;
+    va_start(list, format);
+    const int length = vsnprintf(room ? t->at + t->length : NULL, room, format, list);
+    va_end(list);
+    t->length += length > 0 ? (size_t)length : 0;
+}
+
+static const char *type_name(mha_dtype type)
+{
+    static const char *const names[] = {"f32", "f16", "bf16", "f64"};
+    return names[type];
+}
+
+static void say_work(text *t, const mha_plan *plan)
+{
+    const mha_shape *const s = &plan->shape;
+    const double pairs = (double)s->B * (double)s->H * (double)s->L * (double)s->S;
+    const double keys = (double)s->B * (double)s->G * (double)s->S;
+    const double rows = (double)s->B * (double)s->H * (double)s->L;
+    const double bytes =
+        keys * ((double)s->D * (double)mha_dtype_size(s->k_type) +
+                (double)s->Dv * (double)mha_dtype_size(s->v_type)) +
+        rows * ((double)s->D * (double)mha_dtype_size(s->q_type) +
+                (double)s->Dv * (double)mha_dtype_size(s->o_type));
+    say(t, "work       %.4g GFLOP if nothing is masked; q, k, v and o are %.4g MB\n",
+        pairs * 2e-9 * (double)(s->D + s->Dv), bytes * 1e-6);
+}
+
+static void say_tiles(text *t, const mha_plan *plan)
+{
+    const mhak_table *const k = plan->kernels;
+    const mhai_tiling tiling = mhai_plan_tiling(plan, 1);
+    say(t, "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d columns\n",
+        k->name, k->mr_qk, k->nr, k->mr_pv, k->nc);
+    say(t, "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending "
+           "order: the bits of a row depend on nothing else\n", MHAK_BLOCK, MHAI_SPLIT);
+    say(t, "tasks      %td of up to %td rows", tiling.row_tasks, tiling.heads * tiling.rows);
+    if (tiling.heads > 1)
+        say(t, " (%td query heads that share keys and values go together: these are read once)",
+            tiling.heads);
+    say(t, "; %s\n", plan->row_tile < 48 ? "score tiles are low: less waste at a mask's edge, or few rows"
+                                         : "score tiles of 48 rows fill the first-level cache");
+    say(t, "values     %s\n",
+        tiling.heads * tiling.rows <= 2 * k->mr_pv && plan->shape.Dv % k->vector == 0
+            ? "V is read where it lies: too few rows to pay for packing"
+            : "V is packed to f32 panels, once for all rows of a task");
+}
+
+size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
+{
+    if (!plan)
+        return 0;
+    const mha_shape *const s = &plan->shape;
+    text t = {at, at ? size : 0, 0};
+    if (t.size)
+        at[0] = '\0';
+    say(&t, "attention  B=%td H=%td G=%td L=%td S=%td D=%td Dv=%td, q %s k %s v %s o %s\n", s->B,
+        s->H, s->G, s->L, s->S, s->D, s->Dv, type_name(s->q_type), type_name(s->k_type),
+        type_name(s->v_type), type_name(s->o_type));
+    if (plan->empty) {
+        say(&t, "nothing to do: B, H, L or D is 0\n");
+        return t.length;
+    }
+    if (plan->kernels)
+        say_tiles(&t, plan);
+    else
+        say(&t, "kernels    none: f64 goes along the reference path, row by row in plain C\n");
+    say_work(&t, plan);
+    say(&t, "workspace  %zu bytes for 1 thread, %zu for 2\n", mhai_run_work_size(plan, 1),
+        mhai_run_work_size(plan, 2));
+    if (plan->weights)
+        say(&t, "weights    worked out after the rows, for the chosen heads and rows only\n");
+    return t.length;
+}

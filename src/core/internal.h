@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the core share. Who calls whom:
+ *
+ *      api.c ----> check.c      every argument is checked there, once; below only asserts
+ *        |-------> plan.c       tiles and workspace
+ *        `-------> run.c        task list -> workers
+ *                    |--> attention.c    one task: rows x keys, online softmax
+ *                    |--> weights.c      returned weights, after the rows are done
+ *                    `--> reference.c    the f64 path, plain C
+ *      attention.c, weights.c ----> tile.c (scores of one tile) ----> mask.c, kernels/
+ */
+#ifndef MHAI_INTERNAL_H
+#define MHAI_INTERNAL_H
+
+#include <mha/mha.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+enum {
+    MHAI_ALIGN = 64,    /* alignment of every block carved out of a workspace */
+    MHAI_SPLIT = 1024,  /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
+    MHAI_TASK_ROWS = 384 /* most query rows one task works on */
+};
+
+/* No extent may be larger: index arithmetic then has room to spare. */
+#define MHAI_MAX_EXTENT (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 15 : 4))
+
+static inline ptrdiff_t mhai_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static inline ptrdiff_t mhai_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static inline ptrdiff_t mhai_ceil_div(ptrdiff_t a, ptrdiff_t b) { return a / b + (a % b != 0); }
+static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b) { return mhai_ceil_div(a, b) * b; }
+
+/* ---------------------------------------------------------------- a call ----- */
+
+/* One call, checked and completed: G and Dv filled in, options as long as this library's own. */
+typedef struct mhai_call {
+    mha_shape shape;
+    mha_view q, k, v;
+    mha_out o;
+    mha_options options;
+    double scale;
+} mhai_call;
+
+/* One batch of a call: its true lengths, where its rows start, where query 0 stands. */
+typedef struct mhai_batch {
+    ptrdiff_t b;
+    ptrdiff_t queries, keys;
+    ptrdiff_t q_first, k_first; /* first row in a packed view, else 0 */
+    ptrdiff_t offset;
+} mhai_batch;
+
+mhai_batch mhai_batch_of(const mhai_call *call, ptrdiff_t b);
+
+/* Element index of (b, h, i, 0). Packed views (first > 0 possible) have no batch axis. */
+static inline ptrdiff_t mhai_index(const mha_view *x, bool packed, ptrdiff_t b, ptrdiff_t first,
+                                   ptrdiff_t h, ptrdiff_t i)
+{
+    return (packed ? first * x->sl : b * x->sb) + h * x->sh + i * x->sl;
+}
+
+static inline mha_view mhai_as_view(mha_out out)
+{
+    const mha_view view = {out.data, out.sb, out.sh, out.sl};
+    return view;
+}
+
+static inline ptrdiff_t mhai_q_index(const mhai_call *call, const mhai_batch *batch,
+                                     const mha_view *x, ptrdiff_t h, ptrdiff_t i)
+{
+    return mhai_index(x, call->options.q_starts != NULL, batch->b, batch->q_first, h, i);
+}
+
+static inline ptrdiff_t mhai_k_index(const mhai_call *call, const mhai_batch *batch,
+                                     const mha_view *x, ptrdiff_t g, ptrdiff_t j)
+{
+    return mhai_index(x, call->options.k_starts != NULL, batch->b, batch->k_first, g, j);
+}
+
+/* Chosen heads and rows of the returned weights. */
+ptrdiff_t mhai_weights_heads(const mhai_call *call);
+ptrdiff_t mhai_weights_rows(const mhai_call *call);
+static inline ptrdiff_t mhai_weights_head(const mhai_call *call, ptrdiff_t n)
+{
+    return call->options.weights_heads ? (ptrdiff_t)call->options.weights_heads[n] : n;
+}
+static inline ptrdiff_t mhai_weights_row(const mhai_call *call, ptrdiff_t n)
+{
+    return call->options.weights_rows ? (ptrdiff_t)call->options.weights_rows[n] : n;
+}
+
+static inline const void *mhai_at(const void *data, mha_dtype type, ptrdiff_t index)
+{
+    return (const char *)data + index * (ptrdiff_t)mha_dtype_size(type);
+}
+static inline void *mhai_out_at(void *data, mha_dtype type, ptrdiff_t index)
+{
+    return (char *)data + index * (ptrdiff_t)mha_dtype_size(type);
+}
+
+/* ---------------------------------------------------------------- checks ----- */
+
+/*
+ * Copy the caller's options into `full`, field by field as far as the caller's struct reaches.
+ * NULL gives the defaults.
+ */
+mha_status mhai_options_read(const mha_options *options, mha_options *full);
+
+/* Fill in G, Dv and the default scale, and check everything that does not need the data. */
+mha_status mhai_check_problem(const mha_shape *shape, mhai_call *call);
+
+/* Check pointers, strides, arrays and overlaps of a completed call. */
+mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_size);
+
+/* Write the message for the caller, if it wants one; returns status. */
+mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ----------------------------------------------------------------- masks ----- */
+
+/* One query row of a task: its head, its position, the keys [first, last) that causal, window and
+ * lengths leave it, and for returned weights the row of the output it goes to. */
+typedef struct mhai_row {
+    ptrdiff_t h, i;
+    ptrdiff_t first, last;
+    ptrdiff_t slot;
+} mhai_row;
+
+/* Fill in first and last from h and i. */
+void mhai_row_range(const mhai_call *call, const mhai_batch *batch, mhai_row *row);
+
+typedef enum mhai_cover { MHAI_NONE, MHAI_SOME, MHAI_ALL } mhai_cover;
+
+/*
+ * Which keys of the block that starts at key `base` the rows see. [*first, *last) comes back as
+ * the smallest range, relative to base, that holds every visible key. MHAI_ALL: each row sees all
+ * of that range, whose ends are multiples of `vector`; keep is not written. MHAI_SOME: keep holds
+ * MHAK_WORDS words a row. MHAI_NONE: no row sees any key.
+ */
+mhai_cover mhai_mask_block(const mhai_call *call, const mhak_table *kernels,
+                           const mhai_batch *batch, const mhai_row *rows, int count,
+                           ptrdiff_t base, uint32_t *keep, int *first, int *last);
+
+/* Keep bits of one row: 1 for keys [first, last) of the block, else 0. */
+void mhai_keep_range(uint32_t *keep, ptrdiff_t first, ptrdiff_t last);
+
+/* ------------------------------------------------------------- workspace ----- */
+
+/* Carves aligned blocks out of a buffer, or with base NULL only counts their bytes. */
+typedef struct mhai_work {
+    char *base;
+    size_t used;
+} mhai_work;
+
+void *mhai_work_take(mhai_work *work, size_t count, size_t size);
+
+/* Softmax state of the rows of a task: m, l and o as in kernels.h. */
+typedef struct mhai_state {
+    float *m, *l, *o;
+    bool *seen; /* has the row been given any key? */
+} mhai_state;
+
+/* What one worker owns while it runs tasks of the fast path. */
+typedef struct mhai_bench {
+    mhai_row *rows;
+    float *q;               /* [rows][ldq], scaled */
+    mhai_state total, part; /* part is used once there is more than one split */
+    float *alpha;
+    float *s; /* [row_tile][MHAK_BLOCK] */
+    uint32_t *keep;
+    float *k_panels, *v_panels;
+    float *sum; /* averaged weights: [row_tile][MHAK_BLOCK] */
+} mhai_bench;
+
+/* ------------------------------------------------------------------ plan ----- */
+
+struct mha_plan {
+    mha_shape shape;
+    const mhak_table *kernels; /* NULL: the f64 reference path */
+    bool empty;                /* no output to compute: B, H, L or D is 0 */
+    bool weights;              /* returned weights are foreseen */
+    bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
+    bool lse;                  /* log-sum-exp is foreseen */
+    int row_tile;              /* rows of one tile of scores */
+    int task_rows;             /* most rows of one task */
+    ptrdiff_t ldq, ldo;        /* floats a row of q and o in the workspace */
+};
+
+/* How the work is cut for a number of threads. Never changes a bit of the result. */
+typedef struct mhai_tiling {
+    ptrdiff_t heads, rows;      /* most heads of one group, and rows of each, in one task */
+    ptrdiff_t head_chunks, row_chunks;
+    ptrdiff_t splits;           /* > 1: keys are cut as well, and partial results merged */
+    ptrdiff_t row_tasks;        /* tasks if keys are not cut; in all, row_tasks * splits */
+} mhai_tiling;
+
+/* Fill in a plan for a checked problem; kernels NULL: the f64 path. */
+void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels);
+
+mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads);
+
+/* Carve one worker's bench; with work->base NULL only count. */
+mhai_bench mhai_bench_take(const mha_plan *plan, mhai_work *work);
+
+/* The parts of a workspace that all workers share. */
+typedef struct mhai_shared {
+    float *stats;    /* [B][H][L][2]: m and 1/l of each row, for returned weights */
+    mhai_state part; /* [split][B][H][L]: partial results, when keys are cut */
+} mhai_shared;
+
+mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mhai_work *work);
+
+/* --------------------------------------------------------------- running ----- */
+
+/* A run under way. Workers only read it. */
+typedef struct mhai_run {
+    const mha_plan *plan;
+    const mhai_call *call;
+    mhai_tiling tiling;
+    mhai_shared shared;
+    char *benches; /* the workers' parts of the workspace, bench_size bytes each */
+    size_t bench_size;
+} mhai_run;
+
+/* Bytes of workspace for a number of threads, alignment included. */
+size_t mhai_run_work_size(const mha_plan *plan, int threads);
+
+/* Do the work of a checked call. */
+void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool);
+
+/* One task of rows x keys (attention.c), with the worker's bench. */
+void mhai_attention_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+
+/* Merge the partial results of one row chunk, where keys were cut. */
+void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+
+/* Returned weights: how many tasks, and one of them. */
+ptrdiff_t mhai_weights_tasks(const mhai_run *run);
+void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+
+/* The f64 path (reference.c): bytes of scratch a worker needs; one row of output and log-sum-exp;
+ * one row of returned weights. Tasks count as in [B][H][L] and [B][heads or 1][rows]. */
+size_t mhai_reference_scratch(const mha_shape *shape);
+void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch);
+void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch);
+
+/* One element of any storage type, as double and back (rounded to nearest even). */
+double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index);
+void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x);
+
+/* ------------------------------------------------------------------ tile ----- */
+
+/* A block of keys for the rows of a task, packed as far as tiles have asked for it. */
+typedef struct mhai_block {
+    ptrdiff_t base;         /* its first key */
+    int keys;               /* how many there are, up to MHAK_BLOCK */
+    const void *k, *v;      /* row 0 of the block, in storage */
+    uint32_t packed_panels; /* bit p: panel p of K lies in bench->k_panels */
+    bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
+    int v_first, v_last;    /* rows of V that lie in bench->v_panels */
+} mhai_block;
+
+/* A worker at a task: everything the functions below need. */
+typedef struct mhai_worker {
+    const mha_plan *plan;
+    const mhai_call *call;
+    const mhai_bench *bench;
+    mhai_batch batch;
+    ptrdiff_t g; /* key/value head */
+    int count;   /* rows in bench->rows and bench->q */
+} mhai_worker;
+
+/* Copy the rows' queries, scaled, into bench->q. */
+void mhai_load_queries(const mhai_worker *worker);
+
+mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
+
+/* `count` rows of a tensor, from `row` on, as something to ask for while other work is done. */
+mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
+                      int count);
+
+/* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into bench->s. */
+void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                 int last);
+
+/* Soft cap, then bias, additive mask and ALiBi, on what mhai_scores left. */
+void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last);
+void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int row, int count,
+                      int first, int last);
+
+/* ---------------------------------------------------------- the machine ----- */
+
+/* The table MHA_ISA asks for, or the best this CPU can run. */
+mha_status mhai_kernels(const mhak_table **kernels);
+/* Can this CPU run the table of that name? */
+bool mhai_cpu_runs(const char *isa);
+
+/* Call work(arg, index) for index in [0, workers) on the pool's threads; NULL pool: here. */
+void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg);
+
+#endif

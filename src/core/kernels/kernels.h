@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel table: everything that touches many numbers, one slot an operation.
+ *
+ * The source of every slot is written once, in the .inc files of this folder, in the vector
+ * vocabulary of simd.h, and compiled once per instruction set by kernels_<isa>.c. Vectors never
+ * cross this header: arguments are plain pointers and numbers.
+ *
+ * Fixed sizes, on which the bits of a result depend (docs/numerics.md):
+ *      MHAK_BLOCK  keys folded into the running softmax at once, counted from key 0
+ *      MHAK_DEPTH  head elements summed in one chain before partial sums are added
+ * Sizes that only speed depends on: rows per tile, nr, nc, mr_qk, mr_pv.
+ */
+#ifndef MHAK_KERNELS_H
+#define MHAK_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MHAK_BLOCK = 128,
+    MHAK_DEPTH = 256,
+    MHAK_WORDS = MHAK_BLOCK / 32, /* words of keep bits for one row of a block */
+    MHAK_MAX_VECTOR = 16,         /* floats in the widest vector of any table */
+    MHAK_LINE = 64,               /* bytes in a cache line */
+    MHAK_TYPES = 3                /* storage types: f32, f16, bf16, as in mha_dtype */
+};
+
+/*
+ * Rows that will be read next: with few rows of queries all time goes into waiting for memory, so
+ * kernels ask for these rows meanwhile. `lines` cache lines of each of `count` rows; 0 lines for
+ * nothing. They are never read, so they may lie anywhere.
+ */
+typedef struct mhak_ahead {
+    const char *rows;
+    ptrdiff_t stride; /* in bytes */
+    int lines, count;
+} mhak_ahead;
+
+typedef struct mhak_table {
+    const char *name;
+    int vector; /* floats in a vector: row lengths of tiles are multiples of it */
+    int nr;     /* keys in one panel of K */
+    int nc;     /* columns in one panel of V */
+    int mr_qk;  /* rows the qk kernel takes at once */
+    int mr_pv;  /* rows the pv kernel takes at once */
+    int mr_near; /* most rows of qk_near */
+
+    /*
+     * Lay `keys` (1..nr) rows of K, `stride` elements apart, into one panel of f32:
+     *
+     *      k: keys x d, row-major        panel: d x nr, panel[c*nr + j] = k[j*stride + c]
+     *
+     * Columns past `keys` are 0.
+     */
+    void (*pack_k[MHAK_TYPES])(const void *k, ptrdiff_t stride, int keys, int d, float *panel);
+
+    /*
+     * Lay rows [first, last) of a block of V into column panels of f32:
+     *
+     *      panels[(c/nc)*block*nc + j*nc + c%nc] = v[j*stride + c],   block = MHAK_BLOCK
+     *
+     * for c < dv; columns up to the next multiple of `vector` are 0. v points at row 0 of the
+     * block. Where keep bits are given, a row whose bit is 0 becomes 0 and is not looked at.
+     */
+    void (*pack_v[MHAK_TYPES])(const void *v, ptrdiff_t stride, int first, int last, int dv,
+                               const uint32_t *keep, float *panels);
+
+    /* dst[c] = src[c] * factor for c < n. */
+    void (*load_row[MHAK_TYPES])(const void *src, int n, float factor, float *dst);
+
+    /* dst[c] = src[c] * factor, rounded to nearest even, for c < n; -0 becomes +0. */
+    void (*store_row[MHAK_TYPES])(const float *src, int n, float factor, void *dst);
+
+    /*
+     * Scores of `rows` query rows against one panel of K:
+     *
+     *            d                 nr                  nr
+     *        +-------+         +-------+           +-------+
+     *      q |       |   .   d | panel |   =  rows |   s   |
+     *   rows +-------+         +-------+           +-------+
+     *
+     * Each score is one chain of multiply-adds over c ascending. With `add` the chain's sum is
+     * added to what s holds.
+     */
+    void (*qk)(const float *q, ptrdiff_t ldq, const float *panel, int d, int rows, bool add,
+               float *s, ptrdiff_t lds);
+
+    /*
+     * The same for at most mr_near rows and `vector` keys, read where they lie: row j of K is
+     * `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as qk.
+     */
+    void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
+                                int d, int rows, const mhak_ahead *ahead, float *s, ptrdiff_t lds);
+
+    /*
+     * Fold columns [first, last) of a block of scores into the running softmax of `rows` rows;
+     * first and last are multiples of `vector`.
+     *
+     * Invariant, over every key folded in so far:
+     *      m = max score        l = sum exp(score - m)        o = sum exp(score - m) * v
+     * This call folds the block into m and l, leaves exp(score - m) in s and in alpha the factor
+     * that brings o to the new m; pv then restores the invariant. Where keep is given (MHAK_WORDS
+     * words a row) a score whose bit is 0 counts as -inf, whatever it holds.
+     */
+    void (*fold)(float *s, ptrdiff_t lds, int rows, int first, int last, const uint32_t *keep,
+                 float *m, float *l, float *alpha);
+
+    /*
+     * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block:
+     *
+     *             keys               dv                        dv
+     *         +--------+         +---------+              +---------+
+     *       p |        |  . keys |    v    |   ->    rows |    o    |
+     *    rows +--------+         +---------+              +---------+
+     *
+     * Each element is one chain of multiply-adds over the keys ascending, then one with alpha*o.
+     * Column n*nc + c of row j of the block is v[n*panel + j*stride + c]; dv counts whole
+     * vectors. One slot for each storage type of V.
+     */
+    void (*pv[MHAK_TYPES])(const float *p, ptrdiff_t ldp, const void *v, ptrdiff_t stride,
+                           ptrdiff_t panel, int first, int last, int rows, int dv,
+                           const mhak_ahead *ahead, const float *alpha, float *o, ptrdiff_t ldo);
+
+    /*
+     * Merge the softmax state (m2, l2, o2) of later keys into (m, l, o) of earlier ones, for
+     * `rows` rows; ldo floats a row of o and o2, all of them used.
+     */
+    void (*merge)(int rows, ptrdiff_t ldo, float *m, float *l, float *o, const float *m2,
+                  const float *l2, const float *o2);
+
+    /* s[j] = cap * tanh(s[j] / cap) for j < n rounded up to whole vectors. */
+    void (*softcap)(float *s, int n, float cap);
+
+    /* s[j] += src[j] for j < n. */
+    void (*add_row[MHAK_TYPES])(float *s, const void *src, int n);
+
+    /* s[j] -= slope * |position - j| for j < n rounded up to whole vectors. */
+    void (*alibi)(float *s, int n, float slope, float position);
+
+    /* s[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
+     * whole vectors. */
+    void (*weigh)(float *s, int n, const uint32_t *keep, float m, float factor);
+
+    /* Clear keep bit j where src[j] (!= 0) is `drop`, for j < n. */
+    void (*keep_bytes)(const uint8_t *src, int n, bool drop, uint32_t *keep);
+
+    /* Clear keep bit j where src[j] is -inf, for j < n. */
+    void (*keep_above[MHAK_TYPES])(const void *src, int n, uint32_t *keep);
+
+    /* Clear keep bit j where ids[j] != id, for j < n. */
+    void (*keep_equal)(const int32_t *ids, int n, int32_t id, uint32_t *keep);
+
+    /* Is every one of n floats finite? n is a multiple of `vector`. */
+    bool (*all_finite)(const float *x, ptrdiff_t n);
+
+    /* y[i] = exp(x[i]) for x[i] <= 88: the exponential of fold, for its tests. n is a multiple of
+     * `vector`. */
+    void (*exp_row)(const float *x, ptrdiff_t n, float *y);
+} mhak_table;
+
+extern const mhak_table mhak_table_c;
+extern const mhak_table mhak_table_avx2;
+extern const mhak_table mhak_table_avx512;
+extern const mhak_table mhak_table_neon;
+
+#endif

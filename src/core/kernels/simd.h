@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vector vocabulary. A kernel file defines one MHAK_ISA_* and includes this header; every
+ * word below then means that instruction set. Most words are GNU vector operations; an intrinsic
+ * appears only as the body of a named word.
+ *
+ *      vf, vi           vectors of VL floats or int32
+ *      vload vstore     any alignment
+ *      vset1            the same number in every lane
+ *      vfma(a,b,c)      a*b + c, in one rounding where the hardware has it
+ *      vmax(a,b)        b where either is NaN
+ *      vsel(t,a,b)      lane by lane: t (all ones or zeros) ? a : b
+ *      vbits(w)         lane i all ones where bit i of w is set
+ *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
+ *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
+ */
+#ifndef MHAK_SIMD_H
+#define MHAK_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(MHAK_ISA_AVX512)
+#include <immintrin.h>
+enum { VL = 16, BYTES = 32 };
+#elif defined(MHAK_ISA_AVX2)
+#include <immintrin.h>
+enum { VL = 8, BYTES = 32 };
+#elif defined(MHAK_ISA_NEON)
+#include <arm_neon.h>
+enum { VL = 4, BYTES = 16 };
+#elif defined(MHAK_ISA_C)
+enum { VL = 4, BYTES = 8 };
+#else
+#error "define MHAK_ISA_AVX512, MHAK_ISA_AVX2, MHAK_ISA_NEON or MHAK_ISA_C"
+#endif
+
+typedef float vf __attribute__((vector_size(4 * VL)));
+typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * VL)));
+typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
+
+INLINE vf vload(const float *p) { return *(const vf_any *)p; }
+INLINE void vstore(float *p, vf x) { *(vf_any *)p = x; }
+INLINE vi vload_i32(const int32_t *p) { return *(const vi_any *)p; }
+INLINE vf vsel(vi t, vf a, vf b) { return (vf)((t & (vi)a) | (~t & (vi)b)); }
+
+/* ------------------------------------------------ words that differ ----- */
+
+#if defined(MHAK_ISA_AVX512)
+
+INLINE vf vset1(float x) { return _mm512_set1_ps(x); }
+INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
+INLINE vf vkeep(uint32_t bits, vf a, vf b)
+{
+    return _mm512_mask_blend_ps((__mmask16)bits, b, a);
+}
+INLINE vf vload_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE void vstore_f16(uint16_t *p, vf x)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE vi vload_u16(const uint16_t *p)
+{
+    return (vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+INLINE void vstore_u16(uint16_t *p, vi x)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16((__m512i)x));
+}
+INLINE uint32_t vmask(vi t) { return _mm512_movepi32_mask((__m512i)t); }
+INLINE float vsum(vf x)
+{
+    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+INLINE float vmax_lanes(vf x)
+{
+    const __m256 a = _mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    const __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 c = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+
+#elif defined(MHAK_ISA_AVX2)
+
+INLINE vf vset1(float x) { return _mm256_set1_ps(x); }
+INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
+INLINE vf vkeep(uint32_t bits, vf a, vf b)
+{
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i set = _mm256_and_si256(_mm256_set1_epi32((int)bits), lane);
+    return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, lane)));
+}
+INLINE vf vload_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE void vstore_f16(uint16_t *p, vf x)
+{
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE vi vload_u16(const uint16_t *p)
+{
+    return (vi)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+INLINE void vstore_u16(uint16_t *p, vi x)
+{
+    const __m256i packed = _mm256_packus_epi32((__m256i)x, (__m256i)x);
+    const __m256i joined = _mm256_permute4x64_epi64(packed, 0x08);
+    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(joined));
+}
+INLINE uint32_t vmask(vi t) { return (uint32_t)_mm256_movemask_ps((__m256)t); }
+INLINE float vsum(vf x)
+{
+    const __m128 b = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+INLINE float vmax_lanes(vf x)
+{
+    const __m128 b = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 c = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+
+#else /* four lanes: NEON and plain C */
+
+#if defined(MHAK_ISA_NEON)
+INLINE vf vfma(vf a, vf b, vf c) { return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+INLINE vf vload_f16(const uint16_t *p)
+{
+    return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+INLINE void vstore_f16(uint16_t *p, vf x)
+{
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)x)));
+}
+#else
+INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
+
+/* Halves by integer arithmetic: exponent and mantissa moved up, then scaled by 2^112. Subnormal
+ * halves become normal in the multiplication; an exponent of all ones is put in by hand. */
+INLINE vf vload_f16(const uint16_t *p)
+{
+    const vi h = {p[0], p[1], p[2], p[3]};
+    const vi magnitude = (h & 0x7fff) << 13;
+    const vf scaled = (vf)magnitude * 0x1p112f;
+    const vi special = magnitude >= (0x7c00 << 13);
+    const vi bits = (special & (magnitude | 0x7f800000)) | (~special & (vi)scaled);
+    return (vf)(bits | ((h & 0x8000) << 16));
+}
+INLINE uint16_t half_from_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u | (magnitude >> 13 & 0x1ffu));
+    if (magnitude >= 0x477ff000u) /* rounds to 65536 or more */
+        return (uint16_t)(sign | 0x7c00u);
+    if (magnitude < 0x38800000u) { /* subnormal half: let the adder round at 2^-24 */
+        float m;
+        memcpy(&m, &magnitude, 4);
+        const float shifted = m + 0.5f;
+        memcpy(&bits, &shifted, 4);
+        return (uint16_t)(sign | (bits - 0x3f000000u));
+    }
+    const uint32_t even = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+    return (uint16_t)(sign | ((even - 0x38000000u) >> 13));
+}
+INLINE void vstore_f16(uint16_t *p, vf x)
+{
+    for (int i = 0; i < VL; i++)
+        p[i] = half_from_float(x[i]);
+}
+#endif
+
+INLINE vf vset1(float x) { return (vf){x, x, x, x}; }
+INLINE vf vmax(vf a, vf b) { return vsel(a > b, a, b); }
+INLINE vf vkeep(uint32_t bits, vf a, vf b)
+{
+    const vi lane = {1, 2, 4, 8};
+    const int32_t w = (int32_t)bits;
+    return vsel((((vi){w, w, w, w}) & lane) == lane, a, b);
+}
+INLINE vi vload_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+INLINE void vstore_u16(uint16_t *p, vi x)
+{
+    for (int i = 0; i < VL; i++)
+        p[i] = (uint16_t)x[i];
+}
+INLINE uint32_t vmask(vi t)
+{
+    const vi b = t & (vi){1, 2, 4, 8};
+    return (uint32_t)(b[0] | b[1] | b[2] | b[3]);
+}
+INLINE float vsum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+INLINE float vmax_lanes(vf x)
+{
+    const float a = x[0] > x[2] ? x[0] : x[2];
+    const float b = x[1] > x[3] ? x[1] : x[3];
+    return a > b ? a : b;
+}
+
+#endif
+
+/* Bytes to bits: for the boolean masks. */
+#if defined(MHAK_ISA_AVX512) || defined(MHAK_ISA_AVX2)
+INLINE uint32_t byte_bits(const uint8_t *p)
+{
+    const __m256i zero = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)p), _mm256_setzero_si256());
+    return ~(uint32_t)_mm256_movemask_epi8(zero);
+}
+#elif defined(MHAK_ISA_NEON)
+INLINE uint32_t byte_bits(const uint8_t *p)
+{
+    static const uint8_t weight[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t x = vld1q_u8(p);
+    const uint8x16_t set = vandq_u8(vtstq_u8(x, x), vld1q_u8(weight));
+    return (uint32_t)vaddv_u8(vget_low_u8(set)) | (uint32_t)vaddv_u8(vget_high_u8(set)) << 8;
+}
+#else
+INLINE uint32_t byte_bits(const uint8_t *p)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < BYTES; i++)
+        bits |= (uint32_t)(p[i] != 0) << i;
+    return bits;
+}
+#endif
+
+/*
+ * Inside each quarter (four lanes) of two vectors a = a0 a1 a2 a3, b = b0 b1 b2 b3:
+ *      vzip_low  a0 b0 a1 b1      vzip_high  a2 b2 a3 b3
+ *      vpair_low a0 a1 b0 b1      vpair_high a2 a3 b2 b3
+ * vquads loads VL/4 quarters, `step` elements apart, of a storage type.
+ */
+#if defined(MHAK_ISA_AVX512)
+INLINE vf vzip_low(vf a, vf b) { return _mm512_unpacklo_ps(a, b); }
+INLINE vf vzip_high(vf a, vf b) { return _mm512_unpackhi_ps(a, b); }
+INLINE vf vpair_low(vf a, vf b) { return _mm512_shuffle_ps(a, b, 0x44); }
+INLINE vf vpair_high(vf a, vf b) { return _mm512_shuffle_ps(a, b, 0xee); }
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    const __m256 low = _mm256_loadu2_m128(p + step, p);
+    const __m256 high = _mm256_loadu2_m128(p + 3 * step, p + 2 * step);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+INLINE __m128i two_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm_unpacklo_epi64(_mm_loadu_si64(p), _mm_loadu_si64(p + step));
+}
+INLINE __m256i four_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm256_set_m128i(two_quads_u16(p + 2 * step, step), two_quads_u16(p, step));
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm512_cvtph_ps(four_quads_u16(p, step));
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(four_quads_u16(p, step)), 16);
+}
+#elif defined(MHAK_ISA_AVX2)
+INLINE vf vzip_low(vf a, vf b) { return _mm256_unpacklo_ps(a, b); }
+INLINE vf vzip_high(vf a, vf b) { return _mm256_unpackhi_ps(a, b); }
+INLINE vf vpair_low(vf a, vf b) { return _mm256_shuffle_ps(a, b, 0x44); }
+INLINE vf vpair_high(vf a, vf b) { return _mm256_shuffle_ps(a, b, 0xee); }
+INLINE vf vquads_f32(const float *p, ptrdiff_t step) { return _mm256_loadu2_m128(p + step, p); }
+INLINE __m128i two_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm_unpacklo_epi64(_mm_loadu_si64(p), _mm_loadu_si64(p + step));
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm256_cvtph_ps(two_quads_u16(p, step));
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(two_quads_u16(p, step)), 16);
+}
+#else
+INLINE vf vzip_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+INLINE vf vzip_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+INLINE vf vpair_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
+INLINE vf vpair_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
+#endif
+
+/* bf16 is the upper half of an f32. */
+INLINE vf vload_bf16(const uint16_t *p) { return (vf)(vload_u16(p) << 16); }
+INLINE void vstore_bf16(uint16_t *p, vf x)
+{
+    const vu bits = (vu)x;
+    const vu even = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    const vi nan = x != x;
+    const vu quiet = (bits >> 16) | 0x40u;
+    vstore_u16(p, (nan & (vi)quiet) | (~nan & (vi)even));
+}
+
+#if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_C)
+INLINE vf vquads_f32(const float *p, ptrdiff_t step) { return (void)step, vload(p); }
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step) { return (void)step, vload_f16(p); }
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step) { return (void)step, vload_bf16(p); }
+#endif
+
+#endif

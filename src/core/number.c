@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Single numbers in and out of storage, for the reference path: plain and slow. */
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static double read_half(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    double x = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    if (exponent == 31)
+        x = fraction ? (double)NAN : (double)INFINITY;
+    return h & 0x8000 ? -x : x;
+}
+
+static double read_bfloat(uint16_t h)
+{
+    const uint32_t bits = (uint32_t)h << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index)
+{
+    switch (type) {
+    case MHA_F16:
+        return read_half(((const uint16_t *)data)[index]);
+    case MHA_BF16:
+        return read_bfloat(((const uint16_t *)data)[index]);
+    case MHA_F64:
+        return ((const double *)data)[index];
+    case MHA_F32:
+        break;
+    }
+    return (double)((const float *)data)[index];
+}
+
+/* Round x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
+static double round_to(double x, int digits, int lowest)
+{
+    int exponent;
+    if (x == 0 || !isfinite(x))
+        return x;
+    frexp(x, &exponent);
+    const int unit = exponent - digits > lowest ? exponent - digits : lowest;
+    return ldexp(nearbyint(ldexp(x, -unit)), unit);
+}
+
+static uint16_t write_half(double x)
+{
+    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x))
+        return 0x7e00;
+    const double magnitude = fabs(round_to(x, 11, -24));
+    if (magnitude >= 65536.0)
+        return sign | 0x7c00;
+    if (magnitude < 0x1p-14)
+        return sign | (uint16_t)ldexp(magnitude, 24);
+    int exponent;
+    const double fraction = frexp(magnitude, &exponent);
+    const int bits = ((exponent + 14) << 10) + (int)ldexp(fraction, 11) - 1024;
+    return (uint16_t)(sign | bits);
+}
+
+static uint16_t write_bfloat(double x)
+{
+    const float rounded = (float)round_to(x, 8, -133);
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    return (uint16_t)(isnan(x) ? 0x7fc0 : bits >> 16);
+}
+
+void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
+{
+    switch (type) {
+    case MHA_F32:
+        ((float *)data)[index] = (float)x;
+        break;
+    case MHA_F16:
+        ((uint16_t *)data)[index] = write_half(x);
+        break;
+    case MHA_BF16:
+        ((uint16_t *)data)[index] = write_bfloat(x);
+        break;
+    case MHA_F64:
+        ((double *)data)[index] = x;
+        break;
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* What is decided before the data is there: tile sizes, the cut into tasks, the workspace map. */
+#include "internal.h"
+
+enum {
+    WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
+    NARROW_TILE = 24,      /* with a causal or window edge: half the wasted corner */
+    FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
+    PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
+};
+
+/* ---------------------------------------------------------------- tiling ----- */
+
+static ptrdiff_t part_bytes(const mha_plan *plan, ptrdiff_t splits)
+{
+    const mha_shape *const shape = &plan->shape;
+    return splits * shape->B * shape->H * shape->L *
+           (ptrdiff_t)((size_t)(plan->ldo + 2) * sizeof(float) + sizeof(bool));
+}
+
+static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
+{
+    const mha_shape *const shape = &plan->shape;
+    tiling->row_chunks = mhai_ceil_div(shape->L, tiling->rows);
+    tiling->head_chunks = mhai_ceil_div(shape->H / shape->G, tiling->heads);
+    tiling->row_tasks = shape->B * shape->G * tiling->head_chunks * tiling->row_chunks;
+}
+
+/* Rows in even chunks of at most `most`, a multiple of what the kernels take at once. */
+static ptrdiff_t even_rows(const mha_plan *plan, ptrdiff_t most)
+{
+    const ptrdiff_t chunks = mhai_ceil_div(plan->shape.L, most);
+    return mhai_min(most, mhai_round_up(mhai_ceil_div(plan->shape.L, chunks), NARROW_TILE / 2));
+}
+
+mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
+{
+    const mha_shape *const shape = &plan->shape;
+    const ptrdiff_t group = shape->H / shape->G, enough = (ptrdiff_t)FEW_TASKS * threads;
+    mhai_tiling tiling = {.splits = 1};
+    tiling.rows = even_rows(plan, plan->task_rows);
+    /* Few rows: query heads that share keys and values go together, so that these are read once. */
+    tiling.heads = mhai_min(group, mhai_max(1, plan->task_rows / mhai_min(shape->L, tiling.rows)));
+    count_tasks(plan, &tiling);
+    while (threads > 1 && tiling.row_tasks < enough && tiling.rows > WIDE_TILE) {
+        tiling.rows = even_rows(plan, mhai_round_up(tiling.rows / 2, NARROW_TILE));
+        count_tasks(plan, &tiling);
+    }
+    const ptrdiff_t splits = mhai_ceil_div(shape->S, MHAI_SPLIT);
+    if (threads > 1 && tiling.row_tasks < enough && splits > 1 &&
+        splits < PART_BYTES / (ptrdiff_t)sizeof(float) &&
+        part_bytes(plan, splits) <= (ptrdiff_t)PART_BYTES * threads)
+        tiling.splits = splits;
+    while (threads > 1 && tiling.row_tasks * tiling.splits < threads && tiling.heads > 1) {
+        tiling.heads = mhai_ceil_div(tiling.heads, 2);
+        count_tasks(plan, &tiling);
+    }
+    return tiling;
+}
+
+/* ------------------------------------------------------------- workspace ----- */
+
+void *mhai_work_take(mhai_work *work, size_t count, size_t size)
+{
+    char *const at = work->base ? work->base + work->used : NULL;
+    work->used += (count * size + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN;
+    return at;
+}
+
+static mhai_state take_state(mhai_work *work, ptrdiff_t rows, ptrdiff_t ldo)
+{
+    mhai_state state;
+    state.m = mhai_work_take(work, (size_t)rows, sizeof(float));
+    state.l = mhai_work_take(work, (size_t)rows, sizeof(float));
+    state.o = mhai_work_take(work, (size_t)(rows * ldo), sizeof(float));
+    state.seen = mhai_work_take(work, (size_t)rows, sizeof(bool));
+    return state;
+}
+
+mhai_bench mhai_bench_take(const mha_plan *plan, mhai_work *work)
+{
+    const size_t rows = (size_t)plan->task_rows, tile = (size_t)plan->row_tile;
+    const mha_shape *const shape = &plan->shape;
+    mhai_bench bench;
+    bench.rows = mhai_work_take(work, rows, sizeof(mhai_row));
+    bench.q = mhai_work_take(work, rows * (size_t)plan->ldq, sizeof(float));
+    bench.total = take_state(work, plan->task_rows, plan->ldo);
+    bench.part = take_state(work, shape->S > MHAI_SPLIT ? plan->task_rows : 0, plan->ldo);
+    bench.alpha = mhai_work_take(work, tile, sizeof(float));
+    bench.s = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
+    bench.keep = mhai_work_take(work, tile * MHAK_WORDS, sizeof(uint32_t));
+    bench.k_panels = mhai_work_take(work, (size_t)shape->D * MHAK_BLOCK, sizeof(float));
+    const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
+    bench.v_panels = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
+    bench.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
+    return bench;
+}
+
+mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mhai_work *work)
+{
+    const mha_shape *const shape = &plan->shape;
+    const ptrdiff_t rows = shape->B * shape->H * shape->L;
+    mhai_shared shared = {0};
+    if (plan->softmax_weights)
+        shared.stats = mhai_work_take(work, 2 * (size_t)rows, sizeof(float));
+    if (tiling->splits > 1)
+        shared.part = take_state(work, tiling->splits * rows, plan->ldo);
+    return shared;
+}
+
+/* ------------------------------------------------------------------ plan ----- */
+
+static bool empty(const mha_shape *shape)
+{
+    return shape->B == 0 || shape->H == 0 || shape->L == 0 || shape->D == 0;
+}
+
+void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
+{
+    const mha_shape *const shape = &call->shape;
+    const mha_options *const options = &call->options;
+    *plan = (mha_plan){.shape = *shape, .kernels = kernels};
+    plan->empty = empty(shape);
+    plan->lse = options->lse.data != NULL;
+    plan->weights = options->weights.data != NULL;
+    plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
+    if (!kernels || plan->empty)
+        return;
+    const bool edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
+    const ptrdiff_t group = shape->H / shape->G;
+    const ptrdiff_t rows = shape->L < MHAI_TASK_ROWS ? shape->L * group : MHAI_TASK_ROWS;
+    plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, NARROW_TILE / 2));
+    plan->row_tile = (int)mhai_min(edge ? NARROW_TILE : WIDE_TILE, plan->task_rows);
+    /* One vector more than D: rows a power of two apart would share the cache's sets. */
+    plan->ldq = mhai_round_up(shape->D, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
+    plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The f64 path, and the oracle of every fast path: the formula row by row, in double precision,
+ * with no tiles, no tricks and no kernels. Never optimised.
+ */
+#include "internal.h"
+
+#include <math.h>
+
+/* One row at work: its place, and scratch for S scores and their visibility. */
+typedef struct row_job {
+    const mhai_call *call;
+    mhai_batch batch;
+    mhai_row row;
+    double *score; /* [S] */
+    bool *visible; /* [S] */
+} row_job;
+
+size_t mhai_reference_scratch(const mha_shape *shape)
+{
+    return (size_t)shape->S * (2 * sizeof(double) + sizeof(bool)) +
+           (size_t)shape->Dv * sizeof(double);
+}
+
+static row_job job_at(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, void *scratch)
+{
+    row_job job = {.call = call, .batch = mhai_batch_of(call, b), .row = {.h = h, .i = i}};
+    job.score = scratch;
+    job.visible = (bool *)(job.score + 2 * call->shape.S + call->shape.Dv);
+    mhai_row_range(call, &job.batch, &job.row);
+    return job;
+}
+
+static ptrdiff_t kv_head(const row_job *job)
+{
+    return job->row.h / (job->call->shape.H / job->call->shape.G);
+}
+
+/* Element (b, h, i, j) of a tensor over scores. */
+static ptrdiff_t pair_index(const row_job *job, const mha_view *x, ptrdiff_t j)
+{
+    return job->batch.b * x->sb + job->row.h * x->sh + job->row.i * x->sl + j;
+}
+
+static double number_at(const row_job *job, const mha_view *x, mha_dtype type, ptrdiff_t j)
+{
+    return x->data ? mhai_number_read(x->data, type, pair_index(job, x, j)) : 0.0;
+}
+
+static bool byte_at(const row_job *job, const mha_view *x, ptrdiff_t j)
+{
+    return ((const uint8_t *)x->data)[pair_index(job, x, j)] != 0;
+}
+
+static bool same_document(const row_job *job, ptrdiff_t j)
+{
+    const mha_options *const o = &job->call->options;
+    const ptrdiff_t q = o->q_starts ? job->batch.q_first : job->batch.b * o->q_documents_sb;
+    const ptrdiff_t k = o->k_starts ? job->batch.k_first : job->batch.b * o->k_documents_sb;
+    return o->q_documents[q + job->row.i] == o->k_documents[k + j];
+}
+
+static bool sees(const row_job *job, ptrdiff_t j)
+{
+    const mha_options *const o = &job->call->options;
+    return j >= job->row.first && j < job->row.last &&
+           (!o->attend_mask.data || byte_at(job, &o->attend_mask, j)) &&
+           (!o->ignore_mask.data || !byte_at(job, &o->ignore_mask, j)) &&
+           number_at(job, &o->add_mask, o->add_mask_type, j) != (double)-INFINITY &&
+           number_at(job, &o->bias, o->bias_type, j) != (double)-INFINITY &&
+           (!o->q_documents || same_document(job, j));
+}
+
+static double raw_score(const row_job *job, ptrdiff_t j)
+{
+    const mhai_call *const call = job->call;
+    const double *const q = (const double *)call->q.data +
+                            mhai_q_index(call, &job->batch, &call->q, job->row.h, job->row.i);
+    const double *const k = (const double *)call->k.data +
+                            mhai_k_index(call, &job->batch, &call->k, kv_head(job), j);
+    double sum = 0;
+    for (ptrdiff_t c = 0; c < call->shape.D; c++)
+        sum += q[c] * k[c];
+    return sum * call->scale;
+}
+
+static double capped(const row_job *job, double score)
+{
+    const double cap = (double)job->call->options.softcap;
+    return cap > 0 ? cap * tanh(score / cap) : score;
+}
+
+static double biased(const row_job *job, double score, ptrdiff_t j)
+{
+    const mha_options *const o = &job->call->options;
+    score += number_at(job, &o->bias, o->bias_type, j);
+    score += number_at(job, &o->add_mask, o->add_mask_type, j);
+    if (o->alibi_slopes)
+        score -= (double)o->alibi_slopes[job->row.h] *
+                 fabs((double)(job->row.i + job->batch.offset - j));
+    return score;
+}
+
+/* Scores after bias; a masked key is not read and stays -inf. Returns whether any is visible. */
+static bool final_scores(const row_job *job)
+{
+    bool any = false;
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
+        job->visible[j] = sees(job, j);
+        any |= job->visible[j];
+        job->score[j] =
+            job->visible[j] ? biased(job, capped(job, raw_score(job, j)), j) : (double)-INFINITY;
+    }
+    return any;
+}
+
+/* Scores to weights, in place; returns the log-sum-exp. An empty row gives zeros; a row whose
+ * visible scores are all -inf divides 0 by 0, as IEEE says. */
+static double softmax(const row_job *job)
+{
+    const mha_options *const o = &job->call->options;
+    const double sink = o->sinks ? (double)o->sinks[job->row.h] : (double)-INFINITY;
+    double top = sink;
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++)
+        top = job->score[j] > top ? job->score[j] : top;
+    const double base = top == (double)-INFINITY ? 0 : top;
+    double sum = exp(sink - base);
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++)
+        sum += job->visible[j] ? exp(job->score[j] - base) : 0.0;
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++)
+        job->score[j] = job->visible[j] ? exp(job->score[j] - base) / sum : 0.0;
+    return base + log(sum);
+}
+
+static void write_output(const row_job *job, double *o)
+{
+    const mhai_call *const call = job->call;
+    for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
+        o[c] = 0;
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
+        if (!job->visible[j])
+            continue;
+        const double *const v = (const double *)call->v.data +
+                                mhai_k_index(call, &job->batch, &call->v, kv_head(job), j);
+        for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
+            o[c] += job->score[j] * v[c];
+    }
+    const mha_view to = mhai_as_view(call->o);
+    double *const row =
+        (double *)call->o.data + mhai_q_index(call, &job->batch, &to, job->row.h, job->row.i);
+    for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
+        row[c] = o[c];
+}
+
+void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)
+{
+    const ptrdiff_t L = call->shape.L, H = call->shape.H;
+    const row_job job = job_at(call, task / L / H, task / L % H, task % L, scratch);
+    if (job.row.i >= job.batch.queries)
+        return;
+    const bool any = final_scores(&job);
+    const double sum = softmax(&job), lse = any ? sum : (double)-INFINITY;
+    write_output(&job, job.score + call->shape.S);
+    if (call->options.lse.data) {
+        const mha_view to = mhai_as_view(call->options.lse);
+        ((double *)call->options.lse.data)[mhai_q_index(call, &job.batch, &to, job.row.h,
+                                                        job.row.i)] = lse;
+    }
+}
+
+/* -------------------------------------------------------- returned weights ----- */
+
+/* Fill job->score with what the mode shows, all S of them. */
+static void shown(const row_job *job)
+{
+    const mha_weights_mode mode = job->call->options.weights_mode;
+    const bool masked = mode == MHA_WEIGHTS_SOFTMAX || mode == MHA_WEIGHTS_BIAS;
+    for (ptrdiff_t j = job->batch.keys; j < job->call->shape.S; j++)
+        job->score[j] = mode == MHA_WEIGHTS_BIAS ? (double)-INFINITY : 0.0;
+    if (masked) {
+        final_scores(job);
+        if (mode == MHA_WEIGHTS_SOFTMAX)
+            softmax(job);
+        return;
+    }
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
+        const double raw = raw_score(job, j);
+        job->score[j] = mode == MHA_WEIGHTS_SOFTCAP ? capped(job, raw) : raw;
+    }
+}
+
+void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch)
+{
+    const mha_options *const o = &call->options;
+    const bool average = (o->flags & MHA_AVERAGE_WEIGHTS) != 0;
+    const ptrdiff_t all = mhai_weights_heads(call), S = call->shape.S;
+    const ptrdiff_t rows = mhai_weights_rows(call), sets = average ? 1 : all;
+    const ptrdiff_t slot = task % rows, set = task / rows % sets, b = task / rows / sets;
+    const ptrdiff_t heads = average ? all : 1, i = mhai_weights_row(call, slot);
+    double *const sum = (double *)scratch + S;
+    if (i >= mhai_batch_of(call, b).queries || heads == 0)
+        return;
+    for (ptrdiff_t j = 0; j < S; j++)
+        sum[j] = 0;
+    for (ptrdiff_t n = 0; n < heads; n++) {
+        const row_job job = job_at(call, b, mhai_weights_head(call, set + n), i, scratch);
+        shown(&job);
+        for (ptrdiff_t j = 0; j < S; j++)
+            sum[j] += job.score[j];
+    }
+    const ptrdiff_t at = b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
+    for (ptrdiff_t j = 0; j < S; j++)
+        mhai_number_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
+}

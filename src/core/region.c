@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
+ * Two regions are told apart by their outer bounds, or, where they are woven into each other (o
+ * beside q, k and v in one fused buffer), by their residues modulo the strides.
+ */
+#include "region.h"
+
+#include <string.h>
+
+enum { AXES = 3, MAX_REGIONS = 24 };
+
+typedef struct region {
+    const char *name;
+    const char *data;
+    ptrdiff_t extent[AXES], stride[AXES]; /* stride in bytes */
+    ptrdiff_t width;                      /* bytes of one contiguous run */
+    ptrdiff_t low, high;                  /* bytes touched, relative to data: [low, high) */
+} region;
+
+typedef struct region_list {
+    const mhai_call *call;
+    region inputs[MAX_REGIONS], outputs[MAX_REGIONS];
+    int input_count, output_count;
+    mha_status status; /* the first error */
+} region_list;
+
+/* ----------------------------------------------------------- one region ----- */
+
+static bool empty(const region *r)
+{
+    return r->width == 0 || r->extent[0] == 0 || r->extent[1] == 0 || r->extent[2] == 0;
+}
+
+/* No memory is larger than this: a region that reaches further has wrong strides. */
+#define MOST_BYTES (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 7 : 0))
+
+/* Fill in low and high; false where they do not fit in the address space. */
+static bool bound(region *r)
+{
+    r->low = 0;
+    r->high = r->width;
+    if (empty(r))
+        return true;
+    for (int a = 0; a < AXES; a++) {
+        ptrdiff_t reach;
+        if (__builtin_mul_overflow(r->extent[a] - 1, r->stride[a], &reach))
+            return false;
+        ptrdiff_t *const end = reach < 0 ? &r->low : &r->high;
+        if (__builtin_add_overflow(*end, reach, end))
+            return false;
+    }
+    if (r->low < -MOST_BYTES || r->high > MOST_BYTES)
+        return false;
+    const uintptr_t at = (uintptr_t)r->data;
+    return at + (uintptr_t)r->high >= at && (r->low >= 0 || at >= (uintptr_t)-r->low);
+}
+
+/* Sort axes by stride, largest first; axes of extent 1 do not count and get stride 0. */
+static void sort_axes(region *r)
+{
+    for (int a = 0; a < AXES; a++)
+        if (r->extent[a] == 1)
+            r->stride[a] = 0;
+    for (int a = 1; a < AXES; a++)
+        for (int b = a; b > 0; b--) {
+            const ptrdiff_t x = r->stride[b - 1], y = r->stride[b];
+            if ((x < 0 ? -x : x) >= (y < 0 ? -y : y))
+                break;
+            const ptrdiff_t extent = r->extent[b];
+            r->stride[b] = x;
+            r->stride[b - 1] = y;
+            r->extent[b] = r->extent[b - 1];
+            r->extent[b - 1] = extent;
+        }
+}
+
+/* Grow the run by axes that continue it without a gap: fewer strides are left to reason about. */
+static void join_axes(region *r)
+{
+    for (int a = AXES - 1; a >= 0; a--) {
+        if (r->extent[a] == 1)
+            continue;
+        if (r->stride[a] != r->width)
+            break;
+        r->width *= r->extent[a];
+        r->extent[a] = 1;
+        r->stride[a] = 0;
+    }
+}
+
+/* Do distinct elements lie apart? Each axis must step over everything inside it. */
+static bool apart(const region *r)
+{
+    ptrdiff_t inside = r->width;
+    for (int a = AXES - 1; a >= 0; a--) {
+        if (r->extent[a] <= 1)
+            continue;
+        const ptrdiff_t step = r->stride[a] < 0 ? -r->stride[a] : r->stride[a];
+        if (step < inside)
+            return false;
+        inside += (r->extent[a] - 1) * step;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------- two regions ----- */
+
+static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b)
+{
+    while (b) {
+        const ptrdiff_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* Woven regions: all strides are multiples of some period, and the runs lie apart within it. */
+static bool woven_apart(const region *a, const region *b)
+{
+    ptrdiff_t period = 0;
+    for (int n = 0; n < AXES; n++)
+        period = gcd(gcd(period, a->stride[n]), b->stride[n]);
+    if (period == 0)
+        return false;
+    const ptrdiff_t from_a_to_b = (ptrdiff_t)((uintptr_t)b->data - (uintptr_t)a->data);
+    const ptrdiff_t gap = ((from_a_to_b % period) + period) % period;
+    return a->width <= gap && gap + b->width <= period;
+}
+
+static bool overlap(const region *a, const region *b)
+{
+    if (empty(a) || empty(b))
+        return false;
+    const uintptr_t a_low = (uintptr_t)a->data + (uintptr_t)a->low;
+    const uintptr_t a_high = (uintptr_t)a->data + (uintptr_t)a->high;
+    const uintptr_t b_low = (uintptr_t)b->data + (uintptr_t)b->low;
+    const uintptr_t b_high = (uintptr_t)b->data + (uintptr_t)b->high;
+    return a_low < b_high && b_low < a_high && !woven_apart(a, b);
+}
+
+/* ------------------------------------------------------------- the list ----- */
+
+static void add(region_list *list, bool output, region r, ptrdiff_t element)
+{
+    const mha_options *const o = &list->call->options;
+    if (list->status || empty(&r))
+        return;
+    if (!r.data)
+        list->status = mhai_fail(o, MHA_ERR_NULL, "%s is NULL", r.name);
+    else if ((uintptr_t)r.data % (uintptr_t)element)
+        list->status = mhai_fail(o, MHA_ERR_ALIGN, "%s is not aligned to its %td-byte elements",
+                                 r.name, element);
+    if (list->status)
+        return;
+    sort_axes(&r);
+    if (!bound(&r)) {
+        list->status = mhai_fail(o, MHA_ERR_OVERFLOW, "%s reaches beyond the address space; look "
+                                 "at its strides", r.name);
+        return;
+    }
+    join_axes(&r);
+    if (output && !apart(&r)) {
+        list->status = mhai_fail(o, MHA_ERR_STRIDE, "%s has elements that share an address; look "
+                                 "at its strides", r.name);
+        return;
+    }
+    if (output)
+        list->outputs[list->output_count++] = r;
+    else
+        list->inputs[list->input_count++] = r;
+}
+
+/* A tensor of rows: [batches][heads][rows][width], or packed with the rows of all batches. */
+static void add_rows(region_list *list, bool output, const char *name, mha_view x, mha_dtype type,
+                     ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width, const int64_t *starts)
+{
+    const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type), B = list->call->shape.B;
+    region r = {.name = name, .data = x.data, .width = width * size};
+    r.extent[0] = starts ? 1 : B;
+    r.extent[1] = heads;
+    r.extent[2] = starts ? (ptrdiff_t)starts[B] : rows;
+    const ptrdiff_t strides[AXES] = {starts ? 0 : x.sb, x.sh, x.sl};
+    for (int a = 0; a < AXES; a++)
+        if (__builtin_mul_overflow(strides[a], size, &r.stride[a]) && r.extent[a] > 1 &&
+            !list->status)
+            list->status = mhai_fail(&list->call->options, MHA_ERR_OVERFLOW,
+                                     "a stride of %s is %td elements", name, strides[a]);
+    add(list, output, r, size);
+}
+
+/* A tensor over scores: [B][H][L][S]. */
+static void add_pairs(region_list *list, const char *name, mha_view x, mha_dtype type)
+{
+    const mha_shape *const s = &list->call->shape;
+    if (x.data)
+        add_rows(list, false, name, x, type, s->H, s->L, s->S, NULL);
+}
+
+static void add_array(region_list *list, const char *name, const void *data, ptrdiff_t count,
+                      ptrdiff_t size)
+{
+    const region r = {.name = name, .data = data, .extent = {1, 1, 1}, .width = count * size};
+    if (data)
+        add(list, false, r, size);
+}
+
+static void add_bytes(region_list *list, const char *name, mha_view x)
+{
+    const mha_shape *const s = &list->call->shape;
+    const region r = {.name = name,
+                      .data = x.data,
+                      .extent = {s->B, s->H, s->L},
+                      .stride = {x.sb, x.sh, x.sl},
+                      .width = s->S};
+    if (x.data)
+        add(list, false, r, 1);
+}
+
+/* Document ids: [B][rows], or packed with those of all batches. */
+static void add_documents(region_list *list, const char *name, const int32_t *data, ptrdiff_t sb,
+                          ptrdiff_t rows, const int64_t *starts)
+{
+    const mha_view x = {data, sb, 0, 1};
+    if (data && starts)
+        add_array(list, name, data, starts[list->call->shape.B], sizeof *data);
+    else if (data)
+        add_rows(list, false, name, x, MHA_F32, 1, rows, 1, NULL);
+}
+
+static void list_inputs(region_list *list)
+{
+    const mha_shape *const s = &list->call->shape;
+    const mha_options *const o = &list->call->options;
+    const mhai_call *const call = list->call;
+    add_rows(list, false, "q", call->q, s->q_type, s->H, s->L, s->D, o->q_starts);
+    add_rows(list, false, "k", call->k, s->k_type, s->G, s->S, s->D, o->k_starts);
+    add_rows(list, false, "v", call->v, s->v_type, s->G, s->S, s->Dv, o->k_starts);
+    add_bytes(list, "options.attend_mask", o->attend_mask);
+    add_bytes(list, "options.ignore_mask", o->ignore_mask);
+    add_pairs(list, "options.add_mask", o->add_mask, o->add_mask_type);
+    add_pairs(list, "options.bias", o->bias, o->bias_type);
+    add_array(list, "options.offsets", o->offsets, s->B, 8);
+    add_array(list, "options.alibi_slopes", o->alibi_slopes, s->H, 4);
+    add_array(list, "options.sinks", o->sinks, s->H, 4);
+    add_array(list, "options.q_lengths", o->q_lengths, s->B, 8);
+    add_array(list, "options.k_lengths", o->k_lengths, s->B, 8);
+    add_array(list, "options.q_starts", o->q_starts, s->B + 1, 8);
+    add_array(list, "options.k_starts", o->k_starts, s->B + 1, 8);
+    add_documents(list, "options.q_documents", o->q_documents, o->q_documents_sb, s->L,
+                  o->q_starts);
+    add_documents(list, "options.k_documents", o->k_documents, o->k_documents_sb, s->S,
+                  o->k_starts);
+    if (o->weights.data) {
+        add_array(list, "options.weights_heads", o->weights_heads, o->weights_head_count, 8);
+        add_array(list, "options.weights_rows", o->weights_rows, o->weights_row_count, 8);
+    }
+}
+
+static void list_outputs(region_list *list)
+{
+    const mhai_call *const call = list->call;
+    const mha_shape *const s = &call->shape;
+    const mha_options *const o = &call->options;
+    add_rows(list, true, "o", mhai_as_view(call->o), s->o_type, s->H, s->L, s->Dv, o->q_starts);
+    if (o->lse.data)
+        add_rows(list, true, "options.lse", mhai_as_view(o->lse),
+                 s->q_type == MHA_F64 ? MHA_F64 : MHA_F32, s->H, s->L, 1, o->q_starts);
+    if (o->weights.data)
+        add_rows(list, true, "options.weights", mhai_as_view(o->weights), o->weights_type,
+                 o->flags & MHA_AVERAGE_WEIGHTS ? 1 : mhai_weights_heads(call),
+                 mhai_weights_rows(call), s->S, NULL);
+}
+
+static mha_status check_overlaps(const region_list *list)
+{
+    for (int a = 0; a < list->output_count; a++) {
+        for (int b = 0; b < a; b++)
+            if (overlap(&list->outputs[a], &list->outputs[b]))
+                return mhai_fail(&list->call->options, MHA_ERR_OVERLAP, "%s overlaps %s",
+                                 list->outputs[a].name, list->outputs[b].name);
+        for (int b = 0; b < list->input_count; b++)
+            if (overlap(&list->outputs[a], &list->inputs[b]))
+                return mhai_fail(&list->call->options, MHA_ERR_OVERLAP,
+                                 "%s overlaps %s; the operator does not work in place",
+                                 list->outputs[a].name, list->inputs[b].name);
+    }
+    return MHA_OK;
+}
+
+mha_status mhai_check_memory(const mhai_call *call, const void *work, size_t work_size)
+{
+    region_list list = {.call = call};
+    list_inputs(&list);
+    const int without_work = list.input_count;
+    list_outputs(&list);
+    if (list.status)
+        return list.status;
+    const region memory = {.name = "the workspace",
+                           .data = work,
+                           .extent = {1, 1, 1},
+                           .width = (ptrdiff_t)work_size,
+                           .high = (ptrdiff_t)work_size};
+    for (int n = 0; work && n < without_work; n++)
+        if (overlap(&memory, &list.inputs[n]))
+            return mhai_fail(&call->options, MHA_ERR_OVERLAP, "the workspace overlaps %s",
+                             list.inputs[n].name);
+    if (work)
+        list.inputs[list.input_count++] = memory;
+    return check_overlaps(&list);
+}

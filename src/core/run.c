@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Task lists and workers: each phase hands out its tasks by a counter until none is left. */
+#include "internal.h"
+
+#include <stdatomic.h>
+
+typedef struct phase {
+    const mhai_run *run;
+    void (*task)(const mhai_run *run, void *bench, ptrdiff_t number);
+    ptrdiff_t tasks;
+    atomic_ptrdiff_t next;
+} phase;
+
+static void work_phase(void *arg, int index)
+{
+    phase *const now = arg;
+    void *const bench = now->run->benches + (size_t)index * now->run->bench_size;
+    for (;;) {
+        const ptrdiff_t number = atomic_fetch_add_explicit(&now->next, 1, memory_order_relaxed);
+        if (number >= now->tasks)
+            return;
+        now->task(now->run, bench, number);
+    }
+}
+
+static void run_phase(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
+                      void (*task)(const mhai_run *run, void *bench, ptrdiff_t number))
+{
+    phase now = {.run = run, .task = task, .tasks = tasks};
+    atomic_init(&now.next, 0);
+    mhai_pool_run(pool, (int)mhai_min(tasks, mha_pool_threads(pool)), work_phase, &now);
+}
+
+/* The fast path's tasks, with the worker's bench carved anew: a handful of additions. */
+static mhai_bench bench_at(const mhai_run *run, void *bench)
+{
+    mhai_work work = {.base = bench};
+    return mhai_bench_take(run->plan, &work);
+}
+
+static void attention_task(const mhai_run *run, void *bench, ptrdiff_t number)
+{
+    const mhai_bench mine = bench_at(run, bench);
+    mhai_attention_task(run, &mine, number);
+}
+
+static void merge_task(const mhai_run *run, void *bench, ptrdiff_t number)
+{
+    const mhai_bench mine = bench_at(run, bench);
+    mhai_merge_task(run, &mine, number);
+}
+
+static void weights_task(const mhai_run *run, void *bench, ptrdiff_t number)
+{
+    const mhai_bench mine = bench_at(run, bench);
+    mhai_weights_task(run, &mine, number);
+}
+
+static void reference_row(const mhai_run *run, void *bench, ptrdiff_t number)
+{
+    mhai_reference_row(run->call, number, bench);
+}
+
+static void reference_weights(const mhai_run *run, void *bench, ptrdiff_t number)
+{
+    mhai_reference_weights(run->call, number, bench);
+}
+
+static size_t bench_size(const mha_plan *plan)
+{
+    mhai_work work = {0};
+    if (plan->kernels)
+        mhai_bench_take(plan, &work);
+    else
+        mhai_work_take(&work, mhai_reference_scratch(&plan->shape), 1);
+    return work.used;
+}
+
+size_t mhai_run_work_size(const mha_plan *plan, int threads)
+{
+    mhai_work work = {0};
+    if (plan->empty)
+        return MHAI_ALIGN;
+    if (plan->kernels) {
+        const mhai_tiling tiling = mhai_plan_tiling(plan, threads);
+        mhai_shared_take(plan, &tiling, &work);
+    }
+    return work.used + (size_t)threads * bench_size(plan) + MHAI_ALIGN - 1;
+}
+
+static void run_reference(const mhai_run *run, mha_pool *pool)
+{
+    const mha_shape *const shape = &run->plan->shape;
+    run_phase(run, pool, shape->B * shape->H * shape->L, reference_row);
+    if (!run->call->options.weights.data)
+        return;
+    const bool average = (run->call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
+    const ptrdiff_t heads = average ? 1 : mhai_weights_heads(run->call);
+    run_phase(run, pool, shape->B * heads * mhai_weights_rows(run->call), reference_weights);
+}
+
+static void run_kernels(const mhai_run *run, mha_pool *pool)
+{
+    run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
+    if (run->tiling.splits > 1)
+        run_phase(run, pool, run->tiling.row_tasks, merge_task);
+    if (run->call->options.weights.data)
+        run_phase(run, pool, mhai_weights_tasks(run), weights_task);
+}
+
+void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool)
+{
+    if (plan->empty)
+        return;
+    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
+    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_run run = {.plan = plan, .call = call, .bench_size = bench_size(plan)};
+    if (plan->kernels) {
+        run.tiling = mhai_plan_tiling(plan, mha_pool_threads(pool));
+        run.shared = mhai_shared_take(plan, &run.tiling, &carve);
+        if (!call->options.weights.data)
+            run.shared.stats = NULL;
+    }
+    run.benches = carve.base + carve.used;
+    if (plan->kernels)
+        run_kernels(&run, pool);
+    else
+        run_reference(&run, pool);
+}

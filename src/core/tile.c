@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The scores of one tile: rows of a task against a block of keys, before the softmax. */
+#include "internal.h"
+
+#include <assert.h>
+
+void mhai_load_queries(const mhai_worker *worker)
+{
+    const mhai_call *const call = worker->call;
+    const mha_dtype type = call->shape.q_type;
+    const mhak_table *const kernels = worker->plan->kernels;
+    for (int r = 0; r < worker->count; r++) {
+        const mhai_row *const row = &worker->bench->rows[r];
+        const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, row->h, row->i);
+        kernels->load_row[type](mhai_at(call->q.data, type, at), (int)call->shape.D,
+                                (float)call->scale, worker->bench->q + r * worker->plan->ldq);
+    }
+}
+
+mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
+{
+    const mhai_call *const call = worker->call;
+    const mhai_batch *const batch = &worker->batch;
+    mhai_block block = {.base = base};
+    block.keys = (int)mhai_min(batch->keys - base, MHAK_BLOCK);
+    block.k = mhai_at(call->k.data, call->shape.k_type,
+                      mhai_k_index(call, batch, &call->k, worker->g, base));
+    block.v = mhai_at(call->v.data, call->shape.v_type,
+                      mhai_k_index(call, batch, &call->v, worker->g, base));
+    block.reuse_panel = worker->count <= worker->plan->row_tile;
+    return block;
+}
+
+/* Panel p of K as f32; packed now unless an earlier tile has done so. */
+static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    const mhai_call *const call = worker->call;
+    const int d = (int)call->shape.D, first = p * kernels->nr;
+    if (block->reuse_panel)
+        block->packed_panels = 0;
+    float *const panel = worker->bench->k_panels + (block->reuse_panel ? 0 : (ptrdiff_t)first * d);
+    if (!(block->packed_panels >> p & 1u)) {
+        const int keys = (int)mhai_min(block->keys - first, kernels->nr);
+        kernels->pack_k[call->shape.k_type](
+            mhai_at(block->k, call->shape.k_type, first * call->k.sl), call->k.sl, keys, d, panel);
+        block->packed_panels |= 1u << p;
+    }
+    return panel;
+}
+
+/* Can panel p be read where it lies? Few rows, a whole panel, one chain of sums. */
+static bool near_panel(const mhai_worker *worker, const mhai_block *block, int p)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    return worker->count <= kernels->mr_near && worker->call->shape.D <= MHAK_DEPTH &&
+           (p + 1) * kernels->nr <= block->keys;
+}
+
+mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
+{
+    const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type);
+    return (mhak_ahead){row, stride * size, (int)mhai_ceil_div(width * size, MHAK_LINE), count};
+}
+
+/* The keys of panel p, a vector at a time; meanwhile the next keys are asked for, or behind the
+ * last of the block the first values. */
+static void near_scores(const mhai_worker *worker, const mhai_block *block, int p)
+{
+    const mhai_call *const call = worker->call;
+    const mha_shape *const shape = &call->shape;
+    const mhak_table *const kernels = worker->plan->kernels;
+    const int width = kernels->vector, last = (p + 1) * kernels->nr;
+    for (int j = p * kernels->nr; j < last; j += width) {
+        const void *const keys = mhai_at(block->k, shape->k_type, j * call->k.sl);
+        const void *const next = mhai_at(block->k, shape->k_type, (j + width) * call->k.sl);
+        const mhak_ahead ahead =
+            j + width < MHAK_BLOCK
+                ? mhai_ahead(next, shape->k_type, call->k.sl, shape->D, width)
+                : mhai_ahead(block->v, shape->v_type, call->v.sl, shape->Dv, width);
+        kernels->qk_near[shape->k_type](worker->bench->q, worker->plan->ldq, keys, call->k.sl,
+                                        (int)shape->D, worker->count, &ahead,
+                                        worker->bench->s + j, MHAK_BLOCK);
+    }
+}
+
+static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int p)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    const int d = (int)worker->call->shape.D, nr = kernels->nr;
+    const ptrdiff_t ldq = worker->plan->ldq;
+    const float *const q = worker->bench->q + row * ldq;
+    const float *const panel = panel_of(worker, block, p);
+    for (int c = 0; c < d; c += MHAK_DEPTH)
+        kernels->qk(q + c, ldq, panel + (ptrdiff_t)c * nr, (int)mhai_min(d - c, MHAK_DEPTH), count,
+                    c > 0, worker->bench->s + p * nr, MHAK_BLOCK);
+}
+
+void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                 int last)
+{
+    const int nr = worker->plan->kernels->nr;
+    for (int p = first / nr; p * nr < last; p++)
+        if (near_panel(worker, block, p))
+            near_scores(worker, block, p);
+        else
+            panel_scores(worker, block, row, count, p);
+}
+
+void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last)
+{
+    const float cap = worker->call->options.softcap;
+    const int from = first / worker->plan->kernels->vector * worker->plan->kernels->vector;
+    if (cap > 0.0f)
+        for (int r = 0; r < count; r++)
+            worker->plan->kernels->softcap(worker->bench->s + r * MHAK_BLOCK + from, last - from,
+                                           cap);
+}
+
+static void add_numbers(const mhai_worker *worker, const mha_view *x, mha_dtype type,
+                        const mhai_row *row, ptrdiff_t key, int keys, float *s)
+{
+    if (!x->data)
+        return;
+    const ptrdiff_t at = mhai_index(x, false, worker->batch.b, 0, row->h, row->i) + key;
+    worker->plan->kernels->add_row[type](s, mhai_at(x->data, type, at), keys);
+}
+
+void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int row, int count,
+                      int first, int last)
+{
+    const mha_options *const o = &worker->call->options;
+    const mhak_table *const kernels = worker->plan->kernels;
+    if (!o->bias.data && !o->add_mask.data && !o->alibi_slopes)
+        return;
+    const int from = first / kernels->vector * kernels->vector;
+    for (int r = 0; r < count; r++) {
+        const mhai_row *const at = &worker->bench->rows[row + r];
+        float *const s = worker->bench->s + r * MHAK_BLOCK;
+        const ptrdiff_t key = block->base + first;
+        add_numbers(worker, &o->bias, o->bias_type, at, key, last - first, s + first);
+        add_numbers(worker, &o->add_mask, o->add_mask_type, at, key, last - first, s + first);
+        if (o->alibi_slopes)
+            kernels->alibi(s + from, last - from, o->alibi_slopes[at->h],
+                           (float)(at->i + worker->batch.offset - block->base - from));
+    }
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
+ * for the chosen heads and rows only: nobody else pays. One task is one tile of chosen rows of one
+ * head, or of all chosen heads if the mean is wanted.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+ptrdiff_t mhai_weights_heads(const mhai_call *call)
+{
+    return call->options.weights_heads ? call->options.weights_head_count : call->shape.H;
+}
+
+ptrdiff_t mhai_weights_rows(const mhai_call *call)
+{
+    return call->options.weights_rows ? call->options.weights_row_count : call->shape.L;
+}
+
+/* Heads [first, first + heads) of the chosen ones, rows in bench->rows. */
+typedef struct job {
+    mhai_worker worker;
+    const mhai_run *run;
+    ptrdiff_t first, heads;
+    int rows;
+} job;
+
+static bool averages(const mhai_call *call)
+{
+    return (call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
+}
+
+static ptrdiff_t row_chunks(const mhai_run *run)
+{
+    return mhai_ceil_div(mhai_weights_rows(run->call), run->plan->row_tile);
+}
+
+ptrdiff_t mhai_weights_tasks(const mhai_run *run)
+{
+    const ptrdiff_t heads = averages(run->call) ? 1 : mhai_weights_heads(run->call);
+    return run->plan->shape.B * heads * row_chunks(run);
+}
+
+static job job_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+{
+    const mhai_call *const call = run->call;
+    const ptrdiff_t chunks = row_chunks(run), tile = run->plan->row_tile;
+    const ptrdiff_t chunk = number % chunks;
+    const ptrdiff_t all = mhai_weights_heads(call), heads = averages(call) ? all : 1;
+    const ptrdiff_t sets = averages(call) ? 1 : all;
+    number /= chunks;
+    job now = {.run = run, .first = number % sets, .heads = heads};
+    now.worker = (mhai_worker){.plan = run->plan,
+                               .call = call,
+                               .bench = bench,
+                               .batch = mhai_batch_of(call, number / sets)};
+    const ptrdiff_t end = mhai_min(mhai_weights_rows(call), (chunk + 1) * tile);
+    for (ptrdiff_t slot = chunk * tile; slot < end; slot++) {
+        const ptrdiff_t i = mhai_weights_row(call, slot);
+        if (i < now.worker.batch.queries)
+            bench->rows[now.rows++] = (mhai_row){.i = i, .slot = slot};
+    }
+    now.worker.count = now.rows;
+    return now;
+}
+
+/* Turn the job's worker to another head. */
+static void take_head(job *now, ptrdiff_t h)
+{
+    const mha_shape *const shape = &now->worker.call->shape;
+    now->worker.g = h / (shape->H / shape->G);
+    for (int r = 0; r < now->rows; r++) {
+        now->worker.bench->rows[r].h = h;
+        mhai_row_range(now->worker.call, &now->worker.batch, &now->worker.bench->rows[r]);
+    }
+    mhai_load_queries(&now->worker);
+}
+
+static void fill(const job *now, float x)
+{
+    for (int n = 0; n < now->rows * MHAK_BLOCK; n++)
+        now->worker.bench->s[n] = x;
+}
+
+/* Scores before masking: every key there is counts; 0 behind the last. */
+static void unmasked_scores(const job *now, mhai_block *block)
+{
+    fill(now, 0.0f);
+    if (block->keys <= 0)
+        return;
+    mhai_scores(&now->worker, block, 0, now->rows, 0, block->keys);
+    if (now->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTCAP)
+        mhai_scores_cap(&now->worker, now->rows, 0, block->keys);
+    for (int r = 0; r < now->rows; r++)
+        for (int j = block->keys; j < MHAK_BLOCK; j++)
+            now->worker.bench->s[r * MHAK_BLOCK + j] = 0.0f;
+}
+
+static void hide_masked(float *s, const uint32_t *keep)
+{
+    for (int j = 0; j < MHAK_BLOCK; j++)
+        if (!(keep[j / 32] >> (j % 32) & 1u))
+            s[j] = -INFINITY;
+}
+
+/* Scores after masking, or the weights themselves. */
+static void masked_scores(const job *now, mhai_block *block)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mhai_bench *const bench = worker->bench;
+    const mha_shape *const shape = &worker->call->shape;
+    const bool softmax = worker->call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
+    int first, last;
+    const mhai_cover cover = mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch,
+                                             bench->rows, now->rows, block->base, bench->keep,
+                                             &first, &last);
+    fill(now, softmax ? 0.0f : -INFINITY);
+    if (cover == MHAI_NONE)
+        return;
+    mhai_scores(worker, block, 0, now->rows, first, last);
+    mhai_scores_cap(worker, now->rows, first, last);
+    mhai_scores_bias(worker, block, 0, now->rows, first, last);
+    for (int r = 0; r < now->rows; r++) {
+        uint32_t *const keep = bench->keep + r * MHAK_WORDS;
+        float *const s = bench->s + r * MHAK_BLOCK;
+        if (cover == MHAI_ALL)
+            mhai_keep_range(keep, first, last);
+        if (softmax) {
+            const mhai_row *const row = &bench->rows[r];
+            const float *const stats = now->run->shared.stats +
+                                       2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
+            worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1]);
+        } else {
+            hide_masked(s, keep);
+        }
+    }
+}
+
+static void one_head(job *now, ptrdiff_t base, ptrdiff_t n)
+{
+    const mha_weights_mode mode = now->worker.call->options.weights_mode;
+    take_head(now, mhai_weights_head(now->worker.call, n));
+    mhai_block block = mhai_block_at(&now->worker, base);
+    if (mode == MHA_WEIGHTS_RAW || mode == MHA_WEIGHTS_SOFTCAP)
+        unmasked_scores(now, &block);
+    else
+        masked_scores(now, &block);
+}
+
+static void store_block(const job *now, const float *s, ptrdiff_t base, float factor)
+{
+    const mhai_call *const call = now->worker.call;
+    const mha_options *const o = &call->options;
+    const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
+    for (int r = 0; r < now->rows; r++) {
+        const ptrdiff_t slot = now->worker.bench->rows[r].slot;
+        const ptrdiff_t head = averages(call) ? 0 : now->first * o->weights.sh;
+        const ptrdiff_t at = now->worker.batch.b * o->weights.sb + head + slot * o->weights.sl;
+        now->worker.plan->kernels->store_row[o->weights_type](
+            s + r * MHAK_BLOCK, keys, factor,
+            mhai_out_at(o->weights.data, o->weights_type, at + base));
+    }
+}
+
+void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+{
+    job now = job_of(run, bench, number);
+    const size_t floats = (size_t)now.rows * MHAK_BLOCK;
+    if (now.rows == 0 || now.heads == 0)
+        return;
+    for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
+        one_head(&now, base, now.first);
+        if (now.heads == 1) {
+            store_block(&now, bench->s, base, 1.0f);
+            continue;
+        }
+        memcpy(bench->sum, bench->s, floats * sizeof(float));
+        for (ptrdiff_t n = 1; n < now.heads; n++) {
+            one_head(&now, base, n);
+            for (size_t x = 0; x < floats; x++)
+                bench->sum[x] += bench->s[x];
+        }
+        store_block(&now, bench->sum, base, 1.0f / (float)now.heads);
+    }
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Help, exit codes and messages of every command.
+. "$(dirname "$0")/harness.bash"
+
+exits 0 --help
+golden help
+exits 0 help
+golden help
+exits 0 -h
+golden help
+exits 0 help words
+golden help_words
+for command in demo verify bench explain version; do
+    exits 0 help $command
+    golden help_$command
+    exits 0 $command --help
+    golden help_$command
+    silent "help of $command says nothing on stderr" "$err"
+done
+
+exits 2
+silent "no command: nothing on stdout" "$out"
+says "no command: the help on stderr" "$err" "Usage: mha COMMAND"
+exits 2 verfy
+says "unknown command: a suggestion" "$err" 'did you mean "verify"?'
+silent "unknown command: nothing on stdout" "$out"
+exits 2 xyzzy
+says "unknown command: the way to help" "$err" 'see "mha --help"'
+exits 2 help bnech
+says "unknown topic: a suggestion" "$err" 'did you mean "bench"?'
+exits 2 --nonsense
+exits 2 verify --cofnigs 3
+says "unknown option: a suggestion" "$err" "did you mean --configs?"
+exits 2 verify -x
+exits 2 verify --configs
+says "option without value" "$err" "--configs needs a value: --configs N"
+exits 2 verify --configs many
+says "option with a wrong value" "$err" "not a number from 1 to"
+exits 2 verify --configs 0
+exits 2 verify --configs=99999999999999999999
+exits 2 verify --seed -1
+exits 2 verify --json=yes
+says "flag with a value" "$err" "--json takes no value"
+exits 2 verify extra
+says "a word too many" "$err" "one word too many"
+exits 2 verify --threads 0
+exits 2 verify --case 1:x
+exits 2 verify --case l4d4:causla
+says "wrong word: a suggestion" "$err" 'did you mean "causal"?'
+exits 2 bench
+says "bench without words" "$err" "which problem?"
+exits 2 bench --table l4d4
+exits 2 bench --rounds 3 l4d4
+says "too few rounds" "$err" "not a number from 15"
+exits 2 bench l4d4x
+says "bench: wrong word" "$err" "'x' is none of the extents"
+exits 2 explain
+exits 2 explain l4d4 l4d4
+exits 2 explain l4s5d4:causal
+says "explain: what is missing" "$err" "add br"
+exits 2 demo --heads 3
+exits 2 demo --sentence " "
+exits 2 demo --sentence "$(printf 'word %.0s' $(seq 65))"
+exits 1 demo --svg /nonexistent/heads.svg
+exits 0 explain -- l4d4
+exits 2 explain --json -- --json
+
+export MHA_NUM_THREADS=many
+exits 2 verify --configs 1
+says "MHA_NUM_THREADS that is no number" "$err" "MHA_NUM_THREADS=many is not a number of threads"
+unset MHA_NUM_THREADS
+export OMP_NUM_THREADS=2,1
+exits 0 verify --configs 1
+says "OMP_NUM_THREADS counts" "$out" "2 threads"
+export MHA_NUM_THREADS=1
+exits 0 verify --configs 1
+says "MHA_NUM_THREADS counts before it" "$out" "1 thread,"
+exits 0 verify --configs 1 --threads 3
+says "--threads counts before both" "$out" "3 threads"
+unset OMP_NUM_THREADS MHA_NUM_THREADS
+
+export MHA_ISA=pdp11
+for arguments in version "verify --configs 1" "bench l4d4" "bench --table" "explain l4d4" demo; do
+    # shellcheck disable=SC2086
+    exits 1 $arguments
+    says "MHA_ISA that cannot run: a message" "$err" "MHA_ISA=pdp11"
+    silent "MHA_ISA that cannot run: nothing on stdout" "$out"
+done
+exits 0 --help
+export MHA_ISA=c
+exits 0 version
+says "MHA_ISA=c" "$out" "isa       c"
+unset MHA_ISA
+
+# A reader that goes away ends the program quietly; a full disk is an error.
+"$mha" demo 2>"$scratch/err" | head -n 1 >/dev/null
+silent "closed pipe: no complaint" "$(cat "$scratch/err")"
+if [ -w /dev/full ]; then
+    "$mha" version >/dev/full 2>"$scratch/err"
+    code=$?
+    if [ $code -eq 1 ]; then ok "full disk: exit code 1"; else bad "full disk: exit code $code"; fi
+    says "full disk: a message" "$(cat "$scratch/err")" "cannot write"
+else
+    skip "full disk" "no /dev/full"
+fi
+
+# An interrupt ends it as a shell expects: 128 + 2. Only with job control does a shell start
+# background jobs that listen to it.
+set -m
+"$mha" verify --configs 1000000 >/dev/null 2>&1 &
+job=$!
+sleep 0.3
+kill -INT $job
+wait $job 2>/dev/null
+code=$?
+set +m
+if [ $code -eq 130 ]; then ok "interrupt: exit code 130"; else bad "interrupt: exit code $code"; fi
+
+finish

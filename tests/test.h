@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The test harness. One program a topic:
+ *
+ *      static void rows_sum_to_one(void) { ... CHECK(fabs(sum - 1) < 1e-6, "row %d: %g", i, sum); }
+ *      int main(int argc, char **argv)
+ *      {
+ *          test_begin(argc, argv);
+ *          RUN(rows_sum_to_one);
+ *          return test_end();
+ *      }
+ *
+ * A program runs all its tests, or with arguments only those whose name contains one of them.
+ * Its last line is "NAME: N passed, N failed, N skipped"; it exits with 0 if nothing failed.
+ */
+#ifndef MHA_TEST_H
+#define MHA_TEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void test_begin(int argc, char **argv);
+int test_end(void);
+
+/* Run one test under its own name. */
+void test_run(const char *name, void (*body)(void));
+#define RUN(body) test_run(#body, body)
+
+/* Record a failure of the running test, with place and message, and go on. Only the first 10 of
+ * a test are printed. Evaluates to the condition, so that a test can give up: if (!CHECK(...)). */
+bool test_check(bool ok, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define CHECK(condition, ...) test_check((condition), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Say that the running test cannot be done here; return from it right after. */
+void test_skip(const char *reason);
+
+/* Numbers for tests: SplitMix64. The same seed gives the same numbers everywhere. */
+typedef struct test_random {
+    uint64_t state;
+} test_random;
+uint64_t test_random_u64(test_random *random);
+/* In [0, n). */
+int64_t test_random_below(test_random *random, int64_t n);
+/* In [-1, 1). */
+float test_random_float(test_random *random);
+/* Roughly normal: mean 0, variance 1. */
+float test_random_normal(test_random *random);
+
+/* A seed for randomised tests: MHA_TEST_SEED if set, else `fallback`; printed when a test fails. */
+uint64_t test_seed(uint64_t fallback);
+/* How much randomised tests do: MHA_TEST_EFFORT (a factor, default 1) times `base`. */
+int64_t test_effort(int64_t base);
+
+#endif

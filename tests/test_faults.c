@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory and threads that fail. This program is linked against the static library with
+ *
+ *      -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+ *      -Wl,--wrap=posix_memalign,--wrap=free,--wrap=pthread_create
+ *
+ * so that the n-th request (of memory, or of a thread) can be refused: once, or from then on.
+ * Every function must answer with its status, leave outputs alone, leak nothing, and work when
+ * it is called again.
+ */
+#define _GNU_SOURCE
+#include "call.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ------------------------------------------------------------------ the wraps ---- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+void __real_free(void *memory);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+void __wrap_free(void *memory);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+
+typedef enum resource { MEMORY, THREAD, RESOURCES } resource;
+
+/* Requests are counted from 1; `fail_at` 0 refuses none. */
+static struct {
+    atomic_int requests[RESOURCES];
+    atomic_int fail_at[RESOURCES];
+    atomic_bool for_ever[RESOURCES];
+    atomic_int live; /* blocks given out and not yet freed, while armed */
+    atomic_bool armed;
+} faults;
+
+static bool refuse(resource kind)
+{
+    if (!atomic_load(&faults.armed))
+        return false;
+    const int request = atomic_fetch_add(&faults.requests[kind], 1) + 1;
+    const int fail_at = atomic_load(&faults.fail_at[kind]);
+    return fail_at > 0 &&
+           (request == fail_at || (request > fail_at && atomic_load(&faults.for_ever[kind])));
+}
+
+static void *counted(void *memory)
+{
+    if (memory && atomic_load(&faults.armed))
+        atomic_fetch_add(&faults.live, 1);
+    return memory;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse(MEMORY) ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse(MEMORY) ? NULL : counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    if (refuse(MEMORY))
+        return NULL;
+    void *memory = __real_realloc(old, size);
+    return old ? memory : counted(memory);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return refuse(MEMORY) ? NULL : counted(__real_aligned_alloc(alignment, size));
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    if (refuse(MEMORY))
+        return ENOMEM;
+    const int error = __real_posix_memalign(memory, alignment, size);
+    if (error == 0)
+        counted(*memory);
+    return error;
+}
+
+void __wrap_free(void *memory)
+{
+    if (memory && atomic_load(&faults.armed))
+        atomic_fetch_sub(&faults.live, 1);
+    __real_free(memory);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    return refuse(THREAD) ? EAGAIN : __real_pthread_create(thread, attributes, start, argument);
+}
+
+/* From here on, count, and refuse request `fail_at` of `kind`. */
+static void arm(resource kind, int fail_at, bool for_ever)
+{
+    for (int i = 0; i < RESOURCES; i++) {
+        atomic_store(&faults.requests[i], 0);
+        atomic_store(&faults.fail_at[i], 0);
+    }
+    atomic_store(&faults.fail_at[kind], fail_at);
+    atomic_store(&faults.for_ever[kind], for_ever);
+    atomic_store(&faults.live, 0);
+    atomic_store(&faults.armed, true);
+}
+
+/* Returns the number of blocks that were not freed. */
+static int disarm(void)
+{
+    atomic_store(&faults.armed, false);
+    return atomic_load(&faults.live);
+}
+
+static int requests(resource kind)
+{
+    return atomic_load(&faults.requests[kind]);
+}
+
+/* --------------------------------------------------------------- threads alive ---- */
+
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    for (const struct dirent *entry; tasks && (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* A joined thread may still be listed for a moment. */
+static bool threads_settle_at(int wanted)
+{
+    const struct timespec pause = {0, 1000000};
+    for (int tries = 0; tries < 2000; tries++) {
+        if (count_threads() == wanted)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* ------------------------------------------------- the work that meets failures ---- */
+
+/* A job uses `good` and returns the first status that is not MHA_OK; it frees all it made. */
+typedef mha_status (*job)(const call *good);
+
+static mha_status attend_alone(const call *good)
+{
+    return call_attend(good, NULL);
+}
+
+static mha_status plan_and_run(const call *good)
+{
+    return call_plan(good, NULL);
+}
+
+static mha_status pool_of_four(const call *good)
+{
+    mha_pool *pool = NULL;
+    mha_status status = mha_pool_create(&pool, 4);
+    CHECK((status == MHA_OK) == (pool != NULL), "pool and status disagree");
+    if (status == MHA_OK)
+        status = call_attend(good, pool);
+    mha_pool_free(pool);
+    return status;
+}
+
+static void run_in_order(void *context, int tasks, void (*task)(void *arg, int index), void *arg)
+{
+    (void)context;
+    for (int i = 0; i < tasks; i++)
+        task(arg, i);
+}
+
+static mha_status foreign_pool(const call *good)
+{
+    const mha_executor executor = {sizeof executor, NULL, 3, run_in_order};
+    mha_pool *pool = NULL;
+    mha_status status = mha_pool_create_from(&pool, &executor);
+    CHECK((status == MHA_OK) == (pool != NULL), "pool and status disagree");
+    if (status == MHA_OK)
+        status = call_attend(good, pool);
+    mha_pool_free(pool);
+    return status;
+}
+
+static const struct { const char *name; job job; } jobs[] = {
+    {"attention", attend_alone},
+    {"plan", plan_and_run},
+    {"pool", pool_of_four},
+    {"executor", foreign_pool},
+};
+enum { JOBS = sizeof jobs / sizeof jobs[0] };
+
+/* Refuse request n, see the status and nothing else, then do the job again undisturbed. */
+static void meet_failure(int which, resource kind, int n, bool for_ever, const call *wanted,
+                         const call *blank, call *c)
+{
+    static const mha_status answers[] = {[MEMORY] = MHA_ERR_MEMORY, [THREAD] = MHA_ERR_THREAD};
+    const char *name = jobs[which].name, *how = for_ever ? "for ever" : "once";
+    call_clear(c);
+    const int threads = count_threads();
+    arm(kind, n, for_ever);
+    const mha_status status = jobs[which].job(c);
+    const int leaks = disarm();
+    CHECK(status == answers[kind], "%s, request %d %s: %s", name, n, how,
+          mha_status_string(status));
+    CHECK(leaks == 0, "%s, request %d %s: %d blocks leaked", name, n, how, leaks);
+    CHECK(threads_settle_at(threads), "%s, request %d %s: threads left", name, n, how);
+    CHECK(call_equal(c, blank), "%s, request %d %s: outputs written", name, n, how);
+    CHECK(jobs[which].job(c) == MHA_OK, "%s does not work after request %d failed", name, n);
+    CHECK(call_equal(c, wanted), "%s: other bits after request %d failed", name, n);
+}
+
+static void every_request_fails(call_kind kind, mha_shape shape)
+{
+    call *wanted = call_new(kind, &shape, 21), *blank = call_new(kind, &shape, 21);
+    call *c = call_new(kind, &shape, 21);
+    call_clear(blank);
+    call_clear(wanted);
+    CHECK(call_attend(wanted, NULL) == MHA_OK, "the call itself");
+    for (int which = 0; which < JOBS; which++) {
+        arm(MEMORY, 0, false);
+        CHECK(jobs[which].job(c) == MHA_OK, "%s undisturbed", jobs[which].name);
+        CHECK(disarm() == 0, "%s leaks", jobs[which].name);
+        const int counts[] = {[MEMORY] = requests(MEMORY), [THREAD] = requests(THREAD)};
+        CHECK(counts[MEMORY] > 0, "%s asks for no memory: are the wraps linked?", jobs[which].name);
+        for (int i = 0; i < 2; i++)
+            for (int n = 1; n <= counts[i]; n++) {
+                meet_failure(which, (resource)i, n, false, wanted, blank, c);
+                meet_failure(which, (resource)i, n, true, wanted, blank, c);
+            }
+    }
+    call_free(wanted);
+    call_free(blank);
+    call_free(c);
+}
+
+static void small_calls(void)
+{
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        every_request_fails((call_kind)kind, call_small_shape());
+}
+
+static void larger_calls(void)
+{
+    const mha_shape shape = {.B = 2, .H = 8, .G = 4, .L = 150, .S = 300, .D = 64, .Dv = 64};
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        every_request_fails((call_kind)kind, shape);
+}
+
+static void double_precision(void)
+{
+    mha_shape shape = call_small_shape();
+    shape.q_type = shape.k_type = shape.v_type = shape.o_type = MHA_F64;
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        every_request_fails((call_kind)kind, shape);
+}
+
+/* ------------------------------------------------------------- what must not ask ---- */
+
+static void plan_run_asks_for_nothing(void)
+{
+    const mha_shape shape = {.B = 2, .H = 8, .G = 4, .L = 100, .S = 200, .D = 64, .Dv = 64};
+    mha_pool *pool = NULL;
+    CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
+    for (int kind = 0; kind < CALL_KINDS; kind++) {
+        call *c = call_new((call_kind)kind, &shape, 22);
+        mha_plan *plan = NULL;
+        CHECK(mha_plan_create(&plan, &c->shape, &c->options) == MHA_OK, "plan");
+        for (int threads = 0; threads < 2; threads++) {
+            arm(MEMORY, 1, true);
+            const mha_status status = call_run_plan(c, plan, threads ? pool : NULL);
+            disarm();
+            CHECK(status == MHA_OK, "kind %d: %s", kind, mha_status_string(status));
+            CHECK(requests(MEMORY) == 0 && requests(THREAD) == 0, "kind %d: %d blocks, %d threads",
+                  kind, requests(MEMORY), requests(THREAD));
+        }
+        mha_plan_free(plan);
+        call_free(c);
+    }
+    mha_pool_free(pool);
+}
+
+/* A wrong call is found before anything is asked for. */
+static void errors_ask_for_nothing(void)
+{
+    const mha_shape shape = call_small_shape();
+    call *c = call_new(CALL_FULL, &shape, 22);
+    c->o.data = NULL;
+    arm(MEMORY, 1, true);
+    const mha_status status = call_attend(c, NULL);
+    disarm();
+    CHECK(status == MHA_ERR_NULL, "%s", mha_status_string(status));
+    call_free(c);
+}
+
+static void failed_objects_are_null(void)
+{
+    const mha_shape shape = call_small_shape();
+    const mha_executor executor = {sizeof executor, NULL, 2, run_in_order};
+    mha_plan *plan = (mha_plan *)&faults;
+    mha_pool *pool = (mha_pool *)&faults, *foreign = (mha_pool *)&faults;
+    arm(MEMORY, 1, true);
+    const mha_status a = mha_plan_create(&plan, &shape, NULL);
+    const mha_status b = mha_pool_create(&pool, 2);
+    const mha_status c = mha_pool_create_from(&foreign, &executor);
+    disarm();
+    CHECK(a == MHA_ERR_MEMORY && !plan, "plan: %s", mha_status_string(a));
+    CHECK(b == MHA_ERR_MEMORY && !pool, "pool: %s", mha_status_string(b));
+    CHECK(c == MHA_ERR_MEMORY && !foreign, "executor: %s", mha_status_string(c));
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(small_calls);
+    RUN(larger_calls);
+    RUN(double_precision);
+    RUN(plan_run_asks_for_nothing);
+    RUN(errors_ask_for_nothing);
+    RUN(failed_objects_are_null);
+    return test_end();
+}
