@@ -47,8 +47,9 @@ judge() {
     closing=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
     read -r passed failed skipped < <(sed -E 's/.*: |[a-z,]//g' <<<"$closing")
     if [ -z "$closing" ] || { [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; }; then
-        echo "FAIL $part $name: crashed, exit status $status; the end of $log:"
-        tail -n 15 "$log" | sed 's/^/    /'
+        echo "FAIL $part $name: crashed, exit status $status; from $log:"
+        { grep -aE -A 6 'ERROR:|runtime error:|WARNING: Thread|^==.* Invalid' "$log" ||
+            tail -n 10 "$log"; } | head -n 15 | sed 's/^/    /'
         record "$part" "$name" "${passed:-0}" 1 "${skipped:-0}"
         return
     fi
@@ -81,7 +82,7 @@ build() {
     shift 2
     if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" --parallel 2; } \
         >"$log" 2>&1; then
-        echo "FAIL $part: the build failed; the end of $log:"
+        echo "FAIL $part: the build failed; from $log:"
         grep -aE 'error|warning|FAILED' "$log" | head -n 30 | sed 's/^/    /'
         record "$part" build 0 1 0
         return 1
@@ -156,6 +157,7 @@ part_consumer() {
 }
 
 part_symbols() {
+    job symbols check_library tests/check_library.sh build
     job symbols check_symbols tests/check_symbols.sh build
 }
 

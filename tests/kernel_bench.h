@@ -4,7 +4,7 @@
  *
  *      tables      each test runs once for every table this CPU can run
  *      spans       arrays that hold exactly the elements a kernel may touch
- *      models      what multiply-adds, exponentials and sums of a table must give, to the bit
+ *      models      what multiply-adds and exponentials of a table must give, to the bit
  *
  * The shape of a test of a slot: make spans for its arguments, copy the one it writes, call the
  * slot on the original and a plain model on the copy, and compare the two completely. What the

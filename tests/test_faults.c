@@ -3,24 +3,21 @@
  * Memory and threads that fail. This program is linked against the static library with
  *
  *      -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
- *      -Wl,--wrap=posix_memalign,--wrap=free,--wrap=pthread_create
+ *      -Wl,--wrap=posix_memalign,--wrap=free,--wrap=pthread_create,--wrap=pthread_join
  *
  * so that the n-th request (of memory, or of a thread) can be refused: once, or from then on.
  * Every function must answer with its status, leave outputs alone, leak nothing, and work when
  * it is called again.
  */
-#define _GNU_SOURCE
 #include "call.h"
 #include "test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ------------------------------------------------------------------ the wraps ---- */
 
@@ -32,6 +29,7 @@ int __real_posix_memalign(void **memory, size_t alignment, size_t size);
 void __real_free(void *memory);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
+int __real_pthread_join(pthread_t thread, void **result);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -41,6 +39,7 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
 void __wrap_free(void *memory);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
+int __wrap_pthread_join(pthread_t thread, void **result);
 
 typedef enum resource { MEMORY, THREAD, RESOURCES } resource;
 
@@ -49,7 +48,7 @@ static struct {
     atomic_int requests[RESOURCES];
     atomic_int fail_at[RESOURCES];
     atomic_bool for_ever[RESOURCES];
-    atomic_int live; /* blocks given out and not yet freed, while armed */
+    atomic_int live[RESOURCES]; /* given out and not yet freed or joined, while armed */
     atomic_bool armed;
 } faults;
 
@@ -63,10 +62,16 @@ static bool refuse(resource kind)
            (request == fail_at || (request > fail_at && atomic_load(&faults.for_ever[kind])));
 }
 
+static void count_live(resource kind, int change)
+{
+    if (atomic_load(&faults.armed))
+        atomic_fetch_add(&faults.live[kind], change);
+}
+
 static void *counted(void *memory)
 {
-    if (memory && atomic_load(&faults.armed))
-        atomic_fetch_add(&faults.live, 1);
+    if (memory)
+        count_live(MEMORY, 1);
     return memory;
 }
 
@@ -105,15 +110,26 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
 
 void __wrap_free(void *memory)
 {
-    if (memory && atomic_load(&faults.armed))
-        atomic_fetch_sub(&faults.live, 1);
+    if (memory)
+        count_live(MEMORY, -1);
     __real_free(memory);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument)
 {
-    return refuse(THREAD) ? EAGAIN : __real_pthread_create(thread, attributes, start, argument);
+    if (refuse(THREAD))
+        return EAGAIN;
+    const int error = __real_pthread_create(thread, attributes, start, argument);
+    if (error == 0)
+        count_live(THREAD, 1);
+    return error;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    count_live(THREAD, -1);
+    return __real_pthread_join(thread, result);
 }
 
 /* From here on, count, and refuse request `fail_at` of `kind`. */
@@ -122,18 +138,16 @@ static void arm(resource kind, int fail_at, bool for_ever)
     for (int i = 0; i < RESOURCES; i++) {
         atomic_store(&faults.requests[i], 0);
         atomic_store(&faults.fail_at[i], 0);
+        atomic_store(&faults.live[i], 0);
     }
     atomic_store(&faults.fail_at[kind], fail_at);
     atomic_store(&faults.for_ever[kind], for_ever);
-    atomic_store(&faults.live, 0);
     atomic_store(&faults.armed, true);
 }
 
-/* Returns the number of blocks that were not freed. */
-static int disarm(void)
+static void disarm(void)
 {
     atomic_store(&faults.armed, false);
-    return atomic_load(&faults.live);
 }
 
 static int requests(resource kind)
@@ -141,29 +155,10 @@ static int requests(resource kind)
     return atomic_load(&faults.requests[kind]);
 }
 
-/* --------------------------------------------------------------- threads alive ---- */
-
-static int count_threads(void)
+/* Blocks that were not freed, threads that were not joined. */
+static int left(resource kind)
 {
-    DIR *tasks = opendir("/proc/self/task");
-    int count = 0;
-    for (const struct dirent *entry; tasks && (entry = readdir(tasks));)
-        count += entry->d_name[0] != '.';
-    if (tasks)
-        closedir(tasks);
-    return count;
-}
-
-/* A joined thread may still be listed for a moment. */
-static bool threads_settle_at(int wanted)
-{
-    const struct timespec pause = {0, 1000000};
-    for (int tries = 0; tries < 2000; tries++) {
-        if (count_threads() == wanted)
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
+    return atomic_load(&faults.live[kind]);
 }
 
 /* ------------------------------------------------- the work that meets failures ---- */
@@ -226,14 +221,13 @@ static void meet_failure(int which, resource kind, int n, bool for_ever, const c
     static const mha_status answers[] = {[MEMORY] = MHA_ERR_MEMORY, [THREAD] = MHA_ERR_THREAD};
     const char *name = jobs[which].name, *how = for_ever ? "for ever" : "once";
     call_clear(c);
-    const int threads = count_threads();
     arm(kind, n, for_ever);
     const mha_status status = jobs[which].job(c);
-    const int leaks = disarm();
+    disarm();
     CHECK(status == answers[kind], "%s, request %d %s: %s", name, n, how,
           mha_status_string(status));
-    CHECK(leaks == 0, "%s, request %d %s: %d blocks leaked", name, n, how, leaks);
-    CHECK(threads_settle_at(threads), "%s, request %d %s: threads left", name, n, how);
+    CHECK(left(MEMORY) == 0 && left(THREAD) == 0, "%s, request %d %s: %d blocks, %d threads left",
+          name, n, how, left(MEMORY), left(THREAD));
     CHECK(call_equal(c, blank), "%s, request %d %s: outputs written", name, n, how);
     CHECK(jobs[which].job(c) == MHA_OK, "%s does not work after request %d failed", name, n);
     CHECK(call_equal(c, wanted), "%s: other bits after request %d failed", name, n);
@@ -249,7 +243,8 @@ static void every_request_fails(call_kind kind, mha_shape shape)
     for (int which = 0; which < JOBS; which++) {
         arm(MEMORY, 0, false);
         CHECK(jobs[which].job(c) == MHA_OK, "%s undisturbed", jobs[which].name);
-        CHECK(disarm() == 0, "%s leaks", jobs[which].name);
+        disarm();
+        CHECK(left(MEMORY) == 0 && left(THREAD) == 0, "%s leaks", jobs[which].name);
         const int counts[] = {[MEMORY] = requests(MEMORY), [THREAD] = requests(THREAD)};
         CHECK(counts[MEMORY] > 0, "%s asks for no memory: are the wraps linked?", jobs[which].name);
         for (int i = 0; i < 2; i++)

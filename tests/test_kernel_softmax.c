@@ -25,7 +25,6 @@ static void sizes_fit_together(const mhak_table *kernels)
 
 typedef struct fold_case {
     int rows, first, last;
-    ptrdiff_t lds;
     bool masked;
 } fold_case;
 
@@ -39,7 +38,7 @@ static fold_data fold_data_new(const fold_case *c, test_random *random)
     fold_data x;
     x.s = c->rows == 0 || c->first == c->last
               ? span_new(random, E_F32, 0, 0)
-              : span_new(random, E_F32, c->first, (c->rows - 1) * c->lds + c->last);
+              : span_new(random, E_F32, c->first, (c->rows - 1) * MHAK_BLOCK + c->last);
     x.keep = span_new(random, E_WORD, 0, c->masked ? c->rows * MHAK_WORDS : 0);
     x.m = span_new(random, E_F32, 0, c->rows);
     x.l = span_new(random, E_F32, 0, c->rows);
@@ -69,7 +68,7 @@ static void fold_data_free(fold_data *x)
 static void call_fold(const mhak_table *kernels, const fold_case *c, const fold_data *x, int row,
                       int rows)
 {
-    kernels->fold((float *)x->s.origin + row * c->lds, c->lds, rows, c->first, c->last,
+    kernels->fold((float *)x->s.origin + row * MHAK_BLOCK, rows, c->first, c->last,
                   c->masked ? (uint32_t *)x->keep.origin + row * MHAK_WORDS : NULL,
                   (float *)x->m.origin + row, (float *)x->l.origin + row,
                   (float *)x->alpha.origin + row);
@@ -108,7 +107,7 @@ static void model_fold_row(const mhak_table *kernels, const fold_case *c, float 
 static void model_fold(const mhak_table *kernels, const fold_case *c, const fold_data *x)
 {
     for (int r = 0; r < c->rows; r++)
-        model_fold_row(kernels, c, (float *)x->s.origin + r * c->lds,
+        model_fold_row(kernels, c, (float *)x->s.origin + r * MHAK_BLOCK,
                        c->masked ? (uint32_t *)x->keep.origin + r * MHAK_WORDS : NULL,
                        (float *)x->m.origin + r, (float *)x->l.origin + r,
                        (float *)x->alpha.origin + r);
@@ -140,7 +139,6 @@ static fold_case random_fold(const mhak_table *kernels, test_random *random, int
     fold_case c = {.rows = rows, .masked = test_random_below(random, 2)};
     c.first = kernels->vector * random_between(random, 0, vectors);
     c.last = random_between(random, c.first / kernels->vector, vectors) * kernels->vector;
-    c.lds = MHAK_BLOCK + random_between(random, 0, 3);
     return c;
 }
 
@@ -177,11 +175,11 @@ static void make_awkward(const fold_case *c, fold_data *x, test_random *random)
             memset(keep + r * MHAK_WORDS, 0, MHAK_WORDS * sizeof(uint32_t));
         if (how == 1)
             for (int j = c->first; j < c->last; j++)
-                s[r * c->lds + j] = -INFINITY;
+                s[r * MHAK_BLOCK + j] = -INFINITY;
         if (how == 7)
             m[r] = value;
         for (int n = 0; how >= 2 && n < 3 && c->first < c->last; n++)
-            s[r * c->lds + random_between(random, c->first, c->last - 1)] = value;
+            s[r * MHAK_BLOCK + random_between(random, c->first, c->last - 1)] = value;
     }
 }
 
@@ -247,8 +245,8 @@ static void fold_of_a_range_is_fold_of_all(const mhak_table *kernels)
     test_random random = {test_seed(75)};
     for (int n = 0; n < 60; n++) {
         const fold_case part = random_fold(kernels, &random, 1 + n % 7);
-        const fold_case all = {part.rows, 0, MHAK_BLOCK, part.lds, true};
-        const fold_case narrow = {part.rows, part.first, part.last, part.lds, true};
+        const fold_case all = {part.rows, 0, MHAK_BLOCK, true};
+        const fold_case narrow = {part.rows, part.first, part.last, true};
         fold_data x = fold_data_new(&all, &random);
         hide_outside(&all, &x, part.first, part.last);
         fold_data y = fold_data_copy(&x);
@@ -257,7 +255,7 @@ static void fold_of_a_range_is_fold_of_all(const mhak_table *kernels)
         float *const p = y.s.origin; /* left out means weight 0 */
         for (int j = 0; j < MHAK_BLOCK; j++)
             for (int r = 0; (j < part.first || j >= part.last) && r < all.rows; r++)
-                p[r * all.lds + j] = 0;
+                p[r * MHAK_BLOCK + j] = 0;
         compare_folds(&narrow, &y, &x);
         fold_data_free(&x);
         fold_data_free(&y);

@@ -96,11 +96,13 @@ static void compute_weights(row_model *row, const problem *p, ptrdiff_t h)
 {
     const double nothing = -(double)INFINITY;
     const double sink = p->options.sinks != NULL ? (double)p->options.sinks[h] : nothing;
-    const double largest = fmax(largest_score(row), sink);
+    double largest = largest_score(row);
     memset(row->weight, 0, (size_t)p->shape.S * sizeof *row->weight);
     row->lse = nothing;
+    /* No key to attend to: a sink alone does not make a row. */
     if (largest == nothing)
         return;
+    largest = fmax(largest, sink);
     if (p->options.sinks != NULL)
         row->magnitude = fmax(row->magnitude, fabs(sink));
     double sum = exp(sink - largest);

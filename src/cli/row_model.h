@@ -13,7 +13,7 @@
 
 typedef struct row_model {
     ptrdiff_t keys;           /* true number of keys; the arrays over j are S long */
-    double lse;               /* the sink's logit, or -inf, where no key is attended to */
+    double lse;               /* -inf where no key is attended to, sink or not */
     double magnitude;         /* the largest of magnitudes[] over attended keys, and of the sink */
     bool *attended;           /* over j */
     double *raw;              /* over j: scale * q.k */

@@ -126,14 +126,13 @@ static void add_values(const mhai_worker *worker, mhai_block *block, int row, in
         const mha_dtype type = call->shape.v_type;
         const void *const next = mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl);
         const mhak_ahead ahead = mhai_ahead(next, type, call->v.sl, dv, last - first);
-        kernels->pv[call->shape.v_type](worker->bench->s, MHAK_BLOCK, block->v, call->v.sl, nc,
-                                        first, last, count, dv, &ahead, alpha, to, ldo);
+        kernels->pv[call->shape.v_type](worker->bench->s, block->v, call->v.sl, nc, first, last,
+                                        count, dv, &ahead, alpha, to, ldo);
         return;
     }
     pack_values(worker, block, first, last);
-    kernels->pv[MHA_F32](worker->bench->s, MHAK_BLOCK, worker->bench->v_panels, nc,
-                         (ptrdiff_t)MHAK_BLOCK * nc, first, last, count, (int)ldo, &nothing_ahead,
-                         alpha, to, ldo);
+    kernels->pv[MHA_F32](worker->bench->s, worker->bench->v_panels, nc, (ptrdiff_t)MHAK_BLOCK * nc,
+                         first, last, count, (int)ldo, &nothing_ahead, alpha, to, ldo);
 }
 
 static void add_values_per_row(const mhai_worker *worker, const mhai_block *block, int row,
@@ -147,8 +146,7 @@ static void add_values_per_row(const mhai_worker *worker, const mhai_block *bloc
                                             (int)call->shape.Dv,
                                             worker->bench->keep + r * MHAK_WORDS,
                                             worker->bench->v_panels);
-        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, MHAK_BLOCK,
-                             worker->bench->v_panels, kernels->nc,
+        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, worker->bench->v_panels, kernels->nc,
                              (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1, (int)ldo,
                              &nothing_ahead, worker->bench->alpha + r, o + (row + r) * ldo, ldo);
     }
@@ -186,7 +184,7 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     mhai_scores_cap(worker, count, first, last);
     mhai_scores_bias(worker, block, row, count, first, last);
     const int width = kernels->vector;
-    kernels->fold(bench->s, MHAK_BLOCK, count, first / width * width,
+    kernels->fold(bench->s, count, first / width * width,
                   (last + width - 1) / width * width, cover == MHAI_SOME ? bench->keep : NULL,
                   state->m + row, state->l + row, bench->alpha);
     if (cover == MHAI_SOME && how == PER_ROW) {

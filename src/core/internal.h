@@ -23,7 +23,7 @@
 enum {
     MHAI_ALIGN = 64,    /* alignment of every block carved out of a workspace */
     MHAI_SPLIT = 1024,  /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
-    MHAI_TASK_ROWS = 384 /* most query rows one task works on */
+    MHAI_TASK_ROWS = 768 /* most query rows one task works on */
 };
 
 /* No extent may be larger: index arithmetic then has room to spare. */

@@ -27,6 +27,8 @@ typedef struct region_list {
 
 /* ----------------------------------------------------------- one region ----- */
 
+static size_t magnitude(ptrdiff_t x) { return x < 0 ? 0 - (size_t)x : (size_t)x; }
+
 static bool empty(const region *r)
 {
     return r->width == 0 || r->extent[0] == 0 || r->extent[1] == 0 || r->extent[2] == 0;
@@ -53,7 +55,7 @@ static bool bound(region *r)
     if (r->low < -MOST_BYTES || r->high > MOST_BYTES)
         return false;
     const uintptr_t at = (uintptr_t)r->data;
-    return at + (uintptr_t)r->high >= at && (r->low >= 0 || at >= (uintptr_t)-r->low);
+    return at + (uintptr_t)r->high >= at && at >= magnitude(r->low < 0 ? r->low : 0);
 }
 
 /* Sort axes by stride, largest first; axes of extent 1 do not count and get stride 0. */
@@ -65,7 +67,7 @@ static void sort_axes(region *r)
     for (int a = 1; a < AXES; a++)
         for (int b = a; b > 0; b--) {
             const ptrdiff_t x = r->stride[b - 1], y = r->stride[b];
-            if ((x < 0 ? -x : x) >= (y < 0 ? -y : y))
+            if (magnitude(x) >= magnitude(y))
                 break;
             const ptrdiff_t extent = r->extent[b];
             r->stride[b] = x;

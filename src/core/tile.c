@@ -80,7 +80,7 @@ static void near_scores(const mhai_worker *worker, const mhai_block *block, int 
                 : mhai_ahead(block->v, shape->v_type, call->v.sl, shape->Dv, width);
         kernels->qk_near[shape->k_type](worker->bench->q, worker->plan->ldq, keys, call->k.sl,
                                         (int)shape->D, worker->count, &ahead,
-                                        worker->bench->s + j, MHAK_BLOCK);
+                                        worker->bench->s + j);
     }
 }
 
@@ -93,7 +93,7 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const float *const panel = panel_of(worker, block, p);
     for (int c = 0; c < d; c += MHAK_DEPTH)
         kernels->qk(q + c, ldq, panel + (ptrdiff_t)c * nr, (int)mhai_min(d - c, MHAK_DEPTH), count,
-                    c > 0, worker->bench->s + p * nr, MHAK_BLOCK);
+                    c > 0, worker->bench->s + p * nr);
 }
 
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,

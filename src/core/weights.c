@@ -149,10 +149,11 @@ static void one_head(job *now, ptrdiff_t base, ptrdiff_t n)
         masked_scores(now, &block);
 }
 
-static void store_block(const job *now, const float *s, ptrdiff_t base, float factor)
+static void store_block(const job *now, const float *s, ptrdiff_t base)
 {
     const mhai_call *const call = now->worker.call;
     const mha_options *const o = &call->options;
+    const float factor = 1.0f / (float)now->heads;
     const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
     for (int r = 0; r < now->rows; r++) {
         const ptrdiff_t slot = now->worker.bench->rows[r].slot;
@@ -173,7 +174,7 @@ void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t n
     for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
         one_head(&now, base, now.first);
         if (now.heads == 1) {
-            store_block(&now, bench->s, base, 1.0f);
+            store_block(&now, bench->s, base);
             continue;
         }
         memcpy(bench->sum, bench->s, floats * sizeof(float));
@@ -182,6 +183,6 @@ void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t n
             for (size_t x = 0; x < floats; x++)
                 bench->sum[x] += bench->s[x];
         }
-        store_block(&now, bench->sum, base, 1.0f / (float)now.heads);
+        store_block(&now, bench->sum, base);
     }
 }

@@ -7,7 +7,9 @@
  * cross this header: arguments are plain pointers and numbers.
  *
  * Fixed sizes, on which the bits of a result depend (docs/numerics.md):
- *      MHAK_BLOCK  keys folded into the running softmax at once, counted from key 0
+ *      MHAK_BLOCK  keys folded into the running softmax at once, counted from key 0; also the
+ *                  length of a row of scores in memory
+ *      MHAK_CHAIN  keys whose p * v are summed in one chain before partial sums are added
  *      MHAK_DEPTH  head elements summed in one chain before partial sums are added
  * Sizes that only speed depends on: rows per tile, nr, nc, mr_qk, mr_pv.
  */
@@ -20,6 +22,7 @@
 
 enum {
     MHAK_BLOCK = 128,
+    MHAK_CHAIN = 32,
     MHAK_DEPTH = 256,
     MHAK_WORDS = MHAK_BLOCK / 32, /* words of keep bits for one row of a block */
     MHAK_MAX_VECTOR = 16,         /* floats in the widest vector of any table */
@@ -85,14 +88,14 @@ typedef struct mhak_table {
      * added to what s holds.
      */
     void (*qk)(const float *q, ptrdiff_t ldq, const float *panel, int d, int rows, bool add,
-               float *s, ptrdiff_t lds);
+               float *s);
 
     /*
      * The same for at most mr_near rows and `vector` keys, read where they lie: row j of K is
      * `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as qk.
      */
     void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
-                                int d, int rows, const mhak_ahead *ahead, float *s, ptrdiff_t lds);
+                                int d, int rows, const mhak_ahead *ahead, float *s);
 
     /*
      * Fold columns [first, last) of a block of scores into the running softmax of `rows` rows;
@@ -104,8 +107,8 @@ typedef struct mhak_table {
      * that brings o to the new m; pv then restores the invariant. Where keep is given (MHAK_WORDS
      * words a row) a score whose bit is 0 counts as -inf, whatever it holds.
      */
-    void (*fold)(float *s, ptrdiff_t lds, int rows, int first, int last, const uint32_t *keep,
-                 float *m, float *l, float *alpha);
+    void (*fold)(float *s, int rows, int first, int last, const uint32_t *keep, float *m, float *l,
+                 float *alpha);
 
     /*
      * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block:
@@ -115,13 +118,14 @@ typedef struct mhak_table {
      *       p |        |  . keys |    v    |   ->    rows |    o    |
      *    rows +--------+         +---------+              +---------+
      *
-     * Each element is one chain of multiply-adds over the keys ascending, then one with alpha*o.
+     * For each chain of MHAK_CHAIN keys an element is summed by multiply-adds over the keys
+     * ascending; the first chain's sum is added to alpha * o, the others to o.
      * Column n*nc + c of row j of the block is v[n*panel + j*stride + c]; dv counts whole
      * vectors. One slot for each storage type of V.
      */
-    void (*pv[MHAK_TYPES])(const float *p, ptrdiff_t ldp, const void *v, ptrdiff_t stride,
-                           ptrdiff_t panel, int first, int last, int rows, int dv,
-                           const mhak_ahead *ahead, const float *alpha, float *o, ptrdiff_t ldo);
+    void (*pv[MHAK_TYPES])(const float *p, const void *v, ptrdiff_t stride, ptrdiff_t panel,
+                           int first, int last, int rows, int dv, const mhak_ahead *ahead,
+                           const float *alpha, float *o, ptrdiff_t ldo);
 
     /*
      * Merge the softmax state (m2, l2, o2) of later keys into (m, l, o) of earlier ones, for

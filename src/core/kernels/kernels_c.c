@@ -15,4 +15,6 @@
 #define MR_NEAR 2
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2)
 
+#define EXP_BATCH 2
+
 #include "table.inc"

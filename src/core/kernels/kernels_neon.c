@@ -15,4 +15,6 @@
 #define MR_NEAR 4
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 
+#define EXP_BATCH 4
+
 #include "table.inc"

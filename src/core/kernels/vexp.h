@@ -3,10 +3,11 @@
  * Exponential and hyperbolic tangent, lane by lane.
  *
  * vexp(x) for -inf <= x <= 88:
- *      x = n ln 2 + r, |r| <= ln 2 / 2;   exp(x) = 2^n (1 + r q(r)),  q of degree 5
- * Error at most 1 unit in the last place (1.2 without fused multiply-add) for results of at least
- * 2^-126; below that the result is within 2^-126 of the truth and 0 for x < -87.7. test_exp checks
- * this, over every float in its soak.
+ *      x log2(e) = n + f, |f| <= 1/2;   exp(x) = 2^n (1 + f q(f)),  q of degree 5
+ * Error at most 1 + |x|/4 units in the last place (1 + 5|x|/4 without fused multiply-add) for
+ * results of at least 2^-126: log2(e) is rounded, and the softmax does not mind, since a weight
+ * matters the less the smaller it is. Below 2^-126 the result is within 2^-126 of the truth, and 0
+ * for x < -87.7. test_exp checks this, over every float in its soak.
  * exp(0) is exactly 1, exp(-inf) is 0, NaN stays NaN.
  */
 #ifndef MHAK_VEXP_H
@@ -16,32 +17,48 @@
 
 /* 1.5 * 2^23 + 127: adding it rounds to an integer n and leaves n + 127 in the low bits. */
 #define VEXP_MAGIC 12583039.0f
+#define VEXP_LOG2E 0x1.715476p+0f
 
-/* Split x; returns q(r) and sets *rest to r and *power to 2^n (0 for n = -127). */
+/* Split x; returns q(f) and sets *rest to f and *power to 2^n (0 for n = -127). */
 INLINE vf vexp_split(vf x, vf *power, vf *rest)
 {
     /* -88 gives n = -127. vmax keeps a NaN, as its second argument. */
     const vf clamped = vmax(vset1(-88.0f), x);
-    const vf shifted = vfma(clamped, vset1(0x1.715476p+0f), vset1(VEXP_MAGIC));
-    const vf n = shifted - vset1(VEXP_MAGIC);
-    /* ln 2 in two parts; the first has 9 trailing zeros, so n times it is exact. */
-    const vf r0 = vfma(n, vset1(-0x1.62e400p-1f), clamped);
-    const vf r = vfma(n, vset1(-0x1.7f7d1cp-20f), r0);
-    vf q = vfma(vset1(0x1.6a4d46p-10f), r, vset1(0x1.12398cp-7f));
-    q = vfma(q, r, vset1(0x1.5558b0p-5f));
-    q = vfma(q, r, vset1(0x1.555492p-3f));
-    q = vfma(q, r, vset1(0x1.fffffcp-2f));
-    q = vfma(q, r, vset1(1.0f));
+    const vf shifted = vfma(clamped, vset1(VEXP_LOG2E), vset1(VEXP_MAGIC));
+    const vf f = vfma(clamped, vset1(VEXP_LOG2E), vset1(VEXP_MAGIC) - shifted);
+    vf q = vfma(vset1(0x1.41785cp-13f), f, vset1(0x1.5f0958p-10f));
+    q = vfma(q, f, vset1(0x1.3b2dd4p-7f));
+    q = vfma(q, f, vset1(0x1.c6af7ap-5f));
+    q = vfma(q, f, vset1(0x1.ebfbdcp-3f));
+    q = vfma(q, f, vset1(0x1.62e430p-1f));
     *power = (vf)((vi)shifted << 23);
-    *rest = r;
+    *rest = f;
     return q;
 }
 
 INLINE vf vexp(vf x)
 {
-    vf power, r;
-    const vf q = vexp_split(x, &power, &r);
-    return vfma(q, r, vset1(1.0f)) * power;
+    vf power, f;
+    const vf q = vexp_split(x, &power, &f);
+    return vfma(q, f, vset1(1.0f)) * power;
+}
+
+/* vexp of several vectors at once, step by step for all of them: each is a long chain of dependent
+ * instructions, and the processor looks only so far ahead for others to fill the gaps. */
+INLINE void vexp_many(vf x[EXP_BATCH])
+{
+    static const float coefficients[] = {0x1.5f0958p-10f, 0x1.3b2dd4p-7f, 0x1.c6af7ap-5f,
+                                         0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f};
+    vf shifted[EXP_BATCH], q[EXP_BATCH];
+#define EACH for (int n = 0; n < EXP_BATCH; n++)
+    EACH x[n] = vmax(vset1(-88.0f), x[n]);
+    EACH shifted[n] = vfma(x[n], vset1(VEXP_LOG2E), vset1(VEXP_MAGIC));
+    EACH x[n] = vfma(x[n], vset1(VEXP_LOG2E), vset1(VEXP_MAGIC) - shifted[n]);
+    EACH q[n] = vset1(0x1.41785cp-13f);
+    for (int c = 0; c < 6; c++)
+        EACH q[n] = vfma(q[n], x[n], vset1(coefficients[c]));
+    EACH x[n] = q[n] * (vf)((vi)shifted[n] << 23);
+#undef EACH
 }
 
 /*
@@ -52,9 +69,9 @@ INLINE vf vtanh(vf x)
 {
     const vi sign = (vi)x & INT32_MIN;
     const vf magnitude = (vf)((vi)x & INT32_MAX);
-    vf power, r;
-    const vf q = vexp_split(magnitude * vset1(-2.0f), &power, &r);
-    const vf m = vfma(power, q * r, power - vset1(1.0f));
+    vf power, f;
+    const vf q = vexp_split(magnitude * vset1(-2.0f), &power, &f);
+    const vf m = vfma(power, q * f, power - vset1(1.0f));
     return (vf)((vi)(-m / (vset1(2.0f) + m)) | sign);
 }
 
