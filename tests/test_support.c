@@ -137,6 +137,17 @@ static void expect_work(const char *text, double pairs, double bytes)
     problem_free(&p);
 }
 
+/* Half the keys at random: every group of 16 holds some, so all of them count as work. */
+static void expect_scattered_work(void)
+{
+    problem p;
+    if (!make(&p, "l64s64d4:mask=bool50"))
+        return;
+    CHECK(problem_pairs(&p) < 0.6 * 64 * 64, "%g pairs", problem_pairs(&p));
+    CHECK(problem_flops(&p) == 2.0 * 8 * 64 * 64, "%g flops", problem_flops(&p));
+    problem_free(&p);
+}
+
 static void needed_work_is_counted(void)
 {
     expect_work("b2h3l5s7d4", 2 * 3 * 35, 2 * 3 * 4 * (2 * 7 * 4 + 2 * 5 * 4));
@@ -147,10 +158,11 @@ static void needed_work_is_counted(void)
     expect_work("l6d4:window=1,2", 3 + 4 + 4 + 4 + 3 + 2, 4 * 4 * 6 * 4);
     expect_work("l8d4:pad", 16, 4 * 4 * 4 * 4);
     expect_work("l8d4:padk", 32, 4 * (2 * 4 * 4 + 2 * 8 * 4));
-    expect_work("l8d4:docs=2", 32, 4 * 4 * 8 * 4);
+    expect_work("l32d4:docs=2", 512, 4 * 4 * 32 * 4);
     expect_work("b2l4d4:packed", 4 + 16, 4 * 4 * 6 * 4);
     expect_work("l8d4:mask=bool0", 0, 4 * 2 * 8 * 4);
     expect_work("l8d4:mask=bool100", 64, 4 * 4 * 8 * 4);
+    expect_scattered_work();
     expect_work("h4g1l1s10d8v2:f16", 40, 2 * (10 * (8 + 2) + 4 * (8 + 2)));
 }
 

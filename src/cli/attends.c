@@ -148,20 +148,41 @@ static double row_pairs(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
     return (double)pairs;
 }
 
-double problem_pairs(const problem *p)
+static double sum_over_rows(const problem *p,
+                            double (*row)(const problem *, ptrdiff_t, ptrdiff_t, ptrdiff_t))
 {
     const ptrdiff_t heads = same_in_all_heads(p) && p->shape.H > 0 ? 1 : p->shape.H;
     double pairs = 0.0;
     for (ptrdiff_t b = 0; b < p->shape.B; b++)
         for (ptrdiff_t i = 0; i < problem_queries(p, b); i++)
             for (ptrdiff_t h = 0; h < heads; h++)
-                pairs += row_pairs(p, b, h, i);
+                pairs += row(p, b, h, i);
     return heads > 0 ? pairs * (double)(p->shape.H / heads) : 0.0;
+}
+
+double problem_pairs(const problem *p) { return sum_over_rows(p, row_pairs); }
+
+/* Keys of a row in groups of GROUP that hold an attended one. */
+static double row_group_pairs(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+{
+    enum { GROUP = 16 };
+    ptrdiff_t low, high, pairs = 0;
+    key_range(p, b, i, &low, &high);
+    for (ptrdiff_t j = low; j < high;) {
+        const ptrdiff_t next = (j / GROUP + 1) * GROUP, end = next < high ? next : high;
+        bool any = false;
+        for (ptrdiff_t t = j; t < end && !any; t++)
+            any = problem_attends(p, b, h, i, t);
+        pairs += any ? end - j : 0;
+        j = end;
+    }
+    return (double)pairs;
 }
 
 double problem_flops(const problem *p)
 {
-    return 2.0 * (double)(p->shape.D + p->shape.Dv) * problem_pairs(p);
+    const double pairs = sum_over_rows(p, has_holes(p) ? row_group_pairs : row_pairs);
+    return 2.0 * (double)(p->shape.D + p->shape.Dv) * pairs;
 }
 
 static bool head_attends(const problem *p, ptrdiff_t b, ptrdiff_t g, ptrdiff_t j)

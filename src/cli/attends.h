@@ -29,7 +29,9 @@ ptrdiff_t problem_lse_index(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_
 /* Attended (query, key) pairs over all batches and heads. */
 double problem_pairs(const problem *p);
 
-/* Needed work: 2 * (D + Dv) for every attended pair. */
+/* Needed work: 2 * (D + Dv) for every attended pair. Where a mask cuts single keys out of a row,
+ * their neighbours in the same group of 16 count too if one of the group is attended: no vector
+ * machine can skip one lane. */
 double problem_flops(const problem *p);
 
 /* Needed traffic: every attended key and value once, every query and output once. */

@@ -13,13 +13,12 @@
 enum { WORDS_MAX = 1000 };
 
 static const char details[] =
-    "Every round measures the machine's peak (fused multiply-adds in registers, or reads of "
-    "memory\n"
-    "where a problem is bound by them), the problem, and the peak again. The share is the needed\n"
-    "work, 2*(D+Dv) flops for every attended pair or every attended key and value read once,\n"
-    "against that peak. The upper quartile over the rounds is the figure to quote: neighbours on "
-    "a\n"
-    "machine only ever slow a round down. \"mha help words\" explains the words.\n"
+    "Every round measures the machine's peak (fused multiply-adds in registers, or reads of\n"
+    "memory where a problem is bound by them), the problem, and the peak again. The share is the\n"
+    "needed work, 2*(D+Dv) flops for every attended pair or every attended key and value read\n"
+    "once, against that peak. Masks with holes: groups of 16 keys count that hold an attended\n"
+    "one. The upper quartile over the rounds is the figure to quote: neighbours on a machine\n"
+    "only ever slow a round down. \"mha help words\" explains the words.\n"
     "\n"
     "Examples:\n"
     "  mha bench b1h12l1024d64 b1h12l2048d64:causal\n"

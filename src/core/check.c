@@ -77,14 +77,15 @@ static mha_status check_numbers(const mha_options *o)
 
 static mha_status check_extents(const mha_shape *s, const mha_options *o)
 {
+    static const char *const names[] = {"B", "H", "G", "L", "S", "D", "Dv"};
     const ptrdiff_t extents[] = {s->B, s->H, s->G, s->L, s->S, s->D, s->Dv};
     for (int n = 0; n < 7; n++) {
         if (extents[n] < 0)
-            return mhai_fail(o, MHA_ERR_SHAPE, "shape.%.2s is %td; extents are not negative",
-                             "B\0H\0G\0L\0S\0D\0Dv" + 2 * n, extents[n]);
+            return mhai_fail(o, MHA_ERR_SHAPE, "shape.%s is %td; extents are not negative",
+                             names[n], extents[n]);
         if (extents[n] > MHAI_MAX_EXTENT)
-            return mhai_fail(o, MHA_ERR_OVERFLOW, "shape.%.2s is %td: larger than any memory",
-                             "B\0H\0G\0L\0S\0D\0Dv" + 2 * n, extents[n]);
+            return mhai_fail(o, MHA_ERR_OVERFLOW, "shape.%s is %td: larger than any memory",
+                             names[n], extents[n]);
     }
     if (s->G > 0 && s->H % s->G != 0)
         return mhai_fail(o, MHA_ERR_SHAPE, "H = %td query heads cannot share G = %td key/value "
