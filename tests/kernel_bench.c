@@ -97,7 +97,7 @@ static span span_raw(element kind, ptrdiff_t low, ptrdiff_t high, guard_side sid
 {
     const size_t size = element_size(kind);
     span s = {guard_new((size_t)(high - low) * size, side), kind, low, high, NULL};
-    s.origin = (void *)((uintptr_t)s.memory.data - (uintptr_t)low * size);
+    s.origin = (char *)s.memory.data - low * (ptrdiff_t)size;
     return s;
 }
 

@@ -54,26 +54,26 @@ MHA_API const char *mha_version_string(void);
 /* Every function that can fail returns one of these. The numbers are frozen. */
 typedef enum mha_status {
     MHA_OK = 0,
-    MHA_ERR_NULL = -1,      /* a pointer that must be given is NULL */
-    MHA_ERR_STRUCT = -2,    /* the `size` field of a struct is not one this library knows */
-    MHA_ERR_SHAPE = -3,     /* negative extent, H not a multiple of G, head wider than allowed */
-    MHA_ERR_OVERFLOW = -4,  /* extents and strides whose product does not fit in memory */
-    MHA_ERR_DTYPE = -5,     /* unknown element type, or MHA_F64 mixed with others */
-    MHA_ERR_STRIDE = -6,    /* two elements of one output would share an address */
-    MHA_ERR_ALIGN = -7,     /* a pointer is not aligned to its element type */
-    MHA_ERR_OVERLAP = -8,   /* an output overlaps an input, another output or the workspace */
-    MHA_ERR_SCALE = -9,     /* scale is NaN or infinite */
-    MHA_ERR_SOFTCAP = -10,  /* softcap is negative, NaN or infinite */
-    MHA_ERR_FLAG = -11,     /* unknown bit in flags, or unknown value of an enum */
-    MHA_ERR_WINDOW = -12,   /* a window edge below -1 */
-    MHA_ERR_POSITION = -13, /* causal, window or ALiBi with L != S and no word on the alignment */
-    MHA_ERR_LENGTH = -14,   /* a length, start or offset array holds an impossible number */
-    MHA_ERR_INDEX = -15,    /* a chosen head or row for the weights does not exist */
-    MHA_ERR_WORKSPACE = -16,/* the caller's workspace is too small */
-    MHA_ERR_PLAN = -17,     /* the options of this run need more than the plan was made for */
-    MHA_ERR_MEMORY = -18,   /* an allocation failed */
-    MHA_ERR_THREAD = -19,   /* a thread could not be created, or a thread count is impossible */
-    MHA_ERR_ISA = -20       /* MHA_ISA names an unknown instruction set or one this CPU lacks */
+    MHA_ERR_NULL = -1,       /* a pointer that must be given is NULL */
+    MHA_ERR_STRUCT = -2,     /* the `size` field of a struct is not one this library knows */
+    MHA_ERR_SHAPE = -3,      /* negative extent, H not a multiple of G, head wider than allowed */
+    MHA_ERR_OVERFLOW = -4,   /* extents and strides whose product does not fit in memory */
+    MHA_ERR_DTYPE = -5,      /* unknown element type, or MHA_F64 mixed with others */
+    MHA_ERR_STRIDE = -6,     /* two elements of one output would share an address */
+    MHA_ERR_ALIGN = -7,      /* a pointer is not aligned to its element type */
+    MHA_ERR_OVERLAP = -8,    /* an output overlaps an input, another output or the workspace */
+    MHA_ERR_SCALE = -9,      /* scale is NaN or infinite */
+    MHA_ERR_SOFTCAP = -10,   /* softcap is negative, NaN or infinite */
+    MHA_ERR_FLAG = -11,      /* unknown bit in flags, or unknown value of an enum */
+    MHA_ERR_WINDOW = -12,    /* a window edge below -1 */
+    MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S and no word on the alignment */
+    MHA_ERR_LENGTH = -14,    /* a length, start or offset array holds an impossible number */
+    MHA_ERR_INDEX = -15,     /* a chosen head or row for the weights does not exist */
+    MHA_ERR_WORKSPACE = -16, /* the caller's workspace is too small */
+    MHA_ERR_PLAN = -17,      /* the options of this run need more than the plan was made for */
+    MHA_ERR_MEMORY = -18,    /* an allocation failed */
+    MHA_ERR_THREAD = -19,    /* a thread could not be created, or a thread count is impossible */
+    MHA_ERR_ISA = -20        /* MHA_ISA names an unknown instruction set or one this CPU lacks */
 } mha_status;
 
 /* The name of a code and what it means; "unknown status" for a number that is none. */
@@ -194,11 +194,11 @@ typedef struct mha_options {
     float scale;    /* 0: 1/sqrt(D) */
     float softcap;  /* 0: off; else score = cap * tanh(score / cap) */
 
-    mha_position position;   /* where query 0 stands among the keys */
-    ptrdiff_t offset;        /* for MHA_POSITION_OFFSET; negative is legal */
-    const int64_t *offsets;  /* for MHA_POSITION_OFFSET: [B], instead of `offset` */
-    ptrdiff_t window_left;   /* for MHA_WINDOW: keys before the position; -1 = open */
-    ptrdiff_t window_right;  /* for MHA_WINDOW: keys after the position; -1 = open */
+    mha_position position;  /* where query 0 stands among the keys */
+    ptrdiff_t offset;       /* for MHA_POSITION_OFFSET; negative is legal */
+    const int64_t *offsets; /* for MHA_POSITION_OFFSET: [B], instead of `offset` */
+    ptrdiff_t window_left;  /* for MHA_WINDOW: keys before the position; -1 = open */
+    ptrdiff_t window_right; /* for MHA_WINDOW: keys after the position; -1 = open */
 
     /* Boolean masks, one byte an element (b,h,i,j), unit stride over j, stride 0 broadcasts.
      * Two names for the two polarities in use; both may be given. */
@@ -232,8 +232,9 @@ typedef struct mha_options {
     const int32_t *k_documents;
     ptrdiff_t q_documents_sb, k_documents_sb;
 
-    /* Log-sum-exp of every row, natural logarithm, with bias, masks and sink; f32 (f64 with f64
-     * shapes). Element (b,h,i) is data[b*sb + h*sh + i*sl]. NULL data: not wanted. */
+    /* Log-sum-exp of every row, natural logarithm, with bias, masks and sink; -inf for an empty
+     * row, sink or not. f32 (f64 with f64 shapes). Element (b,h,i) is data[b*sb + h*sh + i*sl].
+     * NULL data: not wanted. */
     mha_out lse;
 
     /* Weights, element (b, head, row, j) with unit stride over j, S columns; heads and rows count

@@ -160,7 +160,10 @@ static double sum_over_rows(const problem *p,
     return heads > 0 ? pairs * (double)(p->shape.H / heads) : 0.0;
 }
 
-double problem_pairs(const problem *p) { return sum_over_rows(p, row_pairs); }
+double problem_pairs(const problem *p)
+{
+    return sum_over_rows(p, row_pairs);
+}
 
 /* Keys of a row in groups of GROUP that hold an attended one. */
 static double row_group_pairs(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)

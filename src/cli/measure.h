@@ -5,10 +5,10 @@
  * Every round measures the peak, the subject and the peak again, for one subject after another.
  * The peak of a round is the median of these two and of those of the rounds beside it: one
  * disturbed measurement of the peak must not flatter a round, nor a lucky one spoil it. A subject
- * bound by memory (few flops a byte) is judged by the bytes it needs against the read bandwidth, and takes a fresh
- * copy of its keys and values in every run, out of more memory than caches hold; the bandwidth is
- * that of reading the same copies. Every other subject is judged by the flops it needs against the
- * peak of fused multiply-adds.
+ * bound by memory (few flops a byte) is judged by the bytes it needs against the read bandwidth,
+ * and takes a fresh copy of its keys and values in every run, out of more memory than caches hold;
+ * the bandwidth is that of reading the same copies. Every other subject is judged by the flops it
+ * needs against the peak of fused multiply-adds.
  */
 #ifndef CLI_MEASURE_H
 #define CLI_MEASURE_H

@@ -14,7 +14,8 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
     if ((status = mhai_check_problem(shape, call)))
         return status;
     if ((status = mhai_kernels(kernels)))
-        return mhai_fail(&call->options, status, "MHA_ISA=%s cannot run here; unset it, or use one "
+        return mhai_fail(&call->options, status,
+                         "MHA_ISA=%s cannot run here; unset it, or use one "
                          "of c, avx2, avx512 (x86-64), neon (AArch64) that this CPU has",
                          getenv("MHA_ISA"));
     if (call->shape.q_type == MHA_F64)
@@ -84,10 +85,12 @@ size_t mha_plan_work_size(const mha_plan *plan, int threads)
 static mha_status check_plan(const mha_plan *plan, const mha_options *o)
 {
     if (o->lse.data && !plan->lse)
-        return mhai_fail(o, MHA_ERR_PLAN, "the plan was made without options.lse; make it with one");
+        return mhai_fail(o, MHA_ERR_PLAN,
+                         "the plan was made without options.lse; make it with one");
     const bool softmax = o->weights_mode == MHA_WEIGHTS_SOFTMAX;
     if (o->weights.data && (!plan->weights || (softmax && !plan->softmax_weights)))
-        return mhai_fail(o, MHA_ERR_PLAN, "the plan was made without options.weights of this mode; "
+        return mhai_fail(o, MHA_ERR_PLAN,
+                         "the plan was made without options.weights of this mode; "
                          "make it with them");
     return MHA_OK;
 }
@@ -108,8 +111,10 @@ mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v
     if (!work)
         return mhai_fail(&call.options, MHA_ERR_NULL, "work is NULL; give %zu bytes", needed);
     if (work_size < needed)
-        return mhai_fail(&call.options, MHA_ERR_WORKSPACE, "work has %zu bytes; %d threads need "
-                         "%zu (mha_plan_work_size)", work_size, mha_pool_threads(pool), needed);
+        return mhai_fail(&call.options, MHA_ERR_WORKSPACE,
+                         "work has %zu bytes; %d threads need "
+                         "%zu (mha_plan_work_size)",
+                         work_size, mha_pool_threads(pool), needed);
     set_views(&call, q, k, v, o);
     if ((status = mhai_check_data(&call, work, work_size)))
         return status;
@@ -117,4 +122,7 @@ mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v
     return MHA_OK;
 }
 
-void mha_plan_free(mha_plan *plan) { free(plan); }
+void mha_plan_free(mha_plan *plan)
+{
+    free(plan);
+}

@@ -23,11 +23,11 @@ typedef enum { TOGETHER, PER_ROW } values;
 typedef struct task {
     mhai_worker worker;
     const mhai_run *run;
-    ptrdiff_t h, heads; /* query heads [h, h + heads) */
-    ptrdiff_t i, rows;  /* query rows [i, i + rows) of each */
-    ptrdiff_t split;    /* the only split to work on, or -1 for all */
+    ptrdiff_t h, heads;    /* query heads [h, h + heads) */
+    ptrdiff_t i, rows;     /* query rows [i, i + rows) of each */
+    ptrdiff_t split;       /* the only split to work on, or -1 for all */
     ptrdiff_t first, last; /* keys that any row may see */
-    bool some_masked;   /* did a tile have both visible and masked keys? */
+    bool some_masked;      /* did a tile have both visible and masked keys? */
 } task;
 
 /* Task number -> batch, heads, rows, split. Rows vary fastest, then splits, heads, batches. */
@@ -101,9 +101,9 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
     const int gaps[2][2] = {{from, block->v_first}, {block->v_last, to}};
     for (int n = 0; n < 2; n++)
         if (gaps[n][0] < gaps[n][1])
-            worker->plan->kernels->pack_v[call->shape.v_type](
-                block->v, call->v.sl, gaps[n][0], gaps[n][1], (int)call->shape.Dv, NULL,
-                worker->bench->v_panels);
+            worker->plan->kernels->pack_v[call->shape.v_type](block->v, call->v.sl, gaps[n][0],
+                                                              gaps[n][1], (int)call->shape.Dv, NULL,
+                                                              worker->bench->v_panels);
     block->v_first = from;
     block->v_last = to;
 }
@@ -142,13 +142,13 @@ static void add_values_per_row(const mhai_worker *worker, const mhai_block *bloc
     const mhai_call *const call = worker->call;
     const ptrdiff_t ldo = worker->plan->ldo;
     for (int r = 0; r < count; r++) {
-        kernels->pack_v[call->shape.v_type](block->v, call->v.sl, first, last,
-                                            (int)call->shape.Dv,
+        kernels->pack_v[call->shape.v_type](block->v, call->v.sl, first, last, (int)call->shape.Dv,
                                             worker->bench->keep + r * MHAK_WORDS,
                                             worker->bench->v_panels);
-        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, worker->bench->v_panels, kernels->nc,
-                             (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1, (int)ldo,
-                             &nothing_ahead, worker->bench->alpha + r, o + (row + r) * ldo, ldo);
+        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, worker->bench->v_panels,
+                             kernels->nc, (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1,
+                             (int)ldo, &nothing_ahead, worker->bench->alpha + r,
+                             o + (row + r) * ldo, ldo);
     }
 }
 
@@ -184,9 +184,9 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     mhai_scores_cap(worker, count, first, last);
     mhai_scores_bias(worker, block, row, count, first, last);
     const int width = kernels->vector;
-    kernels->fold(bench->s, count, first / width * width,
-                  (last + width - 1) / width * width, cover == MHAI_SOME ? bench->keep : NULL,
-                  state->m + row, state->l + row, bench->alpha);
+    kernels->fold(bench->s, count, first / width * width, (last + width - 1) / width * width,
+                  cover == MHAI_SOME ? bench->keep : NULL, state->m + row, state->l + row,
+                  bench->alpha);
     if (cover == MHAI_SOME && how == PER_ROW) {
         add_values_per_row(worker, block, row, count, first, last, state->o);
         block->v_first = block->v_last = 0;
@@ -261,8 +261,8 @@ static void store_one(const task *now, const mhai_state *state, int r)
                     mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
     if (call->options.lse.data) {
         const mha_view lse = mhai_as_view(call->options.lse);
-        ((float *)call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h,
-                                                       row->i)] =
+        ((float *)
+             call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
             state->seen[r] ? (float)((double)m + log((double)l)) : -INFINITY;
     }
     if (now->run->shared.stats) {
@@ -304,8 +304,7 @@ static void keep_part(const task *now)
 {
     const ptrdiff_t ldo = now->worker.plan->ldo;
     for (ptrdiff_t h = 0; h < now->heads; h++) {
-        const mhai_state to =
-            state_at(&now->run->shared.part, part_row(now, now->split, h), ldo);
+        const mhai_state to = state_at(&now->run->shared.part, part_row(now, now->split, h), ldo);
         const mhai_state from = state_at(&now->worker.bench->total, h * now->rows, ldo);
         copy_state(&to, &from, now->rows, ldo);
     }
@@ -343,8 +342,8 @@ void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t num
                 copy_state(&total, &part, now.rows, ldo);
                 continue;
             }
-            run->plan->kernels->merge((int)now.rows, ldo, total.m, total.l, total.o, part.m,
-                                      part.l, part.o);
+            run->plan->kernels->merge((int)now.rows, ldo, total.m, total.l, total.o, part.m, part.l,
+                                      part.o);
             for (ptrdiff_t r = 0; r < now.rows; r++)
                 total.seen[r] |= part.seen[r];
         }

@@ -43,8 +43,7 @@ mha_status mhai_options_read(const mha_options *options, mha_options *full)
     const size_t size = options->size;
     if (size < least || size > most)
         return MHA_ERR_STRUCT;
-    if (size > sizeof *full &&
-        !all_zero((const char *)options + sizeof *full, size - sizeof *full))
+    if (size > sizeof *full && !all_zero((const char *)options + sizeof *full, size - sizeof *full))
         return MHA_ERR_STRUCT;
     memcpy(full, options, size < sizeof *full ? size : sizeof *full);
     return MHA_OK;
@@ -62,14 +61,20 @@ static mha_status check_numbers(const mha_options *o)
         return mhai_fail(o, MHA_ERR_FLAG, "options.weights_mode is %d; use an MHA_WEIGHTS_ value",
                          (int)o->weights_mode);
     if (!isfinite(o->scale))
-        return mhai_fail(o, MHA_ERR_SCALE, "options.scale is %g; use a finite number, or 0 for "
-                         "1/sqrt(D)", (double)o->scale);
+        return mhai_fail(o, MHA_ERR_SCALE,
+                         "options.scale is %g; use a finite number, or 0 for "
+                         "1/sqrt(D)",
+                         (double)o->scale);
     if (!isfinite(o->softcap) || o->softcap < 0)
-        return mhai_fail(o, MHA_ERR_SOFTCAP, "options.softcap is %g; use a positive number, or 0 "
-                         "for none", (double)o->softcap);
+        return mhai_fail(o, MHA_ERR_SOFTCAP,
+                         "options.softcap is %g; use a positive number, or 0 "
+                         "for none",
+                         (double)o->softcap);
     if ((o->flags & MHA_WINDOW) && (o->window_left < -1 || o->window_right < -1))
-        return mhai_fail(o, MHA_ERR_WINDOW, "the window is (%td, %td); an edge is a count of keys, "
-                         "or -1 for open", o->window_left, o->window_right);
+        return mhai_fail(o, MHA_ERR_WINDOW,
+                         "the window is (%td, %td); an edge is a count of keys, "
+                         "or -1 for open",
+                         o->window_left, o->window_right);
     return MHA_OK;
 }
 
@@ -88,8 +93,10 @@ static mha_status check_extents(const mha_shape *s, const mha_options *o)
                              names[n], extents[n]);
     }
     if (s->G > 0 && s->H % s->G != 0)
-        return mhai_fail(o, MHA_ERR_SHAPE, "H = %td query heads cannot share G = %td key/value "
-                         "heads; H must be a multiple of G", s->H, s->G);
+        return mhai_fail(o, MHA_ERR_SHAPE,
+                         "H = %td query heads cannot share G = %td key/value "
+                         "heads; H must be a multiple of G",
+                         s->H, s->G);
     if (s->D > MHA_MAX_HEAD_WIDTH || s->Dv > MHA_MAX_HEAD_WIDTH)
         return mhai_fail(o, MHA_ERR_SHAPE, "D = %td, Dv = %td; a head is at most %d wide", s->D,
                          s->Dv, MHA_MAX_HEAD_WIDTH);
@@ -107,24 +114,29 @@ static mha_status check_products(const mha_shape *s, const mha_options *o)
     return MHA_OK;
 }
 
-static bool is_f64(mha_dtype type) { return type == MHA_F64; }
+static bool is_f64(mha_dtype type)
+{
+    return type == MHA_F64;
+}
 
 static mha_status check_types(const mha_shape *s, const mha_options *o)
 {
-    const mha_dtype types[] = {s->q_type, s->k_type, s->v_type, s->o_type,
+    const mha_dtype types[] = {s->q_type,        s->k_type,    s->v_type,      s->o_type,
                                o->add_mask_type, o->bias_type, o->weights_type};
-    static const char *const names[] = {"shape.q_type", "shape.k_type", "shape.v_type",
-                                        "shape.o_type", "options.add_mask_type",
-                                        "options.bias_type", "options.weights_type"};
+    static const char *const names[] = {
+        "shape.q_type",          "shape.k_type",      "shape.v_type",        "shape.o_type",
+        "options.add_mask_type", "options.bias_type", "options.weights_type"};
     for (int n = 0; n < 7; n++) {
         if (mha_dtype_size(types[n]) == 0)
             return mhai_fail(o, MHA_ERR_DTYPE, "%s is %d; use an mha_dtype", names[n],
                              (int)types[n]);
-        const bool mixed = n < 4 ? is_f64(types[n]) != is_f64(s->q_type)
-                                 : is_f64(types[n]) && !is_f64(s->q_type);
+        const bool mixed =
+            n < 4 ? is_f64(types[n]) != is_f64(s->q_type) : is_f64(types[n]) && !is_f64(s->q_type);
         if (mixed)
-            return mhai_fail(o, MHA_ERR_DTYPE, "%s does not go with shape.q_type: f64 is for q, k, "
-                             "v and o alike, and only with f64 shapes", names[n]);
+            return mhai_fail(o, MHA_ERR_DTYPE,
+                             "%s does not go with shape.q_type: f64 is for q, k, "
+                             "v and o alike, and only with f64 shapes",
+                             names[n]);
     }
     return MHA_OK;
 }
@@ -162,9 +174,10 @@ static mha_status check_starts(const mha_options *o, const char *name, const int
             return mhai_fail(o, MHA_ERR_LENGTH, "options.%s[%td] is %lld after %lld; starts ascend",
                              name, b + 1, (long long)starts[b + 1], (long long)starts[b]);
         if (starts[b + 1] - starts[b] > longest)
-            return mhai_fail(o, MHA_ERR_LENGTH, "options.%s gives batch %td %lld rows; the shape "
-                             "says at most %td", name, b, (long long)(starts[b + 1] - starts[b]),
-                             longest);
+            return mhai_fail(o, MHA_ERR_LENGTH,
+                             "options.%s gives batch %td %lld rows; the shape "
+                             "says at most %td",
+                             name, b, (long long)(starts[b + 1] - starts[b]), longest);
     }
     return MHA_OK;
 }
@@ -193,9 +206,11 @@ static mha_status check_positions(const mhai_call *call)
     for (ptrdiff_t b = 0; b < call->shape.B; b++) {
         const mhai_batch batch = mhai_batch_of(call, b);
         if (batch.queries != batch.keys)
-            return mhai_fail(o, MHA_ERR_POSITION, "batch %td has %td queries and %td keys: say "
+            return mhai_fail(o, MHA_ERR_POSITION,
+                             "batch %td has %td queries and %td keys: say "
                              "where query 0 stands with options.position (MHA_POSITION_TOP_LEFT, "
-                             "_BOTTOM_RIGHT or _OFFSET)", b, batch.queries, batch.keys);
+                             "_BOTTOM_RIGHT or _OFFSET)",
+                             b, batch.queries, batch.keys);
     }
     return MHA_OK;
 }
@@ -231,21 +246,31 @@ static mha_status check_documents(const mha_options *o)
 {
     if (!o->q_documents == !o->k_documents)
         return MHA_OK;
-    return mhai_fail(o, MHA_ERR_NULL, "options.%s is NULL although the other is given; documents "
-                     "need both", o->q_documents ? "k_documents" : "q_documents");
+    return mhai_fail(o, MHA_ERR_NULL,
+                     "options.%s is NULL although the other is given; documents "
+                     "need both",
+                     o->q_documents ? "k_documents" : "q_documents");
 }
 
 /* ------------------------------------------------------------------ data ----- */
 
 static mha_status check_arrays_aligned(const mha_options *o)
 {
-    const struct { const char *name; const void *data; size_t size; } arrays[] = {
-        {"offsets", o->offsets, 8},         {"alibi_slopes", o->alibi_slopes, 4},
-        {"sinks", o->sinks, 4},             {"q_lengths", o->q_lengths, 8},
-        {"k_lengths", o->k_lengths, 8},     {"q_starts", o->q_starts, 8},
-        {"k_starts", o->k_starts, 8},       {"q_documents", o->q_documents, 4},
-        {"k_documents", o->k_documents, 4}, {"weights_heads", o->weights_heads, 8},
-        {"weights_rows", o->weights_rows, 8}};
+    const struct {
+        const char *name;
+        const void *data;
+        size_t size;
+    } arrays[] = {{"offsets", o->offsets, 8},
+                  {"alibi_slopes", o->alibi_slopes, 4},
+                  {"sinks", o->sinks, 4},
+                  {"q_lengths", o->q_lengths, 8},
+                  {"k_lengths", o->k_lengths, 8},
+                  {"q_starts", o->q_starts, 8},
+                  {"k_starts", o->k_starts, 8},
+                  {"q_documents", o->q_documents, 4},
+                  {"k_documents", o->k_documents, 4},
+                  {"weights_heads", o->weights_heads, 8},
+                  {"weights_rows", o->weights_rows, 8}};
     for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
         if ((uintptr_t)arrays[n].data % arrays[n].size)
             return mhai_fail(o, MHA_ERR_ALIGN, "options.%s is not aligned to its %zu-byte elements",
@@ -262,11 +287,10 @@ mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_
     if ((status = check_arrays_aligned(o)) || (status = check_documents(o)) ||
         (status = check_arrays(call)))
         return status;
-    if (o->weights.data &&
-        ((status = check_chosen(o, "weights_heads", o->weights_heads, o->weights_head_count,
-                                call->shape.H)) ||
-         (status = check_chosen(o, "weights_rows", o->weights_rows, o->weights_row_count,
-                                call->shape.L))))
+    if (o->weights.data && ((status = check_chosen(o, "weights_heads", o->weights_heads,
+                                                   o->weights_head_count, call->shape.H)) ||
+                            (status = check_chosen(o, "weights_rows", o->weights_rows,
+                                                   o->weights_row_count, call->shape.L))))
         return status;
     return mhai_check_memory(call, work, work_size);
 }

@@ -21,7 +21,10 @@ static uint32_t saved_registers(void)
     return low;
 }
 
-static bool has_all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
+static bool has_all(uint32_t word, uint32_t bits)
+{
+    return (word & bits) == bits;
+}
 
 static bool runs_avx(bool wide)
 {
@@ -47,10 +50,16 @@ bool mhai_cpu_runs(const char *isa)
 
 #elif defined(__aarch64__)
 
-bool mhai_cpu_runs(const char *isa) { return !strcmp(isa, "neon") || !strcmp(isa, "c"); }
+bool mhai_cpu_runs(const char *isa)
+{
+    return !strcmp(isa, "neon") || !strcmp(isa, "c");
+}
 
 #else
 
-bool mhai_cpu_runs(const char *isa) { return !strcmp(isa, "c"); }
+bool mhai_cpu_runs(const char *isa)
+{
+    return !strcmp(isa, "c");
+}
 
 #endif

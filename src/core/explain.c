@@ -33,11 +33,10 @@ static void say_work(text *t, const mha_plan *plan)
     const double pairs = (double)s->B * (double)s->H * (double)s->L * (double)s->S;
     const double keys = (double)s->B * (double)s->G * (double)s->S;
     const double rows = (double)s->B * (double)s->H * (double)s->L;
-    const double bytes =
-        keys * ((double)s->D * (double)mha_dtype_size(s->k_type) +
-                (double)s->Dv * (double)mha_dtype_size(s->v_type)) +
-        rows * ((double)s->D * (double)mha_dtype_size(s->q_type) +
-                (double)s->Dv * (double)mha_dtype_size(s->o_type));
+    const double bytes = keys * ((double)s->D * (double)mha_dtype_size(s->k_type) +
+                                 (double)s->Dv * (double)mha_dtype_size(s->v_type)) +
+                         rows * ((double)s->D * (double)mha_dtype_size(s->q_type) +
+                                 (double)s->Dv * (double)mha_dtype_size(s->o_type));
     say(t, "work       %.4g GFLOP if nothing is masked; q, k, v and o are %.4g MB\n",
         pairs * 2e-9 * (double)(s->D + s->Dv), bytes * 1e-6);
 }
@@ -46,16 +45,20 @@ static void say_tiles(text *t, const mha_plan *plan)
 {
     const mhak_table *const k = plan->kernels;
     const mhai_tiling tiling = mhai_plan_tiling(plan, 1);
-    say(t, "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d columns\n",
+    say(t,
+        "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d columns\n",
         k->name, k->mr_qk, k->nr, k->mr_pv, k->nc);
-    say(t, "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending "
-           "order: the bits of a row depend on nothing else\n", MHAK_BLOCK, MHAI_SPLIT);
+    say(t,
+        "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending "
+        "order: the bits of a row depend on nothing else\n",
+        MHAK_BLOCK, MHAI_SPLIT);
     say(t, "tasks      %td of up to %td rows", tiling.row_tasks, tiling.heads * tiling.rows);
     if (tiling.heads > 1)
         say(t, " (%td query heads that share keys and values go together: these are read once)",
             tiling.heads);
-    say(t, "; %s\n", plan->row_tile < 48 ? "score tiles are low: less waste at a mask's edge, or few rows"
-                                         : "score tiles of 48 rows fill the first-level cache");
+    say(t, "; %s\n",
+        plan->row_tile < 48 ? "score tiles are low: less waste at a mask's edge, or few rows"
+                            : "score tiles of 48 rows fill the first-level cache");
     say(t, "values     %s\n",
         tiling.heads * tiling.rows <= 2 * k->mr_pv && plan->shape.Dv % k->vector == 0
             ? "V is read where it lies: too few rows to pay for packing"

@@ -21,18 +21,31 @@
 #include "kernels/kernels.h"
 
 enum {
-    MHAI_ALIGN = 64,    /* alignment of every block carved out of a workspace */
-    MHAI_SPLIT = 1024,  /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
+    MHAI_ALIGN = 64, /* alignment of every block carved out of a workspace */
+    MHAI_SPLIT =
+        1024, /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
     MHAI_TASK_ROWS = 768 /* most query rows one task works on */
 };
 
 /* No extent may be larger: index arithmetic then has room to spare. */
 #define MHAI_MAX_EXTENT (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 15 : 4))
 
-static inline ptrdiff_t mhai_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static inline ptrdiff_t mhai_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-static inline ptrdiff_t mhai_ceil_div(ptrdiff_t a, ptrdiff_t b) { return a / b + (a % b != 0); }
-static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b) { return mhai_ceil_div(a, b) * b; }
+static inline ptrdiff_t mhai_min(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+static inline ptrdiff_t mhai_max(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+static inline ptrdiff_t mhai_ceil_div(ptrdiff_t a, ptrdiff_t b)
+{
+    return a / b + (a % b != 0);
+}
+static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b)
+{
+    return mhai_ceil_div(a, b) * b;
+}
 
 /* ---------------------------------------------------------------- a call ----- */
 
@@ -141,8 +154,8 @@ typedef enum mhai_cover { MHAI_NONE, MHAI_SOME, MHAI_ALL } mhai_cover;
  * MHAK_WORDS words a row. MHAI_NONE: no row sees any key.
  */
 mhai_cover mhai_mask_block(const mhai_call *call, const mhak_table *kernels,
-                           const mhai_batch *batch, const mhai_row *rows, int count,
-                           ptrdiff_t base, uint32_t *keep, int *first, int *last);
+                           const mhai_batch *batch, const mhai_row *rows, int count, ptrdiff_t base,
+                           uint32_t *keep, int *first, int *last);
 
 /* Keep bits of one row: 1 for keys [first, last) of the block, else 0. */
 void mhai_keep_range(uint32_t *keep, ptrdiff_t first, ptrdiff_t last);
@@ -191,10 +204,10 @@ struct mha_plan {
 
 /* How the work is cut for a number of threads. Never changes a bit of the result. */
 typedef struct mhai_tiling {
-    ptrdiff_t heads, rows;      /* most heads of one group, and rows of each, in one task */
+    ptrdiff_t heads, rows; /* most heads of one group, and rows of each, in one task */
     ptrdiff_t head_chunks, row_chunks;
-    ptrdiff_t splits;           /* > 1: keys are cut as well, and partial results merged */
-    ptrdiff_t row_tasks;        /* tasks if keys are not cut; in all, row_tasks * splits */
+    ptrdiff_t splits;    /* > 1: keys are cut as well, and partial results merged */
+    ptrdiff_t row_tasks; /* tasks if keys are not cut; in all, row_tasks * splits */
 } mhai_tiling;
 
 /* Fill in a plan for a checked problem; kernels NULL: the f64 path. */

@@ -167,8 +167,8 @@ static bool sees_all(const uint32_t *keep, int count, int first, int last)
 }
 
 mhai_cover mhai_mask_block(const mhai_call *call, const mhak_table *kernels,
-                           const mhai_batch *batch, const mhai_row *rows, int count,
-                           ptrdiff_t base, uint32_t *keep, int *first, int *last)
+                           const mhai_batch *batch, const mhai_row *rows, int count, ptrdiff_t base,
+                           uint32_t *keep, int *first, int *last)
 {
     ptrdiff_t low = MHAK_BLOCK, high = 0, common_low = 0, common_high = MHAK_BLOCK;
     for (int r = 0; r < count; r++) {

@@ -3,10 +3,10 @@
 #include "internal.h"
 
 enum {
-    WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 24,      /* with a causal or window edge: half the wasted corner */
-    FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
-    PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
+    WIDE_TILE = 48,      /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
+    NARROW_TILE = 24,    /* with a causal or window edge: half the wasted corner */
+    FEW_TASKS = 3,       /* tasks a thread, below which they are made smaller */
+    PART_BYTES = 4 << 20 /* most bytes of partial results a thread */
 };
 
 /* ---------------------------------------------------------------- tiling ----- */

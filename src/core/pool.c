@@ -158,7 +158,10 @@ mha_status mha_pool_create_from(mha_pool **pool, const mha_executor *executor)
     return MHA_OK;
 }
 
-int mha_pool_threads(const mha_pool *pool) { return pool ? pool->threads : 1; }
+int mha_pool_threads(const mha_pool *pool)
+{
+    return pool ? pool->threads : 1;
+}
 
 void mha_pool_free(mha_pool *pool)
 {

@@ -76,8 +76,8 @@ static double raw_score(const row_job *job, ptrdiff_t j)
     const mhai_call *const call = job->call;
     const double *const q = (const double *)call->q.data +
                             mhai_q_index(call, &job->batch, &call->q, job->row.h, job->row.i);
-    const double *const k = (const double *)call->k.data +
-                            mhai_k_index(call, &job->batch, &call->k, kv_head(job), j);
+    const double *const k =
+        (const double *)call->k.data + mhai_k_index(call, &job->batch, &call->k, kv_head(job), j);
     double sum = 0;
     for (ptrdiff_t c = 0; c < call->shape.D; c++)
         sum += q[c] * k[c];
@@ -163,8 +163,9 @@ void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)
     write_output(&job, job.score + call->shape.S);
     if (call->options.lse.data) {
         const mha_view to = mhai_as_view(call->options.lse);
-        ((double *)call->options.lse.data)[mhai_q_index(call, &job.batch, &to, job.row.h,
-                                                        job.row.i)] = lse;
+        ((double *)
+             call->options.lse.data)[mhai_q_index(call, &job.batch, &to, job.row.h, job.row.i)] =
+            lse;
     }
 }
 
@@ -208,7 +209,8 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
         for (ptrdiff_t j = 0; j < S; j++)
             sum[j] += job.score[j];
     }
-    const ptrdiff_t at = b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
+    const ptrdiff_t at =
+        b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
     for (ptrdiff_t j = 0; j < S; j++)
         mhai_number_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
 }

@@ -27,7 +27,10 @@ typedef struct region_list {
 
 /* ----------------------------------------------------------- one region ----- */
 
-static size_t magnitude(ptrdiff_t x) { return x < 0 ? 0 - (size_t)x : (size_t)x; }
+static size_t magnitude(ptrdiff_t x)
+{
+    return x < 0 ? 0 - (size_t)x : (size_t)x;
+}
 
 static bool empty(const region *r)
 {
@@ -158,14 +161,18 @@ static void add(region_list *list, bool output, region r, ptrdiff_t element)
         return;
     sort_axes(&r);
     if (!bound(&r)) {
-        list->status = mhai_fail(o, MHA_ERR_OVERFLOW, "%s reaches beyond the address space; look "
-                                 "at its strides", r.name);
+        list->status = mhai_fail(o, MHA_ERR_OVERFLOW,
+                                 "%s reaches beyond the address space; look "
+                                 "at its strides",
+                                 r.name);
         return;
     }
     join_axes(&r);
     if (output && !apart(&r)) {
-        list->status = mhai_fail(o, MHA_ERR_STRIDE, "%s has elements that share an address; look "
-                                 "at its strides", r.name);
+        list->status = mhai_fail(o, MHA_ERR_STRIDE,
+                                 "%s has elements that share an address; look "
+                                 "at its strides",
+                                 r.name);
         return;
     }
     if (output)

@@ -18,27 +18,48 @@ const char *mha_version_string(void)
 const char *mha_status_string(mha_status status)
 {
     switch (status) {
-    case MHA_OK: return "MHA_OK: success";
-    case MHA_ERR_NULL: return "MHA_ERR_NULL: a required pointer is NULL";
-    case MHA_ERR_STRUCT: return "MHA_ERR_STRUCT: the size field of a struct is not one this library knows";
-    case MHA_ERR_SHAPE: return "MHA_ERR_SHAPE: impossible shape";
-    case MHA_ERR_OVERFLOW: return "MHA_ERR_OVERFLOW: extents and strides do not fit in memory";
-    case MHA_ERR_DTYPE: return "MHA_ERR_DTYPE: unknown or unsupported combination of element types";
-    case MHA_ERR_STRIDE: return "MHA_ERR_STRIDE: two elements of an output share an address";
-    case MHA_ERR_ALIGN: return "MHA_ERR_ALIGN: a pointer is not aligned to its element type";
-    case MHA_ERR_OVERLAP: return "MHA_ERR_OVERLAP: an output overlaps other memory of the call";
-    case MHA_ERR_SCALE: return "MHA_ERR_SCALE: scale is not finite";
-    case MHA_ERR_SOFTCAP: return "MHA_ERR_SOFTCAP: softcap is negative or not finite";
-    case MHA_ERR_FLAG: return "MHA_ERR_FLAG: unknown flag or enum value";
-    case MHA_ERR_WINDOW: return "MHA_ERR_WINDOW: a window edge is below -1";
-    case MHA_ERR_POSITION: return "MHA_ERR_POSITION: query positions are not said although L != S";
-    case MHA_ERR_LENGTH: return "MHA_ERR_LENGTH: a length, start or offset is out of range";
-    case MHA_ERR_INDEX: return "MHA_ERR_INDEX: a chosen head or row does not exist";
-    case MHA_ERR_WORKSPACE: return "MHA_ERR_WORKSPACE: the workspace is too small";
-    case MHA_ERR_PLAN: return "MHA_ERR_PLAN: the plan was not made for what this run asks";
-    case MHA_ERR_MEMORY: return "MHA_ERR_MEMORY: out of memory";
-    case MHA_ERR_THREAD: return "MHA_ERR_THREAD: threads cannot be had";
-    case MHA_ERR_ISA: return "MHA_ERR_ISA: MHA_ISA names an instruction set that cannot run here";
+    case MHA_OK:
+        return "MHA_OK: success";
+    case MHA_ERR_NULL:
+        return "MHA_ERR_NULL: a required pointer is NULL";
+    case MHA_ERR_STRUCT:
+        return "MHA_ERR_STRUCT: the size field of a struct is not one this library knows";
+    case MHA_ERR_SHAPE:
+        return "MHA_ERR_SHAPE: impossible shape";
+    case MHA_ERR_OVERFLOW:
+        return "MHA_ERR_OVERFLOW: extents and strides do not fit in memory";
+    case MHA_ERR_DTYPE:
+        return "MHA_ERR_DTYPE: unknown or unsupported combination of element types";
+    case MHA_ERR_STRIDE:
+        return "MHA_ERR_STRIDE: two elements of an output share an address";
+    case MHA_ERR_ALIGN:
+        return "MHA_ERR_ALIGN: a pointer is not aligned to its element type";
+    case MHA_ERR_OVERLAP:
+        return "MHA_ERR_OVERLAP: an output overlaps other memory of the call";
+    case MHA_ERR_SCALE:
+        return "MHA_ERR_SCALE: scale is not finite";
+    case MHA_ERR_SOFTCAP:
+        return "MHA_ERR_SOFTCAP: softcap is negative or not finite";
+    case MHA_ERR_FLAG:
+        return "MHA_ERR_FLAG: unknown flag or enum value";
+    case MHA_ERR_WINDOW:
+        return "MHA_ERR_WINDOW: a window edge is below -1";
+    case MHA_ERR_POSITION:
+        return "MHA_ERR_POSITION: query positions are not said although L != S";
+    case MHA_ERR_LENGTH:
+        return "MHA_ERR_LENGTH: a length, start or offset is out of range";
+    case MHA_ERR_INDEX:
+        return "MHA_ERR_INDEX: a chosen head or row does not exist";
+    case MHA_ERR_WORKSPACE:
+        return "MHA_ERR_WORKSPACE: the workspace is too small";
+    case MHA_ERR_PLAN:
+        return "MHA_ERR_PLAN: the plan was not made for what this run asks";
+    case MHA_ERR_MEMORY:
+        return "MHA_ERR_MEMORY: out of memory";
+    case MHA_ERR_THREAD:
+        return "MHA_ERR_THREAD: threads cannot be had";
+    case MHA_ERR_ISA:
+        return "MHA_ERR_ISA: MHA_ISA names an instruction set that cannot run here";
     }
     return "unknown status";
 }
@@ -46,10 +67,14 @@ const char *mha_status_string(mha_status status)
 size_t mha_dtype_size(mha_dtype dtype)
 {
     switch (dtype) {
-    case MHA_F32: return 4;
-    case MHA_F16: return 2;
-    case MHA_BF16: return 2;
-    case MHA_F64: return 8;
+    case MHA_F32:
+        return 4;
+    case MHA_F16:
+        return 2;
+    case MHA_BF16:
+        return 2;
+    case MHA_F64:
+        return 8;
     }
     return 0;
 }

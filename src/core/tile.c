@@ -79,8 +79,7 @@ static void near_scores(const mhai_worker *worker, const mhai_block *block, int 
                 ? mhai_ahead(next, shape->k_type, call->k.sl, shape->D, width)
                 : mhai_ahead(block->v, shape->v_type, call->v.sl, shape->Dv, width);
         kernels->qk_near[shape->k_type](worker->bench->q, worker->plan->ldq, keys, call->k.sl,
-                                        (int)shape->D, worker->count, &ahead,
-                                        worker->bench->s + j);
+                                        (int)shape->D, worker->count, &ahead, worker->bench->s + j);
     }
 }
 

@@ -113,9 +113,9 @@ static void masked_scores(const job *now, mhai_block *block)
     const mha_shape *const shape = &worker->call->shape;
     const bool softmax = worker->call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
     int first, last;
-    const mhai_cover cover = mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch,
-                                             bench->rows, now->rows, block->base, bench->keep,
-                                             &first, &last);
+    const mhai_cover cover =
+        mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch, bench->rows, now->rows,
+                        block->base, bench->keep, &first, &last);
     fill(now, softmax ? 0.0f : -INFINITY);
     if (cover == MHAI_NONE)
         return;
@@ -129,8 +129,9 @@ static void masked_scores(const job *now, mhai_block *block)
             mhai_keep_range(keep, first, last);
         if (softmax) {
             const mhai_row *const row = &bench->rows[r];
-            const float *const stats = now->run->shared.stats +
-                                       2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
+            const float *const stats =
+                now->run->shared.stats +
+                2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
             worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1]);
         } else {
             hide_masked(s, keep);

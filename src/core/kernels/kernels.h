@@ -43,11 +43,11 @@ typedef struct mhak_ahead {
 
 typedef struct mhak_table {
     const char *name;
-    int vector; /* floats in a vector: row lengths of tiles are multiples of it */
-    int nr;     /* keys in one panel of K */
-    int nc;     /* columns in one panel of V */
-    int mr_qk;  /* rows the qk kernel takes at once */
-    int mr_pv;  /* rows the pv kernel takes at once */
+    int vector;  /* floats in a vector: row lengths of tiles are multiples of it */
+    int nr;      /* keys in one panel of K */
+    int nc;      /* columns in one panel of V */
+    int mr_qk;   /* rows the qk kernel takes at once */
+    int mr_pv;   /* rows the pv kernel takes at once */
     int mr_near; /* most rows of qk_near */
 
     /*

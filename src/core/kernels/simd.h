@@ -44,26 +44,51 @@ typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
-INLINE vf vload(const float *p) { return *(const vf_any *)p; }
-INLINE void vstore(float *p, vf x) { *(vf_any *)p = x; }
-INLINE vi vload_i32(const int32_t *p) { return *(const vi_any *)p; }
-INLINE vf vsel(vi t, vf a, vf b) { return (vf)((t & (vi)a) | (~t & (vi)b)); }
+INLINE vf vload(const float *p)
+{
+    return *(const vf_any *)p;
+}
+INLINE void vstore(float *p, vf x)
+{
+    *(vf_any *)p = x;
+}
+INLINE vi vload_i32(const int32_t *p)
+{
+    return *(const vi_any *)p;
+}
+INLINE vf vsel(vi t, vf a, vf b)
+{
+    return (vf)((t & (vi)a) | (~t & (vi)b));
+}
 
 /* ------------------------------------------------ words that differ ----- */
 
 #if defined(MHAK_ISA_AVX512)
 
-INLINE vf vset1(float x) { return _mm512_set1_ps(x); }
-INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
+INLINE vf vset1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+INLINE vf vfma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+INLINE vf vmax(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
     return _mm512_mask_blend_ps((__mmask16)bits, b, a);
 }
-INLINE vf vload_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vf vload_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
 INLINE void vstore_f16(uint16_t *p, vf x)
 {
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm256_storeu_si256((__m256i *)p,
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 INLINE vi vload_u16(const uint16_t *p)
 {
@@ -73,7 +98,10 @@ INLINE void vstore_u16(uint16_t *p, vi x)
 {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16((__m512i)x));
 }
-INLINE uint32_t vmask(vi t) { return _mm512_movepi32_mask((__m512i)t); }
+INLINE uint32_t vmask(vi t)
+{
+    return _mm512_movepi32_mask((__m512i)t);
+}
 INLINE float vsum(vf x)
 {
     const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
@@ -91,19 +119,32 @@ INLINE float vmax_lanes(vf x)
 
 #elif defined(MHAK_ISA_AVX2)
 
-INLINE vf vset1(float x) { return _mm256_set1_ps(x); }
-INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
+INLINE vf vset1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+INLINE vf vfma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+INLINE vf vmax(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
     const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
     const __m256i set = _mm256_and_si256(_mm256_set1_epi32((int)bits), lane);
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, lane)));
 }
-INLINE vf vload_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vf vload_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
 INLINE void vstore_f16(uint16_t *p, vf x)
 {
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128((__m128i *)p,
+                     _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 INLINE vi vload_u16(const uint16_t *p)
 {
@@ -115,7 +156,10 @@ INLINE void vstore_u16(uint16_t *p, vi x)
     const __m256i joined = _mm256_permute4x64_epi64(packed, 0x08);
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(joined));
 }
-INLINE uint32_t vmask(vi t) { return (uint32_t)_mm256_movemask_ps((__m256)t); }
+INLINE uint32_t vmask(vi t)
+{
+    return (uint32_t)_mm256_movemask_ps((__m256)t);
+}
 INLINE float vsum(vf x)
 {
     const __m128 b = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -132,7 +176,10 @@ INLINE float vmax_lanes(vf x)
 #else /* four lanes: NEON and plain C */
 
 #if defined(MHAK_ISA_NEON)
-INLINE vf vfma(vf a, vf b, vf c) { return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+INLINE vf vfma(vf a, vf b, vf c)
+{
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
 INLINE vf vload_f16(const uint16_t *p)
 {
     return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
@@ -142,7 +189,10 @@ INLINE void vstore_f16(uint16_t *p, vf x)
     vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)x)));
 }
 #else
-INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
+INLINE vf vfma(vf a, vf b, vf c)
+{
+    return a * b + c;
+}
 
 /* Halves by integer arithmetic: exponent and mantissa moved up, then scaled by 2^112. Subnormal
  * halves become normal in the multiplication; an exponent of all ones is put in by hand. */
@@ -182,15 +232,24 @@ INLINE void vstore_f16(uint16_t *p, vf x)
 }
 #endif
 
-INLINE vf vset1(float x) { return (vf){x, x, x, x}; }
-INLINE vf vmax(vf a, vf b) { return vsel(a > b, a, b); }
+INLINE vf vset1(float x)
+{
+    return (vf){x, x, x, x};
+}
+INLINE vf vmax(vf a, vf b)
+{
+    return vsel(a > b, a, b);
+}
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
     const vi lane = {1, 2, 4, 8};
     const int32_t w = (int32_t)bits;
     return vsel((((vi){w, w, w, w}) & lane) == lane, a, b);
 }
-INLINE vi vload_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+INLINE vi vload_u16(const uint16_t *p)
+{
+    return (vi){p[0], p[1], p[2], p[3]};
+}
 INLINE void vstore_u16(uint16_t *p, vi x)
 {
     for (int i = 0; i < VL; i++)
@@ -201,7 +260,10 @@ INLINE uint32_t vmask(vi t)
     const vi b = t & (vi){1, 2, 4, 8};
     return (uint32_t)(b[0] | b[1] | b[2] | b[3]);
 }
-INLINE float vsum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+INLINE float vsum(vf x)
+{
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
 INLINE float vmax_lanes(vf x)
 {
     const float a = x[0] > x[2] ? x[0] : x[2];
@@ -215,7 +277,8 @@ INLINE float vmax_lanes(vf x)
 #if defined(MHAK_ISA_AVX512) || defined(MHAK_ISA_AVX2)
 INLINE uint32_t byte_bits(const uint8_t *p)
 {
-    const __m256i zero = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)p), _mm256_setzero_si256());
+    const __m256i zero =
+        _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)p), _mm256_setzero_si256());
     return ~(uint32_t)_mm256_movemask_epi8(zero);
 }
 #elif defined(MHAK_ISA_NEON)
@@ -243,10 +306,22 @@ INLINE uint32_t byte_bits(const uint8_t *p)
  * vquads loads VL/4 quarters, `step` elements apart, of a storage type.
  */
 #if defined(MHAK_ISA_AVX512)
-INLINE vf vzip_low(vf a, vf b) { return _mm512_unpacklo_ps(a, b); }
-INLINE vf vzip_high(vf a, vf b) { return _mm512_unpackhi_ps(a, b); }
-INLINE vf vpair_low(vf a, vf b) { return _mm512_shuffle_ps(a, b, 0x44); }
-INLINE vf vpair_high(vf a, vf b) { return _mm512_shuffle_ps(a, b, 0xee); }
+INLINE vf vzip_low(vf a, vf b)
+{
+    return _mm512_unpacklo_ps(a, b);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm512_unpackhi_ps(a, b);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return _mm512_shuffle_ps(a, b, 0x44);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return _mm512_shuffle_ps(a, b, 0xee);
+}
 INLINE vf vquads_f32(const float *p, ptrdiff_t step)
 {
     const __m256 low = _mm256_loadu2_m128(p + step, p);
@@ -270,11 +345,26 @@ INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
     return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(four_quads_u16(p, step)), 16);
 }
 #elif defined(MHAK_ISA_AVX2)
-INLINE vf vzip_low(vf a, vf b) { return _mm256_unpacklo_ps(a, b); }
-INLINE vf vzip_high(vf a, vf b) { return _mm256_unpackhi_ps(a, b); }
-INLINE vf vpair_low(vf a, vf b) { return _mm256_shuffle_ps(a, b, 0x44); }
-INLINE vf vpair_high(vf a, vf b) { return _mm256_shuffle_ps(a, b, 0xee); }
-INLINE vf vquads_f32(const float *p, ptrdiff_t step) { return _mm256_loadu2_m128(p + step, p); }
+INLINE vf vzip_low(vf a, vf b)
+{
+    return _mm256_unpacklo_ps(a, b);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm256_unpackhi_ps(a, b);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return _mm256_shuffle_ps(a, b, 0x44);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return _mm256_shuffle_ps(a, b, 0xee);
+}
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    return _mm256_loadu2_m128(p + step, p);
+}
 INLINE __m128i two_quads_u16(const uint16_t *p, ptrdiff_t step)
 {
     return _mm_unpacklo_epi64(_mm_loadu_si64(p), _mm_loadu_si64(p + step));
@@ -288,14 +378,29 @@ INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
     return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(two_quads_u16(p, step)), 16);
 }
 #else
-INLINE vf vzip_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-INLINE vf vzip_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
-INLINE vf vpair_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
-INLINE vf vpair_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
+INLINE vf vzip_low(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 2, 3, 6, 7);
+}
 #endif
 
 /* bf16 is the upper half of an f32. */
-INLINE vf vload_bf16(const uint16_t *p) { return (vf)(vload_u16(p) << 16); }
+INLINE vf vload_bf16(const uint16_t *p)
+{
+    return (vf)(vload_u16(p) << 16);
+}
 INLINE void vstore_bf16(uint16_t *p, vf x)
 {
     const vu bits = (vu)x;
@@ -306,9 +411,18 @@ INLINE void vstore_bf16(uint16_t *p, vf x)
 }
 
 #if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_C)
-INLINE vf vquads_f32(const float *p, ptrdiff_t step) { return (void)step, vload(p); }
-INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step) { return (void)step, vload_f16(p); }
-INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step) { return (void)step, vload_bf16(p); }
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    return (void)step, vload(p);
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return (void)step, vload_f16(p);
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (void)step, vload_bf16(p);
+}
 #endif
 
 #endif

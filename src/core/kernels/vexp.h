@@ -48,7 +48,7 @@ INLINE vf vexp(vf x)
 INLINE void vexp_many(vf x[EXP_BATCH])
 {
     static const float coefficients[] = {0x1.5f0958p-10f, 0x1.3b2dd4p-7f, 0x1.c6af7ap-5f,
-                                         0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f};
+                                         0x1.ebfbdcp-3f,  0x1.62e430p-1f, 1.0f};
     vf shifted[EXP_BATCH], q[EXP_BATCH];
 #define EACH for (int n = 0; n < EXP_BATCH; n++)
     EACH x[n] = vmax(vset1(-88.0f), x[n]);
