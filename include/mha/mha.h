@@ -19,7 +19,9 @@
  *   - A query row gives the same bits whatever the number of threads, the batch it stands in,
  *     the layout of the views, the way a sequence is cut into calls, and whatever else is asked
  *     for (log-sum-exp, weights). This holds per instruction set (see mha_isa_name).
- *   - A masked key is unread: NaN, Inf or garbage in a masked key or value reaches no output.
+ *   - What a masked key or value holds (NaN, Inf, garbage) reaches no output. Keys outside causal,
+ *     window and lengths are not read at all; of keys that a boolean mask, -inf or documents rule
+ *     out, whole blocks are skipped and single ones may be read and dropped.
  *   - A row with no key to attend to gives 0, weights 0 and log-sum-exp -inf. Never NaN.
  *   - An error is a code; outputs are then untouched. The library never prints, aborts or exits.
  */
@@ -195,10 +197,10 @@ typedef struct mha_options {
     float softcap;  /* 0: off; else score = cap * tanh(score / cap) */
 
     mha_position position;  /* where query 0 stands among the keys */
-    ptrdiff_t offset;       /* for MHA_POSITION_OFFSET; negative is legal */
-    const int64_t *offsets; /* for MHA_POSITION_OFFSET: [B], instead of `offset` */
-    ptrdiff_t window_left;  /* for MHA_WINDOW: keys before the position; -1 = open */
-    ptrdiff_t window_right; /* for MHA_WINDOW: keys after the position; -1 = open */
+    ptrdiff_t offset;       /* only for MHA_POSITION_OFFSET; negative is legal */
+    const int64_t *offsets; /* only for MHA_POSITION_OFFSET: [B], instead of `offset` */
+    ptrdiff_t window_left;  /* only with MHA_WINDOW: keys before the position; -1 = open */
+    ptrdiff_t window_right; /* only with MHA_WINDOW: keys after the position; -1 = open */
 
     /* Boolean masks, one byte an element (b,h,i,j), unit stride over j, stride 0 broadcasts.
      * Two names for the two polarities in use; both may be given. */
@@ -251,7 +253,7 @@ typedef struct mha_options {
     ptrdiff_t weights_row_count;
 
     /* On error, a sentence that says what is wrong, where and what to do is written here (always
-     * terminated). NULL: not wanted. */
+     * terminated); not for MHA_ERR_STRUCT, when this struct cannot be trusted. NULL: not wanted. */
     char *message;
     size_t message_size;
 } mha_options;
@@ -282,8 +284,8 @@ typedef struct mha_plan mha_plan;
 MHA_API mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape,
                                    const mha_options *options);
 
-/* Bytes of workspace that a run with a pool of `threads` threads needs; 0 for a NULL plan or
- * threads < 1. Any alignment will do. */
+/* Bytes of workspace that a run with a pool of `threads` threads needs; 0 for a NULL plan or a
+ * number of threads that no pool has. Any alignment will do. */
 MHA_API size_t mha_plan_work_size(const mha_plan *plan, int threads);
 
 /*

@@ -31,7 +31,7 @@ typedef struct task {
 } task;
 
 /* Task number -> batch, heads, rows, split. Rows vary fastest, then splits, heads, batches. */
-static task task_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number, bool split)
+static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number, bool split)
 {
     const mhai_tiling *const t = &run->tiling;
     const mha_shape *const shape = &run->plan->shape;
@@ -52,7 +52,7 @@ static task task_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t numb
     now.i = row_chunk * t->rows;
     now.worker = (mhai_worker){.plan = run->plan,
                                .call = run->call,
-                               .bench = bench,
+                               .scratch = scratch,
                                .batch = mhai_batch_of(run->call, b),
                                .g = g};
     now.rows = mhai_max(0, mhai_min(t->rows, now.worker.batch.queries - now.i));
@@ -62,7 +62,7 @@ static task task_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t numb
 
 static void list_rows(task *now)
 {
-    mhai_row *row = now->worker.bench->rows;
+    mhai_row *row = now->worker.scratch->rows;
     now->first = now->worker.batch.keys;
     now->last = 0;
     for (ptrdiff_t h = 0; h < now->heads; h++)
@@ -103,7 +103,7 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
         if (gaps[n][0] < gaps[n][1])
             worker->plan->kernels->pack_v[call->shape.v_type](block->v, call->v.sl, gaps[n][0],
                                                               gaps[n][1], (int)call->shape.Dv, NULL,
-                                                              worker->bench->v_panels);
+                                                              worker->scratch->v_panels);
     block->v_first = from;
     block->v_last = to;
 }
@@ -120,19 +120,20 @@ static void add_values(const mhai_worker *worker, mhai_block *block, int row, in
     const mhai_call *const call = worker->call;
     const int dv = (int)call->shape.Dv, nc = kernels->nc;
     const ptrdiff_t ldo = worker->plan->ldo;
-    const float *const alpha = worker->bench->alpha;
+    const float *const alpha = worker->scratch->alpha;
     float *const to = o + row * ldo;
-    if (worker->count <= 2 * kernels->mr_pv && dv % kernels->vector == 0) {
+    if (mhai_values_in_place(worker->plan, worker->count)) {
         const mha_dtype type = call->shape.v_type;
         const void *const next = mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl);
         const mhak_ahead ahead = mhai_ahead(next, type, call->v.sl, dv, last - first);
-        kernels->pv[call->shape.v_type](worker->bench->s, block->v, call->v.sl, nc, first, last,
+        kernels->pv[call->shape.v_type](worker->scratch->s, block->v, call->v.sl, nc, first, last,
                                         count, dv, &ahead, alpha, to, ldo);
         return;
     }
     pack_values(worker, block, first, last);
-    kernels->pv[MHA_F32](worker->bench->s, worker->bench->v_panels, nc, (ptrdiff_t)MHAK_BLOCK * nc,
-                         first, last, count, (int)ldo, &nothing_ahead, alpha, to, ldo);
+    kernels->pv[MHA_F32](worker->scratch->s, worker->scratch->v_panels, nc,
+                         (ptrdiff_t)MHAK_BLOCK * nc, first, last, count, (int)ldo, &nothing_ahead,
+                         alpha, to, ldo);
 }
 
 static void add_values_per_row(const mhai_worker *worker, const mhai_block *block, int row,
@@ -143,11 +144,11 @@ static void add_values_per_row(const mhai_worker *worker, const mhai_block *bloc
     const ptrdiff_t ldo = worker->plan->ldo;
     for (int r = 0; r < count; r++) {
         kernels->pack_v[call->shape.v_type](block->v, call->v.sl, first, last, (int)call->shape.Dv,
-                                            worker->bench->keep + r * MHAK_WORDS,
-                                            worker->bench->v_panels);
-        kernels->pv[MHA_F32](worker->bench->s + r * MHAK_BLOCK, worker->bench->v_panels,
+                                            worker->scratch->keep + r * MHAK_WORDS,
+                                            worker->scratch->v_panels);
+        kernels->pv[MHA_F32](worker->scratch->s + r * MHAK_BLOCK, worker->scratch->v_panels,
                              kernels->nc, (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1,
-                             (int)ldo, &nothing_ahead, worker->bench->alpha + r,
+                             (int)ldo, &nothing_ahead, worker->scratch->alpha + r,
                              o + (row + r) * ldo, ldo);
     }
 }
@@ -171,22 +172,22 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
                      values how)
 {
     const mhai_worker *const worker = &now->worker;
-    const mhai_bench *const bench = worker->bench;
+    const mhai_scratch *const scratch = worker->scratch;
     const mhak_table *const kernels = worker->plan->kernels;
     int first, last;
     const mhai_cover cover =
-        mhai_mask_block(worker->call, kernels, &worker->batch, bench->rows + row, count,
-                        block->base, bench->keep, &first, &last);
+        mhai_mask_block(worker->call, kernels, &worker->batch, scratch->rows + row, count,
+                        block->base, scratch->keep, &first, &last);
     if (cover == MHAI_NONE)
         return;
-    mark_seen(bench->keep, cover, count, bench->total.seen + row);
+    mark_seen(scratch->keep, cover, count, scratch->total.seen + row);
     mhai_scores(worker, block, row, count, first, last);
     mhai_scores_cap(worker, count, first, last);
     mhai_scores_bias(worker, block, row, count, first, last);
     const int width = kernels->vector;
-    kernels->fold(bench->s, count, first / width * width, (last + width - 1) / width * width,
-                  cover == MHAI_SOME ? bench->keep : NULL, state->m + row, state->l + row,
-                  bench->alpha);
+    kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
+                  cover == MHAI_SOME ? scratch->keep : NULL, state->m + row, state->l + row,
+                  scratch->alpha);
     if (cover == MHAI_SOME && how == PER_ROW) {
         add_values_per_row(worker, block, row, count, first, last, state->o);
         block->v_first = block->v_last = 0;
@@ -210,12 +211,12 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
     }
 }
 
-/* All keys of the task, into bench->total. */
+/* All keys of the task, into scratch->total. */
 static void run_keys(task *now, values how)
 {
     const mhai_worker *const worker = &now->worker;
-    const mhai_bench *const bench = worker->bench;
-    const mhai_state *const total = &bench->total, *const part = &bench->part;
+    const mhai_scratch *const scratch = worker->scratch;
+    const mhai_state *const total = &scratch->total, *const part = &scratch->part;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
     if (now->first >= now->last)
         clear_state(worker, total);
@@ -247,7 +248,7 @@ static void store_one(const task *now, const mhai_state *state, int r)
 {
     const mhai_worker *const worker = &now->worker;
     const mhai_call *const call = worker->call;
-    const mhai_row *const row = &worker->bench->rows[r];
+    const mhai_row *const row = &worker->scratch->rows[r];
     const mha_shape *const shape = &call->shape;
     float m = state->m[r], l = state->l[r], factor = 1.0f;
     if (call->options.sinks)
@@ -305,37 +306,37 @@ static void keep_part(const task *now)
     const ptrdiff_t ldo = now->worker.plan->ldo;
     for (ptrdiff_t h = 0; h < now->heads; h++) {
         const mhai_state to = state_at(&now->run->shared.part, part_row(now, now->split, h), ldo);
-        const mhai_state from = state_at(&now->worker.bench->total, h * now->rows, ldo);
+        const mhai_state from = state_at(&now->worker.scratch->total, h * now->rows, ldo);
         copy_state(&to, &from, now->rows, ldo);
     }
 }
 
-void mhai_attention_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    task now = task_of(run, bench, number, run->tiling.splits > 1);
+    task now = task_of(run, scratch, number, run->tiling.splits > 1);
     if (now.worker.count == 0)
         return;
     list_rows(&now);
     mhai_load_queries(&now.worker);
     run_keys(&now, TOGETHER);
     if (now.some_masked &&
-        !run->plan->kernels->all_finite(bench->total.o, now.worker.count * run->plan->ldo))
+        !run->plan->kernels->all_finite(scratch->total.o, now.worker.count * run->plan->ldo))
         run_keys(&now, PER_ROW);
     if (now.split >= 0)
         keep_part(&now);
     else
-        store_rows(&now, &bench->total);
+        store_rows(&now, &scratch->total);
 }
 
-void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    task now = task_of(run, bench, number, false);
+    task now = task_of(run, scratch, number, false);
     if (now.worker.count == 0)
         return;
     list_rows(&now);
     const ptrdiff_t ldo = run->plan->ldo;
     for (ptrdiff_t h = 0; h < now.heads; h++) {
-        const mhai_state total = state_at(&bench->total, h * now.rows, ldo);
+        const mhai_state total = state_at(&scratch->total, h * now.rows, ldo);
         for (ptrdiff_t split = 0; split < run->tiling.splits; split++) {
             const mhai_state part = state_at(&run->shared.part, part_row(&now, split, h), ldo);
             if (split == 0) {
@@ -348,5 +349,5 @@ void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t num
                 total.seen[r] |= part.seen[r];
         }
     }
-    store_rows(&now, &bench->total);
+    store_rows(&now, &scratch->total);
 }

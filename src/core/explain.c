@@ -27,42 +27,64 @@ static const char *type_name(mha_dtype type)
     return names[type];
 }
 
+/* A number with the unit that suits its size. */
+static void say_amount(text *t, double x, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+    int n = 0;
+    for (; n < 5 && x >= 1000; n++)
+        x /= 1000;
+    say(t, "%.4g %s%s", x, prefixes[n], unit);
+}
+
 static void say_work(text *t, const mha_plan *plan)
 {
     const mha_shape *const s = &plan->shape;
     const double pairs = (double)s->B * (double)s->H * (double)s->L * (double)s->S;
     const double keys = (double)s->B * (double)s->G * (double)s->S;
     const double rows = (double)s->B * (double)s->H * (double)s->L;
-    const double bytes = keys * ((double)s->D * (double)mha_dtype_size(s->k_type) +
-                                 (double)s->Dv * (double)mha_dtype_size(s->v_type)) +
-                         rows * ((double)s->D * (double)mha_dtype_size(s->q_type) +
-                                 (double)s->Dv * (double)mha_dtype_size(s->o_type));
-    say(t, "work       %.4g GFLOP if nothing is masked; q, k, v and o are %.4g MB\n",
-        pairs * 2e-9 * (double)(s->D + s->Dv), bytes * 1e-6);
+    const double key = (double)s->D * (double)mha_dtype_size(s->k_type) +
+                       (double)s->Dv * (double)mha_dtype_size(s->v_type);
+    const double row = (double)s->D * (double)mha_dtype_size(s->q_type) +
+                       (double)s->Dv * (double)mha_dtype_size(s->o_type);
+    say(t, "work       ");
+    say_amount(t, pairs * 2 * (double)(s->D + s->Dv), "FLOP");
+    say(t, " if nothing is masked; q, k, v and o are ");
+    say_amount(t, keys * key + rows * row, "B\n");
+}
+
+static const char *tile_reason(const mha_plan *plan, ptrdiff_t rows)
+{
+    if (rows <= plan->row_tile)
+        return "there are no more";
+    return plan->edge ? "low, since the corner of a tile at a mask's edge is wasted"
+                      : "with their scores and a panel of K they fill the first-level cache";
 }
 
 static void say_tiles(text *t, const mha_plan *plan)
 {
     const mhak_table *const k = plan->kernels;
     const mhai_tiling tiling = mhai_plan_tiling(plan, 1);
+    const ptrdiff_t rows = tiling.heads * mhai_min(tiling.rows, plan->shape.L);
     say(t,
         "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d columns\n",
         k->name, k->mr_qk, k->nr, k->mr_pv, k->nc);
     say(t,
-        "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending "
-        "order: the bits of a row depend on nothing else\n",
+        "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending order: "
+        "the bits of a row depend on nothing else\n",
         MHAK_BLOCK, MHAI_SPLIT);
-    say(t, "tasks      %td of up to %td rows", tiling.row_tasks, tiling.heads * tiling.rows);
+    say(t, "tasks      %td of up to %td rows", tiling.row_tasks, rows);
     if (tiling.heads > 1)
         say(t, " (%td query heads that share keys and values go together: these are read once)",
             tiling.heads);
-    say(t, "; %s\n",
-        plan->row_tile < 48 ? "score tiles are low: less waste at a mask's edge, or few rows"
-                            : "score tiles of 48 rows fill the first-level cache");
+    say(t, "\ntiles      %td rows at a time: %s\n", mhai_min(rows, plan->row_tile),
+        tile_reason(plan, rows));
+    say(t, "keys       %s\n",
+        mhai_keys_in_place(plan, rows) ? "read where they lie: too few rows to pay for packing"
+                                       : "packed to f32 panels, once for all rows of a task");
     say(t, "values     %s\n",
-        tiling.heads * tiling.rows <= 2 * k->mr_pv && plan->shape.Dv % k->vector == 0
-            ? "V is read where it lies: too few rows to pay for packing"
-            : "V is packed to f32 panels, once for all rows of a task");
+        mhai_values_in_place(plan, rows) ? "read where they lie: too few rows to pay for packing"
+                                         : "packed to f32 panels, once for all rows of a task");
 }
 
 size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)

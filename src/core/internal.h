@@ -177,7 +177,7 @@ typedef struct mhai_state {
 } mhai_state;
 
 /* What one worker owns while it runs tasks of the fast path. */
-typedef struct mhai_bench {
+typedef struct mhai_scratch {
     mhai_row *rows;
     float *q;               /* [rows][ldq], scaled */
     mhai_state total, part; /* part is used once there is more than one split */
@@ -186,7 +186,7 @@ typedef struct mhai_bench {
     uint32_t *keep;
     float *k_panels, *v_panels;
     float *sum; /* averaged weights: [row_tile][MHAK_BLOCK] */
-} mhai_bench;
+} mhai_scratch;
 
 /* ------------------------------------------------------------------ plan ----- */
 
@@ -197,6 +197,7 @@ struct mha_plan {
     bool weights;              /* returned weights are foreseen */
     bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
     bool lse;                  /* log-sum-exp is foreseen */
+    bool edge;                 /* a causal or window edge runs through tiles */
     int row_tile;              /* rows of one tile of scores */
     int task_rows;             /* most rows of one task */
     ptrdiff_t ldq, ldo;        /* floats a row of q and o in the workspace */
@@ -215,8 +216,12 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
 
 mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads);
 
-/* Carve one worker's bench; with work->base NULL only count. */
-mhai_bench mhai_bench_take(const mha_plan *plan, mhai_work *work);
+/* With so few rows in a task, are K and V read where they lie instead of packed to panels? */
+bool mhai_keys_in_place(const mha_plan *plan, ptrdiff_t rows);
+bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows);
+
+/* Carve one worker's scratch; with work->base NULL only count. */
+mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work);
 
 /* The parts of a workspace that all workers share. */
 typedef struct mhai_shared {
@@ -234,8 +239,8 @@ typedef struct mhai_run {
     const mhai_call *call;
     mhai_tiling tiling;
     mhai_shared shared;
-    char *benches; /* the workers' parts of the workspace, bench_size bytes each */
-    size_t bench_size;
+    char *scratches; /* the workers' parts of the workspace, scratch_size bytes each */
+    size_t scratch_size;
 } mhai_run;
 
 /* Bytes of workspace for a number of threads, alignment included. */
@@ -244,15 +249,15 @@ size_t mhai_run_work_size(const mha_plan *plan, int threads);
 /* Do the work of a checked call. */
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool);
 
-/* One task of rows x keys (attention.c), with the worker's bench. */
-void mhai_attention_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+/* One task of rows x keys (attention.c), with the worker's scratch. */
+void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
 
 /* Merge the partial results of one row chunk, where keys were cut. */
-void mhai_merge_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
 
 /* Returned weights: how many tasks, and one of them. */
 ptrdiff_t mhai_weights_tasks(const mhai_run *run);
-void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t task);
+void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
 
 /* The f64 path (reference.c): bytes of scratch a worker needs; one row of output and log-sum-exp;
  * one row of returned weights. Tasks count as in [B][H][L] and [B][heads or 1][rows]. */
@@ -271,22 +276,22 @@ typedef struct mhai_block {
     ptrdiff_t base;         /* its first key */
     int keys;               /* how many there are, up to MHAK_BLOCK */
     const void *k, *v;      /* row 0 of the block, in storage */
-    uint32_t packed_panels; /* bit p: panel p of K lies in bench->k_panels */
+    uint32_t packed_panels; /* bit p: panel p of K lies in scratch->k_panels */
     bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
-    int v_first, v_last;    /* rows of V that lie in bench->v_panels */
+    int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
 } mhai_block;
 
 /* A worker at a task: everything the functions below need. */
 typedef struct mhai_worker {
     const mha_plan *plan;
     const mhai_call *call;
-    const mhai_bench *bench;
+    const mhai_scratch *scratch;
     mhai_batch batch;
     ptrdiff_t g; /* key/value head */
-    int count;   /* rows in bench->rows and bench->q */
+    int count;   /* rows in scratch->rows and scratch->q */
 } mhai_worker;
 
-/* Copy the rows' queries, scaled, into bench->q. */
+/* Copy the rows' queries, scaled, into scratch->q. */
 void mhai_load_queries(const mhai_worker *worker);
 
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
@@ -295,7 +300,7 @@ mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
                       int count);
 
-/* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into bench->s. */
+/* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into scratch->s. */
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                  int last);
 

@@ -77,23 +77,23 @@ static mhai_state take_state(mhai_work *work, ptrdiff_t rows, ptrdiff_t ldo)
     return state;
 }
 
-mhai_bench mhai_bench_take(const mha_plan *plan, mhai_work *work)
+mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
 {
     const size_t rows = (size_t)plan->task_rows, tile = (size_t)plan->row_tile;
     const mha_shape *const shape = &plan->shape;
-    mhai_bench bench;
-    bench.rows = mhai_work_take(work, rows, sizeof(mhai_row));
-    bench.q = mhai_work_take(work, rows * (size_t)plan->ldq, sizeof(float));
-    bench.total = take_state(work, plan->task_rows, plan->ldo);
-    bench.part = take_state(work, shape->S > MHAI_SPLIT ? plan->task_rows : 0, plan->ldo);
-    bench.alpha = mhai_work_take(work, tile, sizeof(float));
-    bench.s = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
-    bench.keep = mhai_work_take(work, tile * MHAK_WORDS, sizeof(uint32_t));
-    bench.k_panels = mhai_work_take(work, (size_t)shape->D * MHAK_BLOCK, sizeof(float));
+    mhai_scratch scratch;
+    scratch.rows = mhai_work_take(work, rows, sizeof(mhai_row));
+    scratch.q = mhai_work_take(work, rows * (size_t)plan->ldq, sizeof(float));
+    scratch.total = take_state(work, plan->task_rows, plan->ldo);
+    scratch.part = take_state(work, shape->S > MHAI_SPLIT ? plan->task_rows : 0, plan->ldo);
+    scratch.alpha = mhai_work_take(work, tile, sizeof(float));
+    scratch.s = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
+    scratch.keep = mhai_work_take(work, tile * MHAK_WORDS, sizeof(uint32_t));
+    scratch.k_panels = mhai_work_take(work, (size_t)shape->D * MHAK_BLOCK, sizeof(float));
     const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
-    bench.v_panels = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
-    bench.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
-    return bench;
+    scratch.v_panels = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
+    scratch.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
+    return scratch;
 }
 
 mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mhai_work *work)
@@ -109,6 +109,16 @@ mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mh
 }
 
 /* ------------------------------------------------------------------ plan ----- */
+
+bool mhai_keys_in_place(const mha_plan *plan, ptrdiff_t rows)
+{
+    return rows <= plan->kernels->mr_near && plan->shape.D <= MHAK_DEPTH;
+}
+
+bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows)
+{
+    return rows <= 2 * plan->kernels->mr_pv && plan->shape.Dv % plan->kernels->vector == 0;
+}
 
 static bool empty(const mha_shape *shape)
 {
@@ -126,11 +136,11 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
     if (!kernels || plan->empty)
         return;
-    const bool edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
+    plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
     const ptrdiff_t group = shape->H / shape->G;
     const ptrdiff_t rows = shape->L < MHAI_TASK_ROWS ? shape->L * group : MHAI_TASK_ROWS;
     plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, NARROW_TILE / 2));
-    plan->row_tile = (int)mhai_min(edge ? NARROW_TILE : WIDE_TILE, plan->task_rows);
+    plan->row_tile = (int)mhai_min(plan->edge ? NARROW_TILE : WIDE_TILE, plan->task_rows);
     /* One vector more than D: rows a power of two apart would share the cache's sets. */
     plan->ldq = mhai_round_up(shape->D, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
     plan->ldo = mhai_round_up(shape->Dv, kernels->vector);

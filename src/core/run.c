@@ -6,7 +6,7 @@
 
 typedef struct phase {
     const mhai_run *run;
-    void (*task)(const mhai_run *run, void *bench, ptrdiff_t number);
+    void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number);
     ptrdiff_t tasks;
     atomic_ptrdiff_t next;
 } phase;
@@ -14,63 +14,63 @@ typedef struct phase {
 static void work_phase(void *arg, int index)
 {
     phase *const now = arg;
-    void *const bench = now->run->benches + (size_t)index * now->run->bench_size;
+    void *const scratch = now->run->scratches + (size_t)index * now->run->scratch_size;
     for (;;) {
         const ptrdiff_t number = atomic_fetch_add_explicit(&now->next, 1, memory_order_relaxed);
         if (number >= now->tasks)
             return;
-        now->task(now->run, bench, number);
+        now->task(now->run, scratch, number);
     }
 }
 
 static void run_phase(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
-                      void (*task)(const mhai_run *run, void *bench, ptrdiff_t number))
+                      void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number))
 {
     phase now = {.run = run, .task = task, .tasks = tasks};
     atomic_init(&now.next, 0);
     mhai_pool_run(pool, (int)mhai_min(tasks, mha_pool_threads(pool)), work_phase, &now);
 }
 
-/* The fast path's tasks, with the worker's bench carved anew: a handful of additions. */
-static mhai_bench bench_at(const mhai_run *run, void *bench)
+/* The fast path's tasks, with the worker's scratch carved anew: a handful of additions. */
+static mhai_scratch scratch_at(const mhai_run *run, void *scratch)
 {
-    mhai_work work = {.base = bench};
-    return mhai_bench_take(run->plan, &work);
+    mhai_work work = {.base = scratch};
+    return mhai_scratch_take(run->plan, &work);
 }
 
-static void attention_task(const mhai_run *run, void *bench, ptrdiff_t number)
+static void attention_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    const mhai_bench mine = bench_at(run, bench);
+    const mhai_scratch mine = scratch_at(run, scratch);
     mhai_attention_task(run, &mine, number);
 }
 
-static void merge_task(const mhai_run *run, void *bench, ptrdiff_t number)
+static void merge_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    const mhai_bench mine = bench_at(run, bench);
+    const mhai_scratch mine = scratch_at(run, scratch);
     mhai_merge_task(run, &mine, number);
 }
 
-static void weights_task(const mhai_run *run, void *bench, ptrdiff_t number)
+static void weights_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    const mhai_bench mine = bench_at(run, bench);
+    const mhai_scratch mine = scratch_at(run, scratch);
     mhai_weights_task(run, &mine, number);
 }
 
-static void reference_row(const mhai_run *run, void *bench, ptrdiff_t number)
+static void reference_row(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    mhai_reference_row(run->call, number, bench);
+    mhai_reference_row(run->call, number, scratch);
 }
 
-static void reference_weights(const mhai_run *run, void *bench, ptrdiff_t number)
+static void reference_weights(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    mhai_reference_weights(run->call, number, bench);
+    mhai_reference_weights(run->call, number, scratch);
 }
 
-static size_t bench_size(const mha_plan *plan)
+static size_t scratch_size(const mha_plan *plan)
 {
     mhai_work work = {0};
     if (plan->kernels)
-        mhai_bench_take(plan, &work);
+        mhai_scratch_take(plan, &work);
     else
         mhai_work_take(&work, mhai_reference_scratch(&plan->shape), 1);
     return work.used;
@@ -85,7 +85,7 @@ size_t mhai_run_work_size(const mha_plan *plan, int threads)
         const mhai_tiling tiling = mhai_plan_tiling(plan, threads);
         mhai_shared_take(plan, &tiling, &work);
     }
-    return work.used + (size_t)threads * bench_size(plan) + MHAI_ALIGN - 1;
+    return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
 }
 
 static void run_reference(const mhai_run *run, mha_pool *pool)
@@ -114,14 +114,14 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
         return;
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    mhai_run run = {.plan = plan, .call = call, .bench_size = bench_size(plan)};
+    mhai_run run = {.plan = plan, .call = call, .scratch_size = scratch_size(plan)};
     if (plan->kernels) {
         run.tiling = mhai_plan_tiling(plan, mha_pool_threads(pool));
         run.shared = mhai_shared_take(plan, &run.tiling, &carve);
         if (!call->options.weights.data)
             run.shared.stats = NULL;
     }
-    run.benches = carve.base + carve.used;
+    run.scratches = carve.base + carve.used;
     if (plan->kernels)
         run_kernels(&run, pool);
     else

@@ -23,7 +23,8 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_NULL:
         return "MHA_ERR_NULL: a required pointer is NULL";
     case MHA_ERR_STRUCT:
-        return "MHA_ERR_STRUCT: the size field of a struct is not one this library knows";
+        return "MHA_ERR_STRUCT: the size field of a struct is not one this library knows; set it "
+               "to sizeof the struct";
     case MHA_ERR_SHAPE:
         return "MHA_ERR_SHAPE: impossible shape";
     case MHA_ERR_OVERFLOW:

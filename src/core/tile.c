@@ -10,10 +10,10 @@ void mhai_load_queries(const mhai_worker *worker)
     const mha_dtype type = call->shape.q_type;
     const mhak_table *const kernels = worker->plan->kernels;
     for (int r = 0; r < worker->count; r++) {
-        const mhai_row *const row = &worker->bench->rows[r];
+        const mhai_row *const row = &worker->scratch->rows[r];
         const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, row->h, row->i);
         kernels->load_row[type](mhai_at(call->q.data, type, at), (int)call->shape.D,
-                                (float)call->scale, worker->bench->q + r * worker->plan->ldq);
+                                (float)call->scale, worker->scratch->q + r * worker->plan->ldq);
     }
 }
 
@@ -39,7 +39,8 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     const int d = (int)call->shape.D, first = p * kernels->nr;
     if (block->reuse_panel)
         block->packed_panels = 0;
-    float *const panel = worker->bench->k_panels + (block->reuse_panel ? 0 : (ptrdiff_t)first * d);
+    float *const panel =
+        worker->scratch->k_panels + (block->reuse_panel ? 0 : (ptrdiff_t)first * d);
     if (!(block->packed_panels >> p & 1u)) {
         const int keys = (int)mhai_min(block->keys - first, kernels->nr);
         kernels->pack_k[call->shape.k_type](
@@ -49,12 +50,11 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     return panel;
 }
 
-/* Can panel p be read where it lies? Few rows, a whole panel, one chain of sums. */
+/* Can panel p be read where it lies? Only a whole one. */
 static bool near_panel(const mhai_worker *worker, const mhai_block *block, int p)
 {
-    const mhak_table *const kernels = worker->plan->kernels;
-    return worker->count <= kernels->mr_near && worker->call->shape.D <= MHAK_DEPTH &&
-           (p + 1) * kernels->nr <= block->keys;
+    return mhai_keys_in_place(worker->plan, worker->count) &&
+           (p + 1) * worker->plan->kernels->nr <= block->keys;
 }
 
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
@@ -78,8 +78,9 @@ static void near_scores(const mhai_worker *worker, const mhai_block *block, int 
             j + width < MHAK_BLOCK
                 ? mhai_ahead(next, shape->k_type, call->k.sl, shape->D, width)
                 : mhai_ahead(block->v, shape->v_type, call->v.sl, shape->Dv, width);
-        kernels->qk_near[shape->k_type](worker->bench->q, worker->plan->ldq, keys, call->k.sl,
-                                        (int)shape->D, worker->count, &ahead, worker->bench->s + j);
+        kernels->qk_near[shape->k_type](worker->scratch->q, worker->plan->ldq, keys, call->k.sl,
+                                        (int)shape->D, worker->count, &ahead,
+                                        worker->scratch->s + j);
     }
 }
 
@@ -88,11 +89,11 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const mhak_table *const kernels = worker->plan->kernels;
     const int d = (int)worker->call->shape.D, nr = kernels->nr;
     const ptrdiff_t ldq = worker->plan->ldq;
-    const float *const q = worker->bench->q + row * ldq;
+    const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
     for (int c = 0; c < d; c += MHAK_DEPTH)
         kernels->qk(q + c, ldq, panel + (ptrdiff_t)c * nr, (int)mhai_min(d - c, MHAK_DEPTH), count,
-                    c > 0, worker->bench->s + p * nr);
+                    c > 0, worker->scratch->s + p * nr);
 }
 
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
@@ -112,7 +113,7 @@ void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last)
     const int from = first / worker->plan->kernels->vector * worker->plan->kernels->vector;
     if (cap > 0.0f)
         for (int r = 0; r < count; r++)
-            worker->plan->kernels->softcap(worker->bench->s + r * MHAK_BLOCK + from, last - from,
+            worker->plan->kernels->softcap(worker->scratch->s + r * MHAK_BLOCK + from, last - from,
                                            cap);
 }
 
@@ -134,8 +135,8 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
         return;
     const int from = first / kernels->vector * kernels->vector;
     for (int r = 0; r < count; r++) {
-        const mhai_row *const at = &worker->bench->rows[row + r];
-        float *const s = worker->bench->s + r * MHAK_BLOCK;
+        const mhai_row *const at = &worker->scratch->rows[row + r];
+        float *const s = worker->scratch->s + r * MHAK_BLOCK;
         const ptrdiff_t key = block->base + first;
         add_numbers(worker, &o->bias, o->bias_type, at, key, last - first, s + first);
         add_numbers(worker, &o->add_mask, o->add_mask_type, at, key, last - first, s + first);

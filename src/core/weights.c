@@ -19,7 +19,7 @@ ptrdiff_t mhai_weights_rows(const mhai_call *call)
     return call->options.weights_rows ? call->options.weights_row_count : call->shape.L;
 }
 
-/* Heads [first, first + heads) of the chosen ones, rows in bench->rows. */
+/* Heads [first, first + heads) of the chosen ones, rows in scratch->rows. */
 typedef struct job {
     mhai_worker worker;
     const mhai_run *run;
@@ -43,7 +43,7 @@ ptrdiff_t mhai_weights_tasks(const mhai_run *run)
     return run->plan->shape.B * heads * row_chunks(run);
 }
 
-static job job_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+static job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     const mhai_call *const call = run->call;
     const ptrdiff_t chunks = row_chunks(run), tile = run->plan->row_tile;
@@ -54,13 +54,13 @@ static job job_of(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number
     job now = {.run = run, .first = number % sets, .heads = heads};
     now.worker = (mhai_worker){.plan = run->plan,
                                .call = call,
-                               .bench = bench,
+                               .scratch = scratch,
                                .batch = mhai_batch_of(call, number / sets)};
     const ptrdiff_t end = mhai_min(mhai_weights_rows(call), (chunk + 1) * tile);
     for (ptrdiff_t slot = chunk * tile; slot < end; slot++) {
         const ptrdiff_t i = mhai_weights_row(call, slot);
         if (i < now.worker.batch.queries)
-            bench->rows[now.rows++] = (mhai_row){.i = i, .slot = slot};
+            scratch->rows[now.rows++] = (mhai_row){.i = i, .slot = slot};
     }
     now.worker.count = now.rows;
     return now;
@@ -72,8 +72,8 @@ static void take_head(job *now, ptrdiff_t h)
     const mha_shape *const shape = &now->worker.call->shape;
     now->worker.g = h / (shape->H / shape->G);
     for (int r = 0; r < now->rows; r++) {
-        now->worker.bench->rows[r].h = h;
-        mhai_row_range(now->worker.call, &now->worker.batch, &now->worker.bench->rows[r]);
+        now->worker.scratch->rows[r].h = h;
+        mhai_row_range(now->worker.call, &now->worker.batch, &now->worker.scratch->rows[r]);
     }
     mhai_load_queries(&now->worker);
 }
@@ -81,7 +81,7 @@ static void take_head(job *now, ptrdiff_t h)
 static void fill(const job *now, float x)
 {
     for (int n = 0; n < now->rows * MHAK_BLOCK; n++)
-        now->worker.bench->s[n] = x;
+        now->worker.scratch->s[n] = x;
 }
 
 /* Scores before masking: every key there is counts; 0 behind the last. */
@@ -95,7 +95,7 @@ static void unmasked_scores(const job *now, mhai_block *block)
         mhai_scores_cap(&now->worker, now->rows, 0, block->keys);
     for (int r = 0; r < now->rows; r++)
         for (int j = block->keys; j < MHAK_BLOCK; j++)
-            now->worker.bench->s[r * MHAK_BLOCK + j] = 0.0f;
+            now->worker.scratch->s[r * MHAK_BLOCK + j] = 0.0f;
 }
 
 static void hide_masked(float *s, const uint32_t *keep)
@@ -109,13 +109,13 @@ static void hide_masked(float *s, const uint32_t *keep)
 static void masked_scores(const job *now, mhai_block *block)
 {
     const mhai_worker *const worker = &now->worker;
-    const mhai_bench *const bench = worker->bench;
+    const mhai_scratch *const scratch = worker->scratch;
     const mha_shape *const shape = &worker->call->shape;
     const bool softmax = worker->call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
     int first, last;
     const mhai_cover cover =
-        mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch, bench->rows, now->rows,
-                        block->base, bench->keep, &first, &last);
+        mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch, scratch->rows,
+                        now->rows, block->base, scratch->keep, &first, &last);
     fill(now, softmax ? 0.0f : -INFINITY);
     if (cover == MHAI_NONE)
         return;
@@ -123,12 +123,12 @@ static void masked_scores(const job *now, mhai_block *block)
     mhai_scores_cap(worker, now->rows, first, last);
     mhai_scores_bias(worker, block, 0, now->rows, first, last);
     for (int r = 0; r < now->rows; r++) {
-        uint32_t *const keep = bench->keep + r * MHAK_WORDS;
-        float *const s = bench->s + r * MHAK_BLOCK;
+        uint32_t *const keep = scratch->keep + r * MHAK_WORDS;
+        float *const s = scratch->s + r * MHAK_BLOCK;
         if (cover == MHAI_ALL)
             mhai_keep_range(keep, first, last);
         if (softmax) {
-            const mhai_row *const row = &bench->rows[r];
+            const mhai_row *const row = &scratch->rows[r];
             const float *const stats =
                 now->run->shared.stats +
                 2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
@@ -157,7 +157,7 @@ static void store_block(const job *now, const float *s, ptrdiff_t base)
     const float factor = 1.0f / (float)now->heads;
     const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
     for (int r = 0; r < now->rows; r++) {
-        const ptrdiff_t slot = now->worker.bench->rows[r].slot;
+        const ptrdiff_t slot = now->worker.scratch->rows[r].slot;
         const ptrdiff_t head = averages(call) ? 0 : now->first * o->weights.sh;
         const ptrdiff_t at = now->worker.batch.b * o->weights.sb + head + slot * o->weights.sl;
         now->worker.plan->kernels->store_row[o->weights_type](
@@ -166,24 +166,24 @@ static void store_block(const job *now, const float *s, ptrdiff_t base)
     }
 }
 
-void mhai_weights_task(const mhai_run *run, const mhai_bench *bench, ptrdiff_t number)
+void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    job now = job_of(run, bench, number);
+    job now = job_of(run, scratch, number);
     const size_t floats = (size_t)now.rows * MHAK_BLOCK;
     if (now.rows == 0 || now.heads == 0)
         return;
     for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
         one_head(&now, base, now.first);
         if (now.heads == 1) {
-            store_block(&now, bench->s, base);
+            store_block(&now, scratch->s, base);
             continue;
         }
-        memcpy(bench->sum, bench->s, floats * sizeof(float));
+        memcpy(scratch->sum, scratch->s, floats * sizeof(float));
         for (ptrdiff_t n = 1; n < now.heads; n++) {
             one_head(&now, base, n);
             for (size_t x = 0; x < floats; x++)
-                bench->sum[x] += bench->s[x];
+                scratch->sum[x] += scratch->s[x];
         }
-        store_block(&now, bench->sum, base);
+        store_block(&now, scratch->sum, base);
     }
 }

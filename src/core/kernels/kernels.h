@@ -111,7 +111,7 @@ typedef struct mhak_table {
                  float *alpha);
 
     /*
-     * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block:
+     * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block, first < last:
      *
      *             keys               dv                        dv
      *         +--------+         +---------+              +---------+
