@@ -118,8 +118,7 @@ static bool measure_workspace(const row *r, figures *f)
     mha_plan *plan;
     if (!parse(r->word, &word))
         return false;
-    const mha_shape shape = {
-        .B = word.b, .H = word.h, .G = word.g, .L = word.l, .S = word.s, .D = word.d, .Dv = word.v};
+    const mha_shape shape = word_shape(&word);
     if (mha_plan_create(&plan, &shape, NULL) != MHA_OK)
         return false;
     f->measured = f->median = (double)mha_plan_work_size(plan, 1) / 1048576.0;

@@ -33,7 +33,6 @@ static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
     if (!w->weights)
         return;
     o->weights = mha_out_bhld(&x->cell, w->average ? 1 : w->h, w->l, w->s);
-    o->weights_mode = w->weights_mode;
     o->weights_type = f64 ? MHA_F64 : MHA_F32;
 }
 
@@ -54,15 +53,7 @@ static void set_lengths(const problem_word *w, mha_options *o, stand_ins *x)
 
 static mha_options options_of(const problem_word *w, stand_ins *x)
 {
-    mha_options o = {.size = sizeof o,
-                     .scale = w->scale,
-                     .softcap = w->softcap,
-                     .position = w->position,
-                     .offset = w->offset,
-                     .window_left = w->window_left,
-                     .window_right = w->window_right};
-    o.flags = (w->causal ? (uint32_t)MHA_CAUSAL : 0u) | (w->window ? (uint32_t)MHA_WINDOW : 0u) |
-              (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u);
+    mha_options o = word_options(w);
     if (w->bool_percent >= 0)
         o.attend_mask = (mha_view){&x->cell, 0, 0, w->s};
     if (w->add_mask)
@@ -79,17 +70,7 @@ static mha_options options_of(const problem_word *w, stand_ins *x)
 static mha_status plan_of(const problem_word *w, mha_plan **plan, char *message, size_t size)
 {
     stand_ins x = {0};
-    const mha_shape shape = {.B = w->b,
-                             .H = w->h,
-                             .G = w->g,
-                             .L = w->l,
-                             .S = w->s,
-                             .D = w->d,
-                             .Dv = w->v,
-                             .q_type = w->q_type,
-                             .k_type = w->k_type,
-                             .v_type = w->v_type,
-                             .o_type = w->o_type};
+    const mha_shape shape = word_shape(w);
     mha_options options = options_of(w, &x);
     options.message = message;
     options.message_size = size;
@@ -101,6 +82,7 @@ static void report(const char *word, const char *text, size_t work, int threads,
 {
     if (!as_json) {
         printf("%s\n%s", word, text);
+        printf("workspace of %d thread%s: %zu bytes\n", threads, threads == 1 ? "" : "s", work);
         return;
     }
     json j = json_begin(stdout);

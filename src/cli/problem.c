@@ -80,8 +80,6 @@ static bool build_lengths(builder *b)
 static bool build_offsets(builder *b)
 {
     const problem_word *w = b->word;
-    b->p->options.position = w->position;
-    b->p->options.offset = w->offset;
     if (!b->style->offsets || w->position != MHA_POSITION_OFFSET)
         return true;
     int64_t *offsets = keep(b->p, (size_t)w->b, sizeof *offsets);
@@ -285,7 +283,6 @@ static bool build_weights(builder *b)
         return false;
     options->weights = tensor_out(&p->weights);
     options->weights_type = type;
-    options->weights_mode = w->weights_mode;
     return true;
 }
 
@@ -311,28 +308,6 @@ static bool build_outputs(builder *b)
 
 /* ----------------------------------------------------------------- whole ----- */
 
-static void set_shape(problem *p, const problem_word *w)
-{
-    p->shape = (mha_shape){.B = w->b,
-                           .H = w->h,
-                           .G = w->g,
-                           .L = w->l,
-                           .S = w->s,
-                           .D = w->d,
-                           .Dv = w->v,
-                           .q_type = w->q_type,
-                           .k_type = w->k_type,
-                           .v_type = w->v_type,
-                           .o_type = w->o_type};
-    p->options =
-        (mha_options){.size = sizeof(mha_options), .scale = w->scale, .softcap = w->softcap};
-    p->options.flags = (w->causal ? (uint32_t)MHA_CAUSAL : 0u) |
-                       (w->window ? (uint32_t)MHA_WINDOW : 0u) |
-                       (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u);
-    p->options.window_left = w->window_left;
-    p->options.window_right = w->window_right;
-}
-
 /* More than 2^40 elements in one array is a typing error, not a problem. */
 static bool too_large(const problem_word *w)
 {
@@ -350,7 +325,8 @@ bool problem_create(problem *p, const problem_word *word, const problem_style *s
     memset(p, 0, sizeof *p);
     builder b = {p, word, style != NULL ? style : &plain, {0}};
     b.random = rng_for(b.style->seed, 1);
-    set_shape(p, word);
+    p->shape = word_shape(word);
+    p->options = word_options(word);
     if (!too_large(word) && build_lengths(&b) && build_offsets(&b) && build_tensors(&b) &&
         build_masks(&b) && build_per_head(&b) && build_documents(&b) && build_outputs(&b)) {
         fill_inputs(p, b.style, &b.random);

@@ -12,7 +12,7 @@
 
 #include "suggest.h"
 
-enum { TOKEN_MAX = 64 };
+enum { TOKEN_MAX = 64, SUFFIX_COUNT = 26 };
 
 /* Larger than any memory can hold, small enough for products of two in 64 bits. */
 #define EXTENT_MAX ((ptrdiff_t)1 << 31)
@@ -22,7 +22,8 @@ typedef struct parser {
     const char *text;
     int at; /* where the token begins */
     char token[TOKEN_MAX];
-    bool seen[128];    /* extents given, by letter */
+    bool seen[128]; /* extents given, by letter */
+    bool given[SUFFIX_COUNT];
     bool typed;        /* a type for all four was given */
     bool own_given[4]; /* q, k, v, o: a type of its own, which wins whatever the order */
     mha_dtype own_type[4];
@@ -114,107 +115,67 @@ static bool read_type(parser *p, const char *value, mha_dtype *type)
 
 /* -------------------------------------------------------------- suffixes ----- */
 
-static bool set_types(parser *p, const char *name)
+typedef enum suffix_value { VALUE_NONE, VALUE_MAY, VALUE_MUST } suffix_value;
+
+typedef struct suffix suffix;
+struct suffix {
+    const char *name;
+    suffix_value value;
+    bool (*apply)(parser *p, const suffix *x, const char *value);
+    size_t field; /* of problem_word, for the general setters */
+    int number;   /* what `apply` makes of it: a type, a position, the largest count */
+    bool repeats; /* may stand twice in a word, with different values */
+};
+
+static void *field_of(parser *p, const suffix *x)
 {
-    mha_dtype type;
+    return (char *)p->word + x->field;
+}
+
+static bool set_flag(parser *p, const suffix *x, const char *value)
+{
+    (void)value;
+    *(bool *)field_of(p, x) = true;
+    return true;
+}
+
+static bool set_count(parser *p, const suffix *x, const char *value)
+{
+    return read_int(p, value, 1, x->number, field_of(p, x));
+}
+
+static bool set_types(parser *p, const suffix *x, const char *value)
+{
+    (void)value;
     if (p->typed)
         return fail(p, "a type for all was given before");
-    if (!read_type(p, name, &type))
-        return false;
     p->typed = true;
-    p->word->q_type = p->word->k_type = p->word->v_type = p->word->o_type = type;
+    problem_word *w = p->word;
+    w->q_type = w->k_type = w->v_type = w->o_type = (mha_dtype)x->number;
     return true;
 }
 
-static bool set_own_type(parser *p, int which, const char *value)
+static bool set_own_type(parser *p, const suffix *x, const char *value)
 {
-    p->own_given[which] = true;
-    return read_type(p, value, &p->own_type[which]);
+    p->own_given[x->number] = true;
+    return read_type(p, value, &p->own_type[x->number]);
 }
 
-static bool set_position(parser *p, mha_position position)
-{
-    if (p->word->position != MHA_POSITION_UNSET)
-        return fail(p, "only one of tl, br and offset=N can hold");
-    p->word->position = position;
-    return true;
-}
-
-static bool apply_f32(parser *p, const char *value)
-{
-    (void)value;
-    return set_types(p, "f32");
-}
-
-static bool apply_f16(parser *p, const char *value)
-{
-    (void)value;
-    return set_types(p, "f16");
-}
-
-static bool apply_bf16(parser *p, const char *value)
-{
-    (void)value;
-    return set_types(p, "bf16");
-}
-
-static bool apply_f64(parser *p, const char *value)
-{
-    (void)value;
-    return set_types(p, "f64");
-}
-
-static bool apply_q(parser *p, const char *value)
-{
-    return set_own_type(p, 0, value);
-}
-
-static bool apply_k(parser *p, const char *value)
-{
-    return set_own_type(p, 1, value);
-}
-
-static bool apply_v(parser *p, const char *value)
-{
-    return set_own_type(p, 2, value);
-}
-
-static bool apply_o(parser *p, const char *value)
-{
-    return set_own_type(p, 3, value);
-}
-
-static bool apply_causal(parser *p, const char *value)
-{
-    (void)value;
-    p->word->causal = true;
-    return true;
-}
-
-static bool apply_tl(parser *p, const char *value)
-{
-    (void)value;
-    return set_position(p, MHA_POSITION_TOP_LEFT);
-}
-
-static bool apply_br(parser *p, const char *value)
-{
-    (void)value;
-    return set_position(p, MHA_POSITION_BOTTOM_RIGHT);
-}
-
-static bool apply_offset(parser *p, const char *value)
+static bool set_position(parser *p, const suffix *x, const char *value)
 {
     int64_t offset = 0;
-    if (!set_position(p, MHA_POSITION_OFFSET) ||
-        !read_number(p, value, -EXTENT_MAX, EXTENT_MAX, &offset))
+    if (p->word->position != MHA_POSITION_UNSET)
+        return fail(p, "only one of tl, br and offset=N can hold");
+    if (value != NULL && !read_number(p, value, -EXTENT_MAX, EXTENT_MAX, &offset))
         return false;
+    p->word->position = (mha_position)x->number;
     p->word->offset = (ptrdiff_t)offset;
     return true;
 }
 
-static bool apply_window(parser *p, const char *value)
+static bool set_window(parser *p, const suffix *x, const char *value)
 {
+    (void)x;
     char left_text[TOKEN_MAX];
     snprintf(left_text, sizeof left_text, "%s", value);
     char *comma = strchr(left_text, ',');
@@ -230,74 +191,35 @@ static bool apply_window(parser *p, const char *value)
     return true;
 }
 
-static bool apply_mask(parser *p, const char *value)
+static bool set_mask(parser *p, const suffix *x, const char *value)
 {
-    if (strcmp(value, "add") == 0) {
-        p->word->add_mask = true;
-        return true;
-    }
-    if (strncmp(value, "bool", 4) == 0)
-        return read_int(p, value[4] ? value + 4 : "50", 0, 100, &p->word->bool_percent);
-    return fail(p, "\"%s\" is neither boolP (P percent attended, say mask=bool50) nor add", value);
+    (void)x;
+    const bool add = strcmp(value, "add") == 0;
+    if (!add && strncmp(value, "bool", 4) != 0)
+        return fail(p, "\"%s\" is neither boolP (P percent attended, say mask=bool50) nor add",
+                    value);
+    if (add ? p->word->add_mask : p->word->bool_percent >= 0)
+        return fail(p, "a mask of this kind was given before");
+    p->word->add_mask = p->word->add_mask || add;
+    return add || read_int(p, value[4] ? value + 4 : "50", 0, 100, &p->word->bool_percent);
 }
 
-static bool apply_bias(parser *p, const char *value)
+static bool set_real(parser *p, const suffix *x, const char *value)
 {
-    (void)value;
-    p->word->bias = true;
-    return true;
+    return read_real(p, value, field_of(p, x));
 }
 
-static bool apply_alibi(parser *p, const char *value)
+static bool set_softcap(parser *p, const suffix *x, const char *value)
 {
-    (void)value;
-    p->word->alibi = true;
-    return true;
+    return set_real(p, x, value) && (p->word->softcap > 0.0f || fail(p, "a soft cap is positive"));
 }
 
-static bool apply_sink(parser *p, const char *value)
-{
-    (void)value;
-    p->word->sink = true;
-    return true;
-}
-
-static bool apply_softcap(parser *p, const char *value)
-{
-    if (!read_real(p, value, &p->word->softcap))
-        return false;
-    return p->word->softcap > 0.0f || fail(p, "a soft cap is positive");
-}
-
-static bool apply_scale(parser *p, const char *value)
-{
-    return read_real(p, value, &p->word->scale);
-}
-
-static bool apply_docs(parser *p, const char *value)
-{
-    return read_int(p, value, 1, 1 << 30, &p->word->documents);
-}
-
-static bool apply_packed(parser *p, const char *value)
-{
-    (void)value;
-    p->word->packed = true;
-    return true;
-}
-
-static bool apply_lse(parser *p, const char *value)
-{
-    (void)value;
-    p->word->lse = true;
-    return true;
-}
-
-static bool apply_weights(parser *p, const char *value)
+static bool set_weights(parser *p, const suffix *x, const char *value)
 {
     /* In the order of mha_weights_mode. */
     static const char *const names[] = {"softmax", "raw", "softcap", "bias"};
     int mode = 0;
+    (void)x;
     if (value != NULL && !read_choice(p, value, names, 4, &mode))
         return false;
     p->word->weights = true;
@@ -305,67 +227,55 @@ static bool apply_weights(parser *p, const char *value)
     return true;
 }
 
-static bool apply_avg(parser *p, const char *value)
+static bool set_average(parser *p, const suffix *x, const char *value)
 {
-    (void)value;
     p->word->weights = true;
-    p->word->average = true;
-    return true;
+    return set_flag(p, x, value);
 }
 
-static bool apply_layout(parser *p, const char *value)
+static bool set_layout(parser *p, const suffix *x, const char *value)
 {
     /* In the order of word_layout. */
     static const char *const names[] = {"bhld", "blhd"};
     int choice = 0;
+    (void)x;
     if (!read_choice(p, value, names, 2, &choice))
         return false;
     p->word->layout = (word_layout)choice;
     return true;
 }
 
-static bool apply_threads(parser *p, const char *value)
-{
-    return read_int(p, value, 1, MHA_MAX_THREADS, &p->word->threads);
-}
-
-typedef enum suffix_value { VALUE_NONE, VALUE_MAY, VALUE_MUST } suffix_value;
-
-typedef struct suffix {
-    const char *name;
-    suffix_value value;
-    bool (*apply)(parser *p, const char *value);
-} suffix;
-
+#define FIELD(name) offsetof(problem_word, name)
 static const suffix suffixes[] = {
-    {"f32", VALUE_NONE, apply_f32},
-    {"f16", VALUE_NONE, apply_f16},
-    {"bf16", VALUE_NONE, apply_bf16},
-    {"f64", VALUE_NONE, apply_f64},
-    {"q", VALUE_MUST, apply_q},
-    {"k", VALUE_MUST, apply_k},
-    {"v", VALUE_MUST, apply_v},
-    {"o", VALUE_MUST, apply_o},
-    {"causal", VALUE_NONE, apply_causal},
-    {"tl", VALUE_NONE, apply_tl},
-    {"br", VALUE_NONE, apply_br},
-    {"offset", VALUE_MUST, apply_offset},
-    {"window", VALUE_MUST, apply_window},
-    {"mask", VALUE_MUST, apply_mask},
-    {"bias", VALUE_NONE, apply_bias},
-    {"alibi", VALUE_NONE, apply_alibi},
-    {"sink", VALUE_NONE, apply_sink},
-    {"softcap", VALUE_MUST, apply_softcap},
-    {"scale", VALUE_MUST, apply_scale},
-    {"docs", VALUE_MUST, apply_docs},
-    {"packed", VALUE_NONE, apply_packed},
-    {"lse", VALUE_NONE, apply_lse},
-    {"weights", VALUE_MAY, apply_weights},
-    {"avg", VALUE_NONE, apply_avg},
-    {"layout", VALUE_MUST, apply_layout},
-    {"t", VALUE_MUST, apply_threads},
+    {"f32", VALUE_NONE, set_types, 0, MHA_F32, false},
+    {"f16", VALUE_NONE, set_types, 0, MHA_F16, false},
+    {"bf16", VALUE_NONE, set_types, 0, MHA_BF16, false},
+    {"f64", VALUE_NONE, set_types, 0, MHA_F64, false},
+    {"q", VALUE_MUST, set_own_type, 0, 0, false},
+    {"k", VALUE_MUST, set_own_type, 0, 1, false},
+    {"v", VALUE_MUST, set_own_type, 0, 2, false},
+    {"o", VALUE_MUST, set_own_type, 0, 3, false},
+    {"causal", VALUE_NONE, set_flag, FIELD(causal), 0, false},
+    {"tl", VALUE_NONE, set_position, 0, MHA_POSITION_TOP_LEFT, false},
+    {"br", VALUE_NONE, set_position, 0, MHA_POSITION_BOTTOM_RIGHT, false},
+    {"offset", VALUE_MUST, set_position, 0, MHA_POSITION_OFFSET, false},
+    {"window", VALUE_MUST, set_window, 0, 0, false},
+    {"mask", VALUE_MUST, set_mask, 0, 0, true},
+    {"bias", VALUE_NONE, set_flag, FIELD(bias), 0, false},
+    {"alibi", VALUE_NONE, set_flag, FIELD(alibi), 0, false},
+    {"sink", VALUE_NONE, set_flag, FIELD(sink), 0, false},
+    {"softcap", VALUE_MUST, set_softcap, FIELD(softcap), 0, false},
+    {"scale", VALUE_MUST, set_real, FIELD(scale), 0, false},
+    {"docs", VALUE_MUST, set_count, FIELD(documents), 1 << 30, false},
+    {"packed", VALUE_NONE, set_flag, FIELD(packed), 0, false},
+    {"lse", VALUE_NONE, set_flag, FIELD(lse), 0, false},
+    {"weights", VALUE_MAY, set_weights, 0, 0, false},
+    {"avg", VALUE_NONE, set_average, FIELD(average), 0, false},
+    {"layout", VALUE_MUST, set_layout, 0, 0, false},
+    {"t", VALUE_MUST, set_count, FIELD(threads), MHA_MAX_THREADS, false},
 };
-enum { SUFFIX_COUNT = sizeof suffixes / sizeof suffixes[0] };
+#undef FIELD
+_Static_assert(sizeof suffixes / sizeof suffixes[0] == SUFFIX_COUNT, "SUFFIX_COUNT is wrong");
 
 const char *const word_suffixes[] = {
     "f32",    "f16",    "bf16",    "f64",  "q",      "k",     "v",    "o",       "causal", "tl",
@@ -408,7 +318,10 @@ static bool parse_suffix(parser *p)
             return fail(p, "needs a value, as in %s=...", name);
         if (value != NULL && suffixes[n].value == VALUE_NONE)
             return fail(p, "takes no value");
-        return suffixes[n].apply(p, value);
+        if (p->given[n] && !suffixes[n].repeats)
+            return fail(p, "%s was given before", name);
+        p->given[n] = true;
+        return suffixes[n].apply(p, &suffixes[n], value);
     }
     const char *near = suggest_nearest(name, word_suffixes, word_suffix_count);
     if (near != NULL)
@@ -440,9 +353,26 @@ static ptrdiff_t *extent_of(problem_word *word, char letter)
     }
 }
 
+/* Reads the number of an extent, digits only; returns where it ends, NULL after a message. */
+static const char *read_extent(parser *p, char letter, const char *text, ptrdiff_t *extent)
+{
+    char *end;
+    if (*text < '0' || *text > '9') {
+        fail(p, "'%c' needs a number, as in %c64", letter, letter);
+        return NULL;
+    }
+    errno = 0;
+    const long long n = strtoll(text, &end, 10);
+    if (errno == ERANGE || n > EXTENT_MAX) {
+        fail(p, "'%c' is at most %lld", letter, (long long)EXTENT_MAX);
+        return NULL;
+    }
+    *extent = (ptrdiff_t)n;
+    return end;
+}
+
 static bool parse_extents(parser *p)
 {
-    char number[TOKEN_MAX];
     for (const char *next = p->token; *next != '\0';) {
         const char letter = *next++;
         ptrdiff_t *extent = extent_of(p->word, letter);
@@ -451,16 +381,9 @@ static bool parse_extents(parser *p)
         if (p->seen[(int)letter])
             return fail(p, "'%c' was given before", letter);
         p->seen[(int)letter] = true;
-        const size_t digits = strspn(next, "0123456789");
-        if (digits == 0)
-            return fail(p, "'%c' needs a number, as in %c64", letter, letter);
-        memcpy(number, next, digits);
-        number[digits] = '\0';
-        int64_t n = 0;
-        if (!read_number(p, number, 0, EXTENT_MAX, &n))
+        next = read_extent(p, letter, next, extent);
+        if (next == NULL)
             return false;
-        *extent = (ptrdiff_t)n;
-        next += digits;
     }
     return true;
 }
@@ -503,9 +426,10 @@ static bool check_extents(parser *p)
     if (w->h > 0 && (w->g == 0 || w->h % w->g != 0))
         return fail(p, "h%td is not a multiple of g%td", w->h, w->g);
     if (w->d > MHA_MAX_HEAD_WIDTH || w->v > MHA_MAX_HEAD_WIDTH)
-        return fail(p, "a head is at most %d wide", MHA_MAX_HEAD_WIDTH);
+        return fail(p, "'%c': a head is at most %d wide", w->d > MHA_MAX_HEAD_WIDTH ? 'd' : 'v',
+                    MHA_MAX_HEAD_WIDTH);
     if (w->v == 0 && w->d > 0)
-        return fail(p, "v is at least 1");
+        return fail(p, "'v' is at least 1");
     return true;
 }
 
@@ -560,4 +484,34 @@ bool word_parse(problem_word *word, const char *text, char *message, size_t size
             return false;
     }
     return fill_defaults(&p) && check_extents(&p) && check_together(&p);
+}
+
+mha_shape word_shape(const problem_word *w)
+{
+    return (mha_shape){.B = w->b,
+                       .H = w->h,
+                       .G = w->g,
+                       .L = w->l,
+                       .S = w->s,
+                       .D = w->d,
+                       .Dv = w->v,
+                       .q_type = w->q_type,
+                       .k_type = w->k_type,
+                       .v_type = w->v_type,
+                       .o_type = w->o_type};
+}
+
+mha_options word_options(const problem_word *w)
+{
+    return (mha_options){.size = sizeof(mha_options),
+                         .flags = (w->causal ? (uint32_t)MHA_CAUSAL : 0u) |
+                                  (w->window ? (uint32_t)MHA_WINDOW : 0u) |
+                                  (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u),
+                         .scale = w->scale,
+                         .softcap = w->softcap,
+                         .position = w->position,
+                         .offset = w->offset,
+                         .window_left = w->window_left,
+                         .window_right = w->window_right,
+                         .weights_mode = w->weights_mode};
 }

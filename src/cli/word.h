@@ -68,6 +68,10 @@ bool word_parse(problem_word *word, const char *text, char *message, size_t size
  * at most `size` bytes, terminated, and returns the length of the whole text. */
 size_t word_print(const problem_word *word, char *text, size_t size);
 
+/* What the library is asked: the shape, and of the options all that is a number. */
+mha_shape word_shape(const problem_word *word);
+mha_options word_options(const problem_word *word);
+
 /* The names of the suffixes, for messages and completion. */
 extern const char *const word_suffixes[];
 extern const int word_suffix_count;

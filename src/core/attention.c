@@ -23,11 +23,12 @@ typedef enum { TOGETHER, PER_ROW } values;
 typedef struct task {
     mhai_worker worker;
     const mhai_run *run;
-    ptrdiff_t h, heads;    /* query heads [h, h + heads) */
-    ptrdiff_t i, rows;     /* query rows [i, i + rows) of each */
-    ptrdiff_t split;       /* the only split to work on, or -1 for all */
-    ptrdiff_t first, last; /* keys that any row may see */
-    bool some_masked;      /* did a tile have both visible and masked keys? */
+    ptrdiff_t h, heads;            /* query heads [h, h + heads) */
+    ptrdiff_t i, rows;             /* query rows [i, i + rows) of each */
+    ptrdiff_t split;               /* the only split to work on, or -1 for all */
+    ptrdiff_t first, last;         /* keys that any row may see */
+    ptrdiff_t all_first, all_last; /* keys that every row sees */
+    bool some_masked;              /* did a tile have both visible and masked keys? */
 } task;
 
 /* Task number -> batch, heads, rows, split. Rows vary fastest, then splits, heads, batches. */
@@ -65,11 +66,15 @@ static void list_rows(task *now)
     mhai_row *row = now->worker.scratch->rows;
     now->first = now->worker.batch.keys;
     now->last = 0;
+    now->all_first = 0;
+    now->all_last = mhai_masks_look_up(&now->worker.call->options) ? 0 : now->worker.batch.keys;
     for (ptrdiff_t h = 0; h < now->heads; h++)
         for (ptrdiff_t i = 0; i < now->rows; i++, row++) {
             row->h = now->h + h;
             row->i = now->i + i;
             mhai_row_range(now->worker.call, &now->worker.batch, row);
+            now->all_first = mhai_max(now->all_first, row->first);
+            now->all_last = mhai_min(now->all_last, row->last);
             if (row->first < row->last) {
                 now->first = mhai_min(now->first, row->first);
                 now->last = mhai_max(now->last, row->last);
@@ -167,6 +172,21 @@ static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *s
     }
 }
 
+/* Which keys of the block do these rows see? Most blocks need no look at the single rows. */
+static mhai_cover cover_of(const task *now, const mhai_block *block, int row, int count, int *first,
+                           int *last)
+{
+    const mhai_worker *const worker = &now->worker;
+    if (now->all_first <= block->base && block->base + MHAK_BLOCK <= now->all_last) {
+        *first = 0;
+        *last = MHAK_BLOCK;
+        return MHAI_ALL;
+    }
+    return mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch,
+                           worker->scratch->rows + row, count, block->base, worker->scratch->keep,
+                           first, last);
+}
+
 /* One tile of rows against one block of keys. */
 static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
                      values how)
@@ -175,9 +195,7 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     const mhai_scratch *const scratch = worker->scratch;
     const mhak_table *const kernels = worker->plan->kernels;
     int first, last;
-    const mhai_cover cover =
-        mhai_mask_block(worker->call, kernels, &worker->batch, scratch->rows + row, count,
-                        block->base, scratch->keep, &first, &last);
+    const mhai_cover cover = cover_of(now, block, row, count, &first, &last);
     if (cover == MHAI_NONE)
         return;
     mark_seen(scratch->keep, cover, count, scratch->total.seen + row);

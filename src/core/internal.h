@@ -145,6 +145,9 @@ typedef struct mhai_row {
 /* Fill in first and last from h and i. */
 void mhai_row_range(const mhai_call *call, const mhai_batch *batch, mhai_row *row);
 
+/* Are there masks that must be looked up key by key? */
+bool mhai_masks_look_up(const mha_options *options);
+
 typedef enum mhai_cover { MHAI_NONE, MHAI_SOME, MHAI_ALL } mhai_cover;
 
 /*

@@ -69,7 +69,7 @@ void mhai_row_range(const mhai_call *call, const mhai_batch *batch, mhai_row *ro
 
 /* -------------------------------------------------------------- keep bits ----- */
 
-static bool looks_up_keys(const mha_options *options)
+bool mhai_masks_look_up(const mha_options *options)
 {
     return options->attend_mask.data || options->ignore_mask.data || options->add_mask.data ||
            options->bias.data || options->q_documents;
@@ -186,7 +186,7 @@ mhai_cover mhai_mask_block(const mhai_call *call, const mhak_table *kernels,
     *first = (int)low;
     *last = (int)high;
     const bool aligned = low % kernels->vector == 0 && high % kernels->vector == 0;
-    const bool data = looks_up_keys(&call->options);
+    const bool data = mhai_masks_look_up(&call->options);
     if (!data && aligned && common_low <= low && high <= common_high)
         return MHAI_ALL;
 
