@@ -18,7 +18,9 @@ static const char details[] =
     "needed work, 2*(D+Dv) flops for every attended pair or every attended key and value read\n"
     "once, against that peak. Masks with holes: groups of 16 keys count that hold an attended\n"
     "one. The upper quartile over the rounds is the figure to quote: neighbours on a machine\n"
-    "only ever slow a round down. \"mha help words\" explains the words.\n"
+    "only ever slow a round down. The speed printed is that of the upper quartile, the peak the\n"
+    "median. A share above 1 means that the peak was disturbed: measure again.\n"
+    "\"mha help words\" explains the words.\n"
     "\n"
     "Examples:\n"
     "  mha bench b1h12l1024d64 b1h12l2048d64:causal\n"
@@ -27,7 +29,7 @@ static const char details[] =
 
 static void print_head(void)
 {
-    printf("%-36s %8s %8s %8s %10s %9s %7s\n", "word", "upper", "median", "best", "speed", "peak",
+    printf("%-36s %8s %8s %8s %12s %12s %7s\n", "word", "upper", "median", "best", "speed", "peak",
            "rounds");
 }
 
@@ -35,9 +37,9 @@ static void print_row(const measure_subject *s)
 {
     const measure_summary sum = measure_summarise(s);
     const double work = s->memory_bound ? s->bytes : s->flops;
-    printf("%-36s %8.3f %8.3f %8.3f %6.1f %s %9.1f %7d\n", s->word, sum.upper, sum.median, sum.best,
-           work / sum.seconds * 1e-9, s->memory_bound ? "GB/s" : "GF/s", sum.peak * 1e-9,
-           s->rounds);
+    const char *unit = s->memory_bound ? "GB/s" : "GF/s";
+    printf("%-36s %8.3f %8.3f %8.3f %7.1f %s %7.1f %s %7d\n", s->word, sum.upper, sum.median,
+           sum.best, work / sum.seconds * 1e-9, unit, sum.peak * 1e-9, unit, s->rounds);
     fflush(stdout);
 }
 

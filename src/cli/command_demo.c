@@ -146,7 +146,7 @@ static void print_strongest(const demo *d, int head)
     }
     printf("  head %-3d %4.1f words at a time", head + 1, exp(entropy / d->count));
     if (d->count > 1)
-        printf("; most: %s -> %s %.2f", d->words[best / d->count].bytes,
+        printf("; most (besides itself): %s -> %s %.2f", d->words[best / d->count].bytes,
                d->words[best % d->count].bytes, (double)map[best]);
     printf("\n");
 }

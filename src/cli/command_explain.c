@@ -82,7 +82,7 @@ static void report(const char *word, const char *text, size_t work, int threads,
 {
     if (!as_json) {
         printf("%s\n%s", word, text);
-        printf("workspace of %d thread%s: %zu bytes\n", threads, threads == 1 ? "" : "s", work);
+        printf("threads    %d: %zu bytes of workspace\n", threads, work);
         return;
     }
     json j = json_begin(stdout);

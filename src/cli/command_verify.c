@@ -23,6 +23,7 @@ typedef struct tally {
     uint64_t seed;
     int64_t configs, failures;
     double output, lse, weights, f64; /* worst E of each kind */
+    int64_t lse_count, weights_count; /* configurations that have them */
     char worst_case[64];
     char worst_word[WORD_TEXT_MAX];
 } tally;
@@ -62,6 +63,8 @@ static void count(tally *t, const check_result *result, const char *name, const 
     t->lse = fmax(t->lse, result->lse);
     t->weights = fmax(t->weights, result->weights);
     t->f64 = fmax(t->f64, result->f64);
+    t->lse_count += word->lse;
+    t->weights_count += word->weights;
 }
 
 static bool check_one(tally *t, const char *name, const problem_word *word,
@@ -151,15 +154,25 @@ static void report_json(const tally *t, const char *isa, int threads, double sec
     json_close(&j);
 }
 
+static void print_worst(const char *name, double worst, int64_t checked)
+{
+    if (checked == 0)
+        printf("%-9s -\n", name);
+    else
+        printf("%-9s %.2f\n", name, worst);
+}
+
 static void report_text(const tally *t, const char *isa, int threads, double seconds)
 {
     const terminal term = terminal_query(stdout);
-    printf("%" PRId64 " configurations, seed %" PRIu64 ", isa %s, %d thread%s, %.1f s\n",
-           t->configs, t->seed, isa, threads, threads == 1 ? "" : "s", seconds);
+    printf("%" PRId64 " configuration%s, seed %" PRIu64 ", isa %s, %d thread%s, %.1f s\n",
+           t->configs, t->configs == 1 ? "" : "s", t->seed, isa, threads, threads == 1 ? "" : "s",
+           seconds);
     printf("worst E   %.2f of %.0f allowed\n", t->output, CHECK_LIMIT);
     printf("          mha verify --case %s\n          %s\n", t->worst_case, t->worst_word);
-    printf("lse       %.2f\nweights   %.2f\nf64 path  %.2f (in units of 2^-53)\n", t->lse,
-           t->weights, t->f64);
+    print_worst("lse", t->lse, t->lse_count);
+    print_worst("weights", t->weights, t->weights_count);
+    printf("f64 path  %.2f (in units of 2^-53)\n", t->f64);
     terminal_style(stdout, &term, t->failures > 0 ? STYLE_BAD : STYLE_GOOD);
     printf("failures  %" PRId64, t->failures);
     terminal_plain(stdout, &term);

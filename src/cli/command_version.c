@@ -60,7 +60,7 @@ int command_version(int argc, char **argv)
     const arg_command command = {
         .name = "version",
         .usage = "[--json]",
-        .summary = "Print version, instruction set, compiler and number of CPUs.",
+        .summary = "Print version, instruction set, compiler and number of threads.",
         .options = options,
         .option_count = 1,
     };

@@ -2,6 +2,7 @@
 /* The program mha: finds the command and hands over. */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static const entry commands[] = {
     {"verify", command_verify, "check random problems against double precision"},
     {"bench", command_bench, "measure problems as a share of the machine's peak"},
     {"explain", command_explain, "say how a problem would be computed, and why"},
-    {"version", command_version, "print version, instruction set, compiler, CPUs"},
+    {"version", command_version, "print version, instruction set, compiler, threads"},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -64,7 +65,8 @@ static void print_help(FILE *file)
           file);
     for (int n = 0; n < COMMAND_COUNT; n++)
         fprintf(file, "  %-9s %s\n", commands[n].name, commands[n].summary);
-    fputs("  help      this text, \"mha help COMMAND\", or \"mha help words\"\n"
+    fputs("  words     explain the words that name problems\n"
+          "  help      this text, or \"mha help COMMAND\"\n"
           "\n"
           "Environment:\n"
           "  MHA_NUM_THREADS   threads where no option says (else OMP_NUM_THREADS)\n"
@@ -95,13 +97,18 @@ static int unknown_command(const char *name)
     return args_wrong("unknown command \"%s\"; see \"mha --help\"", name);
 }
 
+static bool names_words(const char *topic)
+{
+    return strcmp(topic, "words") == 0 || strcmp(topic, "word") == 0;
+}
+
 static int help(const char *topic)
 {
     if (topic == NULL) {
         print_help(stdout);
         return EXIT_FINE;
     }
-    if (strcmp(topic, "words") == 0 || strcmp(topic, "word") == 0) {
+    if (names_words(topic)) {
         fputs(words_help, stdout);
         return EXIT_FINE;
     }
@@ -127,6 +134,8 @@ static int dispatch(int argc, char **argv)
         return help(argc > 2 ? argv[2] : NULL);
     if (strcmp(name, "--version") == 0)
         return command_version(1, argv + 1);
+    if (names_words(name))
+        return help(name);
     const entry *command = find_command(name);
     if (command != NULL)
         return command->run(argc - 1, argv + 1);

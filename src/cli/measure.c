@@ -61,7 +61,7 @@ static void find_shares(measure_subject *s)
 {
     const double work = s->memory_bound ? s->bytes : s->flops;
     for (int n = 0; n < s->rounds; n++) {
-        double peaks[6];
+        double peaks[6] = {0};
         int count = 0;
         for (int near = n > 0 ? n - 1 : 0; near <= n + 1 && near < s->rounds; near++) {
             peaks[count++] = s->round[near].before;

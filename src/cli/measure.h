@@ -58,7 +58,7 @@ void measure_free(measure_subject *s);
  * the library refuses a run. */
 bool measure_run(measure_subject *const *subjects, int count, char *message, size_t size);
 
-/* The q-quantile of `count` values, 0 <= q <= 1; sorts them. */
+/* The q-quantile of `count` values, at least one, 0 <= q <= 1; sorts them. */
 double measure_quantile(double *values, int count, double q);
 
 typedef struct measure_summary {

@@ -117,28 +117,46 @@ enum { LEAD_ROWS = 16 }; /* how far ahead of its use V is asked for */
 
 static const mhak_ahead nothing_ahead = {.lines = 0};
 
-/* o = alpha * o + p . v for the rows of one tile. Few rows read V where it lies. */
+/* Rows of f32 that lie close together are as good as panels. */
+static bool like_panels(const mhai_worker *worker)
+{
+    const mhai_call *const call = worker->call;
+    const mhak_table *const kernels = worker->plan->kernels;
+    return call->shape.v_type == MHA_F32 && call->shape.Dv % kernels->vector == 0 &&
+           call->v.sl >= 0 && call->v.sl <= 2 * kernels->nc;
+}
+
+/* o = alpha * o + p . v for the rows of one tile, with V where it lies. */
+static void add_values_in_place(const mhai_worker *worker, const mhai_block *block, int count,
+                                int first, int last, float *to)
+{
+    const mhai_call *const call = worker->call;
+    const mhak_table *const kernels = worker->plan->kernels;
+    const mha_dtype type = call->shape.v_type;
+    const int dv = (int)call->shape.Dv;
+    mhak_ahead ahead = nothing_ahead;
+    if (mhai_values_in_place(worker->plan, worker->count))
+        ahead = mhai_ahead(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
+                           call->v.sl, dv, last - first);
+    kernels->pv[type](worker->scratch->s, block->v, call->v.sl, kernels->nc, first, last, count, dv,
+                      &ahead, worker->scratch->alpha, to, worker->plan->ldo);
+}
+
+/* The same with V in panels, unless it may stay where it is. */
 static void add_values(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last, float *o)
 {
     const mhak_table *const kernels = worker->plan->kernels;
-    const mhai_call *const call = worker->call;
-    const int dv = (int)call->shape.Dv, nc = kernels->nc;
+    const mhai_scratch *const scratch = worker->scratch;
     const ptrdiff_t ldo = worker->plan->ldo;
-    const float *const alpha = worker->scratch->alpha;
-    float *const to = o + row * ldo;
-    if (mhai_values_in_place(worker->plan, worker->count)) {
-        const mha_dtype type = call->shape.v_type;
-        const void *const next = mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl);
-        const mhak_ahead ahead = mhai_ahead(next, type, call->v.sl, dv, last - first);
-        kernels->pv[call->shape.v_type](worker->scratch->s, block->v, call->v.sl, nc, first, last,
-                                        count, dv, &ahead, alpha, to, ldo);
+    if (mhai_values_in_place(worker->plan, worker->count) || like_panels(worker)) {
+        add_values_in_place(worker, block, count, first, last, o + row * ldo);
         return;
     }
     pack_values(worker, block, first, last);
-    kernels->pv[MHA_F32](worker->scratch->s, worker->scratch->v_panels, nc,
-                         (ptrdiff_t)MHAK_BLOCK * nc, first, last, count, (int)ldo, &nothing_ahead,
-                         alpha, to, ldo);
+    kernels->pv[MHA_F32](scratch->s, scratch->v_panels, kernels->nc,
+                         (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, count, (int)ldo,
+                         &nothing_ahead, scratch->alpha, o + row * ldo, ldo);
 }
 
 static void add_values_per_row(const mhai_worker *worker, const mhai_block *block, int row,

@@ -84,7 +84,9 @@ static void say_tiles(text *t, const mha_plan *plan)
                                        : "packed to f32 panels, once for all rows of a task");
     say(t, "values     %s\n",
         mhai_values_in_place(plan, rows) ? "read where they lie: too few rows to pay for packing"
-                                         : "packed to f32 panels, once for all rows of a task");
+        : plan->shape.v_type == MHA_F32
+            ? "f32 rows close together are read where they lie, others packed once a task"
+            : "packed to f32 panels, once for all rows of a task");
 }
 
 size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
