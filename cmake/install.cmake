@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: MIT
 #
-# What `cmake --install` leaves behind: header, libraries, program, manual pages, pkg-config file
-# and CMake package. All paths in them are relative, so the tree may be moved.
+# What `cmake --install` leaves behind: header, libraries, program with its completions, manual
+# pages, licence, pkg-config file and CMake package. All paths in them are relative, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
 install(FILES include/mha/mha.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
 install(TARGETS mha mha_static EXPORT mha-targets)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmha)
 if(MHA_BUILD_PROGRAM)
     install(TARGETS mha_program)
     install(FILES man/mha.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES completions/mha.bash RENAME mha
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES completions/_mha DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES completions/mha.fish
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 # ----------------------------------------------------------- manual pages -----

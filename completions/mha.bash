@@ -20,7 +20,8 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain version help --help --version" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain version words help --help --version" \
+            -- "$cur"))
         return
     fi
     case $previous in

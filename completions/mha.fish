@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain version help
+set -l commands demo verify bench explain version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -9,6 +9,7 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a verify -d "che
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a bench -d "measure as a share of the peak"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a explain -d "say how a problem is computed"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
 complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain version words"

@@ -5,7 +5,7 @@
 # Silent when none is. Without the rights to install it says what is missing and exits with 1.
 #
 # The one list of what this project needs. A package counts as there when its probe (a command,
-# or the path of a file) is, wherever it came from.
+# or the path of a file) is, wherever it came from. A package may stand in two groups.
 #   group  package                 probe
 packages="
     build  gcc                     gcc
@@ -17,6 +17,7 @@ packages="
     test   binutils                objdump
     test   g++                     g++
     test   clang                   clang
+    test   clang-format            clang-format
     test   libclang-rt-14-dev      /usr/lib/llvm-*/lib/clang/*/lib/linux
     test   valgrind                valgrind
     test   gcc-aarch64-linux-gnu   aarch64-linux-gnu-gcc

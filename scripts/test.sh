@@ -4,6 +4,7 @@
 # test.sh [PART...]: run all parts of the test suite, or these only. Parts, in their order:
 #
 #   release    every test program, once per instruction set of this CPU
+#   format     every C file is as .clang-format says
 #   docs       the examples run; README and manual agree with the header
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
@@ -20,7 +21,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release docs consumer symbols cli asan tsan valgrind aarch64)
+all_parts=(release format docs consumer symbols cli asan tsan valgrind aarch64)
 jobs_at_once=2
 time_limit=300 # seconds a program
 logs=build/test-logs
@@ -144,6 +145,15 @@ part_release() {
     done
 }
 
+# Other versions break lines elsewhere.
+part_format() {
+    if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+        skip format "no clang-format 14"
+        return
+    fi
+    job format check_format tests/check_format.sh
+}
+
 part_docs() {
     job docs check_docs tests/check_docs.sh build
 }
@@ -202,7 +212,7 @@ part_valgrind() {
             skip valgrind "this CPU cannot run $isa"
             continue
         fi
-        for name in fuzz_call test_laws test_plan test_weights; do
+        for name in fuzz_call test_laws test_mask_laws test_plan test_weights; do
             job valgrind "$name-$isa" env MHA_ISA=$isa MHA_TEST_EFFORT=0.02 \
                 valgrind -q --error-exitcode=99 --leak-check=full \
                 --errors-for-leak-kinds=definite "build/tests/$name"

@@ -35,10 +35,18 @@ static void put_number(void *data, ptrdiff_t index, mha_dtype type, float number
     const uint32_t half = exponent < 113 ? 0 : (exponent - 112) << 10 | (bits >> 13 & 1023);
     const uint16_t f16 = (uint16_t)((bits >> 16 & 0x8000) | (exponent == 255 ? 0x7c00 : half));
     switch (type) {
-    case MHA_F32: ((float *)data)[index] = number; break;
-    case MHA_F64: ((double *)data)[index] = (double)number; break;
-    case MHA_F16: memcpy((char *)data + 2 * index, &f16, 2); break;
-    case MHA_BF16: memcpy((char *)data + 2 * index, &high, 2); break;
+    case MHA_F32:
+        ((float *)data)[index] = number;
+        break;
+    case MHA_F64:
+        ((double *)data)[index] = (double)number;
+        break;
+    case MHA_F16:
+        memcpy((char *)data + 2 * index, &f16, 2);
+        break;
+    case MHA_BF16:
+        memcpy((char *)data + 2 * index, &high, 2);
+        break;
     }
 }
 
@@ -187,10 +195,10 @@ static void lay_out(call *c, call_kind kind, uint64_t seed)
     if (kind != CALL_PLAIN)
         fill_outputs(c, packed);
     c->outputs_size = c->arena_size;
-    c->q = mha_view_blhd(numbers(c, batches * L * s->H * s->D, s->q_type, 0, &random), s->H, L,
-                         s->D);
-    c->k = mha_view_blhd(numbers(c, batches * S * s->G * s->D, s->k_type, 0, &random), s->G, S,
-                         s->D);
+    c->q =
+        mha_view_blhd(numbers(c, batches * L * s->H * s->D, s->q_type, 0, &random), s->H, L, s->D);
+    c->k =
+        mha_view_blhd(numbers(c, batches * S * s->G * s->D, s->k_type, 0, &random), s->G, S, s->D);
     c->v = mha_view_blhd(numbers(c, batches * S * s->G * s->Dv, s->v_type, 0, &random), s->G, S,
                          s->Dv);
     if (kind != CALL_PLAIN) {
@@ -253,6 +261,11 @@ mha_status call_plan(const call *c, mha_pool *pool)
         status = call_run_plan(c, plan, pool);
     mha_plan_free(plan);
     return status;
+}
+
+bool call_status_known(mha_status status)
+{
+    return status <= MHA_OK && strcmp(mha_status_string(status), "unknown status") != 0;
 }
 
 bool call_equal(const call *a, const call *b)

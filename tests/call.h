@@ -51,6 +51,9 @@ mha_status call_run_plan(const call *c, const mha_plan *plan, mha_pool *pool);
 /* mha_plan_create(), mha_plan_run(), mha_plan_free(). */
 mha_status call_plan(const call *c, mha_pool *pool);
 
+/* Whether the library has a name for it. */
+bool call_status_known(mha_status status);
+
 /* Outputs of both to the bit; the calls must be of the same kind and shape. */
 bool call_equal(const call *a, const call *b);
 

@@ -95,6 +95,16 @@ case_spec case_spec_random(uint64_t seed, double cost)
     return spec;
 }
 
+case_spec case_spec_with(uint64_t seed, unsigned features)
+{
+    case_spec spec = case_spec_random(seed, 3e5);
+    mha_shape *const s = &spec.shape;
+    if (s->q_type == MHA_F64)
+        s->q_type = s->k_type = s->v_type = s->o_type = MHA_F32;
+    spec.features = features | (spec.features & CASE_STRIDES);
+    return spec;
+}
+
 /* ------------------------------------------------------------------ build */
 
 typedef struct builder {

@@ -125,7 +125,7 @@ void slice_batch(slice *s, ptrdiff_t b)
         o->q_documents += q_starts ? q_starts[b] : b * o->q_documents_sb;
         o->k_documents += k_starts ? k_starts[b] : b * o->k_documents_sb;
     }
-    if (q_starts) {
+    if (q_starts && k_starts) {
         p->shape.L = (ptrdiff_t)(q_starts[b + 1] - q_starts[b]);
         p->shape.S = (ptrdiff_t)(k_starts[b + 1] - k_starts[b]);
         o->q_starts = o->k_starts = NULL;

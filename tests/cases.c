@@ -125,6 +125,14 @@ static ptrdiff_t lay_out(tensor *t, test_random *random, unsigned broadcast)
     return extent;
 }
 
+void tensor_fill(test_case *c, tensor_id id, double value)
+{
+    const ptrdiff_t *const n = c->tensors[id].n;
+    for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++)
+        for (ptrdiff_t j = 0; j < n[3]; j++)
+            tensor_set(c, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j, value);
+}
+
 void tensor_make(test_case *c, tensor_id id, size_t element, const ptrdiff_t n[4],
                  test_random *layout, unsigned broadcast)
 {

@@ -41,6 +41,7 @@ enum {
 
     CASE_MASKS = CASE_CAUSAL | CASE_WINDOW | CASE_ATTEND | CASE_IGNORE | CASE_ADD | CASE_BIAS |
                  CASE_K_LENGTHS | CASE_DOCUMENTS,
+    CASE_OUTPUTS = CASE_LSE | CASE_PLAIN_WEIGHTS,
     CASE_EVERYTHING = (1 << 21) - 1 - CASE_PLAIN_WEIGHTS
 };
 
@@ -99,6 +100,9 @@ typedef struct test_case {
  * of about `cost`. */
 case_spec case_spec_random(uint64_t seed, double cost);
 
+/* The same, small and not f64, with just these features and perhaps CASE_STRIDES. */
+case_spec case_spec_with(uint64_t seed, unsigned features);
+
 test_case *case_build(const case_spec *spec);
 
 /* The same numbers in other strides. Shares the small arrays of `original`, which must live on. */
@@ -144,6 +148,9 @@ double tensor_get(const test_case *c, tensor_id id, ptrdiff_t b, ptrdiff_t h, pt
                   ptrdiff_t j);
 void tensor_set(test_case *c, tensor_id id, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j,
                 double value);
+
+/* Set every element. */
+void tensor_fill(test_case *c, tensor_id id, double value);
 
 /* Address of an element. */
 void *tensor_at(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j);

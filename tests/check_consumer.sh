@@ -39,8 +39,10 @@ check installs installs
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name libmha.pc)")
 export PKG_CONFIG_PATH
 for file in bin/mha include/mha/mha.h share/man/man1/mha.1 share/man/man3/mha_attention.3 \
-    share/man/man3/mha_plan_run.3; do
-    check "installed_$(basename $file)" test -e "$prefix/$file"
+    share/man/man3/mha_plan_run.3 share/doc/libmha/LICENSE \
+    share/bash-completion/completions/mha share/zsh/site-functions/_mha \
+    share/fish/vendor_completions.d/mha.fish; do
+    check "installed_$file" test -e "$prefix/$file"
 done
 check builds_with_cmake builds_with_cmake
 for name in consumer_c consumer_c_static consumer_cpp consumer_cpp_static; do

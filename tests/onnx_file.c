@@ -64,11 +64,20 @@ static bool next_field(bytes *in, field *out, bool *broken)
     out->id = tag >> 3;
     out->wire = (int)(tag & 7);
     switch (out->wire) {
-    case 0: ok = ok && read_varint(in, &out->number); break;
-    case 1: ok = ok && read_fixed(in, 8, &out->number); break;
-    case 2: ok = ok && read_text(in, &out->text); break;
-    case 5: ok = ok && read_fixed(in, 4, &out->number); break;
-    default: ok = false;
+    case 0:
+        ok = ok && read_varint(in, &out->number);
+        break;
+    case 1:
+        ok = ok && read_fixed(in, 8, &out->number);
+        break;
+    case 2:
+        ok = ok && read_text(in, &out->text);
+        break;
+    case 5:
+        ok = ok && read_fixed(in, 4, &out->number);
+        break;
+    default:
+        ok = false;
     }
     *broken = !ok;
     return ok;
@@ -105,12 +114,17 @@ static uint8_t *read_whole(const char *path, bytes *in)
 size_t onnx_type_size(int64_t type)
 {
     switch (type) {
-    case ONNX_FLOAT: return 4;
-    case ONNX_INT64: return 8;
-    case ONNX_BOOL: return 1;
+    case ONNX_FLOAT:
+        return 4;
+    case ONNX_INT64:
+        return 8;
+    case ONNX_BOOL:
+        return 1;
     case ONNX_FLOAT16:
-    case ONNX_BFLOAT16: return 2;
-    default: return 0;
+    case ONNX_BFLOAT16:
+        return 2;
+    default:
+        return 0;
     }
 }
 
@@ -164,11 +178,19 @@ static const char *parse_tensor(bytes in, onnx_tensor *tensor)
     field part;
     while (!error && next_field(&in, &part, &broken)) {
         switch (part.id) {
-        case DIMS: error = add_dims(tensor, &part); break;
-        case DATA_TYPE: tensor->type = (int64_t)part.number; break;
-        case NAME: break;
-        case RAW_DATA: raw = part.text; break;
-        default: error = "a field that is not read here";
+        case DIMS:
+            error = add_dims(tensor, &part);
+            break;
+        case DATA_TYPE:
+            tensor->type = (int64_t)part.number;
+            break;
+        case NAME:
+            break;
+        case RAW_DATA:
+            raw = part.text;
+            break;
+        default:
+            error = "a field that is not read here";
         }
     }
     if (broken)
@@ -243,7 +265,11 @@ static const char *parse_attribute(bytes in, onnx_node *node)
             memcpy(&real, &low, 4);
         }
     }
-    const struct { const char *name; int64_t *number; float *real; } known[] = {
+    const struct {
+        const char *name;
+        int64_t *number;
+        float *real;
+    } known[] = {
         {"is_causal", &node->is_causal, NULL},
         {"q_num_heads", &node->q_num_heads, NULL},
         {"kv_num_heads", &node->kv_num_heads, NULL},

@@ -206,7 +206,10 @@ static mha_status foreign_pool(const call *good)
     return status;
 }
 
-static const struct { const char *name; job job; } jobs[] = {
+static const struct {
+    const char *name;
+    job job;
+} jobs[] = {
     {"attention", attend_alone},
     {"plan", plan_and_run},
     {"pool", pool_of_four},

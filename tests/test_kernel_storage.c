@@ -320,10 +320,27 @@ static void floats_round_to_nearest_even(const mhak_table *kernels)
     span_free(&from);
 }
 
+/* Of the table only its name and sizes are no functions. */
+static void every_slot_is_filled(const mhak_table *kernels)
+{
+    typedef void (*slot)(void);
+    const size_t first = offsetof(mhak_table, pack_k);
+    _Static_assert((sizeof(mhak_table) - offsetof(mhak_table, pack_k)) % sizeof(slot) == 0,
+                   "functions up to the end");
+    for (size_t at = first; at < sizeof *kernels; at += sizeof(slot)) {
+        slot function;
+        memcpy(&function, (const char *)kernels + at, sizeof function);
+        CHECK(function != NULL, "slot %zu after pack_k is empty", (at - first) / sizeof function);
+    }
+    CHECK(kernels->vector > 0 && kernels->nr > 0 && kernels->nc > 0, "sizes of panels");
+    CHECK(kernels->mr_qk > 0 && kernels->mr_pv > 0 && kernels->mr_near > 0, "rows of tiles");
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     kernel_report_missing();
+    RUN_KERNELS(every_slot_is_filled);
     RUN_KERNELS(pack_k_lays_out_panels);
     RUN_KERNELS(pack_v_lays_out_panels);
     RUN_KERNELS(load_row_scales);

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Laws of attention: two ways to say the same thing give the same result, to the bit where both
- * ways are promised to do the same arithmetic, else within the error bound.
+ * ways are promised to do the same arithmetic, else within the error bound. Those of masks and
+ * batches are in test_mask_laws.c.
  */
 #include "cases.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { OUTPUTS = CASE_LSE | CASE_PLAIN_WEIGHTS };
-
-/* A random shape with types and logits, and just these features. */
-static case_spec spec_with(uint64_t seed, unsigned features)
-{
-    case_spec spec = case_spec_random(seed, 3e5);
-    mha_shape *const s = &spec.shape;
-    if (s->q_type == MHA_F64)
-        s->q_type = s->k_type = s->v_type = s->o_type = MHA_F32;
-    spec.features = features | (spec.features & CASE_STRIDES);
-    return spec;
-}
-
-/* The same with f32 output, so that only the error bound separates two results. */
+/* A case with f32 output, so that only the error bound separates two results. */
 static case_spec f32_spec_with(uint64_t seed, unsigned features)
 {
-    case_spec spec = spec_with(seed, features);
+    case_spec spec = case_spec_with(seed, features);
     spec.shape.o_type = MHA_F32;
     return spec;
 }
@@ -32,13 +20,6 @@ static case_spec f32_spec_with(uint64_t seed, unsigned features)
 static int64_t rounds(void)
 {
     return test_effort(40);
-}
-
-/* Run again and compare with the bits of the first run. */
-static void expect_same_bits(test_case *c, snapshot *before, const char *law)
-{
-    case_run(c, NULL);
-    CHECK(snapshot_same(before, c), "%s: other bits, %s", law, case_name(c));
 }
 
 /* Outputs of b, f32, must be those of a within `limit` units. */
@@ -62,14 +43,28 @@ static void expect_close(const test_case *a, const test_case *b, double limit, c
     CHECK(worst <= limit, "%s: %g units apart, %s", law, worst, case_name(a));
 }
 
+static void compare_and_free(test_case *a, test_case *b, double limit, const char *law)
+{
+    expect_close(a, b, limit, law);
+    case_free(a);
+    case_free(b);
+}
+
+static void run_and_compare(test_case *a, test_case *b, const char *law)
+{
+    case_run(a, NULL);
+    case_run(b, NULL);
+    compare_and_free(a, b, 16, law);
+}
+
 /* --------------------------------------------------------------- softmax */
 
 static void rows_sum_to_one(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
         const unsigned sinks = n % 2 ? CASE_SINKS : 0;
-        const case_spec spec = spec_with(40000 + (uint64_t)n,
-                                         OUTPUTS | CASE_CAUSAL | CASE_OFFSET | CASE_ATTEND | sinks);
+        const case_spec spec = case_spec_with(
+            40000 + (uint64_t)n, CASE_OUTPUTS | CASE_CAUSAL | CASE_OFFSET | CASE_ATTEND | sinks);
         test_case *const c = case_build(&spec);
         const mha_shape *const s = &spec.shape;
         case_run(c, NULL);
@@ -92,7 +87,7 @@ static void weights_times_values_are_the_output(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
         const case_spec spec =
-            f32_spec_with(41000 + (uint64_t)n, OUTPUTS | CASE_ATTEND | CASE_SINKS);
+            f32_spec_with(41000 + (uint64_t)n, CASE_OUTPUTS | CASE_ATTEND | CASE_SINKS);
         test_case *const c = case_build(&spec), *const by_hand = case_build(&spec);
         const mha_shape *const s = &spec.shape;
         const ptrdiff_t Dv = oracle_value_width(&c->call);
@@ -105,28 +100,18 @@ static void weights_times_values_are_the_output(void)
                 sum += tensor_get(c, T_WEIGHTS, b, h, i, j) * tensor_get(c, T_V, b, g, j, x);
             tensor_set(by_hand, T_O, b, h, i, x, sum);
         }
-        expect_close(c, by_hand, 16, "weights . v");
-        case_free(c);
-        case_free(by_hand);
+        compare_and_free(c, by_hand, 16, "weights . v");
     }
-}
-
-static void set_all(test_case *c, tensor_id id, double value)
-{
-    const ptrdiff_t *const n = c->tensors[id].n;
-    for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++)
-        for (ptrdiff_t j = 0; j < n[3]; j++)
-            tensor_set(c, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j, value);
 }
 
 static void constant_values_give_the_constant(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
-        case_spec spec = spec_with(42000 + (uint64_t)n, n % 2 ? CASE_BIAS : CASE_SOFTCAP);
+        case_spec spec = case_spec_with(42000 + (uint64_t)n, n % 2 ? CASE_BIAS : CASE_SOFTCAP);
         test_case *const c = case_build(&spec);
         const mha_shape *const s = &spec.shape;
         const double constant = -1.75;
-        set_all(c, T_V, constant);
+        tensor_fill(c, T_V, constant);
         case_run(c, NULL);
         for (ptrdiff_t r = 0; r < s->B * s->H * s->L; r++) {
             const ptrdiff_t i = r % s->L, h = r / s->L % s->H, b = r / s->L / s->H;
@@ -166,11 +151,7 @@ static void order_of_keys_does_not_matter(void)
             swap_rows(b, T_K, j, other);
             swap_rows(b, T_V, j, other);
         }
-        case_run(a, NULL);
-        case_run(b, NULL);
-        expect_close(a, b, 16, "permuted keys");
-        case_free(a);
-        case_free(b);
+        run_and_compare(a, b, "permuted keys");
     }
 }
 
@@ -210,9 +191,7 @@ static void split_keys_merge_to_the_whole(void)
         case_run(left, NULL);
         case_run(right, NULL);
         merge(left, right);
-        expect_close(whole, left, 24, "two halves merged");
-        case_free(whole);
-        case_free(left);
+        compare_and_free(whole, left, 24, "two halves merged");
         case_free(right);
     }
 }
@@ -228,9 +207,9 @@ static void sink_is_a_key_of_value_zero(void)
         spec.shape.S++;
         spec.features |= CASE_BIAS;
         test_case *const b = case_build(&spec);
-        set_all(b, T_K, 0);
-        set_all(b, T_V, 0);
-        set_all(b, T_BIAS, 0);
+        tensor_fill(b, T_K, 0);
+        tensor_fill(b, T_V, 0);
+        tensor_fill(b, T_BIAS, 0);
         const ptrdiff_t rows = s->B * s->G * s->S;
         for (ptrdiff_t r = 0; r < rows; r++) {
             const ptrdiff_t j = r % s->S, g = r / s->S % s->G, x = r / s->S / s->G;
@@ -246,11 +225,7 @@ static void sink_is_a_key_of_value_zero(void)
         }
         b->call.q = a->call.q;
         b->call.options.sinks = NULL;
-        case_run(a, NULL);
-        case_run(b, NULL);
-        expect_close(a, b, 16, "sink");
-        case_free(a);
-        case_free(b);
+        run_and_compare(a, b, "sink");
     }
 }
 
@@ -258,7 +233,7 @@ static void grouped_heads_are_repeated_heads(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
         const unsigned masks = CASE_CAUSAL | CASE_OFFSET | CASE_ATTEND | CASE_ALIBI | CASE_SINKS;
-        case_spec spec = spec_with(46000 + (uint64_t)n, OUTPUTS | (n % 2 ? masks : 0));
+        case_spec spec = case_spec_with(46000 + (uint64_t)n, CASE_OUTPUTS | (n % 2 ? masks : 0));
         test_case *const grouped = case_build(&spec);
         const mha_shape *const s = &grouped->call.shape;
         spec.shape.G = s->H;
@@ -297,11 +272,7 @@ static void constant_bias_changes_nothing(void)
             for (ptrdiff_t j = 0; j < e[3]; j++)
                 tensor_set(b, T_BIAS, x, h, i, j, 3.5 + tensor_get(b, T_BIAS, x, h, i, j));
         }
-        case_run(a, NULL);
-        case_run(b, NULL);
-        expect_close(b, a, 16, "constant added to the scores");
-        case_free(a);
-        case_free(b);
+        run_and_compare(b, a, "constant added to the scores");
     }
 }
 
@@ -321,11 +292,7 @@ static void alibi_is_a_bias(void)
         }
         a->call.options.bias = (mha_view){0};
         b->call.options.alibi_slopes = NULL;
-        case_run(a, NULL);
-        case_run(b, NULL);
-        expect_close(a, b, 16, "ALiBi");
-        case_free(a);
-        case_free(b);
+        run_and_compare(a, b, "ALiBi");
     }
 }
 
@@ -335,18 +302,14 @@ static void a_huge_softcap_is_none(void)
         const case_spec spec = f32_spec_with(49000 + (uint64_t)n, 0);
         test_case *const a = case_build(&spec), *const b = case_build(&spec);
         b->call.options.softcap = 1e6f;
-        case_run(a, NULL);
-        case_run(b, NULL);
-        expect_close(a, b, 16, "softcap 1e6");
-        case_free(a);
-        case_free(b);
+        run_and_compare(a, b, "softcap 1e6");
     }
 }
 
 static void default_scale_can_be_said(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
-        case_spec spec = f32_spec_with(50000 + (uint64_t)n, OUTPUTS);
+        case_spec spec = f32_spec_with(50000 + (uint64_t)n, CASE_OUTPUTS);
         const bool exact = n % 2;
         spec.shape.D = exact ? 16 << (2 * (n / 2 % 3)) : spec.shape.D;
         test_case *const a = case_build(&spec), *const b = case_build(&spec);
@@ -355,9 +318,7 @@ static void default_scale_can_be_said(void)
         case_run(b, NULL);
         if (exact)
             CHECK(tensors_same(&a->tensors[T_O], &b->tensors[T_O]), "other bits: %s", case_name(a));
-        expect_close(a, b, 16, "explicit scale");
-        case_free(a);
-        case_free(b);
+        compare_and_free(a, b, 16, "explicit scale");
     }
 }
 
@@ -365,7 +326,8 @@ static void default_scale_can_be_said(void)
 static void powers_of_two_are_exact(void)
 {
     for (int64_t n = 0; n < rounds(); n++) {
-        case_spec spec = spec_with(51000 + (uint64_t)n, CASE_CAUSAL | CASE_OFFSET | CASE_SCALE);
+        case_spec spec =
+            case_spec_with(51000 + (uint64_t)n, CASE_CAUSAL | CASE_OFFSET | CASE_SCALE);
         mha_shape *const s = &spec.shape;
         s->q_type = s->v_type = s->o_type = MHA_F32;
         test_case *const a = case_build(&spec), *const b = case_build(&spec);
@@ -394,226 +356,6 @@ static void powers_of_two_are_exact(void)
     }
 }
 
-/* ------------------------------------------------------ ways to say a mask */
-
-/* A case with all ways to mask that the following laws swap, and others beside them. */
-static test_case *masked_case(uint64_t seed, unsigned features)
-{
-    const unsigned others[] = {0, CASE_CAUSAL | CASE_OFFSET, CASE_SOFTCAP | CASE_ALIBI,
-                               CASE_K_LENGTHS | CASE_SINKS};
-    const case_spec spec = spec_with(seed, features | OUTPUTS | others[seed % 4]);
-    return case_build(&spec);
-}
-
-static void open_windows_and_full_masks_are_none(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        test_case *const c =
-            masked_case(52000 + (uint64_t)n, CASE_ATTEND | CASE_IGNORE | CASE_OFFSET);
-        mha_options *const o = &c->call.options;
-        const mha_options full = *o;
-        const ptrdiff_t far = 2 * (c->call.shape.L + c->call.shape.S) + 10;
-        set_all(c, T_ATTEND, 1);
-        set_all(c, T_IGNORE, 0);
-        o->attend_mask = o->ignore_mask = (mha_view){0};
-        case_run(c, NULL);
-        snapshot plain = snapshot_take(c);
-        o->flags |= MHA_WINDOW;
-        o->window_left = o->window_right = -1;
-        expect_same_bits(c, &plain, "open window");
-        o->window_left = o->window_right = far;
-        expect_same_bits(c, &plain, "wide window");
-        o->flags &= ~(unsigned)MHA_WINDOW;
-        o->attend_mask = full.attend_mask;
-        expect_same_bits(c, &plain, "attend to all");
-        o->ignore_mask = full.ignore_mask;
-        expect_same_bits(c, &plain, "ignore none");
-        snapshot_free(&plain);
-        case_free(c);
-    }
-}
-
-/* Write into tensor `id` the mask that T_ATTEND holds, as `on` and `off`. */
-static void translate_mask(test_case *c, tensor_id id, double on, double off)
-{
-    const ptrdiff_t *const n = c->tensors[T_ATTEND].n;
-    for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++) {
-        const ptrdiff_t i = r % n[2], h = r / n[2] % n[1], b = r / n[2] / n[1];
-        for (ptrdiff_t j = 0; j < n[3]; j++)
-            tensor_set(c, id, b, h, i, j, tensor_get(c, T_ATTEND, b, h, i, j) != 0 ? on : off);
-    }
-}
-
-static void four_ways_to_mask_a_key(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        test_case *const c = masked_case(53000 + (uint64_t)n, CASE_ATTEND | CASE_IGNORE | CASE_ADD |
-                                                                  CASE_BIAS | CASE_MASK_TYPES);
-        mha_options *const o = &c->call.options;
-        const mha_options full = *o;
-        translate_mask(c, T_IGNORE, 0, 1);
-        translate_mask(c, T_ADD, 0, -INFINITY);
-        translate_mask(c, T_BIAS, 0, -INFINITY);
-        o->ignore_mask = o->add_mask = o->bias = (mha_view){0};
-        case_run(c, NULL);
-        snapshot attend = snapshot_take(c);
-        o->attend_mask = (mha_view){0};
-        o->ignore_mask = full.ignore_mask;
-        expect_same_bits(c, &attend, "ignore = not attend");
-        o->ignore_mask = (mha_view){0};
-        o->add_mask = full.add_mask;
-        expect_same_bits(c, &attend, "-inf in the additive mask");
-        o->add_mask = (mha_view){0};
-        o->bias = full.bias;
-        expect_same_bits(c, &attend, "-inf in the bias");
-        snapshot_free(&attend);
-        case_free(c);
-    }
-}
-
-static void documents_are_a_block_mask(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        test_case *const c = masked_case(54000 + (uint64_t)n, CASE_ATTEND | CASE_DOCUMENTS);
-        const mha_shape *const s = &c->call.shape;
-        mha_options *const o = &c->call.options;
-        const mha_view mask = o->attend_mask;
-        for (ptrdiff_t r = 0; r < s->B * s->H * s->L; r++) {
-            const ptrdiff_t i = r % s->L, h = r / s->L % s->H, b = r / s->L / s->H;
-            for (ptrdiff_t j = 0; j < s->S; j++)
-                tensor_set(c, T_ATTEND, b, h, i, j,
-                           o->q_documents[b * o->q_documents_sb + i] ==
-                               o->k_documents[b * o->k_documents_sb + j]);
-        }
-        o->attend_mask = (mha_view){0};
-        case_run(c, NULL);
-        snapshot documents = snapshot_take(c);
-        o->q_documents = o->k_documents = NULL;
-        o->attend_mask = mask;
-        expect_same_bits(c, &documents, "documents");
-        snapshot_free(&documents);
-        case_free(c);
-    }
-}
-
-/* Causal and window as a boolean mask. */
-static void positions_are_a_mask(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        const unsigned kind =
-            n % 3 == 0 ? CASE_CAUSAL : CASE_WINDOW | (n % 3 == 1 ? CASE_CAUSAL : 0);
-        test_case *const c = masked_case(55000 + (uint64_t)n, CASE_ATTEND | CASE_OFFSET | kind);
-        const mha_shape *const s = &c->call.shape;
-        mha_options *const o = &c->call.options;
-        const mha_view mask = o->attend_mask;
-        o->attend_mask = (mha_view){0};
-        for (ptrdiff_t r = 0; r < s->B * s->H * s->L; r++) {
-            const ptrdiff_t i = r % s->L, h = r / s->L % s->H, b = r / s->L / s->H;
-            for (ptrdiff_t j = 0; j < s->S; j++)
-                tensor_set(c, T_ATTEND, b, h, i, j, oracle_allows(&c->call, b, h, i, j));
-        }
-        case_run(c, NULL);
-        snapshot positions = snapshot_take(c);
-        o->flags &= ~(unsigned)(MHA_CAUSAL | MHA_WINDOW);
-        o->attend_mask = mask;
-        expect_same_bits(c, &positions, "causal or window");
-        snapshot_free(&positions);
-        case_free(c);
-    }
-}
-
-static void positions_can_be_said_in_three_ways(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        test_case *const c = masked_case(56000 + (uint64_t)n, CASE_CAUSAL | CASE_WINDOW);
-        mha_options *const o = &c->call.options;
-        int64_t offsets[8];
-        o->position = n % 2 ? MHA_POSITION_TOP_LEFT : MHA_POSITION_BOTTOM_RIGHT;
-        for (ptrdiff_t b = 0; b < c->call.shape.B; b++)
-            offsets[b] = oracle_offset(&c->call, b);
-        case_run(c, NULL);
-        snapshot named = snapshot_take(c);
-        o->position = MHA_POSITION_OFFSET;
-        o->offsets = offsets;
-        expect_same_bits(c, &named, "offsets");
-        if (!o->k_lengths) {
-            o->offsets = NULL;
-            o->offset = (ptrdiff_t)offsets[0];
-            expect_same_bits(c, &named, "offset");
-        }
-        snapshot_free(&named);
-        case_free(c);
-    }
-}
-
-/* --------------------------------------------------------------- batches */
-
-static void causal_prefix_is_a_shorter_run(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        case_spec spec = spec_with(57000 + (uint64_t)n, CASE_CAUSAL | CASE_LSE);
-        spec.shape.S = spec.shape.L;
-        test_case *const a = case_build(&spec), *const b = case_build(&spec);
-        case_run(a, NULL);
-        b->call.shape.L = b->call.shape.S = 1 + (ptrdiff_t)(n * 31) % spec.shape.L;
-        case_run(b, NULL);
-        a->tensors[T_O].n[2] = a->tensors[T_LSE].n[2] = b->call.shape.L;
-        CHECK(tensors_same(&a->tensors[T_O], &b->tensors[T_O]) &&
-                  tensors_same(&a->tensors[T_LSE], &b->tensors[T_LSE]),
-              "other bits in the first %td rows: %s", b->call.shape.L, case_name(a));
-        case_free(a);
-        case_free(b);
-    }
-}
-
-static void packed_batches_are_separate_calls(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        const unsigned masks = n % 2 ? CASE_CAUSAL | CASE_ATTEND | CASE_DOCUMENTS : 0;
-        const unsigned lengths = n % 4 < 2 ? CASE_Q_LENGTHS | CASE_K_LENGTHS : 0;
-        const case_spec spec =
-            spec_with(58000 + (uint64_t)n, CASE_PACKED | CASE_LSE | masks | lengths);
-        test_case *const c = case_build(&spec);
-        case_run(c, NULL);
-        snapshot whole = snapshot_take(c);
-        case_clear(c);
-        for (ptrdiff_t b = 0; b < spec.shape.B; b++) {
-            slice s;
-            slice_begin(&s, &c->call);
-            slice_batch(&s, b);
-            slice_run(&s, NULL);
-        }
-        CHECK(snapshot_same(&whole, c), "other bits: %s", case_name(c));
-        snapshot_free(&whole);
-        case_free(c);
-    }
-}
-
-static void lengths_are_a_truncated_call(void)
-{
-    for (int64_t n = 0; n < rounds(); n++) {
-        const unsigned masks = n % 2 ? CASE_CAUSAL | CASE_ATTEND | CASE_BIAS : 0;
-        const case_spec spec =
-            spec_with(59000 + (uint64_t)n, CASE_Q_LENGTHS | CASE_K_LENGTHS | CASE_LSE | masks);
-        test_case *const c = case_build(&spec);
-        case_run(c, NULL);
-        snapshot whole = snapshot_take(c);
-        case_clear(c);
-        for (ptrdiff_t b = 0; b < spec.shape.B; b++) {
-            slice s;
-            slice_begin(&s, &c->call);
-            slice_batch(&s, b);
-            slice_queries(&s, 0, (ptrdiff_t)s.q_lengths[0]);
-            slice_keys(&s, (ptrdiff_t)s.k_lengths[0]);
-            s.call.options.q_lengths = s.call.options.k_lengths = NULL;
-            slice_run(&s, NULL);
-        }
-        CHECK(snapshot_same(&whole, c), "other bits: %s", case_name(c));
-        snapshot_free(&whole);
-        case_free(c);
-    }
-}
-
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -629,13 +371,5 @@ int main(int argc, char **argv)
     RUN(a_huge_softcap_is_none);
     RUN(default_scale_can_be_said);
     RUN(powers_of_two_are_exact);
-    RUN(open_windows_and_full_masks_are_none);
-    RUN(four_ways_to_mask_a_key);
-    RUN(documents_are_a_block_mask);
-    RUN(positions_are_a_mask);
-    RUN(positions_can_be_said_in_three_ways);
-    RUN(causal_prefix_is_a_shorter_run);
-    RUN(packed_batches_are_separate_calls);
-    RUN(lengths_are_a_truncated_call);
     return test_end();
 }

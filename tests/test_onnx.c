@@ -129,7 +129,10 @@ static bool fill_shape(onnx_case *c)
         .S = rows_of(k) + c->past,
         .D = width_of(q, n->q_num_heads),
         .Dv = width_of(v, n->kv_num_heads),
-        .q_type = type, .k_type = type, .v_type = type, .o_type = type,
+        .q_type = type,
+        .k_type = type,
+        .v_type = type,
+        .o_type = type,
     };
     return CHECK(c->shape.B <= MAX_BATCH, "a batch of %td", c->shape.B);
 }
@@ -145,9 +148,8 @@ static void *join(const onnx_case *c, const onnx_tensor *past, const onnx_tensor
     char *to = all;
     for (ptrdiff_t row = 0; row < s->B * s->G * s->S; row++, to += (size_t)width * size) {
         const ptrdiff_t b = row / (s->G * s->S), g = row / s->S % s->G, j = row % s->S;
-        const ptrdiff_t at = j < c->past
-                                 ? ((b * s->G + g) * c->past + j) * width
-                                 : b * view.sb + g * view.sh + (j - c->past) * view.sl;
+        const ptrdiff_t at = j < c->past ? ((b * s->G + g) * c->past + j) * width
+                                         : b * view.sb + g * view.sh + (j - c->past) * view.sl;
         const char *from = j < c->past ? past->data : now->data;
         memcpy(to, from + at * (ptrdiff_t)size, (size_t)width * size);
     }
@@ -186,7 +188,7 @@ static mha_view widen_mask(onnx_case *c)
     mha_view view = {c->mask, 0, 0, 0};
     ptrdiff_t *const strides[] = {&view.sl, &view.sh, &view.sb};
     ptrdiff_t stride = S;
-    for (int axis = 0; axis < m->rank - 1; axis++) {
+    for (int axis = 0; axis < 3 && axis < m->rank - 1; axis++) {
         const ptrdiff_t extent = m->dims[m->rank - 2 - axis];
         *strides[axis] = extent == 1 ? 0 : stride;
         stride *= extent;
@@ -210,8 +212,8 @@ static void fill_positions(onnx_case *c)
 
 static void fill_weights(onnx_case *c)
 {
-    static const mha_weights_mode modes[] = {MHA_WEIGHTS_RAW, MHA_WEIGHTS_SOFTCAP,
-                                             MHA_WEIGHTS_BIAS, MHA_WEIGHTS_SOFTMAX};
+    static const mha_weights_mode modes[] = {MHA_WEIGHTS_RAW, MHA_WEIGHTS_SOFTCAP, MHA_WEIGHTS_BIAS,
+                                             MHA_WEIGHTS_SOFTMAX};
     const mha_shape *s = &c->shape;
     c->qk = malloc((size_t)(s->B * s->H * s->L * s->S) * onnx_type_size(c->type) + 1);
     c->options.weights = mha_out_bhld(c->qk, s->H, s->L, s->S);
@@ -300,6 +302,7 @@ static void run_attention(onnx_case *c)
     c->options.message_size = sizeof message;
     const mha_status status =
         mha_attention(s, view_of(q, q->data, s->H), kv, vv, o, &c->options, NULL);
+    c->options.message = NULL;
     CHECK(status == MHA_OK, "%s: %s", mha_status_string(status), message);
 }
 

@@ -45,10 +45,28 @@ static const mha_shape shapes[] = {
     {.B = 1, .H = 8, .G = 2, .L = 1, .S = 2300, .D = 16, .Dv = 16},
     {.B = 2, .H = 1, .G = 1, .L = 3, .S = 1100, .D = 24, .Dv = 40},
     {.B = 1, .H = 2, .G = 1, .L = 17, .S = 33, .D = 300, .Dv = 1},
-    {.B = 1, .H = 3, .G = 3, .L = 9, .S = 70, .D = 65, .Dv = 63, .q_type = MHA_F16,
-     .k_type = MHA_BF16, .v_type = MHA_F16, .o_type = MHA_BF16},
-    {.B = 2, .H = 2, .G = 1, .L = 4, .S = 9, .D = 5, .Dv = 6, .q_type = MHA_F64,
-     .k_type = MHA_F64, .v_type = MHA_F64, .o_type = MHA_F64},
+    {.B = 1,
+     .H = 3,
+     .G = 3,
+     .L = 9,
+     .S = 70,
+     .D = 65,
+     .Dv = 63,
+     .q_type = MHA_F16,
+     .k_type = MHA_BF16,
+     .v_type = MHA_F16,
+     .o_type = MHA_BF16},
+    {.B = 2,
+     .H = 2,
+     .G = 1,
+     .L = 4,
+     .S = 9,
+     .D = 5,
+     .Dv = 6,
+     .q_type = MHA_F64,
+     .k_type = MHA_F64,
+     .v_type = MHA_F64,
+     .o_type = MHA_F64},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -167,10 +185,12 @@ static void check_text(const call *c)
     CHECK(length > 0 && mha_plan_explain(plan, text, length + 1) == length, "length");
     if (CHECK(strlen(text) == length, "%zu characters, not %zu", strlen(text), length)) {
         const char *const isa = mha_isa_name();
-        CHECK(strstr(text, c->shape.o_type == MHA_F64 ? "reference" : isa ? isa : "no isa"),
+        CHECK(strstr(text, c->shape.o_type == MHA_F64 ? "reference"
+                           : isa                      ? isa
+                                                      : "no isa"),
               "no instruction set in: %s", text);
-        CHECK(strstr(text, "byte") || strstr(text, "KiB") || strstr(text, "MiB"),
-              "no bytes in: %s", text);
+        CHECK(strstr(text, "byte") || strstr(text, "KiB") || strstr(text, "MiB"), "no bytes in: %s",
+              text);
         CHECK(strcasestr(text, "flop"), "no flops in: %s", text);
     }
     for (size_t size = 0; size <= length; size += size < 20 ? 1 : 37) {
@@ -230,17 +250,35 @@ static void one_plan_many_runs(void)
 static void change_options(mha_options *o, int change)
 {
     switch (change) {
-    case 0: break;
-    case 1: o->flags = MHA_CAUSAL, o->position = MHA_POSITION_BOTTOM_RIGHT; break;
-    case 2: o->scale = 0.5f, o->softcap = 3; break;
-    case 3: o->lse.data = NULL; break;
-    case 4: o->weights.data = NULL; break;
-    case 5: o->q_lengths = o->k_lengths = NULL; break;
-    case 6: o->attend_mask.data = o->bias.data = NULL; break;
-    case 7: o->weights_heads = NULL, o->weights_head_count = 0, o->flags |= MHA_AVERAGE_WEIGHTS;
+    case 0:
         break;
-    case 8: o->alibi_slopes = o->sinks = NULL, o->q_documents = o->k_documents = NULL; break;
-    case 9: *o = (mha_options){.size = sizeof *o}; break;
+    case 1:
+        o->flags = MHA_CAUSAL, o->position = MHA_POSITION_BOTTOM_RIGHT;
+        break;
+    case 2:
+        o->scale = 0.5f, o->softcap = 3;
+        break;
+    case 3:
+        o->lse.data = NULL;
+        break;
+    case 4:
+        o->weights.data = NULL;
+        break;
+    case 5:
+        o->q_lengths = o->k_lengths = NULL;
+        break;
+    case 6:
+        o->attend_mask.data = o->bias.data = NULL;
+        break;
+    case 7:
+        o->weights_heads = NULL, o->weights_head_count = 0, o->flags |= MHA_AVERAGE_WEIGHTS;
+        break;
+    case 8:
+        o->alibi_slopes = o->sinks = NULL, o->q_documents = o->k_documents = NULL;
+        break;
+    case 9:
+        *o = (mha_options){.size = sizeof *o};
+        break;
     }
 }
 

@@ -123,8 +123,8 @@ static void *run_repeatedly(void *argument)
     caller *me = argument;
     for (int64_t i = 0; i < me->runs; i++) {
         call_clear(me->c);
-        const mha_status status = me->plan ? call_run_plan(me->c, me->plan, me->pool)
-                                           : call_attend(me->c, me->pool);
+        const mha_status status =
+            me->plan ? call_run_plan(me->c, me->plan, me->pool) : call_attend(me->c, me->pool);
         me->wrong += status != MHA_OK || !call_equal(me->c, me->serial);
     }
     return NULL;
@@ -141,8 +141,8 @@ static void run_callers(call_kind kind, bool planned, mha_pool *const *pools)
     if (planned)
         CHECK(mha_plan_create(&plan, &serial->shape, &serial->options) == MHA_OK, "plan");
     for (int i = 0; i < CALLERS; i++) {
-        callers[i] = (caller){plan, pools[i], serial, call_new(kind, &middle, 41),
-                              test_effort(20), 0, 0};
+        callers[i] =
+            (caller){plan, pools[i], serial, call_new(kind, &middle, 41), test_effort(20), 0, 0};
         const size_t need = mha_plan_work_size(plan, mha_pool_threads(pools[i]));
         CHECK(need <= callers[i].c->work_size, "a workspace of %zu bytes", need);
     }
@@ -231,8 +231,8 @@ static void run_on_new_threads(void *context, int tasks, task_function task, voi
 
 static void foreign_executors(void)
 {
-    static void (*const runs[])(void *, int, task_function, void *) = {
-        run_forwards, run_backwards, run_on_new_threads};
+    static void (*const runs[])(void *, int, task_function, void *) = {run_forwards, run_backwards,
+                                                                       run_on_new_threads};
     static const int counts[] = {1, 2, 3, 7, 64};
     for (int i = 0; i < 15; i++) {
         atomic_int most = 0;

@@ -264,7 +264,10 @@ static void every_code_is_reachable(void)
 
 static void numbers_are_frozen(void)
 {
-    CHECK(CODES == 21, "%d codes", CODES);
+    int known = 0;
+    while (call_status_known((mha_status)-known))
+        known++;
+    CHECK(CODES == known, "the library knows %d codes, this test %d", known, CODES);
     for (int i = 0; i < CODES; i++)
         CHECK(codes[i].status == -i, "%s is %d, not %d", codes[i].name, (int)codes[i].status, -i);
 }

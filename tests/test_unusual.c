@@ -178,8 +178,10 @@ static void nothing_needs_no_pointers(void)
     const mha_view none = {NULL, 0, 0, 0};
     const mha_out nowhere = {NULL, 0, 0, 0};
     const mha_shape shapes[] = {
-        {.B = 0, .H = 2, .L = 3, .S = 4, .D = 8}, {.B = 1, .H = 0, .L = 3, .S = 4, .D = 8},
-        {.B = 1, .H = 2, .L = 0, .S = 4, .D = 8}, {.B = 1, .H = 2, .L = 3, .S = 4, .D = 0},
+        {.B = 0, .H = 2, .L = 3, .S = 4, .D = 8},
+        {.B = 1, .H = 0, .L = 3, .S = 4, .D = 8},
+        {.B = 1, .H = 2, .L = 0, .S = 4, .D = 8},
+        {.B = 1, .H = 2, .L = 3, .S = 4, .D = 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         expect_ok("nothing to do",
@@ -222,7 +224,8 @@ static void older_options(void)
     call *plain = call_new(CALL_PLAIN, &shape, 4);
     plain->options.softcap = 2;
     expect_ok("plain", call_attend(plain, NULL));
-    for (size_t size = offsetof(mha_options, position); size <= sizeof(mha_options); size++) {
+    for (size_t size = offsetof(mha_options, offset); size <= sizeof(mha_options);
+         size += _Alignof(mha_options)) {
         call *c = call_new(CALL_PLAIN, &shape, 4);
         c->options.softcap = 2;
         memset((char *)&c->options + size, 0xee, sizeof c->options - size);
@@ -238,7 +241,10 @@ static void newer_options(void)
 {
     const mha_shape shape = call_small_shape();
     call *c = call_new(CALL_FULL, &shape, 4);
-    struct { mha_options options; unsigned char more[256]; } newer = {.options = c->options};
+    struct {
+        mha_options options;
+        unsigned char more[256];
+    } newer = {.options = c->options};
     newer.options.size = sizeof newer;
     for (int at = -1; at < 256; at++) {
         if (at >= 0)
@@ -291,8 +297,8 @@ static void extreme_widths(void)
 {
     static const ptrdiff_t widths[] = {1, 2, 3, MHA_MAX_HEAD_WIDTH - 1, MHA_MAX_HEAD_WIDTH};
     for (int i = 0; i < 25; i++) {
-        const mha_shape shape = {.B = 1, .H = 2, .G = 1, .L = 3, .S = 5, .D = widths[i / 5],
-                                 .Dv = widths[i % 5]};
+        const mha_shape shape = {
+            .B = 1, .H = 2, .G = 1, .L = 3, .S = 5, .D = widths[i / 5], .Dv = widths[i % 5]};
         call *c = call_new(CALL_FULL, &shape, 8);
         expect_ok("width", call_attend(c, NULL));
         call_free(c);

@@ -23,8 +23,11 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
     return MHA_OK;
 }
 
+/* With one key its strides are unused and may be anything: they must not get into addresses. */
 static void set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
 {
+    if (call->shape.S <= 1 && !call->options.k_starts)
+        k.sl = v.sl = 0;
     call->q = q;
     call->k = k;
     call->v = v;
@@ -60,12 +63,13 @@ mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape, const mha_op
 {
     mhai_call call;
     const mhak_table *kernels;
-    if (!plan)
-        return MHA_ERR_NULL;
-    *plan = NULL;
+    if (plan)
+        *plan = NULL;
     const mha_status status = prepare(shape, options, &call, &kernels);
     if (status)
         return status;
+    if (!plan)
+        return mhai_fail(&call.options, MHA_ERR_NULL, "plan is NULL: there is nowhere to put it");
     mha_plan *const made = malloc(sizeof *made);
     if (!made)
         return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for a plan");
@@ -116,7 +120,7 @@ mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v
                          "%zu (mha_plan_work_size)",
                          work_size, mha_pool_threads(pool), needed);
     set_views(&call, q, k, v, o);
-    if ((status = mhai_check_data(&call, work, work_size)))
+    if ((status = mhai_check_data(&call, work, needed)))
         return status;
     mhai_run_all(plan, &call, work, pool);
     return MHA_OK;

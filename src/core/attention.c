@@ -289,11 +289,13 @@ static void store_one(const task *now, const mhai_state *state, int r)
     float m = state->m[r], l = state->l[r], factor = 1.0f;
     if (call->options.sinks)
         add_sink(call->options.sinks[row->h], &m, &l, &factor);
-    /* l is 0 if no key was given, or if every score given was -inf, which is NaN by IEEE. */
-    const float inverse = l != 0.0f ? 1.0f / l : state->seen[r] ? NAN : 0.0f;
+    /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
+     * whatever the sink. */
+    const float inverse = !state->seen[r] ? 0.0f : l != 0.0f ? 1.0f / l : NAN;
+    const float by = state->seen[r] ? factor * inverse : 0.0f;
     const mha_view o = mhai_as_view(call->o);
     worker->plan->kernels->store_row[shape->o_type](
-        state->o + r * worker->plan->ldo, (int)shape->Dv, factor * inverse,
+        state->o + r * worker->plan->ldo, (int)shape->Dv, by,
         mhai_out_at(call->o.data, shape->o_type,
                     mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
     if (call->options.lse.data) {

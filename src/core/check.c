@@ -35,13 +35,14 @@ static bool all_zero(const char *bytes, size_t count)
 
 mha_status mhai_options_read(const mha_options *options, mha_options *full)
 {
-    const size_t least = offsetof(mha_options, position), most = 1 << 16;
+    const size_t least = offsetof(mha_options, offset), most = 1 << 16;
     memset(full, 0, sizeof *full);
     full->size = sizeof *full;
     if (!options)
         return MHA_OK;
+    /* Every version of the struct ends where its alignment lets it: no field is cut in two. */
     const size_t size = options->size;
-    if (size < least || size > most)
+    if (size < least || size > most || size % _Alignof(mha_options) != 0)
         return MHA_ERR_STRUCT;
     if (size > sizeof *full && !all_zero((const char *)options + sizeof *full, size - sizeof *full))
         return MHA_ERR_STRUCT;
@@ -242,6 +243,20 @@ static mha_status check_chosen(const mha_options *o, const char *name, const int
     return MHA_OK;
 }
 
+static mha_status check_weights(const mhai_call *call)
+{
+    const mha_options *const o = &call->options;
+    mha_status status;
+    if ((status = check_chosen(o, "weights_heads", o->weights_heads, o->weights_head_count,
+                               call->shape.H)) ||
+        (status =
+             check_chosen(o, "weights_rows", o->weights_rows, o->weights_row_count, call->shape.L)))
+        return status;
+    if ((o->flags & MHA_AVERAGE_WEIGHTS) && mhai_weights_heads(call) == 0)
+        return mhai_fail(o, MHA_ERR_INDEX, "options.weights_head_count is 0; a mean needs a head");
+    return MHA_OK;
+}
+
 static mha_status check_documents(const mha_options *o)
 {
     if (!o->q_documents == !o->k_documents)
@@ -287,10 +302,7 @@ mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_
     if ((status = check_arrays_aligned(o)) || (status = check_documents(o)) ||
         (status = check_arrays(call)))
         return status;
-    if (o->weights.data && ((status = check_chosen(o, "weights_heads", o->weights_heads,
-                                                   o->weights_head_count, call->shape.H)) ||
-                            (status = check_chosen(o, "weights_rows", o->weights_rows,
-                                                   o->weights_row_count, call->shape.L))))
+    if (o->weights.data && (status = check_weights(call)))
         return status;
     return mhai_check_memory(call, work, work_size);
 }

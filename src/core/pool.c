@@ -11,9 +11,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct mha_pool {
     int threads;
+    pid_t owner;           /* the process whose threads these are: a fork has none of them */
     mha_executor executor; /* run is NULL: our own threads below */
 
     pthread_mutex_t lock; /* guards everything below */
@@ -112,6 +114,7 @@ static mha_pool *allocate(int threads)
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
     pool->threads = 1;
+    pool->owner = getpid();
     return pool;
 }
 
@@ -163,10 +166,8 @@ int mha_pool_threads(const mha_pool *pool)
     return pool ? pool->threads : 1;
 }
 
-void mha_pool_free(mha_pool *pool)
+static void end_threads(mha_pool *pool)
 {
-    if (!pool)
-        return;
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
     pthread_cond_broadcast(&pool->wake);
@@ -177,5 +178,13 @@ void mha_pool_free(mha_pool *pool)
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->done);
     pthread_mutex_destroy(&pool->lock);
+}
+
+void mha_pool_free(mha_pool *pool)
+{
+    if (!pool)
+        return;
+    if (pool->owner == getpid())
+        end_threads(pool);
     free(pool);
 }

@@ -2,7 +2,8 @@
 /*
  * Memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
  * Two regions are told apart by their outer bounds, or, where they are woven into each other (o
- * beside q, k and v in one fused buffer), by their residues modulo the strides.
+ * beside q, k and v in one fused buffer), axis by axis by the strides they share. Layouts that are
+ * woven in other ways count as overlapping.
  */
 #include "region.h"
 
@@ -45,8 +46,6 @@ static bool bound(region *r)
 {
     r->low = 0;
     r->high = r->width;
-    if (empty(r))
-        return true;
     for (int a = 0; a < AXES; a++) {
         ptrdiff_t reach;
         if (__builtin_mul_overflow(r->extent[a] - 1, r->stride[a], &reach))
@@ -80,6 +79,24 @@ static void sort_axes(region *r)
         }
 }
 
+/* The same bytes, counted from the lowest address with strides that are not negative. */
+static void turn_forward(region *r)
+{
+    r->data += r->low;
+    r->high -= r->low;
+    r->low = 0;
+    for (int a = 0; a < AXES; a++)
+        r->stride[a] = r->stride[a] < 0 ? -r->stride[a] : r->stride[a];
+}
+
+/* A broadcast axis touches the same bytes again and again. */
+static void drop_broadcasts(region *r)
+{
+    for (int a = 0; a < AXES; a++)
+        if (r->stride[a] == 0)
+            r->extent[a] = 1;
+}
+
 /* Grow the run by axes that continue it without a gap: fewer strides are left to reason about. */
 static void join_axes(region *r)
 {
@@ -101,48 +118,65 @@ static bool apart(const region *r)
     for (int a = AXES - 1; a >= 0; a--) {
         if (r->extent[a] <= 1)
             continue;
-        const ptrdiff_t step = r->stride[a] < 0 ? -r->stride[a] : r->stride[a];
-        if (step < inside)
+        if (r->stride[a] < inside)
             return false;
-        inside += (r->extent[a] - 1) * step;
+        inside += (r->extent[a] - 1) * r->stride[a];
     }
     return true;
 }
 
 /* ---------------------------------------------------------- two regions ----- */
 
-static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b)
+/* Bytes from the first to the last of the axes from `axis` on. */
+static ptrdiff_t span(const region *r, int axis)
 {
-    while (b) {
-        const ptrdiff_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
+    ptrdiff_t bytes = r->width;
+    for (int a = axis; a < AXES; a++)
+        bytes += (r->extent[a] - 1) * r->stride[a];
+    return bytes;
 }
 
-/* Woven regions: all strides are multiples of some period, and the runs lie apart within it. */
-static bool woven_apart(const region *a, const region *b)
+static int next_axis(const region *r, int axis)
 {
-    ptrdiff_t period = 0;
-    for (int n = 0; n < AXES; n++)
-        period = gcd(gcd(period, a->stride[n]), b->stride[n]);
-    if (period == 0)
+    while (axis < AXES && r->extent[axis] == 1)
+        axis++;
+    return axis;
+}
+
+/* Stride of an axis; 0 behind the last. */
+static ptrdiff_t step_of(const region *r, int axis)
+{
+    return axis < AXES ? r->stride[axis] : 0;
+}
+
+/*
+ * Do the parts of a and b from these axes on lie apart, if that of b starts `shift` bytes after
+ * that of a? Surely so if their spans do not meet. If what is inside the larger stride fits into
+ * it, repetitions can only meet at the shift's remainder, from either side.
+ */
+static bool lie_apart(const region *a, int axis_a, const region *b, int axis_b, ptrdiff_t shift)
+{
+    if (shift >= span(a, axis_a) || -shift >= span(b, axis_b))
+        return true;
+    axis_a = next_axis(a, axis_a);
+    axis_b = next_axis(b, axis_b);
+    const ptrdiff_t period = mhai_max(step_of(a, axis_a), step_of(b, axis_b));
+    const int inner_a = axis_a + (step_of(a, axis_a) == period);
+    const int inner_b = axis_b + (step_of(b, axis_b) == period);
+    if (period == 0 || span(a, inner_a) > period || span(b, inner_b) > period)
         return false;
-    const ptrdiff_t from_a_to_b = (ptrdiff_t)((uintptr_t)b->data - (uintptr_t)a->data);
-    const ptrdiff_t gap = ((from_a_to_b % period) + period) % period;
-    return a->width <= gap && gap + b->width <= period;
+    const ptrdiff_t rest = ((shift % period) + period) % period;
+    return lie_apart(a, inner_a, b, inner_b, rest) &&
+           lie_apart(a, inner_a, b, inner_b, rest - period);
 }
 
 static bool overlap(const region *a, const region *b)
 {
-    if (empty(a) || empty(b))
+    const uintptr_t at_a = (uintptr_t)a->data, at_b = (uintptr_t)b->data;
+    if (empty(a) || empty(b) || at_a + (uintptr_t)a->high <= at_b ||
+        at_b + (uintptr_t)b->high <= at_a)
         return false;
-    const uintptr_t a_low = (uintptr_t)a->data + (uintptr_t)a->low;
-    const uintptr_t a_high = (uintptr_t)a->data + (uintptr_t)a->high;
-    const uintptr_t b_low = (uintptr_t)b->data + (uintptr_t)b->low;
-    const uintptr_t b_high = (uintptr_t)b->data + (uintptr_t)b->high;
-    return a_low < b_high && b_low < a_high && !woven_apart(a, b);
+    return !lie_apart(a, 0, b, 0, (ptrdiff_t)(at_b - at_a));
 }
 
 /* ------------------------------------------------------------- the list ----- */
@@ -167,6 +201,9 @@ static void add(region_list *list, bool output, region r, ptrdiff_t element)
                                  r.name);
         return;
     }
+    turn_forward(&r);
+    if (!output)
+        drop_broadcasts(&r);
     join_axes(&r);
     if (output && !apart(&r)) {
         list->status = mhai_fail(o, MHA_ERR_STRIDE,
@@ -191,11 +228,12 @@ static void add_rows(region_list *list, bool output, const char *name, mha_view 
     r.extent[1] = heads;
     r.extent[2] = starts ? (ptrdiff_t)starts[B] : rows;
     const ptrdiff_t strides[AXES] = {starts ? 0 : x.sb, x.sh, x.sl};
+    bool fits = true;
     for (int a = 0; a < AXES; a++)
-        if (__builtin_mul_overflow(strides[a], size, &r.stride[a]) && r.extent[a] > 1 &&
-            !list->status)
-            list->status = mhai_fail(&list->call->options, MHA_ERR_OVERFLOW,
-                                     "a stride of %s is %td elements", name, strides[a]);
+        fits &= !__builtin_mul_overflow(strides[a], size, &r.stride[a]) || r.extent[a] <= 1;
+    if (!fits && !list->status)
+        list->status = mhai_fail(&list->call->options, MHA_ERR_OVERFLOW,
+                                 "%s reaches beyond the address space; look at its strides", name);
     add(list, output, r, size);
 }
 

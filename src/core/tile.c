@@ -133,15 +133,16 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
     const mhak_table *const kernels = worker->plan->kernels;
     if (!o->bias.data && !o->add_mask.data && !o->alibi_slopes)
         return;
-    const int from = first / kernels->vector * kernels->vector;
     for (int r = 0; r < count; r++) {
         const mhai_row *const at = &worker->scratch->rows[row + r];
         float *const s = worker->scratch->s + r * MHAK_BLOCK;
         const ptrdiff_t key = block->base + first;
         add_numbers(worker, &o->bias, o->bias_type, at, key, last - first, s + first);
         add_numbers(worker, &o->add_mask, o->add_mask_type, at, key, last - first, s + first);
+        /* From the start of the block, whatever the tile sees of it: far positions are rounded, and
+         * always in the same way. */
         if (o->alibi_slopes)
-            kernels->alibi(s + from, last - from, o->alibi_slopes[at->h],
-                           (float)(at->i + worker->batch.offset - block->base - from));
+            kernels->alibi(s, last, o->alibi_slopes[at->h],
+                           (float)(at->i + worker->batch.offset - block->base));
     }
 }

@@ -26,12 +26,14 @@ if command -v python3 >/dev/null; then
     says "verify: configs" "$(value configs)" "40"
     worst=$(value worst_case)
     exits 0 verify --case "$worst"
-    says "verify: one case again" "$out" "1 configurations, seed 3"
+    says "verify: one case again" "$out" "1 configuration, seed 3"
 else
     skip "verify: one case again" "no python3"
 fi
 exits 0 verify --case b2h4g2l33s57d24v40:causal:br:bf16:mask=bool50:lse:weights:avg
 says "verify: a word" "$out" "b2h4g2l33s57d24v40:bf16:causal:br:mask=bool50:lse:weights:avg"
+exits 0 verify --case l8d8:lse
+says "verify: weights that nobody asked for" "$out" "weights   -"
 for word in l0d8 l5s0d8 b0l5d8 h0l3d3 l3d0 l1s1d1 l9d1024v1 l8d8:f64 l17d16:packed l64d8:docs=3 \
     b3l40d8:packed:causal l40d8:pad:causal l40d8:padk:br:causal l40d8:window=-1,-1 \
     l30d8:alibi:sink:softcap=2:scale=-0.5 l30s10d8:causal:offset=-20:lse l24d8:weights=raw \
@@ -46,6 +48,8 @@ exits 0 explain b2h16g4l512s2048d64:causal:br:bf16
 says "explain: the canonical word first" "$(head -n 1 "$scratch/out")" \
     "b2h16g4l512s2048d64:bf16:causal:br"
 says "explain: the instruction set" "$out" "$("$mha" version | sed -n 's/^isa *//p')"
+exits 0 explain --threads 3 l64d64
+says "explain: the workspace" "$out" "threads    3: "
 exits 0 explain --json b1h12l65536d64:weights:mask=bool50:lse:packed:docs=2:bias
 json "explain"
 says "explain: keys" "$keys" "isa plan threads word work_bytes"
@@ -67,6 +71,7 @@ print("share_of_bandwidth" in json.load(open(sys.argv[1]))[1])' "$scratch/out")"
 fi
 exits 0 bench b1h2l256d32:t=2
 says "bench: a table" "$out" "b1h2l256d32:t=2"
+says "bench: a unit" "$out" " GF/s "
 silent "bench: nothing on stderr without a terminal" "$err"
 exits 1 bench l4s0d4
 says "bench: nothing to measure" "$err" "nothing to measure"

@@ -11,6 +11,8 @@ exits 0 -h
 golden help
 exits 0 help words
 golden help_words
+exits 0 words
+golden help_words
 for command in demo verify bench explain version; do
     exits 0 help $command
     golden help_$command
@@ -55,6 +57,14 @@ exits 2 bench --rounds 3 l4d4
 says "too few rounds" "$err" "not a number from 15"
 exits 2 bench l4d4x
 says "bench: wrong word" "$err" "'x' is none of the extents"
+exits 2 bench l99999999999d4
+says "an extent too large: which" "$err" "'l' is at most"
+exits 2 bench l4d2000
+says "a head too wide: which" "$err" "'d': a head is at most"
+exits 2 bench l4d4:window=3:window=4
+says "a suffix twice" "$err" "window was given before"
+exits 2 bench l4d4:mask=add:mask=add
+says "a mask twice" "$err" "given before"
 exits 2 explain
 exits 2 explain l4d4 l4d4
 exits 2 explain l4s5d4:causal
