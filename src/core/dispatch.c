@@ -31,7 +31,8 @@ static int best_table(void)
     int best = atomic_load_explicit(&best_plus_one, memory_order_relaxed) - 1;
     if (best >= 0)
         return best;
-    for (best = 0; !mhai_cpu_runs(tables[best]->name); best++)
+    /* The last one is plain C, which runs everywhere. */
+    for (best = 0; best < TABLES - 1 && !mhai_cpu_runs(tables[best]->name); best++)
         continue;
     atomic_store_explicit(&best_plus_one, best + 1, memory_order_relaxed);
     return best;

@@ -253,14 +253,14 @@ size_t mhai_run_work_size(const mha_plan *plan, int threads);
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool);
 
 /* One task of rows x keys (attention.c), with the worker's scratch. */
-void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
+void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* Merge the partial results of one row chunk, where keys were cut. */
-void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
+void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* Returned weights: how many tasks, and one of them. */
 ptrdiff_t mhai_weights_tasks(const mhai_run *run);
-void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t task);
+void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* The f64 path (reference.c): bytes of scratch a worker needs; one row of output and log-sum-exp;
  * one row of returned weights. Tasks count as in [B][H][L] and [B][heads or 1][rows]. */

@@ -75,17 +75,20 @@ bool mhai_masks_look_up(const mha_options *options)
            options->bias.data || options->q_documents;
 }
 
+/* Bits of a 64-bit word for keys below n, if the word's first key is `from`. */
+static uint64_t below(ptrdiff_t n, ptrdiff_t from)
+{
+    if (n <= from)
+        return 0;
+    return n >= from + 64 ? UINT64_MAX : (UINT64_C(1) << (n - from)) - 1;
+}
+
 void mhai_keep_range(uint32_t *keep, ptrdiff_t first, ptrdiff_t last)
 {
-    if (first <= 0 && last >= MHAK_BLOCK) {
-        memset(keep, 0xff, MHAK_WORDS * sizeof *keep);
-        return;
-    }
-    for (ptrdiff_t word = 0; word < MHAK_WORDS; word++) {
-        const ptrdiff_t low = mhai_max(0, mhai_min(first - 32 * word, 32));
-        const ptrdiff_t high = mhai_max(0, mhai_min(last - 32 * word, 32));
-        const uint64_t below_high = (UINT64_C(1) << high) - 1, below_low = (UINT64_C(1) << low) - 1;
-        keep[word] = (uint32_t)(below_high & ~below_low);
+    for (int word = 0; word < MHAK_WORDS; word += 2) {
+        const uint64_t bits = below(last, 32 * word) & ~below(first, 32 * word);
+        keep[word] = (uint32_t)bits;
+        keep[word + 1] = (uint32_t)(bits >> 32);
     }
 }
 
