@@ -28,12 +28,13 @@ static atomic_int best_plus_one;
 
 static int best_table(void)
 {
-    int best = atomic_load_explicit(&best_plus_one, memory_order_relaxed) - 1;
-    if (best >= 0)
-        return best;
+    const int known = atomic_load_explicit(&best_plus_one, memory_order_relaxed);
+    if (known > 0)
+        return known - 1;
     /* The last one is plain C, which runs everywhere. */
-    for (best = 0; best < TABLES - 1 && !mhai_cpu_runs(tables[best]->name); best++)
-        continue;
+    int best = 0;
+    while (best < TABLES - 1 && !mhai_cpu_runs(tables[best]->name))
+        best++;
     atomic_store_explicit(&best_plus_one, best + 1, memory_order_relaxed);
     return best;
 }
