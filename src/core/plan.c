@@ -4,7 +4,8 @@
 
 enum {
     WIDE_TILE = 48,      /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 24,    /* with a causal or window edge: half the wasted corner */
+    NARROW_TILE = 24,    /* with a causal edge: half the wasted corner */
+    LOW_TILE = 12,       /* with a window: an edge at both ends of every row */
     FEW_TASKS = 3,       /* tasks a thread, below which they are made smaller */
     PART_BYTES = 4 << 20 /* most bytes of partial results a thread */
 };
@@ -30,7 +31,7 @@ static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
 static ptrdiff_t even_rows(const mha_plan *plan, ptrdiff_t most)
 {
     const ptrdiff_t chunks = mhai_ceil_div(plan->shape.L, most);
-    return mhai_min(most, mhai_round_up(mhai_ceil_div(plan->shape.L, chunks), NARROW_TILE / 2));
+    return mhai_min(most, mhai_round_up(mhai_ceil_div(plan->shape.L, chunks), LOW_TILE));
 }
 
 mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
@@ -139,8 +140,9 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
     const ptrdiff_t group = shape->H / shape->G;
     const ptrdiff_t rows = shape->L < MHAI_TASK_ROWS ? shape->L * group : MHAI_TASK_ROWS;
-    plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, NARROW_TILE / 2));
-    plan->row_tile = (int)mhai_min(plan->edge ? NARROW_TILE : WIDE_TILE, plan->task_rows);
+    plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, LOW_TILE));
+    const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
+    plan->row_tile = (int)mhai_min(tile, plan->task_rows);
     /* One vector more than D: rows a power of two apart would share the cache's sets. */
     plan->ldq = mhai_round_up(shape->D, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
     plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
