@@ -31,10 +31,10 @@ static int best_table(void)
     const int known = atomic_load_explicit(&best_plus_one, memory_order_relaxed);
     if (known > 0)
         return known - 1;
-    /* The last one is plain C, which runs everywhere. */
     int best = 0;
-    while (best < TABLES - 1 && !mhai_cpu_runs(tables[best]->name))
-        best++;
+    for (int n = TABLES - 1; n >= 0; n--)
+        if (mhai_cpu_runs(tables[n]->name))
+            best = n;
     atomic_store_explicit(&best_plus_one, best + 1, memory_order_relaxed);
     return best;
 }
