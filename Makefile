@@ -26,6 +26,7 @@ test: build-deps ## run all tests; the last line counts passed, failed and skipp
 	@scripts/test.sh
 
 bench: build ## print the table of docs/benchmarks.md, measured here
+	@scripts/install-deps.sh bench || echo "going on without it"
 	@build/mha bench --table
 
 soak: build ## the long tests: hours, not minutes

@@ -29,11 +29,23 @@ function(add_manual_page name)
     endforeach()
 endfunction()
 
+add_manual_page(libmha)
 add_manual_page(mha_attention mha_view_bhld mha_view_blhd mha_out_bhld mha_out_blhd
                 mha_status_string mha_dtype_size mha_isa_name mha_version mha_version_string)
 add_manual_page(mha_plan mha_plan_create mha_plan_work_size mha_plan_run mha_plan_explain
                 mha_plan_free)
 add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_free)
+add_manual_page(mha_merge)
+add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config mha_cache_length
+                mha_cache_first mha_cache_free_pages mha_cache_bytes mha_cache_append mha_cache_read
+                mha_cache_truncate mha_cache_fork mha_cache_copy mha_cache_remove mha_cache_shift
+                mha_cache_reorder mha_cache_save mha_cache_load mha_cache_attention
+                mha_cache_work_size)
+add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mha_linear_run
+                mha_linear_work_size mha_matrix_out_in mha_matrix_in_out mha_matrix_from)
+add_manual_page(mha_layer mha_layer_create mha_layer_free mha_layer_get_config mha_layer_bytes
+                mha_layer_run mha_layer_work_size mha_view_ble mha_view_lbe mha_out_ble mha_out_lbe
+                mha_preset mha_preset_at)
 
 # ----------------------------------------------- pkg-config, CMake package -----
 

@@ -3,14 +3,23 @@
 
 _mha_suffixes="f32 f16 bf16 f64 q= k= v= o= causal tl br offset= window= mask=bool50 mask=add bias \
 alibi sink softcap= scale= pad padk docs= packed lse weights avg layout=bhld layout=blhd t="
+_mha_layer_suffixes="f32 f16 bf16 i8 cache= causal gemv t="
+_mha_presets="bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base"
 
 # A problem word: extents are the user's own, suffixes are offered after each colon. Bash breaks
-# words at colons, so only the last part is ours to replace.
+# words at colons, so only the last part is ours to replace. Layer words begin with their kind, most
+# of them then have a preset.
 _mha_word() {
+    local offered=
     case $1 in
-    *:*) COMPREPLY=($(compgen -W "$_mha_suffixes" -- "${cur##*:}")) ;;
-    "") COMPREPLY=(b1h12l1024d64) ;;
+    layer:*:* | decode:*:* | cache:*:* | linear:*:* | openblas:*:*) offered=$_mha_layer_suffixes ;;
+    layer:* | decode:* | cache:*) offered=$_mha_presets ;;
+    linear:* | openblas:*) offered=m512n2304k768 ;;
+    *:*) offered=$_mha_suffixes ;;
+    b*) ;;
+    *) offered="b1h12l1024d64 linear layer decode cache openblas" ;;
     esac
+    COMPREPLY=($(compgen -W "$offered" -- "${cur##*:}"))
     [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 }
 
@@ -29,13 +38,17 @@ _mha() {
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
+    --preset)
+        COMPREPLY=($(compgen -W "$_mha_presets" -- "$cur"))
+        return
+        ;;
     --configs | --seed | --threads | --rounds | --heads | --sentence) return ;;
     esac
     local options
     case $command in
     demo) options="--sentence --causal --heads --seed --svg --help" ;;
     verify) options="--configs --seed --case --threads --json --help" ;;
-    bench) options="--threads --rounds --table --json --help" ;;
+    bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
     version) options="--json --help" ;;
     help)
@@ -46,6 +59,8 @@ _mha() {
     esac
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    elif [[ $line == *" --table "* ]]; then
+        COMPREPLY=($(compgen -W "operator linear layer" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
     fi

@@ -21,6 +21,8 @@ complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number
 complete -c mha -n "__fish_seen_subcommand_from verify" -l case -x -d "SEED:INDEX or a problem word"
 complete -c mha -n "__fish_seen_subcommand_from bench" -l rounds -x -d "rounds"
 complete -c mha -n "__fish_seen_subcommand_from bench" -l table -d "the project's own table"
+complete -c mha -n "__fish_seen_subcommand_from bench" -l preset -x -a "bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base" -d "a preset's own words"
+complete -c mha -n "__fish_seen_subcommand_from bench; and __fish_contains_opt table" -a "operator linear layer" -d "a section of the table"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sentence"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l causal -d "see only what came before"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l heads -x -a "1 2 4 8 16 32 64" -d "heads"

@@ -26,6 +26,7 @@ packages="
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy
     lint   cppcheck                cppcheck
+    bench  libopenblas0-pthread    /usr/lib/*/libopenblas.so.0
 "
 set -u
 

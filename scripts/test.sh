@@ -9,6 +9,7 @@
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
 #   cli        the program mha
+#   torch      the golden files of the layer against the PyTorch that is installed
 #   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
@@ -21,7 +22,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release format docs consumer symbols cli asan tsan valgrind aarch64)
+all_parts=(release format docs consumer symbols cli torch asan tsan valgrind aarch64)
 jobs_at_once=2
 time_limit=300 # seconds a program
 logs=build/test-logs
@@ -125,7 +126,10 @@ cpu_runs() {
 # Programs that go through the instruction sets by themselves, or that none matters to.
 chooses_isa() {
     case $1 in
-    test_kernel_* | test_exp | test_comparator | test_support | test_words) return 1 ;;
+    test_kernel_* | test_exp | test_comparator | test_support | test_words | \
+        test_layer_words | test_opponent)
+        return 1
+        ;;
     esac
 }
 
@@ -178,6 +182,15 @@ part_cli() {
     done
 }
 
+# The golden files of the layer are what the PyTorch of this machine says too.
+part_torch() {
+    if ! python3 -c 'import torch' 2>/dev/null; then
+        skip torch "python3 has no torch"
+        return
+    fi
+    job torch check_live python3 -B tests/golden/check_live.py
+}
+
 part_asan() {
     local compiler=gcc name
     if echo 'int main(void) { return 0; }' |
@@ -212,7 +225,7 @@ part_valgrind() {
             skip valgrind "this CPU cannot run $isa"
             continue
         fi
-        for name in fuzz_call test_laws test_mask_laws test_plan test_weights; do
+        for name in fuzz_call test_laws test_layer_golden test_mask_laws test_plan test_weights; do
             job valgrind "$name-$isa" env MHA_ISA=$isa MHA_TEST_EFFORT=0.02 \
                 valgrind -q --error-exitcode=99 --leak-check=full \
                 --errors-for-leak-kinds=definite "build/tests/$name"

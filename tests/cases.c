@@ -314,14 +314,19 @@ static void check_untouched(const test_case *c, tensor_id id)
     free(copy.memory);
 }
 
+void case_check_untouched(const test_case *c)
+{
+    for (int id = T_O; id < T_COUNT; id++)
+        if (c->tensors[id].memory)
+            check_untouched(c, (tensor_id)id);
+}
+
 double case_check(test_case *c, double limit)
 {
     comparison result = {.limit = limit};
     oracle_compare(&c->call, &result);
     CHECK(result.failures == 0, "%s: %td wrong, first %s", case_name(c), result.failures,
           result.first);
-    for (int id = T_O; id < T_COUNT; id++)
-        if (c->tensors[id].memory)
-            check_untouched(c, (tensor_id)id);
+    case_check_untouched(c);
     return result.worst;
 }

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# check_docs.sh BUILD: every example runs, the README shows examples/readme.c as it is, links lead to
-# files that exist, the manual knows every name and every field of the header, and the constants in
-# docs/numerics.md are those of the sources.
+# check_docs.sh BUILD: every example runs, the README and libmha(3) show examples as they are, links
+# lead to files that exist, the manual knows every name and every field of the header, and the
+# constants in docs/numerics.md are those of the sources.
 set -u
 build=$1
 root=$(dirname "$0")/..
 . "$root/tests/check_lib.sh"
 
-readme_shows_example() {
-    diff <(sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d;/^```$/,$d') \
-        <(tail -n +2 "$root/examples/readme.c")
+# All blocks of C in the README, one after another.
+readme_shows_examples() {
+    diff <(sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '/^```/d') \
+        <(tail -q -n +2 "$root"/examples/readme.c "$root"/examples/readme_layer.c)
 }
 
 links_lead_somewhere() {
@@ -33,20 +34,32 @@ manual_is_complete() {
     return $status
 }
 
-# The fields of all structs of the header, a line each.
+# The fields of all structs of the header, a line each: "struct field".
 fields() {
-    sed -n '/^typedef struct [a-z_]* {/,/^}/p' "$root/include/mha/mha.h" |
-        sed -e '/^[}t]/d' -e 's|/\*.*\*/||' | sed -e '/\/\*/,/\*\//d' -e 's/(\*\([a-z_]*\)).*/\1;/' |
-        grep -oE '[A-Za-z_]+[,;]' | tr -d ',;' | sort -u
+    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//s|/\*.*||' -e '/^ *\*/d' "$root/include/mha/mha.h" |
+        sed -e 's/(\*\([a-z_]*\)).*/\1;/' | awk '
+            /^typedef struct [a-z_]+ \{/ { name = $3; next }
+            /^}/ { name = "" }
+            name { while (match($0, /[A-Za-z_0-9]+[,;]/)) {
+                print name, substr($0, RSTART, RLENGTH - 1)
+                $0 = substr($0, RSTART + RLENGTH)
+            } }'
 }
 
+# A field counts as known where its struct is named on the same page.
 manual_knows_fields() {
-    local name status=0
-    [ "$(fields | wc -l)" -gt 50 ] || return 1
-    for name in $(fields); do
-        cat "$root"/man/*.3 | grep -qw "$name" || { echo "no manual page has $name"; status=1; }
-    done
+    local struct name status=0
+    [ "$(fields | wc -l)" -gt 130 ] || return 1
+    while read -r struct name; do
+        cat /dev/null $(grep -lw "$struct" "$root"/man/*.3) | grep -qw "$name" ||
+            { echo "no manual page of $struct has $name"; status=1; }
+    done < <(fields)
     return $status
+}
+
+manual_shows_example() {
+    diff <(sed -n '/^#include <mha/,/^\.fi/p' "$root/man/libmha.3" |
+        sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/readme_layer.c")
 }
 
 # The lines of the table look like: | `NAME` | 128 | ...
@@ -60,10 +73,11 @@ numerics_has_the_constants() {
     [ $count -ge 4 ]
 }
 
-check readme_shows_example readme_shows_example
+check readme_shows_examples readme_shows_examples
 check links_lead_somewhere links_lead_somewhere
 check manual_is_complete manual_is_complete
 check manual_knows_fields manual_knows_fields
+check manual_shows_example manual_shows_example
 check numerics_has_the_constants numerics_has_the_constants
 for source in "$root"/examples/*.c; do
     name=$(basename -s .c "$source")

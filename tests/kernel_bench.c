@@ -88,9 +88,16 @@ void kernel_report_missing(void)
 
 /* ------------------------------------------------------------------ spans */
 
+const element storage_types[STORAGE_TYPES] = {E_F32, E_F16, E_BF16, E_I8};
+
+element random_storage(test_random *random)
+{
+    return storage_types[test_random_below(random, STORAGE_TYPES)];
+}
+
 static size_t element_size(element kind)
 {
-    return kind == E_BYTE ? 1 : kind == E_F16 || kind == E_BF16 ? 2 : 4;
+    return kind == E_BYTE || kind == E_I8 ? 1 : kind == E_F16 || kind == E_BF16 ? 2 : 4;
 }
 
 static span span_raw(element kind, ptrdiff_t low, ptrdiff_t high, guard_side side)
@@ -137,24 +144,35 @@ void span_free(span *s)
 
 float span_get(const span *s, ptrdiff_t i)
 {
+    if (s->kind == E_I8)
+        return (float)((const int8_t *)s->origin)[i];
     return (float)number_get((mha_dtype)s->kind, s->origin, i);
 }
 
 void span_set(const span *s, ptrdiff_t i, double x)
 {
-    number_set((mha_dtype)s->kind, s->origin, i, x);
+    if (s->kind == E_I8)
+        ((int8_t *)s->origin)[i] = (int8_t)nearbyint(x);
+    else
+        number_set((mha_dtype)s->kind, s->origin, i, x);
+}
+
+static double random_i8(test_random *random)
+{
+    return random_between(random, INT8_MIN, INT8_MAX);
 }
 
 void span_fill_normal(const span *s, test_random *random)
 {
     for (ptrdiff_t i = s->low; i < s->high; i++)
-        span_set(s, i, (double)test_random_normal(random));
+        span_set(s, i, s->kind == E_I8 ? random_i8(random) : (double)test_random_normal(random));
 }
 
 void span_fill_unit(const span *s, test_random *random)
 {
     for (ptrdiff_t i = s->low; i < s->high; i++)
-        span_set(s, i, fabs((double)test_random_float(random)));
+        span_set(s, i,
+                 s->kind == E_I8 ? random_i8(random) : fabs((double)test_random_float(random)));
 }
 
 void span_seal(const span *s)

@@ -30,8 +30,13 @@ void kernel_report_missing(void);
 
 /* ------------------------------------------------------------------ spans */
 
-/* Kinds of elements; the first three as in mha_dtype. */
-typedef enum element { E_F32, E_F16, E_BF16, E_WORD, E_BYTE } element;
+/* Kinds of elements; the storage types have the numbers of mha_dtype. */
+typedef enum element { E_F32 = 0, E_F16 = 1, E_BF16 = 2, E_I8 = 4, E_WORD, E_BYTE } element;
+
+/* All storage types that a kernel reads. Those it also writes are E_F32 to E_BF16. */
+enum { STORAGE_TYPES = 4 };
+extern const element storage_types[STORAGE_TYPES];
+element random_storage(test_random *random);
 
 /* Elements [low, high) of an array, between pages that nobody may touch. */
 typedef struct span {
@@ -51,11 +56,11 @@ span span_rows(test_random *random, element kind, ptrdiff_t first, ptrdiff_t las
 span span_copy(const span *from);
 void span_free(span *s);
 
-/* Element i as a number, and back (rounded to nearest even). For the float kinds. */
+/* Element i as a number, and back (rounded to nearest even). For the storage types. */
 float span_get(const span *s, ptrdiff_t i);
 void span_set(const span *s, ptrdiff_t i, double x);
 
-/* Every element a number: roughly normal, or uniform in [0, 1). */
+/* Every element a number: roughly normal, or uniform in [0, 1). i8: any of its integers. */
 void span_fill_normal(const span *s, test_random *random);
 void span_fill_unit(const span *s, test_random *random);
 

@@ -2,85 +2,27 @@
 /*
  * Wrong arguments, singly and in pairs, through mha_attention() and through a plan.
  *
- * A fault is one row of a table: which field of a complete, valid call it spoils, how, and which
- * status must follow. A faulty call gives that status (a pair gives the status of one of the two),
- * leaves every byte of every buffer as it was, and writes a message that ends where it should.
+ * A faulty call gives the status its row in the table says (a pair that of one of the two), leaves
+ * every byte of every buffer as it was, and writes a message that ends where it should.
  */
 #include "call.h"
 #include "test.h"
 
-#include <limits.h>
-#include <math.h>
+#define FAULT_SUBJECT call
+#include "fault_table.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- the table ---- */
 
-typedef enum fault_action {
-    PUT_INTEGER,  /* field = integer */
-    PUT_REAL,     /* field = real */
-    COPY_POINTER, /* field = the field at `from` */
-    MOVE_POINTER, /* field += integer bytes */
-    POKE_ARRAY    /* field, an int64_t pointer, [index] = integer */
-} fault_action;
-
-typedef struct fault {
-    const char *name;
-    fault_action action;
-    size_t at, size, from;
-    int64_t integer;
-    double real;
-    int index;
-    unsigned kinds;    /* the calls it applies to, bits 1 << call_kind */
-    unsigned statuses; /* what may follow, bits 1 << -status */
-} fault;
-
 enum { PLAIN = 1 << CALL_PLAIN, FULL = 1 << CALL_FULL, PACKED = 1 << CALL_PACKED };
 enum { DENSE = PLAIN | FULL, RICH = FULL | PACKED, ALL = PLAIN | FULL | PACKED };
 
-#define IS(code) (1u << -MHA_ERR_##code)
-#define AT(field) offsetof(call, field), sizeof(((call *)0)->field)
-#define PUT(kinds, field, value, statuses)                                                      \
-    {                                                                                           \
-#field " = " #value, PUT_INTEGER, AT(field), 0, (int64_t)(value), 0, 0, kinds, statuses \
-    }
-#define REAL(kinds, field, value, statuses)                                                 \
-    {                                                                                       \
-#field " = " #value, PUT_REAL, AT(field), 0, 0, (double)(value), 0, kinds, statuses \
-    }
-#define COPY(kinds, field, other, statuses)                                                  \
-    {                                                                                        \
-#field " = " #other, COPY_POINTER, AT(field), offsetof(call, other), 0, 0, 0, kinds, \
-            statuses                                                                         \
-    }
-#define MOVE(kinds, field, bytes)                                                       \
-    {                                                                                   \
-#field " += " #bytes, MOVE_POINTER, AT(field), 0, bytes, 0, 0, kinds, IS(ALIGN) \
-    }
-#define POKE(kinds, field, index, value, statuses)                                             \
-    {                                                                                          \
-#field "[" #index "] = " #value, POKE_ARRAY, AT(field), 0, (int64_t)(value), 0, index, \
-            kinds, statuses                                                                    \
-    }
-
-/* A stride so large that bytes, or even elements, do not fit into an address. */
-#define HUGE_STRIDE(kinds, field, statuses)                                             \
-    PUT(kinds, field, PTRDIFF_MAX, statuses), PUT(kinds, field, PTRDIFF_MIN, statuses), \
-        PUT(kinds, field, PTRDIFF_MAX / 2 + 1, statuses)
 #define HUGE_STRIDES(kinds, view, statuses)                                               \
     HUGE_STRIDE((kinds)&DENSE, view.sb, statuses), HUGE_STRIDE(kinds, view.sh, statuses), \
         HUGE_STRIDE(kinds, view.sl, statuses)
-
-#define WRONG_TYPE(kinds, field)                                       \
-    PUT(kinds, field, -1, IS(DTYPE)), PUT(kinds, field, 4, IS(DTYPE)), \
-        PUT(kinds, field, INT_MAX, IS(DTYPE)), PUT(kinds, field, MHA_F64, IS(DTYPE))
-
-#define WRONG_LENGTH(kinds, field, index, full)                                                   \
-    POKE(kinds, field, index, -1, IS(LENGTH)), POKE(kinds, field, index, (full) + 1, IS(LENGTH)), \
-        POKE(kinds, field, index, INT64_MAX, IS(LENGTH)),                                         \
-        POKE(kinds, field, index, INT64_MIN, IS(LENGTH)),                                         \
-        POKE(kinds, field, index, INT64_MAX / 8, IS(LENGTH))
 
 #define WRONG_CHOICE(field, index, count)                                                \
     POKE(RICH, field, index, -1, IS(INDEX)), POKE(RICH, field, index, count, IS(INDEX)), \
@@ -272,33 +214,6 @@ enum { FAULTS = sizeof faults / sizeof faults[0] };
 
 /* --------------------------------------------------------- spoiling a call ---- */
 
-static void apply(const fault *f, call *c)
-{
-    char *field = (char *)c + f->at;
-    const int32_t narrow = (int32_t)f->integer;
-    const float real = (float)f->real;
-    char *pointer;
-    memcpy(&pointer, field, sizeof pointer);
-    switch (f->action) {
-    case PUT_INTEGER:
-        memcpy(field, f->size == 4 ? (const void *)&narrow : &f->integer, f->size);
-        break;
-    case PUT_REAL:
-        memcpy(field, &real, sizeof real);
-        break;
-    case COPY_POINTER:
-        memcpy(field, (char *)c + f->from, f->size);
-        break;
-    case MOVE_POINTER:
-        pointer += f->integer;
-        memcpy(field, &pointer, sizeof pointer);
-        break;
-    case POKE_ARRAY:
-        memcpy(pointer + 8 * f->index, &f->integer, 8);
-        break;
-    }
-}
-
 /* Faults of one field replace each other, and faults of one array can make up for each other. */
 static bool same_field(const fault *a, const fault *b)
 {
@@ -365,9 +280,9 @@ static void run_faulty(bench *b, call_path path, const fault *first, const fault
     memset(message, MESSAGE_FILL, sizeof message);
     c.options.message = (char *)message;
     c.options.message_size = sizes[b->calls++ % 5];
-    apply(first, &c);
+    fault_apply(first, &c);
     if (second)
-        apply(second, &c);
+        fault_apply(second, &c);
     if (!CHECK(c.arena_size <= sizeof expected, "arena of %zu bytes", c.arena_size))
         return;
     memcpy(expected, c.arena, c.arena_size);

@@ -1,165 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory and threads that fail. This program is linked against the static library with
- *
- *      -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
- *      -Wl,--wrap=posix_memalign,--wrap=free,--wrap=pthread_create,--wrap=pthread_join
- *
- * so that the n-th request (of memory, or of a thread) can be refused: once, or from then on.
- * Every function must answer with its status, leave outputs alone, leak nothing, and work when
- * it is called again.
+ * Memory and threads that fail, see faults.h. Every function must answer with its status, leave
+ * outputs alone, leak nothing, and work when it is called again.
  */
 #include "call.h"
+#include "faults.h"
 #include "test.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ------------------------------------------------------------------ the wraps ---- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-int __real_posix_memalign(void **memory, size_t alignment, size_t size);
-void __real_free(void *memory);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-int __real_pthread_join(pthread_t thread, void **result);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
-void __wrap_free(void *memory);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-int __wrap_pthread_join(pthread_t thread, void **result);
-
-typedef enum resource { MEMORY, THREAD, RESOURCES } resource;
-
-/* Requests are counted from 1; `fail_at` 0 refuses none. */
-static struct {
-    atomic_int requests[RESOURCES];
-    atomic_int fail_at[RESOURCES];
-    atomic_bool for_ever[RESOURCES];
-    atomic_int live[RESOURCES]; /* given out and not yet freed or joined, while armed */
-    atomic_bool armed;
-} faults;
-
-static bool refuse(resource kind)
-{
-    if (!atomic_load(&faults.armed))
-        return false;
-    const int request = atomic_fetch_add(&faults.requests[kind], 1) + 1;
-    const int fail_at = atomic_load(&faults.fail_at[kind]);
-    return fail_at > 0 &&
-           (request == fail_at || (request > fail_at && atomic_load(&faults.for_ever[kind])));
-}
-
-static void count_live(resource kind, int change)
-{
-    if (atomic_load(&faults.armed))
-        atomic_fetch_add(&faults.live[kind], change);
-}
-
-static void *counted(void *memory)
-{
-    if (memory)
-        count_live(MEMORY, 1);
-    return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse(MEMORY) ? NULL : counted(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse(MEMORY) ? NULL : counted(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    if (refuse(MEMORY))
-        return NULL;
-    void *memory = __real_realloc(old, size);
-    return old ? memory : counted(memory);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return refuse(MEMORY) ? NULL : counted(__real_aligned_alloc(alignment, size));
-}
-
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
-{
-    if (refuse(MEMORY))
-        return ENOMEM;
-    const int error = __real_posix_memalign(memory, alignment, size);
-    if (error == 0)
-        counted(*memory);
-    return error;
-}
-
-void __wrap_free(void *memory)
-{
-    if (memory)
-        count_live(MEMORY, -1);
-    __real_free(memory);
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument)
-{
-    if (refuse(THREAD))
-        return EAGAIN;
-    const int error = __real_pthread_create(thread, attributes, start, argument);
-    if (error == 0)
-        count_live(THREAD, 1);
-    return error;
-}
-
-int __wrap_pthread_join(pthread_t thread, void **result)
-{
-    count_live(THREAD, -1);
-    return __real_pthread_join(thread, result);
-}
-
-/* From here on, count, and refuse request `fail_at` of `kind`. */
-static void arm(resource kind, int fail_at, bool for_ever)
-{
-    for (int i = 0; i < RESOURCES; i++) {
-        atomic_store(&faults.requests[i], 0);
-        atomic_store(&faults.fail_at[i], 0);
-        atomic_store(&faults.live[i], 0);
-    }
-    atomic_store(&faults.fail_at[kind], fail_at);
-    atomic_store(&faults.for_ever[kind], for_ever);
-    atomic_store(&faults.armed, true);
-}
-
-static void disarm(void)
-{
-    atomic_store(&faults.armed, false);
-}
-
-static int requests(resource kind)
-{
-    return atomic_load(&faults.requests[kind]);
-}
-
-/* Blocks that were not freed, threads that were not joined. */
-static int left(resource kind)
-{
-    return atomic_load(&faults.live[kind]);
-}
 
 /* ------------------------------------------------- the work that meets failures ---- */
 
@@ -224,13 +70,14 @@ static void meet_failure(int which, resource kind, int n, bool for_ever, const c
     static const mha_status answers[] = {[MEMORY] = MHA_ERR_MEMORY, [THREAD] = MHA_ERR_THREAD};
     const char *name = jobs[which].name, *how = for_ever ? "for ever" : "once";
     call_clear(c);
-    arm(kind, n, for_ever);
+    faults_arm(kind, n, for_ever);
     const mha_status status = jobs[which].job(c);
-    disarm();
+    faults_disarm();
     CHECK(status == answers[kind], "%s, request %d %s: %s", name, n, how,
           mha_status_string(status));
-    CHECK(left(MEMORY) == 0 && left(THREAD) == 0, "%s, request %d %s: %d blocks, %d threads left",
-          name, n, how, left(MEMORY), left(THREAD));
+    CHECK(faults_left(MEMORY) == 0 && faults_left(THREAD) == 0,
+          "%s, request %d %s: %d blocks, %d threads left", name, n, how, faults_left(MEMORY),
+          faults_left(THREAD));
     CHECK(call_equal(c, blank), "%s, request %d %s: outputs written", name, n, how);
     CHECK(jobs[which].job(c) == MHA_OK, "%s does not work after request %d failed", name, n);
     CHECK(call_equal(c, wanted), "%s: other bits after request %d failed", name, n);
@@ -244,11 +91,12 @@ static void every_request_fails(call_kind kind, mha_shape shape)
     call_clear(wanted);
     CHECK(call_attend(wanted, NULL) == MHA_OK, "the call itself");
     for (int which = 0; which < JOBS; which++) {
-        arm(MEMORY, 0, false);
+        faults_arm(MEMORY, 0, false);
         CHECK(jobs[which].job(c) == MHA_OK, "%s undisturbed", jobs[which].name);
-        disarm();
-        CHECK(left(MEMORY) == 0 && left(THREAD) == 0, "%s leaks", jobs[which].name);
-        const int counts[] = {[MEMORY] = requests(MEMORY), [THREAD] = requests(THREAD)};
+        faults_disarm();
+        CHECK(faults_left(MEMORY) == 0 && faults_left(THREAD) == 0, "%s leaks", jobs[which].name);
+        const int counts[] = {
+            [MEMORY] = faults_requests(MEMORY), [THREAD] = faults_requests(THREAD)};
         CHECK(counts[MEMORY] > 0, "%s asks for no memory: are the wraps linked?", jobs[which].name);
         for (int i = 0; i < 2; i++)
             for (int n = 1; n <= counts[i]; n++) {
@@ -294,12 +142,13 @@ static void plan_run_asks_for_nothing(void)
         mha_plan *plan = NULL;
         CHECK(mha_plan_create(&plan, &c->shape, &c->options) == MHA_OK, "plan");
         for (int threads = 0; threads < 2; threads++) {
-            arm(MEMORY, 1, true);
+            faults_arm(MEMORY, 1, true);
             const mha_status status = call_run_plan(c, plan, threads ? pool : NULL);
-            disarm();
+            faults_disarm();
             CHECK(status == MHA_OK, "kind %d: %s", kind, mha_status_string(status));
-            CHECK(requests(MEMORY) == 0 && requests(THREAD) == 0, "kind %d: %d blocks, %d threads",
-                  kind, requests(MEMORY), requests(THREAD));
+            CHECK(faults_requests(MEMORY) == 0 && faults_requests(THREAD) == 0,
+                  "kind %d: %d blocks, %d threads", kind, faults_requests(MEMORY),
+                  faults_requests(THREAD));
         }
         mha_plan_free(plan);
         call_free(c);
@@ -313,9 +162,9 @@ static void errors_ask_for_nothing(void)
     const mha_shape shape = call_small_shape();
     call *c = call_new(CALL_FULL, &shape, 22);
     c->o.data = NULL;
-    arm(MEMORY, 1, true);
+    faults_arm(MEMORY, 1, true);
     const mha_status status = call_attend(c, NULL);
-    disarm();
+    faults_disarm();
     CHECK(status == MHA_ERR_NULL, "%s", mha_status_string(status));
     call_free(c);
 }
@@ -324,13 +173,13 @@ static void failed_objects_are_null(void)
 {
     const mha_shape shape = call_small_shape();
     const mha_executor executor = {sizeof executor, NULL, 2, run_in_order};
-    mha_plan *plan = (mha_plan *)&faults;
-    mha_pool *pool = (mha_pool *)&faults, *foreign = (mha_pool *)&faults;
-    arm(MEMORY, 1, true);
+    mha_plan *plan = (mha_plan *)&shape;
+    mha_pool *pool = (mha_pool *)&shape, *foreign = (mha_pool *)&shape;
+    faults_arm(MEMORY, 1, true);
     const mha_status a = mha_plan_create(&plan, &shape, NULL);
     const mha_status b = mha_pool_create(&pool, 2);
     const mha_status c = mha_pool_create_from(&foreign, &executor);
-    disarm();
+    faults_disarm();
     CHECK(a == MHA_ERR_MEMORY && !plan, "plan: %s", mha_status_string(a));
     CHECK(b == MHA_ERR_MEMORY && !pool, "pool: %s", mha_status_string(b));
     CHECK(c == MHA_ERR_MEMORY && !foreign, "executor: %s", mha_status_string(c));

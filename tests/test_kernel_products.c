@@ -1,111 +1,226 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two matrix products. The model is the contract read literally: chains of multiply-adds
- * in ascending order, so kernel and model agree to the bit. The model itself is held by a
- * bound against double precision.
+ * The matrix products. The model is the contract read literally: chains of multiply-adds in
+ * ascending order, so kernel and model agree to the bit. The model itself is held by a bound
+ * against double precision.
  */
 #include "kernel_bench.h"
 
 #include <math.h>
 
-/* --------------------------------------------------------------------- qk */
+/* ---------------------------------------------------------------- product */
 
-typedef struct qk_case {
-    int keys, d, rows;
-    ptrdiff_t ldq;
+typedef void (*product_slot)(const float *x, ptrdiff_t ldx, const void *panel, int depth, int rows,
+                             bool add, float *y, ptrdiff_t ldy);
+
+typedef struct product_case {
+    element type;
+    bool group; /* of the slot product_group */
+    int columns, depth, rows;
+    ptrdiff_t ldx, ldy;
     bool add;
-} qk_case;
+} product_case;
 
-static void model_qk(const mhak_table *kernels, const qk_case *c, const float *q,
-                     const float *panel, float *s)
+static product_slot slot_of(const mhak_table *kernels, const product_case *c)
+{
+    return c->group ? kernels->product_group[c->type] : kernels->product[c->type];
+}
+
+/* Rows no closer than they must be, and no two cases alike. */
+static product_case random_product(const mhak_table *kernels, test_random *random, element type,
+                                   bool group, int depth, int rows)
+{
+    product_case c = {.type = type, .group = group, .depth = depth, .rows = rows};
+    c.columns = group ? MHAK_GROUP : kernels->nr;
+    c.ldx = random_between(random, c.depth, c.depth + 5);
+    c.ldy = test_random_below(random, 3) == 0
+                ? MHAK_BLOCK
+                : random_between(random, c.columns, c.columns + 2 * MHAK_MAX_VECTOR);
+    c.add = test_random_below(random, 2);
+    return c;
+}
+
+static void model_product(const mhak_table *kernels, const product_case *c, const float *x,
+                          const float *panel, float *y)
 {
     for (int r = 0; r < c->rows; r++)
-        for (int j = 0; j < c->keys; j++) {
+        for (int j = 0; j < c->columns; j++) {
             float sum = 0;
-            for (int x = 0; x < c->d; x++)
-                sum = kernel_fma(kernels, q[r * c->ldq + x], panel[x * c->keys + j], sum);
-            float *const at = s + r * MHAK_BLOCK + j;
+            for (int n = 0; n < c->depth; n++)
+                sum = kernel_fma(kernels, x[r * c->ldx + n], panel[n * c->columns + j], sum);
+            float *const at = y + r * c->ldy + j;
             *at = c->add ? *at + sum : sum;
         }
 }
 
-static void check_qk_bound(const qk_case *c, const float *q, const float *panel, const float *s)
+static void check_product_bound(const product_case *c, const float *x, const float *panel,
+                                const float *y)
 {
     if (c->add)
         return;
     for (int r = 0; r < c->rows; r++)
-        for (int j = 0; j < c->keys; j++) {
+        for (int j = 0; j < c->columns; j++) {
             double sum = 0, size = 0;
-            for (int x = 0; x < c->d; x++) {
-                const double term = (double)q[r * c->ldq + x] * (double)panel[x * c->keys + j];
+            for (int n = 0; n < c->depth; n++) {
+                const double term = (double)x[r * c->ldx + n] * (double)panel[n * c->columns + j];
                 sum += term;
                 size += fabs(term);
             }
-            const double error = fabs((double)s[r * MHAK_BLOCK + j] - sum);
-            CHECK(error <= (c->d + 1) * 0x1p-24 * size, "d %d, row %d, key %d: off by %g", c->d, r,
-                  j, error);
+            const double error = fabs((double)y[r * c->ldy + j] - sum);
+            CHECK(error <= (c->depth + 1) * 0x1p-24 * size,
+                  "depth %d, row %d, column %d: off by %g", c->depth, r, j, error);
         }
 }
 
-static void check_qk(const mhak_table *kernels, test_random *random, const qk_case *c)
+/* The same numbers as f32. */
+static span numbers_of(test_random *random, const span *from)
 {
-    span q = span_rows(random, E_F32, 0, c->rows, c->ldq, c->d);
-    span panel = span_new(random, E_F32, 0, (ptrdiff_t)c->d * c->keys);
-    span s = span_rows(random, E_F32, 0, c->rows, MHAK_BLOCK, c->keys);
-    span_fill_normal(&q, random);
-    span_fill_normal(&panel, random);
-    span_fill_normal(&s, random);
-    span want = span_copy(&s);
-    span_seal(&q);
-    span_seal(&panel);
-    kernels->qk(q.origin, c->ldq, panel.origin, c->d, c->rows, c->add, s.origin);
-    model_qk(kernels, c, q.origin, panel.origin, want.origin);
-    span_check(&s, &want, "d %d, %d rows, ldq %td, add %d", c->d, c->rows, c->ldq, c->add);
-    check_qk_bound(c, q.origin, panel.origin, s.origin);
-    span_free(&q);
-    span_free(&panel);
-    span_free(&s);
-    span_free(&want);
+    const span to = span_new(random, E_F32, from->low, from->high);
+    for (ptrdiff_t i = from->low; i < from->high; i++)
+        span_set(&to, i, (double)span_get(from, i));
+    return to;
 }
 
-static void qk_is_one_chain_a_score(const mhak_table *kernels)
+/* The arguments of one call, and what y has to become. */
+typedef struct product_data {
+    span x, panel, numbers, y, want;
+} product_data;
+
+static product_data product_data_new(const product_case *c, test_random *random)
 {
-    static const int widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 33, 64, 127, MHAK_DEPTH};
-    test_random random = {test_seed(51)};
+    product_data d;
+    d.x = span_rows(random, E_F32, 0, c->rows, c->ldx, c->depth);
+    d.panel = span_new(random, c->type, 0, (ptrdiff_t)c->depth * c->columns);
+    d.y = span_rows(random, E_F32, 0, c->rows, c->ldy, c->columns);
+    span_fill_normal(&d.x, random);
+    span_fill_normal(&d.panel, random);
+    span_fill_normal(&d.y, random);
+    d.numbers = numbers_of(random, &d.panel);
+    d.want = span_copy(&d.y);
+    return d;
+}
+
+static void product_data_free(product_data *d)
+{
+    span *const all[] = {&d->x, &d->panel, &d->numbers, &d->y, &d->want};
+    for (int n = 0; n < 5; n++)
+        span_free(all[n]);
+}
+
+static void check_product(const mhak_table *kernels, test_random *random, const product_case *c)
+{
+    product_data d = product_data_new(c, random);
+    span_seal(&d.x);
+    span_seal(&d.panel);
+    slot_of(kernels, c)(d.x.origin, c->ldx, d.panel.origin, c->depth, c->rows, c->add, d.y.origin,
+                        c->ldy);
+    model_product(kernels, c, d.x.origin, d.numbers.origin, d.want.origin);
+    span_check(&d.y, &d.want, "type %d, group %d, depth %d, %d rows, ldx %td, ldy %td, add %d",
+               (int)c->type, c->group, c->depth, c->rows, c->ldx, c->ldy, c->add);
+    check_product_bound(c, d.x.origin, d.numbers.origin, d.y.origin);
+    product_data_free(&d);
+}
+
+static void check_products(const mhak_table *kernels, uint64_t seed, bool group)
+{
+    static const int depths[] = {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 33, 64, 127, MHAK_SLICE};
+    test_random random = {seed};
     for (int rows = 0; rows <= 2 * kernels->mr_qk + 1; rows++)
-        for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++) {
-            qk_case c = {.keys = kernels->nr, .d = widths[n], .rows = rows};
-            c.ldq = random_between(&random, c.d, c.d + 5);
-            c.add = test_random_below(&random, 2);
-            check_qk(kernels, &random, &c);
-            c.add = !c.add;
-            check_qk(kernels, &random, &c);
-        }
+        for (size_t n = 0; n < sizeof depths / sizeof depths[0]; n++)
+            for (int t = 0; t < STORAGE_TYPES; t++) {
+                product_case c =
+                    random_product(kernels, &random, storage_types[t], group, depths[n], rows);
+                check_product(kernels, &random, &c);
+                c.add = !c.add;
+                check_product(kernels, &random, &c);
+            }
+}
+
+static void product_is_one_chain_an_element(const mhak_table *kernels)
+{
+    check_products(kernels, test_seed(51), false);
+}
+
+static void product_group_is_one_chain_an_element(const mhak_table *kernels)
+{
+    check_products(kernels, test_seed(59), true);
 }
 
 /* Infinities and NaN go where IEEE says, and into no neighbour. */
-static void qk_keeps_what_is_not_finite(const mhak_table *kernels)
+static void product_keeps_what_is_not_finite(const mhak_table *kernels)
 {
-    test_random random = {test_seed(52)};
+    enum { DEPTH = 7 };
     static const float odd[] = {INFINITY, -INFINITY, NAN};
-    for (int n = 0; n < 60; n++) {
-        const int nr = kernels->nr, rows = 1 + n % (2 * kernels->mr_qk);
-        const qk_case c = {.keys = nr, .d = 7, .rows = rows, .ldq = 7};
-        span q = span_rows(&random, E_F32, 0, c.rows, c.ldq, c.d);
-        span panel = span_new(&random, E_F32, 0, (ptrdiff_t)c.d * nr);
-        span s = span_rows(&random, E_F32, 0, c.rows, MHAK_BLOCK, nr), want = span_copy(&s);
-        span_fill_normal(&q, &random);
-        span_fill_normal(&panel, &random);
-        ((float *)q.origin)[test_random_below(&random, q.high)] = odd[n % 3];
-        ((float *)panel.origin)[test_random_below(&random, panel.high)] = odd[n / 3 % 3];
-        kernels->qk(q.origin, c.ldq, panel.origin, c.d, c.rows, false, s.origin);
-        model_qk(kernels, &c, q.origin, panel.origin, want.origin);
-        span_check(&s, &want, "%d rows, case %d", c.rows, n);
-        span_free(&q);
-        span_free(&panel);
-        span_free(&s);
-        span_free(&want);
+    test_random random = {test_seed(52)};
+    for (int n = 0; n < 240; n++) {
+        const product_case c =
+            random_product(kernels, &random, storage_types[n % STORAGE_TYPES], n / 120, DEPTH,
+                           random_between(&random, 1, 2 * kernels->mr_qk));
+        product_data d = product_data_new(&c, &random);
+        span_set(&d.x, test_random_below(&random, c.rows) * c.ldx, (double)odd[n % 3]);
+        if (c.type != E_I8) {
+            const ptrdiff_t at = test_random_below(&random, d.panel.high);
+            span_set(&d.panel, at, (double)odd[n / 3 % 3]);
+            span_set(&d.numbers, at, (double)odd[n / 3 % 3]);
+        }
+        slot_of(kernels, &c)(d.x.origin, c.ldx, d.panel.origin, DEPTH, c.rows, c.add, d.y.origin,
+                             c.ldy);
+        model_product(kernels, &c, d.x.origin, d.numbers.origin, d.want.origin);
+        span_check(&d.y, &d.want, "type %d, group %d, %d rows, case %d", (int)c.type, c.group,
+                   c.rows, n);
+        product_data_free(&d);
     }
+}
+
+/* Element (n, column) of a matrix that is cut into panels `columns` wide. */
+static ptrdiff_t in_panels(int columns, int depth, int n, int column)
+{
+    return ((ptrdiff_t)(column / columns) * depth + n) * columns + column % columns;
+}
+
+/* All panels of one matrix, `width` columns in all. */
+static void run_panels(const mhak_table *kernels, product_case c, const span *x, const span *matrix,
+                       int width, test_random *random, const span *y)
+{
+    c.columns = c.group ? MHAK_GROUP : kernels->nr;
+    span panels = span_new(random, c.type, 0, (ptrdiff_t)c.depth * width);
+    for (int n = 0; n < c.depth; n++)
+        for (int j = 0; j < width; j++)
+            span_set(&panels, in_panels(c.columns, c.depth, n, j),
+                     (double)span_get(matrix, n * width + j));
+    const size_t size = panels.memory.size / (size_t)(width / c.columns); /* of one panel */
+    for (int j = 0; j < width; j += c.columns)
+        slot_of(kernels, &c)(x->origin, c.ldx,
+                             (const char *)panels.origin + (size_t)(j / c.columns) * size, c.depth,
+                             c.rows, c.add, (float *)y->origin + j, c.ldy);
+    span_free(&panels);
+}
+
+/* A column has the same bits in a panel and in a group. */
+static void groups_and_panels_agree(const mhak_table *kernels)
+{
+    test_random random = {test_seed(60)};
+    const int width = kernels->nr > MHAK_GROUP ? kernels->nr : MHAK_GROUP;
+    for (int rows = 1; rows <= 2 * kernels->mr_qk + 1; rows++)
+        for (int t = 0; t < STORAGE_TYPES; t++) {
+            product_case c = random_product(kernels, &random, storage_types[t], false,
+                                            random_between(&random, 1, MHAK_SLICE), rows);
+            c.ldy = random_between(&random, width, width + 9);
+            span x = span_rows(&random, E_F32, 0, rows, c.ldx, c.depth);
+            span matrix = span_new(&random, c.type, 0, (ptrdiff_t)c.depth * width);
+            span y = span_rows(&random, E_F32, 0, rows, c.ldy, width);
+            span_fill_normal(&x, &random);
+            span_fill_normal(&matrix, &random);
+            span_fill_normal(&y, &random);
+            span grouped = span_copy(&y);
+            run_panels(kernels, c, &x, &matrix, width, &random, &y);
+            c.group = true;
+            run_panels(kernels, c, &x, &matrix, width, &random, &grouped);
+            span_check(&grouped, &y, "type %d, depth %d, %d rows", (int)c.type, c.depth, rows);
+            span *const all[] = {&x, &matrix, &y, &grouped};
+            for (int n = 0; n < 4; n++)
+                span_free(all[n]);
+        }
 }
 
 /* ---------------------------------------------------------------- qk_near */
@@ -130,48 +245,53 @@ static mhak_ahead random_ahead(test_random *random, span *memory)
 }
 
 /* The keys as a panel. */
-static span panel_of(const qk_case *c, test_random *random, const span *k, ptrdiff_t stride)
+static span panel_of(const product_case *c, test_random *random, const span *k, ptrdiff_t stride)
 {
-    const span panel = span_new(random, E_F32, 0, (ptrdiff_t)c->d * c->keys);
-    for (int j = 0; j < c->keys; j++)
-        for (int x = 0; x < c->d; x++)
-            span_set(&panel, x * c->keys + j, (double)span_get(k, j * stride + x));
+    const span panel = span_new(random, E_F32, 0, (ptrdiff_t)c->depth * c->columns);
+    for (int j = 0; j < c->columns; j++)
+        for (int n = 0; n < c->depth; n++)
+            span_set(&panel, n * c->columns + j, (double)span_get(k, j * stride + n));
     return panel;
 }
 
-static void check_qk_near(const mhak_table *kernels, test_random *random, element type,
-                          const qk_case *c, ptrdiff_t stride)
+static void check_qk_near(const mhak_table *kernels, test_random *random, const product_case *c,
+                          ptrdiff_t stride)
 {
-    span q = span_rows(random, E_F32, 0, c->rows, c->ldq, c->d);
-    span k = span_rows(random, type, 0, c->keys, stride, c->d);
+    span q = span_rows(random, E_F32, 0, c->rows, c->ldx, c->depth);
+    span k = span_rows(random, c->type, 0, c->columns, stride, c->depth);
     span_fill_normal(&q, random);
     span_fill_normal(&k, random);
     span panel = panel_of(c, random, &k, stride), next;
-    span s = span_rows(random, E_F32, 0, c->rows, MHAK_BLOCK, c->keys), want = span_copy(&s);
+    span s = span_rows(random, E_F32, 0, c->rows, MHAK_BLOCK, c->columns), want = span_copy(&s);
     const mhak_ahead ahead = random_ahead(random, &next);
     span_seal(&q);
     span_seal(&k);
-    kernels->qk_near[type](q.origin, c->ldq, k.origin, stride, c->d, c->rows, &ahead, s.origin);
-    model_qk(kernels, c, q.origin, panel.origin, want.origin);
-    span_check(&s, &want, "type %d, d %d, %d rows, stride %td", (int)type, c->d, c->rows, stride);
+    kernels->qk_near[c->type](q.origin, c->ldx, k.origin, stride, c->depth, c->rows, &ahead,
+                              s.origin);
+    model_product(kernels, c, q.origin, panel.origin, want.origin);
+    span_check(&s, &want, "type %d, d %d, %d rows, stride %td", (int)c->type, c->depth, c->rows,
+               stride);
     span *const all[] = {&q, &k, &panel, &s, &want, &next};
     for (int n = 0; n < 6; n++)
         span_free(all[n]);
 }
 
-static void qk_near_gives_the_bits_of_qk(const mhak_table *kernels)
+static void qk_near_gives_the_bits_of_product(const mhak_table *kernels)
 {
     static const int widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 17, 64, 65, 127, MHAK_DEPTH};
     test_random random = {test_seed(57)};
     for (int rows = 0; rows <= kernels->mr_near; rows++)
         for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
             for (int type = E_F32; type <= E_BF16; type++) {
-                qk_case c = {.keys = kernels->vector, .d = widths[n], .rows = rows};
-                c.ldq = random_between(&random, c.d, c.d + 5);
+                product_case c = {.type = (element)type,
+                                  .columns = kernels->vector,
+                                  .depth = widths[n],
+                                  .rows = rows,
+                                  .ldy = MHAK_BLOCK};
+                c.ldx = random_between(&random, c.depth, c.depth + 5);
                 const int gap = random_between(&random, 0, 5);
-                const ptrdiff_t strides[] = {0, c.d + gap, -c.d - gap};
-                check_qk_near(kernels, &random, (element)type, &c,
-                              strides[test_random_below(&random, 3)]);
+                const ptrdiff_t strides[] = {0, c.depth + gap, -c.depth - gap};
+                check_qk_near(kernels, &random, &c, strides[test_random_below(&random, 3)]);
             }
 }
 
@@ -181,6 +301,7 @@ typedef struct pv_case {
     element type;
     int first, last, rows, dv;
     ptrdiff_t stride, panel, ldo;
+    bool no_alpha; /* NULL, which counts as 1 */
 } pv_case;
 
 /* Index of column col of value row j. */
@@ -207,7 +328,8 @@ static void model_pv(const mhak_table *kernels, const pv_case *c, const float *p
         for (int col = 0; col < c->dv; col++) {
             float *const at = o + r * c->ldo + col;
             const float *const row = p + r * MHAK_BLOCK;
-            *at = kernel_fma(kernels, *at, alpha[r], model_chain(kernels, c, row, v, 0, col));
+            *at = kernel_fma(kernels, *at, c->no_alpha ? 1.0f : alpha[r],
+                             model_chain(kernels, c, row, v, 0, col));
             for (int chain = MHAK_CHAIN; chain < MHAK_BLOCK; chain += MHAK_CHAIN)
                 *at += model_chain(kernels, c, row, v, chain, col);
         }
@@ -253,9 +375,9 @@ static void pv_data_free(pv_data *x)
 static void call_pv(const mhak_table *kernels, const pv_case *c, const pv_data *x, int row,
                     int rows, const mhak_ahead *ahead, float *o)
 {
+    const float *const alpha = c->no_alpha ? NULL : (const float *)x->alpha.origin + row;
     kernels->pv[c->type]((float *)x->p.origin + row * MHAK_BLOCK, x->v.origin, c->stride, c->panel,
-                         c->first, c->last, rows, c->dv, ahead, (float *)x->alpha.origin + row,
-                         o + row * c->ldo, c->ldo);
+                         c->first, c->last, rows, c->dv, ahead, alpha, o + row * c->ldo, c->ldo);
 }
 
 static void check_pv(const mhak_table *kernels, test_random *random, const pv_case *c)
@@ -268,8 +390,9 @@ static void check_pv(const mhak_table *kernels, test_random *random, const pv_ca
     span_seal(&x.alpha);
     call_pv(kernels, c, &x, 0, c->rows, &ahead, x.o.origin);
     model_pv(kernels, c, x.p.origin, &x.v, x.alpha.origin, want.origin);
-    span_check(&x.o, &want, "type %d, keys [%d, %d), %d rows, dv %d, stride %td, panel %td",
-               (int)c->type, c->first, c->last, c->rows, c->dv, c->stride, c->panel);
+    span_check(&x.o, &want, "type %d, keys [%d, %d), %d rows, dv %d, stride %td, panel %td%s",
+               (int)c->type, c->first, c->last, c->rows, c->dv, c->stride, c->panel,
+               c->no_alpha ? ", no alpha" : "");
     pv_data_free(&x);
     span_free(&want);
     span_free(&next);
@@ -293,8 +416,9 @@ static void pv_sums_chain_by_chain(const mhak_table *kernels)
     const int widest = 2 * kernels->nc + kernels->vector;
     for (int rows = 0; rows <= 2 * kernels->mr_pv + 1; rows++)
         for (int dv = 0; dv <= widest; dv += kernels->vector)
-            for (int type = E_F32; type <= E_BF16; type++) {
-                pv_case c = {.type = (element)type, .rows = rows, .dv = dv};
+            for (int t = 0; t < STORAGE_TYPES; t++) {
+                pv_case c = {.type = storage_types[t], .rows = rows, .dv = dv};
+                c.no_alpha = test_random_below(&random, 4) == 0;
                 c.first = random_between(&random, 0, MHAK_BLOCK - 12);
                 c.last = c.first + random_between(&random, 1, 12);
                 choose_layout(kernels, &random, &c);
@@ -305,11 +429,14 @@ static void pv_sums_chain_by_chain(const mhak_table *kernels)
 static void pv_takes_any_range_of_keys(const mhak_table *kernels)
 {
     test_random random = {test_seed(54)};
-    for (int n = 0; n < 150; n++) {
-        pv_case c = {.type = (element)(n % 3), .rows = 1 + n % (2 * kernels->mr_pv)};
+    for (int n = 0; n < 240; n++) {
+        pv_case c = {.type = random_storage(&random), .rows = 1 + n % (2 * kernels->mr_pv)};
+        c.no_alpha = n % 3 == 0;
         c.dv = kernels->vector * random_between(&random, 1, 9);
         c.first = n % 5 == 0 ? 0 : random_between(&random, 0, MHAK_BLOCK - 1);
         c.last = n % 7 == 0 ? MHAK_BLOCK : random_between(&random, c.first + 1, MHAK_BLOCK);
+        if (n % 11 == 0)
+            c.first = c.last; /* no key, but alpha */
         choose_layout(kernels, &random, &c);
         check_pv(kernels, &random, &c);
     }
@@ -318,27 +445,23 @@ static void pv_takes_any_range_of_keys(const mhak_table *kernels)
 /* ------------------------------------------------------------------- laws */
 
 /* A row by itself gives the bits it gives among others. */
-static void rows_of_qk_do_not_see_each_other(const mhak_table *kernels)
+static void rows_of_product_do_not_see_each_other(const mhak_table *kernels)
 {
-    enum { D = 37, MOST = 40 };
+    enum { DEPTH = 37, MOST = 40 };
     test_random random = {test_seed(55)};
-    const int nr = kernels->nr;
-    span q = span_rows(&random, E_F32, 0, MOST, D, D);
-    span panel = span_new(&random, E_F32, 0, (ptrdiff_t)D * nr);
-    span_fill_normal(&q, &random);
-    span_fill_normal(&panel, &random);
-    for (int rows = 1; rows <= MOST; rows++) {
-        span s = span_rows(&random, E_F32, 0, rows, MHAK_BLOCK, nr), alone = span_copy(&s);
-        kernels->qk(q.origin, D, panel.origin, D, rows, false, s.origin);
-        for (int r = 0; r < rows; r++)
-            kernels->qk((float *)q.origin + r * D, D, panel.origin, D, 1, false,
-                        (float *)alone.origin + r * MHAK_BLOCK);
-        span_check(&s, &alone, "%d rows", rows);
-        span_free(&s);
-        span_free(&alone);
-    }
-    span_free(&q);
-    span_free(&panel);
+    for (int rows = 1; rows <= MOST; rows++)
+        for (int n = 0; n < 2 * STORAGE_TYPES; n++) {
+            const product_case c =
+                random_product(kernels, &random, storage_types[n / 2], n % 2, DEPTH, rows);
+            const product_slot product = slot_of(kernels, &c);
+            product_data d = product_data_new(&c, &random);
+            product(d.x.origin, c.ldx, d.panel.origin, DEPTH, rows, c.add, d.y.origin, c.ldy);
+            for (int r = 0; r < rows; r++)
+                product((float *)d.x.origin + r * c.ldx, c.ldx, d.panel.origin, DEPTH, 1, c.add,
+                        (float *)d.want.origin + r * c.ldy, c.ldy);
+            span_check(&d.y, &d.want, "type %d, group %d, %d rows", (int)c.type, c.group, rows);
+            product_data_free(&d);
+        }
 }
 
 static void rows_of_pv_do_not_see_each_other(const mhak_table *kernels)
@@ -347,7 +470,7 @@ static void rows_of_pv_do_not_see_each_other(const mhak_table *kernels)
     test_random random = {test_seed(58)};
     const int dv = 2 * kernels->nc + kernels->vector;
     for (int rows = 1; rows <= MOST; rows++) {
-        const pv_case c = {(element)(rows % 3), 3, 99, rows, dv, dv, kernels->nc, dv};
+        const pv_case c = {random_storage(&random), 3, 99, rows, dv, dv, kernels->nc, dv, false};
         pv_data x = pv_data_new(kernels, &c, &random);
         span alone = span_copy(&x.o);
         call_pv(kernels, &c, &x, 0, rows, &nothing_ahead, x.o.origin);
@@ -365,7 +488,8 @@ static void pv_of_a_range_is_pv_of_all(const mhak_table *kernels)
     test_random random = {test_seed(56)};
     for (int n = 0; n < 60; n++) {
         const int dv = kernels->nc + kernels->vector, rows = 1 + n % 9;
-        pv_case c = {(element)(n % 3), 0, MHAK_BLOCK, rows, dv, dv, kernels->nc, dv};
+        pv_case c = {
+            random_storage(&random), 0, MHAK_BLOCK, rows, dv, dv, kernels->nc, dv, n % 3 == 0};
         const int first = random_between(&random, 0, MHAK_BLOCK - 1);
         const int last = random_between(&random, first + 1, MHAK_BLOCK);
         pv_data x = pv_data_new(kernels, &c, &random);
@@ -388,12 +512,14 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     kernel_report_missing();
-    RUN_KERNELS(qk_is_one_chain_a_score);
-    RUN_KERNELS(qk_keeps_what_is_not_finite);
-    RUN_KERNELS(qk_near_gives_the_bits_of_qk);
+    RUN_KERNELS(product_is_one_chain_an_element);
+    RUN_KERNELS(product_group_is_one_chain_an_element);
+    RUN_KERNELS(product_keeps_what_is_not_finite);
+    RUN_KERNELS(groups_and_panels_agree);
+    RUN_KERNELS(qk_near_gives_the_bits_of_product);
     RUN_KERNELS(pv_sums_chain_by_chain);
     RUN_KERNELS(pv_takes_any_range_of_keys);
-    RUN_KERNELS(rows_of_qk_do_not_see_each_other);
+    RUN_KERNELS(rows_of_product_do_not_see_each_other);
     RUN_KERNELS(rows_of_pv_do_not_see_each_other);
     RUN_KERNELS(pv_of_a_range_is_pv_of_all);
     return test_end();

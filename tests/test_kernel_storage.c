@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels that move numbers between storage and f32: pack_k, pack_v, load_row, store_row, add_row.
- * All of them are exact, so every comparison here is of bits.
+ * Kernels that move numbers between storage and f32: pack_k, pack_v, load_row, store_row, add_row,
+ * finish_row, scale_row. All of them are exact, so every comparison here is of bits.
  */
 #include "kernel_bench.h"
 #include "oracle.h"
@@ -149,10 +149,10 @@ static void pack_v_lays_out_panels(const mhak_table *kernels)
 {
     test_random random = {test_seed(42)};
     for (int dv = 1; dv <= 3 * kernels->nc + kernels->vector + 1; dv++)
-        for (int n = 0; n < 6; n++) {
-            value_case c = {.type = (element)(n % 3), .dv = dv, .masked = n >= 3};
-            c.first = n == 0 ? 0 : random_between(&random, 0, MHAK_BLOCK - 1);
-            c.last = n == 1 ? MHAK_BLOCK : random_between(&random, c.first, MHAK_BLOCK);
+        for (int n = 0; n < 2 * STORAGE_TYPES; n++) {
+            value_case c = {.type = storage_types[n / 2], .dv = dv, .masked = n % 2};
+            c.first = dv % 3 == 0 ? 0 : random_between(&random, 0, MHAK_BLOCK - 1);
+            c.last = dv % 3 == 1 ? MHAK_BLOCK : random_between(&random, c.first, MHAK_BLOCK);
             c.stride = random_stride(&random, dv);
             random_keep(&random, c.keep);
             check_pack_v(kernels, &random, &c);
@@ -180,9 +180,9 @@ static void load_row_scales(const mhak_table *kernels)
 {
     test_random random = {test_seed(43)};
     for (int n = 0; n <= 3 * kernels->vector + 1; n++)
-        for (int type = E_F32; type <= E_BF16; type++) {
-            check_load_row(kernels, &random, (element)type, n, 1.0f);
-            check_load_row(kernels, &random, (element)type, n, test_random_normal(&random));
+        for (int t = 0; t < STORAGE_TYPES; t++) {
+            check_load_row(kernels, &random, storage_types[t], n, 1.0f);
+            check_load_row(kernels, &random, storage_types[t], n, test_random_normal(&random));
         }
 }
 
@@ -248,7 +248,83 @@ static void add_row_adds(const mhak_table *kernels)
         }
 }
 
-/* ------------------------------------------------------- every half number */
+/* Normal numbers, or any bits, NaN and infinities among them. */
+static span finish_input(test_random *random, int n, bool normal)
+{
+    const span s = span_new(random, E_F32, 0, n);
+    if (normal)
+        span_fill_normal(&s, random);
+    return s;
+}
+
+static void check_finish_row(const mhak_table *kernels, test_random *random, element type, int n,
+                             bool scaled)
+{
+    const bool normal = test_random_below(random, 4) != 0;
+    span from = finish_input(random, n, normal), scales = finish_input(random, n, normal);
+    span bias = finish_input(random, n, normal);
+    span to = span_new(random, type, 0, n), want = span_copy(&to);
+    span_seal(&from);
+    span_seal(&scales);
+    span_seal(&bias);
+    kernels->finish_row[type](from.origin, n, scaled ? scales.origin : NULL, bias.origin,
+                              to.origin);
+    for (int i = 0; i < n; i++) {
+        const float x = scaled ? span_get(&from, i) * span_get(&scales, i) : span_get(&from, i);
+        span_set(&want, i, (double)(x + span_get(&bias, i)));
+    }
+    span_check(&to, &want, "type %d, %d elements, %s", (int)type, n,
+               scaled ? "scaled" : "not scaled");
+    span *const all[] = {&from, &scales, &bias, &to, &want};
+    for (int i = 0; i < 5; i++)
+        span_free(all[i]);
+}
+
+static void finish_row_scales_adds_and_rounds(const mhak_table *kernels)
+{
+    test_random random = {test_seed(48)};
+    for (int n = 0; n <= 3 * kernels->vector + 1; n++)
+        for (int type = E_F32; type <= E_BF16; type++)
+            for (int repeat = 0; repeat < 4; repeat++) {
+                check_finish_row(kernels, &random, (element)type, n, false);
+                check_finish_row(kernels, &random, (element)type, n, true);
+            }
+}
+
+static void scale_row_scales(const mhak_table *kernels)
+{
+    test_random random = {test_seed(49)};
+    for (int n = 0; n <= MHAK_BLOCK; n++) {
+        const int width = whole_vectors(kernels, n);
+        span x = span_new(&random, E_F32, 0, width), y = span_new(&random, E_F32, 0, width);
+        if (n % 4) {
+            span_fill_normal(&x, &random);
+            span_fill_normal(&y, &random);
+        }
+        span want = span_copy(&x);
+        span_seal(&y);
+        kernels->scale_row(x.origin, y.origin, n);
+        for (int i = 0; i < width; i++)
+            span_set(&want, i, (double)(span_get(&want, i) * span_get(&y, i)));
+        span_check(&x, &want, "%d elements", n);
+        span_free(&x);
+        span_free(&y);
+        span_free(&want);
+    }
+}
+
+/* ------------------------------------------------------------ every number */
+
+static void every_i8_loads_exactly(const mhak_table *kernels)
+{
+    int8_t bits[256];
+    float x[256];
+    for (int i = 0; i < 256; i++)
+        bits[i] = (int8_t)(i - 128);
+    kernels->load_row[MHA_I8](bits, 256, 1.0f, x);
+    for (int i = 0; i < 256; i++)
+        CHECK(same_float(x[i], (float)(i - 128)), "%d is %a", i - 128, (double)x[i]);
+}
 
 static void every_half_loads_exactly(const mhak_table *kernels)
 {
@@ -320,17 +396,47 @@ static void floats_round_to_nearest_even(const mhak_table *kernels)
     span_free(&from);
 }
 
+/* The types a slot is to have, as bits 1 << type; 0 where `at` lies in no slot with types. */
+static unsigned types_of_slot(size_t at, size_t *first)
+{
+    enum { FLOATS = 1u << E_F32 | 1u << E_F16 | 1u << E_BF16, ALL = FLOATS | 1u << E_I8 };
+    static const struct {
+        size_t at;
+        unsigned types;
+    } slots[] = {{offsetof(mhak_table, pack_k), FLOATS},
+                 {offsetof(mhak_table, pack_v), ALL},
+                 {offsetof(mhak_table, load_row), ALL},
+                 {offsetof(mhak_table, store_row), FLOATS},
+                 {offsetof(mhak_table, product), ALL},
+                 {offsetof(mhak_table, product_group), ALL},
+                 {offsetof(mhak_table, finish_row), FLOATS},
+                 {offsetof(mhak_table, qk_near), FLOATS},
+                 {offsetof(mhak_table, pv), ALL},
+                 {offsetof(mhak_table, add_row), FLOATS},
+                 {offsetof(mhak_table, keep_above), FLOATS}};
+    for (size_t n = 0; n < sizeof slots / sizeof slots[0]; n++)
+        if (at >= slots[n].at && at < slots[n].at + sizeof((mhak_table *)0)->pack_k) {
+            *first = slots[n].at;
+            return slots[n].types;
+        }
+    return 0;
+}
+
 /* Of the table only its name and sizes are no functions. */
 static void every_slot_is_filled(const mhak_table *kernels)
 {
     typedef void (*slot)(void);
-    const size_t first = offsetof(mhak_table, pack_k);
+    const size_t begin = offsetof(mhak_table, pack_k);
     _Static_assert((sizeof(mhak_table) - offsetof(mhak_table, pack_k)) % sizeof(slot) == 0,
                    "functions up to the end");
-    for (size_t at = first; at < sizeof *kernels; at += sizeof(slot)) {
+    for (size_t at = begin; at < sizeof *kernels; at += sizeof(slot)) {
         slot function;
+        size_t first = at;
+        const unsigned types = types_of_slot(at, &first);
+        const bool wanted = !types || (types >> (at - first) / sizeof(slot) & 1u);
         memcpy(&function, (const char *)kernels + at, sizeof function);
-        CHECK(function != NULL, "slot %zu after pack_k is empty", (at - first) / sizeof function);
+        CHECK((function != NULL) == wanted, "slot %zu after pack_k is %s",
+              (at - begin) / sizeof function, wanted ? "empty" : "not empty");
     }
     CHECK(kernels->vector > 0 && kernels->nr > 0 && kernels->nc > 0, "sizes of panels");
     CHECK(kernels->mr_qk > 0 && kernels->mr_pv > 0 && kernels->mr_near > 0, "rows of tiles");
@@ -347,6 +453,9 @@ int main(int argc, char **argv)
     RUN_KERNELS(store_row_scales_and_rounds);
     RUN_KERNELS(store_row_knows_no_negative_zero);
     RUN_KERNELS(add_row_adds);
+    RUN_KERNELS(finish_row_scales_adds_and_rounds);
+    RUN_KERNELS(scale_row_scales);
+    RUN_KERNELS(every_i8_loads_exactly);
     RUN_KERNELS(every_half_loads_exactly);
     RUN_KERNELS(every_half_survives_a_round_trip);
     RUN_KERNELS(every_tie_goes_to_even);

@@ -6,7 +6,9 @@
  *
  *      what ONNX says                      what libmha is told
  *      Q, K, V of rank 4 / rank 3          views [B,heads,rows,width] / [B,rows,heads,width]
- *      past_key, past_value                put in front of K and V here; offset = past length
+ *      past_key, past_value                put in front of K and V here; offset = past length.
+ *                                          Then once more through a cache: past and new tokens
+ *                                          are appended, present_* is what it holds
  *      is_causal                           MHA_CAUSAL with an explicit offset
  *      nonpad_kv_seqlen                    k_lengths; offsets[b] = nonpad[b] - L
  *      attn_mask, bool / number            attend_mask / add_mask; columns it lacks are masked
@@ -274,13 +276,16 @@ static void compare(const char *name, const void *got, const onnx_tensor *want)
     }
 }
 
-static void compare_exactly(const char *name, const void *got, const onnx_tensor *want, size_t size)
-{
-    if (CHECK(want->count * onnx_type_size(want->type) == size, "%s has another size", name))
-        CHECK(memcmp(got, want->data, size) == 0, "%s differs", name);
-}
-
 /* ------------------------------------------------------------------ running ---- */
+
+static mha_out make_output(onnx_case *c)
+{
+    const mha_shape *s = &c->shape;
+    free(c->y);
+    c->y = malloc((size_t)(s->B * s->H * s->L * s->Dv) * onnx_type_size(c->type) + 1);
+    return c->in[ONNX_Q].rank == 4 ? mha_out_bhld(c->y, s->H, s->L, s->Dv)
+                                   : mha_out_blhd(c->y, s->H, s->L, s->Dv);
+}
 
 static void run_attention(onnx_case *c)
 {
@@ -293,15 +298,11 @@ static void run_attention(onnx_case *c)
         kv = mha_view_bhld(c->key, s->G, s->S, s->D);
         vv = mha_view_bhld(c->value, s->G, s->S, s->Dv);
     }
-    c->y = malloc((size_t)(s->B * s->H * s->L * s->Dv) * onnx_type_size(c->type) + 1);
-    const mha_out o = q->rank == 4 ? mha_out_bhld(c->y, s->H, s->L, s->Dv)
-                                   : mha_out_blhd(c->y, s->H, s->L, s->Dv);
-
     char message[256] = "";
     c->options.message = message;
     c->options.message_size = sizeof message;
     const mha_status status =
-        mha_attention(s, view_of(q, q->data, s->H), kv, vv, o, &c->options, NULL);
+        mha_attention(s, view_of(q, q->data, s->H), kv, vv, make_output(c), &c->options, NULL);
     c->options.message = NULL;
     CHECK(status == MHA_OK, "%s: %s", mha_status_string(status), message);
 }
@@ -309,18 +310,90 @@ static void run_attention(onnx_case *c)
 static void compare_outputs(const onnx_case *c)
 {
     const mha_shape *s = &c->shape;
-    const size_t rows = (size_t)(s->B * s->G * s->S), size = onnx_type_size(c->type);
     if (CHECK(c->out[ONNX_Y].count == (size_t)(s->B * s->H * s->L * s->Dv), "size of Y"))
         compare("Y", c->y, &c->out[ONNX_Y]);
-    if (c->out[ONNX_PRESENT_KEY].data && CHECK(c->key, "present_key without a past"))
-        compare_exactly("present_key", c->key, &c->out[ONNX_PRESENT_KEY],
-                        rows * (size_t)s->D * size);
-    if (c->out[ONNX_PRESENT_VALUE].data && CHECK(c->value, "present_value without a past"))
-        compare_exactly("present_value", c->value, &c->out[ONNX_PRESENT_VALUE],
-                        rows * (size_t)s->Dv * size);
     if (c->out[ONNX_QK].data &&
         CHECK(c->out[ONNX_QK].count == (size_t)(s->B * s->H * s->L * s->S), "size of QK"))
         compare("qk_matmul_output", c->qk, &c->out[ONNX_QK]);
+}
+
+/* -------------------------------------------------------------- with a cache ---- */
+
+static mha_status append(const onnx_case *c, mha_cache *cache, ptrdiff_t rows, mha_view k,
+                         mha_view v)
+{
+    const mha_shape *s = &c->shape;
+    return mha_cache_append(cache, s->B, NULL, rows, NULL, k, s->k_type, v, s->v_type);
+}
+
+static mha_cache *fill_cache(const onnx_case *c, mha_cache_kind kind)
+{
+    const mha_shape *s = &c->shape;
+    const onnx_tensor *k = &c->in[ONNX_K], *v = &c->in[ONNX_V];
+    const mha_cache_config config = {.size = sizeof config,
+                                     .kind = kind,
+                                     .sequences = s->B,
+                                     .capacity = s->S,
+                                     .page_tokens = kind == MHA_CACHE_PAGED ? 32 : 0,
+                                     .G = s->G,
+                                     .D = s->D,
+                                     .Dv = s->Dv,
+                                     .k_type = s->k_type,
+                                     .v_type = s->v_type};
+    mha_cache *cache = NULL;
+    mha_status status = mha_cache_create(&cache, &config);
+    if (status == MHA_OK)
+        status =
+            append(c, cache, c->past, mha_view_bhld(c->in[ONNX_PAST_KEY].data, s->G, c->past, s->D),
+                   mha_view_bhld(c->in[ONNX_PAST_VALUE].data, s->G, c->past, s->Dv));
+    if (status == MHA_OK)
+        status = append(c, cache, rows_of(k), view_of(k, k->data, s->G), view_of(v, v->data, s->G));
+    CHECK(status == MHA_OK, "cache %d: %s", (int)kind, mha_status_string(status));
+    return cache;
+}
+
+/* Tokens of one sequence, keys or values, as the cache gives them back. */
+static void compare_sequence(const onnx_case *c, const float *got, const onnx_tensor *want,
+                             ptrdiff_t b, ptrdiff_t width, const char *name)
+{
+    const ptrdiff_t count = c->shape.G * c->shape.S * width;
+    if (!CHECK(want->count == (size_t)(c->shape.B * count), "size of %s", name))
+        return;
+    for (ptrdiff_t n = 0; n < count; n++)
+        CHECK((double)got[n] == onnx_number(want->data, want->type, (size_t)(b * count + n)),
+              "%s of sequence %td differs at %td", name, b, n);
+}
+
+static void compare_present(const onnx_case *c, const mha_cache *cache)
+{
+    const mha_shape *s = &c->shape;
+    float *k = malloc((size_t)(s->G * s->S * s->D) * sizeof *k + 1);
+    float *v = malloc((size_t)(s->G * s->S * s->Dv) * sizeof *v + 1);
+    for (ptrdiff_t b = 0; b < s->B; b++) {
+        const mha_status status =
+            mha_cache_read(cache, b, 0, s->S, mha_out_bhld(k, s->G, s->S, s->D),
+                           mha_out_bhld(v, s->G, s->S, s->Dv));
+        CHECK(status == MHA_OK, "read: %s", mha_status_string(status));
+        if (c->out[ONNX_PRESENT_KEY].data)
+            compare_sequence(c, k, &c->out[ONNX_PRESENT_KEY], b, s->D, "present_key");
+        if (c->out[ONNX_PRESENT_VALUE].data)
+            compare_sequence(c, v, &c->out[ONNX_PRESENT_VALUE], b, s->Dv, "present_value");
+    }
+    free(k);
+    free(v);
+}
+
+static void run_cached(onnx_case *c, mha_cache_kind kind)
+{
+    const mha_shape *s = &c->shape;
+    const onnx_tensor *q = &c->in[ONNX_Q];
+    mha_cache *cache = fill_cache(c, kind);
+    compare_present(c, cache);
+    const mha_status status = mha_cache_attention(cache, NULL, s, view_of(q, q->data, s->H),
+                                                  make_output(c), &c->options, NULL, 0, NULL);
+    if (CHECK(status == MHA_OK, "cache %d: %s", (int)kind, mha_status_string(status)))
+        compare_outputs(c);
+    mha_cache_free(cache);
 }
 
 static char case_folder[PATH_MAX];
@@ -332,6 +405,12 @@ static void run_case(void)
         fill_options(&c);
         run_attention(&c);
         compare_outputs(&c);
+        if (c.past > 0) {
+            run_cached(&c, MHA_CACHE_CONTIGUOUS);
+            run_cached(&c, MHA_CACHE_PAGED);
+        } else {
+            CHECK(!c.out[ONNX_PRESENT_KEY].data, "present_key without a past");
+        }
     }
     free_case(&c);
 }

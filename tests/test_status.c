@@ -193,6 +193,53 @@ static mha_status make_memory(call *c)
     return status;
 }
 
+/* A cache for one token, asked for what it has not. */
+static mha_cache *small_cache(void)
+{
+    const mha_cache_config config = {
+        .size = sizeof config, .sequences = 1, .capacity = 1, .G = 1, .D = 1};
+    mha_cache *cache = NULL;
+    CHECK(mha_cache_create(&cache, &config) == MHA_OK, "no cache");
+    return cache;
+}
+
+static mha_status append_to(int64_t sequence, ptrdiff_t count)
+{
+    const float numbers[2] = {1, 2};
+    const mha_view view = mha_view_bhld(numbers, 1, 2, 1);
+    mha_cache *const cache = small_cache();
+    const mha_status status =
+        mha_cache_append(cache, 1, &sequence, count, NULL, view, MHA_F32, view, MHA_F32);
+    mha_cache_free(cache);
+    return status;
+}
+
+static mha_status make_full(call *c)
+{
+    (void)c;
+    return append_to(0, 2);
+}
+
+static mha_status make_sequence(call *c)
+{
+    (void)c;
+    return append_to(1, 1);
+}
+
+static mha_status make_file(call *c)
+{
+    mha_cache *cache = NULL;
+    (void)c;
+    return mha_cache_load(&cache, "/nowhere/cache", NULL, 0);
+}
+
+static mha_status make_format(call *c)
+{
+    mha_cache *cache = NULL;
+    (void)c;
+    return mha_cache_load(&cache, "/proc/self/exe", NULL, 0);
+}
+
 static const struct {
     mha_status status;
     const char *name;
@@ -219,6 +266,10 @@ static const struct {
     {MHA_ERR_MEMORY, "MHA_ERR_MEMORY", make_memory},
     {MHA_ERR_THREAD, "MHA_ERR_THREAD", make_thread},
     {MHA_ERR_ISA, "MHA_ERR_ISA", make_isa},
+    {MHA_ERR_FULL, "MHA_ERR_FULL", make_full},
+    {MHA_ERR_SEQUENCE, "MHA_ERR_SEQUENCE", make_sequence},
+    {MHA_ERR_FILE, "MHA_ERR_FILE", make_file},
+    {MHA_ERR_FORMAT, "MHA_ERR_FORMAT", make_format},
 };
 enum { CODES = sizeof codes / sizeof codes[0] };
 
@@ -296,7 +347,8 @@ static void type_sizes(void)
 {
     CHECK(mha_dtype_size(MHA_F32) == 4 && mha_dtype_size(MHA_F64) == 8, "f32, f64");
     CHECK(mha_dtype_size(MHA_F16) == 2 && mha_dtype_size(MHA_BF16) == 2, "f16, bf16");
-    static const int unknown[] = {-1, 4, 100, INT_MIN, INT_MAX};
+    CHECK(mha_dtype_size(MHA_I8) == 1, "i8");
+    static const int unknown[] = {-1, 5, 100, INT_MIN, INT_MAX};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
         CHECK(mha_dtype_size((mha_dtype)unknown[i]) == 0, "type %d has a size", unknown[i]);
 }

@@ -11,9 +11,13 @@
  *      3. one call   mha_attention(): allocates what it needs and frees it
  *      4. plans      decide once, then run with the caller's memory and no allocation
  *      5. threads    a pool of ours, or the caller's own executor
+ *      6. merge      partial results over different keys, joined
+ *      7. cache      keys and values of sequences that grow: contiguous, ring or paged
+ *      8. linear     y = x W^T + bias with weights packed once
+ *      9. layer      projections, heads, concatenation, output projection; presets
  *
- * One alphabet everywhere: B batch, L queries, S keys, H query heads, G key/value heads,
- * D width of a query or key head, Dv width of a value head; b, h, i, j, c index them.
+ * One alphabet everywhere: B batch, L queries, S keys, E model width, H query heads, G key/value
+ * heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c index them.
  *
  * Promises that hold for every call:
  *   - A query row gives the same bits whatever the number of threads, the batch it stands in,
@@ -56,33 +60,44 @@ MHA_API const char *mha_version_string(void);
 /* Every function that can fail returns one of these. The numbers are frozen. */
 typedef enum mha_status {
     MHA_OK = 0,
-    MHA_ERR_NULL = -1,       /* a pointer that must be given is NULL */
-    MHA_ERR_STRUCT = -2,     /* the `size` field of a struct is not one this library knows */
-    MHA_ERR_SHAPE = -3,      /* negative extent, H not a multiple of G, head wider than allowed */
-    MHA_ERR_OVERFLOW = -4,   /* extents and strides whose product does not fit in memory */
-    MHA_ERR_DTYPE = -5,      /* unknown element type, or MHA_F64 mixed with others */
-    MHA_ERR_STRIDE = -6,     /* two elements of one output would share an address */
-    MHA_ERR_ALIGN = -7,      /* a pointer is not aligned to its element type */
-    MHA_ERR_OVERLAP = -8,    /* an output overlaps an input, another output or the workspace */
-    MHA_ERR_SCALE = -9,      /* scale is NaN or infinite */
-    MHA_ERR_SOFTCAP = -10,   /* softcap is negative, NaN or infinite */
-    MHA_ERR_FLAG = -11,      /* unknown bit in flags, or unknown value of an enum */
-    MHA_ERR_WINDOW = -12,    /* a window edge below -1 */
+    MHA_ERR_NULL = -1,     /* a pointer that must be given is NULL */
+    MHA_ERR_STRUCT = -2,   /* the `size` field of a struct is not one this library knows */
+    MHA_ERR_SHAPE = -3,    /* negative extent, H not a multiple of G, head wider than allowed */
+    MHA_ERR_OVERFLOW = -4, /* extents and strides whose product does not fit in memory */
+    MHA_ERR_DTYPE = -5,    /* unknown element type, or MHA_F64 mixed with others */
+    MHA_ERR_STRIDE = -6,   /* two elements of one output would share an address */
+    MHA_ERR_ALIGN = -7,    /* a pointer is not aligned to its element type */
+    MHA_ERR_OVERLAP = -8,  /* an output overlaps an input, another output or the workspace */
+    MHA_ERR_SCALE = -9,    /* scale, or the base or eps of a layer, is not a usable number */
+    MHA_ERR_SOFTCAP = -10, /* softcap is negative, NaN or infinite */
+    MHA_ERR_FLAG = -11,    /* unknown flag or enum value, or two settings that do not go together */
+    MHA_ERR_WINDOW = -12,  /* a window edge below -1, or a row that sees what a ring has dropped */
     MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S and no word on the alignment */
-    MHA_ERR_LENGTH = -14,    /* a length, start or offset array holds an impossible number */
+    MHA_ERR_LENGTH = -14,    /* a length, start, offset or range of tokens that cannot be */
     MHA_ERR_INDEX = -15,     /* a chosen head or row for the weights does not exist */
     MHA_ERR_WORKSPACE = -16, /* the caller's workspace is too small */
     MHA_ERR_PLAN = -17,      /* the options of this run need more than the plan was made for */
     MHA_ERR_MEMORY = -18,    /* an allocation failed */
     MHA_ERR_THREAD = -19,    /* a thread could not be created, or a thread count is impossible */
-    MHA_ERR_ISA = -20        /* MHA_ISA names an unknown instruction set or one this CPU lacks */
+    MHA_ERR_ISA = -20,       /* MHA_ISA names an unknown instruction set or one this CPU lacks */
+    MHA_ERR_FULL = -21,      /* a cache has no room for these tokens */
+    MHA_ERR_SEQUENCE = -22,  /* a cache has no such sequence, or it is listed twice */
+    MHA_ERR_FILE = -23,      /* a file cannot be opened, read or written */
+    MHA_ERR_FORMAT = -24     /* a file is damaged, or not of the kind that was asked for */
 } mha_status;
 
 /* The name of a code and what it means; "unknown status" for a number that is none. */
 MHA_API const char *mha_status_string(mha_status status);
 
-/* Element types. f16 and bf16 are storage: scores, softmax and sums are f32. */
-typedef enum mha_dtype { MHA_F32 = 0, MHA_F16 = 1, MHA_BF16 = 2, MHA_F64 = 3 } mha_dtype;
+/* Element types. f16, bf16 and i8 are storage: scores, softmax and sums are f32. i8 is for the
+ * packed weights of a linear and for caches, which keep the scales that belong to it. */
+typedef enum mha_dtype {
+    MHA_F32 = 0,
+    MHA_F16 = 1,
+    MHA_BF16 = 2,
+    MHA_F64 = 3,
+    MHA_I8 = 4
+} mha_dtype;
 
 /* Bytes of one element; 0 for an unknown type. */
 MHA_API size_t mha_dtype_size(mha_dtype dtype);
@@ -338,6 +353,389 @@ MHA_API int mha_pool_threads(const mha_pool *pool);
 
 /* No run may be under way. NULL is allowed. */
 MHA_API void mha_pool_free(mha_pool *pool);
+
+/* ============================================================= 6. merge ===== */
+
+/*
+ * Join two partial results of the same queries over different keys: outputs with their
+ * log-sum-exps, as attention gives them. (o, lse) becomes what one call over all the keys would
+ * have given, up to rounding; merge in a fixed order and the bits are fixed too. For sequences that
+ * are split, rings, prefixes that many sequences share. A sink may be in one of the parts only.
+ *
+ * Of shape B, H, L, Dv and o_type count: o and o2 are of o_type, lse and lse2 are f32 (f64 with
+ * f64). A part whose log-sum-exp is -inf adds nothing, whatever its output holds.
+ */
+MHA_API mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2,
+                             mha_view lse2);
+
+/* ============================================================= 7. cache ===== */
+
+/*
+ * Keys and values of growing sequences, for one layer. Token t of a sequence is its position,
+ * counted from 0; lengths count tokens. What a cache holds is read by mha_cache_attention() or by a
+ * layer; nothing else needs to know how it lies in memory.
+ *
+ * One call at a time may change a cache; calls that only read it may run beside each other.
+ * A call that fails has changed nothing.
+ */
+typedef struct mha_cache mha_cache;
+
+typedef enum mha_cache_kind {
+    MHA_CACHE_CONTIGUOUS = 0, /* room for `capacity` tokens a sequence, taken at once */
+    MHA_CACHE_RING = 1,       /* the last `capacity` tokens of each sequence, for windows */
+    MHA_CACHE_PAGED = 2 /* pages of a shared store, taken as sequences grow, shared by forks */
+} mha_cache_kind;
+
+typedef struct mha_cache_config {
+    size_t size; /* sizeof(mha_cache_config) */
+    mha_cache_kind kind;
+    ptrdiff_t sequences;      /* how many: they are numbered 0 .. sequences-1, and empty */
+    ptrdiff_t capacity;       /* most tokens of a sequence; a ring keeps so many and goes on */
+    ptrdiff_t page_tokens;    /* paged: tokens of a page, a multiple of 32; 0: 128 */
+    ptrdiff_t pages;          /* paged: pages in all; 0: enough for every sequence at capacity */
+    ptrdiff_t G, D, Dv;       /* heads and widths; Dv = 0: D */
+    mha_dtype k_type, v_type; /* f32, f16, bf16, or i8 with one scale a token and head */
+    char *message;            /* on error a sentence is written here; NULL: not wanted */
+    size_t message_size;
+} mha_cache_config;
+
+/* On error *cache is NULL. The capacity of a ring is rounded up to a multiple of 32. */
+MHA_API mha_status mha_cache_create(mha_cache **cache, const mha_cache_config *config);
+
+/* NULL is allowed. */
+MHA_API void mha_cache_free(mha_cache *cache);
+
+/* What the cache was made with, defaults filled in; no message. All zero for NULL. */
+MHA_API mha_cache_config mha_cache_get_config(const mha_cache *cache);
+
+/* Tokens of a sequence; the first that is still there (not 0 only for a ring that has gone round,
+ * whose length goes on counting); -1 where there is no such sequence. */
+MHA_API ptrdiff_t mha_cache_length(const mha_cache *cache, ptrdiff_t sequence);
+MHA_API ptrdiff_t mha_cache_first(const mha_cache *cache, ptrdiff_t sequence);
+
+/* Pages nobody uses; 0 for a cache without pages. */
+MHA_API ptrdiff_t mha_cache_free_pages(const mha_cache *cache);
+
+/* Bytes of memory the cache holds. */
+MHA_API size_t mha_cache_bytes(const mha_cache *cache);
+
+/*
+ * Append to sequences[b] (NULL: b) the tokens (b, g, i) of k and v, i < lengths[b] (NULL: L).
+ * Types are those of the views: f32, f16 or bf16; the cache converts. All or nothing: MHA_ERR_FULL
+ * where a sequence would outgrow its capacity or pages run out. A ring never is full.
+ */
+MHA_API mha_status mha_cache_append(mha_cache *cache, ptrdiff_t B, const int64_t *sequences,
+                                    ptrdiff_t L, const int64_t *lengths, mha_view k,
+                                    mha_dtype k_type, mha_view v, mha_dtype v_type);
+
+/* Copy tokens [first, first + count) out, as f32: element (g, i, c), sb is not used. NULL data:
+ * not wanted. */
+MHA_API mha_status mha_cache_read(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
+                                  ptrdiff_t count, mha_out k, mha_out v);
+
+/* Forget all tokens from `length` on; 0 empties the sequence. A ring that has gone round cannot go
+ * back further than to its first token, except to 0. */
+MHA_API mha_status mha_cache_truncate(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t length);
+
+/* `to` becomes what `from` is. Pages are shared until one of the two writes into them (copy on
+ * write); without pages the tokens are copied. */
+MHA_API mha_status mha_cache_fork(mha_cache *cache, ptrdiff_t to, ptrdiff_t from);
+
+/* Append a copy of tokens [first, first + count) of `from` to the end of `to`, as they are stored.
+ */
+MHA_API mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdiff_t first,
+                                  ptrdiff_t count);
+
+/* Take tokens [first, first + count) out; later ones move down. Keys stay rotated as they were:
+ * see mha_cache_shift(). Not for rings (MHA_ERR_FLAG). */
+MHA_API mha_status mha_cache_remove(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
+                                    ptrdiff_t count);
+
+/* Rotary position embedding: pairs of elements of a head are turned by position * frequency. */
+typedef enum mha_rope_pairs {
+    MHA_ROPE_NONE = 0,
+    MHA_ROPE_HALVES = 1,    /* c and c + width/2 (Llama, GPT-NeoX, ONNX's default) */
+    MHA_ROPE_NEIGHBOURS = 2 /* 2c and 2c + 1 (the original paper, "interleaved") */
+} mha_rope_pairs;
+
+typedef struct mha_rope {
+    mha_rope_pairs pairs;
+    ptrdiff_t width;          /* elements of a head that are turned, even; 0: all of them */
+    double base;              /* 0: 10000; pair n turns by base^(-2n/width) a position */
+    const float *frequencies; /* [width/2] instead of base; NULL: from base */
+} mha_rope;
+
+/* Turn the keys of tokens [first, first + count) by `delta` positions more, as they must be after
+ * tokens before them were removed (delta = -removed). An i8 or half cache rounds once more. */
+MHA_API mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
+                                   ptrdiff_t count, const mha_rope *rope, ptrdiff_t delta);
+
+/* Beams: every sequence n becomes what parents[n] was before the call; [sequences]. */
+MHA_API mha_status mha_cache_reorder(mha_cache *cache, const int64_t *parents);
+
+/*
+ * All sequences to a file and back, to the bit. The file carries its version and a checksum; saving
+ * writes a new file beside the old one and renames it. A damaged file is MHA_ERR_FORMAT. The
+ * message, if wanted, says what is wrong and where.
+ */
+MHA_API mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
+                                  size_t message_size);
+MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *message,
+                                  size_t message_size);
+
+/*
+ * Attention of new queries over what the cache holds: batch b reads sequences[b] (NULL: b; listed
+ * twice is fine here). Of shape B, H, L, q_type and o_type count; G, D and Dv are the cache's and
+ * must be 0 or agree. S is the number of columns of masks and weights, at least the longest
+ * length; 0: just that. The k_lengths of the options may shorten the sequences; k_starts is
+ * refused. With no word on the position the last query stands at the last token
+ * (MHA_POSITION_BOTTOM_RIGHT). A row that would see tokens a ring has dropped is MHA_ERR_WINDOW.
+ *
+ * `work` needs mha_cache_work_size() bytes, at any lengths the cache can come to; NULL: allocated
+ * and freed.
+ */
+MHA_API mha_status mha_cache_attention(const mha_cache *cache, const int64_t *sequences,
+                                       const mha_shape *shape, mha_view q, mha_out o,
+                                       const mha_options *options, void *work, size_t work_size,
+                                       mha_pool *pool);
+
+/* 0 where the arguments are not ones for mha_cache_attention(). */
+MHA_API size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shape,
+                                   const mha_options *options, int threads);
+
+/* ============================================================ 8. linear ===== */
+
+/* A weight matrix as the caller has it: the weight from input c to output n is
+ * data[n*out_stride + c*in_stride]. f32, f16 or bf16. */
+typedef struct mha_matrix {
+    const void *data;
+    mha_dtype type;
+    ptrdiff_t out_stride, in_stride;
+} mha_matrix;
+
+/* Row-major [outputs, inputs], as PyTorch's Linear. */
+static inline mha_matrix mha_matrix_out_in(const void *data, mha_dtype type, ptrdiff_t inputs)
+{
+    mha_matrix matrix = {data, type, inputs, 1};
+    return matrix;
+}
+
+/* Row-major [inputs, outputs], as GPT-2's Conv1D. */
+static inline mha_matrix mha_matrix_in_out(const void *data, mha_dtype type, ptrdiff_t outputs)
+{
+    mha_matrix matrix = {data, type, 1, outputs};
+    return matrix;
+}
+
+/* The same from output `first` on: a part of a fused matrix (in_proj_weight, c_attn). */
+static inline mha_matrix mha_matrix_from(mha_matrix matrix, ptrdiff_t first)
+{
+    const ptrdiff_t size = matrix.type == MHA_F32 ? 4 : 2;
+    matrix.data = (const char *)matrix.data + first * matrix.out_stride * size;
+    return matrix;
+}
+
+/* A contiguous vector: bias, norm weight. f32, f16 or bf16. NULL data: there is none. */
+typedef struct mha_vector {
+    const void *data;
+    mha_dtype type;
+} mha_vector;
+
+/*
+ * y = x W^T + bias, with W packed once for the kernels of this machine: the caller may drop its
+ * own copy. Stored as f32, f16, bf16, or i8 with one scale an output; sums are f32. A row of y has
+ * the same bits whatever the number of rows and threads.
+ */
+typedef struct mha_linear mha_linear;
+
+typedef struct mha_linear_config {
+    size_t size; /* sizeof(mha_linear_config) */
+    ptrdiff_t inputs, outputs;
+    mha_matrix weight;
+    mha_vector bias;
+    mha_dtype stored; /* f32, f16, bf16, i8 */
+    char *message;    /* on error a sentence is written here; NULL: not wanted */
+    size_t message_size;
+} mha_linear_config;
+
+/* On error *linear is NULL. */
+MHA_API mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *config);
+
+/* NULL is allowed. */
+MHA_API void mha_linear_free(mha_linear *linear);
+
+/* Bytes of packed weights. */
+MHA_API size_t mha_linear_bytes(const mha_linear *linear);
+
+/* Row i of x starts at x + i*x_stride elements of x_type, row i of y at y + i*y_stride elements of
+ * y_type; f32, f16, bf16. `work` needs mha_linear_work_size() bytes; NULL: allocated and freed. */
+MHA_API mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                  mha_dtype x_type, ptrdiff_t x_stride, void *y, mha_dtype y_type,
+                                  ptrdiff_t y_stride, void *work, size_t work_size, mha_pool *pool);
+/* 0 for a NULL linear, negative rows, or a number of threads that no pool has. */
+MHA_API size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int threads);
+
+/* ============================================================= 9. layer ===== */
+
+/*
+ * Multi-head attention as people mean it:
+ *
+ *      Q = X W_Q^T + b_Q      K = X' W_K^T + b_K      V = X'' W_V^T + b_V
+ *      head h = attention(Q_h, K_g, V_g)              g = h / (H/G)
+ *      Y = [head 0 | head 1 | ... ] W_O^T + b_O
+ *
+ * X, X' and X'' are the same (self-attention) or not (cross-attention).
+ */
+typedef struct mha_layer mha_layer;
+
+/* Normalisation of each head of Q and K, before rotation. */
+typedef enum mha_norm {
+    MHA_NORM_NONE = 0,
+    MHA_NORM_RMS = 1,  /* x / sqrt(mean(x^2) + eps) * weight (+ bias) */
+    MHA_NORM_LAYER = 2 /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
+} mha_norm;
+
+/* Bits of mha_layer_config.flags. */
+enum {
+    MHA_LAYER_ZERO_ATTN = 1u << 0 /* PyTorch's add_zero_attn: a key and value of 0 at the end */
+};
+
+typedef struct mha_layer_config {
+    size_t size;                      /* sizeof(mha_layer_config) */
+    uint32_t flags;                   /* MHA_LAYER_ZERO_ATTN */
+    float norm_eps;                   /* 0: 1e-5 */
+    ptrdiff_t E;                      /* width of the query input */
+    ptrdiff_t H, G;                   /* G = 0: H */
+    ptrdiff_t D;                      /* 0: E / H */
+    ptrdiff_t Dv;                     /* 0: D */
+    ptrdiff_t key_width, value_width; /* of their inputs; 0: E */
+    ptrdiff_t output_width;           /* 0: E */
+    mha_dtype stored;                 /* how weights are kept: f32, f16, bf16, i8 */
+    mha_norm norm;
+    mha_rope rope;
+    char *message; /* on error a sentence is written here; NULL: not wanted */
+    size_t message_size;
+} mha_layer_config;
+
+typedef struct mha_layer_weights {
+    size_t size;           /* sizeof(mha_layer_weights) */
+    mha_matrix q, k, v, o; /* outputs H*D, G*D, G*Dv and output_width */
+    mha_vector q_bias, k_bias, v_bias, o_bias;
+    mha_vector extra_key, extra_value; /* PyTorch's bias_k [G*D] and bias_v [G*Dv]: one more key and
+                                        * value for every row, as they are: no norm, no rotation;
+                                        * both or none */
+    mha_vector q_norm, k_norm;         /* [D]; none: 1 */
+    mha_vector q_norm_bias, k_norm_bias; /* [D]; none: 0 */
+} mha_layer_weights;
+
+/* On error *layer is NULL. Weights are copied: the caller may drop them. */
+MHA_API mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
+                                    const mha_layer_weights *weights);
+
+/* NULL is allowed. */
+MHA_API void mha_layer_free(mha_layer *layer);
+
+/* What the layer was made with, defaults filled in; no message, no frequencies. All zero for
+ * NULL. */
+MHA_API mha_layer_config mha_layer_get_config(const mha_layer *layer);
+
+/* Bytes of packed weights. */
+MHA_API size_t mha_layer_bytes(const mha_layer *layer);
+
+/* [B, rows, width] contiguous, batch first; [rows, B, width], sequence first. */
+static inline mha_view mha_view_ble(const void *data, ptrdiff_t rows, ptrdiff_t width)
+{
+    mha_view view = {data, rows * width, 0, width};
+    return view;
+}
+static inline mha_view mha_view_lbe(const void *data, ptrdiff_t batch, ptrdiff_t width)
+{
+    mha_view view = {data, width, 0, batch * width};
+    return view;
+}
+static inline mha_out mha_out_ble(void *data, ptrdiff_t rows, ptrdiff_t width)
+{
+    mha_out out = {data, rows * width, 0, width};
+    return out;
+}
+static inline mha_out mha_out_lbe(void *data, ptrdiff_t batch, ptrdiff_t width)
+{
+    mha_out out = {data, width, 0, batch * width};
+    return out;
+}
+
+/* What a call does with its cache. */
+typedef enum mha_cache_use {
+    MHA_CACHE_STEP = 0,  /* self-attention: append this call's keys and values, attend to all */
+    MHA_CACHE_STORE = 1, /* append those of the key input, no more: a memory for cross-attention */
+    MHA_CACHE_RECALL = 2 /* attend to what is there; no key or value input */
+} mha_cache_use;
+
+/*
+ * One call of a layer. Inputs are rows (b, i, c), sh of their views is not used.
+ *
+ * The options are the operator's, all of them, about the heads this layer makes; their L and S are
+ * those below. Weights have S columns, then one for extra_key and one for MHA_LAYER_ZERO_ATTN if
+ * the layer has them. Masks, biases and lengths do not touch those two: with them no row is empty.
+ * With packed sequences (q_starts, k_starts) query, key, value and output are packed alike.
+ *
+ * With a cache batch b belongs to sequences[b] (NULL: b).
+ * MHA_CACHE_STEP has no key or value input. Its tokens, q_lengths[b] of them if given, else L,
+ * stand behind those already there. Under a mask that hides tokens to come (MHA_CAUSAL) each sees
+ * what it would see in one long call with the same options, to the bit with an f32 cache. The
+ * position is as in mha_cache_attention(); k_lengths and k_starts are refused. A ring must keep at
+ * least window_left + 1 tokens. MHA_CACHE_STORE appends the rows of the key input, k_lengths[b] of
+ * them if given, else S. MHA_CACHE_RECALL is mha_cache_attention() between the projections of Q and
+ * of the output.
+ */
+typedef struct mha_layer_call {
+    size_t size; /* sizeof(mha_layer_call) */
+    ptrdiff_t B, L;
+    ptrdiff_t S; /* no cache, or STORE: rows of the key input (0 without one: L). STEP and RECALL:
+                  * columns of masks and weights, as in mha_cache_attention() */
+    mha_view query;                    /* not used by MHA_CACHE_STORE */
+    mha_view key;                      /* NULL data: the query input */
+    mha_view value;                    /* NULL data: the key input */
+    mha_out output;                    /* not used by MHA_CACHE_STORE */
+    mha_dtype input_type, output_type; /* f32, f16, bf16 */
+
+    /* Positions for RoPE, [B][L] and [B][S] (packed: like the rows). NULL: queries stand at i plus
+     * the offset of the options, keys at j; tokens that go into a cache behind those before. */
+    const int64_t *q_positions, *k_positions;
+
+    mha_cache *cache; /* NULL: none */
+    mha_cache_use cache_use;
+    const int64_t *sequences;
+
+    const mha_options *options; /* NULL: plain; its message is used on error */
+} mha_layer_call;
+
+/*
+ * Run the layer. `work` needs mha_layer_work_size() bytes; NULL: allocated and freed. Nothing else
+ * is ever allocated. On error outputs and cache are untouched.
+ */
+MHA_API mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, void *work,
+                                 size_t work_size, mha_pool *pool);
+
+/* Enough for this call and, with a cache, for any later one with the same B and L. 0 where the
+ * call is not one for mha_layer_run(). */
+MHA_API size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, int threads);
+
+/* Published configurations. */
+typedef struct mha_preset_info {
+    const char *name;
+    const char *title;        /* "BERT-Base" */
+    ptrdiff_t E, H, D;        /* width, heads, width of a head */
+    ptrdiff_t layers, tokens; /* of the whole model; longest input it was trained for */
+    int causal;               /* a decoder */
+} mha_preset_info;
+
+/* By name: "bert-base", "bert-large", "gpt2-small", "gpt2-large", "gpt3", "transformer-base". NULL
+ * for an unknown one. */
+MHA_API const mha_preset_info *mha_preset(const char *name);
+
+/* One after another, from 0 on; NULL behind the last. */
+MHA_API const mha_preset_info *mha_preset_at(int number);
 
 #ifdef __cplusplus
 }

@@ -1,62 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
+#include "bench_rows.h"
 #include "commands.h"
 #include "json.h"
 #include "measure.h"
+#include "opponent.h"
+#include "suggest.h"
 #include "terminal.h"
 
-typedef enum row_kind {
-    ROW_SHARE,       /* share of the peak or of the bandwidth */
-    ROW_TIME,        /* seconds of `word` / seconds of `against`; small is good */
-    ROW_SPEED,       /* seconds of `against` / seconds of `word` */
-    ROW_SHARE_RATIO, /* share of `word` / share of `against` */
-    ROW_WORKSPACE    /* MiB of workspace a thread; small is good */
-} row_kind;
-
-typedef struct row {
-    row_kind kind;
-    const char *word, *against;
-    double reach;
-} row;
-
-#define DECODE "b1h32g8l1s4096d128"
-
-static const row rows[] = {
-    {ROW_SHARE, "b1h12l1024d64", NULL, 0.85},
-    {ROW_SHARE, "b1h12l2048d64", NULL, 0.85},
-    {ROW_SHARE, "b1h12l4096d64", NULL, 0.85},
-    {ROW_SHARE, "b1h12l1024d128", NULL, 0.87},
-    {ROW_SHARE, "b1h12l2048d128", NULL, 0.87},
-    {ROW_SHARE, "b1h12l4096d128", NULL, 0.87},
-    {ROW_SHARE, "b1h12l512d64", NULL, 0.78},
-    {ROW_SHARE, "b32h12l128d64", NULL, 0.70},
-    {ROW_SHARE, "b1h12l2048d64:causal", NULL, 0.78},
-    {ROW_SHARE, "b1h12l4096d64:causal:window=256", NULL, 0.65},
-    {ROW_SHARE, "b1h12l1024d64:mask=bool50", NULL, 0.70},
-    {ROW_SHARE, "b1h12l1024d64:mask=add", NULL, 0.70},
-    {ROW_TIME, "b8h12l512d64:pad", "b8h12l512d64", 0.55},
-    {ROW_TIME, "b8h12l512d64:padk", "b8h12l512d64", 0.55},
-    {ROW_SHARE, DECODE, NULL, 0.85},
-    {ROW_SPEED, DECODE ":f16", DECODE, 1.8},
-    {ROW_SPEED, DECODE ":bf16", DECODE, 1.8},
-    {ROW_SPEED, "b1h12l1024d64:f16", "b1h12l1024d64", 0.95},
-    {ROW_SPEED, "b1h12l1024d64:bf16", "b1h12l1024d64", 0.95},
-    {ROW_SHARE_RATIO, "b1h12l1024d64:t=2", "b1h12l1024d64:t=1", 0.95},
-    {ROW_WORKSPACE, "b1h12l16384d64", NULL, 16.0},
-};
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { GROUP_MAX = 4, SECTIONS_MAX = 8 };
 
 typedef struct figures {
     char label[2 * WORD_TEXT_MAX];
     const char *what;
-    double measured, median; /* measured: the favourable quartile */
+    double measured, median; /* measured: the favourable quartile; NaN: not measured */
     bool small_is_good, reached;
 } figures;
+
+/* Who runs the table, and how. */
+typedef struct table {
+    int rounds, threads;
+    bool opponent; /* is it there? */
+    json *j;       /* NULL: text */
+} table;
+
+/* --------------------------------------------------------------- figures ----- */
 
 static const char *kind_name(row_kind kind, bool memory_bound)
 {
@@ -91,6 +66,16 @@ static double round_value(const row *r, const measure_round *a, const measure_ro
     return a->share;
 }
 
+static figures figures_of(const row *r)
+{
+    figures f = {.what = kind_name(r->kind, false), .measured = (double)NAN};
+    f.median = f.measured;
+    f.small_is_good = r->kind == ROW_TIME || r->kind == ROW_WORKSPACE;
+    snprintf(f.label, sizeof f.label, "%s%s%s", r->word, r->against ? " against " : "",
+             r->against ? r->against : "");
+    return f;
+}
+
 static bool summarise(const row *r, const measure_subject *a, const measure_subject *b, figures *f)
 {
     double *values = calloc((size_t)a->rounds, sizeof *values);
@@ -100,72 +85,38 @@ static bool summarise(const row *r, const measure_subject *a, const measure_subj
         values[n] = round_value(r, &a->round[n], &b->round[n]);
     f->measured = measure_quantile(values, a->rounds, f->small_is_good ? 0.25 : 0.75);
     f->median = measure_quantile(values, a->rounds, 0.5);
-    f->what = kind_name(r->kind, a->memory_bound);
+    f->what = kind_name(r->kind, a->what.memory_bound);
     free(values);
     return true;
 }
 
-static bool parse(const char *text, problem_word *word)
-{
-    char message[WORD_MESSAGE_MAX];
-    return word_parse(word, text, message, sizeof message);
-}
+/* -------------------------------------------------------------- printing ----- */
 
-/* Only asks the plan: nothing of that size is computed. */
-static bool measure_workspace(const row *r, figures *f)
+static void print_verdict(const row *r, const figures *f)
 {
-    problem_word word;
-    mha_plan *plan;
-    if (!parse(r->word, &word))
-        return false;
-    const mha_shape shape = word_shape(&word);
-    if (mha_plan_create(&plan, &shape, NULL) != MHA_OK)
-        return false;
-    f->measured = f->median = (double)mha_plan_work_size(plan, 1) / 1048576.0;
-    f->what = kind_name(r->kind, false);
-    mha_plan_free(plan);
-    return true;
-}
-
-static bool measure_row(const row *r, int rounds, int threads, figures *f)
-{
-    char message[WORD_MESSAGE_MAX + WORD_TEXT_MAX] = "";
-    problem_word words[2];
-    measure_subject subjects[2] = {0};
-    measure_subject *const both[] = {&subjects[0], &subjects[1]};
-    const int count = r->against != NULL ? 2 : 1;
-    bool ok = parse(r->word, &words[0]) && (count == 1 || parse(r->against, &words[1]));
-    for (int n = 0; ok && n < count; n++)
-        ok = measure_create(&subjects[n], &words[n], threads, rounds, message, sizeof message);
-    ok = ok && measure_run(both, count, message, sizeof message) &&
-         summarise(r, &subjects[0], &subjects[count - 1], f);
-    for (int n = 0; n < count; n++)
-        measure_free(&subjects[n]);
-    if (!ok)
-        fprintf(stderr, "mha: %s\n", message);
-    return ok;
-}
-
-static bool fill_row(const row *r, int rounds, int threads, figures *f)
-{
-    *f = (figures){.small_is_good = r->kind == ROW_TIME || r->kind == ROW_WORKSPACE};
-    snprintf(f->label, sizeof f->label, "%s%s%s", r->word, r->against ? " against " : "",
-             r->against ? r->against : "");
-    if (!(r->kind == ROW_WORKSPACE ? measure_workspace(r, f) : measure_row(r, rounds, threads, f)))
-        return false;
-    f->reached = f->small_is_good ? f->measured <= r->reach : f->measured >= r->reach;
-    return true;
+    const terminal term = terminal_query(stdout);
+    if (isnan(f->measured)) {
+        printf("not measured: no " OPPONENT_PACKAGE);
+    } else if (r->reach > 0.0) {
+        terminal_style(stdout, &term, f->reached ? STYLE_GOOD : STYLE_BAD);
+        printf("%s", f->reached ? "reached" : "missed");
+        terminal_plain(stdout, &term);
+    }
+    printf("\n");
 }
 
 static void print_row(const row *r, const figures *f)
 {
-    const terminal term = terminal_query(stdout);
-    printf("%-58s %s%6.2f %9.3f %8.3f  %-13s", f->label, f->small_is_good ? "<=" : ">=", r->reach,
-           f->measured, f->median, f->what);
-    terminal_style(stdout, &term, f->reached ? STYLE_GOOD : STYLE_BAD);
-    printf("%s", f->reached ? "reached" : "missed");
-    terminal_plain(stdout, &term);
-    printf("\n");
+    char reach[32] = "";
+    if (r->reach > 0.0)
+        snprintf(reach, sizeof reach, "%s%6.2f", f->small_is_good ? "<=" : ">=", r->reach);
+    printf("%-60s %8s ", f->label, reach);
+    if (isnan(f->measured))
+        printf("%9s %8s  ", "-", "-");
+    else
+        printf("%9.3f %8.3f  ", f->measured, f->median);
+    printf("%-13s", f->what);
+    print_verdict(r, f);
     fflush(stdout);
 }
 
@@ -176,46 +127,204 @@ static void json_row(json *j, const row *r, const figures *f)
     if (r->against != NULL)
         json_string(j, "against", r->against);
     json_string(j, "unit", f->what);
-    json_number(j, "reach", r->reach);
+    json_number(j, "reach", r->reach > 0.0 ? r->reach : (double)NAN);
     json_string(j, "good", f->small_is_good ? "small" : "large");
     json_number(j, "measured", f->measured);
     json_number(j, "median", f->median);
-    json_bool(j, "reached", f->reached);
+    if (r->reach > 0.0 && !isnan(f->measured))
+        json_bool(j, "reached", f->reached);
     json_close(j);
 }
 
-static int run_rows(int rounds, int threads, json *j)
+static void show(const table *t, const row *r, figures *f)
 {
-    for (int n = 0; n < ROW_COUNT; n++) {
-        figures f;
-        if (!fill_row(&rows[n], rounds, threads, &f))
+    f->reached = f->small_is_good ? f->measured <= r->reach : f->measured >= r->reach;
+    if (t->j != NULL)
+        json_row(t->j, r, f);
+    else
+        print_row(r, f);
+}
+
+/* ---------------------------------------------------------------- groups ----- */
+
+/* Subjects that are measured together: the word of the rows, and all it is held against. */
+typedef struct group {
+    measure_subject subjects[GROUP_MAX];
+    const char *words[GROUP_MAX];
+    int count;
+} group;
+
+static bool parse(const char *text, subject_word *word)
+{
+    char message[WORD_MESSAGE_MAX];
+    return subject_word_parse(word, text, message, sizeof message);
+}
+
+static bool add_subject(group *g, const table *t, const char *text, char *message, size_t size)
+{
+    subject_word word;
+    measure_subject *s = &g->subjects[g->count];
+    if (!parse(text, &word) || !measure_create(s, &word, t->threads, t->rounds, message, size))
+        return false;
+    g->words[g->count++] = text;
+    return true;
+}
+
+static bool is_missing(const table *t, const row *r)
+{
+    return !t->opponent && r->against != NULL && strncmp(r->against, "openblas:", 9) == 0;
+}
+
+static const measure_subject *find_subject(const group *g, const char *text)
+{
+    for (int n = 0; n < g->count; n++)
+        if (strcmp(g->words[n], text) == 0)
+            return &g->subjects[n];
+    return NULL;
+}
+
+/* What the rows share is measured once, in the same rounds. */
+static bool measure_group(group *g, const table *t, const row *rows, int count, char *message,
+                          size_t size)
+{
+    measure_subject *all[GROUP_MAX];
+    if (!add_subject(g, t, rows[0].word, message, size))
+        return false;
+    for (int n = 0; n < count; n++) {
+        const char *against = rows[n].against;
+        if (against == NULL || is_missing(t, &rows[n]) || find_subject(g, against) != NULL)
+            continue;
+        if (g->count == GROUP_MAX || !add_subject(g, t, against, message, size))
+            return false;
+    }
+    for (int n = 0; n < g->count; n++)
+        all[n] = &g->subjects[n];
+    return measure_run(all, g->count, message, size);
+}
+
+static bool show_group(const group *g, const table *t, const row *rows, int count)
+{
+    for (int n = 0; n < count; n++) {
+        const row *r = &rows[n];
+        figures f = figures_of(r);
+        const measure_subject *b = find_subject(g, r->against != NULL ? r->against : r->word);
+        if (b != NULL && !summarise(r, &g->subjects[0], b, &f))
+            return false;
+        show(t, r, &f);
+    }
+    return true;
+}
+
+static bool run_group(const table *t, const row *rows, int count)
+{
+    char message[WORD_MESSAGE_MAX + WORD_TEXT_MAX] = "out of memory";
+    group g = {0};
+    const bool ok = measure_group(&g, t, rows, count, message, sizeof message) &&
+                    show_group(&g, t, rows, count);
+    for (int n = 0; n < g.count; n++)
+        measure_free(&g.subjects[n]);
+    if (!ok)
+        fprintf(stderr, "mha: %s\n", message);
+    return ok;
+}
+
+/* Only asks the plan: nothing of that size is computed. */
+static bool run_workspace(const table *t, const row *r)
+{
+    subject_word word;
+    mha_plan *plan;
+    if (!parse(r->word, &word))
+        return false;
+    const mha_shape shape = word_shape(&word.problem);
+    if (mha_plan_create(&plan, &shape, NULL) != MHA_OK)
+        return false;
+    figures f = figures_of(r);
+    f.measured = f.median = (double)mha_plan_work_size(plan, 1) / 1048576.0;
+    mha_plan_free(plan);
+    show(t, r, &f);
+    return true;
+}
+
+/* ----------------------------------------------------------------- whole ----- */
+
+static bool run_section(const table *t, const row_section *section)
+{
+    for (int n = 0, end; n < section->count; n = end) {
+        const row *first = &section->rows[n];
+        end = n + 1;
+        while (end < section->count && strcmp(section->rows[end].word, first->word) == 0)
+            end++;
+        if (!(first->kind == ROW_WORKSPACE ? run_workspace(t, first)
+                                           : run_group(t, first, end - n)))
+            return false;
+    }
+    return true;
+}
+
+static bool choose(char *const *names, int count, bool *chosen)
+{
+    const char *known[SECTIONS_MAX];
+    for (int n = 0; n < row_section_count; n++) {
+        known[n] = row_sections[n].name;
+        chosen[n] = count == 0;
+    }
+    for (int asked = 0; asked < count; asked++) {
+        int n = 0;
+        while (n < row_section_count && strcmp(names[asked], known[n]) != 0)
+            n++;
+        if (n == row_section_count) {
+            const char *near = suggest_nearest(names[asked], known, row_section_count);
+            args_wrong("bench: the table has no section \"%s\"; %s%s%s", names[asked],
+                       near != NULL ? "did you mean \"" : "it has operator, linear and layer",
+                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+            return false;
+        }
+        chosen[n] = true;
+    }
+    return true;
+}
+
+static int run_sections(const table *t, const bool *chosen)
+{
+    for (int n = 0; n < row_section_count; n++) {
+        if (chosen[n] && t->j == NULL)
+            printf("\n%-60s %8s %9s %8s\n", row_sections[n].title, "reach", "measured", "median");
+        if (chosen[n] && !run_section(t, &row_sections[n]))
             return EXIT_FAILED;
-        if (j != NULL)
-            json_row(j, &rows[n], &f);
-        else
-            print_row(&rows[n], &f);
     }
     return EXIT_FINE;
 }
 
-int bench_table(int rounds, int threads, bool as_json)
+static bool find_opponent(void)
 {
+    char message[WORD_MESSAGE_MAX];
+    opponent blas;
+    const bool there = opponent_open(&blas, message, sizeof message);
+    opponent_close(&blas);
+    return there;
+}
+
+int bench_table(char *const *names, int count, int rounds, int threads, bool as_json)
+{
+    bool chosen[SECTIONS_MAX];
+    if (!choose(names, count, chosen))
+        return EXIT_USAGE;
     const char *isa = require_isa();
     if (isa == NULL)
         return EXIT_FAILED;
-    if (!as_json) {
-        printf("isa %s, %d thread%s, %d rounds; measured: the favourable quartile\n\n", isa,
-               threads, threads == 1 ? "" : "s", rounds);
-        printf("%-58s %8s %9s %8s\n", "case", "reach", "measured", "median");
-        return run_rows(rounds, threads, NULL);
-    }
     json j = json_begin(stdout);
+    const table t = {rounds, threads, find_opponent(), as_json ? &j : NULL};
+    if (!as_json) {
+        printf("isa %s, %d thread%s, %d rounds; measured: the favourable quartile\n", isa, threads,
+               threads == 1 ? "" : "s", rounds);
+        return run_sections(&t, chosen);
+    }
     json_open_object(&j, NULL);
     json_string(&j, "isa", isa);
     json_integer(&j, "threads", threads);
     json_integer(&j, "rounds", rounds);
     json_open_array(&j, "rows");
-    const int code = run_rows(rounds, threads, &j);
+    const int code = run_sections(&t, chosen);
     json_close(&j);
     json_close(&j);
     return code;

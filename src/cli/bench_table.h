@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* The project's own table: every case with what it is to reach. Returns an exit code; a goal that
- * is missed is no failure. */
-int bench_table(int rounds, int threads, bool as_json);
+/* The project's own table: every case with what it is to reach. `names` chooses sections; none:
+ * all of them. Returns an exit code; a goal that is missed is no failure. */
+int bench_table(char *const *names, int count, int rounds, int threads, bool as_json);
 
 #endif

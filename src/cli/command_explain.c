@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* mha explain: the plan for a problem word, in words. */
+/* mha explain: the plan for a problem word, or what a layer word asks for, in words. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "args.h"
 #include "commands.h"
+#include "explain_layer.h"
 #include "json.h"
-#include "word.h"
+#include "subject.h"
+
+enum { LAYER_TEXT_MAX = 2048 };
 
 static const char details[] =
     "Nothing is computed, and no memory taken for tensors: any size can be asked for.\n"
@@ -15,7 +18,8 @@ static const char details[] =
     "\n"
     "Examples:\n"
     "  mha explain b1h12l1024d64\n"
-    "  mha explain --threads 8 b1h32g8l1s131072d128:bf16\n";
+    "  mha explain --threads 8 b1h32g8l1s131072d128:bf16\n"
+    "  mha explain layer:bert-base:l512\n";
 
 /* A plan asks which pointers are given, never what they point to. */
 typedef struct stand_ins {
@@ -78,11 +82,13 @@ static mha_status plan_of(const problem_word *w, mha_plan **plan, char *message,
     return mha_plan_create(plan, &shape, &options);
 }
 
+/* `work` is 0 where nobody knows before weights are packed. */
 static void report(const char *word, const char *text, size_t work, int threads, bool as_json)
 {
     if (!as_json) {
         printf("%s\n%s", word, text);
-        printf("threads    %d: %zu bytes of workspace\n", threads, work);
+        if (work > 0)
+            printf("threads    %d: %zu bytes of workspace\n", threads, work);
         return;
     }
     json j = json_begin(stdout);
@@ -90,12 +96,22 @@ static void report(const char *word, const char *text, size_t work, int threads,
     json_string(&j, "word", word);
     json_string(&j, "isa", mha_isa_name());
     json_integer(&j, "threads", threads);
-    json_integer(&j, "work_bytes", (int64_t)work);
+    if (work > 0)
+        json_integer(&j, "work_bytes", (int64_t)work);
     json_string(&j, "plan", text);
     json_close(&j);
 }
 
-static int explain(const problem_word *word, int threads, bool as_json)
+static int explain_layer_word(const layer_word *word, int threads, bool as_json)
+{
+    char name[WORD_TEXT_MAX], text[LAYER_TEXT_MAX];
+    layer_word_print(word, name, sizeof name);
+    explain_layer(word, text, sizeof text);
+    report(name, text, 0, threads, as_json);
+    return EXIT_FINE;
+}
+
+static int explain_problem(const problem_word *word, int threads, bool as_json)
 {
     char name[WORD_TEXT_MAX], message[WORD_MESSAGE_MAX];
     mha_plan *plan;
@@ -142,12 +158,16 @@ int command_explain(int argc, char **argv)
     const int code = args_parse(&command, argc, argv, &words);
     if (code != EXIT_GO_ON)
         return code;
-    problem_word word;
+    subject_word word;
     char message[WORD_MESSAGE_MAX];
-    if (!word_parse(&word, argv[1], message, sizeof message))
+    if (!subject_word_parse(&word, argv[1], message, sizeof message))
         return args_wrong("explain: %s", message);
-    const int used = word.threads > 0 ? word.threads : args_threads(threads, 1);
+    const int own = word.is_layer ? word.layer.threads : word.problem.threads;
+    const int used = own > 0 ? own : args_threads(threads, 1);
     if (used == 0)
         return EXIT_USAGE;
-    return require_isa() != NULL ? explain(&word, used, as_json) : EXIT_FAILED;
+    if (require_isa() == NULL)
+        return EXIT_FAILED;
+    return word.is_layer ? explain_layer_word(&word.layer, used, as_json)
+                         : explain_problem(&word.problem, used, as_json);
 }

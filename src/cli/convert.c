@@ -71,6 +71,8 @@ double element_load(mha_dtype type, const void *data, ptrdiff_t index)
         return (double)convert_bf16_to_f32(((const uint16_t *)data)[index]);
     case MHA_F64:
         return ((const double *)data)[index];
+    case MHA_I8:
+        return (double)((const int8_t *)data)[index];
     }
     return (double)NAN;
 }
@@ -90,6 +92,9 @@ void element_store(mha_dtype type, void *data, ptrdiff_t index, double value)
     case MHA_F64:
         ((double *)data)[index] = value;
         break;
+    case MHA_I8:
+        ((int8_t *)data)[index] = (int8_t)fmin(fmax(rint(value), -127.0), 127.0);
+        break;
     }
 }
 
@@ -104,6 +109,8 @@ const char *dtype_name(mha_dtype type)
         return "bf16";
     case MHA_F64:
         return "f64";
+    case MHA_I8:
+        return "i8";
     }
     return "?";
 }

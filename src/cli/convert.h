@@ -16,13 +16,13 @@ uint16_t convert_f32_to_bf16(float x);
 float convert_f16_to_f32(uint16_t bits);
 float convert_bf16_to_f32(uint16_t bits);
 
-/* Element `index` of an array of `type`. */
+/* Element `index` of an array of `type`; of i8 the stored number, without its scale. */
 double element_load(mha_dtype type, const void *data, ptrdiff_t index);
 
 /* Rounds to f32 first, then to the narrower types. */
 void element_store(mha_dtype type, void *data, ptrdiff_t index, double value);
 
-/* "f32", "f16", "bf16", "f64"; "?" for anything else. */
+/* "f32", "f16", "bf16", "f64", "i8"; "?" for anything else. */
 const char *dtype_name(mha_dtype type);
 
 #endif

@@ -53,7 +53,24 @@ static const char words_help[] =
     "  lse weights[=M] avg    ask for log-sum-exp, weights (softmax, raw, softcap,\n"
     "                         bias), their mean over the heads\n"
     "  layout=bhld|blhd       order of the axes in memory (bhld)\n"
-    "  t=N                    threads\n";
+    "  t=N                    threads\n"
+    "\n"
+    "Layer words name what stands around attention, for bench and explain:\n"
+    "\n"
+    "  linear:m512n2304k768     y = x W^T: m rows, n outputs, k inputs\n"
+    "  openblas:m512n2304k768   the same by OpenBLAS's sgemm (gemv: its sgemv)\n"
+    "  layer:bert-base:l512     projections, heads, output projection\n"
+    "  decode:gpt2-small:s1024  such a layer's step: the last l (1) of s tokens,\n"
+    "                           those before them in a cache\n"
+    "  cache:gpt2-small:s8192   the heads of such a step alone\n"
+    "\n"
+    "Instead of a preset: e model width, h query heads, g key/value heads (h), d and v\n"
+    "widths of a head (e/h, d), as in layer:e4096h32g8l512. Further b batch (1).\n"
+    "Presets: bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base\n"
+    "Suffixes:\n"
+    "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
+    "  cache=T                type of the cache of a step (f32)\n"
+    "  causal t=N             as above\n";
 
 static void print_help(FILE *file)
 {

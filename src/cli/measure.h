@@ -5,10 +5,10 @@
  * Every round measures the peak, the subject and the peak again, for one subject after another.
  * The peak of a round is the median of these two and of those of the rounds beside it: one
  * disturbed measurement of the peak must not flatter a round, nor a lucky one spoil it. A subject
- * bound by memory (few flops a byte) is judged by the bytes it needs against the read bandwidth,
- * and takes a fresh copy of its keys and values in every run, out of more memory than caches hold;
- * the bandwidth is that of reading the same copies. Every other subject is judged by the flops it
- * needs against the peak of fused multiply-adds.
+ * bound by memory is judged by the bytes it needs against the read bandwidth, and takes a fresh
+ * copy of what it reads in every run, out of more memory than caches hold; the bandwidth is that of
+ * reading the same copies, or as much memory. Every other subject is judged by the flops it needs
+ * against the peak of fused multiply-adds.
  */
 #ifndef CLI_MEASURE_H
 #define CLI_MEASURE_H
@@ -16,10 +16,13 @@
 #include <stdbool.h>
 
 #include "peak.h"
-#include "problem.h"
-#include "word.h"
+#include "subject.h"
 
 enum { ROUNDS_DEFAULT = 15, ROUNDS_MAX = 10000 };
+
+/* Subjects whose runs take seconds get fewer rounds: as many as fit in MEASURE_SECONDS, but not
+ * fewer than ROUNDS_LEAST. */
+enum { ROUNDS_LEAST = 5, MEASURE_SECONDS = 120 };
 
 typedef struct measure_round {
     double seconds;       /* of one run */
@@ -29,28 +32,19 @@ typedef struct measure_round {
 } measure_round;
 
 typedef struct measure_subject {
-    char word[WORD_TEXT_MAX]; /* canonical */
-    int threads;
-    bool memory_bound;
-    double flops, bytes; /* needed by one run */
-    size_t work_size;
+    subject what;
     int rounds;
     measure_round *round;
-
-    problem p;
-    mha_plan *plan;
-    mha_pool *pool;
-    void *work;
     peak_meter meter;
-    char *arena; /* copies of k and v, one pair after another; NULL: not bound by memory */
-    size_t arena_size, k_size, copy_size;
-    int copies, next_copy;
-    int repeats; /* runs in a round */
+    const void *memory; /* the bandwidth is measured on */
+    size_t memory_size;
+    void *own_memory; /* NULL: the subject's */
+    int repeats;      /* runs in a round */
+    double seconds;   /* of a round, about */
 } measure_subject;
 
-/* Everything a run needs, made once. t=N in the word wins over `threads`. On failure the subject
- * is empty and `message` says why. */
-bool measure_create(measure_subject *s, const problem_word *word, int threads, int rounds,
+/* Everything a run needs, made once. On failure the subject is empty and `message` says why. */
+bool measure_create(measure_subject *s, const subject_word *word, int threads, int rounds,
                     char *message, size_t size);
 void measure_free(measure_subject *s);
 

@@ -2,104 +2,36 @@
 /* Reading problem words. Writing them is in word_print.c. */
 #include "word.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "suggest.h"
-
-enum { TOKEN_MAX = 64, SUFFIX_COUNT = 26 };
-
-/* Larger than any memory can hold, small enough for products of two in 64 bits. */
-#define EXTENT_MAX ((ptrdiff_t)1 << 31)
+enum { SUFFIX_COUNT = 26 };
 
 typedef struct parser {
     problem_word *word;
-    const char *text;
-    int at; /* where the token begins */
-    char token[TOKEN_MAX];
+    word_reader in;
     bool seen[128]; /* extents given, by letter */
     bool given[SUFFIX_COUNT];
     bool typed;        /* a type for all four was given */
     bool own_given[4]; /* q, k, v, o: a type of its own, which wins whatever the order */
     mha_dtype own_type[4];
-    char *message;
-    size_t size;
 } parser;
 
-__attribute__((format(printf, 2, 3))) static bool fail(parser *p, const char *format, ...)
-{
-    va_list list;
-    const int n = snprintf(p->message, p->size, "word \"%.160s\"", p->text);
-    size_t used = n < 0 ? 0 : (size_t)n;
-    if (used < p->size && p->token[0] != '\0')
-        used += (size_t)snprintf(p->message + used, p->size - used, ", \"%s\" at column %d",
-                                 p->token, p->at + 1);
-    if (used + 2 < p->size) {
-        memcpy(p->message + used, ": ", 3);
-        va_start(list, format);
-        vsnprintf(p->message + used + 2, p->size - used - 2, format, list);
-        va_end(list);
-    }
-    return false;
-}
-
 /* ---------------------------------------------------------------- values ----- */
-
-static bool read_number(parser *p, const char *value, int64_t low, int64_t high, int64_t *number)
-{
-    char *end;
-    errno = 0;
-    const long long n = strtoll(value, &end, 10);
-    if (end == value || *end != '\0' || *value == '+' || *value == ' ')
-        return fail(p, "\"%s\" is not a whole number", value);
-    if (errno == ERANGE || n < low || n > high)
-        return fail(p, "%s is not in %lld..%lld", value, (long long)low, (long long)high);
-    *number = n;
-    return true;
-}
-
-static bool read_int(parser *p, const char *value, int low, int high, int *number)
-{
-    int64_t n = 0;
-    if (!read_number(p, value, low, high, &n))
-        return false;
-    *number = (int)n;
-    return true;
-}
 
 static bool read_real(parser *p, const char *value, float *number)
 {
     char *end;
     const float x = strtof(value, &end);
     if (end == value || *end != '\0')
-        return fail(p, "\"%s\" is not a number", value);
+        return reader_fail(&p->in, "\"%s\" is not a number", value);
     if (!isfinite(x) || x == 0.0f)
-        return fail(p, "%s is not a finite number other than 0", value);
+        return reader_fail(&p->in, "%s is not a finite number other than 0", value);
     *number = x;
     return true;
-}
-
-static bool read_choice(parser *p, const char *value, const char *const *names, int count,
-                        int *choice)
-{
-    for (int n = 0; n < count; n++) {
-        if (strcmp(value, names[n]) == 0) {
-            *choice = n;
-            return true;
-        }
-    }
-    char list[96] = "";
-    for (int n = 0; n < count; n++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", n ? ", " : "", names[n]);
-    const char *near = suggest_nearest(value, names, count);
-    if (near != NULL)
-        return fail(p, "\"%s\" is none of %s; did you mean \"%s\"?", value, list, near);
-    return fail(p, "\"%s\" is none of %s", value, list);
 }
 
 static bool read_type(parser *p, const char *value, mha_dtype *type)
@@ -107,7 +39,7 @@ static bool read_type(parser *p, const char *value, mha_dtype *type)
     /* In the order of mha_dtype. */
     static const char *const names[] = {"f32", "f16", "bf16", "f64"};
     int choice = 0;
-    if (!read_choice(p, value, names, 4, &choice))
+    if (!reader_choice(&p->in, value, names, 4, &choice))
         return false;
     *type = (mha_dtype)choice;
     return true;
@@ -141,14 +73,14 @@ static bool set_flag(parser *p, const suffix *x, const char *value)
 
 static bool set_count(parser *p, const suffix *x, const char *value)
 {
-    return read_int(p, value, 1, x->number, field_of(p, x));
+    return reader_int(&p->in, value, 1, x->number, field_of(p, x));
 }
 
 static bool set_types(parser *p, const suffix *x, const char *value)
 {
     (void)value;
     if (p->typed)
-        return fail(p, "a type for all was given before");
+        return reader_fail(&p->in, "a type for all was given before");
     p->typed = true;
     problem_word *w = p->word;
     w->q_type = w->k_type = w->v_type = w->o_type = (mha_dtype)x->number;
@@ -165,8 +97,8 @@ static bool set_position(parser *p, const suffix *x, const char *value)
 {
     int64_t offset = 0;
     if (p->word->position != MHA_POSITION_UNSET)
-        return fail(p, "only one of tl, br and offset=N can hold");
-    if (value != NULL && !read_number(p, value, -EXTENT_MAX, EXTENT_MAX, &offset))
+        return reader_fail(&p->in, "only one of tl, br and offset=N can hold");
+    if (value != NULL && !reader_number(&p->in, value, -WORD_EXTENT_MAX, WORD_EXTENT_MAX, &offset))
         return false;
     p->word->position = (mha_position)x->number;
     p->word->offset = (ptrdiff_t)offset;
@@ -176,14 +108,14 @@ static bool set_position(parser *p, const suffix *x, const char *value)
 static bool set_window(parser *p, const suffix *x, const char *value)
 {
     (void)x;
-    char left_text[TOKEN_MAX];
+    char left_text[WORD_TOKEN_MAX];
     snprintf(left_text, sizeof left_text, "%s", value);
     char *comma = strchr(left_text, ',');
     if (comma != NULL)
         *comma = '\0';
     int64_t left = 0, right = 0;
-    if (!read_number(p, left_text, -1, EXTENT_MAX, &left) ||
-        (comma != NULL && !read_number(p, comma + 1, -1, EXTENT_MAX, &right)))
+    if (!reader_number(&p->in, left_text, -1, WORD_EXTENT_MAX, &left) ||
+        (comma != NULL && !reader_number(&p->in, comma + 1, -1, WORD_EXTENT_MAX, &right)))
         return false;
     p->word->window = true;
     p->word->window_left = (ptrdiff_t)left;
@@ -196,12 +128,12 @@ static bool set_mask(parser *p, const suffix *x, const char *value)
     (void)x;
     const bool add = strcmp(value, "add") == 0;
     if (!add && strncmp(value, "bool", 4) != 0)
-        return fail(p, "\"%s\" is neither boolP (P percent attended, say mask=bool50) nor add",
-                    value);
+        return reader_fail(
+            &p->in, "\"%s\" is neither boolP (P percent attended, say mask=bool50) nor add", value);
     if (add ? p->word->add_mask : p->word->bool_percent >= 0)
-        return fail(p, "a mask of this kind was given before");
+        return reader_fail(&p->in, "a mask of this kind was given before");
     p->word->add_mask = p->word->add_mask || add;
-    return add || read_int(p, value[4] ? value + 4 : "50", 0, 100, &p->word->bool_percent);
+    return add || reader_int(&p->in, value[4] ? value + 4 : "50", 0, 100, &p->word->bool_percent);
 }
 
 static bool set_real(parser *p, const suffix *x, const char *value)
@@ -211,7 +143,8 @@ static bool set_real(parser *p, const suffix *x, const char *value)
 
 static bool set_softcap(parser *p, const suffix *x, const char *value)
 {
-    return set_real(p, x, value) && (p->word->softcap > 0.0f || fail(p, "a soft cap is positive"));
+    return set_real(p, x, value) &&
+           (p->word->softcap > 0.0f || reader_fail(&p->in, "a soft cap is positive"));
 }
 
 static bool set_weights(parser *p, const suffix *x, const char *value)
@@ -220,7 +153,7 @@ static bool set_weights(parser *p, const suffix *x, const char *value)
     static const char *const names[] = {"softmax", "raw", "softcap", "bias"};
     int mode = 0;
     (void)x;
-    if (value != NULL && !read_choice(p, value, names, 4, &mode))
+    if (value != NULL && !reader_choice(&p->in, value, names, 4, &mode))
         return false;
     p->word->weights = true;
     p->word->weights_mode = (mha_weights_mode)mode;
@@ -239,7 +172,7 @@ static bool set_layout(parser *p, const suffix *x, const char *value)
     static const char *const names[] = {"bhld", "blhd"};
     int choice = 0;
     (void)x;
-    if (!read_choice(p, value, names, 2, &choice))
+    if (!reader_choice(&p->in, value, names, 2, &choice))
         return false;
     p->word->layout = (word_layout)choice;
     return true;
@@ -294,18 +227,18 @@ static bool is_pad(const char *token)
 
 static bool apply_pad(parser *p)
 {
-    const bool keys_only = p->token[3] == 'k';
-    const char *number = p->token + (keys_only ? 4 : 3);
+    const bool keys_only = p->in.token[3] == 'k';
+    const char *number = p->in.token + (keys_only ? 4 : 3);
     if (p->word->pad != 0)
-        return fail(p, "padding was given before");
+        return reader_fail(&p->in, "padding was given before");
     p->word->pad_keys_only = keys_only;
-    return read_int(p, *number ? number : "2", 2, 1 << 30, &p->word->pad);
+    return reader_int(&p->in, *number ? number : "2", 2, 1 << 30, &p->word->pad);
 }
 
 static bool parse_suffix(parser *p)
 {
-    char name[TOKEN_MAX];
-    snprintf(name, sizeof name, "%s", p->token);
+    char name[WORD_TOKEN_MAX];
+    snprintf(name, sizeof name, "%s", p->in.token);
     if (is_pad(name))
         return apply_pad(p);
     char *value = strchr(name, '=');
@@ -315,77 +248,24 @@ static bool parse_suffix(parser *p)
         if (strcmp(name, suffixes[n].name) != 0)
             continue;
         if (value == NULL && suffixes[n].value == VALUE_MUST)
-            return fail(p, "needs a value, as in %s=...", name);
+            return reader_fail(&p->in, "needs a value, as in %s=...", name);
         if (value != NULL && suffixes[n].value == VALUE_NONE)
-            return fail(p, "takes no value");
+            return reader_fail(&p->in, "takes no value");
         if (p->given[n] && !suffixes[n].repeats)
-            return fail(p, "%s was given before", name);
+            return reader_fail(&p->in, "%s was given before", name);
         p->given[n] = true;
         return suffixes[n].apply(p, &suffixes[n], value);
     }
-    const char *near = suggest_nearest(name, word_suffixes, word_suffix_count);
-    if (near != NULL)
-        return fail(p, "unknown suffix; did you mean \"%s\"?", near);
-    return fail(p, "unknown suffix; see \"mha help words\"");
+    return reader_unknown(&p->in, "suffix", name, word_suffixes, word_suffix_count);
 }
 
 /* --------------------------------------------------------------- extents ----- */
 
-static ptrdiff_t *extent_of(problem_word *word, char letter)
-{
-    switch (letter) {
-    case 'b':
-        return &word->b;
-    case 'h':
-        return &word->h;
-    case 'g':
-        return &word->g;
-    case 'l':
-        return &word->l;
-    case 's':
-        return &word->s;
-    case 'd':
-        return &word->d;
-    case 'v':
-        return &word->v;
-    default:
-        return NULL;
-    }
-}
-
-/* Reads the number of an extent, digits only; returns where it ends, NULL after a message. */
-static const char *read_extent(parser *p, char letter, const char *text, ptrdiff_t *extent)
-{
-    char *end;
-    if (*text < '0' || *text > '9') {
-        fail(p, "'%c' needs a number, as in %c64", letter, letter);
-        return NULL;
-    }
-    errno = 0;
-    const long long n = strtoll(text, &end, 10);
-    if (errno == ERANGE || n > EXTENT_MAX) {
-        fail(p, "'%c' is at most %lld", letter, (long long)EXTENT_MAX);
-        return NULL;
-    }
-    *extent = (ptrdiff_t)n;
-    return end;
-}
-
 static bool parse_extents(parser *p)
 {
-    for (const char *next = p->token; *next != '\0';) {
-        const char letter = *next++;
-        ptrdiff_t *extent = extent_of(p->word, letter);
-        if (extent == NULL)
-            return fail(p, "'%c' is none of the extents b h g l s d v", letter);
-        if (p->seen[(int)letter])
-            return fail(p, "'%c' was given before", letter);
-        p->seen[(int)letter] = true;
-        next = read_extent(p, letter, next, extent);
-        if (next == NULL)
-            return false;
-    }
-    return true;
+    problem_word *w = p->word;
+    ptrdiff_t *const extents[] = {&w->b, &w->h, &w->g, &w->l, &w->s, &w->d, &w->v};
+    return reader_extents(&p->in, "bhglsdv", extents, p->seen);
 }
 
 static void fill_types(parser *p)
@@ -401,9 +281,10 @@ static bool fill_defaults(parser *p)
 {
     problem_word *w = p->word;
     fill_types(p);
-    p->token[0] = '\0';
+    p->in.token[0] = '\0';
     if (!p->seen['l'] || !p->seen['d'])
-        return fail(p, "the extents l (queries) and d (head width) must be given, as in l128d64");
+        return reader_fail(
+            &p->in, "the extents l (queries) and d (head width) must be given, as in l128d64");
     if (!p->seen['g'])
         w->g = w->h;
     if (!p->seen['s'])
@@ -424,12 +305,12 @@ static bool check_extents(parser *p)
 {
     const problem_word *w = p->word;
     if (w->h > 0 && (w->g == 0 || w->h % w->g != 0))
-        return fail(p, "h%td is not a multiple of g%td", w->h, w->g);
+        return reader_fail(&p->in, "h%td is not a multiple of g%td", w->h, w->g);
     if (w->d > MHA_MAX_HEAD_WIDTH || w->v > MHA_MAX_HEAD_WIDTH)
-        return fail(p, "'%c': a head is at most %d wide", w->d > MHA_MAX_HEAD_WIDTH ? 'd' : 'v',
-                    MHA_MAX_HEAD_WIDTH);
+        return reader_fail(&p->in, "'%c': a head is at most %d wide",
+                           w->d > MHA_MAX_HEAD_WIDTH ? 'd' : 'v', MHA_MAX_HEAD_WIDTH);
     if (w->v == 0 && w->d > 0)
-        return fail(p, "'v' is at least 1");
+        return reader_fail(&p->in, "'v' is at least 1");
     return true;
 }
 
@@ -439,14 +320,15 @@ static bool check_together(parser *p)
     const bool f64 = w->q_type == MHA_F64;
     if (f64 != (w->k_type == MHA_F64) || f64 != (w->v_type == MHA_F64) ||
         f64 != (w->o_type == MHA_F64))
-        return fail(p, "f64 goes with f64 only: q, k, v and o alike");
+        return reader_fail(&p->in, "f64 goes with f64 only: q, k, v and o alike");
     if ((w->causal || w->window || w->alibi) && w->position == MHA_POSITION_UNSET &&
         lengths_differ(w))
-        return fail(p, "causal, window and alibi with other numbers of keys than queries need to "
-                       "know where query 0 stands: add br (the last query sees the last key), tl "
-                       "or offset=N");
+        return reader_fail(
+            &p->in, "causal, window and alibi with other numbers of keys than queries need to "
+                    "know where query 0 stands: add br (the last query sees the last key), tl "
+                    "or offset=N");
     if (w->packed && w->pad > 0)
-        return fail(p, "packed sequences have no padding");
+        return reader_fail(&p->in, "packed sequences have no padding");
     return true;
 }
 
@@ -456,33 +338,15 @@ problem_word word_default(void)
         .b = 1, .h = 1, .g = 1, .l = 1, .s = 1, .d = 1, .v = 1, .bool_percent = -1};
 }
 
-static bool next_token(parser *p, const char **rest)
-{
-    const size_t length = strcspn(*rest, ":");
-    p->at = (int)(*rest - p->text);
-    snprintf(p->token, sizeof p->token, "%.*s", (int)length, *rest);
-    if (length == 0)
-        return fail(p, "nothing stands at column %d", p->at + 1);
-    if (length >= sizeof p->token)
-        return fail(p, "too long");
-    *rest += length;
-    return true;
-}
-
 bool word_parse(problem_word *word, const char *text, char *message, size_t size)
 {
-    parser p = {.word = word, .text = text, .message = message, .size = size};
+    parser p = {.word = word, .in = reader_begin(text, message, size)};
     *word = word_default();
-    if (size > 0)
-        message[0] = '\0';
-    const char *rest = text;
-    if (!next_token(&p, &rest) || !parse_extents(&p))
+    if (!reader_next(&p.in) || !parse_extents(&p))
         return false;
-    while (*rest == ':') {
-        rest++;
-        if (!next_token(&p, &rest) || !parse_suffix(&p))
+    while (reader_more(&p.in))
+        if (!reader_next(&p.in) || !parse_suffix(&p))
             return false;
-    }
     return fill_defaults(&p) && check_extents(&p) && check_together(&p);
 }
 

@@ -35,6 +35,8 @@
 
 #include <mha/mha.h>
 
+#include "word_reader.h"
+
 typedef enum word_layout { WORD_BHLD, WORD_BLHD } word_layout;
 
 typedef struct problem_word {
@@ -54,8 +56,6 @@ typedef struct problem_word {
     word_layout layout;
     int threads; /* 0: not said */
 } problem_word;
-
-enum { WORD_TEXT_MAX = 512, WORD_MESSAGE_MAX = 384 };
 
 /* A word with all defaults; l and d are 1. */
 problem_word word_default(void);

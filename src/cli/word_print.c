@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing problem words in their canonical spelling. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +7,8 @@
 #include "convert.h"
 #include "word.h"
 
-typedef struct printer {
-    char *text;
-    size_t size, used;
-} printer;
-
-__attribute__((format(printf, 2, 3))) static void put(printer *p, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    const size_t room = p->used < p->size ? p->size - p->used : 0;
-    const int n = vsnprintf(room > 0 ? p->text + p->used : NULL, room, format, list);
-    va_end(list);
-    p->used += n > 0 ? (size_t)n : 0;
-}
-
 /* The shortest decimal that reads back as the same float. */
-static void put_real(printer *p, const char *name, float x)
+static void put_real(word_printer *p, const char *name, float x)
 {
     char digits[32], best[32] = "";
     for (int precision = 9; precision >= 1; precision--) {
@@ -32,33 +16,33 @@ static void put_real(printer *p, const char *name, float x)
         if (strtof(digits, NULL) == x && (*best == '\0' || strlen(digits) < strlen(best)))
             memcpy(best, digits, sizeof best);
     }
-    put(p, ":%s=%s", name, best);
+    printer_put(p, ":%s=%s", name, best);
 }
 
-static void put_extents(printer *p, const problem_word *w)
+static void put_extents(word_printer *p, const problem_word *w)
 {
-    put(p, "b%tdh%td", w->b, w->h);
+    printer_put(p, "b%tdh%td", w->b, w->h);
     if (w->g != w->h)
-        put(p, "g%td", w->g);
-    put(p, "l%td", w->l);
+        printer_put(p, "g%td", w->g);
+    printer_put(p, "l%td", w->l);
     if (w->s != w->l)
-        put(p, "s%td", w->s);
-    put(p, "d%td", w->d);
+        printer_put(p, "s%td", w->s);
+    printer_put(p, "d%td", w->d);
     if (w->v != w->d)
-        put(p, "v%td", w->v);
+        printer_put(p, "v%td", w->v);
 }
 
-static void put_one_type(printer *p, char letter, mha_dtype type)
+static void put_one_type(word_printer *p, char letter, mha_dtype type)
 {
     if (type != MHA_F32)
-        put(p, ":%c=%s", letter, dtype_name(type));
+        printer_put(p, ":%c=%s", letter, dtype_name(type));
 }
 
-static void put_types(printer *p, const problem_word *w)
+static void put_types(word_printer *p, const problem_word *w)
 {
     if (w->q_type == w->k_type && w->q_type == w->v_type && w->q_type == w->o_type) {
         if (w->q_type != MHA_F32)
-            put(p, ":%s", dtype_name(w->q_type));
+            printer_put(p, ":%s", dtype_name(w->q_type));
         return;
     }
     put_one_type(p, 'q', w->q_type);
@@ -67,71 +51,71 @@ static void put_types(printer *p, const problem_word *w)
     put_one_type(p, 'o', w->o_type);
 }
 
-static void put_position(printer *p, const problem_word *w)
+static void put_position(word_printer *p, const problem_word *w)
 {
     if (w->causal)
-        put(p, ":causal");
+        printer_put(p, ":causal");
     if (w->position == MHA_POSITION_TOP_LEFT)
-        put(p, ":tl");
+        printer_put(p, ":tl");
     if (w->position == MHA_POSITION_BOTTOM_RIGHT)
-        put(p, ":br");
+        printer_put(p, ":br");
     if (w->position == MHA_POSITION_OFFSET)
-        put(p, ":offset=%td", w->offset);
+        printer_put(p, ":offset=%td", w->offset);
     if (w->window) {
-        put(p, ":window=%td", w->window_left);
+        printer_put(p, ":window=%td", w->window_left);
         if (w->window_right != 0)
-            put(p, ",%td", w->window_right);
+            printer_put(p, ",%td", w->window_right);
     }
 }
 
-static void put_masks(printer *p, const problem_word *w)
+static void put_masks(word_printer *p, const problem_word *w)
 {
     if (w->bool_percent >= 0)
-        put(p, ":mask=bool%d", w->bool_percent);
+        printer_put(p, ":mask=bool%d", w->bool_percent);
     if (w->add_mask)
-        put(p, ":mask=add");
+        printer_put(p, ":mask=add");
     if (w->bias)
-        put(p, ":bias");
+        printer_put(p, ":bias");
     if (w->alibi)
-        put(p, ":alibi");
+        printer_put(p, ":alibi");
     if (w->sink)
-        put(p, ":sink");
+        printer_put(p, ":sink");
     if (w->softcap != 0.0f)
         put_real(p, "softcap", w->softcap);
     if (w->scale != 0.0f)
         put_real(p, "scale", w->scale);
 }
 
-static void put_lengths(printer *p, const problem_word *w)
+static void put_lengths(word_printer *p, const problem_word *w)
 {
     if (w->pad > 0)
-        put(p, ":pad%s", w->pad_keys_only ? "k" : "");
+        printer_put(p, ":pad%s", w->pad_keys_only ? "k" : "");
     if (w->pad > 2)
-        put(p, "%d", w->pad);
+        printer_put(p, "%d", w->pad);
     if (w->documents > 0)
-        put(p, ":docs=%d", w->documents);
+        printer_put(p, ":docs=%d", w->documents);
     if (w->packed)
-        put(p, ":packed");
+        printer_put(p, ":packed");
 }
 
-static void put_outputs(printer *p, const problem_word *w)
+static void put_outputs(word_printer *p, const problem_word *w)
 {
     static const char *const modes[] = {"", "=raw", "=softcap", "=bias"};
     if (w->lse)
-        put(p, ":lse");
+        printer_put(p, ":lse");
     if (w->weights)
-        put(p, ":weights%s", modes[w->weights_mode]);
+        printer_put(p, ":weights%s", modes[w->weights_mode]);
     if (w->average)
-        put(p, ":avg");
+        printer_put(p, ":avg");
     if (w->layout == WORD_BLHD)
-        put(p, ":layout=blhd");
+        printer_put(p, ":layout=blhd");
     if (w->threads > 0)
-        put(p, ":t=%d", w->threads);
+        printer_put(p, ":t=%d", w->threads);
 }
 
 size_t word_print(const problem_word *word, char *text, size_t size)
 {
-    printer p = {text, size, 0};
+    word_printer p = {text, size, 0};
     put_extents(&p, word);
     put_types(&p, word);
     put_position(&p, word);

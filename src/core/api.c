@@ -4,6 +4,17 @@
 
 #include <stdlib.h>
 
+mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kernels)
+{
+    const mha_status status = mhai_kernels(kernels);
+    if (status)
+        return mhai_fail(message, status,
+                         "MHA_ISA=%s cannot run here; unset it, or use one "
+                         "of c, avx2, avx512 (x86-64), neon (AArch64) that this CPU has",
+                         getenv("MHA_ISA"));
+    return MHA_OK;
+}
+
 /* Read options, check the problem and choose kernels (NULL for the f64 path). */
 static mha_status prepare(const mha_shape *shape, const mha_options *options, mhai_call *call,
                           const mhak_table **kernels)
@@ -13,11 +24,8 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
         return status;
     if ((status = mhai_check_problem(shape, call)))
         return status;
-    if ((status = mhai_kernels(kernels)))
-        return mhai_fail(&call->options, status,
-                         "MHA_ISA=%s cannot run here; unset it, or use one "
-                         "of c, avx2, avx512 (x86-64), neon (AArch64) that this CPU has",
-                         getenv("MHA_ISA"));
+    if ((status = mhai_kernels_for(&call->options, kernels)))
+        return status;
     if (call->shape.q_type == MHA_F64)
         *kernels = NULL;
     return MHA_OK;
@@ -37,7 +45,7 @@ static void set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_o
 mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_view v, mha_out o,
                          const mha_options *options, mha_pool *pool)
 {
-    mhai_call call;
+    mhai_call call = {0};
     const mhak_table *kernels;
     mha_status status = prepare(shape, options, &call, &kernels);
     if (status)
@@ -61,7 +69,7 @@ mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_vie
 
 mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape, const mha_options *options)
 {
-    mhai_call call;
+    mhai_call call = {0};
     const mhak_table *kernels;
     if (plan)
         *plan = NULL;
@@ -102,7 +110,7 @@ static mha_status check_plan(const mha_plan *plan, const mha_options *o)
 mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v, mha_out o,
                         const mha_options *options, void *work, size_t work_size, mha_pool *pool)
 {
-    mhai_call call;
+    mhai_call call = {0};
     mha_status status = mhai_options_read(options, &call.options);
     if (status)
         return status;

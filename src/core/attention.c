@@ -56,7 +56,10 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
                                .scratch = scratch,
                                .batch = mhai_batch_of(run->call, b),
                                .g = g};
-    now.rows = mhai_max(0, mhai_min(t->rows, now.worker.batch.queries - now.i));
+    const ptrdiff_t end = mhai_min(now.i + t->rows, now.worker.batch.queries);
+    now.i = mhai_max(now.i, run->call->row_first);
+    now.rows =
+        mhai_max(0, (run->call->row_last ? mhai_min(end, run->call->row_last) : end) - now.i);
     now.worker.count = (int)(now.heads * now.rows);
     return now;
 }
@@ -95,25 +98,39 @@ static void clear_state(const mhai_worker *worker, const mhai_state *state)
     memset(state->o, 0, sizeof(float) * (size_t)(worker->count * worker->plan->ldo));
 }
 
-/* Lay rows [first, last) of V into panels, unless they are there. */
-static void pack_values(const mhai_worker *worker, mhai_block *block, int first, int last)
+/* Lay rows [first, last) of V into panels; those that `keep` (NULL: none) masks become 0. */
+static void pack_rows(const mhai_worker *worker, const mhai_block *block, int first, int last,
+                      const uint32_t *keep)
 {
     const mhai_call *const call = worker->call;
+    const mhak_table *const kernels = worker->plan->kernels;
+    mhai_values run;
+    for (int n = 0; mhai_values_of(worker, block, n, &run); n++) {
+        const int from = (int)mhai_max(0, first - run.at);
+        const int to = (int)mhai_min(run.count, last - run.at);
+        if (from < to)
+            kernels->pack_v[call->shape.v_type](run.rows, run.stride, from, to, (int)call->shape.Dv,
+                                                keep ? keep + run.at / 32 : NULL,
+                                                worker->scratch->v_panels +
+                                                    (ptrdiff_t)run.at * kernels->nc);
+    }
+}
+
+/* The same for all rows of a task, unless they are there. */
+static void pack_values(const mhai_worker *worker, mhai_block *block, int first, int last)
+{
     if (block->v_last == 0)
         block->v_first = block->v_last = first;
     const int from = (int)mhai_min(first, block->v_first);
     const int to = (int)mhai_max(last, block->v_last);
     const int gaps[2][2] = {{from, block->v_first}, {block->v_last, to}};
     for (int n = 0; n < 2; n++)
-        if (gaps[n][0] < gaps[n][1])
-            worker->plan->kernels->pack_v[call->shape.v_type](block->v, call->v.sl, gaps[n][0],
-                                                              gaps[n][1], (int)call->shape.Dv, NULL,
-                                                              worker->scratch->v_panels);
+        pack_rows(worker, block, gaps[n][0], gaps[n][1], NULL);
     block->v_first = from;
     block->v_last = to;
 }
 
-enum { LEAD_ROWS = 16 }; /* how far ahead of its use V is asked for */
+enum { LEAD_ROWS = 16, CACHE_LEAD = 32 }; /* how far ahead of its use V is asked for */
 
 static const mhak_ahead nothing_ahead = {.lines = 0};
 
@@ -122,8 +139,46 @@ static bool like_panels(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
     const mhak_table *const kernels = worker->plan->kernels;
-    return call->shape.v_type == MHA_F32 && call->shape.Dv % kernels->vector == 0 &&
-           call->v.sl >= 0 && call->v.sl <= 2 * kernels->nc;
+    const ptrdiff_t stride = call->cache ? call->shape.Dv : call->v.sl;
+    return call->shape.v_type == MHA_F32 && call->shape.Dv % kernels->vector == 0 && stride >= 0 &&
+           stride <= 2 * kernels->nc;
+}
+
+/* Values of a cache where they lie: piece after piece, with the sums of one call for all. */
+static void add_cached_values(const mhai_worker *worker, const mhai_block *block, int count,
+                              int first, int last, float *to)
+{
+    const mhai_call *const call = worker->call;
+    const mhak_table *const kernels = worker->plan->kernels;
+    mhai_values run;
+    for (int n = 0; mhai_values_of(worker, block, n, &run); n++) {
+        const int from = (int)mhai_min(run.count, mhai_max(0, first - run.at));
+        const int end = (int)mhai_max(from, mhai_min(run.count, last - run.at));
+        /* The first brings in alpha, whether it has a key to add or not. */
+        if (n > 0 && from == end)
+            continue;
+        mhak_ahead ahead = nothing_ahead;
+        if (mhai_values_in_place(worker->plan, worker->count))
+            ahead =
+                mhai_ahead(mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
+                           call->shape.v_type, run.stride, run.stride, end - from);
+        kernels->pv[call->shape.v_type](worker->scratch->s + run.at, run.rows, run.stride,
+                                        kernels->nc, from, end, count, (int)call->shape.Dv, &ahead,
+                                        n == 0 ? worker->scratch->alpha : NULL, to,
+                                        worker->plan->ldo);
+    }
+}
+
+/* i8: what the kernels see are integers, so the weights take the scales on. */
+static void scale_weights(const mhai_worker *worker, const mhai_block *block, int count)
+{
+    mhai_values run;
+    if (worker->call->shape.v_type != MHA_I8)
+        return;
+    for (int n = 0; mhai_values_of(worker, block, n, &run); n++)
+        for (int r = 0; r < count; r++)
+            worker->plan->kernels->scale_row(worker->scratch->s + r * MHAK_BLOCK + run.at,
+                                             run.scales, run.count);
 }
 
 /* o = alpha * o + p . v for the rows of one tile, with V where it lies. */
@@ -150,7 +205,10 @@ static void add_values(const mhai_worker *worker, mhai_block *block, int row, in
     const mhai_scratch *const scratch = worker->scratch;
     const ptrdiff_t ldo = worker->plan->ldo;
     if (mhai_values_in_place(worker->plan, worker->count) || like_panels(worker)) {
-        add_values_in_place(worker, block, count, first, last, o + row * ldo);
+        if (worker->call->cache)
+            add_cached_values(worker, block, count, first, last, o + row * ldo);
+        else
+            add_values_in_place(worker, block, count, first, last, o + row * ldo);
         return;
     }
     pack_values(worker, block, first, last);
@@ -163,12 +221,9 @@ static void add_values_per_row(const mhai_worker *worker, const mhai_block *bloc
                                int count, int first, int last, float *o)
 {
     const mhak_table *const kernels = worker->plan->kernels;
-    const mhai_call *const call = worker->call;
     const ptrdiff_t ldo = worker->plan->ldo;
     for (int r = 0; r < count; r++) {
-        kernels->pack_v[call->shape.v_type](block->v, call->v.sl, first, last, (int)call->shape.Dv,
-                                            worker->scratch->keep + r * MHAK_WORDS,
-                                            worker->scratch->v_panels);
+        pack_rows(worker, block, first, last, worker->scratch->keep + r * MHAK_WORDS);
         kernels->pv[MHA_F32](worker->scratch->s + r * MHAK_BLOCK, worker->scratch->v_panels,
                              kernels->nc, (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1,
                              (int)ldo, &nothing_ahead, worker->scratch->alpha + r,
@@ -224,6 +279,7 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
                   cover == MHAI_SOME ? scratch->keep : NULL, state->m + row, state->l + row,
                   scratch->alpha);
+    scale_weights(worker, block, count);
     if (cover == MHAI_SOME && how == PER_ROW) {
         add_values_per_row(worker, block, row, count, first, last, state->o);
         block->v_first = block->v_last = 0;
@@ -279,6 +335,27 @@ static void add_sink(float sink, float *m, float *l, float *factor)
     *m = top;
 }
 
+/* The extra keys join as a block of their own, behind all others. */
+static void add_extras(const mhai_worker *worker, const mhai_state *state, int r)
+{
+    const mhai_call *const call = worker->call;
+    const ptrdiff_t dv = call->shape.Dv;
+    float *const o = state->o + r * worker->plan->ldo;
+    for (int n = 0; n < mhai_extras(call); n++) {
+        const float score = mhai_extra_score(worker, r, n, true);
+        const float top = state->m[r] > score ? state->m[r] : score;
+        const float shrink = state->m[r] == -INFINITY ? 0.0f : expf(state->m[r] - top);
+        const float p = expf(score - top);
+        const bool learned = call->extra.k && n == 0;
+        for (ptrdiff_t c = 0; c < dv; c++)
+            o[c] = (shrink == 0.0f ? 0.0f : o[c] * shrink) +
+                   (learned ? p * call->extra.v[worker->g * dv + c] : 0.0f);
+        state->l[r] = state->l[r] * shrink + p;
+        state->m[r] = top;
+        state->seen[r] = true;
+    }
+}
+
 /* Divide by l and write one row's output, log-sum-exp and sums. */
 static void store_one(const task *now, const mhai_state *state, int r)
 {
@@ -286,6 +363,7 @@ static void store_one(const task *now, const mhai_state *state, int r)
     const mhai_call *const call = worker->call;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mha_shape *const shape = &call->shape;
+    add_extras(worker, state, r);
     float m = state->m[r], l = state->l[r], factor = 1.0f;
     if (call->options.sinks)
         add_sink(call->options.sinks[row->h], &m, &l, &factor);
@@ -372,6 +450,8 @@ void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t
     if (now.worker.count == 0)
         return;
     list_rows(&now);
+    if (mhai_extras(run->call) > 0)
+        mhai_load_queries(&now.worker);
     const ptrdiff_t ldo = run->plan->ldo;
     for (ptrdiff_t h = 0; h < now.heads; h++) {
         const mhai_state total = state_at(&scratch->total, h * now.rows, ldo);

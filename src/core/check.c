@@ -11,14 +11,27 @@
 #include <stdio.h>
 #include <string.h>
 
+static void write_message(char *message, size_t size, const char *format, va_list list)
+{
+    if (message && size > 0)
+        vsnprintf(message, size, format, list);
+}
+
 mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
 {
-    if (options->message && options->message_size > 0) {
-        va_list list;
-        va_start(list, format);
-        vsnprintf(options->message, options->message_size, format, list);
-        va_end(list);
-    }
+    va_list list;
+    va_start(list, format);
+    write_message(options->message, options->message_size, format, list);
+    va_end(list);
+    return status;
+}
+
+mha_status mhai_fail_to(char *message, size_t size, mha_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    write_message(message, size, format, list);
+    va_end(list);
     return status;
 }
 
@@ -33,20 +46,30 @@ static bool all_zero(const char *bytes, size_t count)
     return true;
 }
 
+bool mhai_struct_read(const void *given, void *full, size_t least, size_t known)
+{
+    const size_t most = 1 << 16;
+    size_t size;
+    memcpy(&size, given, sizeof size);
+    memset(full, 0, known);
+    /* Every version of a struct ends where its alignment lets it: no field is cut in two. */
+    if (size < least || size > most || size % sizeof(void *) != 0)
+        return false;
+    if (size > known && !all_zero((const char *)given + known, size - known))
+        return false;
+    memcpy(full, given, size < known ? size : known);
+    return true;
+}
+
 mha_status mhai_options_read(const mha_options *options, mha_options *full)
 {
-    const size_t least = offsetof(mha_options, offset), most = 1 << 16;
     memset(full, 0, sizeof *full);
     full->size = sizeof *full;
     if (!options)
         return MHA_OK;
-    /* Every version of the struct ends where its alignment lets it: no field is cut in two. */
-    const size_t size = options->size;
-    if (size < least || size > most || size % _Alignof(mha_options) != 0)
+    if (!mhai_struct_read(options, full, offsetof(mha_options, offset), sizeof *full))
         return MHA_ERR_STRUCT;
-    if (size > sizeof *full && !all_zero((const char *)options + sizeof *full, size - sizeof *full))
-        return MHA_ERR_STRUCT;
-    memcpy(full, options, size < sizeof *full ? size : sizeof *full);
+    full->size = sizeof *full;
     return MHA_OK;
 }
 
@@ -128,8 +151,9 @@ static mha_status check_types(const mha_shape *s, const mha_options *o)
         "shape.q_type",          "shape.k_type",      "shape.v_type",        "shape.o_type",
         "options.add_mask_type", "options.bias_type", "options.weights_type"};
     for (int n = 0; n < 7; n++) {
-        if (mha_dtype_size(types[n]) == 0)
-            return mhai_fail(o, MHA_ERR_DTYPE, "%s is %d; use an mha_dtype", names[n],
+        if (mha_dtype_size(types[n]) == 0 || types[n] == MHA_I8)
+            return mhai_fail(o, MHA_ERR_DTYPE,
+                             "%s is %d; use MHA_F32, MHA_F16, MHA_BF16 or MHA_F64", names[n],
                              (int)types[n]);
         const bool mixed =
             n < 4 ? is_f64(types[n]) != is_f64(s->q_type) : is_f64(types[n]) && !is_f64(s->q_type);
@@ -293,16 +317,20 @@ static mha_status check_arrays_aligned(const mha_options *o)
     return MHA_OK;
 }
 
-mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_size)
+mha_status mhai_check_lists(const mhai_call *call)
 {
     const mha_options *const o = &call->options;
     mha_status status;
-    if (call->shape.B == 0 || call->shape.H == 0 || call->shape.L == 0 || call->shape.D == 0)
-        return MHA_OK;
     if ((status = check_arrays_aligned(o)) || (status = check_documents(o)) ||
         (status = check_arrays(call)))
         return status;
-    if (o->weights.data && (status = check_weights(call)))
-        return status;
-    return mhai_check_memory(call, work, work_size);
+    return o->weights.data ? check_weights(call) : MHA_OK;
+}
+
+mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_size)
+{
+    if (call->shape.B == 0 || call->shape.H == 0 || call->shape.L == 0 || call->shape.D == 0)
+        return MHA_OK;
+    const mha_status status = mhai_check_lists(call);
+    return status ? status : mhai_check_memory(call, work, work_size);
 }

@@ -9,6 +9,11 @@
  *                    |--> weights.c      returned weights, after the rows are done
  *                    `--> reference.c    the f64 path, plain C
  *      attention.c, weights.c ----> tile.c (scores of one tile) ----> mask.c, kernels/
+ *
+ *      layer.c ----> linear.c, gemm.c    projections             linear.h
+ *        |---------> rope.c              norm and rotation       rope.h
+ *        |---------> cache*.c            keys and values kept    cache.h
+ *        `---------> run.c               the operator, as above
  */
 #ifndef MHAI_INTERNAL_H
 #define MHAI_INTERNAL_H
@@ -49,6 +54,12 @@ static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b)
 
 /* ---------------------------------------------------------------- a call ----- */
 
+/* Keys and values that every row sees behind all others, whatever the masks. */
+typedef struct mhai_extra {
+    const float *k, *v; /* [G][D], [G][Dv]: a learned pair; NULL: none */
+    bool zero;          /* and one of zeros */
+} mhai_extra;
+
 /* One call, checked and completed: G and Dv filled in, options as long as this library's own. */
 typedef struct mhai_call {
     mha_shape shape;
@@ -56,7 +67,28 @@ typedef struct mhai_call {
     mha_out o;
     mha_options options;
     double scale;
+    const mha_cache *cache;   /* keys and values come from here, not from k and v; NULL: no */
+    const int64_t *sequences; /* [B] of the cache; NULL: b */
+    mhai_extra extra;
+    ptrdiff_t row_first, row_last; /* rows of each batch to compute now; 0, 0: all */
 } mhai_call;
+
+/* Columns of returned weights: the keys, then the extra ones. */
+static inline ptrdiff_t mhai_extras(const mhai_call *call)
+{
+    return (call->extra.k != NULL) + (ptrdiff_t)call->extra.zero;
+}
+
+static inline ptrdiff_t mhai_sequence(const mhai_call *call, ptrdiff_t b)
+{
+    return call->sequences ? (ptrdiff_t)call->sequences[b] : b;
+}
+
+/* Is row i one of those to compute now? */
+static inline bool mhai_row_wanted(const mhai_call *call, ptrdiff_t i)
+{
+    return call->row_last == 0 || (i >= call->row_first && i < call->row_last);
+}
 
 /* One batch of a call: its true lengths, where its rows start, where query 0 stands. */
 typedef struct mhai_batch {
@@ -117,20 +149,31 @@ static inline void *mhai_out_at(void *data, mha_dtype type, ptrdiff_t index)
 /* ---------------------------------------------------------------- checks ----- */
 
 /*
- * Copy the caller's options into `full`, field by field as far as the caller's struct reaches.
- * NULL gives the defaults.
+ * Copy a caller's struct, whose first field is its size, into `full` as far as it reaches; the rest
+ * becomes 0. False where the size is not one of any version: below `least`, cut in a field, or with
+ * something behind the `known` bytes that is not 0.
  */
+bool mhai_struct_read(const void *given, void *full, size_t least, size_t known);
+
+/* The caller's options, all of them; NULL gives the defaults. */
 mha_status mhai_options_read(const mha_options *options, mha_options *full);
 
 /* Fill in G, Dv and the default scale, and check everything that does not need the data. */
 mha_status mhai_check_problem(const mha_shape *shape, mhai_call *call);
 
-/* Check pointers, strides, arrays and overlaps of a completed call. */
+/* Check the arrays of the options: lengths, starts, positions, chosen heads and rows. */
+mha_status mhai_check_lists(const mhai_call *call);
+
+/* The same, and pointers, strides and overlaps of everything in a completed call. */
 mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_size);
 
 /* Write the message for the caller, if it wants one; returns status. */
 mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same for calls whose message is not in options; NULL: not wanted. */
+mha_status mhai_fail_to(char *message, size_t size, mha_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* ----------------------------------------------------------------- masks ----- */
 
@@ -219,6 +262,9 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
 
 mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads);
 
+/* Most splits of the keys that tilings of this plan come to at any smaller S. */
+ptrdiff_t mhai_plan_most_splits(const mha_plan *plan, int threads);
+
 /* With so few rows in a task, are K and V read where they lie instead of packed to panels? */
 bool mhai_keys_in_place(const mha_plan *plan, ptrdiff_t rows);
 bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows);
@@ -249,6 +295,9 @@ typedef struct mhai_run {
 /* Bytes of workspace for a number of threads, alignment included. */
 size_t mhai_run_work_size(const mha_plan *plan, int threads);
 
+/* The same for a plan of the fast path at its own S or any smaller one. */
+size_t mhai_run_work_bound(const mha_plan *plan, int threads);
+
 /* Do the work of a checked call. */
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool);
 
@@ -272,14 +321,20 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
 double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index);
 void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x);
 
+/*
+ * A row as i8: number = stored * scale. Returns the scale, max|x| / 127: 0 for a row of zeros, NaN
+ * (and zeros stored) where any x is not finite, so that the damage shows.
+ */
+float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored);
+
 /* ------------------------------------------------------------------ tile ----- */
 
 /* A block of keys for the rows of a task, packed as far as tiles have asked for it. */
 typedef struct mhai_block {
     ptrdiff_t base;         /* its first key */
     int keys;               /* how many there are, up to MHAK_BLOCK */
-    const void *k, *v;      /* row 0 of the block, in storage */
-    uint32_t packed_panels; /* bit p: panel p of K lies in scratch->k_panels */
+    const void *k, *v;      /* row 0 of the block, in storage; not used with a cache */
+    uint32_t packed_panels; /* bit p: panel p of K (of a cache: group p) lies in k_panels */
     bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
 } mhai_block;
@@ -293,6 +348,23 @@ typedef struct mhai_worker {
     ptrdiff_t g; /* key/value head */
     int count;   /* rows in scratch->rows and scratch->q */
 } mhai_worker;
+
+/*
+ * Values as the kernels take them: runs of rows that lie together. One for a view, one a piece for
+ * a cache. Row j of the run is row `at` + j of the block.
+ */
+typedef struct mhai_values {
+    const void *rows;
+    ptrdiff_t stride;
+    int at, count;
+    const float *scales; /* i8 only */
+} mhai_values;
+
+/* Run n of a block; false behind the last. */
+bool mhai_values_of(const mhai_worker *worker, const mhai_block *block, int n, mhai_values *run);
+
+/* The score of a row, in scratch->q, with extra key number n; before or after the soft cap. */
+float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped);
 
 /* Copy the rows' queries, scaled, into scratch->q. */
 void mhai_load_queries(const mhai_worker *worker);
@@ -314,12 +386,23 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 
 /* ---------------------------------------------------------- the machine ----- */
 
+/* At least `bytes` bytes aligned to MHAI_ALIGN, for free(); something even for 0. Much memory is
+ * asked for in large pages, where the system has them: it is read from end to end. */
+void *mhai_memory_take(size_t bytes);
+
 /* The table MHA_ISA asks for, or the best this CPU can run. */
 mha_status mhai_kernels(const mhak_table **kernels);
+/* The same, with a message where it fails. */
+mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kernels);
 /* Can this CPU run the table of that name? */
 bool mhai_cpu_runs(const char *isa);
 
 /* Call work(arg, index) for index in [0, workers) on the pool's threads; NULL pool: here. */
 void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg);
+
+/* Call task(arg, worker, number) once for every number in [0, count), each on the first worker
+ * that is free; workers are numbered from 0, at most one a thread of the pool. */
+void mhai_share(mha_pool *pool, ptrdiff_t count,
+                void (*task)(void *arg, int worker, ptrdiff_t number), void *arg);
 
 #endif

@@ -4,7 +4,7 @@
  * additive mask or bias, and documents are looked up key by key. All of them meet in the keep bits
  * of a tile: bit j of a row is 1 where the row sees key base + j.
  */
-#include "internal.h"
+#include "cache.h"
 
 #include <string.h>
 
@@ -43,7 +43,9 @@ mhai_batch mhai_batch_of(const mhai_call *call, ptrdiff_t b)
     const mha_options *const options = &call->options;
     mhai_batch batch = {.b = b};
     batch.queries = length_of(options->q_lengths, options->q_starts, b, call->shape.L);
-    batch.keys = length_of(options->k_lengths, options->k_starts, b, call->shape.S);
+    const ptrdiff_t keys =
+        call->cache ? (ptrdiff_t)call->cache->lengths[mhai_sequence(call, b)] : call->shape.S;
+    batch.keys = length_of(options->k_lengths, options->k_starts, b, keys);
     batch.q_first = options->q_starts ? (ptrdiff_t)options->q_starts[b] : 0;
     batch.k_first = options->k_starts ? (ptrdiff_t)options->k_starts[b] : 0;
     batch.offset = offset_of(call, &batch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Single numbers in and out of storage, for the reference path: plain and slow. */
+/* Numbers in and out of storage without kernels: single ones, plain and slow; rows of i8. */
 #include "internal.h"
 
 #include <math.h>
@@ -31,6 +31,8 @@ double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index)
         return read_bfloat(((const uint16_t *)data)[index]);
     case MHA_F64:
         return ((const double *)data)[index];
+    case MHA_I8:
+        return ((const int8_t *)data)[index];
     case MHA_F32:
         break;
     }
@@ -87,5 +89,37 @@ void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
     case MHA_F64:
         ((double *)data)[index] = x;
         break;
+    case MHA_I8:
+        ((int8_t *)data)[index] = (int8_t)x;
+        break;
     }
+}
+
+/* The largest magnitude in a row; NaN where a number is not finite. */
+static float most_of(const float *x, ptrdiff_t count)
+{
+    float most = 0.0f, damage = 0.0f;
+    for (ptrdiff_t c = 0; c < count; c++) {
+        const float magnitude = fabsf(x[c]);
+        most = magnitude > most ? magnitude : most;
+        damage += x[c] * 0.0f; /* NaN from there on, where x is not finite */
+    }
+    return most + damage;
+}
+
+float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
+{
+    const float scale = most_of(x, count) / 127.0f;
+    if (!(scale > 0.0f)) {
+        memset(stored, 0, (size_t)count);
+        return scale;
+    }
+    /* Added and taken off again, it leaves the nearest integer: floats there are 1 apart. */
+    const float whole = 0x1.8p23f;
+    for (ptrdiff_t c = 0; c < count; c++) {
+        const float ratio = x[c] / scale;
+        const float bounded = ratio > 127.0f ? 127.0f : ratio < -127.0f ? -127.0f : ratio;
+        stored[c] = (int8_t)(int)(bounded + whole - whole);
+    }
+    return scale;
 }

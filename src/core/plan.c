@@ -59,6 +59,13 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
     return tiling;
 }
 
+ptrdiff_t mhai_plan_most_splits(const mha_plan *plan, int threads)
+{
+    const ptrdiff_t splits = mhai_ceil_div(plan->shape.S, MHAI_SPLIT);
+    const ptrdiff_t room = (ptrdiff_t)PART_BYTES * threads / part_bytes(plan, 1);
+    return threads > 1 ? mhai_max(1, mhai_min(splits, room)) : 1;
+}
+
 /* ------------------------------------------------------------- workspace ----- */
 
 void *mhai_work_take(mhai_work *work, size_t count, size_t size)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
  * Two regions are told apart by their outer bounds, or, where they are woven into each other (o
  * beside q, k and v in one fused buffer), axis by axis by the strides they share. Layouts that are
  * woven in other ways count as overlapping.
@@ -9,23 +8,6 @@
 
 #include <string.h>
 
-enum { AXES = 3, MAX_REGIONS = 24 };
-
-typedef struct region {
-    const char *name;
-    const char *data;
-    ptrdiff_t extent[AXES], stride[AXES]; /* stride in bytes */
-    ptrdiff_t width;                      /* bytes of one contiguous run */
-    ptrdiff_t low, high;                  /* bytes touched, relative to data: [low, high) */
-} region;
-
-typedef struct region_list {
-    const mhai_call *call;
-    region inputs[MAX_REGIONS], outputs[MAX_REGIONS];
-    int input_count, output_count;
-    mha_status status; /* the first error */
-} region_list;
-
 /* ----------------------------------------------------------- one region ----- */
 
 static size_t magnitude(ptrdiff_t x)
@@ -33,7 +15,7 @@ static size_t magnitude(ptrdiff_t x)
     return x < 0 ? 0 - (size_t)x : (size_t)x;
 }
 
-static bool empty(const region *r)
+static bool empty(const mhai_region *r)
 {
     return r->width == 0 || r->extent[0] == 0 || r->extent[1] == 0 || r->extent[2] == 0;
 }
@@ -42,11 +24,11 @@ static bool empty(const region *r)
 #define MOST_BYTES (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 7 : 0))
 
 /* Fill in low and high; false where they do not fit in the address space. */
-static bool bound(region *r)
+static bool bound(mhai_region *r)
 {
     r->low = 0;
     r->high = r->width;
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < MHAI_AXES; a++) {
         ptrdiff_t reach;
         if (__builtin_mul_overflow(r->extent[a] - 1, r->stride[a], &reach))
             return false;
@@ -61,12 +43,12 @@ static bool bound(region *r)
 }
 
 /* Sort axes by stride, largest first; axes of extent 1 do not count and get stride 0. */
-static void sort_axes(region *r)
+static void sort_axes(mhai_region *r)
 {
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < MHAI_AXES; a++)
         if (r->extent[a] == 1)
             r->stride[a] = 0;
-    for (int a = 1; a < AXES; a++)
+    for (int a = 1; a < MHAI_AXES; a++)
         for (int b = a; b > 0; b--) {
             const ptrdiff_t x = r->stride[b - 1], y = r->stride[b];
             if (magnitude(x) >= magnitude(y))
@@ -80,27 +62,27 @@ static void sort_axes(region *r)
 }
 
 /* The same bytes, counted from the lowest address with strides that are not negative. */
-static void turn_forward(region *r)
+static void turn_forward(mhai_region *r)
 {
     r->data += r->low;
     r->high -= r->low;
     r->low = 0;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < MHAI_AXES; a++)
         r->stride[a] = r->stride[a] < 0 ? -r->stride[a] : r->stride[a];
 }
 
 /* A broadcast axis touches the same bytes again and again. */
-static void drop_broadcasts(region *r)
+static void drop_broadcasts(mhai_region *r)
 {
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < MHAI_AXES; a++)
         if (r->stride[a] == 0)
             r->extent[a] = 1;
 }
 
 /* Grow the run by axes that continue it without a gap: fewer strides are left to reason about. */
-static void join_axes(region *r)
+static void join_axes(mhai_region *r)
 {
-    for (int a = AXES - 1; a >= 0; a--) {
+    for (int a = MHAI_AXES - 1; a >= 0; a--) {
         if (r->extent[a] == 1)
             continue;
         if (r->stride[a] != r->width)
@@ -112,10 +94,10 @@ static void join_axes(region *r)
 }
 
 /* Do distinct elements lie apart? Each axis must step over everything inside it. */
-static bool apart(const region *r)
+static bool apart(const mhai_region *r)
 {
     ptrdiff_t inside = r->width;
-    for (int a = AXES - 1; a >= 0; a--) {
+    for (int a = MHAI_AXES - 1; a >= 0; a--) {
         if (r->extent[a] <= 1)
             continue;
         if (r->stride[a] < inside)
@@ -128,25 +110,25 @@ static bool apart(const region *r)
 /* ---------------------------------------------------------- two regions ----- */
 
 /* Bytes from the first to the last of the axes from `axis` on. */
-static ptrdiff_t span(const region *r, int axis)
+static ptrdiff_t span(const mhai_region *r, int axis)
 {
     ptrdiff_t bytes = r->width;
-    for (int a = axis; a < AXES; a++)
+    for (int a = axis; a < MHAI_AXES; a++)
         bytes += (r->extent[a] - 1) * r->stride[a];
     return bytes;
 }
 
-static int next_axis(const region *r, int axis)
+static int next_axis(const mhai_region *r, int axis)
 {
-    while (axis < AXES && r->extent[axis] == 1)
+    while (axis < MHAI_AXES && r->extent[axis] == 1)
         axis++;
     return axis;
 }
 
 /* Stride of an axis; 0 behind the last. */
-static ptrdiff_t step_of(const region *r, int axis)
+static ptrdiff_t step_of(const mhai_region *r, int axis)
 {
-    return axis < AXES ? r->stride[axis] : 0;
+    return axis < MHAI_AXES ? r->stride[axis] : 0;
 }
 
 /*
@@ -154,7 +136,8 @@ static ptrdiff_t step_of(const region *r, int axis)
  * that of a? Surely so if their spans do not meet. If what is inside the larger stride fits into
  * it, repetitions can only meet at the shift's remainder, from either side.
  */
-static bool lie_apart(const region *a, int axis_a, const region *b, int axis_b, ptrdiff_t shift)
+static bool lie_apart(const mhai_region *a, int axis_a, const mhai_region *b, int axis_b,
+                      ptrdiff_t shift)
 {
     if (shift >= span(a, axis_a) || -shift >= span(b, axis_b))
         return true;
@@ -170,7 +153,7 @@ static bool lie_apart(const region *a, int axis_a, const region *b, int axis_b, 
            lie_apart(a, inner_a, b, inner_b, rest - period);
 }
 
-static bool overlap(const region *a, const region *b)
+static bool overlap(const mhai_region *a, const mhai_region *b)
 {
     const uintptr_t at_a = (uintptr_t)a->data, at_b = (uintptr_t)b->data;
     if (empty(a) || empty(b) || at_a + (uintptr_t)a->high <= at_b ||
@@ -181,9 +164,9 @@ static bool overlap(const region *a, const region *b)
 
 /* ------------------------------------------------------------- the list ----- */
 
-static void add(region_list *list, bool output, region r, ptrdiff_t element)
+static void add(mhai_regions *list, bool output, mhai_region r, ptrdiff_t element)
 {
-    const mha_options *const o = &list->call->options;
+    const mha_options *const o = list->options;
     if (list->status || empty(&r))
         return;
     if (!r.data)
@@ -218,142 +201,149 @@ static void add(region_list *list, bool output, region r, ptrdiff_t element)
         list->inputs[list->input_count++] = r;
 }
 
-/* A tensor of rows: [batches][heads][rows][width], or packed with the rows of all batches. */
-static void add_rows(region_list *list, bool output, const char *name, mha_view x, mha_dtype type,
-                     ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width, const int64_t *starts)
+void mhai_regions_rows(mhai_regions *list, bool output, const char *name, mha_view x,
+                       mha_dtype type, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
+                       const int64_t *starts)
 {
-    const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type), B = list->call->shape.B;
-    region r = {.name = name, .data = x.data, .width = width * size};
+    const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type), B = list->B;
+    mhai_region r = {.name = name, .data = x.data, .width = width * size};
     r.extent[0] = starts ? 1 : B;
     r.extent[1] = heads;
     r.extent[2] = starts ? (ptrdiff_t)starts[B] : rows;
-    const ptrdiff_t strides[AXES] = {starts ? 0 : x.sb, x.sh, x.sl};
+    const ptrdiff_t strides[MHAI_AXES] = {starts ? 0 : x.sb, x.sh, x.sl};
     bool fits = true;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < MHAI_AXES; a++)
         fits &= !__builtin_mul_overflow(strides[a], size, &r.stride[a]) || r.extent[a] <= 1;
     if (!fits && !list->status)
-        list->status = mhai_fail(&list->call->options, MHA_ERR_OVERFLOW,
+        list->status = mhai_fail(list->options, MHA_ERR_OVERFLOW,
                                  "%s reaches beyond the address space; look at its strides", name);
     add(list, output, r, size);
 }
 
-/* A tensor over scores: [B][H][L][S]. */
-static void add_pairs(region_list *list, const char *name, mha_view x, mha_dtype type)
+void mhai_regions_array(mhai_regions *list, const char *name, const void *data, ptrdiff_t count,
+                        ptrdiff_t size)
 {
-    const mha_shape *const s = &list->call->shape;
-    if (x.data)
-        add_rows(list, false, name, x, type, s->H, s->L, s->S, NULL);
-}
-
-static void add_array(region_list *list, const char *name, const void *data, ptrdiff_t count,
-                      ptrdiff_t size)
-{
-    const region r = {.name = name, .data = data, .extent = {1, 1, 1}, .width = count * size};
+    const mhai_region r = {.name = name, .data = data, .extent = {1, 1, 1}, .width = count * size};
     if (data)
         add(list, false, r, size);
 }
 
-static void add_bytes(region_list *list, const char *name, mha_view x)
+/* A tensor over scores: [B][H][L][S]. */
+static void add_pairs(mhai_regions *list, const mha_shape *s, const char *name, mha_view x,
+                      mha_dtype type)
 {
-    const mha_shape *const s = &list->call->shape;
-    const region r = {.name = name,
-                      .data = x.data,
-                      .extent = {s->B, s->H, s->L},
-                      .stride = {x.sb, x.sh, x.sl},
-                      .width = s->S};
+    if (x.data)
+        mhai_regions_rows(list, false, name, x, type, s->H, s->L, s->S, NULL);
+}
+
+static void add_bytes(mhai_regions *list, const mha_shape *s, const char *name, mha_view x)
+{
+    const mhai_region r = {.name = name,
+                           .data = x.data,
+                           .extent = {s->B, s->H, s->L},
+                           .stride = {x.sb, x.sh, x.sl},
+                           .width = s->S};
     if (x.data)
         add(list, false, r, 1);
 }
 
 /* Document ids: [B][rows], or packed with those of all batches. */
-static void add_documents(region_list *list, const char *name, const int32_t *data, ptrdiff_t sb,
+static void add_documents(mhai_regions *list, const char *name, const int32_t *data, ptrdiff_t sb,
                           ptrdiff_t rows, const int64_t *starts)
 {
     const mha_view x = {data, sb, 0, 1};
     if (data && starts)
-        add_array(list, name, data, starts[list->call->shape.B], sizeof *data);
+        mhai_regions_array(list, name, data, starts[list->B], sizeof *data);
     else if (data)
-        add_rows(list, false, name, x, MHA_F32, 1, rows, 1, NULL);
+        mhai_regions_rows(list, false, name, x, MHA_F32, 1, rows, 1, NULL);
 }
 
-static void list_inputs(region_list *list)
+static void add_arrays(mhai_regions *list, const mhai_call *call)
 {
-    const mha_shape *const s = &list->call->shape;
-    const mha_options *const o = &list->call->options;
-    const mhai_call *const call = list->call;
-    add_rows(list, false, "q", call->q, s->q_type, s->H, s->L, s->D, o->q_starts);
-    add_rows(list, false, "k", call->k, s->k_type, s->G, s->S, s->D, o->k_starts);
-    add_rows(list, false, "v", call->v, s->v_type, s->G, s->S, s->Dv, o->k_starts);
-    add_bytes(list, "options.attend_mask", o->attend_mask);
-    add_bytes(list, "options.ignore_mask", o->ignore_mask);
-    add_pairs(list, "options.add_mask", o->add_mask, o->add_mask_type);
-    add_pairs(list, "options.bias", o->bias, o->bias_type);
-    add_array(list, "options.offsets", o->offsets, s->B, 8);
-    add_array(list, "options.alibi_slopes", o->alibi_slopes, s->H, 4);
-    add_array(list, "options.sinks", o->sinks, s->H, 4);
-    add_array(list, "options.q_lengths", o->q_lengths, s->B, 8);
-    add_array(list, "options.k_lengths", o->k_lengths, s->B, 8);
-    add_array(list, "options.q_starts", o->q_starts, s->B + 1, 8);
-    add_array(list, "options.k_starts", o->k_starts, s->B + 1, 8);
+    const mha_shape *const s = &call->shape;
+    const mha_options *const o = &call->options;
+    mhai_regions_array(list, "options.offsets", o->offsets, s->B, 8);
+    mhai_regions_array(list, "options.alibi_slopes", o->alibi_slopes, s->H, 4);
+    mhai_regions_array(list, "options.sinks", o->sinks, s->H, 4);
+    mhai_regions_array(list, "options.q_lengths", o->q_lengths, s->B, 8);
+    mhai_regions_array(list, "options.k_lengths", o->k_lengths, s->B, 8);
+    mhai_regions_array(list, "options.q_starts", o->q_starts, s->B + 1, 8);
+    mhai_regions_array(list, "options.k_starts", o->k_starts, s->B + 1, 8);
+    if (o->weights.data) {
+        mhai_regions_array(list, "options.weights_heads", o->weights_heads, o->weights_head_count,
+                           8);
+        mhai_regions_array(list, "options.weights_rows", o->weights_rows, o->weights_row_count, 8);
+    }
+}
+
+void mhai_regions_options(mhai_regions *list, const mhai_call *call, ptrdiff_t columns)
+{
+    const mha_shape *const s = &call->shape;
+    const mha_options *const o = &call->options;
+    add_bytes(list, s, "options.attend_mask", o->attend_mask);
+    add_bytes(list, s, "options.ignore_mask", o->ignore_mask);
+    add_pairs(list, s, "options.add_mask", o->add_mask, o->add_mask_type);
+    add_pairs(list, s, "options.bias", o->bias, o->bias_type);
+    add_arrays(list, call);
     add_documents(list, "options.q_documents", o->q_documents, o->q_documents_sb, s->L,
                   o->q_starts);
     add_documents(list, "options.k_documents", o->k_documents, o->k_documents_sb, s->S,
                   o->k_starts);
-    if (o->weights.data) {
-        add_array(list, "options.weights_heads", o->weights_heads, o->weights_head_count, 8);
-        add_array(list, "options.weights_rows", o->weights_rows, o->weights_row_count, 8);
-    }
-}
-
-static void list_outputs(region_list *list)
-{
-    const mhai_call *const call = list->call;
-    const mha_shape *const s = &call->shape;
-    const mha_options *const o = &call->options;
-    add_rows(list, true, "o", mhai_as_view(call->o), s->o_type, s->H, s->L, s->Dv, o->q_starts);
     if (o->lse.data)
-        add_rows(list, true, "options.lse", mhai_as_view(o->lse),
-                 s->q_type == MHA_F64 ? MHA_F64 : MHA_F32, s->H, s->L, 1, o->q_starts);
+        mhai_regions_rows(list, true, "options.lse", mhai_as_view(o->lse),
+                          s->q_type == MHA_F64 ? MHA_F64 : MHA_F32, s->H, s->L, 1, o->q_starts);
     if (o->weights.data)
-        add_rows(list, true, "options.weights", mhai_as_view(o->weights), o->weights_type,
-                 o->flags & MHA_AVERAGE_WEIGHTS ? 1 : mhai_weights_heads(call),
-                 mhai_weights_rows(call), s->S, NULL);
+        mhai_regions_rows(list, true, "options.weights", mhai_as_view(o->weights), o->weights_type,
+                          o->flags & MHA_AVERAGE_WEIGHTS ? 1 : mhai_weights_heads(call),
+                          mhai_weights_rows(call), columns, NULL);
 }
 
-static mha_status check_overlaps(const region_list *list)
+static mha_status check_overlaps(const mhai_regions *list)
 {
     for (int a = 0; a < list->output_count; a++) {
         for (int b = 0; b < a; b++)
             if (overlap(&list->outputs[a], &list->outputs[b]))
-                return mhai_fail(&list->call->options, MHA_ERR_OVERLAP, "%s overlaps %s",
+                return mhai_fail(list->options, MHA_ERR_OVERLAP, "%s overlaps %s",
                                  list->outputs[a].name, list->outputs[b].name);
         for (int b = 0; b < list->input_count; b++)
             if (overlap(&list->outputs[a], &list->inputs[b]))
-                return mhai_fail(&list->call->options, MHA_ERR_OVERLAP,
-                                 "%s overlaps %s; the operator does not work in place",
+                return mhai_fail(list->options, MHA_ERR_OVERLAP,
+                                 "%s overlaps %s; nothing here works in place",
                                  list->outputs[a].name, list->inputs[b].name);
     }
     return MHA_OK;
 }
 
+mha_status mhai_regions_check(mhai_regions *list, const void *work, size_t work_size)
+{
+    if (list->status)
+        return list->status;
+    const mhai_region memory = {.name = "the workspace",
+                                .data = work,
+                                .extent = {1, 1, 1},
+                                .width = (ptrdiff_t)work_size,
+                                .high = (ptrdiff_t)work_size};
+    for (int n = 0; work && n < list->input_count; n++)
+        if (overlap(&memory, &list->inputs[n]))
+            return mhai_fail(list->options, MHA_ERR_OVERLAP, "the workspace overlaps %s",
+                             list->inputs[n].name);
+    if (work)
+        list->inputs[list->input_count++] = memory;
+    return check_overlaps(list);
+}
+
 mha_status mhai_check_memory(const mhai_call *call, const void *work, size_t work_size)
 {
-    region_list list = {.call = call};
-    list_inputs(&list);
-    const int without_work = list.input_count;
-    list_outputs(&list);
-    if (list.status)
-        return list.status;
-    const region memory = {.name = "the workspace",
-                           .data = work,
-                           .extent = {1, 1, 1},
-                           .width = (ptrdiff_t)work_size,
-                           .high = (ptrdiff_t)work_size};
-    for (int n = 0; work && n < without_work; n++)
-        if (overlap(&memory, &list.inputs[n]))
-            return mhai_fail(&call->options, MHA_ERR_OVERLAP, "the workspace overlaps %s",
-                             list.inputs[n].name);
-    if (work)
-        list.inputs[list.input_count++] = memory;
-    return check_overlaps(&list);
+    const mha_shape *const s = &call->shape;
+    const mha_options *const o = &call->options;
+    mhai_regions list = {.options = o, .B = s->B};
+    mhai_regions_rows(&list, false, "q", call->q, s->q_type, s->H, s->L, s->D, o->q_starts);
+    if (!call->cache) {
+        mhai_regions_rows(&list, false, "k", call->k, s->k_type, s->G, s->S, s->D, o->k_starts);
+        mhai_regions_rows(&list, false, "v", call->v, s->v_type, s->G, s->S, s->Dv, o->k_starts);
+    }
+    mhai_regions_rows(&list, true, "o", mhai_as_view(call->o), s->o_type, s->H, s->L, s->Dv,
+                      o->q_starts);
+    mhai_regions_options(&list, call, s->S);
+    return mhai_regions_check(&list, work, work_size);
 }

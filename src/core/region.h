@@ -1,11 +1,50 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
+ * A check lists every tensor and array of a call, then asks whether all is well: pointers given and
+ * aligned, everything addressable, outputs free of overlap with themselves, with each other, with
+ * inputs and with the workspace.
+ */
 #ifndef MHAI_REGION_H
 #define MHAI_REGION_H
 
 #include "internal.h"
 
-/* Check pointers, extents and strides of every tensor and array of a call: aligned, addressable,
- * outputs free of overlap with themselves, with each other, with inputs and with the workspace. */
+enum { MHAI_AXES = 3, MHAI_MAX_REGIONS = 24 };
+
+typedef struct mhai_region {
+    const char *name;
+    const char *data;
+    ptrdiff_t extent[MHAI_AXES], stride[MHAI_AXES]; /* stride in bytes */
+    ptrdiff_t width;                                /* bytes of one contiguous run */
+    ptrdiff_t low, high; /* bytes touched, relative to data: [low, high) */
+} mhai_region;
+
+/* Zero-initialise, set options (for messages) and B, then add regions. */
+typedef struct mhai_regions {
+    const mha_options *options;
+    ptrdiff_t B;
+    mhai_region inputs[MHAI_MAX_REGIONS], outputs[MHAI_MAX_REGIONS];
+    int input_count, output_count;
+    mha_status status; /* the first error */
+} mhai_regions;
+
+/* A tensor of rows: [B][heads][rows][width], or packed with the rows of all batches. */
+void mhai_regions_rows(mhai_regions *list, bool output, const char *name, mha_view x,
+                       mha_dtype type, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
+                       const int64_t *starts);
+
+/* A contiguous input; NULL is no region. */
+void mhai_regions_array(mhai_regions *list, const char *name, const void *data, ptrdiff_t count,
+                        ptrdiff_t size);
+
+/* What the options of a call point to, in and out; returned weights have `columns` columns. */
+void mhai_regions_options(mhai_regions *list, const mhai_call *call, ptrdiff_t columns);
+
+/* The verdict. work may be NULL. */
+mha_status mhai_regions_check(mhai_regions *list, const void *work, size_t work_size);
+
+/* All of that for a call of the operator. */
 mha_status mhai_check_memory(const mhai_call *call, const void *work, size_t work_size);
 
 #endif

@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Task lists and workers: each phase hands out its tasks by a counter until none is left. */
+/* The phases of a run, one after another, each a list of tasks for the workers. */
 #include "internal.h"
-
-#include <stdatomic.h>
 
 typedef struct phase {
     const mhai_run *run;
     void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number);
-    ptrdiff_t tasks;
-    atomic_ptrdiff_t next;
 } phase;
 
-static void work_phase(void *arg, int index)
+static void phase_task(void *arg, int worker, ptrdiff_t number)
 {
-    phase *const now = arg;
-    void *const scratch = now->run->scratches + (size_t)index * now->run->scratch_size;
-    for (;;) {
-        const ptrdiff_t number = atomic_fetch_add_explicit(&now->next, 1, memory_order_relaxed);
-        if (number >= now->tasks)
-            return;
-        now->task(now->run, scratch, number);
-    }
+    const phase *const now = arg;
+    now->task(now->run, now->run->scratches + (size_t)worker * now->run->scratch_size, number);
 }
 
 static void run_phase(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
                       void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number))
 {
-    phase now = {.run = run, .task = task, .tasks = tasks};
-    atomic_init(&now.next, 0);
-    mhai_pool_run(pool, (int)mhai_min(tasks, mha_pool_threads(pool)), work_phase, &now);
+    phase now = {run, task};
+    mhai_share(pool, tasks, phase_task, &now);
 }
 
 /* The fast path's tasks, with the worker's scratch carved anew: a handful of additions. */
@@ -85,6 +74,17 @@ size_t mhai_run_work_size(const mha_plan *plan, int threads)
         const mhai_tiling tiling = mhai_plan_tiling(plan, threads);
         mhai_shared_take(plan, &tiling, &work);
     }
+    return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
+}
+
+size_t mhai_run_work_bound(const mha_plan *plan, int threads)
+{
+    mhai_work work = {0};
+    if (plan->empty)
+        return MHAI_ALIGN;
+    mhai_tiling tiling = mhai_plan_tiling(plan, threads);
+    tiling.splits = mhai_plan_most_splits(plan, threads);
+    mhai_shared_take(plan, &tiling, &work);
     return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
 }
 

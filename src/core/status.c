@@ -38,17 +38,17 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_OVERLAP:
         return "MHA_ERR_OVERLAP: an output overlaps other memory of the call";
     case MHA_ERR_SCALE:
-        return "MHA_ERR_SCALE: scale is not finite";
+        return "MHA_ERR_SCALE: scale, base or eps is not a usable number";
     case MHA_ERR_SOFTCAP:
         return "MHA_ERR_SOFTCAP: softcap is negative or not finite";
     case MHA_ERR_FLAG:
-        return "MHA_ERR_FLAG: unknown flag or enum value";
+        return "MHA_ERR_FLAG: unknown flag or enum value, or settings that do not go together";
     case MHA_ERR_WINDOW:
-        return "MHA_ERR_WINDOW: a window edge is below -1";
+        return "MHA_ERR_WINDOW: a window edge is below -1, or a ring has dropped what it needs";
     case MHA_ERR_POSITION:
-        return "MHA_ERR_POSITION: query positions are not said although L != S";
+        return "MHA_ERR_POSITION: query positions are not said although L != S, or said for a ring";
     case MHA_ERR_LENGTH:
-        return "MHA_ERR_LENGTH: a length, start or offset is out of range";
+        return "MHA_ERR_LENGTH: a length, start, offset or range of tokens cannot be";
     case MHA_ERR_INDEX:
         return "MHA_ERR_INDEX: a chosen head or row does not exist";
     case MHA_ERR_WORKSPACE:
@@ -61,6 +61,14 @@ const char *mha_status_string(mha_status status)
         return "MHA_ERR_THREAD: threads cannot be had";
     case MHA_ERR_ISA:
         return "MHA_ERR_ISA: MHA_ISA names an instruction set that cannot run here";
+    case MHA_ERR_FULL:
+        return "MHA_ERR_FULL: the cache has no room for these tokens";
+    case MHA_ERR_SEQUENCE:
+        return "MHA_ERR_SEQUENCE: the cache has no such sequence, or it is listed twice";
+    case MHA_ERR_FILE:
+        return "MHA_ERR_FILE: a file cannot be opened, read or written";
+    case MHA_ERR_FORMAT:
+        return "MHA_ERR_FORMAT: a file is damaged or of another kind";
     }
     return "unknown status";
 }
@@ -76,6 +84,8 @@ size_t mha_dtype_size(mha_dtype dtype)
         return 2;
     case MHA_F64:
         return 8;
+    case MHA_I8:
+        return 1;
     }
     return 0;
 }

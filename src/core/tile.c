@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The scores of one tile: rows of a task against a block of keys, before the softmax. */
-#include "internal.h"
+#include "cache.h"
 
-#include <assert.h>
+#include <math.h>
 
 void mhai_load_queries(const mhai_worker *worker)
 {
@@ -23,11 +23,13 @@ mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
     const mhai_batch *const batch = &worker->batch;
     mhai_block block = {.base = base};
     block.keys = (int)mhai_min(batch->keys - base, MHAK_BLOCK);
+    block.reuse_panel = worker->count <= worker->plan->row_tile;
+    if (call->cache)
+        return block;
     block.k = mhai_at(call->k.data, call->shape.k_type,
                       mhai_k_index(call, batch, &call->k, worker->g, base));
     block.v = mhai_at(call->v.data, call->shape.v_type,
                       mhai_k_index(call, batch, &call->v, worker->g, base));
-    block.reuse_panel = worker->count <= worker->plan->row_tile;
     return block;
 }
 
@@ -92,14 +94,105 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
     for (int c = 0; c < d; c += MHAK_DEPTH)
-        kernels->qk(q + c, ldq, panel + (ptrdiff_t)c * nr, (int)mhai_min(d - c, MHAK_DEPTH), count,
-                    c > 0, worker->scratch->s + p * nr);
+        kernels->product[MHA_F32](q + c, ldq, panel + (ptrdiff_t)c * nr,
+                                  (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
+                                  worker->scratch->s + p * nr, MHAK_BLOCK);
+}
+
+/* ----------------------------------------------------------------- cache ----- */
+
+static mhai_piece piece_at(const mhai_worker *worker, const mhai_block *block, int j)
+{
+    return mhai_cache_piece(worker->call->cache, mhai_sequence(worker->call, worker->batch.b),
+                            worker->g, block->base + j);
+}
+
+/* Group p of the block, from a piece: in storage for few rows, else as f32. */
+static const void *group_of(const mhai_worker *worker, mhai_block *block, const mhai_piece *piece,
+                            int p, mha_dtype *type)
+{
+    const mhak_table *const kernels = worker->plan->kernels;
+    const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
+    const int in_piece = p % (MHAI_PIECE / MHAI_GROUP);
+    *type = worker->call->shape.k_type;
+    const void *const stored = mhai_at(piece->k, *type, in_piece * elements);
+    if (*type == MHA_F32 || worker->count <= kernels->mr_qk)
+        return stored;
+    float *const panel = worker->scratch->k_panels + p * elements;
+    if (!(block->packed_panels >> p & 1u))
+        kernels->load_row[*type](stored, (int)elements, 1.0f, panel);
+    block->packed_panels |= 1u << p;
+    *type = MHA_F32;
+    return panel;
+}
+
+static void group_scores(const mhai_worker *worker, const void *group, mha_dtype type, int row,
+                         int count, float *s)
+{
+    const int d = (int)worker->call->shape.D;
+    const ptrdiff_t ldq = worker->plan->ldq;
+    for (int c = 0; c < d; c += MHAK_DEPTH)
+        worker->plan->kernels->product_group[type](worker->scratch->q + row * ldq + c, ldq,
+                                                   mhai_at(group, type, (ptrdiff_t)c * MHAI_GROUP),
+                                                   (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
+                                                   s, MHAK_BLOCK);
+}
+
+static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, int count,
+                         int first, int last)
+{
+    for (int p = first / MHAI_GROUP; p * MHAI_GROUP < last; p++) {
+        const int j = p * MHAI_GROUP, start = j / MHAI_PIECE * MHAI_PIECE;
+        const mhai_piece piece = piece_at(worker, block, start);
+        mha_dtype type;
+        const void *const group = group_of(worker, block, &piece, p, &type);
+        float *const s = worker->scratch->s + j;
+        group_scores(worker, group, type, row, count, s);
+        for (int r = 0; piece.k_scales && r < count; r++)
+            worker->plan->kernels->scale_row(s + r * MHAK_BLOCK, piece.k_scales + (j - start),
+                                             MHAI_GROUP);
+    }
+}
+
+bool mhai_values_of(const mhai_worker *worker, const mhai_block *block, int n, mhai_values *run)
+{
+    const mhai_call *const call = worker->call;
+    if (!call->cache) {
+        *run = (mhai_values){.rows = block->v, .stride = call->v.sl, .count = MHAK_BLOCK};
+        return n == 0;
+    }
+    const int at = n * MHAI_PIECE;
+    if (at >= MHAK_BLOCK || at >= block->keys)
+        return false;
+    const mhai_piece piece = piece_at(worker, block, at);
+    *run = (mhai_values){piece.v, call->shape.Dv, at, MHAI_PIECE, piece.v_scales};
+    return true;
+}
+
+/* ---------------------------------------------------------------- scores ----- */
+
+float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped)
+{
+    const mhai_call *const call = worker->call;
+    const ptrdiff_t d = call->shape.D;
+    if (!call->extra.k || n > 0)
+        return 0.0f;
+    const float *const q = worker->scratch->q + row * worker->plan->ldq;
+    float sum = 0.0f;
+    for (ptrdiff_t c = 0; c < d; c++)
+        sum += q[c] * call->extra.k[worker->g * d + c];
+    const float cap = call->options.softcap;
+    return capped && cap > 0.0f ? cap * tanhf(sum / cap) : sum;
 }
 
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                  int last)
 {
     const int nr = worker->plan->kernels->nr;
+    if (worker->call->cache) {
+        cache_scores(worker, block, row, count, first, last);
+        return;
+    }
     for (int p = first / nr; p * nr < last; p++)
         if (near_panel(worker, block, p))
             near_scores(worker, block, p);

@@ -4,7 +4,7 @@
  * for the chosen heads and rows only: nobody else pays. One task is one tile of chosen rows of one
  * head, or of all chosen heads if the mean is wanted.
  */
-#include "internal.h"
+#include "cache.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t nu
     const ptrdiff_t end = mhai_min(mhai_weights_rows(call), (chunk + 1) * tile);
     for (ptrdiff_t slot = chunk * tile; slot < end; slot++) {
         const ptrdiff_t i = mhai_weights_row(call, slot);
-        if (i < now.worker.batch.queries)
+        if (i < now.worker.batch.queries && mhai_row_wanted(call, i))
             scratch->rows[now.rows++] = (mhai_row){.i = i, .slot = slot};
     }
     now.worker.count = now.rows;
@@ -84,6 +84,16 @@ static void fill(const job *now, float x)
         now->worker.scratch->s[n] = x;
 }
 
+/* How many keys of the block a ring has dropped: there is nothing to show of them. */
+static int dropped_keys(const job *now, const mhai_block *block)
+{
+    const mhai_call *const call = now->worker.call;
+    if (!call->cache)
+        return 0;
+    const int64_t first = call->cache->firsts[mhai_sequence(call, now->worker.batch.b)];
+    return (int)mhai_max(0, mhai_min(MHAK_BLOCK, (ptrdiff_t)first - block->base));
+}
+
 /* Scores before masking: every key there is counts; 0 behind the last. */
 static void unmasked_scores(const job *now, mhai_block *block)
 {
@@ -93,9 +103,19 @@ static void unmasked_scores(const job *now, mhai_block *block)
     mhai_scores(&now->worker, block, 0, now->rows, 0, block->keys);
     if (now->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTCAP)
         mhai_scores_cap(&now->worker, now->rows, 0, block->keys);
+    const int dropped = dropped_keys(now, block);
     for (int r = 0; r < now->rows; r++)
-        for (int j = block->keys; j < MHAK_BLOCK; j++)
-            now->worker.scratch->s[r * MHAK_BLOCK + j] = 0.0f;
+        for (int j = 0; j < MHAK_BLOCK; j++)
+            if (j < dropped || j >= block->keys)
+                now->worker.scratch->s[r * MHAK_BLOCK + j] = 0.0f;
+}
+
+/* m and 1/l of a row. */
+static const float *stats_of(const job *now, const mhai_row *row)
+{
+    const mha_shape *const shape = &now->worker.call->shape;
+    return now->run->shared.stats +
+           2 * ((now->worker.batch.b * shape->H + row->h) * shape->L + row->i);
 }
 
 static void hide_masked(float *s, const uint32_t *keep)
@@ -110,7 +130,6 @@ static void masked_scores(const job *now, mhai_block *block)
 {
     const mhai_worker *const worker = &now->worker;
     const mhai_scratch *const scratch = worker->scratch;
-    const mha_shape *const shape = &worker->call->shape;
     const bool softmax = worker->call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
     int first, last;
     const mhai_cover cover =
@@ -128,10 +147,7 @@ static void masked_scores(const job *now, mhai_block *block)
         if (cover == MHAI_ALL)
             mhai_keep_range(keep, first, last);
         if (softmax) {
-            const mhai_row *const row = &scratch->rows[r];
-            const float *const stats =
-                now->run->shared.stats +
-                2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
+            const float *const stats = stats_of(now, &scratch->rows[r]);
             worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1]);
         } else {
             hide_masked(s, keep);
@@ -150,19 +166,53 @@ static void one_head(job *now, ptrdiff_t base, ptrdiff_t n)
         masked_scores(now, &block);
 }
 
+/* Where a row of the job goes. */
+static ptrdiff_t out_row(const job *now, int r)
+{
+    const mha_out *const out = &now->worker.call->options.weights;
+    const ptrdiff_t head = averages(now->worker.call) ? 0 : now->first * out->sh;
+    return now->worker.batch.b * out->sb + head + now->worker.scratch->rows[r].slot * out->sl;
+}
+
 static void store_block(const job *now, const float *s, ptrdiff_t base)
 {
     const mhai_call *const call = now->worker.call;
     const mha_options *const o = &call->options;
     const float factor = 1.0f / (float)now->heads;
     const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
-    for (int r = 0; r < now->rows; r++) {
-        const ptrdiff_t slot = now->worker.scratch->rows[r].slot;
-        const ptrdiff_t head = averages(call) ? 0 : now->first * o->weights.sh;
-        const ptrdiff_t at = now->worker.batch.b * o->weights.sb + head + slot * o->weights.sl;
+    for (int r = 0; r < now->rows; r++)
         now->worker.plan->kernels->store_row[o->weights_type](
             s + r * MHAK_BLOCK, keys, factor,
-            mhai_out_at(o->weights.data, o->weights_type, at + base));
+            mhai_out_at(o->weights.data, o->weights_type, out_row(now, r) + base));
+}
+
+/* What is shown of extra key n: its weight, or its score. */
+static float extra_value(const job *now, int r, int n)
+{
+    const mha_weights_mode mode = now->worker.call->options.weights_mode;
+    const float score = mhai_extra_score(&now->worker, r, n, mode != MHA_WEIGHTS_RAW);
+    if (mode != MHA_WEIGHTS_SOFTMAX)
+        return score;
+    const float *const stats = stats_of(now, &now->worker.scratch->rows[r]);
+    return expf(score - stats[0]) * stats[1];
+}
+
+/* The columns of the extra keys, behind those of the others. */
+static void store_extras(job *now)
+{
+    const mhai_call *const call = now->worker.call;
+    const mha_options *const o = &call->options;
+    for (int n = 0; n < mhai_extras(call); n++) {
+        for (ptrdiff_t h = 0; h < now->heads; h++) {
+            take_head(now, mhai_weights_head(call, now->first + h));
+            for (int r = 0; r < now->rows; r++) {
+                float *const sum = now->worker.scratch->sum + r;
+                *sum = (h > 0 ? *sum : 0.0f) + extra_value(now, r, n);
+            }
+        }
+        for (int r = 0; r < now->rows; r++)
+            mhai_number_write(o->weights.data, o->weights_type, out_row(now, r) + call->shape.S + n,
+                              (double)(now->worker.scratch->sum[r] / (float)now->heads));
     }
 }
 
@@ -186,4 +236,5 @@ void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff
         }
         store_block(&now, scratch->sum, base);
     }
+    store_extras(&now);
 }

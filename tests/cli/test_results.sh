@@ -53,6 +53,11 @@ says "explain: the workspace" "$out" "threads    3: "
 exits 0 explain --json b1h12l65536d64:weights:mask=bool50:lse:packed:docs=2:bias
 json "explain"
 says "explain: keys" "$keys" "isa plan threads word work_bytes"
+exits 0 explain layer:bert-base:l512
+golden explain_layer
+exits 0 explain --json decode:gpt3:s2048:bf16:cache=i8
+json "explain of a step"
+says "explain: keys of a layer word" "$keys" "isa plan threads word"
 
 exits 0 bench --rounds 15 --json b1h2l256d32 b1h4g1l1s512d32:bf16
 json "bench"
@@ -69,6 +74,27 @@ print([r["word"] for r in json.load(open(sys.argv[1]))])' "$scratch/out")" \
 import json, sys
 print("share_of_bandwidth" in json.load(open(sys.argv[1]))[1])' "$scratch/out")" "True"
 fi
+exits 0 bench --json linear:m64n96k128:i8 linear:m1n96k128 layer:e64h4g2l32:causal \
+    decode:e64h4s33:cache=i8 cache:h4d16s64:f16
+json "bench of layer words"
+if command -v python3 >/dev/null; then
+    says "bench: shares of layer words" "$(python3 -c '
+import json, sys
+for r in json.load(open(sys.argv[1])):
+    kind = "memory" if "share_of_bandwidth" in r else "arithmetic"
+    print(r["word"], kind, r["seconds"] > 0, end=" ")' "$scratch/out")" \
+        "linear:m64n96k128:i8 arithmetic True linear:m1n96k128 memory True \
+layer:e64h4g2l32:causal arithmetic True decode:e64h4s33:cache=i8 memory True \
+cache:h4d16s64:f16 memory True"
+fi
+run bench openblas:m8n64k64
+case $code in
+0) says "bench: OpenBLAS" "$out" "openblas:m8n64k64" ;;
+*) says "bench: without OpenBLAS the package" "$err" "libopenblas0-pthread" ;;
+esac
+exits 1 bench linear:m1n2147483647k2147483647
+says "bench: too large a linear" "$err" "does not fit in memory"
+exits 1 bench decode:h1e1d1024s2147483647b2147483647
 exits 0 bench b1h2l256d32:t=2
 says "bench: a table" "$out" "b1h2l256d32:t=2"
 says "bench: a unit" "$out" " GF/s "

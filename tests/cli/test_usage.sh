@@ -53,6 +53,20 @@ says "wrong word: a suggestion" "$err" 'did you mean "causal"?'
 exits 2 bench
 says "bench without words" "$err" "which problem?"
 exits 2 bench --table l4d4
+says "a section that is none: those there are" "$err" "it has operator, linear and layer"
+exits 2 bench --table layers
+says "a section that is none: a suggestion" "$err" 'did you mean "layer"?'
+exits 2 bench --preset
+exits 2 bench --preset gpt-3
+says "unknown preset: a suggestion" "$err" 'no preset "gpt-3"; did you mean "gpt3"?'
+exits 2 bench --preset gpt3 l4d4
+says "preset and word" "$err" "--preset has its own words; leave out l4d4"
+exits 2 bench --preset gpt3 --table
+exits 2 bench liner:m1n1k1
+says "bench: a kind of word that is none" "$err" 'did you mean "linear"?'
+exits 2 bench layer:bert:l4
+says "bench: a preset that is none" "$err" 'did you mean "bert-base"?'
+exits 2 verify --case layer:bert-base:l4
 exits 2 bench --rounds 3 l4d4
 says "too few rounds" "$err" "not a number from 15"
 exits 2 bench l4d4x
@@ -91,7 +105,8 @@ says "--threads counts before both" "$out" "3 threads"
 unset OMP_NUM_THREADS MHA_NUM_THREADS
 
 export MHA_ISA=pdp11
-for arguments in version "verify --configs 1" "bench l4d4" "bench --table" "explain l4d4" demo; do
+for arguments in version "verify --configs 1" "bench l4d4" "bench --table" "explain l4d4" demo \
+    "bench --preset gpt3" "explain layer:gpt3:l4"; do
     # shellcheck disable=SC2086
     exits 1 $arguments
     says "MHA_ISA that cannot run: a message" "$err" "MHA_ISA=pdp11"

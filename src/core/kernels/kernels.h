@@ -11,6 +11,7 @@
  *                  length of a row of scores in memory
  *      MHAK_CHAIN  keys whose p * v are summed in one chain before partial sums are added
  *      MHAK_DEPTH  head elements summed in one chain before partial sums are added
+ *      MHAK_SLICE  inputs of a linear summed in one chain before partial sums are added
  * Sizes that only speed depends on: rows per tile, nr, nc, mr_qk, mr_pv.
  */
 #ifndef MHAK_KERNELS_H
@@ -24,10 +25,13 @@ enum {
     MHAK_BLOCK = 128,
     MHAK_CHAIN = 32,
     MHAK_DEPTH = 256,
+    MHAK_SLICE = 256,
     MHAK_WORDS = MHAK_BLOCK / 32, /* words of keep bits for one row of a block */
     MHAK_MAX_VECTOR = 16,         /* floats in the widest vector of any table */
     MHAK_LINE = 64,               /* bytes in a cache line */
-    MHAK_TYPES = 3                /* storage types: f32, f16, bf16, as in mha_dtype */
+    MHAK_GROUP = 16,              /* keys of one group of a cache: a multiple of every vector */
+    MHAK_TYPES = 5 /* storage types as in mha_dtype: f32, f16, bf16, no f64, and i8 in the slots
+                    * that weights and caches are read by: pack_v, load_row, product, pv */
 };
 
 /*
@@ -46,7 +50,7 @@ typedef struct mhak_table {
     int vector;  /* floats in a vector: row lengths of tiles are multiples of it */
     int nr;      /* keys in one panel of K */
     int nc;      /* columns in one panel of V */
-    int mr_qk;   /* rows the qk kernel takes at once */
+    int mr_qk;   /* rows the product kernels take at once */
     int mr_pv;   /* rows the pv kernel takes at once */
     int mr_near; /* most rows of qk_near */
 
@@ -77,22 +81,37 @@ typedef struct mhak_table {
     void (*store_row[MHAK_TYPES])(const float *src, int n, float factor, void *dst);
 
     /*
-     * Scores of `rows` query rows against one panel of K:
+     * Rows times one panel, of keys or of weights, in its storage type:
      *
-     *            d                 nr                  nr
+     *          depth               nr                  nr
      *        +-------+         +-------+           +-------+
-     *      q |       |   .   d | panel |   =  rows |   s   |
+     *      x |       | . depth | panel |   =  rows |   y   |
      *   rows +-------+         +-------+           +-------+
      *
-     * Each score is one chain of multiply-adds over c ascending. With `add` the chain's sum is
-     * added to what s holds.
+     * Each element is one chain of multiply-adds over the depth ascending. With `add` the chain's
+     * sum is added to what y holds. i8: the integers as they are; scales come later. x has rows of
+     * ldx floats, y of ldy. Memory behind the panel is asked for, never read.
      */
-    void (*qk)(const float *q, ptrdiff_t ldq, const float *panel, int d, int rows, bool add,
-               float *s);
+    void (*product[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *panel, int depth,
+                                int rows, bool add, float *y, ptrdiff_t ldy);
+
+    /* The same with a group of a cache as panel: MHAK_GROUP columns. A column has the same bits in
+     * a group and in a panel. */
+    void (*product_group[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *group, int depth,
+                                      int rows, bool add, float *y, ptrdiff_t ldy);
+
+    /* The end of a product: dst[c] = src[c] * scales[c] + bias[c] for c < n, rounded to nearest
+     * even; scales NULL: 1. */
+    void (*finish_row[MHAK_TYPES])(const float *src, int n, const float *scales, const float *bias,
+                                   void *dst);
+
+    /* x[j] *= y[j] for j < n rounded up to whole vectors. */
+    void (*scale_row)(float *x, const float *y, int n);
 
     /*
-     * The same for at most mr_near rows and `vector` keys, read where they lie: row j of K is
-     * `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as qk.
+     * Scores of at most mr_near rows and `vector` keys, read where they lie: row j of K is
+     * `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has rows of
+     * MHAK_BLOCK.
      */
     void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
                                 int d, int rows, const mhak_ahead *ahead, float *s);
@@ -111,7 +130,8 @@ typedef struct mhak_table {
                  float *alpha);
 
     /*
-     * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block, first < last:
+     * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block, last > 0; first =
+     * last leaves alpha * o. alpha NULL: 1.
      *
      *             keys               dv                        dv
      *         +--------+         +---------+              +---------+

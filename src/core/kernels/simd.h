@@ -12,6 +12,7 @@
  *      vsel(t,a,b)      lane by lane: t (all ones or zeros) ? a : b
  *      vbits(w)         lane i all ones where bit i of w is set
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
+ *      vload_i8         VL stored integers to floats
  *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
  */
 #ifndef MHAK_SIMD_H
@@ -98,6 +99,10 @@ INLINE void vstore_u16(uint16_t *p, vi x)
 {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16((__m512i)x));
 }
+INLINE vf vload_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
 INLINE uint32_t vmask(vi t)
 {
     return _mm512_movepi32_mask((__m512i)t);
@@ -155,6 +160,10 @@ INLINE void vstore_u16(uint16_t *p, vi x)
     const __m256i packed = _mm256_packus_epi32((__m256i)x, (__m256i)x);
     const __m256i joined = _mm256_permute4x64_epi64(packed, 0x08);
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(joined));
+}
+INLINE vf vload_i8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(p)));
 }
 INLINE uint32_t vmask(vi t)
 {
@@ -249,6 +258,10 @@ INLINE vf vkeep(uint32_t bits, vf a, vf b)
 INLINE vi vload_u16(const uint16_t *p)
 {
     return (vi){p[0], p[1], p[2], p[3]};
+}
+INLINE vf vload_i8(const int8_t *p)
+{
+    return (vf){(float)p[0], (float)p[1], (float)p[2], (float)p[3]};
 }
 INLINE void vstore_u16(uint16_t *p, vi x)
 {

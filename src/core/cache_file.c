@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing a cache to a file, and what writing and reading share. The format is in cache_file.h. */
+#include "cache_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- shared ----- */
+
+mha_status mhai_file_error(const mhai_file *file, const char *done)
+{
+    char reason[128] = "";
+    if (strerror_r(file->error, reason, sizeof reason))
+        snprintf(reason, sizeof reason, "error %d", file->error);
+    return mhai_file_fail(file, MHA_ERR_FILE, "%s: cannot be %s: %s", file->path, done, reason);
+}
+
+uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count)
+{
+    for (size_t n = 0; n < count; n++)
+        hash = (hash ^ bytes[n]) * 0x100000001b3u;
+    return hash;
+}
+
+void mhai_file_swap(void *data, size_t size, size_t count)
+{
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+        return;
+    unsigned char *const bytes = data;
+    for (size_t n = 0; n < count; n++)
+        for (size_t a = 0, b = size - 1; a < b; a++, b--) {
+            const unsigned char byte = bytes[n * size + a];
+            bytes[n * size + a] = bytes[n * size + b];
+            bytes[n * size + b] = byte;
+        }
+}
+
+void mhai_file_add_page(mhai_file_pages *list, const mha_cache *cache, ptrdiff_t sequence,
+                        ptrdiff_t index)
+{
+    const mhai_file_page page = {mhai_cache_table(cache, sequence)[index], sequence, index,
+                                 mhai_cache_slots_of(cache, sequence, index)};
+    list->pages[list->count++] = page;
+}
+
+void mhai_file_add_owner(mhai_file_page *page, const mha_cache *cache, ptrdiff_t sequence)
+{
+    page->slots = mhai_max(page->slots, mhai_cache_slots_of(cache, sequence, page->index));
+}
+
+size_t mhai_file_row_bytes(mha_dtype type, ptrdiff_t width)
+{
+    return (size_t)width * mha_dtype_size(type) + (type == MHA_I8 ? sizeof(float) : 0);
+}
+
+uint64_t mhai_file_page_bytes(const mha_cache *cache, const mhai_file_pages *list)
+{
+    const mha_cache_config *const c = &cache->config;
+    uint64_t slots = 0;
+    for (ptrdiff_t n = 0; n < list->count; n++)
+        slots += (uint64_t)list->pages[n].slots;
+    return slots * (uint64_t)c->G *
+           (mhai_file_row_bytes(c->k_type, c->D) + mhai_file_row_bytes(c->v_type, c->Dv));
+}
+
+/* --------------------------------------------------------------- writing ----- */
+
+static void flush(mhai_file *file)
+{
+    size_t done = 0;
+    while (done < file->used && !file->error) {
+        const ssize_t wrote = write(file->fd, file->buffer + done, file->used - done);
+        if (wrote > 0)
+            done += (size_t)wrote;
+        else if (wrote == 0 || errno != EINTR)
+            file->error = wrote == 0 ? EIO : errno;
+    }
+    file->used = 0;
+}
+
+static void put_bytes(mhai_file *file, const void *data, size_t count)
+{
+    const unsigned char *bytes = data;
+    file->hash = mhai_file_hash(file->hash, bytes, count);
+    while (count > 0) {
+        const size_t room = MHAI_FILE_BUFFER - file->used, part = count < room ? count : room;
+        memcpy(file->buffer + file->used, bytes, part);
+        file->used += part;
+        bytes += part;
+        count -= part;
+        if (file->used == MHAI_FILE_BUFFER)
+            flush(file);
+    }
+}
+
+static void put_number(mhai_file *file, uint64_t x, size_t size)
+{
+    unsigned char bytes[8];
+    for (size_t n = 0; n < size; n++)
+        bytes[n] = (unsigned char)(x >> 8 * n);
+    put_bytes(file, bytes, size);
+}
+
+static void put_header(mhai_file *file, const mha_cache *cache, ptrdiff_t pages, uint64_t bytes)
+{
+    const mha_cache_config *const c = &cache->config;
+    const ptrdiff_t extents[] = {c->sequences, c->capacity, c->page_tokens, c->pages,
+                                 c->G,         c->D,        c->Dv};
+    put_bytes(file, MHAI_FILE_MAGIC, MHAI_FILE_MAGIC_BYTES);
+    put_number(file, MHAI_FILE_VERSION, 4);
+    put_number(file, (uint64_t)c->kind, 4);
+    put_number(file, bytes, 8);
+    for (size_t n = 0; n < sizeof extents / sizeof extents[0]; n++)
+        put_number(file, (uint64_t)extents[n], 8);
+    put_number(file, (uint64_t)c->k_type, 4);
+    put_number(file, (uint64_t)c->v_type, 4);
+    put_number(file, (uint64_t)pages, 8);
+}
+
+/* List the pages in use; numbers[page] becomes the number a page has in the file. Returns how many
+ * numbers the tables of all sequences have together. */
+static ptrdiff_t list_pages(const mha_cache *cache, mhai_file_pages *list, int32_t *numbers)
+{
+    ptrdiff_t entries = 0;
+    for (ptrdiff_t page = 0; page < cache->page_count; page++)
+        numbers[page] = -1;
+    for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
+        const ptrdiff_t count = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[s]);
+        for (ptrdiff_t index = 0; index < count; index++) {
+            int32_t *const number = &numbers[mhai_cache_table(cache, s)[index]];
+            if (*number < 0) {
+                *number = (int32_t)list->count;
+                mhai_file_add_page(list, cache, s, index);
+            } else {
+                mhai_file_add_owner(&list->pages[*number], cache, s);
+            }
+        }
+        entries += count;
+    }
+    return entries;
+}
+
+static void put_tables(mhai_file *file, const mha_cache *cache, const int32_t *numbers)
+{
+    for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
+        put_number(file, (uint64_t)cache->lengths[s], 8);
+        put_number(file, (uint64_t)cache->firsts[s], 8);
+    }
+    for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
+        const ptrdiff_t count = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[s]);
+        for (ptrdiff_t index = 0; index < count; index++)
+            put_number(file, (uint64_t)numbers[mhai_cache_table(cache, s)[index]], 4);
+    }
+}
+
+/* Does the slot hold a token that is still there? In a ring, the latest token t that lies in it,
+ * t = slot modulo the page, may be before the first. */
+static bool slot_in_use(const mha_cache *cache, const mhai_file_page *page, ptrdiff_t slot)
+{
+    const int64_t last = cache->lengths[page->sequence] - 1;
+    const int64_t back =
+        ((last - slot) % cache->page_tokens + cache->page_tokens) % cache->page_tokens;
+    return cache->config.kind != MHA_CACHE_RING || last - back >= cache->firsts[page->sequence];
+}
+
+/* One row with its scale; zeros where it is not in use. */
+static void put_row(mhai_file *file, mha_dtype type, ptrdiff_t width, const void *data,
+                    ptrdiff_t step, const float *scale, bool used)
+{
+    const size_t size = mha_dtype_size(type), elements = (size_t)width * size;
+    const size_t bytes = mhai_file_row_bytes(type, width);
+    mhai_file_row row;
+    if (used) {
+        mhai_cache_spread(type, &row, 1, data, step, width);
+        mhai_file_swap(&row, size, (size_t)width);
+        if (scale) {
+            memcpy(row.bytes + elements, scale, sizeof *scale);
+            mhai_file_swap(row.bytes + elements, sizeof *scale, 1);
+        }
+    } else {
+        memset(&row, 0, bytes);
+    }
+    put_bytes(file, &row, bytes);
+}
+
+static void put_page(mhai_file *file, const mha_cache *cache, const mhai_file_page *page)
+{
+    const mha_cache_config *const c = &cache->config;
+    for (ptrdiff_t g = 0; g < c->G; g++)
+        for (ptrdiff_t slot = 0; slot < page->slots; slot++) {
+            const mhai_token at = mhai_cache_slot(cache, page->page, slot, g);
+            const bool used = slot_in_use(cache, page, slot);
+            put_row(file, c->k_type, c->D, at.k, MHAI_GROUP, at.k_scale, used);
+            put_row(file, c->v_type, c->Dv, at.v, 1, at.v_scale, used);
+        }
+}
+
+static void put_cache(mhai_file *file, const mha_cache *cache, mhai_file_pages *list,
+                      int32_t *numbers)
+{
+    const ptrdiff_t entries = list_pages(cache, list, numbers);
+    const uint64_t bytes =
+        MHAI_FILE_HEADER_BYTES + MHAI_FILE_SEQUENCE_BYTES * (uint64_t)cache->config.sequences +
+        4 * (uint64_t)entries + mhai_file_page_bytes(cache, list) + MHAI_FILE_CHECKSUM_BYTES;
+    file->hash = MHAI_FILE_HASH_START;
+    put_header(file, cache, list->count, bytes);
+    put_tables(file, cache, numbers);
+    for (ptrdiff_t n = 0; n < list->count; n++)
+        put_page(file, cache, &list->pages[n]);
+    put_number(file, file->hash, MHAI_FILE_CHECKSUM_BYTES);
+    flush(file);
+}
+
+/* A new file beside `path`: its name goes to `name`. Some names may be taken by others. */
+static void open_new(mhai_file *file, char *name, size_t size)
+{
+    file->error = EEXIST;
+    for (int attempt = 0; attempt < 100 && file->error == EEXIST; attempt++) {
+        snprintf(name, size, "%s.%ld-%d.tmp", file->path, (long)getpid(), attempt);
+        file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        file->error = file->fd < 0 ? errno : 0;
+    }
+}
+
+/* All on the disk and under its name, or no new file. */
+static void finish_new(mhai_file *file, const char *name)
+{
+    if (!file->error && fsync(file->fd) != 0 && errno != EINVAL)
+        file->error = errno;
+    if (close(file->fd) != 0 && !file->error)
+        file->error = errno;
+    if (!file->error && rename(name, file->path) != 0)
+        file->error = errno;
+    if (file->error)
+        unlink(name);
+}
+
+static mha_status save_file(mhai_file *file, const mha_cache *cache, char *name, size_t name_size,
+                            mhai_file_pages *list, int32_t *numbers)
+{
+    open_new(file, name, name_size);
+    if (!file->error) {
+        put_cache(file, cache, list, numbers);
+        finish_new(file, name);
+    }
+    return file->error ? mhai_file_error(file, "written") : MHA_OK;
+}
+
+mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
+                          size_t message_size)
+{
+    mhai_file file = {.path = path, .message = message, .message_size = message_size};
+    if (!cache || !path)
+        return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
+    const size_t count = (size_t)cache->page_count, name_size = strlen(path) + 64;
+    char *const name = malloc(name_size);
+    int32_t *const numbers = malloc(count * sizeof *numbers);
+    mhai_file_pages list = {0, calloc(count, sizeof *list.pages)};
+    const mha_status status =
+        name && numbers && list.pages
+            ? save_file(&file, cache, name, name_size, &list, numbers)
+            : mhai_file_fail(&file, MHA_ERR_MEMORY, "%s: no memory to list %zu pages", path, count);
+    free(name);
+    free(numbers);
+    free(list.pages);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache as a file. All numbers are little-endian:
+ *
+ *      bytes
+ *      8      "MHACACHE"
+ *      4, 4   version of the format; kind of the cache
+ *      8      bytes of the whole file
+ *      8 x 7  sequences, capacity, page_tokens, pages, G, D, Dv, as in mha_cache_config
+ *      4, 4   k_type, v_type
+ *      8      pages in this file
+ *      16 x   for every sequence its length and its first token
+ *      4 x    for every sequence the numbers of its pages: new ones count up from 0, and forks name
+ *             the pages they share. Contiguous and ring caches have one page a sequence with tokens
+ *      ...    page after page, head after head, slot after slot, as far as any sequence has filled
+ *             the page: keys, their scale (i8), values, their scale (i8). Slots of a ring whose
+ *             token is gone are 0
+ *      8      FNV-1a of everything before
+ *
+ * Where pages lie in memory does not show: caches that hold the same give the same file.
+ */
+#ifndef MHAI_CACHE_FILE_H
+#define MHAI_CACHE_FILE_H
+
+#include "cache.h"
+
+#define MHAI_FILE_MAGIC "MHACACHE"
+
+enum {
+    MHAI_FILE_VERSION = 1,
+    MHAI_FILE_MAGIC_BYTES = 8,
+    MHAI_FILE_HEADER_BYTES = 96,
+    MHAI_FILE_SEQUENCE_BYTES = 16,
+    MHAI_FILE_CHECKSUM_BYTES = 8,
+    MHAI_FILE_BUFFER = 16384
+};
+
+/* An open file and where its errors are told. */
+typedef struct mhai_file {
+    const char *path;
+    char *message;
+    size_t message_size;
+    int fd, error; /* errno of the first failure */
+    uint64_t hash; /* of all that was written */
+    uint64_t left; /* reading: bytes before the checksum */
+    size_t used, filled;
+    unsigned char buffer[MHAI_FILE_BUFFER];
+} mhai_file;
+
+#define mhai_file_fail(file, status, ...) \
+    mhai_fail_to((file)->message, (file)->message_size, status, __VA_ARGS__)
+
+/* MHA_ERR_FILE: the file cannot be opened, written, read for the reason in file->error. */
+mha_status mhai_file_error(const mhai_file *file, const char *done);
+
+#define MHAI_FILE_HASH_START 0xcbf29ce484222325u
+uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count);
+
+/* Elements of `size` bytes become little-endian, or native again. */
+void mhai_file_swap(void *data, size_t size, size_t count);
+
+/* A page of the file: one owner, its table entry, and the slots that any owner fills. */
+typedef struct mhai_file_page {
+    int32_t page;
+    ptrdiff_t sequence, index, slots;
+} mhai_file_page;
+
+/* The pages of a file in their order. */
+typedef struct mhai_file_pages {
+    ptrdiff_t count;
+    mhai_file_page *pages; /* room for every page of the cache */
+} mhai_file_pages;
+
+/* Append the page at a table entry. */
+void mhai_file_add_page(mhai_file_pages *list, const mha_cache *cache, ptrdiff_t sequence,
+                        ptrdiff_t index);
+
+/* The page has one more owner, who may have filled more of it. */
+void mhai_file_add_owner(mhai_file_page *page, const mha_cache *cache, ptrdiff_t sequence);
+
+/* A row as it stands in the file, its scale behind it. */
+typedef union mhai_file_row {
+    float f32[MHA_MAX_HEAD_WIDTH + 1];
+    unsigned char bytes[(MHA_MAX_HEAD_WIDTH + 1) * sizeof(float)];
+} mhai_file_row;
+
+size_t mhai_file_row_bytes(mha_dtype type, ptrdiff_t width);
+
+/* Bytes of all pages together. */
+uint64_t mhai_file_page_bytes(const mha_cache *cache, const mhai_file_pages *list);
+
+#endif

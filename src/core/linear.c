@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* Storey 8: weights are checked and packed into panels once, then used by gemm.c. */
+#include "linear.h"
+#include "region.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --------------------------------------------------------------- packing ----- */
+
+float mhai_vector_at(const mha_vector *vector, ptrdiff_t n)
+{
+    return vector->data ? (float)mhai_number_read(vector->data, vector->type, n) : 0.0f;
+}
+
+/* Weights of one output, all inputs, as f32. */
+static void read_output(const mhai_section *section, ptrdiff_t inputs, ptrdiff_t n, float *row)
+{
+    const mha_matrix *const w = &section->weight;
+    for (ptrdiff_t c = 0; c < inputs; c++)
+        row[c] = (float)mhai_number_read(w->data, w->type, n * w->out_stride + c * w->in_stride);
+}
+
+/* The scale that brings a row into [-127, 127]; NaN where the row is not finite, so that the
+ * damage shows. */
+static float scale_of(const float *row, ptrdiff_t count)
+{
+    float most = 0.0f;
+    for (ptrdiff_t c = 0; c < count; c++) {
+        if (!isfinite(row[c]))
+            return NAN;
+        most = fmaxf(most, fabsf(row[c]));
+    }
+    return most / 127.0f;
+}
+
+static int8_t to_i8(float x, float scale)
+{
+    const float q = scale > 0.0f ? nearbyintf(x / scale) : 0.0f;
+    return (int8_t)(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+}
+
+/* Lay one output into its column of a panel; nr elements apart. */
+static void pack_output(const mha_linear *linear, ptrdiff_t column, const float *row)
+{
+    const ptrdiff_t nr = linear->kernels->nr;
+    const ptrdiff_t at = column / nr * linear->inputs * nr + column % nr;
+    float scale = 0.0f;
+    if (linear->stored == MHA_I8)
+        scale = linear->scales[column] = scale_of(row, linear->inputs);
+    for (ptrdiff_t c = 0; c < linear->inputs; c++) {
+        if (linear->stored == MHA_I8)
+            ((int8_t *)linear->weights)[at + c * nr] = to_i8(row[c], scale);
+        else
+            mhai_number_write(linear->weights, linear->stored, at + c * nr, row[c]);
+    }
+}
+
+static void pack_sections(const mha_linear *linear, const mhai_section *sections, int count,
+                          float *row)
+{
+    ptrdiff_t column = 0;
+    for (int s = 0; s < count; s++) {
+        for (ptrdiff_t n = 0; n < sections[s].outputs; n++) {
+            read_output(&sections[s], linear->inputs, n, row);
+            pack_output(linear, column + n, row);
+            linear->bias[column + n] = mhai_vector_at(&sections[s].bias, n);
+        }
+        column += mhai_section_panels(linear->kernels, sections[s].outputs) * linear->kernels->nr;
+    }
+}
+
+static void *take_zeroed(size_t count, size_t size)
+{
+    void *const memory = mhai_memory_take(count * size);
+    return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
+                            const mhai_section *sections, int count, mha_dtype stored)
+{
+    *linear = NULL;
+    mha_linear *const made = calloc(1, sizeof *made);
+    if (!made)
+        return MHA_ERR_MEMORY;
+    *made = (mha_linear){.kernels = kernels, .inputs = inputs, .stored = stored};
+    for (int s = 0; s < count; s++) {
+        made->outputs += sections[s].outputs;
+        made->panels += mhai_section_panels(kernels, sections[s].outputs);
+    }
+    const size_t columns = (size_t)(made->panels * kernels->nr);
+    made->weights = take_zeroed(columns * (size_t)inputs, mha_dtype_size(stored));
+    made->bias = take_zeroed(columns, sizeof(float));
+    made->scales = stored == MHA_I8 ? take_zeroed(columns, sizeof(float)) : NULL;
+    float *const row = take_zeroed((size_t)inputs, sizeof(float));
+    if (!made->weights || !made->bias || !row || (stored == MHA_I8 && !made->scales)) {
+        free(row);
+        mha_linear_free(made);
+        return MHA_ERR_MEMORY;
+    }
+    pack_sections(made, sections, count, row);
+    free(row);
+    *linear = made;
+    return MHA_OK;
+}
+
+void mha_linear_free(mha_linear *linear)
+{
+    if (!linear)
+        return;
+    free(linear->weights);
+    free(linear->scales);
+    free(linear->bias);
+    free(linear);
+}
+
+size_t mha_linear_bytes(const mha_linear *linear)
+{
+    if (!linear)
+        return 0;
+    const size_t columns = (size_t)(linear->panels * linear->kernels->nr);
+    return columns * (size_t)linear->inputs * mha_dtype_size(linear->stored) +
+           columns * sizeof(float) * (linear->scales ? 2 : 1);
+}
+
+/* ---------------------------------------------------------------- checks ----- */
+
+static bool is_plain(mha_dtype type)
+{
+    return type == MHA_F32 || type == MHA_F16 || type == MHA_BF16;
+}
+
+mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dtype type)
+{
+    if (is_plain(type))
+        return MHA_OK;
+    return mhai_fail(message, MHA_ERR_DTYPE, "%s is %d; use MHA_F32, MHA_F16 or MHA_BF16", name,
+                     (int)type);
+}
+
+mha_status mhai_check_stored(const mha_options *message, mha_dtype type)
+{
+    if (is_plain(type) || type == MHA_I8)
+        return MHA_OK;
+    return mhai_fail(message, MHA_ERR_DTYPE,
+                     "config.stored is %d; use MHA_F32, MHA_F16, MHA_BF16 or MHA_I8", (int)type);
+}
+
+mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
+                             ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    mha_status status;
+    if (outputs == 0 || inputs == 0)
+        return MHA_OK;
+    if ((status = mhai_check_plain(message, name, matrix->type)))
+        return status;
+    mhai_regions list = {.options = message, .B = 1};
+    const mha_view view = {matrix->data, 0, matrix->out_stride, matrix->in_stride};
+    mhai_regions_rows(&list, false, name, view, matrix->type, outputs, inputs, 1, NULL);
+    return mhai_regions_check(&list, NULL, 0);
+}
+
+mha_status mhai_check_vector(const mha_options *message, const char *name, const mha_vector *vector)
+{
+    if (!vector->data)
+        return MHA_OK;
+    const mha_status status = mhai_check_plain(message, name, vector->type);
+    if (status)
+        return status;
+    if ((uintptr_t)vector->data % mha_dtype_size(vector->type))
+        return mhai_fail(message, MHA_ERR_ALIGN, "%s is not aligned to its elements", name);
+    return MHA_OK;
+}
+
+/* Outputs in whole panels times inputs must be countable in bytes. */
+static mha_status check_extents(const mha_options *message, ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    ptrdiff_t bytes;
+    if (inputs < 0 || outputs < 0)
+        return mhai_fail(message, MHA_ERR_SHAPE,
+                         "config has %td inputs and %td outputs; extents are not negative", inputs,
+                         outputs);
+    if (inputs > MHAI_MAX_EXTENT || outputs > MHAI_MAX_EXTENT ||
+        __builtin_mul_overflow(outputs + 4 * MHAK_MAX_VECTOR, inputs + 1, &bytes) ||
+        __builtin_mul_overflow(bytes, 16, &bytes))
+        return mhai_fail(message, MHA_ERR_OVERFLOW,
+                         "%td inputs times %td outputs is more than any memory", inputs, outputs);
+    return MHA_OK;
+}
+
+static mha_status check_config(const mha_linear_config *c, const mha_options *message)
+{
+    mha_status status;
+    if ((status = check_extents(message, c->inputs, c->outputs)) ||
+        (status = mhai_check_stored(message, c->stored)) ||
+        (status = mhai_check_matrix(message, "config.weight", &c->weight, c->outputs, c->inputs)))
+        return status;
+    return mhai_check_vector(message, "config.bias", &c->bias);
+}
+
+mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *config)
+{
+    mha_linear_config full;
+    if (linear)
+        *linear = NULL;
+    if (!config)
+        return MHA_ERR_NULL;
+    if (!mhai_struct_read(config, &full, sizeof full, sizeof full))
+        return MHA_ERR_STRUCT;
+    const mha_options message = {.message = full.message, .message_size = full.message_size};
+    if (!linear)
+        return mhai_fail(&message, MHA_ERR_NULL, "linear is NULL: there is nowhere to put it");
+    mha_status status = check_config(&full, &message);
+    if (status)
+        return status;
+    const mhak_table *kernels;
+    if ((status = mhai_kernels_for(&message, &kernels)))
+        return status;
+    const mhai_section section = {full.outputs, full.weight, full.bias};
+    status = mhai_linear_make(linear, kernels, full.inputs, &section, 1, full.stored);
+    if (status)
+        return mhai_fail(&message, status, "no memory for %td x %td packed weights", full.outputs,
+                         full.inputs);
+    return MHA_OK;
+}
+
+/* --------------------------------------------------------------- running ----- */
+
+static mha_status check_run(const mha_linear *linear, ptrdiff_t rows, mha_view x, mha_dtype x_type,
+                            mha_out y, mha_dtype y_type, const void *work, size_t work_size)
+{
+    const mha_options silent = {0};
+    mha_status status;
+    if (!linear)
+        return MHA_ERR_NULL;
+    if (rows < 0)
+        return MHA_ERR_SHAPE;
+    if (rows > MHAI_MAX_EXTENT)
+        return MHA_ERR_OVERFLOW;
+    if ((status = mhai_check_plain(&silent, "x_type", x_type)) ||
+        (status = mhai_check_plain(&silent, "y_type", y_type)))
+        return status;
+    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions_rows(&list, false, "x", x, x_type, 1, rows, linear->inputs, NULL);
+    mhai_regions_rows(&list, true, "y", mhai_as_view(y), y_type, 1, rows, linear->outputs, NULL);
+    return mhai_regions_check(&list, work, work_size);
+}
+
+size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
+{
+    if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS)
+        return 0;
+    return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
+}
+
+mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x, mha_dtype x_type,
+                          ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
+                          void *work, size_t work_size, mha_pool *pool)
+{
+    const mha_view from = {x, 0, 0, x_stride};
+    const mha_out to = {y, 0, 0, y_stride};
+    const mha_status status = check_run(linear, rows, from, x_type, to, y_type, work, work_size);
+    if (status)
+        return status;
+    const size_t needed = mha_linear_work_size(linear, rows, mha_pool_threads(pool));
+    if (work && work_size < needed)
+        return MHA_ERR_WORKSPACE;
+    void *const own = work ? NULL : malloc(needed);
+    if (!work && !own)
+        return MHA_ERR_MEMORY;
+    const mhai_product product = {.linear = linear,
+                                  .last_panel = linear->panels,
+                                  .rows = rows,
+                                  .columns = linear->outputs,
+                                  .x = x,
+                                  .y = y,
+                                  .x_type = x_type,
+                                  .y_type = y_type,
+                                  .x_stride = x_stride,
+                                  .y_stride = y_stride};
+    mhai_gemm(&product, work ? work : own, pool);
+    free(own);
+    return MHA_OK;
+}

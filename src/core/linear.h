@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packed weights, and products with them.
+ *
+ *      linear.c   the caller's matrices -> panels, once; the public functions of storey 8
+ *      gemm.c     rows x panels, cut into tasks
+ *
+ * Panel p holds outputs [p*nr, (p+1)*nr) of all inputs, input after input:
+ *
+ *      panels[(p*inputs + c)*nr + n%nr] = weight from input c to output n
+ *
+ * so that one row of x reads the weights as one stream, and many rows find a slice of a panel in
+ * the first cache.
+ */
+#ifndef MHAI_LINEAR_H
+#define MHAI_LINEAR_H
+
+#include "internal.h"
+
+/* One matrix among several with the same inputs that are packed side by side. */
+typedef struct mhai_section {
+    ptrdiff_t outputs;
+    mha_matrix weight;
+    mha_vector bias;
+} mhai_section;
+
+struct mha_linear {
+    const mhak_table *kernels;
+    ptrdiff_t inputs, outputs; /* outputs as the caller counts them, of all sections */
+    ptrdiff_t panels;          /* every section begins a new one */
+    mha_dtype stored;
+    void *weights; /* [panels][inputs][nr] of type stored */
+    float *scales; /* [panels * nr], i8 only: weight = stored * scale */
+    float *bias;   /* [panels * nr] */
+};
+
+/* Panels of a section, with the kernels of this machine. */
+static inline ptrdiff_t mhai_section_panels(const mhak_table *kernels, ptrdiff_t outputs)
+{
+    return mhai_ceil_div(outputs, kernels->nr);
+}
+
+/* Pack sections that were checked. MHA_ERR_MEMORY is the only error left; *linear is then NULL. */
+mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
+                            const mhai_section *sections, int count, mha_dtype stored);
+
+/* Checks of a configuration. A type the caller stores numbers in, not f64 or i8; a type weights are
+ * kept in; a matrix or a vector: its type, alignment, extents that can be addressed. */
+mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dtype type);
+mha_status mhai_check_stored(const mha_options *message, mha_dtype type);
+mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
+                             ptrdiff_t outputs, ptrdiff_t inputs);
+mha_status mhai_check_vector(const mha_options *message, const char *name,
+                             const mha_vector *vector);
+
+/* Element n of a vector as f32; 0 where there is none. */
+float mhai_vector_at(const mha_vector *vector, ptrdiff_t n);
+
+/*
+ * y = x W^T + bias for some rows and some panels. Row r of x starts at element x_rows[r] *
+ * x_stride, row r of y at y_rows[r] * y_stride; NULL lists: r itself. Of a row of y `columns`
+ * elements are written, the outputs of the panels from the first on.
+ */
+typedef struct mhai_product {
+    const mha_linear *linear;
+    ptrdiff_t first_panel, last_panel;
+    ptrdiff_t rows, columns;
+    const void *x;
+    void *y;
+    mha_dtype x_type, y_type;
+    const ptrdiff_t *x_rows, *y_rows;
+    ptrdiff_t x_stride, y_stride;
+} mhai_product;
+
+/* Bytes of workspace for any product with at most so many rows, inputs and panels. */
+size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
+                           ptrdiff_t panels, int threads);
+
+void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
+
+#endif
