@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "rng.h"
 
@@ -31,11 +32,16 @@ int subject_copies(double bytes)
 
 void *subject_memory(size_t size)
 {
-    const size_t rounded = (size / 64 + 1) * 64;
-    void *memory = rounded > size ? aligned_alloc(64, rounded) : NULL;
-    if (memory != NULL)
-        memset(memory, 0, rounded);
-    return memory;
+    const size_t large = (size_t)2 << 20, align = size > large ? large : 64;
+    const size_t rounded = (size / align + 1) * align;
+    void *memory = rounded > size ? aligned_alloc(align, rounded) : NULL;
+    if (memory == NULL)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (align == large)
+        madvise(memory, rounded, MADV_HUGEPAGE);
+#endif
+    return memset(memory, 0, rounded);
 }
 
 /* Numbers repeat after a prime length, which no row has: the speed cannot tell. */

@@ -57,7 +57,8 @@ void subject_free(subject *s);
 /* Copies of `bytes` bytes each that fill more memory than caches hold. */
 int subject_copies(double bytes);
 
-/* Aligned memory, filled with zeros or with normal numbers times `scale`; NULL: there is none. */
+/* Aligned memory, in large pages where the system has them (as the library takes its own), filled
+ * with zeros or with normal numbers times `scale`; NULL: there is none. */
 void *subject_memory(size_t size);
 float *subject_numbers(double count, float scale);
 

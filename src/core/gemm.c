@@ -1,23 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows x panels. A task is a block of rows and a range of panels; its result collects in the
- * worker's scratch and is finished (scale, bias, type) when all inputs are summed.
+ * Rows x panels. A task is a block of rows and a range of panels:
  *
- *      few rows    for each panel, for each slice of inputs       weights are one stream, read once
- *      many rows   for each slice: copy the rows' slice, as f32;
- *                      for each panel                             the panel's slice stays in L1
+ *      for each part of the inputs
+ *          copy the rows' part, as f32                     stays in the second cache
+ *          for each panel
+ *              for each slice of the part: product         sums stay in the first cache
+ *              all inputs summed: scale, bias, type -> y
  *
- * Both add the same chains of MHAK_SLICE inputs in the same order: a row's bits do not depend on
- * how many others there are, on the tasks or on the threads.
+ * Few rows have one part only, so that weights are one stream, read once, in their storage type;
+ * for many rows a slice of weights is brought to f32 first. Chains of MHAK_SLICE inputs are added
+ * in the same order everywhere: a row's bits do not depend on how many others there are, on parts,
+ * tasks or threads.
  */
 #include "linear.h"
 
 enum {
-    FEW_ROWS = 12,       /* up to here weights are read in place, whatever their type */
-    BLOCK_ROWS = 96,     /* rows of a task: with a slice of inputs 96 KiB */
-    TASK_COLUMNS = 1024, /* columns of a task: with BLOCK_ROWS 384 KiB of sums */
+    FEW_ROWS = 12,                /* up to here weights are read in place, whatever their type */
+    BLOCK_ROWS = 96,              /* rows of a task */
+    PART_INPUTS = 5 * MHAK_SLICE, /* inputs of a part: with BLOCK_ROWS 480 KiB */
+    TASK_COLUMNS = 1024,          /* columns of a task whose sums wait for another part */
+    FINISH_COLUMNS = 128,         /* columns finished together: long runs of y in every row */
     TASKS_A_THREAD = 4
 };
+
+/* Inputs of a part. */
+static ptrdiff_t part_of(ptrdiff_t rows, ptrdiff_t inputs)
+{
+    return rows <= FEW_ROWS ? inputs : mhai_min(inputs, PART_INPUTS);
+}
+
+/* Panels whose sums are kept at once: a few that are finished together, or all of a task where
+ * they wait for another part. */
+static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
+                             ptrdiff_t panels)
+{
+    const ptrdiff_t together = mhai_max(1, FINISH_COLUMNS / kernels->nr);
+    return part_of(rows, inputs) < inputs ? panels : mhai_min(together, panels);
+}
 
 /* How a product is cut. Never changes a bit. */
 typedef struct cut {
@@ -25,9 +45,11 @@ typedef struct cut {
     ptrdiff_t row_blocks, panel_ranges; /* how many */
 } cut;
 
-static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t panels, int threads)
+static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs, ptrdiff_t panels,
+                  int threads)
 {
-    cut c = {.rows = BLOCK_ROWS, .panels = TASK_COLUMNS / kernels->nr};
+    const bool waits = part_of(rows, inputs) < inputs;
+    cut c = {.rows = BLOCK_ROWS, .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
     c.row_blocks = mhai_max(1, mhai_ceil_div(rows, c.rows));
     c.rows = mhai_round_up(mhai_ceil_div(rows, c.row_blocks), kernels->mr_qk);
     c.row_blocks = mhai_ceil_div(rows, c.rows);
@@ -42,16 +64,15 @@ static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t panels, i
 /* ------------------------------------------------------------- workspace ----- */
 
 typedef struct rooms {
-    float *x;     /* few rows: [rows][ldx] all inputs; many: [rows][ldx] a slice */
-    float *sums;  /* [rows][panels * nr] */
+    float *x;     /* [rows][row_length()]: a part of the inputs */
+    float *sums;  /* [rows][kept_panels() * nr] */
     float *panel; /* a slice of a panel as f32 */
 } rooms;
 
-/* One vector more than the inputs: rows a power of two apart would share the cache's sets. */
+/* One vector more than the part: rows a power of two apart would share the cache's sets. */
 static ptrdiff_t row_length(ptrdiff_t rows, ptrdiff_t inputs)
 {
-    const ptrdiff_t length = rows <= FEW_ROWS ? inputs : mhai_min(inputs, MHAK_SLICE);
-    return mhai_round_up(length, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
+    return mhai_round_up(part_of(rows, inputs), MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
 }
 
 static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
@@ -59,7 +80,8 @@ static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t i
 {
     rooms s;
     s.x = mhai_work_take(work, (size_t)(rows * row_length(rows, inputs)), sizeof(float));
-    s.sums = mhai_work_take(work, (size_t)(rows * panels * kernels->nr), sizeof(float));
+    const ptrdiff_t kept = kept_panels(kernels, rows, inputs, panels);
+    s.sums = mhai_work_take(work, (size_t)(rows * kept * kernels->nr), sizeof(float));
     s.panel = mhai_work_take(work, (size_t)(MHAK_SLICE * kernels->nr), sizeof(float));
     return s;
 }
@@ -114,68 +136,68 @@ static void load_inputs(const task *now, ptrdiff_t first, ptrdiff_t count)
                                      (int)count, 1.0f, now->scratch.x + r * now->ldx);
 }
 
-/* Inputs [first, ...) of panel p, in storage. */
-static const void *slice_at(const task *now, ptrdiff_t p, ptrdiff_t first)
+/* Where the sums of panel p collect. */
+static float *sums_of(const task *now, int p)
 {
-    const mha_linear *const linear = now->linear;
-    return mhai_at(linear->weights, linear->stored,
-                   ((now->panel + p) * linear->inputs + first) * now->nr);
+    return now->scratch.sums + (ptrdiff_t)p * now->nr % now->ldy;
 }
 
-/* Panel p is summed: scale, bias, and to y while the sums are near. */
-static void finish(const task *now, int panel)
+/* Panels [first, last) are summed: scale, bias, and to y while the sums are near. */
+static void finish(const task *now, int first, int last)
 {
     const mhai_product *const p = now->product;
     const mha_linear *const linear = now->linear;
-    const ptrdiff_t column = (now->panel + panel) * now->nr;   /* of the linear */
-    const ptrdiff_t first = column - p->first_panel * now->nr; /* of y */
-    const int columns = (int)mhai_min(now->nr, p->columns - first);
+    const ptrdiff_t column = (now->panel + first) * now->nr; /* of the linear */
+    const ptrdiff_t to = column - p->first_panel * now->nr;  /* of y */
+    const int columns = (int)mhai_min((ptrdiff_t)(last - first) * now->nr, p->columns - to);
     const float *const scales = linear->scales ? linear->scales + column : NULL;
     for (int r = 0; r < now->rows; r++) {
         const ptrdiff_t row = now->row + r;
         const ptrdiff_t at = (p->y_rows ? p->y_rows[row] : row) * p->y_stride;
-        now->kernels->finish_row[p->y_type](now->scratch.sums + r * now->ldy + panel * now->nr,
-                                            columns, scales, linear->bias + column,
-                                            mhai_out_at(p->y, p->y_type, at + first));
+        now->kernels->finish_row[p->y_type](sums_of(now, first) + r * now->ldy, columns, scales,
+                                            linear->bias + column,
+                                            mhai_out_at(p->y, p->y_type, at + to));
     }
 }
 
-static void few_rows(const task *now)
+/* `depth` inputs of panel p from `input` on: as they are stored for few rows, else as f32. */
+static const void *slice_of(const task *now, int p, ptrdiff_t input, int depth, mha_dtype *type)
 {
-    const ptrdiff_t inputs = now->linear->inputs;
-    load_inputs(now, 0, inputs);
-    for (int p = 0; p < now->panels; p++) {
-        for (ptrdiff_t c = 0; c < inputs; c += MHAK_SLICE)
-            now->kernels->product[now->linear->stored](
-                now->scratch.x + c, now->ldx, slice_at(now, p, c),
-                (int)mhai_min(MHAK_SLICE, inputs - c), now->rows, c > 0,
-                now->scratch.sums + p * now->nr, now->ldy);
-        finish(now, p);
-    }
-}
-
-/* A slice of a panel as f32, where it lies or converted. */
-static const float *f32_slice(const task *now, ptrdiff_t p, ptrdiff_t first, int count)
-{
-    const void *const slice = slice_at(now, p, first);
-    if (now->linear->stored == MHA_F32)
-        return slice;
-    now->kernels->load_row[now->linear->stored](slice, count * now->nr, 1.0f, now->scratch.panel);
+    const mha_linear *const linear = now->linear;
+    const void *const stored = mhai_at(linear->weights, linear->stored,
+                                       ((now->panel + p) * linear->inputs + input) * now->nr);
+    *type = linear->stored;
+    if (linear->stored == MHA_F32 || now->rows <= FEW_ROWS)
+        return stored;
+    *type = MHA_F32;
+    now->kernels->load_row[linear->stored](stored, depth * now->nr, 1.0f, now->scratch.panel);
     return now->scratch.panel;
 }
 
-static void many_rows(const task *now)
+/* Add inputs [first, last), which lie in scratch.x, to the sums of panel p. */
+static void add_part(const task *now, int p, ptrdiff_t first, ptrdiff_t last)
 {
-    const ptrdiff_t inputs = now->linear->inputs;
-    for (ptrdiff_t c = 0; c < inputs; c += MHAK_SLICE) {
-        const int depth = (int)mhai_min(MHAK_SLICE, inputs - c);
-        load_inputs(now, c, depth);
-        for (int p = 0; p < now->panels; p++) {
-            now->kernels->product[MHA_F32](now->scratch.x, now->ldx, f32_slice(now, p, c, depth),
-                                           depth, now->rows, c > 0, now->scratch.sums + p * now->nr,
-                                           now->ldy);
-            if (c + depth == inputs)
-                finish(now, p);
+    for (ptrdiff_t c = first; c < last; c += MHAK_SLICE) {
+        const int depth = (int)mhai_min(MHAK_SLICE, last - c);
+        mha_dtype type;
+        const void *const slice = slice_of(now, p, c, depth, &type);
+        now->kernels->product[type](now->scratch.x + (c - first), now->ldx, slice, depth, now->rows,
+                                    c > 0, sums_of(now, p), now->ldy);
+    }
+}
+
+static void sum_inputs(const task *now)
+{
+    const ptrdiff_t inputs = now->linear->inputs, part = part_of(now->rows, inputs);
+    for (ptrdiff_t first = 0; first < inputs; first += part) {
+        const ptrdiff_t last = mhai_min(inputs, first + part);
+        load_inputs(now, first, last - first);
+        for (int p = 0, next; p < now->panels; p = next) {
+            next = (int)mhai_min(now->panels, p + now->ldy / now->nr);
+            for (int n = p; n < next; n++)
+                add_part(now, n, first, last);
+            if (last == inputs)
+                finish(now, p, next);
         }
     }
 }
@@ -186,7 +208,7 @@ static void no_inputs(const task *now)
     for (ptrdiff_t n = 0; n < now->rows * now->ldy; n++)
         now->scratch.sums[n] = 0.0f;
     for (int p = 0; p < now->panels; p++)
-        finish(now, p);
+        finish(now, p, p + 1);
 }
 
 /* Task number -> rows and panels. Panels vary slowest: their weights are used by all rows. */
@@ -201,7 +223,7 @@ static task task_of(const run *all, char *scratch, ptrdiff_t number)
     now.rows = (int)mhai_min(c->rows, p->rows - now.row);
     now.panels = (int)mhai_min(c->panels, p->last_panel - now.panel);
     now.ldx = row_length(now.rows, p->linear->inputs);
-    now.ldy = (ptrdiff_t)now.panels * now.nr;
+    now.ldy = kept_panels(now.kernels, now.rows, p->linear->inputs, now.panels) * now.nr;
     mhai_work work = {.base = scratch};
     now.scratch = take_scratch(now.kernels, now.rows, p->linear->inputs, now.panels, &work);
     return now;
@@ -213,10 +235,8 @@ static void run_task(void *arg, int worker, ptrdiff_t number)
     const task now = task_of(all, all->scratches + (size_t)worker * all->scratch_size, number);
     if (now.linear->inputs == 0)
         no_inputs(&now);
-    else if (now.rows <= FEW_ROWS)
-        few_rows(&now);
     else
-        many_rows(&now);
+        sum_inputs(&now);
 }
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
@@ -228,7 +248,7 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
     const int threads = mha_pool_threads(pool);
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     run all = {.product = product,
-               .cut = cut_of(linear->kernels, product->rows, panels, threads),
+               .cut = cut_of(linear->kernels, product->rows, linear->inputs, panels, threads),
                .scratches = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
     all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
                                     linear->inputs, all.cut.panels);
