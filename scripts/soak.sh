@@ -34,6 +34,9 @@ if ! command -v clang >/dev/null; then
     exit 0
 fi
 cmake --preset asan -B build/fuzz -DCMAKE_C_COMPILER=clang -DMHA_FUZZ=ON >/dev/null
-cmake --build build/fuzz --parallel 2 --target fuzz_call_llvm >/dev/null
-mkdir -p build/fuzz/corpus
-build/fuzz/tests/fuzz_call_llvm -max_total_time=600 -print_final_stats=1 build/fuzz/corpus
+for name in fuzz_call fuzz_layer; do
+    cmake --build build/fuzz --parallel 2 --target "${name}_llvm" >/dev/null
+    mkdir -p "build/fuzz/corpus-$name"
+    "build/fuzz/tests/${name}_llvm" -max_total_time=600 -print_final_stats=1 \
+        "build/fuzz/corpus-$name"
+done

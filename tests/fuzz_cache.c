@@ -108,7 +108,7 @@ mha_rope fuzz_rope(fuzz *f, ptrdiff_t D)
     if (fuzz_pick(f, 2) && known)
         r.width = 2 + 2 * fuzz_pick(f, D / 2 < 256 ? D / 2 : 256);
     if (fuzz_rare(f))
-        r.width = fuzz_pick(f, 2) ? (ptrdiff_t)fuzz_absurd(f) : D + 1;
+        r.width = known && fuzz_pick(f, 2) ? D + 1 : (ptrdiff_t)fuzz_absurd(f);
     const ptrdiff_t pairs = (r.width ? r.width : D) / 2;
     if (fuzz_pick(f, 4) == 3 && pairs > 0 && pairs <= MHA_MAX_HEAD_WIDTH) {
         float *const frequencies = fuzz_buffer(f, (size_t)pairs * sizeof(float));
@@ -269,7 +269,7 @@ mha_status fuzz_cache_do(fuzz *f, mha_cache *cache, const mha_cache_config *c)
         return mha_cache_reorder(cache, fuzz_numbers(f, c->sequences, c->sequences));
     case 6:
         /* Files wait for the disk. */
-        return fuzz_pick(f, 64) ? do_read(f, cache, c) : do_file(f, cache);
+        return fuzz_pick(f, 256) ? do_read(f, cache, c) : do_file(f, cache);
     case 7:
     case 8:
         return do_read(f, cache, c);

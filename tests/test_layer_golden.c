@@ -59,14 +59,16 @@ static const void *data_of(const golden *g, const char *name)
 /* A line of the text; false for one that is not known. */
 static bool read_line(entry *e, char *line, size_t *size)
 {
-    char type[8], rest[120];
-    if (sscanf(line, "set %31s %lf", e->name, &e->number) == 2)
-        return true;
+    char type[8], rest[120], *end;
+    if (sscanf(line, "set %31s %119s", e->name, rest) == 2) {
+        e->number = strtod(rest, &end);
+        return end != rest && *end == '\0';
+    }
     if (sscanf(line, "tensor %31s %7s %119[0-9 ]", e->name, type, rest) != 3)
         return false;
     int rank = 0;
     e->count = 1;
-    for (char *at = rest, *end; rank < MAX_RANK; at = end) {
+    for (char *at = rest; rank < MAX_RANK; at = end) {
         const ptrdiff_t extent = strtol(at, &end, 10);
         if (end == at)
             break;
@@ -92,7 +94,7 @@ static bool read_golden(golden *g, FILE *file)
         entry *const e = &g->entries[n];
         if (e->count == 0)
             continue;
-        e->data = malloc(e->count * sizes[n]);
+        e->data = malloc(e->count * sizes[n] + 1);
         if (!e->data || fread(e->data, sizes[n], e->count, file) != e->count)
             return false;
     }

@@ -489,7 +489,9 @@ MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *mes
  * must be 0 or agree. S is the number of columns of masks and weights, at least the longest
  * length; 0: just that. The k_lengths of the options may shorten the sequences; k_starts is
  * refused. With no word on the position the last query stands at the last token
- * (MHA_POSITION_BOTTOM_RIGHT). A row that would see tokens a ring has dropped is MHA_ERR_WINDOW.
+ * (MHA_POSITION_BOTTOM_RIGHT). A row that would see tokens a ring has dropped is MHA_ERR_WINDOW;
+ * weights of modes RAW and SOFTCAP show 0 for those, and for tokens that come to a ring only after
+ * the row was computed.
  *
  * `work` needs mha_cache_work_size() bytes, at any lengths the cache can come to; NULL: allocated
  * and freed.
@@ -717,8 +719,8 @@ typedef struct mha_layer_call {
 MHA_API mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, void *work,
                                  size_t work_size, mha_pool *pool);
 
-/* Enough for this call and, with a cache, for any later one with the same B and L. 0 where the
- * call is not one for mha_layer_run(). */
+/* Enough for this call and, with a cache, for any later one with the same B, L, S and options. 0
+ * where the call is not one for mha_layer_run(). */
 MHA_API size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, int threads);
 
 /* Published configurations. */

@@ -169,8 +169,17 @@ static void add_cached_values(const mhai_worker *worker, const mhai_block *block
     }
 }
 
-/* i8: what the kernels see are integers, so the weights take the scales on. */
-static void scale_weights(const mhai_worker *worker, const mhai_block *block, int count)
+static void clear_masked(float *p, const uint32_t *keep)
+{
+    for (int j = 0; j < MHAK_BLOCK; j++)
+        if (!(keep[j / 32] >> (j % 32) & 1u))
+            p[j] = 0.0f;
+}
+
+/* i8: what the kernels see are integers, so the weights take the scales on. That of a masked value
+ * may be NaN: where keep is given, its weight becomes 0 again. */
+static void scale_weights(const mhai_worker *worker, const mhai_block *block, int count,
+                          const uint32_t *keep)
 {
     mhai_values run;
     if (worker->call->shape.v_type != MHA_I8)
@@ -179,6 +188,8 @@ static void scale_weights(const mhai_worker *worker, const mhai_block *block, in
         for (int r = 0; r < count; r++)
             worker->plan->kernels->scale_row(worker->scratch->s + r * MHAK_BLOCK + run.at,
                                              run.scales, run.count);
+    for (int r = 0; keep && r < count; r++)
+        clear_masked(worker->scratch->s + r * MHAK_BLOCK, keep + r * MHAK_WORDS);
 }
 
 /* o = alpha * o + p . v for the rows of one tile, with V where it lies. */
@@ -276,10 +287,10 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     mhai_scores_cap(worker, count, first, last);
     mhai_scores_bias(worker, block, row, count, first, last);
     const int width = kernels->vector;
+    const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
     kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
-                  cover == MHAI_SOME ? scratch->keep : NULL, state->m + row, state->l + row,
-                  scratch->alpha);
-    scale_weights(worker, block, count);
+                  keep, state->m + row, state->l + row, scratch->alpha);
+    scale_weights(worker, block, count, keep);
     if (cover == MHAI_SOME && how == PER_ROW) {
         add_values_per_row(worker, block, row, count, first, last, state->o);
         block->v_first = block->v_last = 0;
@@ -348,8 +359,7 @@ static void add_extras(const mhai_worker *worker, const mhai_state *state, int r
         const float p = expf(score - top);
         const bool learned = call->extra.k && n == 0;
         for (ptrdiff_t c = 0; c < dv; c++)
-            o[c] = (shrink == 0.0f ? 0.0f : o[c] * shrink) +
-                   (learned ? p * call->extra.v[worker->g * dv + c] : 0.0f);
+            o[c] = o[c] * shrink + (learned ? p * call->extra.v[worker->g * dv + c] : 0.0f);
         state->l[r] = state->l[r] * shrink + p;
         state->m[r] = top;
         state->seen[r] = true;

@@ -134,8 +134,4 @@ mhai_token mhai_cache_token(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_
 /* Set a piece, all heads of it, to 0. */
 void mhai_cache_clear_piece(const mha_cache *cache, int32_t page, ptrdiff_t slot);
 
-/* to[n * to_step] = from[n * from_step] for n < count; steps count elements of `type`. */
-void mhai_cache_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from,
-                       ptrdiff_t from_step, ptrdiff_t count);
-
 #endif

@@ -144,7 +144,7 @@ size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shape,
     if (threads < 1 || threads > MHA_MAX_THREADS || prepare(cache, shape, options, &call, &kernels))
         return 0;
     mha_plan plan;
-    call.shape.S = mhai_cache_reach(cache);
+    call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(cache));
     mhai_plan_fill(&plan, &call, kernels);
     return mhai_run_work_bound(&plan, threads);
 }

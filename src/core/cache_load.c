@@ -158,7 +158,7 @@ static bool same_config(const mha_cache_config *a, const mha_cache_config *b)
            a->Dv == b->Dv;
 }
 
-/* The empty cache that the header describes. */
+/* The empty cache that the header describes; NULL on error. */
 static mha_status make_cache(mhai_file *file, const header *h, mha_cache **cache)
 {
     char reason[256] = "";
@@ -173,11 +173,12 @@ static mha_status make_cache(mhai_file *file, const header *h, mha_cache **cache
     if (status)
         return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: damaged: it describes no cache: %s",
                               file->path, reason);
-    if (!same_config(&h->config, &(*cache)->config) || h->pages > (uint64_t)(*cache)->page_count)
-        return mhai_file_fail(file, MHA_ERR_FORMAT,
-                              "%s: damaged: numbers of its header contradict each other",
-                              file->path);
-    return MHA_OK;
+    if (same_config(&h->config, &(*cache)->config) && h->pages <= (uint64_t)(*cache)->page_count)
+        return MHA_OK;
+    mha_cache_free(*cache);
+    *cache = NULL;
+    return mhai_file_fail(file, MHA_ERR_FORMAT,
+                          "%s: damaged: numbers of its header contradict each other", file->path);
 }
 
 static bool possible(const mha_cache *cache, uint64_t length, uint64_t first)
@@ -256,7 +257,7 @@ static void row_in(mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step, 
         memcpy(scale, row->bytes + elements, sizeof *scale);
     }
     mhai_file_swap(row, size, (size_t)width);
-    mhai_cache_spread(type, data, step, row, 1, width);
+    mhai_spread(type, data, step, row, 1, width);
 }
 
 static bool get_row(mhai_file *file, mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step,
@@ -311,7 +312,7 @@ static mha_status load_checked(mhai_file *file, uint64_t size, mha_cache **cache
         return fail_short(file);
     const header h = read_header(start);
     mha_status status = make_cache(file, &h, cache);
-    if (status)
+    if (!*cache)
         return status;
     mhai_file_pages list = {0, calloc((size_t)(*cache)->page_count, sizeof *list.pages)};
     if (!list.pages)

@@ -194,6 +194,10 @@ mha_status mhai_cache_room(const mha_cache *cache, ptrdiff_t B, const int64_t *s
                          L);
     if (L > MHAI_MAX_EXTENT)
         return mhai_fail(options, MHA_ERR_OVERFLOW, "L = %td: larger than any memory", L);
+    if (B > cache->config.sequences)
+        return mhai_fail(options, MHA_ERR_SEQUENCE,
+                         "B = %td; the cache has %td sequences, each once in a call", B,
+                         cache->config.sequences);
     if ((status = check_sequences(cache, B, sequences, options)) ||
         (status = check_tokens(cache, B, sequences, L, lengths, options)))
         return status;

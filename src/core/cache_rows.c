@@ -50,25 +50,6 @@ mhai_piece mhai_cache_piece(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_
     return piece;
 }
 
-void mhai_cache_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from,
-                       ptrdiff_t from_step, ptrdiff_t count)
-{
-    switch (mha_dtype_size(type)) {
-    case 4:
-        for (ptrdiff_t n = 0; n < count; n++)
-            ((float *)to)[n * to_step] = ((const float *)from)[n * from_step];
-        break;
-    case 2:
-        for (ptrdiff_t n = 0; n < count; n++)
-            ((uint16_t *)to)[n * to_step] = ((const uint16_t *)from)[n * from_step];
-        break;
-    default:
-        for (ptrdiff_t n = 0; n < count; n++)
-            ((int8_t *)to)[n * to_step] = ((const int8_t *)from)[n * from_step];
-        break;
-    }
-}
-
 void mhai_cache_clear_piece(const mha_cache *cache, int32_t page, ptrdiff_t slot)
 {
     const mha_cache_config *const c = &cache->config;
@@ -111,16 +92,14 @@ static void load_stored(const mhak_table *kernels, mha_dtype type, const void *r
                         const float *scale, ptrdiff_t count, row_buffer *buffer)
 {
     if (type == MHA_F32) {
-        mhai_cache_spread(type, buffer->wide, 1, row, step, count);
-        return;
-    }
-    mhai_cache_spread(type, &buffer->stored, 1, row, step, count);
-    if (!scale) {
+        mhai_spread(type, buffer->wide, 1, row, step, count);
+    } else if (scale) {
+        for (ptrdiff_t c = 0; c < count; c++)
+            buffer->wide[c] = (float)((const int8_t *)row)[c * step] * *scale;
+    } else {
+        mhai_spread(type, &buffer->stored, 1, row, step, count);
         kernels->load_row[type](&buffer->stored, (int)count, 1.0f, buffer->wide);
-        return;
     }
-    for (ptrdiff_t c = 0; c < count; c++)
-        buffer->wide[c] = (float)buffer->stored.i8[c] * *scale;
 }
 
 /* ---------------------------------------------------------------- append ----- */
@@ -141,9 +120,9 @@ static void put_token(const mha_cache *cache, const new_rows *rows, ptrdiff_t b,
     const void *const v =
         mhai_at(rows->v.data, rows->v_type, mhai_index(&rows->v, false, b, 0, g, i));
     row_buffer buffer;
-    mhai_cache_spread(
-        c->k_type, to.k, MHAI_GROUP,
-        stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1, c->D);
+    mhai_spread(c->k_type, to.k, MHAI_GROUP,
+                stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1,
+                c->D);
     memcpy(to.v, stored_row(rows->kernels, v, rows->v_type, c->v_type, c->Dv, to.v_scale, &buffer),
            (size_t)c->Dv * mha_dtype_size(c->v_type));
 }
@@ -286,7 +265,7 @@ static void copy_token(const mha_cache *cache, mhai_token to, mhai_token from)
     const mha_cache_config *const c = &cache->config;
     if (to.k == from.k)
         return;
-    mhai_cache_spread(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
+    mhai_spread(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
     memcpy(to.v, from.v, (size_t)c->Dv * mha_dtype_size(c->v_type));
     if (to.k_scale && from.k_scale)
         *to.k_scale = *from.k_scale;
@@ -362,9 +341,9 @@ static void turn_token(const mha_cache *cache, const mhak_table *kernels, const 
     row_buffer buffer;
     load_stored(kernels, c->k_type, at.k, MHAI_GROUP, at.k_scale, c->D, &buffer);
     mhai_rope_turn(buffer.wide, by->pairs, by->width, by->cosines, by->sines);
-    mhai_cache_spread(
-        c->k_type, at.k, MHAI_GROUP,
-        stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1, c->D);
+    mhai_spread(c->k_type, at.k, MHAI_GROUP,
+                stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1,
+                c->D);
 }
 
 mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t count,

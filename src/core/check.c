@@ -191,9 +191,9 @@ static mha_status check_starts(const mha_options *o, const char *name, const int
 {
     if (!starts)
         return MHA_OK;
-    if (starts[0] < 0)
-        return mhai_fail(o, MHA_ERR_LENGTH, "options.%s[0] is %lld; starts are not negative", name,
-                         (long long)starts[0]);
+    if (starts[0] < 0 || starts[0] > MHAI_MAX_EXTENT)
+        return mhai_fail(o, MHA_ERR_LENGTH, "options.%s[0] is %lld; a start is a row of the view",
+                         name, (long long)starts[0]);
     for (ptrdiff_t b = 0; b < B; b++) {
         if (starts[b + 1] < starts[b] || starts[b + 1] > MHAI_MAX_EXTENT)
             return mhai_fail(o, MHA_ERR_LENGTH, "options.%s[%td] is %lld after %lld; starts ascend",

@@ -327,6 +327,10 @@ void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x);
  */
 float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored);
 
+/* to[n * to_step] = from[n * from_step] for n < count; steps count elements of `type`. */
+void mhai_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+                 ptrdiff_t count);
+
 /* ------------------------------------------------------------------ tile ----- */
 
 /* A block of keys for the rows of a task, packed as far as tiles have asked for it. */

@@ -68,6 +68,7 @@ typedef struct mhai_layer_job {
     mhai_side both;                          /* rows that queries or keys need, if self */
     const mhai_side *rows[MHAI_PROJECTIONS]; /* one of the three */
     mhai_call attention;                     /* the operator's part */
+    int64_t *packed[2];                      /* [B+1] starts of queries and keys, from 0 on */
     int64_t *joined;                         /* [B] lengths of both */
     int64_t *past;                           /* [B] tokens a cache had before; NULL: none */
 

@@ -409,6 +409,8 @@ static void carve_buffers(mhai_layer_job *job, mhai_work *work)
     job->keys.numbers = take_list(work, job->self ? 0 : k_rows);
     job->both.numbers = take_list(work, job->self ? q_rows : 0);
     job->past = mhai_work_take(work, (size_t)job->call.B, sizeof *job->past);
+    for (int n = 0; n < 2; n++)
+        job->packed[n] = mhai_work_take(work, (size_t)job->call.B + 1, sizeof *job->packed[n]);
     job->joined = mhai_work_take(work, (size_t)job->call.B, sizeof *job->joined);
 }
 
@@ -434,7 +436,8 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
         return size;
     mha_plan plan;
     mhai_call call = job->attention;
-    call.shape.S = call.cache ? mhai_cache_reach(call.cache) : call.shape.S;
+    if (call.cache)
+        call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(call.cache));
     mhai_plan_fill(&plan, &call, layer->kernels);
     return larger(size, mhai_run_work_bound(&plan, threads));
 }
@@ -504,18 +507,36 @@ static void fill_lists(mhai_layer_job *job)
         list_starts(&job->queries, &output, job->y_rows);
 }
 
-/* Buffers begin with the first packed row, views with row 0 of the packing. */
-static float *row_zero(const float *buffer, const mhai_side *side, ptrdiff_t stride)
+/* Buffers begin with the first packed row: for the operator starts count from there. */
+static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *list)
 {
-    const ptrdiff_t skipped = side->starts ? (ptrdiff_t)side->starts[0] : 0;
-    return (float *)((uintptr_t)buffer - (uintptr_t)(skipped * stride) * sizeof(float));
+    for (ptrdiff_t b = 0; starts && b <= B; b++)
+        list[b] = starts[b] - starts[0];
+    return starts ? list : NULL;
+}
+
+/* What else is packed like the rows begins where they do. */
+static void fill_starts(mhai_layer_job *job)
+{
+    mha_options *const o = &job->attention.options;
+    const ptrdiff_t B = job->call.B;
+    const ptrdiff_t q = o->q_starts ? (ptrdiff_t)o->q_starts[0] : 0;
+    const ptrdiff_t k = o->k_starts ? (ptrdiff_t)o->k_starts[0] : 0;
+    if (o->lse.data && job->queries.count > 0)
+        o->lse.data = (float *)o->lse.data + q * o->lse.sl;
+    if (o->q_documents && job->queries.count > 0)
+        o->q_documents += q;
+    if (o->k_documents && o->k_starts && o->k_starts[B] > k)
+        o->k_documents += k;
+    o->q_starts = from_zero(o->q_starts, B, job->packed[0]);
+    o->k_starts = from_zero(o->k_starts, B, job->packed[1]);
 }
 
 /* Split into heads: strides, no copy. */
 static mha_view heads_of(const float *buffer, const mhai_side *side, ptrdiff_t width,
                          ptrdiff_t stride)
 {
-    const mha_view view = {row_zero(buffer, side, stride), side->extent * stride, width, stride};
+    const mha_view view = {buffer, side->extent * stride, width, stride};
     return view;
 }
 
@@ -524,8 +545,7 @@ static void fill_views(mhai_layer_job *job)
     const mha_layer_config *const c = &job->layer->config;
     mhai_call *const a = &job->attention;
     a->q = heads_of(job->projected[MHAI_Q], &job->queries, c->D, job->stride[MHAI_Q]);
-    const mha_view o = heads_of(job->heads, &job->queries, c->Dv, c->H * c->Dv);
-    a->o = (mha_out){job->heads ? (void *)(uintptr_t)o.data : NULL, o.sb, o.sh, o.sl};
+    a->o = mha_out_blhd(job->heads, c->H, job->queries.extent, c->Dv);
     if (a->cache) {
         a->shape.k_type = a->cache->config.k_type;
         a->shape.v_type = a->cache->config.v_type;
@@ -605,6 +625,7 @@ mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
         return status;
     fill_past(job);
     fill_lists(job);
+    fill_starts(job);
     fill_views(job);
     return MHA_OK;
 }

@@ -3,7 +3,6 @@
 #include "linear.h"
 #include "region.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,57 +13,47 @@ float mhai_vector_at(const mha_vector *vector, ptrdiff_t n)
     return vector->data ? (float)mhai_number_read(vector->data, vector->type, n) : 0.0f;
 }
 
+/* One row of weights on its way: as the caller has it, as f32, and as it is stored. */
+typedef struct passage {
+    float *given; /* of any type: f32 is the largest */
+    float *wide;
+    void *stored;
+} passage;
+
 /* Weights of one output, all inputs, as f32. */
-static void read_output(const mhai_section *section, ptrdiff_t inputs, ptrdiff_t n, float *row)
+static void read_output(const mha_linear *linear, const mhai_section *section, ptrdiff_t n,
+                        const passage *way)
 {
     const mha_matrix *const w = &section->weight;
-    for (ptrdiff_t c = 0; c < inputs; c++)
-        row[c] = (float)mhai_number_read(w->data, w->type, n * w->out_stride + c * w->in_stride);
+    mhai_spread(w->type, way->given, 1, mhai_at(w->data, w->type, n * w->out_stride), w->in_stride,
+                linear->inputs);
+    linear->kernels->load_row[w->type](way->given, (int)linear->inputs, 1.0f, way->wide);
 }
 
-/* The scale that brings a row into [-127, 127]; NaN where the row is not finite, so that the
- * damage shows. */
-static float scale_of(const float *row, ptrdiff_t count)
-{
-    float most = 0.0f;
-    for (ptrdiff_t c = 0; c < count; c++) {
-        if (!isfinite(row[c]))
-            return NAN;
-        most = fmaxf(most, fabsf(row[c]));
-    }
-    return most / 127.0f;
-}
-
-static int8_t to_i8(float x, float scale)
-{
-    const float q = scale > 0.0f ? nearbyintf(x / scale) : 0.0f;
-    return (int8_t)(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
-}
-
-/* Lay one output into its column of a panel; nr elements apart. */
-static void pack_output(const mha_linear *linear, ptrdiff_t column, const float *row)
+/* Lay one output into its column of a panel, nr elements apart. */
+static void pack_output(const mha_linear *linear, ptrdiff_t column, const passage *way)
 {
     const ptrdiff_t nr = linear->kernels->nr;
     const ptrdiff_t at = column / nr * linear->inputs * nr + column % nr;
-    float scale = 0.0f;
     if (linear->stored == MHA_I8)
-        scale = linear->scales[column] = scale_of(row, linear->inputs);
-    for (ptrdiff_t c = 0; c < linear->inputs; c++) {
-        if (linear->stored == MHA_I8)
-            ((int8_t *)linear->weights)[at + c * nr] = to_i8(row[c], scale);
-        else
-            mhai_number_write(linear->weights, linear->stored, at + c * nr, row[c]);
-    }
+        linear->scales[column] = mhai_i8_row(way->wide, linear->inputs, way->stored);
+    else
+        linear->kernels->store_row[linear->stored](way->wide, (int)linear->inputs, 1.0f,
+                                                   way->stored);
+    mhai_spread(linear->stored, mhai_out_at(linear->weights, linear->stored, at), nr, way->stored,
+                1, linear->inputs);
 }
 
 static void pack_sections(const mha_linear *linear, const mhai_section *sections, int count,
-                          float *row)
+                          const passage *way)
 {
     ptrdiff_t column = 0;
     for (int s = 0; s < count; s++) {
         for (ptrdiff_t n = 0; n < sections[s].outputs; n++) {
-            read_output(&sections[s], linear->inputs, n, row);
-            pack_output(linear, column + n, row);
+            if (linear->inputs > 0) {
+                read_output(linear, &sections[s], n, way);
+                pack_output(linear, column + n, way);
+            }
             linear->bias[column + n] = mhai_vector_at(&sections[s].bias, n);
         }
         column += mhai_section_panels(linear->kernels, sections[s].outputs) * linear->kernels->nr;
@@ -93,14 +82,15 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
     made->weights = take_zeroed(columns * (size_t)inputs, mha_dtype_size(stored));
     made->bias = take_zeroed(columns, sizeof(float));
     made->scales = stored == MHA_I8 ? take_zeroed(columns, sizeof(float)) : NULL;
-    float *const row = take_zeroed((size_t)inputs, sizeof(float));
-    if (!made->weights || !made->bias || !row || (stored == MHA_I8 && !made->scales)) {
-        free(row);
+    float *const rows = take_zeroed(3 * (size_t)inputs, sizeof(float));
+    if (!made->weights || !made->bias || !rows || (stored == MHA_I8 && !made->scales)) {
+        free(rows);
         mha_linear_free(made);
         return MHA_ERR_MEMORY;
     }
-    pack_sections(made, sections, count, row);
-    free(row);
+    const passage way = {rows, rows + inputs, rows + 2 * inputs};
+    pack_sections(made, sections, count, &way);
+    free(rows);
     *linear = made;
     return MHA_OK;
 }
@@ -150,10 +140,8 @@ mha_status mhai_check_stored(const mha_options *message, mha_dtype type)
 mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
                              ptrdiff_t outputs, ptrdiff_t inputs)
 {
-    mha_status status;
-    if (outputs == 0 || inputs == 0)
-        return MHA_OK;
-    if ((status = mhai_check_plain(message, name, matrix->type)))
+    const mha_status status = mhai_check_plain(message, name, matrix->type);
+    if (status || outputs == 0 || inputs == 0)
         return status;
     mhai_regions list = {.options = message, .B = 1};
     const mha_view view = {matrix->data, 0, matrix->out_stride, matrix->in_stride};
@@ -260,10 +248,10 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
 {
     const mha_view from = {x, 0, 0, x_stride};
     const mha_out to = {y, 0, 0, y_stride};
-    const mha_status status = check_run(linear, rows, from, x_type, to, y_type, work, work_size);
+    const size_t needed = mha_linear_work_size(linear, rows, mha_pool_threads(pool));
+    const mha_status status = check_run(linear, rows, from, x_type, to, y_type, work, needed);
     if (status)
         return status;
-    const size_t needed = mha_linear_work_size(linear, rows, mha_pool_threads(pool));
     if (work && work_size < needed)
         return MHA_ERR_WORKSPACE;
     void *const own = work ? NULL : malloc(needed);

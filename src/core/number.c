@@ -95,16 +95,21 @@ void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
     }
 }
 
-/* The largest magnitude in a row; NaN where a number is not finite. */
+/* The largest magnitude in a row; NaN where a number is not finite. Magnitudes are in order as the
+ * integers their bits are, with what is not finite on top. */
 static float most_of(const float *x, ptrdiff_t count)
 {
-    float most = 0.0f, damage = 0.0f;
+    const int32_t infinite = 0x7f800000;
+    int32_t most = 0;
     for (ptrdiff_t c = 0; c < count; c++) {
-        const float magnitude = fabsf(x[c]);
-        most = magnitude > most ? magnitude : most;
-        damage += x[c] * 0.0f; /* NaN from there on, where x is not finite */
+        int32_t bits;
+        memcpy(&bits, &x[c], sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
     }
-    return most + damage;
+    float magnitude;
+    memcpy(&magnitude, &most, sizeof magnitude);
+    return most < infinite ? magnitude : NAN;
 }
 
 float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
@@ -122,4 +127,23 @@ float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
         stored[c] = (int8_t)(int)(bounded + whole - whole);
     }
     return scale;
+}
+
+void mhai_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+                 ptrdiff_t count)
+{
+    switch (mha_dtype_size(type)) {
+    case 4:
+        for (ptrdiff_t n = 0; n < count; n++)
+            ((float *)to)[n * to_step] = ((const float *)from)[n * from_step];
+        break;
+    case 2:
+        for (ptrdiff_t n = 0; n < count; n++)
+            ((uint16_t *)to)[n * to_step] = ((const uint16_t *)from)[n * from_step];
+        break;
+    default:
+        for (ptrdiff_t n = 0; n < count; n++)
+            ((int8_t *)to)[n * to_step] = ((const int8_t *)from)[n * from_step];
+        break;
+    }
 }
