@@ -91,7 +91,7 @@ static double by_hand(int i)
         score[j] = 0;
         for (int c = 0; c < D; c++)
             score[j] += project(w_q[c], x[i]) * project(w_k[c], x[j]) / sqrt(D);
-        largest = fmax(largest, score[j]);
+        largest = score[j] > largest ? score[j] : largest;
     }
     for (int j = 0; j < L; j++) {
         const double weight = exp(score[j] - largest);

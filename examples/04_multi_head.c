@@ -87,7 +87,7 @@ static int rows_sum_to_1(void)
         double sum = 0;
         for (int j = 0; j < L; j++)
             sum += (double)(&weights[0][0][0][0])[row * L + j];
-        worst = fmax(worst, fabs(sum - 1));
+        worst = fabs(sum - 1) > worst ? fabs(sum - 1) : worst;
     }
     printf("%d rows of weights sum to 1, up to %.0e\n", B * H * L, worst);
     return worst < 1e-5;
@@ -102,7 +102,8 @@ static int mean_is_mean(void)
             double sum = 0;
             for (int h = 0; h < H; h++)
                 sum += (double)(&weights[b][h][0][0])[cell];
-            worst = fmax(worst, fabs(sum / H - (double)(&average[b][0][0])[cell]));
+            const double error = fabs(sum / H - (double)(&average[b][0][0])[cell]);
+            worst = error > worst ? error : worst;
         }
     printf("their mean over the heads is what comes back when averages are asked for\n");
     return worst < 1e-5 && memcmp(y, again, sizeof y) == 0;

@@ -9,7 +9,7 @@
  *      cc -DFUZZ_STANDALONE ... fuzz_layer.c test.c        a test with pseudo-random bytes
  */
 #include "fuzz.h"
-#include "fuzz_cache.h"
+#include "cache_story.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,7 @@ static mha_layer_config completed(mha_layer_config c)
     c.D = c.D ? c.D : c.H > 0 ? c.E / c.H : 0;
     c.Dv = c.Dv ? c.Dv : c.D;
     c.key_width = c.key_width ? c.key_width : c.E;
-    c.value_width = c.value_width ? c.value_width : c.E;
+    c.value_width = c.value_width ? c.value_width : c.key_width;
     c.output_width = c.output_width ? c.output_width : c.E;
     return c;
 }

@@ -72,7 +72,7 @@ mha_layer_config layer_defaults(const mha_layer_config *config)
     full.D = full.D ? full.D : full.E / full.H;
     full.Dv = full.Dv ? full.Dv : full.D;
     full.key_width = full.key_width ? full.key_width : full.E;
-    full.value_width = full.value_width ? full.value_width : full.E;
+    full.value_width = full.value_width ? full.value_width : full.key_width;
     full.output_width = full.output_width ? full.output_width : full.E;
     full.norm_eps = full.norm_eps != 0 ? full.norm_eps : 1e-5f;
     full.rope.width = full.rope.width ? full.rope.width : full.D;

@@ -6,24 +6,28 @@
  */
 #include "kernel_bench.h"
 
+#include <mha/mha.h>
+
 #include <math.h>
 
 /* ---------------------------------------------------------------- product */
 
-typedef void (*product_slot)(const float *x, ptrdiff_t ldx, const void *panel, int depth, int rows,
-                             bool add, float *y, ptrdiff_t ldy);
-
 typedef struct product_case {
     element type;
-    bool group; /* of the slot product_group */
+    bool group; /* of the slot product_groups, one group */
     int columns, depth, rows;
     ptrdiff_t ldx, ldy;
     bool add;
 } product_case;
 
-static product_slot slot_of(const mhak_table *kernels, const product_case *c)
+/* `rows` rows of the case. */
+static void call_product(const mhak_table *kernels, const product_case *c, const void *x,
+                         const void *panel, int rows, void *y)
 {
-    return c->group ? kernels->product_group[c->type] : kernels->product[c->type];
+    if (c->group)
+        kernels->product_groups[c->type](x, c->ldx, panel, 0, 1, c->depth, rows, c->add, y, c->ldy);
+    else
+        kernels->product[c->type](x, c->ldx, panel, c->depth, rows, c->add, y, c->ldy);
 }
 
 /* Rows no closer than they must be, and no two cases alike. */
@@ -112,8 +116,7 @@ static void check_product(const mhak_table *kernels, test_random *random, const 
     product_data d = product_data_new(c, random);
     span_seal(&d.x);
     span_seal(&d.panel);
-    slot_of(kernels, c)(d.x.origin, c->ldx, d.panel.origin, c->depth, c->rows, c->add, d.y.origin,
-                        c->ldy);
+    call_product(kernels, c, d.x.origin, d.panel.origin, c->rows, d.y.origin);
     model_product(kernels, c, d.x.origin, d.numbers.origin, d.want.origin);
     span_check(&d.y, &d.want, "type %d, group %d, depth %d, %d rows, ldx %td, ldy %td, add %d",
                (int)c->type, c->group, c->depth, c->rows, c->ldx, c->ldy, c->add);
@@ -146,6 +149,40 @@ static void product_group_is_one_chain_an_element(const mhak_table *kernels)
     check_products(kernels, test_seed(59), true);
 }
 
+/* Two groups at once are each by itself, however far apart they lie. */
+static void two_groups_are_each_alone(const mhak_table *kernels)
+{
+    test_random random = {test_seed(61)};
+    for (int n = 0; n < 200; n++) {
+        const element type = storage_types[n % STORAGE_TYPES];
+        product_case c =
+            random_product(kernels, &random, type, true, random_between(&random, 1, 70),
+                           random_between(&random, 0, kernels->mr_qk + 1));
+        const ptrdiff_t size = (ptrdiff_t)c.depth * MHAK_GROUP;
+        const ptrdiff_t stride = size + random_between(&random, 0, 40);
+        c.ldy = random_between(&random, 2 * MHAK_GROUP, 3 * MHAK_GROUP);
+        span x = span_rows(&random, E_F32, 0, c.rows, c.ldx, c.depth);
+        span groups = span_rows(&random, type, 0, 2, stride, size);
+        span y = span_rows(&random, E_F32, 0, c.rows, c.ldy, 2 * MHAK_GROUP);
+        span_fill_normal(&x, &random);
+        span_fill_normal(&groups, &random);
+        span_fill_normal(&y, &random);
+        span want = span_copy(&y);
+        kernels->product_groups[type](x.origin, c.ldx, groups.origin, stride, 2, c.depth, c.rows,
+                                      c.add, y.origin, c.ldy);
+        for (int g = 0; g < 2; g++)
+            call_product(kernels, &c, x.origin,
+                         (const char *)groups.origin +
+                             (size_t)(g * stride) * mha_dtype_size((mha_dtype)type),
+                         c.rows, (float *)want.origin + g * MHAK_GROUP);
+        span_check(&y, &want, "type %d, depth %d, %d rows, stride %td", (int)type, c.depth, c.rows,
+                   stride);
+        span *const all[] = {&x, &groups, &y, &want};
+        for (int m = 0; m < 4; m++)
+            span_free(all[m]);
+    }
+}
+
 /* Infinities and NaN go where IEEE says, and into no neighbour. */
 static void product_keeps_what_is_not_finite(const mhak_table *kernels)
 {
@@ -163,8 +200,7 @@ static void product_keeps_what_is_not_finite(const mhak_table *kernels)
             span_set(&d.panel, at, (double)odd[n / 3 % 3]);
             span_set(&d.numbers, at, (double)odd[n / 3 % 3]);
         }
-        slot_of(kernels, &c)(d.x.origin, c.ldx, d.panel.origin, DEPTH, c.rows, c.add, d.y.origin,
-                             c.ldy);
+        call_product(kernels, &c, d.x.origin, d.panel.origin, c.rows, d.y.origin);
         model_product(kernels, &c, d.x.origin, d.numbers.origin, d.want.origin);
         span_check(&d.y, &d.want, "type %d, group %d, %d rows, case %d", (int)c.type, c.group,
                    c.rows, n);
@@ -190,9 +226,9 @@ static void run_panels(const mhak_table *kernels, product_case c, const span *x,
                      (double)span_get(matrix, n * width + j));
     const size_t size = panels.memory.size / (size_t)(width / c.columns); /* of one panel */
     for (int j = 0; j < width; j += c.columns)
-        slot_of(kernels, &c)(x->origin, c.ldx,
-                             (const char *)panels.origin + (size_t)(j / c.columns) * size, c.depth,
-                             c.rows, c.add, (float *)y->origin + j, c.ldy);
+        call_product(kernels, &c, x->origin,
+                     (const char *)panels.origin + (size_t)(j / c.columns) * size, c.rows,
+                     (float *)y->origin + j);
     span_free(&panels);
 }
 
@@ -453,12 +489,11 @@ static void rows_of_product_do_not_see_each_other(const mhak_table *kernels)
         for (int n = 0; n < 2 * STORAGE_TYPES; n++) {
             const product_case c =
                 random_product(kernels, &random, storage_types[n / 2], n % 2, DEPTH, rows);
-            const product_slot product = slot_of(kernels, &c);
             product_data d = product_data_new(&c, &random);
-            product(d.x.origin, c.ldx, d.panel.origin, DEPTH, rows, c.add, d.y.origin, c.ldy);
+            call_product(kernels, &c, d.x.origin, d.panel.origin, rows, d.y.origin);
             for (int r = 0; r < rows; r++)
-                product((float *)d.x.origin + r * c.ldx, c.ldx, d.panel.origin, DEPTH, 1, c.add,
-                        (float *)d.want.origin + r * c.ldy, c.ldy);
+                call_product(kernels, &c, (float *)d.x.origin + r * c.ldx, d.panel.origin, 1,
+                             (float *)d.want.origin + r * c.ldy);
             span_check(&d.y, &d.want, "type %d, group %d, %d rows", (int)c.type, c.group, rows);
             product_data_free(&d);
         }
@@ -514,6 +549,7 @@ int main(int argc, char **argv)
     kernel_report_missing();
     RUN_KERNELS(product_is_one_chain_an_element);
     RUN_KERNELS(product_group_is_one_chain_an_element);
+    RUN_KERNELS(two_groups_are_each_alone);
     RUN_KERNELS(product_keeps_what_is_not_finite);
     RUN_KERNELS(groups_and_panels_agree);
     RUN_KERNELS(qk_near_gives_the_bits_of_product);

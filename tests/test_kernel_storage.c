@@ -408,7 +408,7 @@ static unsigned types_of_slot(size_t at, size_t *first)
                  {offsetof(mhak_table, load_row), ALL},
                  {offsetof(mhak_table, store_row), FLOATS},
                  {offsetof(mhak_table, product), ALL},
-                 {offsetof(mhak_table, product_group), ALL},
+                 {offsetof(mhak_table, product_groups), ALL},
                  {offsetof(mhak_table, finish_row), FLOATS},
                  {offsetof(mhak_table, qk_near), FLOATS},
                  {offsetof(mhak_table, pv), ALL},

@@ -271,6 +271,47 @@ static void packed_rows_far_away(void)
     mha_layer_free(layer);
 }
 
+/* A step knows its positions: an option that says otherwise is refused for every kind of cache. */
+static void steps_take_no_other_position(void)
+{
+    static const mha_position wrong[] = {MHA_POSITION_TOP_LEFT, MHA_POSITION_OFFSET};
+    float x[TOKENS * D], y[D] = {0};
+    mha_layer *const layer = identity_layer(0);
+    mha_cache *const cache = filled_cache(MHA_F32, -1, x);
+    for (int n = 0; n < 2; n++) {
+        const mha_options options = {
+            .size = sizeof options, .flags = MHA_CAUSAL, .position = wrong[n]};
+        const mha_layer_call call = {.size = sizeof call,
+                                     .B = 1,
+                                     .L = 1,
+                                     .query = mha_view_ble(x, 1, D),
+                                     .output = mha_out_ble(y, 1, D),
+                                     .cache = cache,
+                                     .options = &options};
+        const mha_status status = mha_layer_run(layer, &call, NULL, 0, NULL);
+        CHECK(status == MHA_ERR_POSITION, "%s", mha_status_string(status));
+        CHECK(mha_cache_length(cache, 0) == TOKENS && y[0] == 0.0f, "something was done");
+    }
+    mha_cache_free(cache);
+    mha_layer_free(layer);
+}
+
+/* What a layer says of itself has its defaults filled in. */
+static void defaults_are_filled_in(void)
+{
+    static const float weight[4 * 4];
+    const mha_matrix w = mha_matrix_out_in(weight, MHA_F32, 4);
+    const mha_layer_config config = {
+        .size = sizeof config, .E = 4, .H = 1, .key_width = 3, .rope = {.pairs = MHA_ROPE_HALVES}};
+    const mha_layer_weights weights = {.size = sizeof weights, .q = w, .k = w, .v = w, .o = w};
+    mha_layer *layer;
+    CHECK(mha_layer_create(&layer, &config, &weights) == MHA_OK, "create");
+    const mha_layer_config got = mha_layer_get_config(layer);
+    CHECK(got.value_width == 3 && got.rope.width == 4 && got.rope.base == 10000.0,
+          "value_width %td, rope %td, %g", got.value_width, got.rope.width, got.rope.base);
+    mha_layer_free(layer);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -284,5 +325,7 @@ int main(int argc, char **argv)
     RUN(extra_keys_hide_no_nan);
     RUN(packed_rows_begin_anywhere);
     RUN(packed_rows_far_away);
+    RUN(steps_take_no_other_position);
+    RUN(defaults_are_filled_in);
     return test_end();
 }

@@ -200,7 +200,7 @@ static void explanations(void)
     CHECK(strstr(text, "GPT-2 Small") != NULL, "%s", text);
     CHECK(strstr(text, "1 row, 768 inputs, 2304 outputs") != NULL, "%s", text);
     CHECK(strstr(text, "b1h12l1s1024d64") != NULL, "%s", text);
-    CHECK(strstr(text, "as i8: 1.67 MB") != NULL, "%s", text);
+    CHECK(strstr(text, "as i8: 1.671 MB") != NULL, "%s", text);
 }
 
 /* Every byte string is either a word or an error, never a crash; what is a word reads back. */

@@ -72,7 +72,8 @@ typedef enum mha_status {
     MHA_ERR_SOFTCAP = -10, /* softcap is negative, NaN or infinite */
     MHA_ERR_FLAG = -11,    /* unknown flag or enum value, or two settings that do not go together */
     MHA_ERR_WINDOW = -12,  /* a window edge below -1, or a row that sees what a ring has dropped */
-    MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S and no word on the alignment */
+    MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S and no word on the alignment,
+                              * or a word on it where a cache decides */
     MHA_ERR_LENGTH = -14,    /* a length, start, offset or range of tokens that cannot be */
     MHA_ERR_INDEX = -15,     /* a chosen head or row for the weights does not exist */
     MHA_ERR_WORKSPACE = -16, /* the caller's workspace is too small */
@@ -454,7 +455,7 @@ MHA_API mha_status mha_cache_remove(mha_cache *cache, ptrdiff_t sequence, ptrdif
 /* Rotary position embedding: pairs of elements of a head are turned by position * frequency. */
 typedef enum mha_rope_pairs {
     MHA_ROPE_NONE = 0,
-    MHA_ROPE_HALVES = 1,    /* c and c + width/2 (Llama, GPT-NeoX, ONNX's default) */
+    MHA_ROPE_HALVES = 1, /* c and c + width/2 (Llama as Hugging Face stores it, ONNX's default) */
     MHA_ROPE_NEIGHBOURS = 2 /* 2c and 2c + 1 (the original paper, "interleaved") */
 } mha_rope_pairs;
 
@@ -603,16 +604,17 @@ enum {
 };
 
 typedef struct mha_layer_config {
-    size_t size;                      /* sizeof(mha_layer_config) */
-    uint32_t flags;                   /* MHA_LAYER_ZERO_ATTN */
-    float norm_eps;                   /* 0: 1e-5 */
-    ptrdiff_t E;                      /* width of the query input */
-    ptrdiff_t H, G;                   /* G = 0: H */
-    ptrdiff_t D;                      /* 0: E / H */
-    ptrdiff_t Dv;                     /* 0: D */
-    ptrdiff_t key_width, value_width; /* of their inputs; 0: E */
-    ptrdiff_t output_width;           /* 0: E */
-    mha_dtype stored;                 /* how weights are kept: f32, f16, bf16, i8 */
+    size_t size;            /* sizeof(mha_layer_config) */
+    uint32_t flags;         /* MHA_LAYER_ZERO_ATTN */
+    float norm_eps;         /* 0: 1e-5 */
+    ptrdiff_t E;            /* width of the query input */
+    ptrdiff_t H, G;         /* G = 0: H */
+    ptrdiff_t D;            /* 0: E / H */
+    ptrdiff_t Dv;           /* 0: D */
+    ptrdiff_t key_width;    /* of the key input; 0: E */
+    ptrdiff_t value_width;  /* of the value input; 0: key_width */
+    ptrdiff_t output_width; /* 0: E */
+    mha_dtype stored;       /* how weights are kept: f32, f16, bf16, i8 */
     mha_norm norm;
     mha_rope rope;
     char *message; /* on error a sentence is written here; NULL: not wanted */
@@ -681,24 +683,26 @@ typedef enum mha_cache_use {
  * the layer has them. Masks, biases and lengths do not touch those two: with them no row is empty.
  * With packed sequences (q_starts, k_starts) query, key, value and output are packed alike.
  *
- * With a cache batch b belongs to sequences[b] (NULL: b).
- * MHA_CACHE_STEP has no key or value input. Its tokens, q_lengths[b] of them if given, else L,
- * stand behind those already there. Under a mask that hides tokens to come (MHA_CAUSAL) each sees
- * what it would see in one long call with the same options, to the bit with an f32 cache. The
- * position is as in mha_cache_attention(); k_lengths and k_starts are refused. A ring must keep at
- * least window_left + 1 tokens. MHA_CACHE_STORE appends the rows of the key input, k_lengths[b] of
- * them if given, else S. MHA_CACHE_RECALL is mha_cache_attention() between the projections of Q and
- * of the output.
+ * With a cache batch b belongs to sequences[b] (NULL: b), and
+ *
+ *   - MHA_CACHE_STEP has no key or value input. Its tokens, q_lengths[b] of them if given, else L,
+ *     stand behind those already there: the position is unset or MHA_POSITION_BOTTOM_RIGHT, and
+ *     k_lengths and k_starts are refused. Under a mask that hides tokens to come (MHA_CAUSAL) each
+ *     token sees what it would see in one long call with the same options, to the bit with an f32
+ *     cache. A ring must keep at least window_left + 1 tokens.
+ *   - MHA_CACHE_STORE appends the rows of the key input, k_lengths[b] of them if given, else S.
+ *   - MHA_CACHE_RECALL is mha_cache_attention() between the projections of Q and of the output.
  */
 typedef struct mha_layer_call {
     size_t size; /* sizeof(mha_layer_call) */
     ptrdiff_t B, L;
-    ptrdiff_t S; /* no cache, or STORE: rows of the key input (0 without one: L). STEP and RECALL:
-                  * columns of masks and weights, as in mha_cache_attention() */
-    mha_view query;                    /* not used by MHA_CACHE_STORE */
-    mha_view key;                      /* NULL data: the query input */
-    mha_view value;                    /* NULL data: the key input */
-    mha_out output;                    /* not used by MHA_CACHE_STORE */
+    ptrdiff_t S;    /* no cache, or STORE: rows of the key input, 0 for none at all; without a key
+                     * input 0 means L. STEP and RECALL: columns of masks and weights, as in
+                     * mha_cache_attention() */
+    mha_view query; /* not used by MHA_CACHE_STORE */
+    mha_view key;   /* NULL data: the query input */
+    mha_view value; /* NULL data: the key input */
+    mha_out output; /* not used by MHA_CACHE_STORE */
     mha_dtype input_type, output_type; /* f32, f16, bf16 */
 
     /* Positions for RoPE, [B][L] and [B][S] (packed: like the rows). NULL: queries stand at i plus
@@ -728,7 +732,8 @@ typedef struct mha_preset_info {
     const char *name;
     const char *title;        /* "BERT-Base" */
     ptrdiff_t E, H, D;        /* width, heads, width of a head */
-    ptrdiff_t layers, tokens; /* of the whole model; longest input it was trained for */
+    ptrdiff_t layers, tokens; /* of the whole model; longest input (transformer-base: customary,
+                               * its paper names none) */
     int causal;               /* a decoder */
 } mha_preset_info;
 

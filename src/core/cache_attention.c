@@ -10,7 +10,7 @@ static mha_status check_sequences(const mhai_call *call, const mha_options *mess
         const int64_t sequence = call->sequences ? call->sequences[b] : b;
         if (sequence < 0 || sequence >= call->cache->config.sequences)
             return mhai_fail(message, MHA_ERR_SEQUENCE,
-                             "batch %td reads sequence %lld; the cache has %td", b,
+                             "batch %td reads sequence %lld; the cache has %td, numbered from 0", b,
                              (long long)sequence, call->cache->config.sequences);
     }
     return MHA_OK;

@@ -152,9 +152,9 @@ static mha_status check_types(const mha_shape *s, const mha_options *o)
         "options.add_mask_type", "options.bias_type", "options.weights_type"};
     for (int n = 0; n < 7; n++) {
         if (mha_dtype_size(types[n]) == 0 || types[n] == MHA_I8)
-            return mhai_fail(o, MHA_ERR_DTYPE,
-                             "%s is %d; use MHA_F32, MHA_F16, MHA_BF16 or MHA_F64", names[n],
-                             (int)types[n]);
+            return mhai_fail(o, MHA_ERR_DTYPE, "%s is %d (%s); use MHA_F32, MHA_F16 or MHA_BF16%s",
+                             names[n], (int)types[n], mhai_dtype_name(types[n]),
+                             is_f64(s->q_type) ? ", or MHA_F64" : "");
         const bool mixed =
             n < 4 ? is_f64(types[n]) != is_f64(s->q_type) : is_f64(types[n]) && !is_f64(s->q_type);
         if (mixed)

@@ -317,6 +317,9 @@ size_t mhai_reference_scratch(const mha_shape *shape);
 void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch);
 void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch);
 
+/* "MHA_F32", for messages. */
+const char *mhai_dtype_name(mha_dtype dtype);
+
 /* One element of any storage type, as double and back (rounded to nearest even). */
 double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index);
 void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x);

@@ -3,7 +3,8 @@
  * The layer's parts.
  *
  *      layer_weights.c   the caller's matrices -> packed linears, once
- *      layer_check.c     a call is checked and turned into an mhai_layer_job
+ *      layer_check.c     a call is checked
+ *      layer_work.c      and becomes an mhai_layer_job: buffers, lists of rows, views
  *      layer.c           the job is run: read that one to know the layer
  */
 #ifndef MHAI_LAYER_H
@@ -93,6 +94,29 @@ static inline bool mhai_layer_makes_keys(const mhai_layer_job *job)
 {
     return job->appends || !job->call.cache;
 }
+
+/* Are these the same rows? */
+static inline bool mhai_layer_same(const mha_view *a, const mha_view *b)
+{
+    return a->data == b->data && a->sb == b->sb && a->sl == b->sl;
+}
+
+/* Tokens of a batch's sequence before this call. */
+static inline ptrdiff_t mhai_layer_past(const mhai_layer_job *job, ptrdiff_t b)
+{
+    const ptrdiff_t sequence = job->call.sequences ? (ptrdiff_t)job->call.sequences[b] : b;
+    return (ptrdiff_t)job->call.cache->lengths[sequence];
+}
+
+/* Check a call and fill in what needs no workspace. */
+mha_status mhai_layer_check(mhai_layer_job *job, const mha_layer *layer,
+                            const mha_layer_call *call);
+
+/* Check everything the call points to against itself and the workspace. */
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size);
+
+/* Can the cache take the new tokens? `lengths` [B] is room to count them. */
+mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths);
 
 /* Check a call, then carve its workspace and fill in the job. */
 mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call of a layer is checked here, once, and turned into a job:
+ * A call of a layer is checked here, once:
  *
  *      read_call        structs, extents, what the cache is for
  *      check_operator   the options, as the operator will see them
  *      check_room       S, rings and windows
  *      check_memory     inputs, outputs, workspace
- *      carve            the workspace map
  *
  * Nothing is written before all checks have passed, but for the workspace.
  */
@@ -65,10 +64,21 @@ static mha_status check_cache_use(const mhai_layer_job *job)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "call.key goes with MHA_CACHE_STORE and only with it: store the keys of "
                          "another input first, then recall them");
-    if (o->k_starts || (call->cache_use == MHA_CACHE_STEP && o->k_lengths))
+    if (o->k_starts)
         return mhai_fail(o, MHA_ERR_FLAG,
-                         "options.%s does not go with a cache, which knows its sequences",
-                         o->k_starts ? "k_starts" : "k_lengths");
+                         "options.k_starts does not go with a cache, which knows its sequences");
+    if (call->cache_use != MHA_CACHE_STEP)
+        return MHA_OK;
+    if (o->k_lengths)
+        return mhai_fail(o, MHA_ERR_FLAG,
+                         "options.k_lengths does not go with MHA_CACHE_STEP, which attends to all "
+                         "tokens; q_lengths says how many are new");
+    if (o->position != MHA_POSITION_UNSET && o->position != MHA_POSITION_BOTTOM_RIGHT)
+        return mhai_fail(
+            o, MHA_ERR_POSITION,
+            "options.position is %d; with MHA_CACHE_STEP new tokens stand behind those "
+            "of the cache: leave it unset",
+            (int)o->position);
     return MHA_OK;
 }
 
@@ -125,11 +135,6 @@ static bool same_starts(const int64_t *a, const int64_t *b, ptrdiff_t B)
     return a == b || (a && b && memcmp(a, b, sizeof *a * (size_t)(B + 1)) == 0);
 }
 
-static bool same_view(const mha_view *a, const mha_view *b)
-{
-    return a->data == b->data && a->sb == b->sb && a->sl == b->sl;
-}
-
 /* Do all three projections read the same rows? */
 static bool is_self(const mhai_layer_job *job)
 {
@@ -139,17 +144,9 @@ static bool is_self(const mhai_layer_job *job)
     if (call->cache)
         return call->cache_use == MHA_CACHE_STEP;
     return call->L == call->S && c->E == c->key_width && c->E == c->value_width &&
-           same_view(&call->query, mhai_layer_input(call, MHAI_K)) &&
-           same_view(&call->query, mhai_layer_input(call, MHAI_V)) &&
+           mhai_layer_same(&call->query, mhai_layer_input(call, MHAI_K)) &&
+           mhai_layer_same(&call->query, mhai_layer_input(call, MHAI_V)) &&
            same_starts(o->q_starts, o->k_starts, call->B);
-}
-
-static ptrdiff_t total_rows(const mhai_side *side)
-{
-    ptrdiff_t rows = 0;
-    for (ptrdiff_t b = 0; b < side->B; b++)
-        rows += mhai_side_rows(side, b);
-    return rows;
 }
 
 static void fill_sides(mhai_layer_job *job)
@@ -217,18 +214,12 @@ static mha_status check_sequences(const mhai_layer_job *job)
         return mhai_fail(o, MHA_ERR_ALIGN, "call.sequences is not aligned to its elements");
     for (ptrdiff_t b = 0; b < call->B; b++)
         if (!mhai_cache_has(call->cache, call->sequences ? call->sequences[b] : b))
-            return mhai_fail(o, MHA_ERR_SEQUENCE,
-                             "batch %td belongs to sequence %lld; the cache has %td", b,
-                             (long long)(call->sequences ? call->sequences[b] : b),
-                             call->cache->config.sequences);
+            return mhai_fail(
+                o, MHA_ERR_SEQUENCE,
+                "batch %td belongs to sequence %lld; the cache has %td, numbered from 0", b,
+                (long long)(call->sequences ? call->sequences[b] : b),
+                call->cache->config.sequences);
     return MHA_OK;
-}
-
-/* Tokens of a batch's sequence before this call. */
-static ptrdiff_t past_of(const mhai_layer_job *job, ptrdiff_t b)
-{
-    const ptrdiff_t sequence = job->call.sequences ? (ptrdiff_t)job->call.sequences[b] : b;
-    return (ptrdiff_t)job->call.cache->lengths[sequence];
 }
 
 static bool has_window(const mha_options *o)
@@ -241,11 +232,6 @@ static mha_status check_ring(const mhai_layer_job *job, ptrdiff_t longest)
 {
     const mha_options *const o = &job->attention.options;
     const ptrdiff_t kept = job->call.cache->page_tokens;
-    if (o->position != MHA_POSITION_BOTTOM_RIGHT)
-        return mhai_fail(o, MHA_ERR_POSITION,
-                         "options.position is %d; a step over a ring knows its positions: leave it "
-                         "unset",
-                         (int)o->position);
     if (!has_window(o) && longest > kept)
         return mhai_fail(
             o, MHA_ERR_WINDOW,
@@ -271,7 +257,7 @@ static mha_status check_step(mhai_layer_job *job)
 {
     ptrdiff_t longest = 0;
     for (ptrdiff_t b = 0; b < job->call.B; b++)
-        longest = mhai_max(longest, past_of(job, b) + mhai_side_rows(&job->queries, b));
+        longest = mhai_max(longest, mhai_layer_past(job, b) + mhai_side_rows(&job->queries, b));
     if (job->call.S != 0 && job->call.S < longest)
         return mhai_fail(&job->attention.options, MHA_ERR_SHAPE,
                          "call.S is %td columns but a sequence will have %td tokens; use at least "
@@ -312,7 +298,7 @@ static void add_positions(mhai_regions *list, const char *name, const mhai_side 
     mhai_regions_array(list, name, side->positions, rows, sizeof(int64_t));
 }
 
-static mha_status check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
 {
     const mha_layer_call *const call = &job->call;
     const mha_layer_config *const c = &job->layer->config;
@@ -336,15 +322,6 @@ static mha_status check_memory(const mhai_layer_job *job, const void *work, size
     return mhai_regions_check(&list, work, work_size);
 }
 
-/* ----------------------------------------------------------------- carve ----- */
-
-/* Rows of the buffers of a side, padding included. A cache promises room for any later call. */
-static ptrdiff_t room_of(const mhai_layer_job *job, const mhai_side *side)
-{
-    return side->starts && !job->call.cache ? (ptrdiff_t)(side->starts[side->B] - side->starts[0])
-                                            : side->B * side->extent;
-}
-
 /* All buffers together must be countable in bytes. */
 static mha_status check_buffers(const mhai_layer_job *job)
 {
@@ -361,218 +338,7 @@ static mha_status check_buffers(const mhai_layer_job *job)
     return MHA_OK;
 }
 
-static void take_projected(mhai_layer_job *job, int first, int last, ptrdiff_t rows,
-                           mhai_work *work)
-{
-    const mhai_projection *const in = job->layer->in;
-    ptrdiff_t columns = 0;
-    for (int p = first; p <= last; p++)
-        columns += in[p].columns;
-    float *at = mhai_work_take(work, (size_t)(rows * columns), sizeof(float));
-    for (int p = first; p <= last; p++) {
-        job->projected[p] = at;
-        job->stride[p] = columns;
-        at = at ? at + in[p].columns : NULL;
-    }
-}
-
-static ptrdiff_t *take_list(mhai_work *work, ptrdiff_t rows)
-{
-    return mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
-}
-
-static void carve_buffers(mhai_layer_job *job, mhai_work *work)
-{
-    const mha_layer_config *const c = &job->layer->config;
-    const ptrdiff_t q_rows = room_of(job, &job->queries), k_rows = room_of(job, &job->keys);
-    if (job->self) {
-        take_projected(job, MHAI_Q, MHAI_V, q_rows, work);
-        job->x_rows[MHAI_Q] = job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = take_list(work, q_rows);
-    } else {
-        if (job->attends) {
-            take_projected(job, MHAI_Q, MHAI_Q, q_rows, work);
-            job->x_rows[MHAI_Q] = take_list(work, q_rows);
-        }
-        if (mhai_layer_makes_keys(job)) {
-            take_projected(job, MHAI_K, MHAI_V, k_rows, work);
-            job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = take_list(work, k_rows);
-            if (!same_view(mhai_layer_input(&job->call, MHAI_K),
-                           mhai_layer_input(&job->call, MHAI_V)))
-                job->x_rows[MHAI_V] = take_list(work, k_rows);
-        }
-    }
-    if (job->attends) {
-        job->heads = mhai_work_take(work, (size_t)(q_rows * c->H * c->Dv), sizeof(float));
-        job->y_rows = take_list(work, q_rows);
-    }
-    job->queries.numbers = take_list(work, q_rows);
-    job->keys.numbers = take_list(work, job->self ? 0 : k_rows);
-    job->both.numbers = take_list(work, job->self ? q_rows : 0);
-    job->past = mhai_work_take(work, (size_t)job->call.B, sizeof *job->past);
-    for (int n = 0; n < 2; n++)
-        job->packed[n] = mhai_work_take(work, (size_t)job->call.B + 1, sizeof *job->packed[n]);
-    job->joined = mhai_work_take(work, (size_t)job->call.B, sizeof *job->joined);
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Bytes that products and the operator need, one after another. */
-static size_t shared_size(const mhai_layer_job *job, int threads)
-{
-    const mha_layer *const layer = job->layer;
-    const ptrdiff_t rows = mhai_max(room_of(job, &job->queries), room_of(job, &job->keys));
-    size_t size = 0;
-    for (int p = 0; p < MHAI_PROJECTIONS; p++) {
-        const mha_linear *const linear = layer->in[p].linear;
-        size = larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
-                                                linear->panels, threads));
-    }
-    size = larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
-                                            layer->out->panels, threads));
-    if (!job->attends)
-        return size;
-    mha_plan plan;
-    mhai_call call = job->attention;
-    if (call.cache)
-        call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(call.cache));
-    mhai_plan_fill(&plan, &call, layer->kernels);
-    return larger(size, mhai_run_work_bound(&plan, threads));
-}
-
-static size_t count_work(const mhai_layer_job *job, int threads)
-{
-    mhai_layer_job counted = *job;
-    mhai_work work = {0};
-    carve_buffers(&counted, &work);
-    return work.used + shared_size(job, threads) + MHAI_ALIGN - 1;
-}
-
-/* --------------------------------------------------------- rows and views ----- */
-
-/* Elements at which the rows of a side start in a tensor. */
-static void list_starts(const mhai_side *side, const mha_view *x, ptrdiff_t *list)
-{
-    for (ptrdiff_t b = 0; b < side->B; b++) {
-        const ptrdiff_t first = side->starts ? (ptrdiff_t)side->starts[b] * x->sl : b * x->sb;
-        for (ptrdiff_t i = 0; i < mhai_side_rows(side, b); i++)
-            *list++ = first + i * x->sl;
-    }
-}
-
-/* Count a side's rows and number them, where padding lies between. */
-static void number_rows(mhai_side *side)
-{
-    side->count = total_rows(side);
-    if (!side->lengths) {
-        side->numbers = NULL;
-        return;
-    }
-    ptrdiff_t *at = side->numbers;
-    for (ptrdiff_t b = 0; b < side->B; b++)
-        for (ptrdiff_t i = 0; i < mhai_side_rows(side, b); i++)
-            *at++ = mhai_side_first(side, b) + i;
-}
-
-/* Self-attention: a row is projected if it is a query, a key or both. */
-static void join_lengths(mhai_layer_job *job)
-{
-    job->both.lengths = NULL;
-    if (!job->queries.lengths && !job->keys.lengths)
-        return;
-    for (ptrdiff_t b = 0; b < job->call.B; b++)
-        job->joined[b] = mhai_max(mhai_side_rows(&job->queries, b), mhai_side_rows(&job->keys, b));
-    job->both.lengths = job->joined;
-}
-
-static void fill_lists(mhai_layer_job *job)
-{
-    join_lengths(job);
-    number_rows(&job->queries);
-    if (job->self) {
-        number_rows(&job->both);
-        job->keys.numbers = NULL;
-        list_starts(&job->both, &job->call.query, job->x_rows[MHAI_Q]);
-    } else {
-        number_rows(&job->keys);
-        if (job->attends)
-            list_starts(&job->queries, &job->call.query, job->x_rows[MHAI_Q]);
-        for (int p = MHAI_K; mhai_layer_makes_keys(job) && p <= MHAI_V; p++)
-            list_starts(&job->keys, mhai_layer_input(&job->call, p), job->x_rows[p]);
-    }
-    const mha_view output = mhai_as_view(job->call.output);
-    if (job->attends)
-        list_starts(&job->queries, &output, job->y_rows);
-}
-
-/* Buffers begin with the first packed row: for the operator starts count from there. */
-static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *list)
-{
-    for (ptrdiff_t b = 0; starts && b <= B; b++)
-        list[b] = starts[b] - starts[0];
-    return starts ? list : NULL;
-}
-
-/* What else is packed like the rows begins where they do. */
-static void fill_starts(mhai_layer_job *job)
-{
-    mha_options *const o = &job->attention.options;
-    const ptrdiff_t B = job->call.B;
-    const ptrdiff_t q = o->q_starts ? (ptrdiff_t)o->q_starts[0] : 0;
-    const ptrdiff_t k = o->k_starts ? (ptrdiff_t)o->k_starts[0] : 0;
-    if (o->lse.data && job->queries.count > 0)
-        o->lse.data = (float *)o->lse.data + q * o->lse.sl;
-    if (o->q_documents && job->queries.count > 0)
-        o->q_documents += q;
-    if (o->k_documents && o->k_starts && o->k_starts[B] > k)
-        o->k_documents += k;
-    o->q_starts = from_zero(o->q_starts, B, job->packed[0]);
-    o->k_starts = from_zero(o->k_starts, B, job->packed[1]);
-}
-
-/* Split into heads: strides, no copy. */
-static mha_view heads_of(const float *buffer, const mhai_side *side, ptrdiff_t width,
-                         ptrdiff_t stride)
-{
-    const mha_view view = {buffer, side->extent * stride, width, stride};
-    return view;
-}
-
-static void fill_views(mhai_layer_job *job)
-{
-    const mha_layer_config *const c = &job->layer->config;
-    mhai_call *const a = &job->attention;
-    a->q = heads_of(job->projected[MHAI_Q], &job->queries, c->D, job->stride[MHAI_Q]);
-    a->o = mha_out_blhd(job->heads, c->H, job->queries.extent, c->Dv);
-    if (a->cache) {
-        a->shape.k_type = a->cache->config.k_type;
-        a->shape.v_type = a->cache->config.v_type;
-        return;
-    }
-    a->k = heads_of(job->projected[MHAI_K], &job->keys, c->D, job->stride[MHAI_K]);
-    a->v = heads_of(job->projected[MHAI_V], &job->keys, c->Dv, job->stride[MHAI_V]);
-}
-
-/* Positions behind the tokens a cache had: fixed now, since its lengths change in the run. */
-static void fill_past(mhai_layer_job *job)
-{
-    mha_options *const o = &job->attention.options;
-    if (!job->appends) {
-        job->past = NULL;
-        return;
-    }
-    for (ptrdiff_t b = 0; b < job->call.B; b++)
-        job->past[b] = past_of(job, b);
-    if (o->position == MHA_POSITION_BOTTOM_RIGHT) {
-        o->position = MHA_POSITION_OFFSET;
-        o->offsets = job->past;
-    }
-}
-
-/* Can the cache take the new tokens? */
-static mha_status check_append(const mhai_layer_job *job, int64_t *lengths)
+mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths)
 {
     const mha_layer_call *const call = &job->call;
     const mhai_side *const side = &job->keys;
@@ -584,48 +350,11 @@ static mha_status check_append(const mhai_layer_job *job, int64_t *lengths)
 
 /* ------------------------------------------------------------- the check ----- */
 
-static mha_status check(mhai_layer_job *job, const mha_layer *layer, const mha_layer_call *call)
+mha_status mhai_layer_check(mhai_layer_job *job, const mha_layer *layer, const mha_layer_call *call)
 {
     mha_status status;
     if ((status = read_call(job, layer, call)) || (status = check_operator(job, &job->call)) ||
         (status = check_room(job)))
         return status;
     return check_buffers(job);
-}
-
-size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int threads)
-{
-    mhai_layer_job job;
-    return check(&job, layer, call) ? 0 : count_work(&job, threads);
-}
-
-mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
-                              const mha_layer_call *call, void *work, size_t work_size,
-                              mha_pool *pool)
-{
-    mha_status status = check(job, layer, call);
-    if (status)
-        return status;
-    const mha_options *const o = &job->attention.options;
-    const size_t needed = count_work(job, mha_pool_threads(pool));
-    if (!work)
-        return mhai_fail(o, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    if (work_size < needed)
-        return mhai_fail(o, MHA_ERR_WORKSPACE,
-                         "work has %zu bytes; %d threads need %zu (mha_layer_work_size)", work_size,
-                         mha_pool_threads(pool), needed);
-    if ((status = check_memory(job, work, needed)))
-        return status;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    carve_buffers(job, &carve);
-    job->work = carve.base + carve.used;
-    job->pool = pool;
-    if (job->appends && (status = check_append(job, job->past)))
-        return status;
-    fill_past(job);
-    fill_lists(job);
-    fill_starts(job);
-    fill_views(job);
-    return MHA_OK;
 }

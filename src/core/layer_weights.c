@@ -21,9 +21,13 @@ static mha_status fill_widths(mha_layer_config *c, const mha_options *message)
     c->D = c->D ? c->D : c->E / c->H;
     c->Dv = c->Dv ? c->Dv : c->D;
     c->key_width = c->key_width ? c->key_width : c->E;
-    c->value_width = c->value_width ? c->value_width : c->E;
+    c->value_width = c->value_width ? c->value_width : c->key_width;
     c->output_width = c->output_width ? c->output_width : c->E;
     c->norm_eps = c->norm_eps != 0.0f ? c->norm_eps : 1e-5f;
+    if (c->rope.pairs != MHA_ROPE_NONE) {
+        c->rope.width = c->rope.width ? c->rope.width : c->D;
+        c->rope.base = c->rope.base != 0.0 ? c->rope.base : 10000.0;
+    }
     return MHA_OK;
 }
 
@@ -77,10 +81,12 @@ static mha_status check_kinds(const mha_layer_config *c, const mha_options *mess
                          (double)c->norm_eps);
     const mha_status status = mhai_rope_check(&c->rope, c->D);
     if (status)
-        return mhai_fail(message, status,
-                         "config.rope does not fit heads of width %td: pairs is an MHA_ROPE_ "
-                         "value, width even and at most D, base and frequencies finite",
-                         c->D);
+        return mhai_fail(
+            message, status,
+            "config.rope has pairs %d, width %td, base %g on heads of width %td: pairs "
+            "is an MHA_ROPE_ value, width even and at most D, base and frequencies "
+            "finite",
+            (int)c->rope.pairs, c->rope.width, c->rope.base, c->D);
     return mhai_check_stored(message, c->stored);
 }
 

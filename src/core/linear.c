@@ -125,8 +125,9 @@ mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dt
 {
     if (is_plain(type))
         return MHA_OK;
-    return mhai_fail(message, MHA_ERR_DTYPE, "%s is %d; use MHA_F32, MHA_F16 or MHA_BF16", name,
-                     (int)type);
+    return mhai_fail(message, MHA_ERR_DTYPE,
+                     "%s has element type %d (%s); use MHA_F32, MHA_F16 or MHA_BF16", name,
+                     (int)type, mhai_dtype_name(type));
 }
 
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type)

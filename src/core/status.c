@@ -46,7 +46,8 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_WINDOW:
         return "MHA_ERR_WINDOW: a window edge is below -1, or a ring has dropped what it needs";
     case MHA_ERR_POSITION:
-        return "MHA_ERR_POSITION: query positions are not said although L != S, or said for a ring";
+        return "MHA_ERR_POSITION: query positions are not said although L != S, or said where a "
+               "cache decides";
     case MHA_ERR_LENGTH:
         return "MHA_ERR_LENGTH: a length, start, offset or range of tokens cannot be";
     case MHA_ERR_INDEX:
@@ -58,7 +59,7 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_MEMORY:
         return "MHA_ERR_MEMORY: out of memory";
     case MHA_ERR_THREAD:
-        return "MHA_ERR_THREAD: threads cannot be had";
+        return "MHA_ERR_THREAD: threads cannot be had, or more than MHA_MAX_THREADS were asked for";
     case MHA_ERR_ISA:
         return "MHA_ERR_ISA: MHA_ISA names an instruction set that cannot run here";
     case MHA_ERR_FULL:
@@ -71,6 +72,12 @@ const char *mha_status_string(mha_status status)
         return "MHA_ERR_FORMAT: a file is damaged or of another kind";
     }
     return "unknown status";
+}
+
+const char *mhai_dtype_name(mha_dtype dtype)
+{
+    static const char *const names[] = {"MHA_F32", "MHA_F16", "MHA_BF16", "MHA_F64", "MHA_I8"};
+    return (unsigned)dtype <= MHA_I8 ? names[dtype] : "no mha_dtype";
 }
 
 size_t mha_dtype_size(mha_dtype dtype)

@@ -107,50 +107,69 @@ static mhai_piece piece_at(const mhai_worker *worker, const mhai_block *block, i
                             worker->g, block->base + j);
 }
 
-/* Group p of the block, from a piece: in storage for few rows, else as f32. */
-static const void *group_of(const mhai_worker *worker, mhai_block *block, const mhai_piece *piece,
-                            int p, mha_dtype *type)
+/* Groups that lie together, of one type: in the cache, or brought to f32. */
+typedef struct groups {
+    const void *data;
+    mha_dtype type;
+    int first, count; /* of the block */
+} groups;
+
+/* Many rows: the group as f32, for all tiles of the task. */
+static const float *wide_group(const mhai_worker *worker, mhai_block *block, const void *stored,
+                               int p)
 {
-    const mhak_table *const kernels = worker->plan->kernels;
     const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
-    const int in_piece = p % (MHAI_PIECE / MHAI_GROUP);
-    *type = worker->call->shape.k_type;
-    const void *const stored = mhai_at(piece->k, *type, in_piece * elements);
-    if (*type == MHA_F32 || worker->count <= kernels->mr_qk)
-        return stored;
     float *const panel = worker->scratch->k_panels + p * elements;
     if (!(block->packed_panels >> p & 1u))
-        kernels->load_row[*type](stored, (int)elements, 1.0f, panel);
+        worker->plan->kernels->load_row[worker->call->shape.k_type](stored, (int)elements, 1.0f,
+                                                                    panel);
     block->packed_panels |= 1u << p;
-    *type = MHA_F32;
     return panel;
 }
 
-static void group_scores(const mhai_worker *worker, const void *group, mha_dtype type, int row,
-                         int count, float *s)
+static void group_scores(const mhai_worker *worker, const groups *g, int row, int count)
 {
     const int d = (int)worker->call->shape.D;
     const ptrdiff_t ldq = worker->plan->ldq;
     for (int c = 0; c < d; c += MHAK_DEPTH)
-        worker->plan->kernels->product_group[type](worker->scratch->q + row * ldq + c, ldq,
-                                                   mhai_at(group, type, (ptrdiff_t)c * MHAI_GROUP),
-                                                   (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
-                                                   s, MHAK_BLOCK);
+        worker->plan->kernels->product_groups[g->type](
+            worker->scratch->q + row * ldq + c, ldq,
+            mhai_at(g->data, g->type, (ptrdiff_t)c * MHAI_GROUP), (ptrdiff_t)MHAI_GROUP * d,
+            g->count, (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
+            worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
+}
+
+/* Groups [first, last) of the block, all of one piece. */
+static void piece_scores(const mhai_worker *worker, mhai_block *block, const mhai_piece *piece,
+                         int row, int count, int first, int last)
+{
+    const mha_dtype type = worker->call->shape.k_type;
+    const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
+    const int skipped = first % (MHAI_PIECE / MHAI_GROUP);
+    const void *const stored = mhai_at(piece->k, type, skipped * elements);
+    groups g = {stored, type, first, last - first};
+    if (type != MHA_F32 && worker->count > worker->plan->kernels->mr_qk) {
+        g.type = MHA_F32;
+        g.data = wide_group(worker, block, stored, first);
+        for (int n = 1; n < g.count; n++)
+            wide_group(worker, block, mhai_at(stored, type, n * elements), first + n);
+    }
+    group_scores(worker, &g, row, count);
+    for (int r = 0; piece->k_scales && r < count; r++)
+        worker->plan->kernels->scale_row(worker->scratch->s + r * MHAK_BLOCK + first * MHAI_GROUP,
+                                         piece->k_scales + skipped * MHAI_GROUP,
+                                         g.count * MHAI_GROUP);
 }
 
 static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, int count,
                          int first, int last)
 {
-    for (int p = first / MHAI_GROUP; p * MHAI_GROUP < last; p++) {
-        const int j = p * MHAI_GROUP, start = j / MHAI_PIECE * MHAI_PIECE;
+    for (int start = first / MHAI_PIECE * MHAI_PIECE; start < last; start += MHAI_PIECE) {
         const mhai_piece piece = piece_at(worker, block, start);
-        mha_dtype type;
-        const void *const group = group_of(worker, block, &piece, p, &type);
-        float *const s = worker->scratch->s + j;
-        group_scores(worker, group, type, row, count, s);
-        for (int r = 0; piece.k_scales && r < count; r++)
-            worker->plan->kernels->scale_row(s + r * MHAK_BLOCK, piece.k_scales + (j - start),
-                                             MHAI_GROUP);
+        const int from = (int)mhai_max(first, start);
+        const int to = (int)mhai_min(last, start + MHAI_PIECE);
+        piece_scores(worker, block, &piece, row, count, from / MHAI_GROUP,
+                     (to + MHAI_GROUP - 1) / MHAI_GROUP);
     }
 }
 

@@ -95,10 +95,11 @@ typedef struct mhak_table {
     void (*product[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *panel, int depth,
                                 int rows, bool add, float *y, ptrdiff_t ldy);
 
-    /* The same with a group of a cache as panel: MHAK_GROUP columns. A column has the same bits in
-     * a group and in a panel. */
-    void (*product_group[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *group, int depth,
-                                      int rows, bool add, float *y, ptrdiff_t ldy);
+    /* The same with one or two groups of a cache as panels, `stride` elements apart: MHAK_GROUP
+     * columns each, side by side in y. */
+    void (*product_groups[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *group,
+                                       ptrdiff_t stride, int groups, int depth, int rows, bool add,
+                                       float *y, ptrdiff_t ldy);
 
     /* The end of a product: dst[c] = src[c] * scales[c] + bias[c] for c < n, rounded to nearest
      * even; scales NULL: 1. */

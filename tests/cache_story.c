@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fuzz_cache.h"
+#include "cache_story.h"
 
 #include "temp_files.h"
 
