@@ -8,8 +8,8 @@
  *      clang -fsanitize=fuzzer,address ... fuzz_layer.c    a libFuzzer target
  *      cc -DFUZZ_STANDALONE ... fuzz_layer.c test.c        a test with pseudo-random bytes
  */
-#include "fuzz.h"
 #include "cache_story.h"
+#include "fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

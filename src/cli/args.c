@@ -14,6 +14,8 @@
 
 enum { OPTIONS_MAX = 16, COLUMN = 24 };
 
+const char *args_program = "mha";
+
 int args_wrong(const char *format, ...)
 {
     va_list list;

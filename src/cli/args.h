@@ -43,6 +43,9 @@ enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
  */
 int args_parse(const arg_command *command, int argc, char **argv, int *words);
 
+/* How the program was called, for commands that the reader is to type: main() sets it. */
+extern const char *args_program;
+
 /* "mha: " and the message on stderr; returns EXIT_USAGE. */
 int args_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -153,16 +153,20 @@ static void print_strongest(const demo *d, int head)
 
 static void print_next(const terminal *t, bool causal)
 {
+    static const char *const next[][2] = {
+        {"demo --causal", "every word sees only what came before"},
+        {"demo --sentence \"to be or not to be\" --heads 4", ""},
+        {"explain b1h8l8d8", "how the library computes this"},
+        {"verify --configs 200", "check it against double precision"},
+        {"bench b1h12l1024d64", "how near the machine's peak it runs"},
+    };
     printf("\n");
     terminal_style(stdout, t, STYLE_BOLD);
     printf("Try next");
     terminal_plain(stdout, t);
-    printf("\n%s"
-           "  mha demo --sentence \"to be or not to be\" --heads 4\n"
-           "  mha explain b1h8l8d8          how the library computes this\n"
-           "  mha verify --configs 200      check it against double precision\n"
-           "  mha bench b1h12l1024d64       how near the machine's peak it runs\n",
-           causal ? "" : "  mha demo --causal             every word sees only what came before\n");
+    printf("\n");
+    for (size_t n = causal ? 1 : 0; n < sizeof next / sizeof next[0]; n++)
+        printf("  %s %-26s%s\n", args_program, next[n][0], next[n][1]);
 }
 
 static void report(const demo *d, const heatmap_sheet *sheet)
@@ -171,8 +175,9 @@ static void report(const demo *d, const heatmap_sheet *sheet)
     terminal_style(stdout, &t, STYLE_BOLD);
     printf("Multi-head self-attention");
     terminal_plain(stdout, &t);
-    printf("  %d words, width %d, %d heads of %d%s, isa %s\n", d->count, WIDTH, (int)d->heads,
-           WIDTH / (int)d->heads, d->causal ? ", causal" : "", mha_isa_name());
+    printf("  %d word%s, width %d, %d head%s of %d%s, isa %s\n", d->count, d->count == 1 ? "" : "s",
+           WIDTH, (int)d->heads, d->heads == 1 ? "" : "s", WIDTH / (int)d->heads,
+           d->causal ? ", causal" : "", mha_isa_name());
     printf(
         "Each row is a word; bright cells are the words it attends to. Seeded, not trained.\n\n");
     heatmap_draw(stdout, sheet, &t);

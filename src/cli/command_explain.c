@@ -88,7 +88,7 @@ static void report(const char *word, const char *text, size_t work, int threads,
     if (!as_json) {
         printf("%s\n%s", word, text);
         if (work > 0)
-            printf("threads    %d: %zu bytes of workspace\n", threads, work);
+            printf("threads    %d: %zu byte%s of workspace\n", threads, work, work == 1 ? "" : "s");
         return;
     }
     json j = json_begin(stdout);

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "json.h"
+#include "layer_word.h"
 #include "problem_check.h"
 #include "random_case.h"
 #include "terminal.h"
@@ -53,7 +54,8 @@ static void count(tally *t, const check_result *result, const char *name, const 
         t->failures++;
         progress_end();
         if (t->failures <= FAILURES_SHOWN)
-            fprintf(t->log, "mha verify --case %s  # %s: %s\n", name, text, result->what);
+            fprintf(t->log, "%s verify --case %s  # %s: %s\n", args_program, name, text,
+                    result->what);
     }
     if (result->output > t->output || t->configs == 1) {
         snprintf(t->worst_case, sizeof t->worst_case, "%s", name);
@@ -96,7 +98,7 @@ static bool check_random(tally *t, uint64_t seed, uint64_t index, mha_pool *pool
 static int check_series(tally *t, int64_t configs, mha_pool *pool)
 {
     for (int64_t n = 0; n < configs; n++) {
-        progress("%" PRId64 " of %" PRId64 " configurations, worst E %.2f, %" PRId64 " failures", n,
+        progress("configurations: %" PRId64 " of %" PRId64 ", worst E %.2f, failures: %" PRId64, n,
                  configs, t->output, t->failures);
         if (!check_random(t, t->seed, (uint64_t)n, pool))
             return EXIT_FAILED;
@@ -117,6 +119,16 @@ static bool read_place(const char *text, uint64_t *seed, uint64_t *index)
     return *end == '\0' && errno == 0;
 }
 
+static bool names_layer_word(const char *name)
+{
+    const size_t length = strcspn(name, ":");
+    for (int n = 0; n < layer_word_kind_count; n++)
+        if (strlen(layer_word_kinds[n]) == length &&
+            strncmp(name, layer_word_kinds[n], length) == 0)
+            return true;
+    return false;
+}
+
 /* A place in a series begins with a digit, a problem word never does. */
 static int check_named(tally *t, const char *name, mha_pool *pool)
 {
@@ -128,6 +140,8 @@ static int check_named(tally *t, const char *name, mha_pool *pool)
             return args_wrong("verify: --case %s is neither SEED:INDEX nor a problem word", name);
         return check_random(t, t->seed, index, pool) ? EXIT_GO_ON : EXIT_FAILED;
     }
+    if (names_layer_word(name))
+        return args_wrong("verify: --case %s: layer words are for bench and explain", name);
     if (!word_parse(&word, name, message, sizeof message))
         return args_wrong("verify: %s", message);
     const problem_style style = {.seed = t->seed};
@@ -169,7 +183,8 @@ static void report_text(const tally *t, const char *isa, int threads, double sec
            t->configs, t->configs == 1 ? "" : "s", t->seed, isa, threads, threads == 1 ? "" : "s",
            seconds);
     printf("worst E   %.2f of %.0f allowed\n", t->output, CHECK_LIMIT);
-    printf("          mha verify --case %s\n          %s\n", t->worst_case, t->worst_word);
+    printf("          %s verify --case %s\n          %s\n", args_program, t->worst_case,
+           t->worst_word);
     print_worst("lse", t->lse, t->lse_count);
     print_worst("weights", t->weights, t->weights_count);
     printf("f64 path  %.2f (in units of 2^-53)\n", t->f64);
@@ -187,7 +202,8 @@ static int verify(tally *t, const char *name, int64_t configs, int threads, bool
         return EXIT_FAILED;
     const mha_status status = mha_pool_create(&pool, threads);
     if (status != MHA_OK) {
-        fprintf(stderr, "mha: %d threads: %s\n", threads, mha_status_string(status));
+        fprintf(stderr, "mha: %d thread%s: %s\n", threads, threads == 1 ? "" : "s",
+                mha_status_string(status));
         return EXIT_FAILED;
     }
     t->log = as_json ? stderr : stdout;

@@ -165,6 +165,8 @@ int main(int argc, char **argv)
 {
     /* A reader that has seen enough ends the program, even if a parent ignored the signal. */
     signal(SIGPIPE, SIG_DFL);
+    if (argc > 0)
+        args_program = argv[0];
     const int code = dispatch(argc, argv);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_FINE) {

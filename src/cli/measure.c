@@ -139,7 +139,8 @@ static bool refused(const measure_subject *s, int round, char *message, size_t s
     if (r->seconds <= 0.0)
         snprintf(message, size, "%s: a run failed", s->what.word);
     else
-        snprintf(message, size, "%s: %d threads cannot be had", s->what.word, s->what.threads);
+        snprintf(message, size, "%s: %d thread%s cannot be had", s->what.word, s->what.threads,
+                 s->what.threads == 1 ? "" : "s");
     return true;
 }
 

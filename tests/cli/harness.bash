@@ -63,9 +63,10 @@ silent() {
     if [ -z "$2" ]; then ok "$1"; else bad "$1" "got: $2"; fi
 }
 
-# golden NAME: what the program printed is what tests/cli/golden/NAME holds.
+# golden NAME: what the program printed is what tests/cli/golden/NAME holds, where the program is
+# called as mha.
 golden() {
-    if diff -u "$here/golden/$1" "$scratch/out" >"$scratch/diff"; then
+    if diff -u "$here/golden/$1" <(printf '%s\n' "${out//"$mha"/mha}") >"$scratch/diff"; then
         ok "golden $1"
     else
         bad "golden $1" "$(head -n 20 "$scratch/diff")"

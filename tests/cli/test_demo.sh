@@ -8,6 +8,7 @@ escape=$(printf '\033')
 export COLUMNS=80 MHA_ISA=c
 exits 0 demo
 golden demo
+says "demo: what to type next, as the program was called" "$out" "  $mha demo --causal  "
 silent "demo: nothing on stderr" "$err"
 exits 0 demo --causal --heads 4
 golden demo_causal

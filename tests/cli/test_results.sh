@@ -55,6 +55,8 @@ json "explain"
 says "explain: keys" "$keys" "isa plan threads word work_bytes"
 exits 0 explain layer:bert-base:l512
 golden explain_layer
+exits 0 explain decode:gpt2-small:s1024:cache=i8
+golden explain_decode
 exits 0 explain --json decode:gpt3:s2048:bf16:cache=i8
 json "explain of a step"
 says "explain: keys of a layer word" "$keys" "isa plan threads word"

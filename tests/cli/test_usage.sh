@@ -67,6 +67,7 @@ says "bench: a kind of word that is none" "$err" 'did you mean "linear"?'
 exits 2 bench layer:bert:l4
 says "bench: a preset that is none" "$err" 'did you mean "bert-base"?'
 exits 2 verify --case layer:bert-base:l4
+says "verify: a layer word" "$err" "layer words are for bench and explain"
 exits 2 bench --rounds 3 l4d4
 says "too few rounds" "$err" "not a number from 15"
 exits 2 bench l4d4x
