@@ -32,6 +32,7 @@ endfunction()
 add_manual_page(libmha)
 add_manual_page(mha_attention mha_view_bhld mha_view_blhd mha_out_bhld mha_out_blhd
                 mha_status_string mha_dtype_size mha_isa_name mha_version mha_version_string)
+add_manual_page(mha_attention_backward mha_backward_work_size)
 add_manual_page(mha_plan mha_plan_create mha_plan_work_size mha_plan_run mha_plan_explain
                 mha_plan_free)
 add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_free)

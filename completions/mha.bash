@@ -2,7 +2,8 @@
 # bash completion for mha
 
 _mha_suffixes="f32 f16 bf16 f64 q= k= v= o= causal tl br offset= window= mask=bool50 mask=add bias \
-alibi sink softcap= scale= pad padk docs= packed lse weights avg layout=bhld layout=blhd t="
+alibi sink softcap= scale= dropout= pad padk docs= packed lse weights avg grad layout=bhld \
+layout=blhd t="
 _mha_layer_suffixes="f32 f16 bf16 i8 cache= causal gemv t="
 _mha_presets="bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base"
 
@@ -29,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain tensors corpus version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -42,7 +43,11 @@ _mha() {
         COMPREPLY=($(compgen -W "$_mha_presets" -- "$cur"))
         return
         ;;
-    --configs | --seed | --threads | --rounds | --heads | --sentence) return ;;
+    --split)
+        COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
+        return
+        ;;
+    --configs | --count | --seed | --threads | --rounds | --heads | --sentence) return ;;
     esac
     local options
     case $command in
@@ -50,9 +55,11 @@ _mha() {
     verify) options="--configs --seed --case --threads --json --help" ;;
     bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
+    tensors) options="--strict --json --help" ;;
+    corpus) options="--split --count --seed --stats --json --help" ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain tensors corpus version words" -- "$cur"))
         return
         ;;
     *) return ;;
@@ -60,9 +67,11 @@ _mha() {
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
     elif [[ $line == *" --table "* ]]; then
-        COMPREPLY=($(compgen -W "operator linear layer" -- "$cur"))
+        COMPREPLY=($(compgen -W "operator gradients linear layer" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
+    elif [[ $command == tensors ]]; then
+        COMPREPLY=($(compgen -f -- "$cur"))
     fi
 }
 

@@ -24,8 +24,10 @@ step() {
 
 # Not the kernels: gcc's analyzer takes GNU vectors for scalars.
 analyzer() {
-    printf '%s\n' src/core/*.c src/cli/*.c | xargs -P 2 -n 1 gcc -std=gnu11 -O2 -Wall -Wextra \
-        -Werror -fanalyzer -Iinclude -Isrc/core -Isrc/core/kernels -Isrc/cli -c -o /dev/null
+    printf '%s\n' src/core/*.c src/format/*.c src/model/*.c src/cli/*.c |
+        xargs -P 2 -n 1 gcc -std=gnu11 -O2 -Wall -Wextra \
+        -Werror -fanalyzer -Iinclude -Isrc/core -Isrc/core/kernels -Isrc/cli \
+        -Isrc/format -Isrc/model -c -o /dev/null
 }
 
 tidy() {
@@ -37,7 +39,8 @@ tidy() {
 
 cpp_check() {
     cppcheck --quiet -j 2 --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc/core \
-        -Isrc/core/kernels -Isrc/cli -Itests --enable=warning,performance,portability \
+        -Isrc/core/kernels -Isrc/cli -Isrc/format -Isrc/model -Itests \
+        --enable=warning,performance,portability \
         --suppressions-list=.cppcheck src tests examples
 }
 

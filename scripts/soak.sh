@@ -3,7 +3,8 @@
 #
 # soak.sh: the tests that take long. Every test program with twenty times the random cases, exp()
 # over every float, 10,000 random configurations against the float64 oracle, all of this for every
-# instruction set this CPU runs; then ten minutes of fuzzing. Ends with the first failure.
+# instruction set this CPU runs; then fuzzing, ten minutes for a target of the core, one for a file
+# format. Ends with the first failure.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,4 +40,10 @@ for name in fuzz_call fuzz_layer; do
     mkdir -p "build/fuzz/corpus-$name"
     "build/fuzz/tests/${name}_llvm" -max_total_time=600 -print_final_stats=1 \
         "build/fuzz/corpus-$name"
+done
+for name in fuzz_json fuzz_safetensors; do
+    cmake --build build/fuzz --parallel 2 --target "${name}_llvm" >/dev/null
+    mkdir -p "build/fuzz/corpus-$name"
+    "build/fuzz/tests/${name}_llvm" -max_total_time=60 -timeout=30 -max_len=4096 \
+        -print_final_stats=1 "build/fuzz/corpus-$name"
 done

@@ -127,7 +127,8 @@ cpu_runs() {
 chooses_isa() {
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_support | test_words | \
-        test_layer_words | test_opponent)
+        test_layer_words | test_opponent | test_json_text | test_safetensors* | \
+        fuzz_json | fuzz_safetensors)
         return 1
         ;;
     esac

@@ -75,7 +75,7 @@ const int64_t *fuzz_sequences(fuzz *f, const mha_cache_config *c, ptrdiff_t B)
         return NULL;
     int64_t *const list = fuzz_numbers(f, count, c->sequences);
     for (ptrdiff_t b = 0; kind != 3 && b < count; b++)
-        list[b] = (first + b) % c->sequences;
+        list[b] = c->sequences > 0 ? (first + b) % c->sequences : first + b;
     return list;
 }
 

@@ -1,120 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Caches and failing memory (faults.h) and files. This program is also linked with
- *
- *      -Wl,--wrap=open,--wrap=read,--wrap=write,--wrap=fsync,--wrap=close,--wrap=rename
- *
- * so that the n-th call about a file can be refused. Creating, loading and saving must answer with
- * their status, leak nothing, leave the old file as it was and no other beside it. All the rest
- * asks for nothing.
+ * Caches and failing memory (faults.h) and files (file_faults.h). Creating, loading and saving must
+ * answer with their status, leak nothing, leave the old file as it was and no other beside it. All
+ * the rest asks for nothing.
  */
 #include "faults.h"
+#include "file_faults.h"
 #include "mha/mha.h"
 #include "temp_files.h"
 #include "test.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
-
-int __real_open(const char *path, int flags, ...);
-ssize_t __real_read(int fd, void *data, size_t size);
-ssize_t __real_write(int fd, const void *data, size_t size);
-int __real_fsync(int fd);
-int __real_close(int fd);
-int __real_rename(const char *from, const char *to);
-
-int __wrap_open(const char *path, int flags, ...);
-ssize_t __wrap_read(int fd, void *data, size_t size);
-ssize_t __wrap_write(int fd, const void *data, size_t size);
-int __wrap_fsync(int fd);
-int __wrap_close(int fd);
-int __wrap_rename(const char *from, const char *to);
-
-/* Calls are counted from 1 while armed; `fail_at` 0 refuses none. */
-static struct {
-    bool armed;
-    bool slow; /* files are read and written a few bytes at a time, and interrupted */
-    int calls, fail_at;
-    int open; /* files that were not closed */
-} files;
-
-static bool refuse(void)
-{
-    if (!files.armed || ++files.calls != files.fail_at)
-        return false;
-    errno = EIO;
-    return true;
-}
-
-int __wrap_open(const char *path, int flags, ...)
-{
-    va_list list;
-    va_start(list, flags);
-    const int mode = flags & O_CREAT ? va_arg(list, int) : 0;
-    va_end(list);
-    if (refuse())
-        return -1;
-    const int fd = __real_open(path, flags, mode);
-    files.open += files.armed && fd >= 0;
-    return fd;
-}
-
-/* Every third time interrupted, else a few bytes only. */
-static bool interrupted(size_t *size)
-{
-    static int turn;
-    if (!files.armed || !files.slow)
-        return false;
-    *size = *size < 7 ? *size : 7;
-    errno = EINTR;
-    return ++turn % 3 == 0;
-}
-
-ssize_t __wrap_read(int fd, void *data, size_t size)
-{
-    return interrupted(&size) || refuse() ? -1 : __real_read(fd, data, size);
-}
-
-ssize_t __wrap_write(int fd, const void *data, size_t size)
-{
-    return interrupted(&size) || refuse() ? -1 : __real_write(fd, data, size);
-}
-
-int __wrap_fsync(int fd)
-{
-    return refuse() ? -1 : __real_fsync(fd);
-}
-
-int __wrap_close(int fd)
-{
-    files.open -= files.armed;
-    const int result = __real_close(fd);
-    return refuse() ? -1 : result;
-}
-
-int __wrap_rename(const char *from, const char *to)
-{
-    return refuse() ? -1 : __real_rename(from, to);
-}
 
 /* Refuse request `fail_at` for memory, or about a file. */
 static void arm(bool memory, int fail_at)
 {
-    memset(&files, 0, sizeof files);
-    files.fail_at = memory ? 0 : fail_at;
-    files.armed = true;
+    file_faults_arm(memory ? 0 : fail_at, false);
     faults_arm(MEMORY, memory ? fail_at : 0, false);
 }
 
 static void disarm(void)
 {
     faults_disarm();
-    files.armed = false;
+    file_faults_disarm();
 }
 
 /* ------------------------------------------------------------------ work ----- */
@@ -202,14 +112,15 @@ static bool meet_failure(int which, bool memory, int n, mha_cache *cache, const 
     arm(memory, n);
     const mha_status status = jobs[which].job(cache, path);
     disarm();
-    const bool met = (memory ? faults_requests(MEMORY) : files.calls) >= n;
+    const bool met = (memory ? faults_requests(MEMORY) : file_faults_calls()) >= n;
     const mha_status wanted = !met ? MHA_OK : memory ? MHA_ERR_MEMORY : MHA_ERR_FILE;
     /* A file that was only read may fail to close: nothing is lost. */
     const bool harmless = jobs[which].job == load && !memory && status == MHA_OK;
     CHECK(status == wanted || harmless, "%s, request %d: %s", jobs[which].name, n,
           mha_status_string(status));
-    CHECK(faults_left(MEMORY) == 0 && files.open == 0, "%s, request %d: %d blocks, %d files left",
-          jobs[which].name, n, faults_left(MEMORY), files.open);
+    CHECK(faults_left(MEMORY) == 0 && file_faults_left() == 0,
+          "%s, request %d: %d blocks, %d files left", jobs[which].name, n, faults_left(MEMORY),
+          file_faults_left());
     return met;
 }
 
@@ -244,8 +155,7 @@ static void slow_files(void)
     size_t size = 0, slow_size = 0;
     CHECK(save(cache, temp_path(&folder, "cache")) == MHA_OK, "save");
     unsigned char *const quick = file_bytes(temp_path(&folder, "cache"), &size);
-    arm(false, 0);
-    files.slow = true;
+    file_faults_arm(0, true);
     const mha_status saved = save(cache, temp_path(&folder, "cache"));
     const mha_status loaded = load(cache, temp_path(&folder, "cache"));
     disarm();

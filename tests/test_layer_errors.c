@@ -192,7 +192,7 @@ static const fault wrong_calls[] = {
     PUT(ALL, options.size, 1, IS(STRUCT)),
     PUT(ALL, options.size, -1, IS(STRUCT)),
     PUT(ALL, options.size, sizeof(mha_options) + 8, IS(STRUCT)),
-    PUT(ALL, options.flags, 1 << 3, IS(FLAG)),
+    PUT(ALL, options.flags, 1 << 4, IS(FLAG)),
     PUT(ALL, options.flags, 1u << 31, IS(FLAG)),
     REAL(ALL, options.scale, NAN, IS(SCALE)),
     REAL(ALL, options.scale, -INFINITY, IS(SCALE)),

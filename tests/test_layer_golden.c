@@ -4,108 +4,14 @@
  * oracle of the other tests must both give what is written there. How the files are made, and what
  * is in them, is told in tests/golden/make_layer_goldens.py.
  */
+#include "golden_file.h"
 #include "layer_oracle.h"
 #include "test.h"
 
-#include <dirent.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_ENTRIES = 64, MAX_RANK = 4 };
-
-typedef struct entry {
-    char name[32];
-    double number; /* of a field */
-    ptrdiff_t extents[MAX_RANK];
-    size_t count; /* elements; 0: a field */
-    void *data;
-} entry;
-
-typedef struct golden {
-    entry entries[MAX_ENTRIES];
-    int count;
-} golden;
-
-/* -------------------------------------------------------------------- reading ---- */
-
-static const entry *find(const golden *g, const char *name)
-{
-    for (int n = 0; n < g->count; n++)
-        if (strcmp(g->entries[n].name, name) == 0)
-            return &g->entries[n];
-    return NULL;
-}
-
-static double number_of(const golden *g, const char *name)
-{
-    const entry *const found = find(g, name);
-    return found ? found->number : 0;
-}
-
-static ptrdiff_t extent_of(const golden *g, const char *name)
-{
-    return (ptrdiff_t)number_of(g, name);
-}
-
-static const void *data_of(const golden *g, const char *name)
-{
-    const entry *const found = find(g, name);
-    return found ? found->data : NULL;
-}
-
-/* A line of the text; false for one that is not known. */
-static bool read_line(entry *e, char *line, size_t *size)
-{
-    char type[8], rest[120], *end;
-    if (sscanf(line, "set %31s %119s", e->name, rest) == 2) {
-        e->number = strtod(rest, &end);
-        return end != rest && *end == '\0';
-    }
-    if (sscanf(line, "tensor %31s %7s %119[0-9 ]", e->name, type, rest) != 3)
-        return false;
-    int rank = 0;
-    e->count = 1;
-    for (char *at = rest; rank < MAX_RANK; at = end) {
-        const ptrdiff_t extent = strtol(at, &end, 10);
-        if (end == at)
-            break;
-        e->extents[rank++] = extent;
-        e->count *= (size_t)extent;
-    }
-    *size = strcmp(type, "f32") == 0 ? 4 : strcmp(type, "i64") == 0 ? 8 : 1;
-    return *size != 1 || strcmp(type, "u8") == 0;
-}
-
-static bool read_golden(golden *g, FILE *file)
-{
-    char line[200];
-    size_t sizes[MAX_ENTRIES] = {0};
-    if (!fgets(line, sizeof line, file) || strcmp(line, "mha-layer-golden 1\n") != 0)
-        return false;
-    while (fgets(line, sizeof line, file) && strcmp(line, "end\n") != 0) {
-        if (g->count == MAX_ENTRIES || !read_line(&g->entries[g->count], line, &sizes[g->count]))
-            return false;
-        g->count++;
-    }
-    for (int n = 0; n < g->count; n++) {
-        entry *const e = &g->entries[n];
-        if (e->count == 0)
-            continue;
-        e->data = malloc(e->count * sizes[n] + 1);
-        if (!e->data || fread(e->data, sizes[n], e->count, file) != e->count)
-            return false;
-    }
-    return fgetc(file) == EOF;
-}
-
-static void free_golden(golden *g)
-{
-    for (int n = 0; n < g->count; n++)
-        free(g->entries[n].data);
-}
 
 /* -------------------------------------------------------- from golden to problem ---- */
 
@@ -113,36 +19,36 @@ static mha_layer_config config_of(const golden *g)
 {
     return (mha_layer_config){
         .size = sizeof(mha_layer_config),
-        .flags = extent_of(g, "zero_attn") ? MHA_LAYER_ZERO_ATTN : 0,
-        .norm_eps = (float)number_of(g, "norm_eps"),
-        .E = extent_of(g, "E"),
-        .H = extent_of(g, "H"),
-        .G = extent_of(g, "G"),
-        .D = extent_of(g, "D"),
-        .Dv = extent_of(g, "Dv"),
-        .key_width = extent_of(g, "key_width"),
-        .value_width = extent_of(g, "value_width"),
-        .output_width = extent_of(g, "output_width"),
-        .norm = (mha_norm)extent_of(g, "norm"),
-        .rope = {.pairs = (mha_rope_pairs)extent_of(g, "rope"),
-                 .width = extent_of(g, "rope_width"),
-                 .base = number_of(g, "rope_base"),
-                 .frequencies = data_of(g, "frequencies")},
+        .flags = golden_extent(g, "zero_attn") ? MHA_LAYER_ZERO_ATTN : 0,
+        .norm_eps = (float)golden_number(g, "norm_eps"),
+        .E = golden_extent(g, "E"),
+        .H = golden_extent(g, "H"),
+        .G = golden_extent(g, "G"),
+        .D = golden_extent(g, "D"),
+        .Dv = golden_extent(g, "Dv"),
+        .key_width = golden_extent(g, "key_width"),
+        .value_width = golden_extent(g, "value_width"),
+        .output_width = golden_extent(g, "output_width"),
+        .norm = (mha_norm)golden_extent(g, "norm"),
+        .rope = {.pairs = (mha_rope_pairs)golden_extent(g, "rope"),
+                 .width = golden_extent(g, "rope_width"),
+                 .base = golden_number(g, "rope_base"),
+                 .frequencies = golden_data(g, "frequencies")},
     };
 }
 
 static mha_matrix matrix_of(const golden *g, const char *name)
 {
-    const entry *const e = find(g, name);
+    const golden_entry *const e = golden_find(g, name);
     if (!e)
         return (mha_matrix){0};
-    return extent_of(g, "conv") ? mha_matrix_in_out(e->data, MHA_F32, e->extents[1])
-                                : mha_matrix_out_in(e->data, MHA_F32, e->extents[1]);
+    return golden_extent(g, "conv") ? mha_matrix_in_out(e->data, MHA_F32, e->extents[1])
+                                    : mha_matrix_out_in(e->data, MHA_F32, e->extents[1]);
 }
 
 static mha_vector vector_of(const golden *g, const char *name)
 {
-    return (mha_vector){data_of(g, name), MHA_F32};
+    return (mha_vector){golden_data(g, name), MHA_F32};
 }
 
 static mha_vector vector_from(mha_vector vector, ptrdiff_t first)
@@ -173,12 +79,12 @@ static mha_layer_weights weights_of(const golden *g)
         .q_norm_bias = vector_of(g, "q_norm_bias"),
         .k_norm_bias = vector_of(g, "k_norm_bias"),
     };
-    if (find(g, "in_weight")) {
+    if (golden_find(g, "in_weight")) {
         w.q = matrix_of(g, "in_weight");
         w.k = mha_matrix_from(w.q, k);
         w.v = mha_matrix_from(w.q, v);
     }
-    if (find(g, "in_bias")) {
+    if (golden_find(g, "in_bias")) {
         w.q_bias = vector_of(g, "in_bias");
         w.k_bias = vector_from(w.q_bias, k);
         w.v_bias = vector_from(w.q_bias, v);
@@ -189,16 +95,16 @@ static mha_layer_weights weights_of(const golden *g)
 /* Rows of an input or output, batch or sequence first. */
 static mha_view rows_of(const golden *g, const char *name, ptrdiff_t rows, ptrdiff_t width)
 {
-    const void *const data = data_of(g, name);
+    const void *const data = golden_data(g, name);
     if (!data)
         return (mha_view){0};
-    return extent_of(g, "sequence_first") ? mha_view_lbe(data, extent_of(g, "B"), width)
-                                          : mha_view_ble(data, rows, width);
+    return golden_extent(g, "sequence_first") ? mha_view_lbe(data, golden_extent(g, "B"), width)
+                                              : mha_view_ble(data, rows, width);
 }
 
 static mha_view mask_of(const golden *g, const char *name)
 {
-    const entry *const e = find(g, name);
+    const golden_entry *const e = golden_find(g, name);
     if (!e)
         return (mha_view){0};
     const ptrdiff_t *const n = e->extents;
@@ -210,21 +116,21 @@ static mha_options options_of(const golden *g)
 {
     mha_options o = {
         .size = sizeof o,
-        .flags = extent_of(g, "causal") ? MHA_CAUSAL : 0,
-        .scale = (float)number_of(g, "scale"),
-        .softcap = (float)number_of(g, "softcap"),
+        .flags = golden_extent(g, "causal") ? MHA_CAUSAL : 0,
+        .scale = (float)golden_number(g, "scale"),
+        .softcap = (float)golden_number(g, "softcap"),
         .attend_mask = mask_of(g, "attend_mask"),
         .ignore_mask = mask_of(g, "ignore_mask"),
         .add_mask = mask_of(g, "add_mask"),
-        .alibi_slopes = data_of(g, "alibi"),
-        .sinks = data_of(g, "sinks"),
+        .alibi_slopes = golden_data(g, "alibi"),
+        .sinks = golden_data(g, "sinks"),
     };
-    if (extent_of(g, "window_left") || extent_of(g, "window_right")) {
+    if (golden_extent(g, "window_left") || golden_extent(g, "window_right")) {
         o.flags |= MHA_WINDOW;
-        o.window_left = extent_of(g, "window_left") - 1;
-        o.window_right = extent_of(g, "window_right") - 1;
+        o.window_left = golden_extent(g, "window_left") - 1;
+        o.window_right = golden_extent(g, "window_right") - 1;
     }
-    o.flags |= extent_of(g, "average") ? (unsigned)MHA_AVERAGE_WEIGHTS : 0u;
+    o.flags |= golden_extent(g, "average") ? (unsigned)MHA_AVERAGE_WEIGHTS : 0u;
     return o;
 }
 
@@ -236,14 +142,14 @@ static layer_problem problem_of(const golden *g, mha_options *options)
     *options = options_of(g);
     p.call = (mha_layer_call){
         .size = sizeof p.call,
-        .B = extent_of(g, "B"),
-        .L = extent_of(g, "L"),
-        .S = extent_of(g, "S"),
-        .query = rows_of(g, "query", extent_of(g, "L"), full.E),
-        .key = rows_of(g, "key", extent_of(g, "S"), full.key_width),
-        .value = rows_of(g, "value", extent_of(g, "S"), full.value_width),
-        .q_positions = data_of(g, "q_positions"),
-        .k_positions = data_of(g, "k_positions"),
+        .B = golden_extent(g, "B"),
+        .L = golden_extent(g, "L"),
+        .S = golden_extent(g, "S"),
+        .query = rows_of(g, "query", golden_extent(g, "L"), full.E),
+        .key = rows_of(g, "key", golden_extent(g, "S"), full.key_width),
+        .value = rows_of(g, "value", golden_extent(g, "S"), full.value_width),
+        .q_positions = golden_data(g, "q_positions"),
+        .k_positions = golden_data(g, "k_positions"),
         .options = options,
     };
     return p;
@@ -272,7 +178,7 @@ static double wanted(float golden_number, const float *bias, size_t column)
     return isnan(golden_number) ? (bias ? (double)bias[column] : 0.0) : (double)golden_number;
 }
 
-static void compare(const char *who, const entry *want, const float *got, const float *bias,
+static void compare(const char *who, const golden_entry *want, const float *got, const float *bias,
                     size_t width)
 {
     const float *const numbers = want->data;
@@ -296,18 +202,19 @@ static void comparator_is_strict(void)
 
 static void run_library(const layer_problem *p, const golden *g)
 {
-    const entry *const output = find(g, "output"), *const weights = find(g, "weights");
+    const golden_entry *const output = golden_find(g, "output"), *const weights =
+                                                                     golden_find(g, "weights");
     const ptrdiff_t width = layer_defaults(&p->config).output_width;
     float *const y = malloc(output->count * sizeof *y);
     float *const w = malloc((weights ? weights->count : 1) * sizeof *w);
     layer_problem now = *p;
     mha_options options = *p->call.options;
     now.call.options = &options;
-    now.call.output = extent_of(g, "sequence_first") ? mha_out_lbe(y, p->call.B, width)
-                                                     : mha_out_ble(y, p->call.L, width);
+    now.call.output = golden_extent(g, "sequence_first") ? mha_out_lbe(y, p->call.B, width)
+                                                         : mha_out_ble(y, p->call.L, width);
     if (weights) {
         const ptrdiff_t columns = layer_columns(p);
-        const ptrdiff_t heads = extent_of(g, "average") ? 1 : p->config.H;
+        const ptrdiff_t heads = golden_extent(g, "average") ? 1 : p->config.H;
         options.weights = mha_out_bhld(w, heads, p->call.L, columns);
     }
     mha_layer *layer = NULL;
@@ -326,10 +233,11 @@ static void run_library(const layer_problem *p, const golden *g)
 
 static void run_oracle(const layer_problem *p, const golden *g)
 {
-    const entry *const output = find(g, "output"), *const weights = find(g, "weights");
+    const golden_entry *const output = golden_find(g, "output"), *const weights =
+                                                                     golden_find(g, "weights");
     const mha_layer_config full = layer_defaults(&p->config);
     const ptrdiff_t B = p->call.B, L = p->call.L, cells = L * layer_columns(p);
-    const bool turned = extent_of(g, "sequence_first"), average = extent_of(g, "average");
+    const bool turned = golden_extent(g, "sequence_first"), average = golden_extent(g, "average");
     layer_answer answer = layer_oracle(p);
     float *const y = calloc(output->count, sizeof *y);
     float *const w = calloc(weights ? weights->count : 1, sizeof *w);
@@ -352,27 +260,17 @@ static void run_oracle(const layer_problem *p, const golden *g)
     free(w);
 }
 
-static char golden_path[PATH_MAX];
-
 static void run_golden(void)
 {
-    golden g = {0};
+    golden g;
     mha_options options;
-    FILE *const file = fopen(golden_path, "rb");
-    if (CHECK(file && read_golden(&g, file), "%s cannot be read", golden_path)) {
+    if (CHECK(golden_read(&g, golden_path, "mha-layer-golden 1"), "%s cannot be read",
+              golden_path)) {
         const layer_problem p = problem_of(&g, &options);
         run_oracle(&p, &g);
         run_library(&p, &g);
     }
-    free_golden(&g);
-    if (file)
-        fclose(file);
-}
-
-static int is_golden(const struct dirent *found)
-{
-    const char *const end = strrchr(found->d_name, '.');
-    return end && strcmp(end, ".golden") == 0;
+    golden_free(&g);
 }
 
 static int golden_count;
@@ -384,17 +282,9 @@ static void files_are_there(void)
 
 int main(int argc, char **argv)
 {
-    struct dirent **entries = NULL;
     test_begin(argc, argv);
     RUN(comparator_is_strict);
-    golden_count = scandir(MHA_GOLDEN_FOLDER, &entries, is_golden, alphasort);
+    golden_count = golden_run_all(MHA_GOLDEN_FOLDER, run_golden);
     RUN(files_are_there);
-    for (int n = 0; n < golden_count; n++) {
-        snprintf(golden_path, sizeof golden_path, "%s/%s", MHA_GOLDEN_FOLDER, entries[n]->d_name);
-        *strrchr(entries[n]->d_name, '.') = '\0';
-        test_run(entries[n]->d_name, run_golden);
-        free(entries[n]);
-    }
-    free(entries);
     return test_end();
 }

@@ -240,6 +240,12 @@ static mha_status make_format(call *c)
     return mha_cache_load(&cache, "/proc/self/exe", NULL, 0);
 }
 
+static mha_status make_dropout(call *c)
+{
+    c->options.dropout = 1.0f;
+    return call_attend(c, NULL);
+}
+
 static const struct {
     mha_status status;
     const char *name;
@@ -270,6 +276,7 @@ static const struct {
     {MHA_ERR_SEQUENCE, "MHA_ERR_SEQUENCE", make_sequence},
     {MHA_ERR_FILE, "MHA_ERR_FILE", make_file},
     {MHA_ERR_FORMAT, "MHA_ERR_FORMAT", make_format},
+    {MHA_ERR_DROPOUT, "MHA_ERR_DROPOUT", make_dropout},
 };
 enum { CODES = sizeof codes / sizeof codes[0] };
 

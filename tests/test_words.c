@@ -17,10 +17,11 @@ static bool same_word(const problem_word *a, const problem_word *b)
            a->window_left == b->window_left && a->window_right == b->window_right &&
            a->bool_percent == b->bool_percent && a->add_mask == b->add_mask && a->bias == b->bias &&
            a->alibi == b->alibi && a->sink == b->sink && a->softcap == b->softcap &&
-           a->scale == b->scale && a->pad == b->pad && a->pad_keys_only == b->pad_keys_only &&
-           a->documents == b->documents && a->packed == b->packed && a->lse == b->lse &&
-           a->weights == b->weights && a->average == b->average &&
-           a->weights_mode == b->weights_mode && a->layout == b->layout && a->threads == b->threads;
+           a->scale == b->scale && a->dropout == b->dropout && a->pad == b->pad &&
+           a->pad_keys_only == b->pad_keys_only && a->documents == b->documents &&
+           a->packed == b->packed && a->lse == b->lse && a->weights == b->weights &&
+           a->average == b->average && a->weights_mode == b->weights_mode &&
+           a->gradients == b->gradients && a->layout == b->layout && a->threads == b->threads;
 }
 
 /* Reads a word that is right; the canonical spelling must be `canonical`. */
@@ -95,6 +96,9 @@ static void masks_and_numbers(void)
     CHECK(w.scale == 0.1f && w.softcap == 30.0f, "numbers");
     read_word("l4d1:scale=-0.333333343", "b1h1l4d1:scale=-0.33333334");
     read_word("l4d1:scale=1e-20", "b1h1l4d1:scale=1e-20");
+    const problem_word dropout = read_word("l4d1:dropout=0.1:sink", "b1h1l4d1:sink:dropout=0.1");
+    CHECK(dropout.dropout == 0.1f, "dropout");
+    CHECK(word_options(&dropout).flags == MHA_TRAINING, "dropout is for training");
 }
 
 static void lengths_and_outputs(void)
@@ -110,6 +114,8 @@ static void lengths_and_outputs(void)
     read_word("l4d1:weights=softmax", "b1h1l4d1:weights");
     read_word("l4d1:weights=bias:layout=blhd:t=8", "b1h1l4d1:weights=bias:layout=blhd:t=8");
     read_word("l4d1:weights=softcap:layout=bhld", "b1h1l4d1:weights=softcap");
+    const problem_word grad = read_word("l4d1:grad:causal:lse", "b1h1l4d1:causal:lse:grad");
+    CHECK(grad.gradients && grad.lse && !grad.weights, "grad");
 }
 
 /* The message names what is wrong, and what was probably meant. */
@@ -134,6 +140,10 @@ static void wrong_words_are_named(void)
         {"h3g2l4d4", "h3 is not a multiple of g2"},
         {"h3g0l4d4", "not a multiple"},
         {"l4d4v0", "'v' is at least 1"},
+        {"l4d4:dropout=1", "a probability up to 0.999"},
+        {"l4d4:dropout=-0.1", "a probability up to 0.999"},
+        {"l4d4:grad:weights", "grad returns no weights"},
+        {"l4d4:grad:f64", "not for f64"},
         {"l4d4:causla", "did you mean \"causal\"?"},
         {"l4d4:soft=3", "did you mean \"softcap\"?"},
         {"l4d4:wieghts", "did you mean \"weights\"?"},

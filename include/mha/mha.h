@@ -15,6 +15,7 @@
  *      7. cache      keys and values of sequences that grow: contiguous, ring or paged
  *      8. linear     y = x W^T + bias with weights packed once
  *      9. layer      projections, heads, concatenation, output projection; presets
+ *     10. gradients  the backward pass of the operator
  *
  * One alphabet everywhere: B batch, L queries, S keys, E model width, H query heads, G key/value
  * heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c index them.
@@ -84,7 +85,8 @@ typedef enum mha_status {
     MHA_ERR_FULL = -21,      /* a cache has no room for these tokens */
     MHA_ERR_SEQUENCE = -22,  /* a cache has no such sequence, or it is listed twice */
     MHA_ERR_FILE = -23,      /* a file cannot be opened, read or written */
-    MHA_ERR_FORMAT = -24     /* a file is damaged, or not of the kind that was asked for */
+    MHA_ERR_FORMAT = -24,    /* a file is damaged, or not of the kind that was asked for */
+    MHA_ERR_DROPOUT = -25    /* a dropout that is not a number in [0, 1) */
 } mha_status;
 
 /* The name of a code and what it means; "unknown status" for a number that is none. */
@@ -173,9 +175,10 @@ static inline mha_out mha_out_blhd(void *data, ptrdiff_t heads, ptrdiff_t rows, 
 
 /* Bits of mha_options.flags. */
 enum {
-    MHA_CAUSAL = 1u << 0,         /* query i sees keys j <= i + offset */
-    MHA_WINDOW = 1u << 1,         /* and keys i+offset-window_left <= j <= i+offset+window_right */
-    MHA_AVERAGE_WEIGHTS = 1u << 2 /* weights: one mean over the chosen heads, not one per head */
+    MHA_CAUSAL = 1u << 0,          /* query i sees keys j <= i + offset */
+    MHA_WINDOW = 1u << 1,          /* and keys i+offset-window_left <= j <= i+offset+window_right */
+    MHA_AVERAGE_WEIGHTS = 1u << 2, /* weights: one mean over the chosen heads, not one per head */
+    MHA_TRAINING = 1u << 3         /* dropout applies; without it the option is not looked at */
 };
 
 /*
@@ -203,7 +206,8 @@ typedef enum mha_weights_mode {
  * ever appended, so a program built against an older header keeps working.
  *
  * Order of work for one row:
- *      scale -> softcap -> + bias + add_mask + ALiBi -> masks -> (sink) -> softmax -> . V
+ *      scale -> softcap -> + bias + add_mask + ALiBi -> masks -> (sink) -> softmax
+ *            -> dropout -> . V -> gate
  * All masks apply together; none replaces another.
  */
 typedef struct mha_options {
@@ -272,6 +276,19 @@ typedef struct mha_options {
      * terminated); not for MHA_ERR_STRUCT, when this struct cannot be trusted. NULL: not wanted. */
     char *message;
     size_t message_size;
+
+    /* Head gates: a factor on each head's output, gates[b*gates_sb + h]; gates_sb = 0: the same for
+     * all batches. 0 gives 0 and skips the head's work, unless its log-sum-exp or weights are
+     * wanted: those know no gate. NULL: none. */
+    const float *gates;
+    ptrdiff_t gates_sb;
+
+    /* Dropout of the weights, after the softmax, only with MHA_TRAINING: each is dropped with this
+     * probability, a multiple of 1/65536, and the others grow by 1/(1 - p). Which ones depends on
+     * seed, b, h, i and j alone (Philox, by counter), not on tiles or threads; the backward pass
+     * drops the same. Returned weights and log-sum-exp are those before dropout. */
+    float dropout;
+    uint64_t dropout_seed;
 } mha_options;
 
 /* ========================================================== 3. one call ===== */
@@ -743,6 +760,46 @@ MHA_API const mha_preset_info *mha_preset(const char *name);
 
 /* One after another, from 0 on; NULL behind the last. */
 MHA_API const mha_preset_info *mha_preset_at(int number);
+
+/* ======================================================== 10. gradients ===== */
+
+/*
+ * What goes into the backward pass of mha_attention() and what comes out of it. A gradient is f32,
+ * whatever the type of what it belongs to, and is written, not added to. NULL data: not wanted.
+ */
+typedef struct mha_gradients {
+    size_t size;        /* sizeof(mha_gradients) */
+    mha_view d_o;       /* given: the gradient of the output, as o */
+    mha_dtype d_o_type; /* f32, f16, bf16 */
+    mha_view d_lse;     /* given, f32: the gradient of the log-sum-exp, as options.lse; or NULL */
+
+    mha_out d_q, d_k, d_v; /* as q, k, v. Rows past a length have gradient 0 */
+    mha_out d_bias;        /* as options.bias; axes of stride 0 are summed over */
+    mha_out d_add_mask;    /* as options.add_mask */
+    float *d_alibi_slopes; /* [H] */
+    float *d_sinks;        /* [H] */
+    float *d_gates;        /* as options.gates; with gates_sb = 0 summed over the batches */
+} mha_gradients;
+
+/*
+ * The backward pass. Everything is as it was in the forward call: shape, q, k, v, options, with
+ * options.lse the log-sum-exp that call returned, and o its output. Weights are computed again from
+ * these, so that memory grows with L + S, not with L * S. options.weights is not looked at.
+ *
+ * Every sum has one order: the same bits for any number of threads. Empty rows give 0, and what a
+ * masked key or value holds reaches no gradient. With B, H or D of 0 nothing is written. For f32,
+ * f16 and bf16, not for f64.
+ *
+ * `work` needs mha_backward_work_size() bytes; NULL: allocated and freed.
+ */
+MHA_API mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k,
+                                          mha_view v, mha_view o, const mha_options *options,
+                                          const mha_gradients *gradients, void *work,
+                                          size_t work_size, mha_pool *pool);
+
+/* 0 where the arguments are not ones for mha_attention_backward(). */
+MHA_API size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options,
+                                      int threads);
 
 #ifdef __cplusplus
 }

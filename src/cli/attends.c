@@ -188,6 +188,12 @@ double problem_flops(const problem *p)
     return 2.0 * (double)(p->shape.D + p->shape.Dv) * pairs;
 }
 
+double problem_backward_flops(const problem *p)
+{
+    const double D = (double)p->shape.D, Dv = (double)p->shape.Dv;
+    return D + Dv > 0.0 ? problem_flops(p) * (3.0 * D + 2.0 * Dv) / (D + Dv) : 0.0;
+}
+
 static bool head_attends(const problem *p, ptrdiff_t b, ptrdiff_t g, ptrdiff_t j)
 {
     const ptrdiff_t group = p->shape.H / p->shape.G;

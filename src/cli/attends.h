@@ -34,6 +34,10 @@ double problem_pairs(const problem *p);
  * machine can skip one lane. */
 double problem_flops(const problem *p);
 
+/* The same for the backward pass, which has five products instead of two: scores again, gradients
+ * of weights, of q, k and v. */
+double problem_backward_flops(const problem *p);
+
 /* Needed traffic: every attended key and value once, every query and output once. */
 double problem_bytes(const problem *p);
 

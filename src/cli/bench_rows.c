@@ -31,6 +31,19 @@ static const row operator_rows[] = {
     {ROW_WORKSPACE, "b1h12l16384d64", NULL, 16.0},
 };
 
+/* ------------------------------------------------------------- gradients ----- */
+
+static const row gradient_rows[] = {
+    {ROW_SHARE, "b1h12l1024d64:grad", NULL, 0.72},
+    {ROW_SHARE, "b1h12l2048d64:grad", NULL, 0.72},
+    {ROW_SHARE, "b1h12l1024d64:causal:grad", NULL, 0.72},
+    {ROW_SHARE, "b1h12l2048d64:causal:grad", NULL, 0.72},
+    {ROW_SHARE, "b1h12l1024d128:grad", NULL, 0.0},
+    {ROW_SHARE_RATIO, "b1h12l1024d64:grad:t=2", "b1h12l1024d64:grad:t=1", 0.0},
+    {ROW_TIME, "b1h12l1024d64:dropout=0.1", "b1h12l1024d64", 1.15},
+    {ROW_TIME, "b1h12l1024d64:dropout=0.1:grad", "b1h12l1024d64:grad", 1.15},
+};
+
 /* ---------------------------------------------------------------- linear ----- */
 
 /* The projections of presets: Q, K and V as one matrix, and the output's. */
@@ -86,6 +99,8 @@ static const row layer_rows[] = {
 
 const row_section row_sections[] = {
     {"operator", "Attention", operator_rows, COUNT(operator_rows)},
+    {"gradients", "The backward pass of attention, and dropout", gradient_rows,
+     COUNT(gradient_rows)},
     {"linear", "Projections", linear_rows, COUNT(linear_rows)},
     {"layer", "Layers and caches", layer_rows, COUNT(layer_rows)},
 };

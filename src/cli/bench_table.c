@@ -275,7 +275,8 @@ static bool choose(char *const *names, int count, bool *chosen)
         if (n == row_section_count) {
             const char *near = suggest_nearest(names[asked], known, row_section_count);
             args_wrong("bench: the table has no section \"%s\"; %s%s%s", names[asked],
-                       near != NULL ? "did you mean \"" : "it has operator, linear and layer",
+                       near != NULL ? "did you mean \""
+                                    : "it has operator, gradients, linear and layer",
                        near != NULL ? near : "", near != NULL ? "\"?" : "");
             return false;
         }

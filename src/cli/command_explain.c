@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha explain: the plan for a problem word, or what a layer word asks for, in words. */
+/* mha explain: the plan for a problem word, or what a layer word asks for, in words. A backward
+ * pass has no plan of its own: what can be said of it follows the plan of its forward pass. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "json.h"
 #include "subject.h"
 
-enum { LAYER_TEXT_MAX = 2048 };
+enum { LAYER_TEXT_MAX = 2048, BACKWARD_TEXT_MAX = 1024 };
 
 static const char details[] =
     "Nothing is computed, and no memory taken for tensors: any size can be asked for.\n"
@@ -32,7 +33,7 @@ typedef struct stand_ins {
 static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
 {
     const bool f64 = w->q_type == MHA_F64;
-    if (w->lse)
+    if (w->lse || w->gradients)
         o->lse = (mha_out){&x->cell, w->h * w->l, w->l, 1};
     if (!w->weights)
         return;
@@ -82,6 +83,32 @@ static mha_status plan_of(const problem_word *w, mha_plan **plan, char *message,
     return mha_plan_create(plan, &shape, &options);
 }
 
+static size_t backward_work(const problem_word *w, int threads)
+{
+    stand_ins x = {0};
+    const mha_shape shape = word_shape(w);
+    const mha_options options = options_of(w, &x);
+    return mha_backward_work_size(&shape, &options, threads);
+}
+
+static void explain_backward(const problem_word *w, word_printer *p)
+{
+    const double pairs = (double)w->b * (double)w->h * (double)w->l * (double)w->s;
+    const double flops = 2.0 * (3.0 * (double)w->d + 2.0 * (double)w->v) * pairs;
+    printer_put(p,
+                "backward   after the pass above: weights are computed again from its log-sum-exp, "
+                "so that memory grows with L + S\n");
+    printer_put(p,
+                "products   five instead of two: scores, gradients of weights, values, queries and "
+                "keys; %.4g GFLOP if nothing is masked\n",
+                flops * 1e-9);
+    printer_put(p,
+                "tasks      %td: query heads that share keys stay together, since they add to the "
+                "same gradients",
+                w->bias ? w->g : w->b * w->g);
+    printer_put(p, w->bias && w->b > 1 ? "; batches too, since they share the bias\n" : "\n");
+}
+
 /* `work` is 0 where nobody knows before weights are packed. */
 static void report(const char *word, const char *text, size_t work, int threads, bool as_json)
 {
@@ -122,10 +149,15 @@ static int explain_problem(const problem_word *word, int threads, bool as_json)
         return EXIT_FAILED;
     }
     const size_t length = mha_plan_explain(plan, NULL, 0);
-    char *text = malloc(length + 1);
+    char *text = malloc(length + BACKWARD_TEXT_MAX);
     if (text != NULL) {
+        word_printer rest = {text + length, BACKWARD_TEXT_MAX, 0};
         mha_plan_explain(plan, text, length + 1);
-        report(name, text, mha_plan_work_size(plan, threads), threads, as_json);
+        if (word->gradients)
+            explain_backward(word, &rest);
+        report(name, text,
+               word->gradients ? backward_work(word, threads) : mha_plan_work_size(plan, threads),
+               threads, as_json);
     } else {
         fprintf(stderr, "mha: out of memory\n");
     }

@@ -144,6 +144,9 @@ static int check_named(tally *t, const char *name, mha_pool *pool)
         return args_wrong("verify: --case %s: layer words are for bench and explain", name);
     if (!word_parse(&word, name, message, sizeof message))
         return args_wrong("verify: %s", message);
+    if (word.gradients || word.dropout > 0.0f)
+        return args_wrong("verify: --case %s: %s is for bench and explain", name,
+                          word.gradients ? "grad" : "dropout");
     const problem_style style = {.seed = t->seed};
     return check_one(t, name, &word, &style, pool) ? EXIT_GO_ON : EXIT_FAILED;
 }

@@ -8,6 +8,8 @@ int command_verify(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_demo(int argc, char **argv);
+int command_corpus(int argc, char **argv);
+int command_tensors(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 /* mha_isa_name(); where that is NULL, a message on stderr. */

@@ -21,6 +21,8 @@ static const entry commands[] = {
     {"verify", command_verify, "check random problems against double precision"},
     {"bench", command_bench, "measure problems as a share of the machine's peak"},
     {"explain", command_explain, "say how a problem would be computed, and why"},
+    {"tensors", command_tensors, "check safetensors files and list what they hold"},
+    {"corpus", command_corpus, "sentence pairs with known alignment and roles"},
     {"version", command_version, "print version, instruction set, compiler, threads"},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -46,12 +48,14 @@ static const char words_help[] =
     "  mask=add               additive mask, for all heads\n"
     "  bias alibi sink        bias of every head; slopes; sinks\n"
     "  softcap=X scale=X      soft cap and scale (none, 1/sqrt(d))\n"
+    "  dropout=P              drop weights, as in training; for bench and explain\n"
     "  pad padN               true lengths are half, or 1/N, of l and s\n"
     "  padk padkN             the same for the keys only\n"
     "  docs=N                 N documents; a query sees its own\n"
     "  packed                 sequences of different lengths, one after another\n"
     "  lse weights[=M] avg    ask for log-sum-exp, weights (softmax, raw, softcap,\n"
     "                         bias), their mean over the heads\n"
+    "  grad                   the backward pass, for bench and explain\n"
     "  layout=bhld|blhd       order of the axes in memory (bhld)\n"
     "  t=N                    threads\n"
     "\n"

@@ -87,13 +87,19 @@ static bool create_layer(subject *s, const layer_word *w, char *message, size_t 
     return subject_layer(s, w, message, size);
 }
 
+static bool create_problem(subject *s, const problem_word *w, char *message, size_t size)
+{
+    return w->gradients ? subject_gradients(s, w, message, size)
+                        : subject_problem(s, w, message, size);
+}
+
 bool subject_create(subject *s, const subject_word *word, int threads, char *message, size_t size)
 {
     const int own = word->is_layer ? word->layer.threads : word->problem.threads;
     memset(s, 0, sizeof *s);
     s->threads = own > 0 ? own : threads;
     const bool ok = word->is_layer ? create_layer(s, &word->layer, message, size)
-                                   : subject_problem(s, &word->problem, message, size);
+                                   : create_problem(s, &word->problem, message, size);
     if (!ok)
         subject_free(s);
     return ok;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a benchmark runs, behind one face: an operator's problem, a linear, a layer, a step of
- * decoding, attention over a cache, or the opponent's matrix product.
+ * What a benchmark runs, behind one face: an operator's problem, its backward pass, a linear, a
+ * layer, a step of decoding, attention over a cache, or the opponent's matrix product.
  *
- *      subject.c           which of them a word means
- *      subject_problem.c   the operator
- *      subject_linear.c    linears, and OpenBLAS in their place
- *      subject_layer.c     layers, steps, caches
+ *      subject.c             which of them a word means
+ *      subject_problem.c     the operator
+ *      subject_gradients.c   its backward pass
+ *      subject_linear.c      linears, and OpenBLAS in their place
+ *      subject_layer.c       layers, steps, caches
  */
 #ifndef CLI_SUBJECT_H
 #define CLI_SUBJECT_H
@@ -63,6 +64,7 @@ void *subject_memory(size_t size);
 float *subject_numbers(double count, float scale);
 
 bool subject_problem(subject *s, const problem_word *word, char *message, size_t size);
+bool subject_gradients(subject *s, const problem_word *word, char *message, size_t size);
 bool subject_linear(subject *s, const layer_word *word, char *message, size_t size);
 bool subject_openblas(subject *s, const layer_word *word, char *message, size_t size);
 bool subject_layer(subject *s, const layer_word *word, char *message, size_t size);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUFFIX_COUNT = 26 };
+enum { SUFFIX_COUNT = 28 };
 
 typedef struct parser {
     problem_word *word;
@@ -147,6 +147,12 @@ static bool set_softcap(parser *p, const suffix *x, const char *value)
            (p->word->softcap > 0.0f || reader_fail(&p->in, "a soft cap is positive"));
 }
 
+static bool set_dropout(parser *p, const suffix *x, const char *value)
+{
+    return set_real(p, x, value) && ((p->word->dropout > 0.0f && p->word->dropout <= 0.999f) ||
+                                     reader_fail(&p->in, "a dropout is a probability up to 0.999"));
+}
+
 static bool set_weights(parser *p, const suffix *x, const char *value)
 {
     /* In the order of mha_weights_mode. */
@@ -199,21 +205,24 @@ static const suffix suffixes[] = {
     {"sink", VALUE_NONE, set_flag, FIELD(sink), 0, false},
     {"softcap", VALUE_MUST, set_softcap, FIELD(softcap), 0, false},
     {"scale", VALUE_MUST, set_real, FIELD(scale), 0, false},
+    {"dropout", VALUE_MUST, set_dropout, FIELD(dropout), 0, false},
     {"docs", VALUE_MUST, set_count, FIELD(documents), 1 << 30, false},
     {"packed", VALUE_NONE, set_flag, FIELD(packed), 0, false},
     {"lse", VALUE_NONE, set_flag, FIELD(lse), 0, false},
     {"weights", VALUE_MAY, set_weights, 0, 0, false},
     {"avg", VALUE_NONE, set_average, FIELD(average), 0, false},
+    {"grad", VALUE_NONE, set_flag, FIELD(gradients), 0, false},
     {"layout", VALUE_MUST, set_layout, 0, 0, false},
     {"t", VALUE_MUST, set_count, FIELD(threads), MHA_MAX_THREADS, false},
 };
 #undef FIELD
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == SUFFIX_COUNT, "SUFFIX_COUNT is wrong");
 
-const char *const word_suffixes[] = {
-    "f32",    "f16",    "bf16",    "f64",  "q",      "k",     "v",    "o",       "causal", "tl",
-    "br",     "offset", "window",  "mask", "bias",   "alibi", "sink", "softcap", "scale",  "docs",
-    "packed", "lse",    "weights", "avg",  "layout", "t",     "pad",  "padk"};
+const char *const word_suffixes[] = {"f32",    "f16",     "bf16",   "f64",    "q",    "k",
+                                     "v",      "o",       "causal", "tl",     "br",   "offset",
+                                     "window", "mask",    "bias",   "alibi",  "sink", "softcap",
+                                     "scale",  "dropout", "docs",   "packed", "lse",  "weights",
+                                     "avg",    "grad",    "layout", "t",      "pad",  "padk"};
 const int word_suffix_count = sizeof word_suffixes / sizeof word_suffixes[0];
 
 /* pad, padN, padk, padkN: the number is part of the name. */
@@ -329,6 +338,10 @@ static bool check_together(parser *p)
                     "or offset=N");
     if (w->packed && w->pad > 0)
         return reader_fail(&p->in, "packed sequences have no padding");
+    if (w->gradients && f64)
+        return reader_fail(&p->in, "grad is for f32, f16 and bf16, not for f64");
+    if (w->gradients && w->weights)
+        return reader_fail(&p->in, "grad returns no weights; leave out weights and avg");
     return true;
 }
 
@@ -370,12 +383,14 @@ mha_options word_options(const problem_word *w)
     return (mha_options){.size = sizeof(mha_options),
                          .flags = (w->causal ? (uint32_t)MHA_CAUSAL : 0u) |
                                   (w->window ? (uint32_t)MHA_WINDOW : 0u) |
-                                  (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u),
+                                  (w->average ? (uint32_t)MHA_AVERAGE_WEIGHTS : 0u) |
+                                  (w->dropout > 0.0f ? (uint32_t)MHA_TRAINING : 0u),
                          .scale = w->scale,
                          .softcap = w->softcap,
                          .position = w->position,
                          .offset = w->offset,
                          .window_left = w->window_left,
                          .window_right = w->window_right,
-                         .weights_mode = w->weights_mode};
+                         .weights_mode = w->weights_mode,
+                         .dropout = w->dropout};
 }

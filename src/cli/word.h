@@ -18,12 +18,14 @@
  *           bias                  additive bias [h,l,s], f32
  *           alibi sink            slopes, sinks: one number a head
  *           softcap=X scale=X     X > 0; scale may be negative
+ *           dropout=P             training, each weight dropped with probability P
  *           pad padN              true lengths of q and k are 1/N (half) of l and s
  *           padk padkN            the same for the keys only
  *           docs=N                N documents of equal length
  *           packed                sequences of lengths l/b, 2l/b, ... l one after another
  *           lse                   log-sum-exp is asked for
  *           weights[=MODE] avg    weights are asked for: softmax, raw, softcap, bias; averaged
+ *           grad                  the backward pass, not the forward one
  *           layout=bhld|blhd      order of the axes in memory (bhld)
  *           t=N                   threads
  */
@@ -48,10 +50,11 @@ typedef struct problem_word {
     int bool_percent; /* -1: no boolean mask */
     bool add_mask, bias, alibi, sink;
     float softcap, scale; /* 0: off, default */
+    float dropout;        /* 0: none */
     int pad;              /* 0: none, N: true lengths are 1/N */
     bool pad_keys_only;
     int documents; /* 0: none */
-    bool packed, lse, weights, average;
+    bool packed, lse, weights, average, gradients;
     mha_weights_mode weights_mode;
     word_layout layout;
     int threads; /* 0: not said */

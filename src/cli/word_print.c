@@ -84,6 +84,8 @@ static void put_masks(word_printer *p, const problem_word *w)
         put_real(p, "softcap", w->softcap);
     if (w->scale != 0.0f)
         put_real(p, "scale", w->scale);
+    if (w->dropout != 0.0f)
+        put_real(p, "dropout", w->dropout);
 }
 
 static void put_lengths(word_printer *p, const problem_word *w)
@@ -107,6 +109,8 @@ static void put_outputs(word_printer *p, const problem_word *w)
         printer_put(p, ":weights%s", modes[w->weights_mode]);
     if (w->average)
         printer_put(p, ":avg");
+    if (w->gradients)
+        printer_put(p, ":grad");
     if (w->layout == WORD_BLHD)
         printer_put(p, ":layout=blhd");
     if (w->threads > 0)

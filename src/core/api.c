@@ -32,7 +32,7 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
 }
 
 /* With one key its strides are unused and may be anything: they must not get into addresses. */
-static void set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
+void mhai_set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
 {
     if (call->shape.S <= 1 && !call->options.k_starts)
         k.sl = v.sl = 0;
@@ -50,7 +50,7 @@ mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_vie
     mha_status status = prepare(shape, options, &call, &kernels);
     if (status)
         return status;
-    set_views(&call, q, k, v, o);
+    mhai_set_views(&call, q, k, v, o);
     if ((status = mhai_check_data(&call, NULL, 0)))
         return status;
     mha_plan plan;
@@ -127,7 +127,7 @@ mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v
                          "work has %zu bytes; %d threads need "
                          "%zu (mha_plan_work_size)",
                          work_size, mha_pool_threads(pool), needed);
-    set_views(&call, q, k, v, o);
+    mhai_set_views(&call, q, k, v, o);
     if ((status = mhai_check_data(&call, work, needed)))
         return status;
     mhai_run_all(plan, &call, work, pool);

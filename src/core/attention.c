@@ -64,6 +64,14 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
     return now;
 }
 
+/* Nobody wants anything of a head whose gate is 0. */
+static bool closed(const task *now, ptrdiff_t h)
+{
+    const mhai_call *const call = now->worker.call;
+    return !call->options.lse.data && !call->options.weights.data &&
+           mhai_gate(call, now->worker.batch.b, h) == 0.0f;
+}
+
 static void list_rows(task *now)
 {
     mhai_row *row = now->worker.scratch->rows;
@@ -76,6 +84,8 @@ static void list_rows(task *now)
             row->h = now->h + h;
             row->i = now->i + i;
             mhai_row_range(now->worker.call, &now->worker.batch, row);
+            if (closed(now, row->h))
+                row->first = row->last = 0;
             now->all_first = mhai_max(now->all_first, row->first);
             now->all_last = mhai_min(now->all_last, row->last);
             if (row->first < row->last) {
@@ -174,6 +184,28 @@ static void clear_masked(float *p, const uint32_t *keep)
     for (int j = 0; j < MHAK_BLOCK; j++)
         if (!(keep[j / 32] >> (j % 32) & 1u))
             p[j] = 0.0f;
+}
+
+mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h)
+{
+    return (mhak_drop){call->options.dropout_seed, (uint32_t)b, (uint32_t)h,
+                       mhai_drop_threshold(&call->options)};
+}
+
+/* Dropout: some weights become 0, the others grow. Their sum l is that of all. */
+static void drop_weights(const mhai_worker *worker, const mhai_block *block, int row, int count)
+{
+    if (mhai_drop_threshold(&worker->call->options) == 0)
+        return;
+    for (int r = 0; r < count; r++) {
+        const mhai_row *const at = &worker->scratch->rows[row + r];
+        const mhak_drop drop = mhai_drop_of(worker->call, worker->batch.b, at->h);
+        uint32_t keep[MHAK_WORDS];
+        worker->plan->kernels->drop_bits(&drop, (uint32_t)at->i,
+                                         (uint32_t)(block->base / MHAK_BLOCK), keep);
+        worker->plan->kernels->thin(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
+                                    mhai_drop_factor(drop.threshold));
+    }
 }
 
 /* i8: what the kernels see are integers, so the weights take the scales on. That of a masked value
@@ -290,6 +322,7 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
     kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
                   keep, state->m + row, state->l + row, scratch->alpha);
+    drop_weights(worker, block, row, count);
     scale_weights(worker, block, count, keep);
     if (cover == MHAI_SOME && how == PER_ROW) {
         add_values_per_row(worker, block, row, count, first, last, state->o);
@@ -357,9 +390,12 @@ static void add_extras(const mhai_worker *worker, const mhai_state *state, int r
         const float top = state->m[r] > score ? state->m[r] : score;
         const float shrink = state->m[r] == -INFINITY ? 0.0f : expf(state->m[r] - top);
         const float p = expf(score - top);
+        const mhak_drop drop = mhai_drop_of(call, worker->batch.b, worker->scratch->rows[r].h);
+        const bool keeps = mhai_drop_keeps(&drop, worker->scratch->rows[r].i, call->shape.S + n);
+        const float weight = keeps ? p * mhai_drop_factor(drop.threshold) : 0.0f;
         const bool learned = call->extra.k && n == 0;
         for (ptrdiff_t c = 0; c < dv; c++)
-            o[c] = o[c] * shrink + (learned ? p * call->extra.v[worker->g * dv + c] : 0.0f);
+            o[c] = o[c] * shrink + (learned ? weight * call->extra.v[worker->g * dv + c] : 0.0f);
         state->l[r] = state->l[r] * shrink + p;
         state->m[r] = top;
         state->seen[r] = true;
@@ -380,7 +416,8 @@ static void store_one(const task *now, const mhai_state *state, int r)
     /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
      * whatever the sink. */
     const float inverse = !state->seen[r] ? 0.0f : l != 0.0f ? 1.0f / l : NAN;
-    const float by = state->seen[r] ? factor * inverse : 0.0f;
+    const float gate = mhai_gate(call, worker->batch.b, row->h);
+    const float by = state->seen[r] && gate != 0.0f ? factor * inverse * gate : 0.0f;
     const mha_view o = mhai_as_view(call->o);
     worker->plan->kernels->store_row[shape->o_type](
         state->o + r * worker->plan->ldo, (int)shape->Dv, by,

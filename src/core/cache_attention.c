@@ -136,17 +136,24 @@ static mha_status prepare(const mha_cache *cache, const mha_shape *shape,
     return MHA_OK;
 }
 
+/* Bytes for this call at any lengths the cache can come to. */
+static size_t work_bound(const mhai_call *call, const mhak_table *kernels, int threads)
+{
+    mha_plan plan;
+    mhai_call longest_call = *call;
+    longest_call.shape.S = mhai_max(call->shape.S, mhai_cache_reach(call->cache));
+    mhai_plan_fill(&plan, &longest_call, kernels);
+    return mhai_run_work_bound(&plan, threads);
+}
+
 size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shape,
                            const mha_options *options, int threads)
 {
     mhai_call call = {0};
-    const mhak_table *kernels;
+    const mhak_table *kernels = NULL;
     if (threads < 1 || threads > MHA_MAX_THREADS || prepare(cache, shape, options, &call, &kernels))
         return 0;
-    mha_plan plan;
-    call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(cache));
-    mhai_plan_fill(&plan, &call, kernels);
-    return mhai_run_work_bound(&plan, threads);
+    return work_bound(&call, kernels, threads);
 }
 
 ptrdiff_t mhai_cache_reach(const mha_cache *cache)
@@ -165,14 +172,14 @@ mha_status mha_cache_attention(const mha_cache *cache, const int64_t *sequences,
                                mha_pool *pool)
 {
     mhai_call call = {0};
-    const mhak_table *kernels;
+    const mhak_table *kernels = NULL;
     mha_status status = prepare(cache, shape, options, &call, &kernels);
     if (status || is_empty(&call.shape))
         return status;
     call.sequences = sequences;
     call.q = q;
     call.o = o;
-    const size_t needed = mha_cache_work_size(cache, shape, options, mha_pool_threads(pool));
+    const size_t needed = work_bound(&call, kernels, mha_pool_threads(pool));
     if (work && work_size < needed)
         return mhai_fail(&call.options, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_cache_work_size)", work_size,

@@ -2,12 +2,9 @@
 /* Writing a cache to a file, and what writing and reading share. The format is in cache_file.h. */
 #include "cache_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---------------------------------------------------------------- shared ----- */
 
@@ -24,19 +21,6 @@ uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count)
     for (size_t n = 0; n < count; n++)
         hash = (hash ^ bytes[n]) * 0x100000001b3u;
     return hash;
-}
-
-void mhai_file_swap(void *data, size_t size, size_t count)
-{
-    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-        return;
-    unsigned char *const bytes = data;
-    for (size_t n = 0; n < count; n++)
-        for (size_t a = 0, b = size - 1; a < b; a++, b--) {
-            const unsigned char byte = bytes[n * size + a];
-            bytes[n * size + a] = bytes[n * size + b];
-            bytes[n * size + b] = byte;
-        }
 }
 
 void mhai_file_add_page(mhai_file_pages *list, const mha_cache *cache, ptrdiff_t sequence,
@@ -71,14 +55,8 @@ uint64_t mhai_file_page_bytes(const mha_cache *cache, const mhai_file_pages *lis
 
 static void flush(mhai_file *file)
 {
-    size_t done = 0;
-    while (done < file->used && !file->error) {
-        const ssize_t wrote = write(file->fd, file->buffer + done, file->used - done);
-        if (wrote > 0)
-            done += (size_t)wrote;
-        else if (wrote == 0 || errno != EINTR)
-            file->error = wrote == 0 ? EIO : errno;
-    }
+    if (!file->error)
+        file->error = mhai_file_write(file->fd, file->buffer, file->used);
     file->used = 0;
 }
 
@@ -215,37 +193,13 @@ static void put_cache(mhai_file *file, const mha_cache *cache, mhai_file_pages *
     flush(file);
 }
 
-/* A new file beside `path`: its name goes to `name`. Some names may be taken by others. */
-static void open_new(mhai_file *file, char *name, size_t size)
-{
-    file->error = EEXIST;
-    for (int attempt = 0; attempt < 100 && file->error == EEXIST; attempt++) {
-        snprintf(name, size, "%s.%ld-%d.tmp", file->path, (long)getpid(), attempt);
-        file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        file->error = file->fd < 0 ? errno : 0;
-    }
-}
-
-/* All on the disk and under its name, or no new file. */
-static void finish_new(mhai_file *file, const char *name)
-{
-    if (!file->error && fsync(file->fd) != 0 && errno != EINVAL)
-        file->error = errno;
-    if (close(file->fd) != 0 && !file->error)
-        file->error = errno;
-    if (!file->error && rename(name, file->path) != 0)
-        file->error = errno;
-    if (file->error)
-        unlink(name);
-}
-
 static mha_status save_file(mhai_file *file, const mha_cache *cache, char *name, size_t name_size,
                             mhai_file_pages *list, int32_t *numbers)
 {
-    open_new(file, name, name_size);
+    file->error = mhai_file_open_new(file->path, name, name_size, &file->fd);
     if (!file->error) {
         put_cache(file, cache, list, numbers);
-        finish_new(file, name);
+        file->error = mhai_file_finish_new(file->fd, name, file->path, file->error);
     }
     return file->error ? mhai_file_error(file, "written") : MHA_OK;
 }
@@ -256,7 +210,7 @@ mha_status mha_cache_save(const mha_cache *cache, const char *path, char *messag
     mhai_file file = {.path = path, .message = message, .message_size = message_size};
     if (!cache || !path)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
-    const size_t count = (size_t)cache->page_count, name_size = strlen(path) + 64;
+    const size_t count = (size_t)cache->page_count, name_size = strlen(path) + MHAI_FILE_SUFFIX;
     char *const name = malloc(name_size);
     int32_t *const numbers = malloc(count * sizeof *numbers);
     mhai_file_pages list = {0, calloc(count, sizeof *list.pages)};

@@ -23,6 +23,7 @@
 #define MHAI_CACHE_FILE_H
 
 #include "cache.h"
+#include "file.h"
 
 #define MHAI_FILE_MAGIC "MHACACHE"
 
@@ -55,9 +56,6 @@ mha_status mhai_file_error(const mhai_file *file, const char *done);
 
 #define MHAI_FILE_HASH_START 0xcbf29ce484222325u
 uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count);
-
-/* Elements of `size` bytes become little-endian, or native again. */
-void mhai_file_swap(void *data, size_t size, size_t count);
 
 /* A page of the file: one owner, its table entry, and the slots that any owner fills. */
 typedef struct mhai_file_page {

@@ -75,7 +75,7 @@ mha_status mhai_options_read(const mha_options *options, mha_options *full)
 
 static mha_status check_numbers(const mha_options *o)
 {
-    const uint32_t known = MHA_CAUSAL | MHA_WINDOW | MHA_AVERAGE_WEIGHTS;
+    const uint32_t known = MHA_CAUSAL | MHA_WINDOW | MHA_AVERAGE_WEIGHTS | MHA_TRAINING;
     if (o->flags & ~known)
         return mhai_fail(o, MHA_ERR_FLAG, "options.flags has unknown bits 0x%x", o->flags & ~known);
     if ((unsigned)o->position > MHA_POSITION_OFFSET)
@@ -94,6 +94,15 @@ static mha_status check_numbers(const mha_options *o)
                          "options.softcap is %g; use a positive number, or 0 "
                          "for none",
                          (double)o->softcap);
+    if (!(o->dropout >= 0.0f && o->dropout < 1.0f - 0x1p-17f))
+        return mhai_fail(o, MHA_ERR_DROPOUT,
+                         "options.dropout is %g; use a probability below 1, or 0 for none",
+                         (double)o->dropout);
+    if (o->gates && o->gates_sb < 0)
+        return mhai_fail(o, MHA_ERR_STRIDE,
+                         "options.gates_sb is %td; strides of gates are not "
+                         "negative",
+                         o->gates_sb);
     if ((o->flags & MHA_WINDOW) && (o->window_left < -1 || o->window_right < -1))
         return mhai_fail(o, MHA_ERR_WINDOW,
                          "the window is (%td, %td); an edge is a count of keys, "
@@ -302,6 +311,7 @@ static mha_status check_arrays_aligned(const mha_options *o)
     } arrays[] = {{"offsets", o->offsets, 8},
                   {"alibi_slopes", o->alibi_slopes, 4},
                   {"sinks", o->sinks, 4},
+                  {"gates", o->gates, 4},
                   {"q_lengths", o->q_lengths, 8},
                   {"k_lengths", o->k_lengths, 8},
                   {"q_starts", o->q_starts, 8},

@@ -69,10 +69,9 @@ typedef struct rooms {
     float *panel; /* a slice of a panel as f32 */
 } rooms;
 
-/* One vector more than the part: rows a power of two apart would share the cache's sets. */
 static ptrdiff_t row_length(ptrdiff_t rows, ptrdiff_t inputs)
 {
-    return mhai_round_up(part_of(rows, inputs), MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
+    return mhai_row_floats(part_of(rows, inputs));
 }
 
 static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
@@ -82,7 +81,7 @@ static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t i
     s.x = mhai_work_take(work, (size_t)(rows * row_length(rows, inputs)), sizeof(float));
     const ptrdiff_t kept = kept_panels(kernels, rows, inputs, panels);
     s.sums = mhai_work_take(work, (size_t)(rows * kept * kernels->nr), sizeof(float));
-    s.panel = mhai_work_take(work, (size_t)(MHAK_SLICE * kernels->nr), sizeof(float));
+    s.panel = mhai_work_take(work, (size_t)MHAK_SLICE * (size_t)kernels->nr, sizeof(float));
     return s;
 }
 

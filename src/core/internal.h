@@ -52,6 +52,13 @@ static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b)
     return mhai_ceil_div(a, b) * b;
 }
 
+/* Floats from one row of so many to the next: one vector more, since rows a power of two apart
+ * would share the cache's sets. */
+static inline ptrdiff_t mhai_row_floats(ptrdiff_t width)
+{
+    return mhai_round_up(width, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
+}
+
 /* ---------------------------------------------------------------- a call ----- */
 
 /* Keys and values that every row sees behind all others, whatever the masks. */
@@ -125,6 +132,26 @@ static inline ptrdiff_t mhai_k_index(const mhai_call *call, const mhai_batch *ba
     return mhai_index(x, call->options.k_starts != NULL, batch->b, batch->k_first, g, j);
 }
 
+/* The gate of a head; 1 without gates. */
+static inline float mhai_gate(const mhai_call *call, ptrdiff_t b, ptrdiff_t h)
+{
+    const mha_options *const o = &call->options;
+    return o->gates ? o->gates[b * o->gates_sb + h] : 1.0f;
+}
+
+/* Dropout of a call: how many of 65536 are dropped; 0 without. What is kept grows by the factor. */
+static inline uint32_t mhai_drop_threshold(const mha_options *o)
+{
+    return o->flags & MHA_TRAINING ? (uint32_t)(o->dropout * 65536.0f + 0.5f) : 0;
+}
+static inline float mhai_drop_factor(uint32_t threshold)
+{
+    return 65536.0f / (float)(65536 - (int32_t)threshold);
+}
+
+/* Dropout of one weight, plainly: the twin of the kernels' drop_bits. */
+bool mhai_drop_keeps(const mhak_drop *drop, ptrdiff_t i, ptrdiff_t j);
+
 /* Chosen heads and rows of the returned weights. */
 ptrdiff_t mhai_weights_heads(const mhai_call *call);
 ptrdiff_t mhai_weights_rows(const mhai_call *call);
@@ -157,6 +184,9 @@ bool mhai_struct_read(const void *given, void *full, size_t least, size_t known)
 
 /* The caller's options, all of them; NULL gives the defaults. */
 mha_status mhai_options_read(const mha_options *options, mha_options *full);
+
+/* Put the tensors into a call. */
+void mhai_set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o);
 
 /* Fill in G, Dv and the default scale, and check everything that does not need the data. */
 mha_status mhai_check_problem(const mha_shape *shape, mhai_call *call);
@@ -300,6 +330,9 @@ size_t mhai_run_work_bound(const mha_plan *plan, int threads);
 
 /* Do the work of a checked call. */
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool);
+
+/* Dropout of a batch and head. */
+mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h);
 
 /* One task of rows x keys (attention.c), with the worker's scratch. */
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);

@@ -216,23 +216,27 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
 
 /* --------------------------------------------------------------- running ----- */
 
-static mha_status check_run(const mha_linear *linear, ptrdiff_t rows, mha_view x, mha_dtype x_type,
-                            mha_out y, mha_dtype y_type, const void *work, size_t work_size)
+static mha_status check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
+                             mha_dtype y_type)
 {
     const mha_options silent = {0};
-    mha_status status;
     if (!linear)
         return MHA_ERR_NULL;
     if (rows < 0)
         return MHA_ERR_SHAPE;
     if (rows > MHAI_MAX_EXTENT)
         return MHA_ERR_OVERFLOW;
-    if ((status = mhai_check_plain(&silent, "x_type", x_type)) ||
-        (status = mhai_check_plain(&silent, "y_type", y_type)))
-        return status;
+    const mha_status status = mhai_check_plain(&silent, "x_type", x_type);
+    return status ? status : mhai_check_plain(&silent, "y_type", y_type);
+}
+
+static mha_status check_memory(const mhai_product *p, const void *work, size_t work_size)
+{
+    const mha_options silent = {0};
+    const mha_view x = {p->x, 0, 0, p->x_stride}, y = {p->y, 0, 0, p->y_stride};
     mhai_regions list = {.options = &silent, .B = 1};
-    mhai_regions_rows(&list, false, "x", x, x_type, 1, rows, linear->inputs, NULL);
-    mhai_regions_rows(&list, true, "y", mhai_as_view(y), y_type, 1, rows, linear->outputs, NULL);
+    mhai_regions_rows(&list, false, "x", x, p->x_type, 1, p->rows, p->linear->inputs, NULL);
+    mhai_regions_rows(&list, true, "y", y, p->y_type, 1, p->rows, p->columns, NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -247,17 +251,9 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
                           ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
                           void *work, size_t work_size, mha_pool *pool)
 {
-    const mha_view from = {x, 0, 0, x_stride};
-    const mha_out to = {y, 0, 0, y_stride};
-    const size_t needed = mha_linear_work_size(linear, rows, mha_pool_threads(pool));
-    const mha_status status = check_run(linear, rows, from, x_type, to, y_type, work, needed);
+    mha_status status = check_rows(linear, rows, x_type, y_type);
     if (status)
         return status;
-    if (work && work_size < needed)
-        return MHA_ERR_WORKSPACE;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
-        return MHA_ERR_MEMORY;
     const mhai_product product = {.linear = linear,
                                   .last_panel = linear->panels,
                                   .rows = rows,
@@ -268,6 +264,15 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
                                   .y_type = y_type,
                                   .x_stride = x_stride,
                                   .y_stride = y_stride};
+    const size_t needed = mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels,
+                                              mha_pool_threads(pool));
+    if ((status = check_memory(&product, work, needed)))
+        return status;
+    if (work && work_size < needed)
+        return MHA_ERR_WORKSPACE;
+    void *const own = work ? NULL : malloc(needed);
+    if (!work && !own)
+        return MHA_ERR_MEMORY;
     mhai_gemm(&product, work ? work : own, pool);
     free(own);
     return MHA_OK;

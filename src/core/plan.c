@@ -150,7 +150,6 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, LOW_TILE));
     const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
     plan->row_tile = (int)mhai_min(tile, plan->task_rows);
-    /* One vector more than D: rows a power of two apart would share the cache's sets. */
-    plan->ldq = mhai_round_up(shape->D, MHAK_MAX_VECTOR) + MHAK_MAX_VECTOR;
+    plan->ldq = mhai_row_floats(shape->D);
     plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
 }

@@ -132,6 +132,17 @@ static double softmax(const row_job *job)
     return base + log(sum);
 }
 
+/* The weight of key j after dropout. */
+static double dropped(const row_job *job, ptrdiff_t j)
+{
+    const mhak_drop drop = mhai_drop_of(job->call, job->batch.b, job->row.h);
+    if (drop.threshold == 0)
+        return job->score[j];
+    return mhai_drop_keeps(&drop, job->row.i, j)
+               ? job->score[j] * (65536.0 / (65536.0 - (double)drop.threshold))
+               : 0.0;
+}
+
 static void write_output(const row_job *job, double *o)
 {
     const mhai_call *const call = job->call;
@@ -142,14 +153,16 @@ static void write_output(const row_job *job, double *o)
             continue;
         const double *const v = (const double *)call->v.data +
                                 mhai_k_index(call, &job->batch, &call->v, kv_head(job), j);
+        const double p = dropped(job, j);
         for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
-            o[c] += job->score[j] * v[c];
+            o[c] += p * v[c];
     }
+    const double gate = (double)mhai_gate(call, job->batch.b, job->row.h);
     const mha_view to = mhai_as_view(call->o);
     double *const row =
         (double *)call->o.data + mhai_q_index(call, &job->batch, &to, job->row.h, job->row.i);
     for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
-        row[c] = o[c];
+        row[c] = gate == 0.0 ? 0.0 : o[c] * gate;
 }
 
 void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)

@@ -265,6 +265,9 @@ static void add_arrays(mhai_regions *list, const mhai_call *call)
     mhai_regions_array(list, "options.offsets", o->offsets, s->B, 8);
     mhai_regions_array(list, "options.alibi_slopes", o->alibi_slopes, s->H, 4);
     mhai_regions_array(list, "options.sinks", o->sinks, s->H, 4);
+    if (o->gates)
+        mhai_regions_rows(list, false, "options.gates", (mha_view){o->gates, o->gates_sb, 1, 0},
+                          MHA_F32, s->H, 1, 1, NULL);
     mhai_regions_array(list, "options.q_lengths", o->q_lengths, s->B, 8);
     mhai_regions_array(list, "options.k_lengths", o->k_lengths, s->B, 8);
     mhai_regions_array(list, "options.q_starts", o->q_starts, s->B + 1, 8);

@@ -68,6 +68,8 @@ const char *mha_status_string(mha_status status)
         return "MHA_ERR_SEQUENCE: the cache has no such sequence, or it is listed twice";
     case MHA_ERR_FILE:
         return "MHA_ERR_FILE: a file cannot be opened, read or written";
+    case MHA_ERR_DROPOUT:
+        return "MHA_ERR_DROPOUT: dropout is not a number in [0, 1)";
     case MHA_ERR_FORMAT:
         return "MHA_ERR_FORMAT: a file is damaged or of another kind";
     }

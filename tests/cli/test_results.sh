@@ -89,6 +89,19 @@ for r in json.load(open(sys.argv[1])):
 layer:e64h4g2l32:causal arithmetic True decode:e64h4s33:cache=i8 memory True \
 cache:h4d16s64:f16 memory True"
 fi
+exits 0 bench --json b2h4g2l96d32:causal:bias:alibi:sink:grad b2h2l64d16:packed:bf16:grad
+json "bench of backward passes"
+if command -v python3 >/dev/null; then
+    says "bench: backward passes are judged by their flops" "$(python3 -c '
+import json, sys
+for r in json.load(open(sys.argv[1])):
+    print(r["word"], r["share_of_peak"] > 0, r["work_bytes"] > 0, end=" ")' "$scratch/out")" \
+        "b2h4g2l96d32:causal:bias:alibi:sink:grad True True b2h2l64d16:bf16:packed:grad True True"
+fi
+exits 1 bench l4s0d4:grad
+says "bench: no gradients to measure" "$err" "nothing to measure"
+exits 0 explain b2h4g2l96d32:bias:grad
+says "explain: a backward pass" "$out" "batches too, since they share the bias"
 run bench openblas:m8n64k64
 case $code in
 0) says "bench: OpenBLAS" "$out" "openblas:m8n64k64" ;;

@@ -13,7 +13,7 @@ exits 0 help words
 golden help_words
 exits 0 words
 golden help_words
-for command in demo verify bench explain version; do
+for command in demo verify bench explain tensors corpus version; do
     exits 0 help $command
     golden help_$command
     exits 0 $command --help
@@ -53,7 +53,7 @@ says "wrong word: a suggestion" "$err" 'did you mean "causal"?'
 exits 2 bench
 says "bench without words" "$err" "which problem?"
 exits 2 bench --table l4d4
-says "a section that is none: those there are" "$err" "it has operator, linear and layer"
+says "a section that is none: those there are" "$err" "it has operator, gradients, linear and layer"
 exits 2 bench --table layers
 says "a section that is none: a suggestion" "$err" 'did you mean "layer"?'
 exits 2 bench --preset
@@ -68,6 +68,12 @@ exits 2 bench layer:bert:l4
 says "bench: a preset that is none" "$err" 'did you mean "bert-base"?'
 exits 2 verify --case layer:bert-base:l4
 says "verify: a layer word" "$err" "layer words are for bench and explain"
+exits 2 verify --case l4d4:grad
+says "verify: a backward pass" "$err" "grad is for bench and explain"
+exits 2 verify --case l4d4:dropout=0.5
+says "verify: dropout" "$err" "dropout is for bench and explain"
+exits 2 bench l4d4:f64:grad
+says "bench: a backward pass in f64" "$err" "grad is for f32, f16 and bf16"
 exits 2 bench --rounds 3 l4d4
 says "too few rounds" "$err" "not a number from 15"
 exits 2 bench l4d4x

@@ -11,9 +11,10 @@ import tempfile
 
 import numpy as np
 
+import make_backward_goldens
 import make_layer_goldens
 
-FOLDER = make_layer_goldens.FOLDER
+ANSWERS = ("output", "weights", "d_query", "d_key", "d_value", "d_bias", "d_alibi", "d_sinks")
 TYPES = {name: dtype for dtype, name in make_layer_goldens.TYPES.items()}
 
 
@@ -41,7 +42,7 @@ def difference(kept, made):
         return "other fields or tensors"
     for name, array in arrays.items():
         new = new_arrays[name]
-        if name not in ("output", "weights"):
+        if name not in ANSWERS:
             if array.tobytes() != new.tobytes():
                 return f"{name} is another input"
         elif not np.allclose(array, new, rtol=1e-6, atol=1e-7, equal_nan=True):
@@ -49,20 +50,27 @@ def difference(kept, made):
     return None
 
 
-def main():
+def check(maker):
+    """Make the files of one script again; how many passed and how many failed."""
     failed = 0
     with tempfile.TemporaryDirectory() as made:
         sys.argv[1:] = [made]
-        make_layer_goldens.main()
-        kept = {name for name in os.listdir(FOLDER) if name.endswith(".golden")}
+        maker.main()
+        kept = {name for name in os.listdir(maker.FOLDER) if name.endswith(".golden")}
         names = sorted(kept | set(os.listdir(made)))
         for name in names:
-            old, new = os.path.join(FOLDER, name), os.path.join(made, name)
+            old, new = os.path.join(maker.FOLDER, name), os.path.join(made, name)
             there = os.path.exists(old) and os.path.exists(new)
             wrong = difference(old, new) if there else "kept or made, not both"
             failed += wrong is not None
             print(f"FAIL {name}: {wrong}" if wrong else f"ok   {name}")
-    print(f"check_live: {len(names) - failed} passed, {failed} failed, 0 skipped")
+    return len(names) - failed, failed
+
+
+def main():
+    counts = [check(make_layer_goldens), check(make_backward_goldens)]
+    passed, failed = (sum(numbers) for numbers in zip(*counts))
+    print(f"check_live: {passed} passed, {failed} failed, 0 skipped")
     return failed > 0
 
 

@@ -49,6 +49,8 @@ TYPES = {np.dtype("float32"): "f32", np.dtype("uint8"): "u8", np.dtype("int64"):
 class Golden:
     """One case: numbers by name, arrays by name, in the order in which they were added."""
 
+    title = "mha-layer-golden 1"
+
     def __init__(self, name, **fields):
         self.name = name
         self.fields = {key: value for key, value in fields.items() if value}
@@ -71,7 +73,7 @@ class Golden:
 
     def write(self, folder):
         with open(os.path.join(folder, self.name + ".golden"), "wb") as file:
-            text = ["mha-layer-golden 1"]
+            text = [self.title]
             text += [f"set {key} {value!r}" for key, value in self.fields.items()]
             for key, array in self.arrays.items():
                 extents = " ".join(str(n) for n in array.shape)

@@ -45,6 +45,13 @@ typedef struct mhak_ahead {
     int lines, count;
 } mhak_ahead;
 
+/* Which weights dropout keeps: those whose 16 random bits are not below the threshold. */
+typedef struct mhak_drop {
+    uint64_t seed;
+    uint32_t batch, head;
+    uint32_t threshold; /* probability * 65536 */
+} mhak_drop;
+
 typedef struct mhak_table {
     const char *name;
     int vector;  /* floats in a vector: row lengths of tiles are multiples of it */
@@ -167,6 +174,35 @@ typedef struct mhak_table {
     /* s[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
      * whole vectors. */
     void (*weigh)(float *s, int n, const uint32_t *keep, float m, float factor);
+
+    /*
+     * y += x turned . w, for the gradients of keys and values:
+     *
+     *            rows               columns               columns
+     *         +--------+          +---------+           +---------+
+     *   depth |   x    |    depth |    w    |   ->  rows|    y    |
+     *         +--------+          +---------+           +---------+
+     *
+     * y[r*ldy + c] += the chain of multiply-adds x[i*ldx + r] * w[i*ldw + c] over i ascending.
+     * columns counts whole vectors.
+     */
+    void (*product_turned)(const float *x, ptrdiff_t ldx, const float *w, ptrdiff_t ldw, int depth,
+                           int rows, int columns, float *y, ptrdiff_t ldy);
+
+    /* d[j] = p[j] * (d[j] - delta) where the keep bit is 1, else 0, for j < n rounded up to whole
+     * vectors: from the gradient of a weight to that of a score. */
+    void (*score_gradient)(const float *p, float *d, int n, const uint32_t *keep, float delta);
+
+    /*
+     * Keep bits of a row and a block (number `block`, of MHAK_BLOCK keys): key j of the block has
+     * bits 16*(j%8) .. of Philox4x32-7 of the counter (block * MHAK_BLOCK/8 + j/8, row, head,
+     * batch) under the key `seed`, words and their halves in ascending order.
+     */
+    void (*drop_bits)(const mhak_drop *drop, uint32_t row, uint32_t block, uint32_t *keep);
+
+    /* s[j] = s[j] * factor where the keep bit is 1, else 0, for j < n rounded up to whole
+     * vectors. */
+    void (*thin)(float *s, int n, const uint32_t *keep, float factor);
 
     /* Clear keep bit j where src[j] (!= 0) is `drop`, for j < n. */
     void (*keep_bytes)(const uint8_t *src, int n, bool drop, uint32_t *keep);

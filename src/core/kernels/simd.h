@@ -13,6 +13,7 @@
  *      vbits(w)         lane i all ones where bit i of w is set
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
+ *      vmul_wide        32 x 32 to 64 bits, in two halves
  *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
  */
 #ifndef MHAK_SIMD_H
@@ -284,6 +285,36 @@ INLINE float vmax_lanes(vf x)
     return a > b ? a : b;
 }
 
+#endif
+
+/* Lane by lane a * b as 64 bits, in two halves. */
+#if defined(MHAK_ISA_AVX512)
+INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
+{
+    const __m512i x = (__m512i)a, m = _mm512_set1_epi32((int)b);
+    const __m512i even = _mm512_mul_epu32(x, m);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), m);
+    *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+#elif defined(MHAK_ISA_AVX2)
+INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
+{
+    const __m256i x = (__m256i)a, m = _mm256_set1_epi32((int)b);
+    const __m256i even = _mm256_mul_epu32(x, m);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), m);
+    *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+#else
+INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
+{
+    for (int t = 0; t < VL; t++) {
+        const uint64_t product = (uint64_t)a[t] * b;
+        (*high)[t] = (uint32_t)(product >> 32);
+        (*low)[t] = (uint32_t)product;
+    }
+}
 #endif
 
 /* Bytes to bits: for the boolean masks. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers for examples and random cases: SplitMix64. The same seed gives the same numbers on
  * every machine and compiler. */
-#ifndef CLI_RNG_H
-#define CLI_RNG_H
+#ifndef MODEL_RNG_H
+#define MODEL_RNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

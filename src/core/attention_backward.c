@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operator's backward pass. With p the weights, s the scores and delta = d_o . o - d_lse:
+ *
+ *      d_v = p turned . d_o           d_p = d_o . v turned        d_s = p * (d_p - delta)
+ *      d_q = scale * d_s . k          d_k = scale * d_s turned . q
+ *
+ *      for each block of MHAK_BLOCK keys               their d_k, d_v collect in the scratch
+ *          for each head that reads them
+ *              for each tile of MHAI_BACK_ROWS rows    its d_q is added to the output
+ *                  mask -> scores -> weights -> gradients
+ *
+ * Weights come from the log-sum-exp, in one pass: five products. A unit of work has whole heads, so
+ * that every sum is made by one worker in one order.
+ */
+#include "backward.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct task {
+    const mhai_backward *pass;
+    const mhai_back_scratch *scratch;
+    const mhak_table *kernels;
+    mhai_worker worker;
+    mhai_block block;
+    bool packed;      /* are values and key columns of the block laid out? */
+    bool keys_finite; /* then: is every key? */
+    int count;        /* rows of the tile, in scratch->tile.rows */
+    int first, last;  /* keys of the block that any of them sees */
+    mhai_cover cover;
+} task;
+
+static ptrdiff_t panel_columns(const task *now)
+{
+    return mhai_round_up(now->pass->call.shape.D, now->kernels->nr);
+}
+
+/* ---------------------------------------------------------------- delta ----- */
+
+static double dot(const float *a, const float *b, ptrdiff_t count)
+{
+    double sum = 0.0;
+    for (ptrdiff_t c = 0; c < count; c++)
+        sum += (double)a[c] * (double)b[c];
+    return sum;
+}
+
+static float lse_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i)
+{
+    return ((const float *)pass->lse.data)[mhai_q_index(&pass->call, batch, &pass->lse, h, i)];
+}
+
+static float *delta_at(const mhai_backward *pass, ptrdiff_t b, ptrdiff_t h)
+{
+    return pass->delta + (b * pass->call.shape.H + h) * pass->call.shape.L;
+}
+
+static float delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i)
+{
+    float o[MHA_MAX_HEAD_WIDTH], d_o[MHA_MAX_HEAD_WIDTH];
+    const mha_shape *const shape = &pass->call.shape;
+    const mha_gradients *const g = &pass->gradients;
+    const mhak_table *const kernels = pass->plan.kernels;
+    const ptrdiff_t at = mhai_q_index(&pass->call, batch, &pass->o, h, i);
+    const ptrdiff_t d_at = mhai_q_index(&pass->call, batch, &g->d_o, h, i);
+    kernels->load_row[shape->o_type](mhai_at(pass->o.data, shape->o_type, at), (int)shape->Dv, 1.0f,
+                                     o);
+    kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, d_at), (int)shape->Dv, 1.0f,
+                                   d_o);
+    double delta = dot(o, d_o, shape->Dv);
+    if (g->d_lse.data)
+        delta -= (double)((const float *)
+                              g->d_lse.data)[mhai_q_index(&pass->call, batch, &g->d_lse, h, i)];
+    return (float)delta;
+}
+
+void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number)
+{
+    const ptrdiff_t H = pass->call.shape.H, b = number / H, h = number % H;
+    const mhai_batch batch = mhai_batch_of(&pass->call, b);
+    const float *const sinks = pass->call.options.sinks;
+    double sink = 0.0;
+    for (ptrdiff_t i = 0; i < batch.queries; i++) {
+        const float delta = delta_of(pass, &batch, h, i), lse = lse_of(pass, &batch, h, i);
+        delta_at(pass, b, h)[i] = delta;
+        if (sinks && lse != -INFINITY)
+            sink -= exp((double)sinks[h] - (double)lse) * (double)delta;
+    }
+    double *const sums = pass->sums + MHAI_SUMS * number;
+    sums[MHAI_SLOPE] = sums[MHAI_GATE] = 0.0;
+    sums[MHAI_SINK] = sink;
+}
+
+/* ------------------------------------------------------ a block of keys ----- */
+
+/* Values as panels of rows, for d_o . v turned. */
+static void pack_values(const task *now)
+{
+    const mhai_call *const call = &now->pass->call;
+    const int nr = now->kernels->nr, dv = (int)call->shape.Dv;
+    for (int j = 0; j < now->block.keys; j += nr)
+        now->kernels->pack_k[call->shape.v_type](
+            mhai_at(now->block.v, call->shape.v_type, j * call->v.sl), call->v.sl,
+            (int)mhai_min(nr, now->block.keys - j), dv, now->scratch->v_panels + (ptrdiff_t)j * dv);
+}
+
+/* Keys, scaled, as panels of columns, for d_s . k. */
+static void pack_columns(const task *now)
+{
+    const mhai_call *const call = &now->pass->call;
+    const mha_dtype type = call->shape.k_type;
+    const ptrdiff_t nr = now->kernels->nr, d = call->shape.D;
+    float *const columns = now->scratch->k_columns;
+    memset(columns, 0, sizeof(float) * (size_t)(panel_columns(now) * MHAK_BLOCK));
+    for (ptrdiff_t j = 0; j < now->block.keys; j++)
+        for (ptrdiff_t c = 0; c < d; c += nr)
+            now->kernels->load_row[type](mhai_at(now->block.k, type, j * call->k.sl + c),
+                                         (int)mhai_min(nr, d - c), (float)call->scale,
+                                         columns + c * MHAK_BLOCK + j * nr);
+}
+
+/* Not before a row sees the block: what nobody sees is not read. */
+static void pack_block(task *now)
+{
+    if (now->packed)
+        return;
+    pack_values(now);
+    pack_columns(now);
+    now->keys_finite =
+        now->kernels->all_finite(now->scratch->k_columns, panel_columns(now) * MHAK_BLOCK);
+    now->packed = true;
+}
+
+/* --------------------------------------------------------- a tile of rows ----- */
+
+static void load_output_gradients(const task *now)
+{
+    const mhai_backward *const pass = now->pass;
+    const mha_gradients *const g = &pass->gradients;
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &now->scratch->tile.rows[r];
+        const ptrdiff_t at = mhai_q_index(&pass->call, &now->worker.batch, &g->d_o, row->h, row->i);
+        now->kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, at),
+                                            (int)pass->call.shape.Dv, 1.0f,
+                                            now->scratch->d_o + r * pass->plan.ldo);
+    }
+}
+
+/* A row that sees nothing of the block adds nothing to it, whatever it holds: 0 times NaN is NaN.
+ */
+static void clear_unseeing_rows(const task *now)
+{
+    const mha_plan *const plan = &now->pass->plan;
+    for (int r = 0; now->cover == MHAI_SOME && r < now->count; r++) {
+        uint32_t any = 0;
+        for (int w = 0; w < MHAK_WORDS; w++)
+            any |= now->scratch->tile.keep[r * MHAK_WORDS + w];
+        if (any)
+            continue;
+        memset(now->scratch->tile.q + r * plan->ldq, 0, sizeof(float) * (size_t)plan->ldq);
+        memset(now->scratch->d_o + r * plan->ldo, 0, sizeof(float) * (size_t)plan->ldo);
+    }
+}
+
+/* The weights of the tile, in tile.s: exp(score - log-sum-exp), 0 where masked. */
+static void compute_weights(task *now)
+{
+    const mhai_scratch *const tile = &now->scratch->tile;
+    mhai_scores(&now->worker, &now->block, 0, now->count, now->first, now->last);
+    mhai_scores_cap(&now->worker, now->count, now->first, now->last);
+    if (now->pass->call.options.softcap > 0.0f)
+        memcpy(now->scratch->capped, tile->s,
+               sizeof(float) * (size_t)now->count * (size_t)MHAK_BLOCK);
+    mhai_scores_bias(&now->worker, &now->block, 0, now->count, now->first, now->last);
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &tile->rows[r];
+        uint32_t *const keep = tile->keep + r * MHAK_WORDS;
+        if (now->cover == MHAI_ALL)
+            mhai_keep_range(keep, now->first, now->last);
+        now->kernels->weigh(tile->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
+                            lse_of(now->pass, &now->worker.batch, row->h, row->i), 1.0f);
+    }
+}
+
+/* Keep bits of dropout for the tile. */
+static void list_dropout(const task *now)
+{
+    const mhai_scratch *const tile = &now->scratch->tile;
+    const ptrdiff_t b = now->worker.batch.b;
+    for (int r = 0; r < now->count; r++) {
+        const mhak_drop drop = mhai_drop_of(&now->pass->call, b, tile->rows[r].h);
+        uint32_t *const keep = now->scratch->dropout + r * MHAK_WORDS;
+        if (drop.threshold > 0)
+            now->kernels->drop_bits(&drop, (uint32_t)tile->rows[r].i,
+                                    (uint32_t)(now->block.base / MHAK_BLOCK), keep);
+        else
+            memset(keep, 0xff, sizeof(uint32_t) * MHAK_WORDS);
+    }
+}
+
+static float thinning_of(const task *now)
+{
+    return mhai_drop_factor(mhai_drop_threshold(&now->pass->call.options));
+}
+
+/* Through gate and dropout: the same factor on weights and on their gradients. */
+static void thin_rows(const task *now, float *s)
+{
+    const mhai_call *const call = &now->pass->call;
+    const float gate = mhai_gate(call, now->worker.batch.b, now->scratch->tile.rows[0].h);
+    if (gate == 1.0f && mhai_drop_threshold(&call->options) == 0)
+        return;
+    for (int r = 0; r < now->count; r++)
+        now->kernels->thin(s + r * MHAK_BLOCK, MHAK_BLOCK, now->scratch->dropout + r * MHAK_WORDS,
+                           gate * thinning_of(now));
+}
+
+/* The gate's gradient is d_o . o before the gate: the sum of weights times their gradients. */
+static void add_to_gate(const task *now)
+{
+    const ptrdiff_t b = now->worker.batch.b, H = now->pass->call.shape.H;
+    double sum = 0.0;
+    if (!now->pass->gradients.d_gates)
+        return;
+    for (int r = 0; r < now->count; r++) {
+        const uint32_t *const seen = now->scratch->tile.keep + r * MHAK_WORDS;
+        const uint32_t *const kept = now->scratch->dropout + r * MHAK_WORDS;
+        for (int j = now->first; j < now->last; j++)
+            if (seen[j / 32] & kept[j / 32] & 1u << (j % 32))
+                sum += (double)now->scratch->tile.s[r * MHAK_BLOCK + j] *
+                       (double)now->scratch->d[r * MHAK_BLOCK + j];
+    }
+    now->pass->sums[MHAI_SUMS * (b * H + now->scratch->tile.rows[0].h) + MHAI_GATE] +=
+        sum * (double)thinning_of(now);
+}
+
+/* Gradients of the scores after bias, in scratch->d. */
+static void compute_gradients(const task *now)
+{
+    const mhai_scratch *const tile = &now->scratch->tile;
+    const int nr = now->kernels->nr, dv = (int)now->pass->call.shape.Dv;
+    const ptrdiff_t ldo = now->pass->plan.ldo;
+    for (int p = now->first / nr; p * nr < now->last; p++)
+        for (int c = 0; c < dv; c += MHAK_DEPTH)
+            now->kernels->product[MHA_F32](now->scratch->d_o + c, ldo,
+                                           now->scratch->v_panels + ((ptrdiff_t)p * dv + c) * nr,
+                                           (int)mhai_min(dv - c, MHAK_DEPTH), now->count, c > 0,
+                                           now->scratch->d + p * nr, MHAK_BLOCK);
+    add_to_gate(now);
+    thin_rows(now, now->scratch->d);
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &tile->rows[r];
+        now->kernels->score_gradient(tile->s + r * MHAK_BLOCK, now->scratch->d + r * MHAK_BLOCK,
+                                     MHAK_BLOCK, tile->keep + r * MHAK_WORDS,
+                                     delta_at(now->pass, now->worker.batch.b, row->h)[row->i]);
+    }
+}
+
+static void add_to_bias(const task *now, const mha_out *out)
+{
+    if (!out->data)
+        return;
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &now->scratch->tile.rows[r];
+        float *const to = (float *)out->data + now->worker.batch.b * out->sb + row->h * out->sh +
+                          row->i * out->sl + now->block.base + now->first;
+        now->kernels->add_row[MHA_F32](to, now->scratch->d + r * MHAK_BLOCK + now->first,
+                                       now->last - now->first);
+    }
+}
+
+static void add_to_slope(const task *now)
+{
+    if (!now->pass->gradients.d_alibi_slopes)
+        return;
+    const ptrdiff_t b = now->worker.batch.b, H = now->pass->call.shape.H;
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &now->scratch->tile.rows[r];
+        const float *const d = now->scratch->d + r * MHAK_BLOCK;
+        double sum = 0.0;
+        for (int j = now->first; j < now->last; j++) {
+            const ptrdiff_t key = now->block.base + j, at = row->i + now->worker.batch.offset;
+            sum -= (double)d[j] * fabs((double)(at - key));
+        }
+        now->pass->sums[MHAI_SUMS * (b * H + row->h) + MHAI_SLOPE] += sum;
+    }
+}
+
+/* Through the soft cap: from scores after it to scores before. */
+static void uncap(const task *now)
+{
+    const float cap = now->pass->call.options.softcap;
+    if (!(cap > 0.0f))
+        return;
+    for (int r = 0; r < now->count; r++)
+        for (int j = now->first; j < now->last; j++) {
+            const float t = now->scratch->capped[r * MHAK_BLOCK + j] / cap;
+            float *const d = now->scratch->d + r * MHAK_BLOCK + j;
+            *d = *d == 0.0f ? 0.0f : *d * (1.0f - t * t);
+        }
+}
+
+/* ------------------------------------------------------------- three sums ----- */
+
+static void key_products(const task *now, const float *columns, int row, int count)
+{
+    const ptrdiff_t nr = now->kernels->nr, width = panel_columns(now);
+    for (ptrdiff_t c = 0; c < width; c += nr)
+        now->kernels->product[MHA_F32](now->scratch->d + row * MHAK_BLOCK + now->first, MHAK_BLOCK,
+                                       columns + c * MHAK_BLOCK + now->first * nr,
+                                       now->last - now->first, count, false,
+                                       now->scratch->d_q + row * width + c, width);
+}
+
+/* Zero times a masked key that is not finite is not 0: such blocks are done row by row, with masked
+ * keys put to 0. */
+static void careful_key_products(const task *now)
+{
+    const ptrdiff_t nr = now->kernels->nr, width = panel_columns(now);
+    for (int r = 0; r < now->count; r++) {
+        const uint32_t *const keep = now->scratch->tile.keep + r * MHAK_WORDS;
+        memcpy(now->scratch->cleaned, now->scratch->k_columns,
+               sizeof(float) * (size_t)(width * MHAK_BLOCK));
+        for (ptrdiff_t j = now->first; j < now->last; j++)
+            for (ptrdiff_t c = 0; !(keep[j / 32] >> (j % 32) & 1u) && c < width; c += nr)
+                memset(now->scratch->cleaned + c * MHAK_BLOCK + j * nr, 0,
+                       sizeof(float) * (size_t)nr);
+        key_products(now, now->scratch->cleaned, r, 1);
+    }
+}
+
+static void add_to_queries(const task *now)
+{
+    const mhai_backward *const pass = now->pass;
+    const mha_view d_q = mhai_as_view(pass->gradients.d_q);
+    if (!d_q.data)
+        return;
+    if (now->keys_finite || now->cover == MHAI_ALL)
+        key_products(now, now->scratch->k_columns, 0, now->count);
+    else
+        careful_key_products(now);
+    for (int r = 0; r < now->count; r++) {
+        const mhai_row *const row = &now->scratch->tile.rows[r];
+        float *const to = (float *)pass->gradients.d_q.data +
+                          mhai_q_index(&pass->call, &now->worker.batch, &d_q, row->h, row->i);
+        now->kernels->add_row[MHA_F32](to, now->scratch->d_q + r * panel_columns(now),
+                                       (int)pass->call.shape.D);
+    }
+}
+
+static void add_to_keys(const task *now)
+{
+    const mhai_backward *const pass = now->pass;
+    const mha_plan *const plan = &pass->plan;
+    const int vector = now->kernels->vector, keys = now->last - now->first;
+    if (pass->gradients.d_v.data)
+        now->kernels->product_turned(now->scratch->tile.s + now->first, MHAK_BLOCK,
+                                     now->scratch->d_o, plan->ldo, now->count, keys,
+                                     (int)mhai_round_up(pass->call.shape.Dv, vector),
+                                     now->scratch->d_v + now->first * plan->ldo, plan->ldo);
+    if (pass->gradients.d_k.data)
+        now->kernels->product_turned(now->scratch->d + now->first, MHAK_BLOCK, now->scratch->tile.q,
+                                     plan->ldq, now->count, keys,
+                                     (int)mhai_round_up(pass->call.shape.D, vector),
+                                     now->scratch->d_k + now->first * plan->ldq, plan->ldq);
+}
+
+/* One tile of rows of head h against the block. */
+static void run_tile(task *now, ptrdiff_t h, ptrdiff_t i)
+{
+    const mhai_call *const call = &now->pass->call;
+    now->count = (int)mhai_min(MHAI_BACK_ROWS, now->worker.batch.queries - i);
+    now->worker.count = now->count;
+    for (int r = 0; r < now->count; r++) {
+        mhai_row *const row = &now->scratch->tile.rows[r];
+        *row = (mhai_row){.h = h, .i = i + r};
+        mhai_row_range(call, &now->worker.batch, row);
+    }
+    now->cover =
+        mhai_mask_block(call, now->kernels, &now->worker.batch, now->scratch->tile.rows, now->count,
+                        now->block.base, now->scratch->tile.keep, &now->first, &now->last);
+    if (now->cover == MHAI_NONE)
+        return;
+    pack_block(now);
+    list_dropout(now);
+    mhai_load_queries(&now->worker);
+    load_output_gradients(now);
+    clear_unseeing_rows(now);
+    compute_weights(now);
+    compute_gradients(now);
+    add_to_bias(now, &now->pass->gradients.d_bias);
+    add_to_bias(now, &now->pass->gradients.d_add_mask);
+    add_to_slope(now);
+    uncap(now);
+    add_to_queries(now);
+    thin_rows(now, now->scratch->tile.s);
+    add_to_keys(now);
+}
+
+/* ------------------------------------------------------------------ units ----- */
+
+static void store_keys(const task *now, const mha_out *out, const float *from, ptrdiff_t ld,
+                       ptrdiff_t width, int count)
+{
+    const mha_view view = mhai_as_view(*out);
+    for (int j = 0; out->data && j < count; j++) {
+        const ptrdiff_t at = mhai_k_index(&now->pass->call, &now->worker.batch, &view,
+                                          now->worker.g, now->block.base + j);
+        memcpy((float *)out->data + at, from + j * ld, sizeof(float) * (size_t)width);
+    }
+}
+
+/* A head whose gate is 0 passes nothing on; only the gate itself may want to know more. */
+static bool closed(const task *now, ptrdiff_t h)
+{
+    return !now->pass->gradients.d_gates && !now->pass->gradients.d_lse.data &&
+           mhai_gate(&now->pass->call, now->worker.batch.b, h) == 0.0f;
+}
+
+static void run_block(task *now, ptrdiff_t base, ptrdiff_t all_keys)
+{
+    const mhai_backward *const pass = now->pass;
+    const mha_shape *const shape = &pass->call.shape;
+    const ptrdiff_t group = shape->H / shape->G, h = now->worker.g * group;
+    memset(now->scratch->d_k, 0, sizeof(float) * (size_t)(MHAK_BLOCK * pass->plan.ldq));
+    memset(now->scratch->d_v, 0, sizeof(float) * (size_t)(MHAK_BLOCK * pass->plan.ldo));
+    now->packed = false;
+    now->block = (mhai_block){.base = base};
+    if (base < now->worker.batch.keys) {
+        now->block = mhai_block_at(&now->worker, base);
+        now->block.reuse_panel = false;
+        for (ptrdiff_t n = 0; n < group; n++)
+            for (ptrdiff_t i = closed(now, h + n) ? now->worker.batch.queries : 0;
+                 i < now->worker.batch.queries; i += MHAI_BACK_ROWS)
+                run_tile(now, h + n, i);
+    }
+    const int count = (int)mhai_min(MHAK_BLOCK, all_keys - base);
+    store_keys(now, &pass->gradients.d_k, now->scratch->d_k, pass->plan.ldq, shape->D, count);
+    store_keys(now, &pass->gradients.d_v, now->scratch->d_v, pass->plan.ldo, shape->Dv, count);
+}
+
+/* Rows of a batch in its tensors, those past its length included. */
+static ptrdiff_t whole(const int64_t *starts, ptrdiff_t b, ptrdiff_t extent)
+{
+    return starts ? (ptrdiff_t)(starts[b + 1] - starts[b]) : extent;
+}
+
+static void clear_queries(const task *now)
+{
+    const mhai_backward *const pass = now->pass;
+    const mha_shape *const shape = &pass->call.shape;
+    const mha_view d_q = mhai_as_view(pass->gradients.d_q);
+    const ptrdiff_t group = shape->H / shape->G, b = now->worker.batch.b;
+    const ptrdiff_t rows = whole(pass->call.options.q_starts, b, shape->L);
+    for (ptrdiff_t n = 0; d_q.data && n < group * rows; n++) {
+        const ptrdiff_t at = mhai_q_index(&pass->call, &now->worker.batch, &d_q,
+                                          now->worker.g * group + n / rows, n % rows);
+        memset((float *)pass->gradients.d_q.data + at, 0, sizeof(float) * (size_t)shape->D);
+    }
+}
+
+static void run_group(const mhai_backward *pass, const mhai_back_scratch *scratch, ptrdiff_t b,
+                      ptrdiff_t g)
+{
+    task now = {.pass = pass, .scratch = scratch, .kernels = pass->plan.kernels};
+    now.worker = (mhai_worker){.plan = &pass->plan,
+                               .call = &pass->call,
+                               .scratch = &scratch->tile,
+                               .batch = mhai_batch_of(&pass->call, b),
+                               .g = g,
+                               .count = MHAI_BACK_ROWS};
+    const ptrdiff_t keys = whole(pass->call.options.k_starts, b, pass->call.shape.S);
+    clear_queries(&now);
+    for (ptrdiff_t base = 0; base < keys; base += MHAK_BLOCK)
+        run_block(&now, base, keys);
+}
+
+static void clear_bias(const mhai_backward *pass, const mha_out *out, ptrdiff_t b, ptrdiff_t h)
+{
+    const mha_shape *const shape = &pass->call.shape;
+    const ptrdiff_t rows = out->sl == 0 ? 1 : shape->L; /* one row for all, even if there is none */
+    for (ptrdiff_t i = 0; out->data && i < rows; i++)
+        memset((float *)out->data + b * out->sb + h * out->sh + i * out->sl, 0,
+               sizeof(float) * (size_t)shape->S);
+}
+
+void mhai_backward_unit(const mhai_backward *pass, const mhai_back_scratch *scratch, ptrdiff_t unit)
+{
+    const mha_shape *const shape = &pass->call.shape;
+    const ptrdiff_t group = shape->H / shape->G;
+    const ptrdiff_t groups = pass->joins_heads ? shape->G : 1;
+    const ptrdiff_t batches = pass->joins_batches ? shape->B : 1;
+    const ptrdiff_t g = pass->joins_heads ? 0 : unit % shape->G;
+    const ptrdiff_t b = pass->joins_batches ? 0 : unit / (pass->joins_heads ? 1 : shape->G);
+    for (ptrdiff_t n = 0; n < batches * groups * group; n++) {
+        const ptrdiff_t at = b + n / (groups * group), h = g * group + n % (groups * group);
+        clear_bias(pass, &pass->gradients.d_bias, at, h);
+        clear_bias(pass, &pass->gradients.d_add_mask, at, h);
+    }
+    memset(scratch->tile.q, 0, sizeof(float) * (size_t)(MHAI_BACK_ROWS * pass->plan.ldq));
+    memset(scratch->d_o, 0, sizeof(float) * (size_t)(MHAI_BACK_ROWS * pass->plan.ldo));
+    for (ptrdiff_t n = 0; n < batches * groups; n++)
+        run_group(pass, scratch, b + n / groups, g + n % groups);
+}
+
+/* -------------------------------------------------------------- workspace ----- */
+
+mhai_back_scratch mhai_back_scratch_take(const mhai_backward *pass, mhai_work *work)
+{
+    const mha_shape *const shape = &pass->call.shape;
+    const size_t rows = MHAI_BACK_ROWS, scores = rows * MHAK_BLOCK;
+    const size_t columns = (size_t)mhai_round_up(shape->D, pass->plan.kernels->nr);
+    const size_t ldq = (size_t)pass->plan.ldq, ldo = (size_t)pass->plan.ldo;
+    mhai_back_scratch s = {0};
+    s.tile.rows = mhai_work_take(work, rows, sizeof(mhai_row));
+    s.tile.q = mhai_work_take(work, rows * ldq, sizeof(float));
+    s.tile.s = mhai_work_take(work, scores, sizeof(float));
+    s.tile.keep = mhai_work_take(work, rows * MHAK_WORDS, sizeof(uint32_t));
+    s.tile.k_panels = mhai_work_take(work, (size_t)shape->D * MHAK_BLOCK, sizeof(float));
+    s.d = mhai_work_take(work, scores, sizeof(float));
+    s.capped = mhai_work_take(work, pass->call.options.softcap > 0.0f ? scores : 0, sizeof(float));
+    s.dropout = mhai_work_take(work, rows * MHAK_WORDS, sizeof(uint32_t));
+    s.d_o = mhai_work_take(work, rows * ldo, sizeof(float));
+    s.v_panels = mhai_work_take(work, (size_t)shape->Dv * MHAK_BLOCK, sizeof(float));
+    s.k_columns = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
+    s.cleaned = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
+    s.d_q = mhai_work_take(work, rows * columns, sizeof(float));
+    s.d_k = mhai_work_take(work, MHAK_BLOCK * ldq, sizeof(float));
+    s.d_v = mhai_work_take(work, MHAK_BLOCK * ldo, sizeof(float));
+    return s;
+}

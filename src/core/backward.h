@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The backward pass.
+ *
+ *      backward_check.c       the public function: checks, then the phases
+ *      attention_backward.c   one task: all rows of some heads against all their keys
+ */
+#ifndef MHAI_BACKWARD_H
+#define MHAI_BACKWARD_H
+
+#include "internal.h"
+
+/* Sums of a batch and head. */
+enum { MHAI_SLOPE, MHAI_SINK, MHAI_GATE, MHAI_SUMS };
+
+enum { MHAI_BACK_ROWS = 64 }; /* rows of a tile. Bits depend on it */
+
+/* What one worker owns. */
+typedef struct mhai_back_scratch {
+    mhai_scratch tile; /* rows, q, s (weights), keep and k_panels, for one tile of rows */
+    float *d;          /* [rows][MHAK_BLOCK] gradients of weights, then of scores */
+    float *capped;     /* [rows][MHAK_BLOCK] scores before bias, with a soft cap */
+    uint32_t *dropout; /* [rows][MHAK_WORDS] keep bits of dropout; all 1 without */
+    float *d_o;        /* [rows][ldo] gradients of the output */
+    float *v_panels;   /* a block of values as panels of rows, like keys */
+    float *k_columns;  /* a block of keys, scaled, as panels of columns */
+    float *cleaned;    /* the same with masked keys put to 0 */
+    float *d_q;        /* [rows][columns of d_q, whole panels] */
+    float *d_k, *d_v;  /* [MHAK_BLOCK][ldq], [MHAK_BLOCK][ldo] of the block under way */
+} mhai_back_scratch;
+
+/* A backward pass under way. */
+typedef struct mhai_backward {
+    mha_plan plan; /* of the forward pass: kernels, lengths of rows */
+    mhai_call call;
+    mha_gradients gradients; /* all its fields */
+    mha_view o;              /* the forward pass's output */
+    mha_view lse;
+    float *delta;    /* [B][H][L]: d_o . o - d_lse of every row */
+    double *sums;    /* [B][H][3]: gradients of slope, sink and gate, batch by batch */
+    ptrdiff_t units; /* tasks: each has whole heads, and what it adds to is its own */
+    bool joins_heads, joins_batches; /* units that span these, since they share a bias */
+    char *scratches;
+    size_t scratch_size;
+} mhai_backward;
+
+/* Carve one worker's scratch; with work->base NULL only count. */
+mhai_back_scratch mhai_back_scratch_take(const mhai_backward *pass, mhai_work *work);
+
+/* delta of the rows of one batch and head; numbers count [B][H]. */
+void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number);
+
+/* One unit: gradients of its queries, keys, values, biases, slopes and sinks. */
+void mhai_backward_unit(const mhai_backward *pass, const mhai_back_scratch *scratch,
+                        ptrdiff_t unit);
+
+#endif

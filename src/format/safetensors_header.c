@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* The header of a safetensors file, taken apart and checked. The rules are in safetensors.h. */
+#include "safetensors_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "json_text.h"
+
+typedef struct parse {
+    mhai_json json;
+    mhai_st_open_file *f;
+    const mhai_st_report *report;
+    bool strict;
+    size_t tensor_room, extent_room, pair_room;
+    size_t extent_count;
+} parse;
+
+/* ---------------------------------------------------------------- errors ----- */
+
+#define REFUSE(p, rule, ...) mhai_st_fail((p)->report, MHA_ERR_FORMAT, rule ": " __VA_ARGS__)
+
+static mha_status no_memory(const parse *p)
+{
+    return mhai_st_fail(p->report, MHA_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes",
+                        p->f->file.header_bytes);
+}
+
+/* After MHAI_JSON_ERROR. */
+static mha_status refuse_json(const parse *p)
+{
+    const mhai_json *const j = &p->json;
+    if (j->fault == MHAI_JSON_MEMORY)
+        return no_memory(p);
+    if (j->fault == MHAI_JSON_DUPLICATE)
+        return REFUSE(p, "DuplicateKey", "\"%s\" stands twice in the header",
+                      mhai_st_show(j->text).text);
+    return REFUSE(p, "InvalidHeaderDeserialization", "not JSON at byte %zu of the header: %s",
+                  j->position, j->problem);
+}
+
+/* A token that is an error, or that is not what must stand here. */
+static mha_status refuse_token(const parse *p, mhai_json_token token, const char *owner,
+                               const char *wanted)
+{
+    if (token == MHAI_JSON_ERROR)
+        return refuse_json(p);
+    return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", mhai_st_show(owner).text,
+                  wanted);
+}
+
+/* What the format does not foresee, but its readers let pass. */
+static mha_status warn(parse *p, const char *owner, const char *what)
+{
+    mhai_st_file *const file = &p->f->file;
+    const mhai_st_shown shown = mhai_st_show(owner);
+    if (p->strict)
+        return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", shown.text, what);
+    if (file->warnings++ == 0)
+        snprintf(file->warning, sizeof file->warning, "\"%s\": %s", shown.text, what);
+    return MHA_OK;
+}
+
+/* ------------------------------------------------------------- one tensor ----- */
+
+static mha_status read_type(parse *p, mhai_st_tensor *tensor)
+{
+    const mhai_json_token token = mhai_json_next(&p->json);
+    if (token != MHAI_JSON_STRING)
+        return refuse_token(p, token, tensor->name, "dtype is not a text");
+    if (mhai_st_type_find(p->json.text, &tensor->type))
+        return MHA_OK;
+    return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": unknown dtype \"%s\"",
+                  mhai_st_show(tensor->name).text, mhai_st_show(p->json.text).text);
+}
+
+static mha_status read_shape(parse *p, mhai_st_tensor *tensor)
+{
+    mhai_json_token token = mhai_json_next(&p->json);
+    uint64_t extent;
+    if (token != MHAI_JSON_ARRAY)
+        return refuse_token(p, token, tensor->name, "shape is not an array");
+    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_NUMBER) {
+        if (!mhai_json_integer(&p->json, &extent))
+            return refuse_token(p, token, tensor->name,
+                                "an extent of the shape is not a whole number below 2^64");
+        const mha_status status =
+            extent >> 48 ? warn(p, tensor->name, "an extent of the shape is 2^48 or more") : MHA_OK;
+        if (status != MHA_OK)
+            return status;
+        uint64_t *const extents =
+            mhai_array_grow(p->f->extents, &p->extent_room, p->extent_count + 1, sizeof *extents);
+        if (!extents)
+            return no_memory(p);
+        p->f->extents = extents;
+        extents[p->extent_count++] = extent;
+        tensor->rank++;
+    }
+    if (token != MHAI_JSON_ARRAY_END)
+        return refuse_token(p, token, tensor->name, "shape holds something else than numbers");
+    return MHA_OK;
+}
+
+static mha_status read_offsets(parse *p, mhai_st_tensor *tensor)
+{
+    static const char wanted[] = "data_offsets are not two whole numbers below 2^64";
+    uint64_t *const offsets[] = {&tensor->begin, &tensor->end};
+    mhai_json_token token = mhai_json_next(&p->json);
+    if (token != MHAI_JSON_ARRAY)
+        return refuse_token(p, token, tensor->name, "data_offsets is not an array");
+    for (int n = 0; n < 2; n++) {
+        token = mhai_json_next(&p->json);
+        if (token != MHAI_JSON_NUMBER || !mhai_json_integer(&p->json, offsets[n]))
+            return refuse_token(p, token, tensor->name, wanted);
+    }
+    token = mhai_json_next(&p->json);
+    return token == MHAI_JSON_ARRAY_END ? MHA_OK : refuse_token(p, token, tensor->name, wanted);
+}
+
+typedef enum field { FIELD_TYPE, FIELD_SHAPE, FIELD_OFFSETS, FIELDS } field;
+
+static const char *const fields[FIELDS] = {"dtype", "shape", "data_offsets"};
+
+static mha_status read_unknown(parse *p, const char *owner)
+{
+    const mha_status status = warn(p, owner, "a field that the format does not know");
+    if (status != MHA_OK)
+        return status;
+    return mhai_json_skip(&p->json) ? MHA_OK : refuse_json(p);
+}
+
+static mha_status read_field(parse *p, mhai_st_tensor *tensor, unsigned *seen)
+{
+    static mha_status (*const readers[FIELDS])(parse *, mhai_st_tensor *) = {read_type, read_shape,
+                                                                             read_offsets};
+    for (int n = 0; n < FIELDS; n++)
+        if (strcmp(p->json.text, fields[n]) == 0) {
+            /* A second one is refused at the end of the object at the latest; here, because two
+             * shapes must not be taken for one. */
+            if (*seen & 1u << n)
+                return REFUSE(p, "DuplicateKey", "\"%s\": %s stands twice",
+                              mhai_st_show(tensor->name).text, fields[n]);
+            *seen |= 1u << n;
+            return readers[n](p, tensor);
+        }
+    return read_unknown(p, tensor->name);
+}
+
+static mha_status read_fields(parse *p, mhai_st_tensor *tensor)
+{
+    mhai_json_token token = mhai_json_next(&p->json);
+    unsigned seen = 0;
+    if (token != MHAI_JSON_OBJECT)
+        return refuse_token(p, token, tensor->name, "not an object");
+    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
+        const mha_status status = read_field(p, tensor, &seen);
+        if (status != MHA_OK)
+            return status;
+    }
+    if (token != MHAI_JSON_OBJECT_END)
+        return refuse_json(p);
+    for (int n = 0; n < FIELDS; n++)
+        if (!(seen & 1u << n))
+            return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\" has no %s",
+                          mhai_st_show(tensor->name).text, fields[n]);
+    return MHA_OK;
+}
+
+static mha_status read_tensor(parse *p)
+{
+    mhai_st_open_file *const f = p->f;
+    mhai_st_tensor tensor = {.name = p->json.text};
+    const mha_status status = read_fields(p, &tensor);
+    if (status != MHA_OK)
+        return status;
+    mhai_st_tensor *const tensors =
+        mhai_array_grow(f->tensors, &p->tensor_room, f->file.count + 1, sizeof tensor);
+    if (!tensors)
+        return no_memory(p);
+    f->tensors = tensors;
+    tensors[f->file.count++] = tensor;
+    return MHA_OK;
+}
+
+/* -------------------------------------------------------------- the whole ----- */
+
+static mha_status read_pair(parse *p)
+{
+    mhai_st_open_file *const f = p->f;
+    const char *const key = p->json.text;
+    const mhai_json_token token = mhai_json_next(&p->json);
+    if (token != MHAI_JSON_STRING)
+        return refuse_token(p, token, key, "a value of __metadata__ is not a text");
+    const mhai_st_pair pair = {key, p->json.text};
+    mhai_st_pair *const pairs =
+        mhai_array_grow(f->pairs, &p->pair_room, f->file.pair_count + 1, sizeof pair);
+    if (!pairs)
+        return no_memory(p);
+    f->pairs = pairs;
+    pairs[f->file.pair_count++] = pair;
+    return MHA_OK;
+}
+
+static mha_status read_metadata(parse *p)
+{
+    mhai_json_token token = mhai_json_next(&p->json);
+    if (token == MHAI_JSON_NULL)
+        return warn(p, MHAI_ST_METADATA, "null instead of an object");
+    if (token != MHAI_JSON_OBJECT)
+        return refuse_token(p, token, MHAI_ST_METADATA, "not an object");
+    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
+        const mha_status status = read_pair(p);
+        if (status != MHA_OK)
+            return status;
+    }
+    return token == MHAI_JSON_OBJECT_END ? MHA_OK : refuse_json(p);
+}
+
+static mha_status read_root(parse *p)
+{
+    mhai_json_token token = mhai_json_next(&p->json);
+    if (token == MHAI_JSON_ERROR)
+        return refuse_json(p);
+    if (token != MHAI_JSON_OBJECT)
+        return REFUSE(p, "InvalidHeaderDeserialization", "the header is not an object");
+    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
+        const bool metadata = strcmp(p->json.text, MHAI_ST_METADATA) == 0;
+        const mha_status status = metadata ? read_metadata(p) : read_tensor(p);
+        if (status != MHA_OK)
+            return status;
+    }
+    if (token == MHAI_JSON_ERROR || mhai_json_next(&p->json) != MHAI_JSON_END)
+        return refuse_json(p);
+    return MHA_OK;
+}
+
+/* Shapes lie one after another in the order in which tensors were read; they move no more. */
+static void place_shapes(mhai_st_open_file *f)
+{
+    size_t at = 0;
+    for (size_t n = 0; n < f->file.count; n++) {
+        f->tensors[n].shape = f->extents ? f->extents + at : NULL;
+        at += f->tensors[n].rank;
+    }
+}
+
+static int compare_offsets(const void *left, const void *right)
+{
+    const mhai_st_tensor *const a = left, *const b = right;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* Most files are in order already. */
+static void sort_tensors(mhai_st_open_file *f)
+{
+    for (size_t n = 1; n < f->file.count; n++)
+        if (compare_offsets(&f->tensors[n - 1], &f->tensors[n]) > 0) {
+            qsort(f->tensors, f->file.count, sizeof *f->tensors, compare_offsets);
+            return;
+        }
+}
+
+static mha_status check_tensor(const parse *p, const mhai_st_tensor *tensor, uint64_t begin)
+{
+    uint64_t bytes = 0;
+    if (tensor->begin != begin || tensor->end < begin)
+        return REFUSE(p, "InvalidOffset",
+                      "\"%s\" has the bytes %" PRIu64 " to %" PRIu64
+                      ", and should begin at %" PRIu64,
+                      mhai_st_show(tensor->name).text, tensor->begin, tensor->end, begin);
+    switch (mhai_st_bytes(tensor->type, tensor->rank, tensor->shape, &bytes)) {
+    case MHA_OK:
+        break;
+    case MHA_ERR_SHAPE:
+        return REFUSE(p, "MisalignedSlice", "\"%s\": its elements of %u bits end within a byte",
+                      mhai_st_show(tensor->name).text, mhai_st_type_bits(tensor->type));
+    default:
+        return REFUSE(p, "ValidationOverflow", "\"%s\": its shape has 2^64 bits or more",
+                      mhai_st_show(tensor->name).text);
+    }
+    if (tensor->end - begin != bytes)
+        return REFUSE(p, "TensorInvalidInfo",
+                      "\"%s\": its shape has %" PRIu64 " bytes, its offsets %" PRIu64,
+                      mhai_st_show(tensor->name).text, bytes, tensor->end - begin);
+    return MHA_OK;
+}
+
+/* Without holes, without overlap, to the end of the file. */
+static mha_status check_tensors(const parse *p)
+{
+    const mhai_st_file *const file = &p->f->file;
+    uint64_t at = 0;
+    for (size_t n = 0; n < file->count; n++) {
+        const mha_status status = check_tensor(p, &p->f->tensors[n], at);
+        if (status != MHA_OK)
+            return status;
+        at = p->f->tensors[n].end;
+    }
+    if (at == file->data_bytes)
+        return MHA_OK;
+    return REFUSE(p, "MetadataIncompleteBuffer",
+                  "the tensors have %" PRIu64 " bytes, the file has %" PRIu64 " for them", at,
+                  file->data_bytes);
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const mhai_st_entry *const a = left, *const b = right;
+    return a->hash < b->hash ? -1 : a->hash > b->hash;
+}
+
+static mha_status make_index(const parse *p)
+{
+    mhai_st_open_file *const f = p->f;
+    const size_t count = f->file.count;
+    f->index = calloc(count ? count : 1, sizeof *f->index);
+    if (!f->index)
+        return no_memory(p);
+    for (size_t n = 0; n < count; n++) {
+        const mhai_st_entry entry = {mhai_text_hash(f->tensors[n].name), &f->tensors[n]};
+        f->index[n] = entry;
+    }
+    qsort(f->index, count, sizeof *f->index, compare_entries);
+    return MHA_OK;
+}
+
+mha_status mhai_st_parse(mhai_st_open_file *f, unsigned flags, const mhai_st_report *report)
+{
+    const size_t length = (size_t)f->file.header_bytes;
+    parse p = {.f = f, .report = report, .strict = flags & MHAI_ST_STRICT};
+    if (!mhai_utf8_valid(f->header, length))
+        return REFUSE(&p, "InvalidHeader", "the header is not UTF-8");
+    p.json = mhai_json_begin(f->header, length);
+    mha_status status = read_root(&p);
+    mhai_json_free(&p.json);
+    if (status != MHA_OK)
+        return status;
+    place_shapes(f);
+    sort_tensors(f);
+    status = check_tensors(&p);
+    if (status == MHA_OK)
+        status = make_index(&p);
+    f->file.tensors = f->tensors;
+    f->file.pairs = f->pairs;
+    return status;
+}

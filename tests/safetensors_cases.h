@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Safetensors files made by hand: one for every rule of the format, and for both sides of every
+ * limit. */
+#ifndef MHA_SAFETENSORS_CASES_H
+#define MHA_SAFETENSORS_CASES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct st_case {
+    const char *name;
+    const char *header;
+    size_t header_length;
+    size_t data;          /* bytes behind the header, all 0 */
+    int64_t length_error; /* what is added to the length at the beginning of the file */
+    const char *rule;     /* that refuses it; NULL for a valid file */
+    const char *says;     /* part of the message; of the warning for a valid file, or NULL */
+} st_case;
+
+extern const st_case st_invalid[], st_valid[];
+extern const size_t st_invalid_count, st_valid_count;
+
+/* The bytes of a file, for free(). */
+unsigned char *st_case_bytes(const st_case *c, size_t *size);
+
+/* A file with this header. */
+unsigned char *st_bytes(const char *header, size_t header_length, size_t data, int64_t length_error,
+                        size_t *size);
+
+#endif
