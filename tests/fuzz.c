@@ -21,7 +21,7 @@ fuzz fuzz_begin(const uint8_t *bytes, size_t size)
     return (fuzz){.at = bytes, .end = bytes + size, .noise = size};
 }
 
-void fuzz_die(const char *what)
+_Noreturn void fuzz_die(const char *what)
 {
     fprintf(stderr, "fuzz: %s\n", what);
     abort();

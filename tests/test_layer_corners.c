@@ -215,7 +215,8 @@ static void extra_keys_hide_no_nan(void)
 static void packed_rows_begin_anywhere(void)
 {
     enum { SKIPPED = 7, ROWS = 5 };
-    float x[(SKIPPED + ROWS) * D], y[2][(SKIPPED + ROWS) * D], lse[2][SKIPPED + ROWS];
+    float x[(SKIPPED + ROWS) * D], y[2][(SKIPPED + ROWS) * D] = {{0}};
+    float lse[2][SKIPPED + ROWS] = {{0}};
     int32_t documents[SKIPPED + ROWS];
     mha_layer *const layer = identity_layer(0);
     for (int n = 0; n < (SKIPPED + ROWS) * D; n++)

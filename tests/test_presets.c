@@ -22,7 +22,8 @@ static void every_preset_is_as_published(void)
     for (int n = 0; n < PUBLISHED; n++) {
         const mha_preset_info *const want = &published[n];
         const mha_preset_info *const got = mha_preset(want->name);
-        if (!CHECK(got != NULL, "%s: no such preset", want->name))
+        CHECK(got != NULL, "%s: no such preset", want->name);
+        if (!got)
             continue;
         CHECK(!strcmp(got->name, want->name) && !strcmp(got->title, want->title), "%s is \"%s\"",
               want->name, got->title);

@@ -25,7 +25,9 @@ static float *normal(ptrdiff_t count, uint64_t seed, float size)
 {
     float *const data = malloc((size_t)count * sizeof *data);
     test_random random = {seed};
-    for (ptrdiff_t n = 0; data && n < count; n++)
+    if (!data)
+        abort();
+    for (ptrdiff_t n = 0; n < count; n++)
         data[n] = size * test_random_normal(&random);
     return data;
 }
