@@ -8,10 +8,11 @@
 void *mhai_memory_take(size_t bytes)
 {
     const size_t large = (size_t)2 << 20;
-    const size_t align = bytes > large ? large : MHAI_ALIGN;
+    /* From a quarter of a large page on: the rest of the last page is the price of reading fast. */
+    const size_t align = bytes >= large / 4 ? large : MHAI_ALIGN;
     if (bytes > SIZE_MAX - align)
         return NULL;
-    const size_t whole = bytes / align * align + align;
+    const size_t whole = bytes > 0 ? (bytes + align - 1) / align * align : align;
     void *const memory = aligned_alloc(align, whole);
 #ifdef MADV_HUGEPAGE
     if (memory && align == large)
