@@ -82,7 +82,7 @@ static void compare(const golden *g, const char *who, int answer, double got, si
     const float *const want = e->data;
     double largest = 1e-3;
     for (size_t n = 0; n < e->count; n++)
-        largest = fmax(largest, fabs((double)want[n]));
+        largest = fabs((double)want[n]) > largest ? fabs((double)want[n]) : largest;
     CHECK(fabs(got - (double)want[at]) <= 4e-6 * largest, "%s: %s[%zu] is %.9g, not %.9g", who,
           names[answer], at, got, (double)want[at]);
 }

@@ -167,7 +167,8 @@ static double magnitude_of(const float *numbers, size_t count)
 {
     double largest = 1e-3;
     for (size_t n = 0; n < count; n++)
-        largest = fmax(largest, fabs((double)numbers[n])); /* fmax passes NaN over */
+        if (fabs((double)numbers[n]) > largest) /* NaN is passed over */
+            largest = fabs((double)numbers[n]);
     return largest;
 }
 

@@ -145,8 +145,9 @@ static double i8_error(const linear_case *l, ptrdiff_t n, const sized *x)
     double largest = 0, sum = 0;
     for (ptrdiff_t c = 0; c < l->s.inputs; c++) {
         const mha_matrix *const w = &l->config.weight;
-        largest =
-            fmax(largest, fabs(number_get(w->type, w->data, n * w->out_stride + c * w->in_stride)));
+        const double size =
+            fabs(number_get(w->type, w->data, n * w->out_stride + c * w->in_stride));
+        largest = size > largest ? size : largest;
         sum += fabs(x[c].x);
     }
     return largest / 127 * 0.5001 * sum;
@@ -358,7 +359,8 @@ static void i8_takes_the_nearest_step(void)
     for (ptrdiff_t n = 0; n < 21; n++) {
         double largest = 0;
         for (ptrdiff_t c = 0; c < 37; c++)
-            largest = fmax(largest, fabs((double)w[n * 37 + c]));
+            if (fabs((double)w[n * 37 + c]) > largest)
+                largest = fabs((double)w[n * 37 + c]);
         for (ptrdiff_t c = 0; c < 37; c++)
             CHECK(fabs((double)y[c * 21 + n] - (double)w[n * 37 + c]) <= largest / 127 * 0.50001,
                   "weight (%td,%td) is %g, stored as %g", n, c, (double)w[n * 37 + c],

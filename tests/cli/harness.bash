@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by the scripts beside it: the harness of test.h for the program. $1 is the program.
 set -u
-mha=$1
+mha=$(realpath "$1")
 name=$(basename "$0" .sh)
 here=$(cd "$(dirname "$0")" && pwd)
 passed=0
