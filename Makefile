@@ -17,10 +17,10 @@ build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
 	@cmake --build build --parallel $(JOBS)
 
-run: build-deps ## draw what the heads of a small attention layer look at
+run: build-deps ## translate a few sentences, and draw what every head looked at
 	@mkdir -p build
 	@$(MAKE) --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
-	@build/mha demo
+	@scripts/run.sh build/mha
 
 test: build-deps ## run all tests; the last line counts passed, failed and skipped
 	@scripts/test.sh

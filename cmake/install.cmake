@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# What `cmake --install` leaves behind: header, libraries, program with its completions, manual
-# pages, licence, pkg-config file and CMake package. All paths in them are relative, so the tree may be moved.
+# What `cmake --install` leaves behind: header, libraries, program with its completions and model,
+# manual pages, licence, pkg-config file and CMake package. All paths in them are relative, so the
+# tree may be moved.
 include(CMakePackageConfigHelpers)
 
 install(FILES include/mha/mha.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
@@ -15,6 +16,7 @@ if(MHA_BUILD_PROGRAM)
     install(FILES completions/_mha DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
     install(FILES completions/mha.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+    install(FILES models/en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models OPTIONAL)
 endif()
 
 # ----------------------------------------------------------- manual pages -----
@@ -37,6 +39,7 @@ add_manual_page(mha_plan mha_plan_create mha_plan_work_size mha_plan_run mha_pla
                 mha_plan_free)
 add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_free)
 add_manual_page(mha_merge)
+add_manual_page(mha_statistics mha_row_statistics mha_head_statistics)
 add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config mha_cache_length
                 mha_cache_first mha_cache_free_pages mha_cache_bytes mha_cache_append mha_cache_read
                 mha_cache_truncate mha_cache_fork mha_cache_copy mha_cache_remove mha_cache_shift

@@ -2,8 +2,8 @@
 # bash completion for mha
 
 _mha_suffixes="f32 f16 bf16 f64 q= k= v= o= causal tl br offset= window= mask=bool50 mask=add bias \
-alibi sink softcap= scale= dropout= pad padk docs= packed lse weights avg grad layout=bhld \
-layout=blhd t="
+alibi sink softcap= scale= dropout= pad padk docs= packed lse weights avg stats grad \
+layout=bhld layout=blhd t="
 _mha_layer_suffixes="f32 f16 bf16 i8 cache= causal gemv t="
 _mha_presets="bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base"
 
@@ -30,12 +30,13 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain tensors corpus version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate heads ablate prune view version words help --help --version" \
             -- "$cur"))
         return
     fi
+    [[ $command == ablate && $previous == --pairs ]] && previous= # a flag there
     case $previous in
-    --svg)
+    --svg | --model | -o | --checkpoint | --curve | --log)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -43,11 +44,41 @@ _mha() {
         COMPREPLY=($(compgen -W "$_mha_presets" -- "$cur"))
         return
         ;;
+    --type)
+        COMPREPLY=($(compgen -W "f16 f32" -- "$cur"))
+        return
+        ;;
+    --kernel)
+        COMPREPLY=($(compgen -W "identity blur sharpen edge emboss sobel" -- "$cur") $(compgen -f -- "$cur"))
+        return
+        ;;
+    --padding)
+        COMPREPLY=($(compgen -W "replicate zero circular valid" -- "$cur"))
+        return
+        ;;
+    --kind)
+        COMPREPLY=($(compgen -W "encoder decoder cross" -- "$cur"))
+        return
+        ;;
+    --mode)
+        COMPREPLY=($(compgen -W "zero mean uniform" -- "$cur"))
+        return
+        ;;
+    --sort)
+        COMPREPLY=($(compgen -W "layer head score importance entropy smoothed broad confidence \
+            distance far sink first end prev self next duplicate induction question rare aer says \
+            reads apart" -- "$cur"))
+        return
+        ;;
     --split)
         COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
         return
         ;;
-    --configs | --count | --seed | --threads | --rounds | --heads | --sentence) return ;;
+    --sentences | --where | --like | --keep | --to | --study | --beam | --nbest | --length-penalty | --layer | --head | --evaluate | \
+        --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
+        --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
+        --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | --pairs | \
+        --unknown | --checkpoint-every) return ;;
     esac
     local options
     case $command in
@@ -55,11 +86,35 @@ _mha() {
     verify) options="--configs --seed --case --threads --json --help" ;;
     bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
+    prove) options="--seed --json --help scores pointwise convolution places cost fold" ;;
+    conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
     tensors) options="--strict --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
+    train)
+        options="-o --steps --batch --width --heads --ff --layers --encoder-layers --decoder-layers
+            --lr --warm-up --dropout --label-smoothing --weight-decay --clip --seed --pairs --unknown
+            --threads --resume --checkpoint --checkpoint-every --curve --log --type --evaluate
+            --quiet --help"
+        ;;
+    translate)
+        options="--model --beam --nbest --length-penalty --attention --layer --head --svg --gold
+            --evaluate --split --seed --errors --no-cache --threads --json --help"
+        ;;
+    view) options="-o --to --model --study --threads --help" ;;
+    heads)
+        options="--model --sentences --split --seed --kind --where --sort --like --gold --threads
+            --json --help"
+        ;;
+    ablate)
+        options="--model --mode --pairs --repair --sentences --split --seed --svg --threads --json
+            --help"
+        ;;
+    prune)
+        options="--keep --model --curve -o --sentences --split --seed --threads --json --help"
+        ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain tensors corpus version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate view version words" -- "$cur"))
         return
         ;;
     *) return ;;

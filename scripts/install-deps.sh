@@ -12,6 +12,7 @@ packages="
     build  libc6-dev               /usr/include/stdio.h
     build  make                    make
     build  cmake                   cmake
+    build  libpng-dev              /usr/include/png.h
     test   ninja-build             ninja
     test   pkg-config              pkg-config
     test   binutils                objdump
@@ -23,6 +24,9 @@ packages="
     test   gcc-aarch64-linux-gnu   aarch64-linux-gnu-gcc
     test   libc6-dev-arm64-cross   /usr/aarch64-linux-gnu/include/stdio.h
     test   qemu-user               qemu-aarch64
+    test   chromium                chromium
+    test   nodejs                  node
+    test   npm                     npm
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy
     lint   cppcheck                cppcheck

@@ -24,10 +24,10 @@ step() {
 
 # Not the kernels: gcc's analyzer takes GNU vectors for scalars.
 analyzer() {
-    printf '%s\n' src/core/*.c src/format/*.c src/model/*.c src/cli/*.c |
+    printf '%s\n' src/core/*.c src/format/*.c src/model/*.c src/heads/*.c src/cli/*.c |
         xargs -P 2 -n 1 gcc -std=gnu11 -O2 -Wall -Wextra \
         -Werror -fanalyzer -Iinclude -Isrc/core -Isrc/core/kernels -Isrc/cli \
-        -Isrc/format -Isrc/model -c -o /dev/null
+        -Isrc/format -Isrc/model -Isrc/heads -c -o /dev/null
 }
 
 tidy() {
@@ -39,7 +39,7 @@ tidy() {
 
 cpp_check() {
     cppcheck --quiet -j 2 --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc/core \
-        -Isrc/core/kernels -Isrc/cli -Isrc/format -Isrc/model -Itests \
+        -Isrc/core/kernels -Isrc/cli -Isrc/format -Isrc/model -Isrc/heads -Itests \
         --enable=warning,performance,portability \
         --suppressions-list=.cppcheck src tests examples
 }

@@ -9,6 +9,7 @@
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
 #   cli        the program mha
+#   view       the page of "mha view": its numbers in node, the whole of it in a browser
 #   torch      the golden files of the layer against the PyTorch that is installed
 #   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
@@ -22,7 +23,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release format docs consumer symbols cli torch asan tsan valgrind aarch64)
+all_parts=(release format docs consumer symbols cli view torch asan tsan valgrind aarch64)
 jobs_at_once=2
 time_limit=300 # seconds a program
 logs=build/test-logs
@@ -127,7 +128,7 @@ cpu_runs() {
 chooses_isa() {
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_support | test_words | \
-        test_layer_words | test_opponent | test_json_text | test_safetensors* | \
+        test_layer_words | test_opponent | test_json_text | test_png_file | test_safetensors* | \
         fuzz_json | fuzz_safetensors)
         return 1
         ;;
@@ -181,6 +182,29 @@ part_cli() {
     for script in tests/cli/*.sh; do
         job cli "$(basename -s .sh "$script")" "$script" build/mha
     done
+}
+
+# The browser is the system's; what drives it comes from npm once.
+part_view() {
+    local tools=$PWD/build/view-tools
+    if ! command -v node >/dev/null; then
+        skip view "no node"
+        return
+    fi
+    mkdir -p "$tools/modules"
+    cp src/view/*.js "$tools/modules"
+    echo '{"type": "module"}' >"$tools/modules/package.json"
+    job view test_metrics node tests/view/test_metrics.mjs "$tools/modules"
+    if ! command -v chromium >/dev/null; then
+        skip view "no chromium"
+    elif [ ! -d "$tools/node_modules/playwright-core" ] &&
+        ! timeout 120 npm install --silent --no-save --prefix "$tools" playwright-core@1.65.0 \
+            >$logs/view-npm.log 2>&1; then
+        skip view "npm cannot install playwright-core"
+    else
+        job view test_page tests/view/test_view.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+    fi
 }
 
 # The golden files of the layer are what the PyTorch of this machine says too.

@@ -123,6 +123,39 @@ static void fill_outputs(call *c, bool packed)
     o->weights_type = exact ? MHA_F64 : MHA_F32;
 }
 
+enum { TOP = 3 };
+
+/* Where all parts of the statistics go. */
+static mha_statistics statistics_room(call *c)
+{
+    const ptrdiff_t heads = c->shape.B * c->shape.H, rows = heads * c->shape.L;
+    return (mha_statistics){.size = sizeof(mha_statistics),
+                            .first_keys = 2,
+                            .rows = block(c, rows, sizeof(mha_row_statistics)),
+                            .heads = block(c, heads, sizeof(mha_head_statistics)),
+                            .columns = block(c, heads * c->shape.S, sizeof(float)),
+                            .top = TOP,
+                            .top_keys = block(c, rows * TOP, sizeof(int64_t)),
+                            .top_weights = block(c, rows * TOP, sizeof(float))};
+}
+
+static void fill_statistics(call *c, const mha_statistics *room)
+{
+    mha_statistics *const data = block(c, 1, sizeof *data);
+    if (data)
+        *data = *room;
+    c->options.statistics = data;
+}
+
+/* Every head attends as ever, but the last, which is uniform. */
+static void fill_modes(call *c)
+{
+    uint8_t *const modes = block(c, c->shape.H, 1);
+    for (ptrdiff_t h = 0; modes && h < c->shape.H; h++)
+        modes[h] = h > 0 && h == c->shape.H - 1 ? MHA_HEAD_UNIFORM : MHA_HEAD_NORMAL;
+    c->options.head_modes = modes;
+}
+
 static void fill_choice(call *c)
 {
     mha_options *o = &c->options;
@@ -194,8 +227,11 @@ static void lay_out(call *c, call_kind kind, uint64_t seed)
     c->options = (mha_options){.size = sizeof c->options};
     c->o = mha_out_blhd(block(c, batches * L * s->H * s->Dv, mha_dtype_size(s->o_type)), s->H, L,
                         s->Dv);
-    if (kind != CALL_PLAIN)
+    mha_statistics room = {0};
+    if (kind != CALL_PLAIN) {
         fill_outputs(c, packed);
+        room = statistics_room(c);
+    }
     c->outputs_size = c->arena_size;
     c->q =
         mha_view_blhd(numbers(c, batches * L * s->H * s->D, s->q_type, 0, &random), s->H, L, s->D);
@@ -208,6 +244,8 @@ static void lay_out(call *c, call_kind kind, uint64_t seed)
         fill_masks(c, &random);
         fill_positions(c);
         fill_batches(c, packed);
+        fill_statistics(c, &room);
+        fill_modes(c);
     }
 }
 

@@ -3,7 +3,7 @@
  * A complete call with its memory, for tests that bend one argument, or run the same call in
  * another way and want the same bits.
  *
- *      arena:  | outputs: o, lse, weights | inputs: q, k, v, masks, arrays |
+ *      arena:  | outputs: o, lse, weights, statistics | inputs: q, k, v, masks, arrays |
  *
  * Every block starts 64-byte aligned, with unused bytes between blocks. The workspace is apart.
  */
@@ -16,7 +16,7 @@
 
 typedef enum call_kind {
     CALL_PLAIN,  /* no options but their size */
-    CALL_FULL,   /* every option that goes with a dense batch, log-sum-exp and weights */
+    CALL_FULL,   /* every option that goes with a dense batch, and all outputs */
     CALL_PACKED, /* packed sequences, every option that goes with them */
     CALL_KINDS
 } call_kind;

@@ -154,6 +154,13 @@ void fuzz_finish(fuzz *f, mha_status status)
     f->message = NULL;
 }
 
+void fuzz_succeeded(fuzz *f)
+{
+    check_memory(f, false);
+    met[-MHA_OK]++;
+    f->output_count = 0;
+}
+
 int64_t fuzz_met(mha_status status)
 {
     return met[-status];
@@ -350,6 +357,63 @@ static void fill_outputs(fuzz *f, const mha_shape *s, ptrdiff_t columns, mha_opt
     o->weights = fuzz_place_out(f, n, fuzz_type_size(o->weights_type));
 }
 
+/* An output of so many elements, or now and then none. */
+static void *maybe_output(fuzz *f, ptrdiff_t count, size_t size)
+{
+    return fuzz_pick(f, 4) ? fuzz_output(f, (size_t)count * size) : NULL;
+}
+
+/* Columns may have more keys than are known here: `columns` of them. */
+static void fill_statistics(fuzz *f, const mha_shape *s, ptrdiff_t columns, mha_options *o)
+{
+    const ptrdiff_t extents[] = {s->B, s->H, s->L, s->S, columns};
+    for (int n = 0; n < 5; n++)
+        if (!fuzz_below(extents[n], 201))
+            return;
+    const ptrdiff_t heads = s->B * s->H, rows = heads * s->L;
+    const ptrdiff_t keys = columns > s->S ? columns : s->S;
+    mha_statistics *const to = fuzz_buffer(f, sizeof *to);
+    *to = (mha_statistics){.size = fuzz_struct_size(f, sizeof *to)};
+    to->first_keys = fuzz_rare(f) ? (ptrdiff_t)fuzz_absurd(f) : fuzz_pick(f, 9);
+    to->top = fuzz_pick(f, 3) ? 0 : fuzz_pick(f, 66);
+    if ((rows * to->top + heads * keys) * 8 + FUZZ_MARGIN > FUZZ_SLOT_SIZE)
+        to->top = 0;
+    to->rows = maybe_output(f, rows, sizeof *to->rows);
+    to->heads = maybe_output(f, heads, sizeof *to->heads);
+    to->columns = maybe_output(f, heads * keys, sizeof *to->columns);
+    to->top_keys = maybe_output(f, rows * to->top, sizeof *to->top_keys);
+    to->top_weights = maybe_output(f, rows * to->top, sizeof *to->top_weights);
+    o->statistics = to;
+}
+
+/* Means are as wide as any head that is meant: a cache or a layer has its own widths. */
+static void fill_modes(fuzz *f, const mha_shape *s, mha_options *o)
+{
+    const ptrdiff_t heads = s->H > 0 && s->H <= 64 ? s->H : 1;
+    const ptrdiff_t width = fuzz_below(s->D, 128) && fuzz_below(s->Dv, 128) ? 128 : 1025;
+    uint8_t *const modes = fuzz_buffer(f, (size_t)heads);
+    for (ptrdiff_t h = 0; h < heads; h++)
+        modes[h] = (uint8_t)(fuzz_rare(f) ? fuzz_pick(f, 256) : fuzz_pick(f, 3));
+    o->head_modes = modes;
+    if (!fuzz_rare(f) && heads * width * 4 + FUZZ_MARGIN <= FUZZ_SLOT_SIZE)
+        o->head_means = fuzz_buffer(f, (size_t)(heads * width) * sizeof(float));
+}
+
+static void fill_training(fuzz *f, const mha_shape *s, mha_options *o)
+{
+    const ptrdiff_t heads = s->H > 0 && s->H <= 64 ? s->H : 1;
+    const ptrdiff_t batches = s->B > 0 && s->B <= FUZZ_MAX_BATCH ? s->B : 1;
+    if (fuzz_pick(f, 8) == 7) {
+        o->gates = fuzz_buffer(f, (size_t)(batches * heads) * sizeof(float));
+        o->gates_sb = fuzz_rare(f) ? (ptrdiff_t)fuzz_absurd(f) : fuzz_pick(f, 2) ? heads : 0;
+    }
+    if (fuzz_pick(f, 8) == 7) {
+        o->flags |= MHA_TRAINING;
+        o->dropout = fuzz_rare(f) ? fuzz_real(f) : (float)fuzz_pick(f, 200) / 256;
+        o->dropout_seed = (uint64_t)fuzz_pick(f, 256);
+    }
+}
+
 void fuzz_options(fuzz *f, const mha_shape *s, ptrdiff_t columns, mha_options *o, ptrdiff_t *q_rows,
                   ptrdiff_t *k_rows)
 {
@@ -358,7 +422,12 @@ void fuzz_options(fuzz *f, const mha_shape *s, ptrdiff_t columns, mha_options *o
     o->softcap = fuzz_pick(f, 4) == 3 ? fuzz_real(f) : 0;
     fill_positions(f, s, o);
     fill_masks(f, s, o);
+    fill_training(f, s, o);
     fill_outputs(f, s, columns, o, *q_rows);
+    if (fuzz_pick(f, 8) == 7)
+        fill_statistics(f, s, columns, o);
+    if (fuzz_pick(f, 16) == 15)
+        fill_modes(f, s, o);
 }
 
 /* --------------------------------------------------------- workspaces and pools ---- */

@@ -13,8 +13,8 @@
 
 enum {
     FUZZ_SLOT_SIZE = 1 << 17, /* the largest buffer, margin included */
-    FUZZ_SLOTS = 32,
-    FUZZ_OUTPUTS = 8,
+    FUZZ_SLOTS = 64,
+    FUZZ_OUTPUTS = 32,
     FUZZ_MARGIN = 64,
     FUZZ_MAX_BATCH = 4,
     FUZZ_MESSAGE = 32,
@@ -78,6 +78,10 @@ char *fuzz_message(fuzz *f);
  * the program by itself. All buffers are then free for the next call.
  */
 void fuzz_finish(fuzz *f, mha_status status);
+
+/* Between two calls on the same buffers, of which the first has succeeded: what it wrote is from
+ * now on as good as an input. */
+void fuzz_succeeded(fuzz *f);
 
 /* How many calls have ended with this status so far. */
 int64_t fuzz_met(mha_status status);

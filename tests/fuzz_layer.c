@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes become a story of the upper storeys: a merge; a linear and products with it; a cache and
- * what may happen to it; a layer that runs with or without a cache. Whatever the bytes say, every
+ * Bytes become a story of the upper storeys: a merge; a linear and products with it, forward and
+ * backward; a cache and what may happen to it; a layer that runs with or without a cache, and back
+ * again if it kept a tape. Whatever the bytes say, every
  * call returns a status, touches nothing outside its buffers, and on error leaves outputs and
  * caches as they were.
  *
@@ -72,6 +73,61 @@ static void run_linear(fuzz *f, const mha_linear *linear, ptrdiff_t inputs, ptrd
     mha_pool_free(pool);
 }
 
+/* Where the gradient of a matrix goes, if anywhere. */
+static mha_matrix_out matrix_out(fuzz *f, ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    const bool turned = fuzz_pick(f, 2);
+    if (fuzz_pick(f, 3) == 0 || !fuzz_below(outputs, 1024) || !fuzz_below(inputs, 1024) ||
+        inputs * outputs > FUZZ_SLOT_SIZE / 8)
+        return (mha_matrix_out){NULL, outputs, inputs};
+    float *const data = fuzz_output(f, (size_t)(outputs * inputs) * sizeof *data);
+    mha_matrix_out out = {data, turned ? 1 : inputs, turned ? outputs : 1};
+    if (fuzz_rare(f))
+        *(fuzz_pick(f, 2) ? &out.out_stride : &out.in_stride) = fuzz_pick(f, 2) ? PTRDIFF_MAX : 0;
+    return out;
+}
+
+static float *vector_out(fuzz *f, ptrdiff_t count)
+{
+    if (fuzz_pick(f, 3) == 0 || !fuzz_below(count, 4096))
+        return NULL;
+    return fuzz_output(f, (size_t)count * sizeof(float));
+}
+
+static void turn_linear(fuzz *f, const mha_linear *linear, ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    const ptrdiff_t rows = fuzz_extent(f, 8, 80);
+    const mha_dtype x_type = fuzz_type(f), d_y_type = fuzz_type(f);
+    const fuzz_extents from = {1, 1, rows, inputs}, to = {1, 1, rows, outputs};
+    const mha_view x = fuzz_place(f, from, fuzz_type_size(x_type), false);
+    const mha_view d_y = fuzz_place(f, to, fuzz_type_size(d_y_type), false);
+    mha_linear_gradients g = {.size = fuzz_struct_size(f, sizeof g),
+                              .d_y = fuzz_rare(f) ? NULL : d_y.data,
+                              .d_y_stride = d_y.sl,
+                              .d_y_type = d_y_type,
+                              .d_weight = matrix_out(f, outputs, inputs),
+                              .d_bias = vector_out(f, outputs)};
+    if (fuzz_pick(f, 2)) {
+        const mha_out d_x = fuzz_place_out(f, from, sizeof(float));
+        g.d_x = d_x.data;
+        g.d_x_stride = d_x.sl;
+    }
+    mha_pool *const pool = fuzz_pool(f);
+    const fuzz_work w =
+        fuzz_work_new(f, mha_linear_backward_work_size(linear, rows, mha_pool_threads(pool)));
+    const mha_status status =
+        mha_linear_backward(linear, rows, x.data, x_type, x.sl, &g, w.data, w.size, pool);
+    fuzz_finish(f, status);
+    fuzz_work_free(&w, status);
+    mha_pool_free(pool);
+}
+
+static void update_linear(fuzz *f, mha_linear *linear, ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    const mha_matrix weight = matrix(f, outputs, inputs);
+    fuzz_finish(f, mha_linear_update(linear, weight, maybe_vector(f, outputs)));
+}
+
 static void tell_linear(fuzz *f)
 {
     mha_linear_config c = {.size = fuzz_struct_size(f, sizeof c),
@@ -84,8 +140,13 @@ static void tell_linear(fuzz *f)
     c.bias = maybe_vector(f, c.outputs);
     mha_linear *linear = NULL;
     fuzz_finish(f, mha_linear_create(&linear, &c));
-    for (int n = 0; linear && n < 4; n++)
-        run_linear(f, linear, c.inputs, c.outputs);
+    for (int n = 0; linear && n < 6; n++)
+        if (n < 3)
+            run_linear(f, linear, c.inputs, c.outputs);
+        else if (n < 5)
+            turn_linear(f, linear, c.inputs, c.outputs);
+        else
+            update_linear(f, linear, c.inputs, c.outputs);
     mha_linear_free(linear);
 }
 
@@ -174,6 +235,7 @@ typedef struct player {
     const mha_layer *layer;
     mha_layer_config c;
     ptrdiff_t extras; /* keys that every sequence has besides its own */
+    bool extra;       /* one of them is learned */
     mha_cache *cache;
     mha_cache_config kept;
 } player;
@@ -265,6 +327,86 @@ static mha_status run_layer(fuzz *f, const player *p, const mha_layer_call *call
     return status;
 }
 
+/* A tape for the call, of the size it is said to need, aligned. */
+static void place_tape(fuzz *f, const player *p, mha_layer_call *call)
+{
+    const size_t needed = mha_layer_tape_size(p->layer, call), size = (needed + 63) / 64 * 64;
+    if (size + FUZZ_MARGIN > FUZZ_SLOT_SIZE || call->size != sizeof *call)
+        return;
+    call->tape = fuzz_output(f, size);
+    call->tape_size = needed;
+}
+
+/* As the inputs, with gaps or not, if wanted. */
+static mha_out rows_out(fuzz *f, const mha_view *like, ptrdiff_t batches, ptrdiff_t rows,
+                        ptrdiff_t width)
+{
+    const fuzz_extents n = {batches, 1, rows, width};
+    return like->data && fuzz_pick(f, 3) ? fuzz_place_out(f, n, sizeof(float)) : (mha_out){0};
+}
+
+/* As a bias or mask, if there is one. */
+static mha_out bias_out(fuzz *f, const mha_view *like, const mha_layer_call *call, ptrdiff_t H,
+                        ptrdiff_t S)
+{
+    const fuzz_extents n = {call->B, H, call->L, S};
+    if (!like->data || fuzz_pick(f, 3) == 0 || call->B * H * call->L * S > FUZZ_SLOT_SIZE / 8)
+        return (mha_out){0};
+    return fuzz_place_out(f, n, sizeof(float));
+}
+
+/* Gradients of weights; rarely of some that are not there. */
+static void want_weights(fuzz *f, const mha_layer_config *c, bool extra, mha_layer_gradients *g)
+{
+    const bool norm = c->norm != MHA_NORM_NONE || fuzz_rare(f);
+    g->q = matrix_out(f, c->H * c->D, c->E);
+    g->k = matrix_out(f, c->G * c->D, c->key_width);
+    g->v = matrix_out(f, c->G * c->Dv, c->value_width);
+    g->o = matrix_out(f, c->output_width, c->H * c->Dv);
+    g->q_bias = vector_out(f, c->H * c->D);
+    g->k_bias = vector_out(f, c->G * c->D);
+    g->v_bias = vector_out(f, c->G * c->Dv);
+    g->o_bias = vector_out(f, c->output_width);
+    g->q_norm = vector_out(f, norm ? c->D : -1);
+    g->k_norm = vector_out(f, norm ? c->D : -1);
+    g->q_norm_bias = vector_out(f, norm ? c->D : -1);
+    g->k_norm_bias = vector_out(f, norm ? c->D : -1);
+    g->extra_key = vector_out(f, extra || fuzz_rare(f) ? c->G * c->D : -1);
+    g->extra_value = vector_out(f, extra ? c->G * c->Dv : -1);
+}
+
+/* Back through a call that has succeeded. */
+static mha_status turn_layer(fuzz *f, const player *p, const mha_layer_call *call, ptrdiff_t q_rows,
+                             ptrdiff_t k_rows)
+{
+    const mha_options *const o = call->options;
+    const ptrdiff_t q_batches = o->q_starts ? 1 : call->B, k_batches = o->k_starts ? 1 : call->B;
+    const ptrdiff_t S = call->key.data ? call->S : call->L;
+    const fuzz_extents y = {q_batches, 1, q_rows, p->c.output_width};
+    const fuzz_extents lse = {q_batches, p->c.H, q_rows, 1};
+    mha_layer_gradients g = {.size = fuzz_struct_size(f, sizeof g), .d_output_type = fuzz_type(f)};
+    g.d_output = fuzz_place(f, y, fuzz_type_size(g.d_output_type), false);
+    if (fuzz_pick(f, 3) == 0)
+        g.d_lse = fuzz_place(f, lse, sizeof(float), false);
+    g.d_query = rows_out(f, &call->query, q_batches, q_rows, p->c.E);
+    g.d_key = rows_out(f, &call->key, k_batches, k_rows, p->c.key_width);
+    g.d_value = rows_out(f, &call->value, k_batches, k_rows, p->c.value_width);
+    want_weights(f, &p->c, p->extra, &g);
+    g.d_bias = bias_out(f, &o->bias, call, p->c.H, S);
+    g.d_add_mask = bias_out(f, &o->add_mask, call, p->c.H, S);
+    g.d_alibi_slopes = vector_out(f, o->alibi_slopes ? p->c.H : -1);
+    g.d_sinks = vector_out(f, o->sinks ? p->c.H : -1);
+    if (o->gates)
+        g.d_gates = vector_out(f, (o->gates_sb == 0 ? 1 : call->B) * p->c.H);
+    mha_pool *const pool = fuzz_pool(f);
+    const fuzz_work w =
+        fuzz_work_new(f, mha_layer_backward_work_size(p->layer, call, mha_pool_threads(pool)));
+    const mha_status status = mha_layer_backward(p->layer, call, &g, w.data, w.size, pool);
+    fuzz_work_free(&w, status);
+    mha_pool_free(pool);
+    return status;
+}
+
 static mha_status do_call(fuzz *f, const player *p)
 {
     mha_options o = {.size = sizeof o, .message = fuzz_message(f), .message_size = FUZZ_MESSAGE};
@@ -285,7 +427,13 @@ static mha_status do_call(fuzz *f, const player *p)
     place_rows(f, p, &call, q_rows, k_rows);
     if (p->cache)
         call.sequences = fuzz_sequences(f, &p->kept, call.B);
-    return run_layer(f, p, &call);
+    else if (fuzz_pick(f, 2))
+        place_tape(f, p, &call);
+    const mha_status status = run_layer(f, p, &call);
+    if (status || !call.tape || fuzz_rare(f))
+        return status;
+    fuzz_succeeded(f);
+    return turn_layer(f, p, &call, q_rows, k_rows);
 }
 
 /* A cache for the layer; rarely one for another layer. */
@@ -302,6 +450,12 @@ static void give_cache(fuzz *f, player *p)
     p->kept = mha_cache_get_config(p->cache);
 }
 
+static mha_status update_layer(fuzz *f, mha_layer *layer, const mha_layer_config *c)
+{
+    const mha_layer_weights weights = layer_weights(f, c);
+    return mha_layer_update(layer, &weights);
+}
+
 static void tell_layer(fuzz *f)
 {
     const mha_layer_config asked = layer_config(f);
@@ -310,16 +464,19 @@ static void tell_layer(fuzz *f)
     const bool zero = asked.flags & MHA_LAYER_ZERO_ATTN;
     mha_layer *layer = NULL;
     fuzz_finish(f, mha_layer_create(&layer, &asked, &weights));
-    player p = {.layer = layer, .extras = (weights.extra_key.data != NULL) + zero};
+    const bool extra = weights.extra_key.data != NULL;
+    player p = {.layer = layer, .extras = extra + zero, .extra = extra};
     if (!layer)
         return;
     p.c = mha_layer_get_config(layer);
-    if (fuzz_pick(f, 3))
+    if (fuzz_pick(f, 2))
         give_cache(f, &p);
     for (int n = 0; n < 12 && f->at < f->end; n++) {
         const uint64_t digest = fuzz_cache_digest(p.cache);
-        const mha_status status =
-            p.cache && fuzz_pick(f, 8) == 0 ? fuzz_cache_do(f, p.cache, &p.kept) : do_call(f, &p);
+        const ptrdiff_t what = fuzz_pick(f, 8);
+        const mha_status status = p.cache && what == 0 ? fuzz_cache_do(f, p.cache, &p.kept)
+                                  : what == 1          ? update_layer(f, layer, &p.c)
+                                                       : do_call(f, &p);
         fuzz_finish(f, status);
         fuzz_cache_check(p.cache, digest, status);
     }

@@ -45,22 +45,31 @@ static double stored(const mha_linear_config *config, double step, double weight
     return step > 0 ? nearbyint(weight / step) * step : 0;
 }
 
+void linear_stored(const mha_linear_config *config, ptrdiff_t n, double *weights)
+{
+    const double step = config->stored == MHA_I8 ? i8_step(config, n) : 0;
+    for (ptrdiff_t c = 0; c < config->inputs; c++)
+        weights[c] = stored(config, step, element(&config->weight, n, c));
+}
+
 void linear_oracle(const mha_linear_config *config, const sized *x, sized *y)
 {
+    double *const weights = zeros(config->inputs, sizeof *weights);
     for (ptrdiff_t n = 0; n < config->outputs; n++) {
         const double bias =
             config->bias.data ? number_get(config->bias.type, config->bias.data, n) : 0;
-        const double step = config->stored == MHA_I8 ? i8_step(config, n) : 0;
+        linear_stored(config, n, weights);
         y[n] = (sized){bias, fabs(bias)};
         double squares = 0;
         for (ptrdiff_t c = 0; c < config->inputs; c++) {
-            const double weight = stored(config, step, element(&config->weight, n, c));
+            const double weight = weights[c];
             y[n].x += x[c].x * weight;
             y[n].size += fabs(x[c].x * weight);
             squares += square(x[c].size * weight);
         }
         y[n].size += sqrt(squares);
     }
+    free(weights);
 }
 
 /* ---------------------------------------------------------------- extents */
@@ -91,8 +100,7 @@ ptrdiff_t layer_columns(const layer_problem *p)
            ((p->config.flags & MHA_LAYER_ZERO_ATTN) != 0);
 }
 
-/* The problem as the operator knows it: lengths, offsets and masks, S keys, no tensors. */
-static problem operator_of(const layer_problem *p)
+problem layer_operator(const layer_problem *p)
 {
     const mha_layer_config config = layer_defaults(&p->config);
     problem op = {.options = *p->call.options};
@@ -280,7 +288,7 @@ static void make_extra(const tensors *t, ptrdiff_t b, mha_vector from, sized *te
 
 static tensors make_tensors(const layer_problem *p)
 {
-    tensors t = {.p = p, .config = layer_defaults(&p->config), .op = operator_of(p)};
+    tensors t = {.p = p, .config = layer_defaults(&p->config), .op = layer_operator(p)};
     const mha_shape *const s = &t.op.shape;
     t.columns = layer_columns(p);
     t.q = zeros(s->B * s->H * s->L * s->D, sizeof *t.q);
@@ -559,7 +567,7 @@ static void compare_weights(const layer_problem *p, const problem *op, const lay
 
 void layer_compare(const layer_problem *p, comparison *result)
 {
-    const problem op = operator_of(p);
+    const problem op = layer_operator(p);
     layer_answer answer = layer_oracle(p);
     result->worst = 0;
     result->failures = 0;

@@ -21,6 +21,9 @@ typedef struct sized {
 /* y = x W^T + bias for one row, W rounded as `config->stored` says. Exact inputs have size 0. */
 void linear_oracle(const mha_linear_config *config, const sized *x, sized *y);
 
+/* The weights of output n, [inputs], rounded likewise. */
+void linear_stored(const mha_linear_config *config, ptrdiff_t n, double *weights);
+
 /* One call of mha_layer_run() without a cache. Owns nothing; call.options must be given. */
 typedef struct layer_problem {
     mha_layer_config config;
@@ -32,6 +35,9 @@ typedef struct layer_problem {
 mha_layer_config layer_defaults(const mha_layer_config *config);
 ptrdiff_t layer_keys(const layer_problem *p);
 ptrdiff_t layer_columns(const layer_problem *p);
+
+/* The problem as the operator knows it: lengths, offsets and masks, S keys, no tensors. */
+problem layer_operator(const layer_problem *p);
 
 /* What the call must give: rows past a query length are left at 0. */
 typedef struct layer_answer {

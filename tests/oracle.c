@@ -294,6 +294,11 @@ static double raw_score(oracle_row *row, const problem *p, ptrdiff_t b, ptrdiff_
     return dot * scale;
 }
 
+static mha_head_mode mode_of(const problem *p, ptrdiff_t h)
+{
+    return p->options.head_modes ? (mha_head_mode)p->options.head_modes[h] : MHA_HEAD_NORMAL;
+}
+
 static double capped(const problem *p, double score)
 {
     const double cap = (double)p->options.softcap;
@@ -319,18 +324,19 @@ static void compute_scores(oracle_row *row, const problem *p, ptrdiff_t b, ptrdi
     const mha_weights_mode mode = p->options.weights_mode;
     const bool show = p->options.weights.data != NULL;
     const bool show_masked = show && (mode == MHA_WEIGHTS_RAW || mode == MHA_WEIGHTS_SOFTCAP);
+    const bool normal = mode_of(p, h) == MHA_HEAD_NORMAL;
     const double u = roundoff(p);
     row->attended = 0;
     for (ptrdiff_t j = 0; j < p->shape.S; j++) {
         const bool real = j < oracle_keys(p, b);
         const bool allowed = oracle_allows(p, b, h, i, j);
         double raw = 0, cap = 0, size = 0;
-        if (allowed || (show_masked && real)) {
+        if (normal && (allowed || (show_masked && real))) {
             raw = raw_score(row, p, b, h, j, &size);
             cap = capped(p, raw);
         }
         row->weights_unit[j] = u * (1 + size);
-        row->scores[j] = allowed ? cap + bias_of(p, b, h, i, j, &size) : -INFINITY;
+        row->scores[j] = !allowed ? -INFINITY : normal ? cap + bias_of(p, b, h, i, j, &size) : 0;
         row->sizes[j] = allowed ? size : -1;
         row->attended += allowed;
         if (mode == MHA_WEIGHTS_BIAS)
@@ -351,7 +357,8 @@ static bool attends(const oracle_row *row, ptrdiff_t j)
 static double softmax(oracle_row *row, const problem *p, ptrdiff_t h)
 {
     const ptrdiff_t S = p->shape.S;
-    const double sink = p->options.sinks ? (double)p->options.sinks[h] : -INFINITY;
+    const bool sinks = p->options.sinks && mode_of(p, h) == MHA_HEAD_NORMAL;
+    const double sink = sinks ? (double)p->options.sinks[h] : -INFINITY;
     double size = isfinite(sink) ? fabs(sink) : 0, top = sink, sum;
     for (ptrdiff_t j = 0; j < S; j++) {
         if (attends(row, j)) {
@@ -369,6 +376,16 @@ static double softmax(oracle_row *row, const problem *p, ptrdiff_t h)
     for (ptrdiff_t j = 0; j < S; j++)
         row->scores[j] = attends(row, j) ? row->scores[j] / sum : 0;
     return 1 + size;
+}
+
+/* A head that gives a mean has no weights. */
+static void give_mean(oracle_row *row, const problem *p, ptrdiff_t h, bool show)
+{
+    const ptrdiff_t Dv = oracle_value_width(p);
+    for (ptrdiff_t c = 0; c < Dv; c++)
+        row->o[c] = (double)p->options.head_means[h * Dv + c];
+    for (ptrdiff_t j = 0; show && j < p->shape.S; j++)
+        row->weights[j] = row->weights_unit[j] = 0;
 }
 
 static void weigh_values(oracle_row *row, const problem *p, ptrdiff_t b, ptrdiff_t h, double size)
@@ -406,6 +423,10 @@ void oracle_row_compute(oracle_row *row, const problem *p, ptrdiff_t b, ptrdiff_
     }
     const double size = softmax(row, p, h);
     row->lse_unit = roundoff(p) * (size + fabs(row->lse));
+    if (mode_of(p, h) == MHA_HEAD_MEAN) {
+        give_mean(row, p, h, show);
+        return;
+    }
     for (ptrdiff_t j = 0; show && j < p->shape.S; j++) {
         row->weights[j] = row->scores[j];
         row->weights_unit[j] =

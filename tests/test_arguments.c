@@ -29,6 +29,10 @@ enum { DENSE = PLAIN | FULL, RICH = FULL | PACKED, ALL = PLAIN | FULL | PACKED }
         POKE(RICH, field, index, INT64_MAX, IS(INDEX)),                                  \
         POKE(RICH, field, index, INT64_MIN, IS(INDEX))
 
+/* The fields of statistics are as wide as elements of an array of numbers. */
+#define WRONG_STATISTIC(field, value, code) \
+    POKE(RICH, options.statistics, offsetof(mha_statistics, field) / 8, value, IS(code))
+
 /* Every output laid over `input`. */
 #define LAID_OVER(kinds, input)                                   \
     COPY(kinds, o.data, input, IS(OVERLAP)),                      \
@@ -211,6 +215,26 @@ static const fault faults[] = {
     MOVE(RICH, options.weights_rows, 1),
     LAID_OVER(RICH, options.weights_heads),
     LAID_OVER(RICH, options.weights_rows),
+
+    MOVE(RICH, options.statistics, 4),
+    WRONG_STATISTIC(size, 0, STRUCT),
+    WRONG_STATISTIC(size, sizeof(mha_statistics) - 8, STRUCT),
+    WRONG_STATISTIC(size, sizeof(mha_statistics) + 8, STRUCT),
+    WRONG_STATISTIC(size, PTRDIFF_MAX, STRUCT),
+    WRONG_STATISTIC(first_keys, -1, INDEX),
+    WRONG_STATISTIC(first_keys, PTRDIFF_MIN, INDEX),
+    WRONG_STATISTIC(top, -1, INDEX),
+    WRONG_STATISTIC(top, 65, INDEX),
+    WRONG_STATISTIC(top, PTRDIFF_MAX, INDEX),
+    WRONG_STATISTIC(rows, 4, ALIGN),
+    WRONG_STATISTIC(heads, 12, ALIGN),
+    WRONG_STATISTIC(columns, 2, ALIGN),
+    WRONG_STATISTIC(top_keys, 4, ALIGN),
+    WRONG_STATISTIC(top_weights, 1, ALIGN),
+    POKE(RICH, options.head_modes, 0, 3, IS(FLAG)),
+    POKE(RICH, options.head_modes, 0, MHA_HEAD_MEAN, IS(NULL)),
+    MOVE(RICH, options.head_means, 2),
+    LAID_OVER(RICH, options.head_modes),
 };
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };

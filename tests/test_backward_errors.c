@@ -214,6 +214,7 @@ static void fill_subject(bench *b)
     if (!o->lse.data)
         o->lse = mha_out_bhld(blocks[9], c->shape.H, c->shape.L, 1);
     o->flags |= MHA_TRAINING;
+    o->head_modes = NULL;
     o->gates = o->bias.data ? blocks[10] : NULL;
     o->gates_sb = o->bias.data ? c->shape.H : 0;
     CHECK(call_attend(c, NULL) == MHA_OK, "the forward call fails");
@@ -434,8 +435,10 @@ static void work_sizes(void)
 /* What would be an error of the forward pass is none here. */
 static void weights_are_not_looked_at(void)
 {
+    static const mha_statistics wrong = {.size = 1, .top = -1};
     bench *const b = bench_new(CALL_FULL);
     subject s = b->good;
+    s.options.statistics = &wrong;
     s.options.weights = (mha_out){(char *)s.options.weights.data + 1, 0, 0, 0};
     s.options.weights_head_count = -1;
     CHECK(run(&s) == MHA_OK, "weights matter");

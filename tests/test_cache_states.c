@@ -7,13 +7,13 @@
  */
 #include "cache.h"
 #include "cache_model.h"
+#include "temp_files.h"
 #include "test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TOTAL_OPERATIONS = 100000, MAX_PAGES = 256 };
 
@@ -21,7 +21,7 @@ typedef struct machine {
     mha_cache *cache;
     cache_model *model;
     test_random random;
-    char path[64];
+    char path[256];
     ptrdiff_t changed; /* the sequence to look at; -1: all */
     const char *name;  /* of the operation */
     int refused, done; /* operations that did not fit, and that did */
@@ -373,9 +373,12 @@ static bool all_is_well(const machine *m, int64_t number)
 static void run_machine(const mha_cache_config *config, int64_t steps, uint64_t seed)
 {
     machine m = {.random = {seed}};
-    snprintf(m.path, sizeof m.path, "/tmp/mha_cache_states_%ld", (long)getpid());
-    if (!CHECK(mha_cache_create(&m.cache, config) == MHA_OK, "create"))
+    const temp_folder folder = temp_folder_new();
+    snprintf(m.path, sizeof m.path, "%s", temp_path(&folder, "cache"));
+    if (!CHECK(mha_cache_create(&m.cache, config) == MHA_OK, "create")) {
+        temp_folder_free(&folder);
         return;
+    }
     m.model = model_new(m.cache);
     bool ok = true;
     for (int64_t n = 0; n < steps && ok; n++) {
@@ -388,7 +391,7 @@ static void run_machine(const mha_cache_config *config, int64_t steps, uint64_t 
     CHECK(m.done > steps / 3, "only %d of %lld operations were possible", m.done, (long long)steps);
     if (config->pages > 0 && steps > 500)
         CHECK(m.refused > steps / 100, "pages never ran out: %d", m.refused);
-    unlink(m.path);
+    temp_folder_free(&folder);
     model_free(m.model);
     mha_cache_free(m.cache);
 }

@@ -378,6 +378,16 @@ static void configuration_comes_back(void)
     CHECK(got.norm_eps == 1e-5f && !got.message && !got.rope.frequencies, "defaults");
     CHECK(mha_layer_bytes(c->layer) >= (size_t)(24 * (24 + 12 + 10) + 20 * 24) * 4, "%zu bytes",
           mha_layer_bytes(c->layer));
+    struct {
+        mha_layer_config config;
+        void *field; /* that this library does not know, and nobody has set */
+    } later = {.config = spec.config};
+    mha_layer *layer = NULL;
+    later.config.size = sizeof later;
+    CHECK(mha_layer_create(&layer, &later.config, &c->p.weights) == MHA_OK &&
+              mha_layer_get_config(layer).size == sizeof got,
+          "a larger struct");
+    mha_layer_free(layer);
     const mha_layer_config none = mha_layer_get_config(NULL);
     CHECK(none.size == 0 && none.E == 0 && mha_layer_bytes(NULL) == 0, "no layer");
     mha_layer_free(NULL);

@@ -5,7 +5,7 @@
  * with the caller's workspace asks for nothing at all.
  */
 #include "faults.h"
-#include "layer_case.h"
+#include "layer_backward_case.h"
 
 #include <stdlib.h>
 
@@ -40,6 +40,27 @@ static mha_status run_linear(layer_case *c)
     return status;
 }
 
+static mha_status turn_linear(layer_case *c)
+{
+    static float x[24], d_y[24], d_x[24], d_weight[24 * 24];
+    const mha_linear_config config = {
+        .size = sizeof config, .inputs = 24, .outputs = 24, .weight = c->p.weights.q};
+    const mha_linear_gradients g = {.size = sizeof g,
+                                    .d_y = d_y,
+                                    .d_y_stride = 24,
+                                    .d_x = d_x,
+                                    .d_x_stride = 24,
+                                    .d_weight = {d_weight, 24, 1}};
+    mha_linear *linear = NULL;
+    mha_status status = mha_linear_create(&linear, &config);
+    if (status == MHA_OK)
+        status = mha_linear_update(linear, c->p.weights.q, (mha_vector){0});
+    if (status == MHA_OK)
+        status = mha_linear_backward(linear, 1, x, MHA_F32, 24, &g, NULL, 0, NULL);
+    mha_linear_free(linear);
+    return status;
+}
+
 static mha_status make_layer(layer_case *c)
 {
     mha_layer *layer = (mha_layer *)c;
@@ -64,6 +85,30 @@ static mha_status make_and_run(layer_case *c)
     return status;
 }
 
+/* With the weights it has: what is refused must change nothing. */
+static mha_status update_layer(layer_case *c)
+{
+    return mha_layer_update(c->layer, &c->p.weights);
+}
+
+/* Run and backward pass, each with a workspace of its own. */
+static mha_status turn_layer(layer_case *c)
+{
+    static _Alignas(64) unsigned char tape[1 << 16];
+    static float d_query[2 * 5 * 24], d_output[2 * 5 * 24];
+    const mha_layer_gradients g = {.size = sizeof g,
+                                   .d_output = mha_view_ble(d_output, 5, 24),
+                                   .d_query = mha_out_ble(d_query, 5, 24)};
+    mha_layer_call call = c->p.call;
+    call.tape = tape;
+    call.tape_size = sizeof tape;
+    mha_status status = mha_layer_run(c->layer, &call, NULL, 0, NULL);
+    case_clear(c->memory); /* which the run may have written before the other fails */
+    if (status == MHA_OK)
+        status = mha_layer_backward(c->layer, &call, &g, NULL, 0, NULL);
+    return status;
+}
+
 static const struct {
     const char *name;
     job job;
@@ -71,7 +116,8 @@ static const struct {
 } jobs[] = {
     {"a linear", make_linear, false},        {"a linear's run", run_linear, false},
     {"a layer", make_layer, false},          {"a layer's run", run_layer, true},
-    {"a layer and run", make_and_run, true},
+    {"a layer and run", make_and_run, true}, {"a linear's way back", turn_linear, false},
+    {"new weights", update_layer, false},    {"a layer's way back", turn_layer, false},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
@@ -160,6 +206,28 @@ static void steps_without_memory(void)
     layer_case_free(c);
 }
 
+static void backward_passes_ask_for_nothing(void)
+{
+    mha_pool *pool = NULL;
+    CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        const layer_spec spec = layer_back_spec(seed);
+        layer_back *const x = layer_back_new(&spec);
+        const mha_layer_call *const call = &x->c->p.call;
+        layer_back_forward(x, pool);
+        const size_t size = mha_layer_backward_work_size(x->c->layer, call, 3);
+        void *const work = malloc(size);
+        faults_arm(MEMORY, 1, true);
+        const mha_status status = mha_layer_backward(x->c->layer, call, &x->call, work, size, pool);
+        faults_disarm();
+        CHECK(status == MHA_OK && faults_requests(MEMORY) == 0, "%s: %s, %d requests",
+              layer_case_name(x->c), mha_status_string(status), faults_requests(MEMORY));
+        free(work);
+        layer_back_free(x);
+    }
+    mha_pool_free(pool);
+}
+
 static void runs_ask_for_nothing(void)
 {
     mha_pool *pool = NULL;
@@ -186,5 +254,6 @@ int main(int argc, char **argv)
     RUN(every_request_fails);
     RUN(steps_without_memory);
     RUN(runs_ask_for_nothing);
+    RUN(backward_passes_ask_for_nothing);
     return test_end();
 }

@@ -322,12 +322,18 @@ static void runs_that_ask_for_more(void)
     message[0] = 0;
     status = call_run_plan(c, plan, NULL);
     CHECK(status == MHA_ERR_PLAN && message[0], "weights: %s", mha_status_string(status));
-    CHECK(call_equal(c, blank), "a refused run wrote");
 
     c->options.weights.data = NULL;
+    message[0] = 0;
+    status = call_run_plan(c, plan, NULL);
+    CHECK(status == MHA_ERR_PLAN && message[0], "statistics: %s", mha_status_string(status));
+    CHECK(call_equal(c, blank), "a refused run wrote");
+
+    c->options.statistics = NULL;
     CHECK(call_run_plan(c, plan, NULL) == MHA_OK, "masks only");
     call *same = call_new(CALL_FULL, &shapes[0], 3);
     same->options.weights.data = same->options.lse.data = NULL;
+    same->options.statistics = NULL;
     CHECK(call_attend(same, NULL) == MHA_OK && call_equal(c, same), "masks only: other bits");
     mha_plan_free(plan);
     call_free(c);

@@ -286,6 +286,87 @@ static void nested_use(void)
     call_free(n.inner);
 }
 
+/* -------------------------------------------------------------- tasks of one's own ---- */
+
+enum { CHORES = 1000 };
+
+/* Who did what: how often each number came up, and whether a worker had two tasks at once. */
+typedef struct chores {
+    mha_pool *pool;
+    int threads;
+    atomic_int done[CHORES];
+    atomic_bool busy[MHA_MAX_THREADS];
+    atomic_int wrong, inner;
+    ptrdiff_t last; /* looked at without a pool only */
+} chores;
+
+static void count_task(void *arg, int worker, ptrdiff_t number)
+{
+    chores *const c = arg;
+    if (worker < 0 || worker >= c->threads || number < 0 || number >= CHORES) {
+        atomic_fetch_add(&c->wrong, 1);
+        return;
+    }
+    atomic_fetch_add(&c->wrong, atomic_exchange(&c->busy[worker], true));
+    atomic_fetch_add(&c->done[number], 1);
+    if (!c->pool) {
+        atomic_fetch_add(&c->wrong, number != c->last + 1);
+        c->last = number;
+    }
+    atomic_store(&c->busy[worker], false);
+}
+
+static void count_inner(void *arg, int worker, ptrdiff_t number)
+{
+    chores *const c = arg;
+    (void)worker;
+    (void)number;
+    atomic_fetch_add(&c->inner, 1);
+}
+
+/* Every tenth task uses the pool itself. */
+static void nesting_task(void *arg, int worker, ptrdiff_t number)
+{
+    chores *const c = arg;
+    count_task(arg, worker, number);
+    if (number % 10 == 0)
+        mha_pool_run(c->pool, 7, count_inner, c);
+}
+
+static void all_tasks_once(mha_pool *pool, ptrdiff_t count, bool nested)
+{
+    chores *const c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->pool = pool;
+    c->threads = mha_pool_threads(pool);
+    c->last = -1;
+    mha_pool_run(pool, count, nested ? nesting_task : count_task, c);
+    for (ptrdiff_t n = 0; n < CHORES; n++)
+        CHECK(c->done[n] == (n < count), "%d threads, %td tasks: number %td came up %d times",
+              c->threads, count, n, c->done[n]);
+    CHECK(c->wrong == 0, "%d threads, %td tasks: %d wrong", c->threads, count, c->wrong);
+    const ptrdiff_t inner = nested ? 7 * ((count + 9) / 10) : 0;
+    CHECK(c->inner == inner, "%d threads: %d inner tasks, not %td", c->threads, c->inner, inner);
+    free(c);
+}
+
+static void tasks_of_ones_own(void)
+{
+    static const ptrdiff_t counts[] = {0, -1, PTRDIFF_MIN, 1, 2, 3, 40, CHORES};
+    const mha_executor executor = {sizeof executor, NULL, 5, run_on_new_threads};
+    mha_pool *pools[] = {NULL, pool_of(1), pool_of(2), pool_of(3), pool_of(9), NULL};
+    CHECK(mha_pool_create_from(&pools[5], &executor) == MHA_OK, "executor");
+    for (int p = 0; p < 6; p++) {
+        for (int n = 0; n < 8; n++)
+            all_tasks_once(pools[p], counts[n], false);
+        for (int64_t n = 0; n < test_effort(50); n++)
+            all_tasks_once(pools[p], 100, p > 0);
+        mha_pool_run(pools[p], 5, NULL, NULL);
+        mha_pool_free(pools[p]);
+    }
+}
+
 /* ------------------------------------------------------------------------- fork ---- */
 
 /* The child has none of the pool's threads; the serial call must not miss them. */
@@ -382,6 +463,7 @@ int main(int argc, char **argv)
     RUN(callers_with_pools_of_their_own);
     RUN(foreign_executors);
     RUN(nested_use);
+    RUN(tasks_of_ones_own);
     RUN(serial_call_after_fork);
     RUN(mixed_stress);
     return test_end();

@@ -21,7 +21,8 @@ static bool same_word(const problem_word *a, const problem_word *b)
            a->pad_keys_only == b->pad_keys_only && a->documents == b->documents &&
            a->packed == b->packed && a->lse == b->lse && a->weights == b->weights &&
            a->average == b->average && a->weights_mode == b->weights_mode &&
-           a->gradients == b->gradients && a->layout == b->layout && a->threads == b->threads;
+           a->statistics == b->statistics && a->gradients == b->gradients &&
+           a->layout == b->layout && a->threads == b->threads;
 }
 
 /* Reads a word that is right; the canonical spelling must be `canonical`. */
@@ -116,6 +117,8 @@ static void lengths_and_outputs(void)
     read_word("l4d1:weights=softcap:layout=bhld", "b1h1l4d1:weights=softcap");
     const problem_word grad = read_word("l4d1:grad:causal:lse", "b1h1l4d1:causal:lse:grad");
     CHECK(grad.gradients && grad.lse && !grad.weights, "grad");
+    const problem_word stats = read_word("l4d1:stats:avg", "b1h1l4d1:weights:avg:stats");
+    CHECK(stats.statistics && !grad.statistics, "stats");
 }
 
 /* The message names what is wrong, and what was probably meant. */
@@ -144,6 +147,7 @@ static void wrong_words_are_named(void)
         {"l4d4:dropout=-0.1", "a probability up to 0.999"},
         {"l4d4:grad:weights", "grad returns no weights"},
         {"l4d4:grad:f64", "not for f64"},
+        {"l4d4:stats:grad", "grad gathers no statistics"},
         {"l4d4:causla", "did you mean \"causal\"?"},
         {"l4d4:soft=3", "did you mean \"softcap\"?"},
         {"l4d4:wieghts", "did you mean \"weights\"?"},

@@ -201,6 +201,48 @@ typedef enum mha_weights_mode {
     MHA_WEIGHTS_BIAS = 3     /* after bias and masks: a masked key is -inf */
 } mha_weights_mode;
 
+/* How a head attends, to see what it is good for: elements of options.head_modes. */
+typedef enum mha_head_mode {
+    MHA_HEAD_NORMAL = 0,
+    MHA_HEAD_UNIFORM = 1, /* every score is 0: the same weight for each key that masks leave */
+    MHA_HEAD_MEAN = 2     /* a vector of options.head_means instead of weights times values */
+} mha_head_mode;
+
+/* What one row of a head looks at. Weights are those of the keys: what goes to a sink or to the
+ * extra keys of a layer is missing from them. A row that sees no key, or whose keys weigh nothing
+ * in f32, has zeros and key -1. */
+typedef struct mha_row_statistics {
+    float entropy;              /* -sum of w ln w, nats */
+    float largest;              /* the largest weight, */
+    float distance;             /* sum of w |i + offset - j|, in tokens */
+    float self, previous, next; /* weights of the keys at the row's position, before and behind */
+    float first;                /* weight of the first keys together */
+    float mass;                 /* of all keys together: 1 but for sinks */
+    int64_t key;                /* and the key it goes to, the first of several */
+} mha_row_statistics;
+
+/* Means over the rows of a head whose key is not -1. */
+typedef struct mha_head_statistics {
+    double entropy, largest, distance, self, previous, next, first, mass;
+    int64_t rows; /* how many these are */
+} mha_head_statistics;
+
+/* Statistics that are gathered while the output is computed, without weights being stored: memory
+ * grows with L + S. They are those of the weights before dropout and gates, and change no bit of
+ * the output. NULL: not wanted. Rows past a query length are not written. */
+typedef struct mha_statistics {
+    size_t size;                /* sizeof(mha_statistics) */
+    ptrdiff_t first_keys;       /* how many keys are the first ones; 0: 1 */
+    mha_row_statistics *rows;   /* [B][H][L] */
+    mha_head_statistics *heads; /* [B][H] */
+    float *columns;             /* [B][H][S]: what each key receives from all rows together */
+    ptrdiff_t top;              /* how many of a row's largest weights are listed, at most 64 */
+    int64_t *top_keys;          /* [B][H][L][top], the largest weight first, of equal ones the
+                                 * earlier key; -1 where there are no more, or what is left
+                                 * rounds to 0 */
+    float *top_weights;         /* [B][H][L][top] */
+} mha_statistics;
+
 /*
  * How it is to be computed. NULL, or all zero but `size`, is plain attention. Fields are only
  * ever appended, so a program built against an older header keeps working.
@@ -289,6 +331,16 @@ typedef struct mha_options {
      * drops the same. Returned weights and log-sum-exp are those before dropout. */
     float dropout;
     uint64_t dropout_seed;
+
+    /* Ablation: head_modes[h] is an mha_head_mode, NULL: all normal. Masks, -inf among them, and
+     * the gate apply as ever; soft cap, bias, ALiBi and sink do not in a head that is not normal.
+     * Its log-sum-exp is the logarithm of the number of keys. A mean, head_means[h*Dv + c], is what
+     * every row gives that has a key; its weights show 0. Forward only. */
+    const uint8_t *head_modes;
+    const float *head_means; /* [H][Dv]; may be NULL where no head has MHA_HEAD_MEAN */
+
+    /* Gathered in the same pass; NULL: not wanted. Not looked at by backward passes. */
+    const mha_statistics *statistics;
 } mha_options;
 
 /* ========================================================== 3. one call ===== */
@@ -303,6 +355,26 @@ typedef struct mha_pool mha_pool;
 MHA_API mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
                                  mha_out o, const mha_options *options, mha_pool *pool);
 
+/*
+ * Weights alone: what mha_attention() returns as options.weights, to the bit, at the price of the
+ * chosen heads and rows only, without values and output. Of shape v_type, o_type and Dv do not
+ * count.
+ *
+ * Where options.lse is given, it is read, not written: the log-sum-exp of every row as a call
+ * before has returned it. Scores are then computed once instead of twice, and the weights are
+ * exp(score - lse): as above but for the rounding of lse, up to |lse| * 2^-24 of a weight. It may
+ * also be that of more keys than these, as mha_merge() makes it.
+ *
+ * `work` needs mha_attention_weights_work_size() bytes; NULL: allocated and freed.
+ */
+MHA_API mha_status mha_attention_weights(const mha_shape *shape, mha_view q, mha_view k,
+                                         const mha_options *options, void *work, size_t work_size,
+                                         mha_pool *pool);
+
+/* 0 where the arguments are not ones for mha_attention_weights(). */
+MHA_API size_t mha_attention_weights_work_size(const mha_shape *shape, const mha_options *options,
+                                               int threads);
+
 /* ============================================================= 4. plans ===== */
 
 /*
@@ -312,8 +384,8 @@ MHA_API mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k,
  */
 typedef struct mha_plan mha_plan;
 
-/* Of `options` only the shape of the work counts here (which pointers are given, not what they
- * point to). On error *plan is NULL. */
+/* Of `options` only the shape of the work counts here (which pointers are given, of those in
+ * options.statistics too, not what they point to). On error *plan is NULL. */
 MHA_API mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape,
                                    const mha_options *options);
 
@@ -323,8 +395,8 @@ MHA_API size_t mha_plan_work_size(const mha_plan *plan, int threads);
 
 /*
  * Run without any allocation. `options` are this call's, complete, with its pointers (NULL: plain
- * attention). They may differ from those of the plan, but not ask for more: weights or
- * log-sum-exp that the plan did not know of are MHA_ERR_PLAN.
+ * attention). They may differ from those of the plan, but not ask for more: weights, log-sum-exp
+ * or statistics that the plan did not know of are MHA_ERR_PLAN.
  */
 MHA_API mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v, mha_out o,
                                 const mha_options *options, void *work, size_t work_size,
@@ -368,6 +440,12 @@ MHA_API mha_status mha_pool_create_from(mha_pool **pool, const mha_executor *exe
 
 /* Number of threads; 1 for NULL. */
 MHA_API int mha_pool_threads(const mha_pool *pool);
+
+/* Call task(arg, worker, number) once for every number in [0, count), on the threads of the pool as
+ * they come free: for work of the caller's own between runs. worker is in [0, threads). NULL pool:
+ * one after another. */
+MHA_API void mha_pool_run(mha_pool *pool, ptrdiff_t count,
+                          void (*task)(void *arg, int worker, ptrdiff_t number), void *arg);
 
 /* No run may be under way. NULL is allowed. */
 MHA_API void mha_pool_free(mha_pool *pool);
@@ -581,6 +659,10 @@ typedef struct mha_linear_config {
 /* On error *linear is NULL. */
 MHA_API mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *config);
 
+/* New weights of the same extents in place of the old ones, as after a step of training. No run or
+ * backward pass may be under way. On error the old ones stay. */
+MHA_API mha_status mha_linear_update(mha_linear *linear, mha_matrix weight, mha_vector bias);
+
 /* NULL is allowed. */
 MHA_API void mha_linear_free(mha_linear *linear);
 
@@ -653,6 +735,11 @@ typedef struct mha_layer_weights {
 MHA_API mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
                                     const mha_layer_weights *weights);
 
+/* New weights in place of the old ones, as after a step of training. Extra keys and norms must be
+ * there if and only if they were before. No run or backward pass may be under way. On error the
+ * old ones stay. */
+MHA_API mha_status mha_layer_update(mha_layer *layer, const mha_layer_weights *weights);
+
 /* NULL is allowed. */
 MHA_API void mha_layer_free(mha_layer *layer);
 
@@ -662,6 +749,21 @@ MHA_API mha_layer_config mha_layer_get_config(const mha_layer *layer);
 
 /* Bytes of packed weights. */
 MHA_API size_t mha_layer_bytes(const mha_layer *layer);
+
+/*
+ * A new layer without some heads: keep[h] is not 0 for those of the H heads that stay, at least
+ * one. It gives what the old one gives with gates of 0 on the others, up to the order of the sums
+ * in W_O; weights stay as they are stored, i8 with their scales. Heads are numbered anew, in their
+ * order; options of calls that have a head axis must follow.
+ *
+ * A key/value head without any query head goes. Where those that stay have unequal numbers of query
+ * heads, they are repeated until H is a multiple of G again, in the worst case until G = H:
+ * mha_layer_get_config() tells. A cache belongs to a layer of its own G.
+ *
+ * On error *pruned is NULL, and a sentence is written to message; NULL: not wanted.
+ */
+MHA_API mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
+                                   char *message, size_t message_size);
 
 /* [B, rows, width] contiguous, batch first; [rows, B, width], sequence first. */
 static inline mha_view mha_view_ble(const void *data, ptrdiff_t rows, ptrdiff_t width)
@@ -731,6 +833,11 @@ typedef struct mha_layer_call {
     const int64_t *sequences;
 
     const mha_options *options; /* NULL: plain; its message is used on error */
+
+    /* What mha_layer_backward() will want to know of this call, mha_layer_tape_size() bytes,
+     * aligned to 64. NULL: nothing is kept. Not with a cache. */
+    void *tape;
+    size_t tape_size;
 } mha_layer_call;
 
 /*
@@ -800,6 +907,70 @@ MHA_API mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mh
 /* 0 where the arguments are not ones for mha_attention_backward(). */
 MHA_API size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options,
                                       int threads);
+
+/* Where the gradient of a matrix goes, f32: that of the weight from input c to output n is
+ * data[n*out_stride + c*in_stride]. One of the strides is 1. NULL data: not wanted. */
+typedef struct mha_matrix_out {
+    float *data;
+    ptrdiff_t out_stride, in_stride;
+} mha_matrix_out;
+
+/* As above: gradients are f32, written and not added to, and NULL where not wanted. */
+typedef struct mha_linear_gradients {
+    size_t size;     /* sizeof(mha_linear_gradients) */
+    const void *d_y; /* given: the gradient of y; its row i starts at d_y + i*d_y_stride */
+    ptrdiff_t d_y_stride;
+    mha_dtype d_y_type; /* f32, f16, bf16 */
+    float *d_x;         /* row i starts at d_x + i*d_x_stride */
+    ptrdiff_t d_x_stride;
+    mha_matrix_out d_weight;
+    float *d_bias; /* [outputs] */
+} mha_linear_gradients;
+
+/* The backward pass of mha_linear_run() on the same x. Weights are taken as they are stored. Every
+ * sum has one order: the same bits for any number of threads. `work` needs
+ * mha_linear_backward_work_size() bytes; NULL: allocated and freed. */
+MHA_API mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                       mha_dtype x_type, ptrdiff_t x_stride,
+                                       const mha_linear_gradients *gradients, void *work,
+                                       size_t work_size, mha_pool *pool);
+MHA_API size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads);
+
+/*
+ * Gradients of a layer's inputs, weights and options. An input that the call left out has none of
+ * its own: it adds to that of the input which stood in for it, so that d_query of a self-attention
+ * is the whole. Inputs that are named twice have two gradients.
+ */
+typedef struct mha_layer_gradients {
+    size_t size;             /* sizeof(mha_layer_gradients) */
+    mha_view d_output;       /* given: the gradient of the output, as call.output */
+    mha_dtype d_output_type; /* f32, f16, bf16 */
+    mha_view d_lse;          /* given, f32: the gradient of the log-sum-exp; or NULL */
+
+    mha_out d_query, d_key, d_value; /* as the inputs. Rows past a length have gradient 0 */
+    mha_matrix_out q, k, v, o;
+    float *q_bias, *k_bias, *v_bias, *o_bias;
+    float *extra_key, *extra_value;
+    float *q_norm, *k_norm, *q_norm_bias, *k_norm_bias;
+
+    mha_out d_bias, d_add_mask; /* of the options, as in mha_gradients */
+    float *d_alibi_slopes, *d_sinks, *d_gates;
+} mha_layer_gradients;
+
+/*
+ * The backward pass of a layer: of a call of mha_layer_run() that kept a tape, with everything as
+ * it was then. An output may be asked for even if the layer was made without that weight, such as
+ * q_bias. The tape stays as it is. `work` needs mha_layer_backward_work_size() bytes; NULL:
+ * allocated and freed.
+ */
+MHA_API mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call,
+                                      const mha_layer_gradients *gradients, void *work,
+                                      size_t work_size, mha_pool *pool);
+
+/* Both 0 where the call is not one for mha_layer_backward(). */
+MHA_API size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call);
+MHA_API size_t mha_layer_backward_work_size(const mha_layer *layer, const mha_layer_call *call,
+                                            int threads);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 
 #include "suggest.h"
 
-enum { OPTIONS_MAX = 16, COLUMN = 24 };
+enum { OPTIONS_MAX = 32, COLUMN = 24 };
 
 const char *args_program = "mha";
 
@@ -27,10 +27,16 @@ int args_wrong(const char *format, ...)
     return EXIT_USAGE;
 }
 
+static const char *dashes(const char *name)
+{
+    return name[1] == '\0' ? "-" : "--";
+}
+
 static void print_option(const char *name, const char *value, const char *help)
 {
     char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", name, value ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "%s%s%s%s", dashes(name), name, value ? " " : "",
+             value ? value : "");
     printf("  %-*s %s\n", COLUMN - 3, left, help);
 }
 
@@ -103,11 +109,11 @@ static int store(const arg_command *command, const arg_option *option, const cha
     return EXIT_USAGE;
 }
 
-/* One argument that begins with "--"; *at moves on over a value of its own. */
+/* One argument that begins with dashes; *at moves on over a value of its own. */
 static int parse_option(const arg_command *command, int argc, char **argv, int *at)
 {
     char name[64];
-    const char *text = argv[*at] + 2;
+    const char *text = argv[*at] + (argv[*at][1] == '-' ? 2 : 1);
     const size_t length = strcspn(text, "=");
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
     snprintf(name, sizeof name, "%.*s", (int)length, text);
@@ -120,8 +126,8 @@ static int parse_option(const arg_command *command, int argc, char **argv, int *
         if (option->kind != ARG_FLAG && value == NULL && *at + 1 < argc)
             value = argv[++*at];
         if (option->kind != ARG_FLAG && value == NULL)
-            return args_wrong("%s: --%s needs a value: --%s %s", command->name, name, name,
-                              option->value);
+            return args_wrong("%s: %s%s needs a value: %s%s %s", command->name, dashes(name), name,
+                              dashes(name), name, option->value);
         return store(command, option, value);
     }
     return unknown_option(command, name);
@@ -130,6 +136,18 @@ static int parse_option(const arg_command *command, int argc, char **argv, int *
 static bool asks_for_help(const char *argument)
 {
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+/* "--..." or the "-x" of an option "x". */
+static bool is_option(const arg_command *command, const char *argument)
+{
+    if (strncmp(argument, "--", 2) == 0)
+        return true;
+    for (int n = 0; n < command->option_count; n++)
+        if (argument[0] == '-' && command->options[n].name[1] == '\0' &&
+            strcmp(argument + 1, command->options[n].name) == 0)
+            return true;
+    return false;
 }
 
 static int check_words(const arg_command *command, char **argv, int words)
@@ -152,7 +170,7 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words)
             options_end = true;
         } else if (!options_end && asks_for_help(argv[n])) {
             return print_help(command);
-        } else if (!options_end && strncmp(argv[n], "--", 2) == 0) {
+        } else if (!options_end && is_option(command, argv[n])) {
             const int code = parse_option(command, argc, argv, &n);
             if (code != EXIT_GO_ON)
                 return code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arguments of a command: --name, --name=value, --name value, and words in any order; "--" ends
- * the options. The same table that is parsed prints the help.
+ * Arguments of a command: --name, --name=value, --name value, -n value, and words in any order;
+ * "--" ends the options. The same table that is parsed prints the help.
  */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
@@ -16,7 +16,7 @@ typedef enum arg_kind {
 } arg_kind;
 
 typedef struct arg_option {
-    const char *name; /* without the dashes */
+    const char *name; /* without the dashes: two, or one before a single letter */
     arg_kind kind;
     void *target;
     const char *value; /* what stands for the value in the help; NULL for a flag */

@@ -28,6 +28,7 @@ static const row operator_rows[] = {
     {ROW_SPEED, "b1h12l1024d64:f16", "b1h12l1024d64", 0.95},
     {ROW_SPEED, "b1h12l1024d64:bf16", "b1h12l1024d64", 0.95},
     {ROW_SHARE_RATIO, "b1h12l1024d64:t=2", "b1h12l1024d64:t=1", 0.95},
+    {ROW_TIME, "b1h12l2048d64:stats", "b1h12l2048d64", 1.15},
     {ROW_WORKSPACE, "b1h12l16384d64", NULL, 16.0},
 };
 
@@ -91,8 +92,19 @@ static const row layer_rows[] = {
     {ROW_SHARE, "layer:gpt2-small:l1024:causal", NULL, 0.80},
     {ROW_SHARE, "layer:gpt2-large:l1024:causal", NULL, 0.80},
     {ROW_SHARE, "layer:gpt3:l512", NULL, 0.80},
+    {ROW_SHARE, "layer:bert-base:l512:grad", NULL, 0.75},
     {ROW_SHARE, "decode:gpt2-small:s1024", NULL, 0.75},
     {ROW_SPEED, "cache:gpt2-small:s8192:i8", "cache:gpt2-small:s8192", 2.5},
+};
+
+/* ----------------------------------------------------------------- model ----- */
+
+static const row model_rows[] = {
+    {ROW_SHARE, "train:b128", NULL, 0.0},
+    {ROW_SHARE_RATIO, "train:b128:t=2", "train:b128:t=1", 0.0},
+    {ROW_SHARE, "translate:b64", NULL, 0.0},
+    {ROW_SPEED, "translate:b64", "translate:b64:nocache", 0.0},
+    {ROW_SPEED, "translate:b1", "translate:b1:nocache", 0.0},
 };
 
 #define COUNT(ROWS) ((int)(sizeof(ROWS) / sizeof(ROWS)[0]))
@@ -103,5 +115,6 @@ const row_section row_sections[] = {
      COUNT(gradient_rows)},
     {"linear", "Projections", linear_rows, COUNT(linear_rows)},
     {"layer", "Layers and caches", layer_rows, COUNT(layer_rows)},
+    {"model", "The translator: training and translation", model_rows, COUNT(model_rows)},
 };
 const int row_section_count = COUNT(row_sections);

@@ -276,7 +276,7 @@ static bool choose(char *const *names, int count, bool *chosen)
             const char *near = suggest_nearest(names[asked], known, row_section_count);
             args_wrong("bench: the table has no section \"%s\"; %s%s%s", names[asked],
                        near != NULL ? "did you mean \""
-                                    : "it has operator, gradients, linear and layer",
+                                    : "it has operator, gradients, linear, layer and model",
                        near != NULL ? near : "", near != NULL ? "\"?" : "");
             return false;
         }

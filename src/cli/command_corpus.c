@@ -3,14 +3,13 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "args.h"
 #include "commands.h"
 #include "corpus.h"
 #include "corpus_stats.h"
 #include "json.h"
-#include "suggest.h"
+#include "split_name.h"
 
 static const char details[] =
     "A line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
@@ -32,14 +31,6 @@ typedef struct corpus_request {
 } corpus_request;
 
 /* --------------------------------------------------------------- pairs ----- */
-
-static void print_tokens(json *j, const char *key, const corpus_sentence *sentence)
-{
-    json_open_array(j, key);
-    for (int n = 0; n < sentence->count; n++)
-        json_string(j, NULL, sentence->tokens[n]);
-    json_close(j);
-}
 
 static void print_positions(json *j, const char *key, int first, int second)
 {
@@ -88,8 +79,10 @@ static void print_pair(json *j, const corpus_pair *pair)
     json_open_object(j, NULL);
     json_string(j, "english", english);
     json_string(j, "french", french);
-    print_tokens(j, "english_tokens", &pair->side[CORPUS_ENGLISH]);
-    print_tokens(j, "french_tokens", &pair->side[CORPUS_FRENCH]);
+    json_strings(j, "english_tokens", pair->side[CORPUS_ENGLISH].tokens,
+                 pair->side[CORPUS_ENGLISH].count);
+    json_strings(j, "french_tokens", pair->side[CORPUS_FRENCH].tokens,
+                 pair->side[CORPUS_FRENCH].count);
     print_alignment(j, pair);
     print_roles(j, pair);
     json_close(j);
@@ -213,24 +206,6 @@ static int print_stats(const corpus_request *request)
 
 /* ------------------------------------------------------------- command ----- */
 
-static int find_split(corpus_request *request)
-{
-    const char *names[CORPUS_SPLITS];
-    for (int n = 0; n < CORPUS_SPLITS; n++) {
-        names[n] = corpus_split_name((corpus_split)n);
-        if (strcmp(request->split_name, names[n]) == 0) {
-            request->split = (corpus_split)n;
-            return EXIT_GO_ON;
-        }
-    }
-    const char *near = suggest_nearest(request->split_name, names, CORPUS_SPLITS);
-    if (near != NULL)
-        return args_wrong("corpus: no split \"%s\"; did you mean \"%s\"?", request->split_name,
-                          near);
-    return args_wrong("corpus: no split \"%s\"; there are train, valid and test",
-                      request->split_name);
-}
-
 int command_corpus(int argc, char **argv)
 {
     corpus_request request = {.split_name = "train", .count = 10, .seed = 1};
@@ -253,7 +228,7 @@ int command_corpus(int argc, char **argv)
     int words;
     int code = args_parse(&command, argc, argv, &words);
     if (code == EXIT_GO_ON)
-        code = find_split(&request);
+        code = split_find("corpus", request.split_name, &request.split);
     if (code != EXIT_GO_ON)
         return code;
     if (request.stats && words > 0)

@@ -216,7 +216,8 @@ static int run(demo *d)
         project(d, which);
     int code = EXIT_FAILED;
     if (attend(d)) {
-        const heatmap_sheet sheet = {d->words, d->count, (int)d->heads, d->weights, d->causal};
+        const heatmap_words axis = {d->words, d->count};
+        const heatmap_sheet sheet = {axis, axis, (int)d->heads, d->weights, d->causal, NULL};
         code = EXIT_FINE;
         if (d->svg != NULL)
             code = write_svg(d, &sheet);

@@ -28,6 +28,9 @@ typedef struct stand_ins {
     int32_t id;
     float real;
     double cell;
+    mha_row_statistics row;
+    mha_head_statistics head;
+    mha_statistics statistics;
 } stand_ins;
 
 static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
@@ -35,6 +38,10 @@ static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
     const bool f64 = w->q_type == MHA_F64;
     if (w->lse || w->gradients)
         o->lse = (mha_out){&x->cell, w->h * w->l, w->l, 1};
+    x->statistics = (mha_statistics){.size = sizeof x->statistics, .rows = &x->row};
+    x->statistics.heads = &x->head;
+    if (w->statistics)
+        o->statistics = &x->statistics;
     if (!w->weights)
         return;
     o->weights = mha_out_bhld(&x->cell, w->average ? 1 : w->h, w->l, w->s);
@@ -194,6 +201,9 @@ int command_explain(int argc, char **argv)
     char message[WORD_MESSAGE_MAX];
     if (!subject_word_parse(&word, argv[1], message, sizeof message))
         return args_wrong("explain: %s", message);
+    if (word.is_layer && layer_word_is_model(&word.layer))
+        return args_wrong("explain: %s words are for mha bench only",
+                          layer_word_kinds[word.layer.kind]);
     const int own = word.is_layer ? word.layer.threads : word.problem.threads;
     const int used = own > 0 ? own : args_threads(threads, 1);
     if (used == 0)

@@ -8,8 +8,16 @@ int command_verify(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_demo(int argc, char **argv);
+int command_prove(int argc, char **argv);
+int command_conv(int argc, char **argv);
 int command_corpus(int argc, char **argv);
 int command_tensors(int argc, char **argv);
+int command_train(int argc, char **argv);
+int command_translate(int argc, char **argv);
+int command_heads(int argc, char **argv);
+int command_ablate(int argc, char **argv);
+int command_prune(int argc, char **argv);
+int command_view(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 /* mha_isa_name(); where that is NULL, a message on stderr. */

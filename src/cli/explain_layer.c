@@ -107,7 +107,8 @@ static const char *read_things(const layer_word *w)
 static void put_work(word_printer *p, const layer_word *w)
 {
     const double flops = layer_word_flops(w);
-    const double products = 2.0 * (double)layer_word_rows(w) * layer_word_weights(w);
+    const double passes = w->grad ? 3.0 : 1.0;
+    const double products = passes * 2.0 * (double)layer_word_rows(w) * layer_word_weights(w);
     const double bytes = layer_word_weight_bytes(w) + layer_word_cache_bytes(w);
     printer_put(p, "work       ");
     put_amount(p, flops, "FLOP");

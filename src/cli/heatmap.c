@@ -10,6 +10,7 @@
 #include "heatmap.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { GAP = 2, LEGEND_CELLS = 24 };
 
@@ -21,6 +22,7 @@ typedef struct frame {
     int label;  /* columns for the words at the left */
     int rise;   /* lines for the words above */
     int cell;   /* columns of one cell */
+    int gap;    /* columns between maps: room for titles that are wider */
     int across; /* maps side by side */
 } frame;
 
@@ -41,10 +43,26 @@ rgb heatmap_color(double x)
 float heatmap_largest(const heatmap_sheet *sheet)
 {
     float largest = 0.0f;
-    for (int n = 0; n < sheet->heads * sheet->count * sheet->count; n++)
+    for (int n = 0; n < sheet->heads * sheet->rows.count * sheet->columns.count; n++)
         if (sheet->weights[n] > largest)
             largest = sheet->weights[n];
     return largest;
+}
+
+const char *heatmap_title(const heatmap_sheet *sheet, int head, char text[HEATMAP_TITLE_MAX])
+{
+    if (sheet->titles != NULL)
+        return sheet->titles[head];
+    snprintf(text, HEATMAP_TITLE_MAX, "head %d", head + 1);
+    return text;
+}
+
+int heatmap_widest(const heatmap_words *words)
+{
+    int widest = 0;
+    for (int n = 0; n < words->count; n++)
+        widest = words->words[n].columns > widest ? words->words[n].columns : widest;
+    return widest;
 }
 
 static void put_spaces(FILE *file, int count)
@@ -72,15 +90,13 @@ static void put_cell(const frame *f, double x, int columns)
 
 static double strength(const frame *f, int head, int i, int j)
 {
-    const int count = f->sheet->count;
-    return f->largest > 0.0f
-               ? (double)(f->sheet->weights[(head * count + i) * count + j] / f->largest)
-               : 0.0;
+    const int at = (head * f->sheet->rows.count + i) * f->sheet->columns.count + j;
+    return f->largest > 0.0f ? (double)(f->sheet->weights[at] / f->largest) : 0.0;
 }
 
 static void put_map_row(const frame *f, int head, int i)
 {
-    for (int j = 0; j < f->sheet->count; j++) {
+    for (int j = 0; j < f->sheet->columns.count; j++) {
         if (f->sheet->causal && j > i) {
             terminal_plain(f->file, f->t);
             put_spaces(f->file, f->cell);
@@ -96,10 +112,11 @@ static void put_titles(const frame *f, int first, int end)
     put_spaces(f->file, f->label + 1);
     for (int head = first; head < end; head++) {
         terminal_style(f->file, f->t, STYLE_BOLD);
-        const int used = fprintf(f->file, "head %d", head + 1);
+        char text[HEATMAP_TITLE_MAX];
+        const int used = fprintf(f->file, "%s", heatmap_title(f->sheet, head, text));
         terminal_plain(f->file, f->t);
         if (head + 1 < end)
-            put_spaces(f->file, f->cell * f->sheet->count + GAP - used);
+            put_spaces(f->file, f->cell * f->sheet->columns.count + f->gap - used);
     }
     fputc('\n', f->file);
 }
@@ -124,10 +141,10 @@ static void put_rise(const frame *f, int first, int end)
     for (int line = 0; line < f->rise; line++) {
         put_spaces(f->file, f->label + 1);
         for (int head = first; head < end; head++) {
-            for (int j = 0; j < f->sheet->count; j++)
-                put_letter(f, &f->sheet->words[j], line);
+            for (int j = 0; j < f->sheet->columns.count; j++)
+                put_letter(f, &f->sheet->columns.words[j], line);
             if (head + 1 < end)
-                put_spaces(f->file, GAP);
+                put_spaces(f->file, f->gap);
         }
         fputc('\n', f->file);
     }
@@ -138,14 +155,14 @@ static void put_block(const frame *f, int first, int end)
 {
     put_titles(f, first, end);
     put_rise(f, first, end);
-    for (int i = 0; i < f->sheet->count; i++) {
-        const text_word *word = &f->sheet->words[i];
+    for (int i = 0; i < f->sheet->rows.count; i++) {
+        const text_word *word = &f->sheet->rows.words[i];
         put_spaces(f->file, f->label - word->columns);
         fprintf(f->file, "%s ", word->bytes);
         for (int head = first; head < end; head++) {
             put_map_row(f, head, i);
             if (head + 1 < end)
-                put_spaces(f->file, GAP);
+                put_spaces(f->file, f->gap);
         }
         fputc('\n', f->file);
     }
@@ -164,16 +181,28 @@ static void put_legend(const frame *f)
     fprintf(f->file, " %.2f\n", (double)f->largest);
 }
 
+static int widest_title(const heatmap_sheet *sheet)
+{
+    size_t widest = 0;
+    for (int head = 0; head < sheet->heads; head++) {
+        char text[HEATMAP_TITLE_MAX];
+        const size_t length = strlen(heatmap_title(sheet, head, text));
+        widest = length > widest ? length : widest;
+    }
+    return (int)widest;
+}
+
 static void fit(frame *f)
 {
-    for (int n = 0; n < f->sheet->count; n++) {
-        const text_word *word = &f->sheet->words[n];
-        f->label = word->columns > f->label ? word->columns : f->label;
-        f->rise = word->letters > f->rise ? word->letters : f->rise;
-    }
+    const heatmap_words *columns = &f->sheet->columns;
+    f->label = heatmap_widest(&f->sheet->rows);
+    for (int n = 0; n < columns->count; n++)
+        f->rise = columns->words[n].letters > f->rise ? columns->words[n].letters : f->rise;
     const int room = f->t->width - f->label - 1;
-    f->cell = 2 * f->sheet->count <= room ? 2 : 1;
-    f->across = (room + GAP) / (f->cell * f->sheet->count + GAP);
+    f->cell = 2 * columns->count <= room ? 2 : 1;
+    f->gap = widest_title(f->sheet) - f->cell * columns->count;
+    f->gap = (f->gap > 0 ? f->gap : 0) + GAP;
+    f->across = (room + f->gap) / (f->cell * columns->count + f->gap);
     f->across = f->across < 1 ? 1 : f->across > f->sheet->heads ? f->sheet->heads : f->across;
     /* Lines of equal length look better than a full one and a rest. */
     const int lines = (f->sheet->heads + f->across - 1) / f->across;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One heat map per head, words on both axes: row i, column j shows how much word i attends to
- * word j. Maps stand side by side as the width allows.
+ * One heat map per head, words on both axes: row i, column j shows how much word i of the rows
+ * attends to word j of the columns. Maps stand side by side as the width allows.
  */
 #ifndef CLI_HEATMAP_H
 #define CLI_HEATMAP_H
@@ -12,13 +12,26 @@
 #include "terminal.h"
 #include "text.h"
 
-typedef struct heatmap_sheet {
+typedef struct heatmap_words {
     const text_word *words;
-    int count; /* of words */
+    int count;
+} heatmap_words;
+
+typedef struct heatmap_sheet {
+    heatmap_words rows, columns;
     int heads;
-    const float *weights; /* [heads, count, count] */
-    bool causal;          /* keys after the query are left blank */
+    const float *weights;      /* [heads, rows, columns] */
+    bool causal;               /* columns after the row are left blank */
+    const char *const *titles; /* [heads]; NULL: "head 1" and on */
 } heatmap_sheet;
+
+enum { HEATMAP_TITLE_MAX = 32 };
+
+/* What stands above map `head`. */
+const char *heatmap_title(const heatmap_sheet *sheet, int head, char text[HEATMAP_TITLE_MAX]);
+
+/* Columns of the widest word. */
+int heatmap_widest(const heatmap_words *words);
 
 /* Colours where the terminal has them, else characters from light to dark. */
 void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t);

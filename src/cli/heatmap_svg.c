@@ -8,7 +8,7 @@ typedef struct picture {
     const heatmap_sheet *sheet;
     float largest;
     int label, rise; /* pixels for the words at the left and above */
-    int map;         /* side of one map */
+    int map_width, map_height;
     int across, down;
 } picture;
 
@@ -43,10 +43,10 @@ static void put_text(FILE *file, int x, int y, const char *attributes, const cha
 
 static void put_cells(const picture *p, int head, int left, int top)
 {
-    const int count = p->sheet->count;
-    for (int i = 0; i < count; i++) {
-        for (int j = 0; j < (p->sheet->causal ? i + 1 : count); j++) {
-            const float weight = p->sheet->weights[(head * count + i) * count + j];
+    const int rows = p->sheet->rows.count, columns = p->sheet->columns.count;
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < (p->sheet->causal ? i + 1 : columns); j++) {
+            const float weight = p->sheet->weights[(head * rows + i) * columns + j];
             const rgb c = heatmap_color(p->largest > 0.0f ? (double)(weight / p->largest) : 0.0);
             fprintf(p->file,
                     "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"2\" "
@@ -58,25 +58,25 @@ static void put_cells(const picture *p, int head, int left, int top)
 
 static void put_map(const picture *p, int head, int left, int top)
 {
-    char title[32], attributes[96];
-    snprintf(title, sizeof title, "head %d", head + 1);
-    put_text(p->file, left, top - p->rise - 8, " class=\"t\"", title);
-    for (int j = 0; j < p->sheet->count; j++) {
+    char title[HEATMAP_TITLE_MAX], attributes[96];
+    put_text(p->file, left, top - p->rise - 8, " class=\"t\"",
+             heatmap_title(p->sheet, head, title));
+    for (int j = 0; j < p->sheet->columns.count; j++) {
         const int x = left + j * CELL + CELL / 2 + 4, y = top - 6;
         snprintf(attributes, sizeof attributes, " class=\"d\" transform=\"rotate(-90 %d %d)\"", x,
                  y);
-        put_text(p->file, x, y, attributes, p->sheet->words[j].bytes);
+        put_text(p->file, x, y, attributes, p->sheet->columns.words[j].bytes);
     }
     put_cells(p, head, left, top);
 }
 
 static void put_line(const picture *p, int line, int top)
 {
-    for (int i = 0; i < p->sheet->count; i++)
+    for (int i = 0; i < p->sheet->rows.count; i++)
         put_text(p->file, MARGIN + p->label - 8, top + i * CELL + CELL / 2 + 4,
-                 " text-anchor=\"end\"", p->sheet->words[i].bytes);
+                 " text-anchor=\"end\"", p->sheet->rows.words[i].bytes);
     for (int n = 0; n < p->across && line * p->across + n < p->sheet->heads; n++)
-        put_map(p, line * p->across + n, MARGIN + p->label + n * (p->map + SPACE), top);
+        put_map(p, line * p->across + n, MARGIN + p->label + n * (p->map_width + SPACE), top);
 }
 
 static void put_window(FILE *file, int width, int height, const char *caption)
@@ -116,17 +116,14 @@ static void put_legend(const picture *p, int top)
 void heatmap_svg(FILE *file, const heatmap_sheet *sheet, const char *caption)
 {
     picture p = {.file = file, .sheet = sheet, .largest = heatmap_largest(sheet)};
-    for (int n = 0; n < sheet->count; n++) {
-        const int length = sheet->words[n].columns * LETTER;
-        p.label = length > p.label ? length : p.label;
-    }
-    p.rise = p.label + 6;
-    p.label += 10;
-    p.map = sheet->count * CELL;
+    p.rise = heatmap_widest(&sheet->columns) * LETTER + 6;
+    p.label = heatmap_widest(&sheet->rows) * LETTER + 10;
+    p.map_width = sheet->columns.count * CELL;
+    p.map_height = sheet->rows.count * CELL;
     p.across = sheet->heads < ACROSS ? sheet->heads : ACROSS;
     p.down = (sheet->heads + p.across - 1) / p.across;
-    const int step = p.map + p.rise + 30 + SPACE;
-    const int width = 2 * MARGIN + p.label + p.across * (p.map + SPACE) - SPACE;
+    const int step = p.map_height + p.rise + 30 + SPACE;
+    const int width = 2 * MARGIN + p.label + p.across * (p.map_width + SPACE) - SPACE;
     put_window(file, width, BAR + p.down * step + 48, caption);
     for (int line = 0; line < p.down; line++)
         put_line(&p, line, BAR + 30 + p.rise + line * step);

@@ -78,6 +78,14 @@ void json_string(json *j, const char *key, const char *value)
     put_text(j->file, value);
 }
 
+void json_strings(json *j, const char *key, const char *const *values, int count)
+{
+    json_open_array(j, key);
+    for (int n = 0; n < count; n++)
+        json_string(j, NULL, values[n]);
+    json_close(j);
+}
+
 void json_integer(json *j, const char *key, int64_t value)
 {
     begin_value(j, key);
@@ -96,11 +104,27 @@ void json_bool(json *j, const char *key, bool value)
     fputs(value ? "true" : "false", j->file);
 }
 
+static void put_number(FILE *file, double value)
+{
+    if (isfinite(value))
+        fprintf(file, "%.6g", value);
+    else
+        fputs("null", file);
+}
+
 void json_number(json *j, const char *key, double value)
 {
     begin_value(j, key);
-    if (isfinite(value))
-        fprintf(j->file, "%.6g", value);
-    else
-        fputs("null", j->file);
+    put_number(j->file, value);
+}
+
+void json_numbers(json *j, const char *key, const float *values, int count)
+{
+    begin_value(j, key);
+    fputc('[', j->file);
+    for (int n = 0; n < count; n++) {
+        fputs(n > 0 ? ", " : "", j->file);
+        put_number(j->file, (double)values[n]);
+    }
+    fputc(']', j->file);
 }

@@ -7,13 +7,15 @@
 #include "convert.h"
 
 /* In the order of layer_word_kind. */
-const char *const layer_word_kinds[] = {"linear", "openblas", "layer", "decode", "cache"};
+const char *const layer_word_kinds[] = {"linear", "openblas", "layer",    "decode",
+                                        "cache",  "train",    "translate"};
 const int layer_word_kind_count = sizeof layer_word_kinds / sizeof layer_word_kinds[0];
 
 enum {
     PRODUCTS = 1u << WORD_LINEAR | 1u << WORD_OPENBLAS,
     LAYERS = 1u << WORD_LAYER | 1u << WORD_DECODE,
-    CACHES = 1u << WORD_DECODE | 1u << WORD_CACHE
+    CACHES = 1u << WORD_DECODE | 1u << WORD_CACHE,
+    MODELS = 1u << WORD_TRAIN | 1u << WORD_TRANSLATE
 };
 
 typedef struct parser {
@@ -87,14 +89,14 @@ static bool is_name(const char *token)
 
 static bool parse_extents(parser *p)
 {
-    static const char *const own[] = {"mnk", "mnk", "ehgdvbl", "ehgdvbls", "hgdvbls"};
-    static const char *const with_preset[] = {"", "", "bl", "bls", "bls"};
+    static const char *const own[] = {"mnk", "mnk", "ehgdvbl", "ehgdvbls", "hgdvbls", "b", "b"};
+    static const char *const with_preset[] = {"", "", "bl", "bls", "bls", "", ""};
     const layer_word_kind kind = p->word->kind;
     if (!reader_more(&p->in))
         return reader_fail(&p->in, "extents are missing; see \"mha help words\"");
     if (!reader_next(&p->in))
         return false;
-    if (is_kind(p->word, PRODUCTS) || !is_name(p->in.token))
+    if (is_kind(p->word, PRODUCTS | MODELS) || !is_name(p->in.token))
         return read_extents(p, own[kind]);
     const mha_preset_info *preset = mha_preset(p->in.token);
     if (preset == NULL)
@@ -149,6 +151,13 @@ static bool set_causal(parser *p, const char *value)
     return true;
 }
 
+static bool set_grad(parser *p, const char *value)
+{
+    (void)value;
+    p->word->grad = true;
+    return true;
+}
+
 static bool set_gemv(parser *p, const char *value)
 {
     (void)value;
@@ -156,12 +165,19 @@ static bool set_gemv(parser *p, const char *value)
     return p->word->m == 1 || reader_fail(&p->in, "a product with a vector has m1");
 }
 
+static bool set_no_cache(parser *p, const char *value)
+{
+    (void)value;
+    p->word->no_cache = true;
+    return true;
+}
+
 static bool set_threads(parser *p, const char *value)
 {
     return reader_int(&p->in, value, 1, MHA_MAX_THREADS, &p->word->threads);
 }
 
-enum { SUFFIX_COUNT = 8, TYPE_COUNT = 4 };
+enum { SUFFIX_COUNT = 10, TYPE_COUNT = 4 };
 #define TYPED (1u << WORD_LINEAR | LAYERS | CACHES)
 static const suffix suffixes[SUFFIX_COUNT] = {
     {"f32", TYPED, set_type, false},
@@ -170,8 +186,10 @@ static const suffix suffixes[SUFFIX_COUNT] = {
     {"i8", TYPED, set_type, false},
     {"cache", 1u << WORD_DECODE, set_cache, true},
     {"causal", 1u << WORD_LAYER, set_causal, false},
+    {"grad", 1u << WORD_LAYER, set_grad, false},
     {"gemv", 1u << WORD_OPENBLAS, set_gemv, false},
-    {"t", PRODUCTS | LAYERS | CACHES, set_threads, true},
+    {"nocache", 1u << WORD_TRANSLATE, set_no_cache, false},
+    {"t", PRODUCTS | LAYERS | CACHES | MODELS, set_threads, true},
 };
 
 static bool unknown_suffix(parser *p, const char *name)
@@ -259,10 +277,15 @@ static bool check_extents(parser *p)
 
 static bool check(parser *p)
 {
-    static const char *const required[] = {"mnk", "mnk", "ehl", "ehs", "hds"};
+    static const char *const required[] = {"mnk", "mnk", "ehl", "ehs", "hds", "b", "b"};
     p->in.token[0] = '\0';
-    return require(p, required[p->word->kind]) && (is_kind(p->word, PRODUCTS) || fill_widths(p)) &&
-           check_extents(p);
+    return require(p, required[p->word->kind]) &&
+           (is_kind(p->word, PRODUCTS | MODELS) || fill_widths(p)) && check_extents(p);
+}
+
+bool layer_word_is_model(const layer_word *word)
+{
+    return is_kind(word, MODELS);
 }
 
 bool layer_word_meant(const char *text)
@@ -309,6 +332,10 @@ static void put_extents(word_printer *p, const layer_word *w)
         printer_put(p, "m%tdn%tdk%td", w->m, w->n, w->k);
         return;
     }
+    if (layer_word_is_model(w)) {
+        printer_put(p, "b%td", w->b);
+        return;
+    }
     put_widths(p, w);
     if (w->b != 1)
         printer_put(p, "b%td", w->b);
@@ -330,8 +357,12 @@ size_t layer_word_print(const layer_word *w, char *text, size_t size)
         printer_put(&p, ":cache=%s", dtype_name(w->cache));
     if (w->causal)
         printer_put(&p, ":causal");
+    if (w->grad)
+        printer_put(&p, ":grad");
     if (w->gemv)
         printer_put(&p, ":gemv");
+    if (w->no_cache)
+        printer_put(&p, ":nocache");
     if (w->threads > 0)
         printer_put(&p, ":t=%d", w->threads);
     return p.used;
@@ -344,8 +375,7 @@ ptrdiff_t layer_word_rows(const layer_word *w)
     return is_kind(w, PRODUCTS) ? w->m : w->b * w->l;
 }
 
-/* Outputs of all projections: each has a scale when weights are i8. */
-static double outputs(const layer_word *w)
+double layer_word_outputs(const layer_word *w)
 {
     if (is_kind(w, PRODUCTS))
         return (double)w->n;
@@ -376,15 +406,16 @@ static double pairs(const layer_word *w)
 double layer_word_flops(const layer_word *w)
 {
     const double heads = (double)w->b * (double)w->h;
-    return 2.0 * (double)layer_word_rows(w) * layer_word_weights(w) +
-           2.0 * (double)(w->d + w->v) * heads * pairs(w);
+    const double projections = 2.0 * (double)layer_word_rows(w) * layer_word_weights(w);
+    const double attention = 2.0 * (double)(w->d + w->v) * heads * pairs(w);
+    return w->grad ? 3.0 * projections + 3.5 * attention : projections + attention;
 }
 
 double layer_word_weight_bytes(const layer_word *w)
 {
     if (w->kind == WORD_CACHE)
         return 0.0;
-    const double scales = w->stored == MHA_I8 ? outputs(w) * (double)sizeof(float) : 0.0;
+    const double scales = w->stored == MHA_I8 ? layer_word_outputs(w) * (double)sizeof(float) : 0.0;
     return layer_word_weights(w) * (double)mha_dtype_size(w->stored) + scales;
 }
 

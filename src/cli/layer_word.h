@@ -9,12 +9,15 @@
  *      layer:e512h8g2d64l100:causal        or of widths of one's own
  *      decode:gpt2-small:s1024:cache=i8    a layer's step: the last l (1) of s tokens, with a cache
  *      cache:gpt2-small:s8192:i8           the heads of such a step alone
+ *      train:b128                          the translator's step of training on b sentence pairs
+ *      translate:b64:nocache               b sentences translated, as the model in models/ does
  *
  * Extents:  m n k; or e model width, h query heads, g key/value heads (h), d and v widths of a head
  *           (e/h, d) unless a preset says them, b batch (1), l queries, s tokens in the cache.
  * Suffixes: f32 f16 bf16 i8       type of the stored weights, of the cache in a cache word (f32)
  *           cache=T               type of the cache of a step (f32)
- *           causal gemv t=N
+ *           grad                  a layer's step of training: forward, then all gradients
+ *           causal gemv nocache t=N
  */
 #ifndef CLI_LAYER_WORD_H
 #define CLI_LAYER_WORD_H
@@ -33,7 +36,9 @@ typedef enum layer_word_kind {
     WORD_OPENBLAS,
     WORD_LAYER,
     WORD_DECODE,
-    WORD_CACHE
+    WORD_CACHE,
+    WORD_TRAIN,
+    WORD_TRANSLATE
 } layer_word_kind;
 
 typedef struct layer_word {
@@ -42,13 +47,16 @@ typedef struct layer_word {
     ptrdiff_t m, n, k;
     ptrdiff_t e, h, g, d, v, b, l, s;
     mha_dtype stored, cache;
-    bool causal, gemv;
+    bool causal, grad, gemv, no_cache;
     int threads; /* 0: not said */
 } layer_word;
 
 /* Is the text meant as a layer word? No digit stands before its first colon, as in no problem
  * word. */
 bool layer_word_meant(const char *text);
+
+/* Is it about the translator? Such words are for benchmarks only, and say nothing of extents. */
+bool layer_word_is_model(const layer_word *word);
 
 /* As word_parse() and word_print(). */
 bool layer_word_parse(layer_word *word, const char *text, char *message, size_t size);
@@ -60,7 +68,11 @@ ptrdiff_t layer_word_rows(const layer_word *word);
 /* Weights, biases not counted. */
 double layer_word_weights(const layer_word *word);
 
-/* Needed work: 2 for every weight and row, 2 * (D + Dv) for every attended pair. */
+/* Outputs of all projections: as many as there are biases. */
+double layer_word_outputs(const layer_word *word);
+
+/* Needed work: 2 for every weight and row, 2 * (D + Dv) for every attended pair; with gradients 3
+ * times the first and 7/2 times the second. */
 double layer_word_flops(const layer_word *word);
 
 /* Needed reads: weights and cached keys and values once, as they are stored. */

@@ -21,8 +21,16 @@ static const entry commands[] = {
     {"verify", command_verify, "check random problems against double precision"},
     {"bench", command_bench, "measure problems as a share of the machine's peak"},
     {"explain", command_explain, "say how a problem would be computed, and why"},
+    {"prove", command_prove, "run claims about attention live, with numbers"},
+    {"conv", command_conv, "filter a picture with a multi-head attention layer"},
     {"tensors", command_tensors, "check safetensors files and list what they hold"},
     {"corpus", command_corpus, "sentence pairs with known alignment and roles"},
+    {"train", command_train, "train an English-French translator from nothing"},
+    {"translate", command_translate, "English to French with a trained model"},
+    {"heads", command_heads, "measure what every head of it looks at"},
+    {"ablate", command_ablate, "close its heads and measure what that costs"},
+    {"prune", command_prune, "close the least important heads one by one"},
+    {"view", command_view, "a page that shows every head on a sentence"},
     {"version", command_version, "print version, instruction set, compiler, threads"},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -55,6 +63,7 @@ static const char words_help[] =
     "  packed                 sequences of different lengths, one after another\n"
     "  lse weights[=M] avg    ask for log-sum-exp, weights (softmax, raw, softcap,\n"
     "                         bias), their mean over the heads\n"
+    "  stats                  ask for statistics of rows and heads\n"
     "  grad                   the backward pass, for bench and explain\n"
     "  layout=bhld|blhd       order of the axes in memory (bhld)\n"
     "  t=N                    threads\n"
@@ -67,6 +76,8 @@ static const char words_help[] =
     "  decode:gpt2-small:s1024  such a layer's step: the last l (1) of s tokens,\n"
     "                           those before them in a cache\n"
     "  cache:gpt2-small:s8192   the heads of such a step alone\n"
+    "  train:b128               the translator's step of training on b pairs (bench only)\n"
+    "  translate:b64            b sentences translated by it; :nocache without its caches\n"
     "\n"
     "Instead of a preset: e model width, h query heads, g key/value heads (h), d and v\n"
     "widths of a head (e/h, d), as in layer:e4096h32g8l512. Further b batch (1).\n"
@@ -74,7 +85,8 @@ static const char words_help[] =
     "Suffixes:\n"
     "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
     "  cache=T                type of the cache of a step (f32)\n"
-    "  causal t=N             as above\n";
+    "  causal t=N             as above\n"
+    "  grad                   a layer's step of training: forward, then all gradients\n";
 
 static void print_help(FILE *file)
 {
@@ -92,6 +104,7 @@ static void print_help(FILE *file)
           "Environment:\n"
           "  MHA_NUM_THREADS   threads where no option says (else OMP_NUM_THREADS)\n"
           "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
+          "  MHA_MODEL         the file of the translator\n"
           "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours without a terminal\n"
           "\n"
           "Exit codes: 0 fine, 1 failed, 2 wrong usage.\n"

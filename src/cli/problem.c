@@ -296,9 +296,25 @@ static bool build_lse(problem *p, mha_dtype type, const tensor_layout *layout)
     return true;
 }
 
+/* Of rows and heads; they stay in the problem. */
+static bool build_statistics(problem *p)
+{
+    const size_t heads = (size_t)(p->shape.B * p->shape.H);
+    mha_statistics *statistics = keep(p, 1, sizeof *statistics);
+    if (statistics == NULL)
+        return false;
+    statistics->size = sizeof *statistics;
+    statistics->rows = keep(p, heads * (size_t)p->shape.L, sizeof *statistics->rows);
+    statistics->heads = keep(p, heads, sizeof *statistics->heads);
+    p->options.statistics = statistics;
+    return statistics->rows != NULL && statistics->heads != NULL;
+}
+
 static bool build_outputs(builder *b)
 {
     if (b->word->weights && !build_weights(b))
+        return false;
+    if (b->word->statistics && !build_statistics(b->p))
         return false;
     if (!b->word->lse)
         return true;

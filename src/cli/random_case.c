@@ -179,4 +179,5 @@ void random_case(uint64_t seed, uint64_t index, problem_word *word, problem_styl
     style->lengths = rng_chance(&r, 25);
     word->packed = rng_chance(&r, 12);
     settle_position(word, style);
+    word->statistics = rng_chance(&r, 15);
 }

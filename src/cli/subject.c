@@ -67,11 +67,14 @@ float *subject_numbers(double count, float scale)
 static bool create_layer(subject *s, const layer_word *w, char *message, size_t size)
 {
     layer_word_print(w, s->word, sizeof s->word);
+    snprintf(message, size, "%s does not fit in memory", s->word);
+    s->copies = 1;
+    if (layer_word_is_model(w))
+        return subject_model(s, w, message, size);
     s->flops = layer_word_flops(w);
     s->bytes = layer_word_weight_bytes(w) + layer_word_cache_bytes(w);
     s->memory_bound = layer_word_rows(w) <= FEW_ROWS;
     s->copies = s->memory_bound ? subject_copies(s->bytes) : 1;
-    snprintf(message, size, "%s does not fit in memory", s->word);
     if (s->bytes > 0x1p42)
         return false;
     switch (w->kind) {
@@ -82,6 +85,8 @@ static bool create_layer(subject *s, const layer_word *w, char *message, size_t 
     case WORD_LAYER:
     case WORD_DECODE:
     case WORD_CACHE:
+    case WORD_TRAIN:
+    case WORD_TRANSLATE:
         break;
     }
     return subject_layer(s, w, message, size);

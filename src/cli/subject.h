@@ -8,6 +8,7 @@
  *      subject_gradients.c   its backward pass
  *      subject_linear.c      linears, and OpenBLAS in their place
  *      subject_layer.c       layers, steps, caches
+ *      subject_model.c       the translator: training and translation
  */
 #ifndef CLI_SUBJECT_H
 #define CLI_SUBJECT_H
@@ -68,5 +69,6 @@ bool subject_gradients(subject *s, const problem_word *word, char *message, size
 bool subject_linear(subject *s, const layer_word *word, char *message, size_t size);
 bool subject_openblas(subject *s, const layer_word *word, char *message, size_t size);
 bool subject_layer(subject *s, const layer_word *word, char *message, size_t size);
+bool subject_model(subject *s, const layer_word *word, char *message, size_t size);
 
 #endif

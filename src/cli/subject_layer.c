@@ -19,6 +19,9 @@ typedef struct layer_body {
     mha_cache *cache;   /* NULL: none */
     int64_t *sequences; /* [copies][b] */
     float *x, *y;
+    float *d_x, *d_weights; /* with gradients: of the input, of all matrices and biases */
+    void *tape;
+    size_t tape_size;
     mha_options options;
     void *work;
     size_t work_size;
@@ -37,6 +40,9 @@ static void free_body(void *body)
     free(p->work);
     free(p->x);
     free(p->y);
+    free(p->d_x);
+    free(p->d_weights);
+    free(p->tape);
     free(p);
 }
 
@@ -59,7 +65,39 @@ static mha_layer_call call_of(const layer_body *p, const int64_t *sequences)
                             .output = mha_out_ble(p->y, w->l, w->e),
                             .cache = p->cache,
                             .sequences = p->cache != NULL ? sequences : NULL,
-                            .options = &p->options};
+                            .options = &p->options,
+                            .tape = p->tape,
+                            .tape_size = p->tape_size};
+}
+
+static mha_layer_gradients gradients_of(const layer_body *p)
+{
+    const layer_word *w = &p->w;
+    const ptrdiff_t q = w->h * w->d, k = w->g * w->d, v = w->g * w->v, o = w->h * w->v;
+    float *const matrices = p->d_weights, *const biases = matrices + w->e * (q + k + v + o);
+    return (mha_layer_gradients){.size = sizeof(mha_layer_gradients),
+                                 .d_output = mha_view_ble(p->x, w->l, w->e),
+                                 .d_query = mha_out_ble(p->d_x, w->l, w->e),
+                                 .q = {matrices, w->e, 1},
+                                 .k = {matrices + w->e * q, w->e, 1},
+                                 .v = {matrices + w->e * (q + k), w->e, 1},
+                                 .o = {matrices + w->e * (q + k + v), o, 1},
+                                 .q_bias = biases,
+                                 .k_bias = biases + q,
+                                 .v_bias = biases + q + k,
+                                 .o_bias = biases + q + k + v};
+}
+
+/* As in a step of training: forward, then all gradients. */
+static mha_status run_training(void *body)
+{
+    layer_body *p = body;
+    const mha_layer_call call = call_of(p, NULL);
+    const mha_layer_gradients gradients = gradients_of(p);
+    const mha_status status = mha_layer_run(p->layers[0], &call, p->work, p->work_size, p->pool);
+    if (status != MHA_OK)
+        return status;
+    return mha_layer_backward(p->layers[0], &call, &gradients, p->work, p->work_size, p->pool);
 }
 
 static mha_status run_layer(void *body)
@@ -189,7 +227,17 @@ static size_t work_size_of(const layer_body *p, int threads)
         return mha_cache_work_size(p->cache, &shape, &p->options, threads);
     }
     const mha_layer_call call = call_of(p, p->sequences);
-    return mha_layer_work_size(p->layers[0], &call, threads);
+    const size_t forward = mha_layer_work_size(p->layers[0], &call, threads);
+    const size_t back = p->w.grad ? mha_layer_backward_work_size(p->layers[0], &call, threads) : 0;
+    return forward > back ? forward : back;
+}
+
+static mha_status take_tape(layer_body *p)
+{
+    const mha_layer_call call = call_of(p, NULL);
+    p->tape_size = mha_layer_tape_size(p->layers[0], &call);
+    p->tape = subject_memory(p->tape_size);
+    return p->tape != NULL ? MHA_OK : MHA_ERR_MEMORY;
 }
 
 static mha_status prepare(subject *s, layer_body *p, char *why, size_t size)
@@ -199,6 +247,8 @@ static mha_status prepare(subject *s, layer_body *p, char *why, size_t size)
         status = make_layers(p, why, size);
     if (status == MHA_OK && p->w.kind != WORD_LAYER)
         status = make_cache(p, why, size);
+    if (status == MHA_OK && p->w.grad)
+        status = take_tape(p);
     if (status != MHA_OK)
         return status;
     p->options.message = why;
@@ -221,6 +271,11 @@ static bool take_memory(layer_body *p)
         return false;
     p->x = subject_numbers(rows * in, 1.0f);
     p->y = subject_numbers(rows * out, 1.0f);
+    p->d_x = w->grad ? subject_numbers(rows * in, 1.0f) : NULL;
+    p->d_weights =
+        w->grad ? subject_numbers(layer_word_weights(w) + layer_word_outputs(w), 1.0f) : NULL;
+    if (w->grad && (p->d_x == NULL || p->d_weights == NULL))
+        return false;
     p->sequences = calloc((size_t)(p->copies * w->b), sizeof *p->sequences);
     for (ptrdiff_t n = 0; p->sequences != NULL && n < p->copies * w->b; n++)
         p->sequences[n] = n;
@@ -234,7 +289,7 @@ bool subject_layer(subject *s, const layer_word *w, char *message, size_t size)
     if (p == NULL)
         return false;
     s->body = p;
-    s->run = w->kind == WORD_CACHE ? run_cache : run_layer;
+    s->run = w->kind == WORD_CACHE ? run_cache : w->grad ? run_training : run_layer;
     s->free = free_body;
     p->w = *w;
     p->copies = s->copies;

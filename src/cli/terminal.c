@@ -138,11 +138,16 @@ void terminal_plain(FILE *file, const terminal *t)
 
 static bool progress_shown;
 
+bool progress_is_live(void)
+{
+    return isatty(STDERR_FILENO) && strcmp(variable("TERM"), "dumb") != 0;
+}
+
 void progress(const char *format, ...)
 {
     static double last;
     const double now = clock_seconds();
-    if (!isatty(STDERR_FILENO) || strcmp(variable("TERM"), "dumb") == 0 || now - last < 0.1)
+    if (!progress_is_live() || now - last < 0.1)
         return;
     va_list list;
     va_start(list, format);

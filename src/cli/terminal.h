@@ -37,5 +37,7 @@ void terminal_plain(FILE *file, const terminal *t);
  * times a second. progress_end() wipes it away. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_end(void);
+/* Whether there is such a line. */
+bool progress_is_live(void);
 
 #endif

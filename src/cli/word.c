@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUFFIX_COUNT = 28 };
+enum { SUFFIX_COUNT = 29 };
 
 typedef struct parser {
     problem_word *word;
@@ -211,6 +211,7 @@ static const suffix suffixes[] = {
     {"lse", VALUE_NONE, set_flag, FIELD(lse), 0, false},
     {"weights", VALUE_MAY, set_weights, 0, 0, false},
     {"avg", VALUE_NONE, set_average, FIELD(average), 0, false},
+    {"stats", VALUE_NONE, set_flag, FIELD(statistics), 0, false},
     {"grad", VALUE_NONE, set_flag, FIELD(gradients), 0, false},
     {"layout", VALUE_MUST, set_layout, 0, 0, false},
     {"t", VALUE_MUST, set_count, FIELD(threads), MHA_MAX_THREADS, false},
@@ -218,11 +219,11 @@ static const suffix suffixes[] = {
 #undef FIELD
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == SUFFIX_COUNT, "SUFFIX_COUNT is wrong");
 
-const char *const word_suffixes[] = {"f32",    "f16",     "bf16",   "f64",    "q",    "k",
-                                     "v",      "o",       "causal", "tl",     "br",   "offset",
-                                     "window", "mask",    "bias",   "alibi",  "sink", "softcap",
-                                     "scale",  "dropout", "docs",   "packed", "lse",  "weights",
-                                     "avg",    "grad",    "layout", "t",      "pad",  "padk"};
+const char *const word_suffixes[] = {
+    "f32",    "f16",     "bf16",  "f64",     "q",      "k",      "v",    "o",
+    "causal", "tl",      "br",    "offset",  "window", "mask",   "bias", "alibi",
+    "sink",   "softcap", "scale", "dropout", "docs",   "packed", "lse",  "weights",
+    "avg",    "stats",   "grad",  "layout",  "t",      "pad",    "padk"};
 const int word_suffix_count = sizeof word_suffixes / sizeof word_suffixes[0];
 
 /* pad, padN, padk, padkN: the number is part of the name. */
@@ -342,6 +343,8 @@ static bool check_together(parser *p)
         return reader_fail(&p->in, "grad is for f32, f16 and bf16, not for f64");
     if (w->gradients && w->weights)
         return reader_fail(&p->in, "grad returns no weights; leave out weights and avg");
+    if (w->gradients && w->statistics)
+        return reader_fail(&p->in, "grad gathers no statistics; leave out stats");
     return true;
 }
 

@@ -25,6 +25,7 @@
  *           packed                sequences of lengths l/b, 2l/b, ... l one after another
  *           lse                   log-sum-exp is asked for
  *           weights[=MODE] avg    weights are asked for: softmax, raw, softcap, bias; averaged
+ *           stats                 statistics of rows and heads are asked for
  *           grad                  the backward pass, not the forward one
  *           layout=bhld|blhd      order of the axes in memory (bhld)
  *           t=N                   threads
@@ -54,7 +55,7 @@ typedef struct problem_word {
     int pad;              /* 0: none, N: true lengths are 1/N */
     bool pad_keys_only;
     int documents; /* 0: none */
-    bool packed, lse, weights, average, gradients;
+    bool packed, lse, weights, average, statistics, gradients;
     mha_weights_mode weights_mode;
     word_layout layout;
     int threads; /* 0: not said */

@@ -109,6 +109,8 @@ static void put_outputs(word_printer *p, const problem_word *w)
         printer_put(p, ":weights%s", modes[w->weights_mode]);
     if (w->average)
         printer_put(p, ":avg");
+    if (w->statistics)
+        printer_put(p, ":stats");
     if (w->gradients)
         printer_put(p, ":grad");
     if (w->layout == WORD_BLHD)

@@ -104,6 +104,11 @@ static mha_status check_plan(const mha_plan *plan, const mha_options *o)
         return mhai_fail(o, MHA_ERR_PLAN,
                          "the plan was made without options.weights of this mode; "
                          "make it with them");
+    const mha_statistics *const s = o->statistics;
+    if (s && (!plan->statistics || (s->columns && !plan->columns) || s->top > plan->top ||
+              (s->heads && !s->rows && !plan->row_statistics)))
+        return mhai_fail(o, MHA_ERR_PLAN,
+                         "the plan was made without these options.statistics; make it with them");
     return MHA_OK;
 }
 

@@ -10,15 +10,16 @@
  *
  * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
  */
-#include "internal.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <string.h>
 
 /* How values are read. A masked value must not be looked at, yet p = 0 times NaN is NaN: where a
  * row comes out not finite, its task is done again PER_ROW, each row with its masked values
- * replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc. */
-typedef enum { TOGETHER, PER_ROW } values;
+ * replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc. NOT_AT_ALL is
+ * for those who want m and l alone. */
+typedef enum { TOGETHER, PER_ROW, NOT_AT_ALL } values;
 
 typedef struct task {
     mhai_worker worker;
@@ -68,17 +69,31 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
 static bool closed(const task *now, ptrdiff_t h)
 {
     const mhai_call *const call = now->worker.call;
-    return !call->options.lse.data && !call->options.weights.data &&
+    return !call->options.lse.data && !call->options.weights.data && !call->options.statistics &&
            mhai_gate(call, now->worker.batch.b, h) == 0.0f;
+}
+
+/* Which keys do any, and which do all of the rows see? */
+static void bound_keys(task *now)
+{
+    now->first = now->worker.batch.keys;
+    now->last = 0;
+    now->all_first = 0;
+    now->all_last = mhai_masks_look_up(&now->worker.call->options) ? 0 : now->worker.batch.keys;
+    for (int r = 0; r < now->worker.count; r++) {
+        const mhai_row *const row = &now->worker.scratch->rows[r];
+        now->all_first = mhai_max(now->all_first, row->first);
+        now->all_last = mhai_min(now->all_last, row->last);
+        if (row->first < row->last) {
+            now->first = mhai_min(now->first, row->first);
+            now->last = mhai_max(now->last, row->last);
+        }
+    }
 }
 
 static void list_rows(task *now)
 {
     mhai_row *row = now->worker.scratch->rows;
-    now->first = now->worker.batch.keys;
-    now->last = 0;
-    now->all_first = 0;
-    now->all_last = mhai_masks_look_up(&now->worker.call->options) ? 0 : now->worker.batch.keys;
     for (ptrdiff_t h = 0; h < now->heads; h++)
         for (ptrdiff_t i = 0; i < now->rows; i++, row++) {
             row->h = now->h + h;
@@ -86,13 +101,8 @@ static void list_rows(task *now)
             mhai_row_range(now->worker.call, &now->worker.batch, row);
             if (closed(now, row->h))
                 row->first = row->last = 0;
-            now->all_first = mhai_max(now->all_first, row->first);
-            now->all_last = mhai_min(now->all_last, row->last);
-            if (row->first < row->last) {
-                now->first = mhai_min(now->first, row->first);
-                now->last = mhai_max(now->last, row->last);
-            }
         }
+    bound_keys(now);
     if (now->split >= 0) {
         now->first = mhai_max(now->first, now->split * MHAI_SPLIT);
         now->last = mhai_min(now->last, (now->split + 1) * MHAI_SPLIT);
@@ -303,6 +313,16 @@ static mhai_cover cover_of(const task *now, const mhai_block *block, int row, in
                            first, last);
 }
 
+/* Do all of these rows give means instead of values? */
+static bool only_means(const mhai_worker *worker, int row, int count)
+{
+    const bool modes = worker->call->options.head_modes != NULL;
+    for (int r = 0; modes && r < count; r++)
+        if (mhai_mode(worker->call, worker->scratch->rows[row + r].h) != MHA_HEAD_MEAN)
+            return false;
+    return modes;
+}
+
 /* One tile of rows against one block of keys. */
 static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
                      values how)
@@ -315,13 +335,16 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     if (cover == MHAI_NONE)
         return;
     mark_seen(scratch->keep, cover, count, scratch->total.seen + row);
-    mhai_scores(worker, block, row, count, first, last);
-    mhai_scores_cap(worker, count, first, last);
-    mhai_scores_bias(worker, block, row, count, first, last);
+    mhai_scores_final(worker, block, row, count, first, last);
     const int width = kernels->vector;
     const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
+    mhai_watch_scores(worker, count, keep);
     kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
                   keep, state->m + row, state->l + row, scratch->alpha);
+    if (how == NOT_AT_ALL || only_means(worker, row, count))
+        return;
+    mhai_watch_block(worker, block->base, row, count, first / width * width,
+                     (last + width - 1) / width * width, state->m);
     drop_weights(worker, block, row, count);
     scale_weights(worker, block, count, keep);
     if (cover == MHAI_SOME && how == PER_ROW) {
@@ -354,6 +377,7 @@ static void run_keys(task *now, values how)
     const mhai_scratch *const scratch = worker->scratch;
     const mhai_state *const total = &scratch->total, *const part = &scratch->part;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
+    mhai_watch_begin(worker);
     if (now->first >= now->last)
         clear_state(worker, total);
     bool first_split = true;
@@ -402,6 +426,59 @@ static void add_extras(const mhai_worker *worker, const mhai_state *state, int r
     }
 }
 
+/* A row when all its keys are in: the final m and l, 1/l, and what its o must be multiplied by. */
+typedef struct sums {
+    float m, l, inverse, by;
+} sums;
+
+static sums close_row(const mhai_worker *worker, const mhai_state *state, int r)
+{
+    const mhai_call *const call = worker->call;
+    const ptrdiff_t h = worker->scratch->rows[r].h;
+    add_extras(worker, state, r);
+    sums row = {.m = state->m[r], .l = state->l[r]};
+    float factor = 1.0f;
+    if (call->options.sinks && mhai_mode(call, h) == MHA_HEAD_NORMAL)
+        add_sink(call->options.sinks[h], &row.m, &row.l, &factor);
+    /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
+     * whatever the sink. */
+    row.inverse = !state->seen[r] ? 0.0f : row.l != 0.0f ? 1.0f / row.l : NAN;
+    row.by = factor * row.inverse;
+    return row;
+}
+
+static void store_output(const mhai_worker *worker, const mhai_state *state, int r, float by)
+{
+    const mhai_call *const call = worker->call;
+    const mha_shape *const shape = &call->shape;
+    const mhai_row *const row = &worker->scratch->rows[r];
+    const mha_view o = mhai_as_view(call->o);
+    const size_t size = sizeof(float) * (size_t)shape->Dv;
+    float *const from = state->o + r * worker->plan->ldo;
+    const float gate = mhai_gate(call, worker->batch.b, row->h);
+    float factor = by * gate;
+    if (!state->seen[r] || gate == 0.0f) {
+        /* Not 0 times what it has: that may be infinite. */
+        memset(from, 0, size);
+        factor = 0.0f;
+    } else if (mhai_mode(call, row->h) == MHA_HEAD_MEAN) {
+        memcpy(from, call->options.head_means + row->h * shape->Dv, size);
+        factor = gate;
+    }
+    worker->plan->kernels->store_row[shape->o_type](
+        from, (int)shape->Dv, factor,
+        mhai_out_at(call->o.data, shape->o_type,
+                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
+}
+
+/* A head that gives a mean has no weights. */
+static void store_stats(const mhai_worker *worker, const sums *row, int r, float *stats)
+{
+    const bool mean = mhai_mode(worker->call, worker->scratch->rows[r].h) == MHA_HEAD_MEAN;
+    stats[0] = row->m;
+    stats[1] = mean ? 0.0f : row->inverse;
+}
+
 /* Divide by l and write one row's output, log-sum-exp and sums. */
 static void store_one(const task *now, const mhai_state *state, int r)
 {
@@ -409,32 +486,19 @@ static void store_one(const task *now, const mhai_state *state, int r)
     const mhai_call *const call = worker->call;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mha_shape *const shape = &call->shape;
-    add_extras(worker, state, r);
-    float m = state->m[r], l = state->l[r], factor = 1.0f;
-    if (call->options.sinks)
-        add_sink(call->options.sinks[row->h], &m, &l, &factor);
-    /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
-     * whatever the sink. */
-    const float inverse = !state->seen[r] ? 0.0f : l != 0.0f ? 1.0f / l : NAN;
-    const float gate = mhai_gate(call, worker->batch.b, row->h);
-    const float by = state->seen[r] && gate != 0.0f ? factor * inverse * gate : 0.0f;
-    const mha_view o = mhai_as_view(call->o);
-    worker->plan->kernels->store_row[shape->o_type](
-        state->o + r * worker->plan->ldo, (int)shape->Dv, by,
-        mhai_out_at(call->o.data, shape->o_type,
-                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
+    const sums done = close_row(worker, state, r);
+    store_output(worker, state, r, done.by);
+    mhai_watch_row(now->run, worker, r, done.m, done.l, state->seen[r]);
     if (call->options.lse.data) {
         const mha_view lse = mhai_as_view(call->options.lse);
         ((float *)
              call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
-            state->seen[r] ? (float)((double)m + log((double)l)) : -INFINITY;
+            state->seen[r] ? (float)((double)done.m + log((double)done.l)) : -INFINITY;
     }
-    if (now->run->shared.stats) {
-        float *const stats = now->run->shared.stats +
-                             2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i);
-        stats[0] = m;
-        stats[1] = inverse;
-    }
+    if (now->run->shared.stats)
+        store_stats(worker, &done, r,
+                    now->run->shared.stats +
+                        2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i));
 }
 
 static void store_rows(const task *now, const mhai_state *state)
@@ -489,6 +553,28 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
         keep_part(&now);
     else
         store_rows(&now, &scratch->total);
+}
+
+void mhai_attention_sums(const mhai_worker *worker, float *stats)
+{
+    const mhai_state *const total = &worker->scratch->total;
+    task now = {.worker = *worker, .split = -1};
+    bound_keys(&now);
+    run_keys(&now, NOT_AT_ALL);
+    for (int r = 0; r < worker->count; r++) {
+        const sums done = close_row(worker, total, r);
+        store_stats(worker, &done, r, stats + 2 * r);
+    }
+}
+
+/* All rows of some heads one after another: what keys receive has one order. */
+void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
+{
+    const ptrdiff_t chunks = run->tiling.row_chunks;
+    const task all = task_of(run, scratch, number * chunks, false);
+    mhai_watch_clear_columns(run->call, all.worker.batch.b, all.h, all.heads);
+    for (ptrdiff_t n = chunks; n-- > 0;)
+        mhai_attention_task(run, scratch, number * chunks + n);
 }
 
 void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)

@@ -38,24 +38,6 @@ static ptrdiff_t panel_columns(const task *now)
 
 /* ---------------------------------------------------------------- delta ----- */
 
-static double dot(const float *a, const float *b, ptrdiff_t count)
-{
-    double sum = 0.0;
-    for (ptrdiff_t c = 0; c < count; c++)
-        sum += (double)a[c] * (double)b[c];
-    return sum;
-}
-
-static float lse_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i)
-{
-    return ((const float *)pass->lse.data)[mhai_q_index(&pass->call, batch, &pass->lse, h, i)];
-}
-
-static float *delta_at(const mhai_backward *pass, ptrdiff_t b, ptrdiff_t h)
-{
-    return pass->delta + (b * pass->call.shape.H + h) * pass->call.shape.L;
-}
-
 static float delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i)
 {
     float o[MHA_MAX_HEAD_WIDTH], d_o[MHA_MAX_HEAD_WIDTH];
@@ -68,7 +50,7 @@ static float delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdif
                                      o);
     kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, d_at), (int)shape->Dv, 1.0f,
                                    d_o);
-    double delta = dot(o, d_o, shape->Dv);
+    double delta = mhai_back_dot(o, d_o, shape->Dv);
     if (g->d_lse.data)
         delta -= (double)((const float *)
                               g->d_lse.data)[mhai_q_index(&pass->call, batch, &g->d_lse, h, i)];
@@ -82,8 +64,8 @@ void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number)
     const float *const sinks = pass->call.options.sinks;
     double sink = 0.0;
     for (ptrdiff_t i = 0; i < batch.queries; i++) {
-        const float delta = delta_of(pass, &batch, h, i), lse = lse_of(pass, &batch, h, i);
-        delta_at(pass, b, h)[i] = delta;
+        const float delta = delta_of(pass, &batch, h, i), lse = mhai_back_lse(pass, &batch, h, i);
+        mhai_back_delta(pass, b, h)[i] = delta;
         if (sinks && lse != -INFINITY)
             sink -= exp((double)sinks[h] - (double)lse) * (double)delta;
     }
@@ -111,13 +93,24 @@ static void pack_columns(const task *now)
     const mhai_call *const call = &now->pass->call;
     const mha_dtype type = call->shape.k_type;
     const ptrdiff_t nr = now->kernels->nr, d = call->shape.D;
+    const ptrdiff_t rows = mhai_round_up(now->block.keys, now->kernels->vector);
     float *const columns = now->scratch->k_columns;
-    memset(columns, 0, sizeof(float) * (size_t)(panel_columns(now) * MHAK_BLOCK));
+    for (ptrdiff_t c = 0; c < d; c += nr)
+        memset(columns + c * MHAK_BLOCK, 0, sizeof(float) * (size_t)(rows * nr));
     for (ptrdiff_t j = 0; j < now->block.keys; j++)
         for (ptrdiff_t c = 0; c < d; c += nr)
             now->kernels->load_row[type](mhai_at(now->block.k, type, j * call->k.sl + c),
                                          (int)mhai_min(nr, d - c), (float)call->scale,
                                          columns + c * MHAK_BLOCK + j * nr);
+}
+
+static bool columns_finite(const task *now)
+{
+    const ptrdiff_t nr = now->kernels->nr, rows = now->block.keys;
+    bool finite = true;
+    for (ptrdiff_t c = 0; c < now->pass->call.shape.D; c += nr)
+        finite &= now->kernels->all_finite(now->scratch->k_columns + c * MHAK_BLOCK, rows * nr);
+    return finite;
 }
 
 /* Not before a row sees the block: what nobody sees is not read. */
@@ -127,23 +120,23 @@ static void pack_block(task *now)
         return;
     pack_values(now);
     pack_columns(now);
-    now->keys_finite =
-        now->kernels->all_finite(now->scratch->k_columns, panel_columns(now) * MHAK_BLOCK);
+    now->keys_finite = columns_finite(now);
     now->packed = true;
 }
 
 /* --------------------------------------------------------- a tile of rows ----- */
 
-static void load_output_gradients(const task *now)
+void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scratch,
+                        const mhai_worker *worker)
 {
-    const mhai_backward *const pass = now->pass;
     const mha_gradients *const g = &pass->gradients;
-    for (int r = 0; r < now->count; r++) {
-        const mhai_row *const row = &now->scratch->tile.rows[r];
-        const ptrdiff_t at = mhai_q_index(&pass->call, &now->worker.batch, &g->d_o, row->h, row->i);
-        now->kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, at),
-                                            (int)pass->call.shape.Dv, 1.0f,
-                                            now->scratch->d_o + r * pass->plan.ldo);
+    mhai_load_queries(worker);
+    for (int r = 0; r < worker->count; r++) {
+        const mhai_row *const row = &scratch->tile.rows[r];
+        const ptrdiff_t at = mhai_q_index(&pass->call, &worker->batch, &g->d_o, row->h, row->i);
+        pass->plan.kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, at),
+                                                  (int)pass->call.shape.Dv, 1.0f,
+                                                  scratch->d_o + r * pass->plan.ldo);
     }
 }
 
@@ -179,7 +172,7 @@ static void compute_weights(task *now)
         if (now->cover == MHAI_ALL)
             mhai_keep_range(keep, now->first, now->last);
         now->kernels->weigh(tile->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
-                            lse_of(now->pass, &now->worker.batch, row->h, row->i), 1.0f);
+                            mhai_back_lse(now->pass, &now->worker.batch, row->h, row->i), 1.0f);
     }
 }
 
@@ -251,9 +244,10 @@ static void compute_gradients(const task *now)
     thin_rows(now, now->scratch->d);
     for (int r = 0; r < now->count; r++) {
         const mhai_row *const row = &tile->rows[r];
-        now->kernels->score_gradient(tile->s + r * MHAK_BLOCK, now->scratch->d + r * MHAK_BLOCK,
-                                     MHAK_BLOCK, tile->keep + r * MHAK_WORDS,
-                                     delta_at(now->pass, now->worker.batch.b, row->h)[row->i]);
+        now->kernels->score_gradient(
+            tile->s + r * MHAK_BLOCK, now->scratch->d + r * MHAK_BLOCK, MHAK_BLOCK,
+            tile->keep + r * MHAK_WORDS,
+            mhai_back_delta(now->pass, now->worker.batch.b, row->h)[row->i]);
     }
 }
 
@@ -384,8 +378,7 @@ static void run_tile(task *now, ptrdiff_t h, ptrdiff_t i)
         return;
     pack_block(now);
     list_dropout(now);
-    mhai_load_queries(&now->worker);
-    load_output_gradients(now);
+    mhai_backward_load(now->pass, now->scratch, &now->worker);
     clear_unseeing_rows(now);
     compute_weights(now);
     compute_gradients(now);
@@ -423,8 +416,10 @@ static void run_block(task *now, ptrdiff_t base, ptrdiff_t all_keys)
     const mhai_backward *const pass = now->pass;
     const mha_shape *const shape = &pass->call.shape;
     const ptrdiff_t group = shape->H / shape->G, h = now->worker.g * group;
-    memset(now->scratch->d_k, 0, sizeof(float) * (size_t)(MHAK_BLOCK * pass->plan.ldq));
-    memset(now->scratch->d_v, 0, sizeof(float) * (size_t)(MHAK_BLOCK * pass->plan.ldo));
+    const int count = (int)mhai_min(MHAK_BLOCK, all_keys - base);
+    const ptrdiff_t rows = mhai_round_up(count, now->kernels->vector);
+    memset(now->scratch->d_k, 0, sizeof(float) * (size_t)(rows * pass->plan.ldq));
+    memset(now->scratch->d_v, 0, sizeof(float) * (size_t)(rows * pass->plan.ldo));
     now->packed = false;
     now->block = (mhai_block){.base = base};
     if (base < now->worker.batch.keys) {
@@ -435,7 +430,6 @@ static void run_block(task *now, ptrdiff_t base, ptrdiff_t all_keys)
                  i < now->worker.batch.queries; i += MHAI_BACK_ROWS)
                 run_tile(now, h + n, i);
     }
-    const int count = (int)mhai_min(MHAK_BLOCK, all_keys - base);
     store_keys(now, &pass->gradients.d_k, now->scratch->d_k, pass->plan.ldq, shape->D, count);
     store_keys(now, &pass->gradients.d_v, now->scratch->d_v, pass->plan.ldo, shape->Dv, count);
 }
@@ -474,6 +468,8 @@ static void run_group(const mhai_backward *pass, const mhai_back_scratch *scratc
     clear_queries(&now);
     for (ptrdiff_t base = 0; base < keys; base += MHAK_BLOCK)
         run_block(&now, base, keys);
+    if (pass->call.extra.k)
+        mhai_backward_extras(pass, scratch, &now.worker);
 }
 
 static void clear_bias(const mhai_backward *pass, const mha_out *out, ptrdiff_t b, ptrdiff_t h)

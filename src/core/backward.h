@@ -4,11 +4,12 @@
  *
  *      backward_check.c       the public function: checks, then the phases
  *      attention_backward.c   one task: all rows of some heads against all their keys
+ *      backward_extras.c      and against the extra keys of a layer
  */
 #ifndef MHAI_BACKWARD_H
 #define MHAI_BACKWARD_H
 
-#include "internal.h"
+#include "region.h"
 
 /* Sums of a batch and head. */
 enum { MHAI_SLOPE, MHAI_SINK, MHAI_GATE, MHAI_SUMS };
@@ -36,13 +37,43 @@ typedef struct mhai_backward {
     mha_gradients gradients; /* all its fields */
     mha_view o;              /* the forward pass's output */
     mha_view lse;
-    float *delta;    /* [B][H][L]: d_o . o - d_lse of every row */
-    double *sums;    /* [B][H][3]: gradients of slope, sink and gate, batch by batch */
+    float *delta;   /* [B][H][L]: d_o . o - d_lse of every row */
+    double *sums;   /* [B][H][3]: gradients of slope, sink and gate, batch by batch */
+    double *extras; /* [B][G][D + Dv]: of the extra key and value, batch by batch */
+    float *d_extra_key, *d_extra_value; /* [G][D], [G][Dv] or NULL */
     ptrdiff_t units; /* tasks: each has whole heads, and what it adds to is its own */
     bool joins_heads, joins_batches; /* units that span these, since they share a bias */
     char *scratches;
     size_t scratch_size;
 } mhai_backward;
+
+static inline double mhai_back_dot(const float *a, const float *b, ptrdiff_t count)
+{
+    double sum = 0.0;
+    for (ptrdiff_t c = 0; c < count; c++)
+        sum += (double)a[c] * (double)b[c];
+    return sum;
+}
+
+/* The log-sum-exp of a row; delta of the rows of a batch and head. */
+static inline float mhai_back_lse(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h,
+                                  ptrdiff_t i)
+{
+    return ((const float *)pass->lse.data)[mhai_q_index(&pass->call, batch, &pass->lse, h, i)];
+}
+
+static inline float *mhai_back_delta(const mhai_backward *pass, ptrdiff_t b, ptrdiff_t h)
+{
+    return pass->delta + (b * pass->call.shape.H + h) * pass->call.shape.L;
+}
+
+/* The gradients of the options in a list of regions, of which it changes B. */
+void mhai_backward_add_options(mhai_regions *list, const mhai_call *call, const mha_gradients *g);
+
+/* For a problem that was checked: call, gradients, o and lse are filled in, the rest follows. */
+void mhai_backward_plan(mhai_backward *pass, const mhak_table *kernels);
+size_t mhai_backward_needs(const mhai_backward *pass, int threads);
+void mhai_backward_run(mhai_backward *pass, void *work, mha_pool *pool);
 
 /* Carve one worker's scratch; with work->base NULL only count. */
 mhai_back_scratch mhai_back_scratch_take(const mhai_backward *pass, mhai_work *work);
@@ -53,5 +84,13 @@ void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number);
 /* One unit: gradients of its queries, keys, values, biases, slopes and sinks. */
 void mhai_backward_unit(const mhai_backward *pass, const mhai_back_scratch *scratch,
                         ptrdiff_t unit);
+
+/* Behind all blocks of keys: the extra keys of the group that the worker has. */
+void mhai_backward_extras(const mhai_backward *pass, const mhai_back_scratch *scratch,
+                          mhai_worker *worker);
+
+/* Queries and output gradients of the rows in scratch->tile.rows. */
+void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scratch,
+                        const mhai_worker *worker);
 
 #endif

@@ -22,16 +22,17 @@ static mha_status read_problem(mhai_backward *pass, const mha_shape *shape,
     pass->lse = mhai_as_view(o->lse);
     memset(&o->lse, 0, sizeof o->lse);
     memset(&o->weights, 0, sizeof o->weights);
+    o->statistics = NULL;
     if ((status = mhai_check_problem(shape, &pass->call)) ||
         (status = mhai_kernels_for(o, &kernels)))
         return status;
     if (pass->call.shape.q_type == MHA_F64)
         return mhai_fail(o, MHA_ERR_DTYPE,
                          "shape.q_type is MHA_F64; the backward pass is for f32, f16 and bf16");
-    /* Without a row the forward pass has no plan, but keys and values still get gradients: 0. */
-    pass->plan = (mha_plan){.shape = pass->call.shape, .kernels = kernels};
-    pass->plan.ldq = mhai_row_floats(pass->call.shape.D);
-    pass->plan.ldo = mhai_round_up(pass->call.shape.Dv, kernels->vector);
+    if (o->head_modes)
+        return mhai_fail(o, MHA_ERR_FLAG,
+                         "options.head_modes is for the forward pass; a gate of 0 has gradients");
+    mhai_backward_plan(pass, kernels);
     return MHA_OK;
 }
 
@@ -79,12 +80,18 @@ static void add_output(mhai_regions *list, const char *name, const mha_out *out,
                           starts);
 }
 
-static void add_head_output(mhai_regions *list, const char *name, float *data, ptrdiff_t H)
+void mhai_backward_add_options(mhai_regions *list, const mhai_call *call, const mha_gradients *g)
 {
-    const mha_view view = {data, 0, 1, 0};
-    list->B = 1;
-    if (data)
-        mhai_regions_rows(list, true, name, view, MHA_F32, H, 1, 1, NULL);
+    const mha_shape *const s = &call->shape;
+    const ptrdiff_t sb = call->options.gates_sb;
+    const mha_view gates = {g->d_gates, sb, 1, 0};
+    add_bias_region(list, s, "gradients.d_bias", &g->d_bias);
+    add_bias_region(list, s, "gradients.d_add_mask", &g->d_add_mask);
+    mhai_vector_out_region(list, "gradients.d_alibi_slopes", g->d_alibi_slopes, s->H);
+    mhai_vector_out_region(list, "gradients.d_sinks", g->d_sinks, s->H);
+    list->B = sb == 0 ? 1 : s->B;
+    if (g->d_gates)
+        mhai_regions_rows(list, true, "gradients.d_gates", gates, MHA_F32, s->H, 1, 1, NULL);
 }
 
 static void list_inputs(mhai_regions *list, const mhai_backward *pass)
@@ -115,18 +122,19 @@ static mha_status check_memory(const mhai_backward *pass, const void *work, size
     add_output(&list, "gradients.d_q", &g->d_q, s->H, s->L, s->D, o->q_starts);
     add_output(&list, "gradients.d_k", &g->d_k, s->G, s->S, s->D, o->k_starts);
     add_output(&list, "gradients.d_v", &g->d_v, s->G, s->S, s->Dv, o->k_starts);
-    add_bias_region(&list, s, "gradients.d_bias", &g->d_bias);
-    add_bias_region(&list, s, "gradients.d_add_mask", &g->d_add_mask);
-    add_head_output(&list, "gradients.d_alibi_slopes", g->d_alibi_slopes, s->H);
-    add_head_output(&list, "gradients.d_sinks", g->d_sinks, s->H);
-    const mha_view gates = {g->d_gates, o->gates_sb, 1, 0};
-    list.B = o->gates_sb == 0 ? 1 : s->B;
-    if (g->d_gates)
-        mhai_regions_rows(&list, true, "gradients.d_gates", gates, MHA_F32, s->H, 1, 1, NULL);
+    mhai_backward_add_options(&list, &pass->call, g);
     return mhai_regions_check(&list, work, work_size);
 }
 
 /* ------------------------------------------------------------- workspace ----- */
+
+/* Without a row the forward pass has no plan, but keys and values still get gradients: 0. */
+void mhai_backward_plan(mhai_backward *pass, const mhak_table *kernels)
+{
+    pass->plan = (mha_plan){.shape = pass->call.shape, .kernels = kernels};
+    pass->plan.ldq = mhai_row_floats(pass->call.shape.D);
+    pass->plan.ldo = mhai_round_up(pass->call.shape.Dv, kernels->vector);
+}
 
 static bool is_empty(const mha_shape *s)
 {
@@ -138,6 +146,8 @@ static void take_shared(mhai_backward *pass, mhai_work *work)
     const mha_shape *const s = &pass->call.shape;
     pass->delta = mhai_work_take(work, (size_t)(s->B * s->H * s->L), sizeof(float));
     pass->sums = mhai_work_take(work, MHAI_SUMS * (size_t)(s->B * s->H), sizeof(double));
+    if (pass->call.extra.k)
+        pass->extras = mhai_work_take(work, (size_t)(s->B * s->G * (s->D + s->Dv)), sizeof(double));
 }
 
 static size_t scratch_size(const mhai_backward *pass)
@@ -147,7 +157,7 @@ static size_t scratch_size(const mhai_backward *pass)
     return work.used;
 }
 
-static size_t work_size_of(const mhai_backward *pass, int threads)
+size_t mhai_backward_needs(const mhai_backward *pass, int threads)
 {
     mhai_backward counted = *pass;
     mhai_work work = {0};
@@ -162,7 +172,7 @@ size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options
     mhai_backward pass;
     if (threads < 1 || threads > MHA_MAX_THREADS || read_problem(&pass, shape, options))
         return 0;
-    return work_size_of(&pass, threads);
+    return mhai_backward_needs(&pass, threads);
 }
 
 /* --------------------------------------------------------------- running ----- */
@@ -204,6 +214,19 @@ static void store_gates(const mhai_backward *pass)
         to[n / s->H * sb + n % s->H] = (float)pass->sums[MHAI_SUMS * n + MHAI_GATE];
 }
 
+/* `width` sums of every group from `first` on, over the batches in ascending order. */
+static void store_extras(const mhai_backward *pass, float *to, ptrdiff_t first, ptrdiff_t width)
+{
+    const mha_shape *const s = &pass->call.shape;
+    const ptrdiff_t group = s->D + s->Dv;
+    for (ptrdiff_t n = 0; to && n < s->G * width; n++) {
+        double sum = 0.0;
+        for (ptrdiff_t b = 0; b < s->B; b++)
+            sum += pass->extras[(b * s->G + n / width) * group + first + n % width];
+        to[n] = (float)sum;
+    }
+}
+
 /* Units that would add to the same numbers are one. */
 static void count_units(mhai_backward *pass)
 {
@@ -216,7 +239,7 @@ static void count_units(mhai_backward *pass)
     pass->units = (pass->joins_heads ? 1 : s->G) * (pass->joins_batches ? 1 : s->B);
 }
 
-static void run_pass(mhai_backward *pass, void *memory, mha_pool *pool)
+void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool)
 {
     const mha_shape *const s = &pass->call.shape;
     const uintptr_t misfit = (uintptr_t)memory % MHAI_ALIGN;
@@ -225,11 +248,13 @@ static void run_pass(mhai_backward *pass, void *memory, mha_pool *pool)
     pass->scratches = work.base + work.used;
     pass->scratch_size = scratch_size(pass);
     count_units(pass);
-    mhai_share(pool, s->B * s->H, delta_task, pass);
-    mhai_share(pool, pass->units, unit_task, pass);
+    mha_pool_run(pool, s->B * s->H, delta_task, pass);
+    mha_pool_run(pool, pass->units, unit_task, pass);
     store_sums(pass, pass->gradients.d_alibi_slopes, MHAI_SLOPE);
     store_sums(pass, pass->gradients.d_sinks, MHAI_SINK);
     store_gates(pass);
+    store_extras(pass, pass->d_extra_key, 0, s->D);
+    store_extras(pass, pass->d_extra_value, s->D, s->Dv);
 }
 
 mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
@@ -247,7 +272,7 @@ mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k
     pass.o = o;
     if (is_empty(&pass.call.shape))
         return MHA_OK;
-    const size_t needed = work_size_of(&pass, mha_pool_threads(pool));
+    const size_t needed = mhai_backward_needs(&pass, mha_pool_threads(pool));
     if (work && work_size < needed)
         return mhai_fail(message, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_backward_work_size)",
@@ -257,7 +282,7 @@ mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k
     void *const own = work ? NULL : malloc(needed);
     if (!work && !own)
         return mhai_fail(message, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    run_pass(&pass, work ? work : own, pool);
+    mhai_backward_run(&pass, work ? work : own, pool);
     free(own);
     return MHA_OK;
 }

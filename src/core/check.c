@@ -3,8 +3,7 @@
  * Every argument is checked here, once. First what needs no data (mhai_check_problem), then
  * pointers, arrays and memory (mhai_check_data). Nothing is written before all checks have passed.
  */
-#include "internal.h"
-#include "region.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -182,7 +181,7 @@ mha_status mhai_check_problem(const mha_shape *shape, mhai_call *call)
     if (!shape)
         return mhai_fail(o, MHA_ERR_NULL, "shape is NULL");
     if ((status = check_extents(shape, o)) || (status = check_types(shape, o)) ||
-        (status = check_numbers(o)))
+        (status = check_numbers(o)) || (status = mhai_check_statistics(call)))
         return status;
     call->shape = *shape;
     if (call->shape.G == 0)
@@ -290,6 +289,21 @@ static mha_status check_weights(const mhai_call *call)
     return MHA_OK;
 }
 
+static mha_status check_modes(const mhai_call *call)
+{
+    const mha_options *const o = &call->options;
+    for (ptrdiff_t h = 0; o->head_modes && h < call->shape.H; h++) {
+        if (o->head_modes[h] > MHA_HEAD_MEAN)
+            return mhai_fail(o, MHA_ERR_FLAG,
+                             "options.head_modes[%td] is %d; use an MHA_HEAD_ value", h,
+                             (int)o->head_modes[h]);
+        if (o->head_modes[h] == MHA_HEAD_MEAN && !o->head_means)
+            return mhai_fail(o, MHA_ERR_NULL,
+                             "options.head_means is NULL, but head %td has MHA_HEAD_MEAN", h);
+    }
+    return MHA_OK;
+}
+
 static mha_status check_documents(const mha_options *o)
 {
     if (!o->q_documents == !o->k_documents)
@@ -312,6 +326,7 @@ static mha_status check_arrays_aligned(const mha_options *o)
                   {"alibi_slopes", o->alibi_slopes, 4},
                   {"sinks", o->sinks, 4},
                   {"gates", o->gates, 4},
+                  {"head_means", o->head_means, 4},
                   {"q_lengths", o->q_lengths, 8},
                   {"k_lengths", o->k_lengths, 8},
                   {"q_starts", o->q_starts, 8},
@@ -332,7 +347,7 @@ mha_status mhai_check_lists(const mhai_call *call)
     const mha_options *const o = &call->options;
     mha_status status;
     if ((status = check_arrays_aligned(o)) || (status = check_documents(o)) ||
-        (status = check_arrays(call)))
+        (status = check_modes(call)) || (status = check_arrays(call)))
         return status;
     return o->weights.data ? check_weights(call) : MHA_OK;
 }

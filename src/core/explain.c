@@ -113,5 +113,8 @@ size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
         mhai_run_work_size(plan, 2));
     if (plan->weights)
         say(&t, "weights    worked out after the rows, for the chosen heads and rows only\n");
+    if (plan->statistics)
+        say(&t, "statistics gathered while the rows are computed%s\n",
+            plan->columns ? ", those of a head one after another: keys receive in that order" : "");
     return t.length;
 }

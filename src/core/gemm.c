@@ -251,5 +251,5 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
                .scratches = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
     all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
                                     linear->inputs, all.cut.panels);
-    mhai_share(pool, all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);
+    mha_pool_run(pool, all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);
 }

@@ -6,8 +6,9 @@
  *        |-------> plan.c       tiles and workspace
  *        `-------> run.c        task list -> workers
  *                    |--> attention.c    one task: rows x keys, online softmax
- *                    |--> weights.c      returned weights, after the rows are done
+ *                    |--> weights.c      returned weights, after the rows are done, or alone
  *                    `--> reference.c    the f64 path, plain C
+ *      attention_weights.c ----> run.c   weights without output
  *      attention.c, weights.c ----> tile.c (scores of one tile) ----> mask.c, kernels/
  *
  *      layer.c ----> linear.c, gemm.c    projections             linear.h
@@ -78,6 +79,7 @@ typedef struct mhai_call {
     const int64_t *sequences; /* [B] of the cache; NULL: b */
     mhai_extra extra;
     ptrdiff_t row_first, row_last; /* rows of each batch to compute now; 0, 0: all */
+    mha_view given_lse;            /* weights alone: log-sum-exps from before; NULL data: none */
 } mhai_call;
 
 /* Columns of returned weights: the keys, then the extra ones. */
@@ -137,6 +139,12 @@ static inline float mhai_gate(const mhai_call *call, ptrdiff_t b, ptrdiff_t h)
 {
     const mha_options *const o = &call->options;
     return o->gates ? o->gates[b * o->gates_sb + h] : 1.0f;
+}
+
+static inline mha_head_mode mhai_mode(const mhai_call *call, ptrdiff_t h)
+{
+    const mha_options *const o = &call->options;
+    return o->head_modes ? (mha_head_mode)o->head_modes[h] : MHA_HEAD_NORMAL;
 }
 
 /* Dropout of a call: how many of 65536 are dropped; 0 without. What is kept grows by the factor. */
@@ -252,6 +260,24 @@ typedef struct mhai_state {
     bool *seen; /* has the row been given any key? */
 } mhai_state;
 
+/* Statistics of one row under way, beside its vectors of sums. */
+typedef struct mhai_watched {
+    float base;    /* of its sums: the largest m so far */
+    float near[3]; /* scores of the keys before, at and behind its position; -inf: not seen */
+    double first;  /* sum of p of the first keys */
+} mhai_watched;
+
+/* What statistics need of a worker's scratch. */
+typedef struct mhai_watch {
+    mhai_watched *rows;
+    float *states;     /* [rows][MHAK_WATCHED][vector] */
+    float *scores;     /* [row_tile][MHAK_BLOCK] before fold */
+    float *top_scores; /* [rows][top], the largest first */
+    int64_t *top_keys;
+    float *held;  /* [rows][held_blocks][MHAK_BLOCK]: p of all keys, for columns */
+    float *bases; /* [rows][held_blocks]: the m that p belongs to; -inf: none */
+} mhai_watch;
+
 /* What one worker owns while it runs tasks of the fast path. */
 typedef struct mhai_scratch {
     mhai_row *rows;
@@ -261,7 +287,9 @@ typedef struct mhai_scratch {
     float *s; /* [row_tile][MHAK_BLOCK] */
     uint32_t *keep;
     float *k_panels, *v_panels;
-    float *sum; /* averaged weights: [row_tile][MHAK_BLOCK] */
+    float *sum;   /* averaged weights: [row_tile][MHAK_BLOCK] */
+    float *stats; /* weights alone: [H][row_tile][2], as in mhai_shared */
+    mhai_watch watch;
 } mhai_scratch;
 
 /* ------------------------------------------------------------------ plan ----- */
@@ -273,6 +301,11 @@ struct mha_plan {
     bool weights;              /* returned weights are foreseen */
     bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
     bool lse;                  /* log-sum-exp is foreseen */
+    bool only_weights;         /* there is no output */
+    bool statistics, columns;  /* statistics are, and what keys receive */
+    bool row_statistics;       /* room for those of rows, where the caller gives none */
+    ptrdiff_t top;             /* of the largest weights of a row */
+    ptrdiff_t held_blocks;     /* for columns: most blocks of keys that the rows of a task see */
     bool edge;                 /* a causal or window edge runs through tiles */
     int row_tile;              /* rows of one tile of scores */
     int task_rows;             /* most rows of one task */
@@ -301,11 +334,16 @@ bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows);
 
 /* Carve one worker's scratch; with work->base NULL only count. */
 mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work);
+mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work);
+
+/* Most blocks of keys that the rows of a task of this call see. */
+ptrdiff_t mhai_watch_blocks(const mhai_call *call);
 
 /* The parts of a workspace that all workers share. */
 typedef struct mhai_shared {
-    float *stats;    /* [B][H][L][2]: m and 1/l of each row, for returned weights */
-    mhai_state part; /* [split][B][H][L]: partial results, when keys are cut */
+    float *stats;             /* [B][H][L][2]: m and 1/l of each row, for returned weights */
+    mhai_state part;          /* [split][B][H][L]: partial results, when keys are cut */
+    mha_row_statistics *rows; /* [B][H][L], the caller's or ours */
 } mhai_shared;
 
 mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mhai_work *work);
@@ -338,6 +376,7 @@ mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h);
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* Merge the partial results of one row chunk, where keys were cut. */
+void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* Returned weights: how many tasks, and one of them. */
@@ -347,7 +386,9 @@ void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff
 /* The f64 path (reference.c): bytes of scratch a worker needs; one row of output and log-sum-exp;
  * one row of returned weights. Tasks count as in [B][H][L] and [B][heads or 1][rows]. */
 size_t mhai_reference_scratch(const mha_shape *shape);
-void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch);
+void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch,
+                        mha_row_statistics *rows);
+void mhai_reference_columns(const mhai_call *call, ptrdiff_t task, void *scratch);
 void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch);
 
 /* "MHA_F32", for messages. */
@@ -389,6 +430,10 @@ typedef struct mhai_worker {
     int count;   /* rows in scratch->rows and scratch->q */
 } mhai_worker;
 
+/* m and 1/l of the rows in scratch, [count][2], as a task finds them (attention.c). Their ranges
+ * and queries must be there. */
+void mhai_attention_sums(const mhai_worker *worker, float *stats);
+
 /*
  * Values as the kernels take them: runs of rows that lie together. One for a view, one a piece for
  * a cache. Row j of the run is row `at` + j of the block.
@@ -424,6 +469,10 @@ void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last);
 void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int row, int count,
                       int first, int last);
 
+/* All of that: scores as the softmax takes them. 0 in heads that are not normal. */
+void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                       int last);
+
 /* ---------------------------------------------------------- the machine ----- */
 
 /* At least `bytes` bytes aligned to MHAI_ALIGN, for free(); something even for 0. Much memory is
@@ -439,10 +488,5 @@ bool mhai_cpu_runs(const char *isa);
 
 /* Call work(arg, index) for index in [0, workers) on the pool's threads; NULL pool: here. */
 void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg);
-
-/* Call task(arg, worker, number) once for every number in [0, count), each on the first worker
- * that is free; workers are numbered from 0, at most one a thread of the pool. */
-void mhai_share(mha_pool *pool, ptrdiff_t count,
-                void (*task)(void *arg, int worker, ptrdiff_t number), void *arg);
 
 #endif

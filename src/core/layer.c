@@ -3,7 +3,7 @@
  * Multi-head attention, in one screen:
  *
  *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row a token       project()
- *                                         norm and rotation of Q, K     shape_heads()
+ *                                         norm and rotation of Q, K     layer_shape.c
  *      cache: K and V of this call join those of the calls before       remember()
  *      Q [B,H,L,D]  K [B,G,S,D]  V [B,G,S,Dv]
  *            three views with strides: the heads lie side by side in a row, no copy
@@ -19,8 +19,7 @@
 
 /* ------------------------------------------------- X -> Q, K, V: W_Q, W_K, W_V ----- */
 
-/* Do projections a and a + 1 make one product: same rows in, side by side in weights and out? */
-static bool joined(const mhai_layer_job *job, int a)
+bool mhai_layer_joined(const mhai_layer_job *job, int a)
 {
     const mhai_projection *const in = job->layer->in;
     return in[a].linear == in[a + 1].linear && job->x_rows[a] == job->x_rows[a + 1] &&
@@ -54,76 +53,9 @@ static void project(const mhai_layer_job *job)
 {
     const int end = mhai_layer_makes_keys(job) ? MHAI_V : MHAI_Q;
     for (int first = job->attends ? MHAI_Q : MHAI_K, last; first <= end; first = last + 1) {
-        for (last = first; last < end && joined(job, last);)
+        for (last = first; last < end && mhai_layer_joined(job, last);)
             last++;
         project_some(job, first, last);
-    }
-}
-
-/* --------------------------------------------------------- norm and rotation ----- */
-
-typedef struct shaping {
-    const mhai_layer_job *job;
-    int which; /* MHAI_Q or MHAI_K */
-} shaping;
-
-/* Where the tokens of a batch begin if the caller does not say: behind those of the cache, or for
- * queries where the options put them. */
-static ptrdiff_t first_position(const mhai_layer_job *job, int which, ptrdiff_t b)
-{
-    if (job->past)
-        return (ptrdiff_t)job->past[b];
-    return which == MHAI_Q ? mhai_batch_of(&job->attention, b).offset : 0;
-}
-
-static void shape_row(const mhai_layer_job *job, int which, ptrdiff_t number, double position)
-{
-    enum { MOST_PAIRS = MHA_MAX_HEAD_WIDTH / 2 };
-    const mha_layer_config *const c = &job->layer->config;
-    const ptrdiff_t heads = which == MHAI_Q ? c->H : c->G;
-    const ptrdiff_t width = mhai_rope_width(&c->rope, c->D);
-    float cosines[MOST_PAIRS], sines[MOST_PAIRS];
-    if (c->rope.pairs != MHA_ROPE_NONE)
-        mhai_rope_table(&c->rope, width, position, cosines, sines);
-    float *head = job->projected[which] + number * job->stride[which];
-    for (ptrdiff_t h = 0; h < heads; h++, head += c->D) {
-        if (c->norm != MHA_NORM_NONE)
-            mhai_norm_row(head, c->D, c->norm, c->norm_eps, job->layer->norm[which],
-                          job->layer->norm_bias[which]);
-        if (c->rope.pairs != MHA_ROPE_NONE)
-            mhai_rope_turn(head, c->rope.pairs, width, cosines, sines);
-    }
-}
-
-/* One task: a few tokens of one batch. */
-enum { SHAPE_ROWS = 16 };
-
-static void shape_task(void *arg, int worker, ptrdiff_t task)
-{
-    const shaping *const now = arg;
-    const mhai_side *const side = now->which == MHAI_Q ? &now->job->queries : &now->job->keys;
-    const ptrdiff_t chunks = mhai_ceil_div(side->extent, SHAPE_ROWS);
-    const ptrdiff_t b = task / chunks, first = task % chunks * SHAPE_ROWS;
-    const ptrdiff_t rows = mhai_side_rows(side, b), start = mhai_side_first(side, b);
-    const ptrdiff_t origin = first_position(now->job, now->which, b);
-    (void)worker;
-    for (ptrdiff_t i = first; i < mhai_min(rows, first + SHAPE_ROWS); i++) {
-        const ptrdiff_t listed = side->starts ? (ptrdiff_t)side->starts[b] : b * side->extent;
-        const int64_t position = side->positions ? side->positions[listed + i] : origin + i;
-        shape_row(now->job, now->which, start + i, (double)position);
-    }
-}
-
-static void shape_heads(const mhai_layer_job *job)
-{
-    const mha_layer_config *const c = &job->layer->config;
-    if (c->norm == MHA_NORM_NONE && c->rope.pairs == MHA_ROPE_NONE)
-        return;
-    const int end = mhai_layer_makes_keys(job) ? MHAI_K : MHAI_Q;
-    for (int which = job->attends ? MHAI_Q : MHAI_K; which <= end; which++) {
-        const mhai_side *const side = which == MHAI_Q ? &job->queries : &job->keys;
-        shaping now = {job, which};
-        mhai_share(job->pool, side->B * mhai_ceil_div(side->extent, SHAPE_ROWS), shape_task, &now);
     }
 }
 
@@ -215,7 +147,7 @@ static void combine(const mhai_layer_job *job)
 static void run_layer(const mhai_layer_job *job)
 {
     project(job);
-    shape_heads(job);
+    mhai_layer_shape(job);
     attend(job);
     if (job->attends)
         combine(job);

@@ -105,7 +105,7 @@ static mha_status read_call(mhai_layer_job *job, const mha_layer *layer, const m
 {
     memset(job, 0, sizeof *job);
     job->layer = layer;
-    if (!mhai_struct_read(call, &job->call, sizeof job->call, sizeof job->call))
+    if (!mhai_struct_read(call, &job->call, offsetof(mha_layer_call, tape), sizeof job->call))
         return MHA_ERR_STRUCT;
     mha_status status = mhai_options_read(job->call.options, &job->attention.options);
     if (status)
@@ -285,8 +285,8 @@ static mha_status check_room(mhai_layer_job *job)
 
 /* ---------------------------------------------------------- check_memory ----- */
 
-static void add_rows(mhai_regions *list, bool output, const char *name, mha_view x, mha_dtype type,
-                     const mhai_side *side, ptrdiff_t width)
+void mhai_layer_add_rows(mhai_regions *list, bool output, const char *name, mha_view x,
+                         mha_dtype type, const mhai_side *side, ptrdiff_t width)
 {
     x.sh = 0;
     mhai_regions_rows(list, output, name, x, type, 1, side->extent, width, side->starts);
@@ -298,27 +298,42 @@ static void add_positions(mhai_regions *list, const char *name, const mhai_side 
     mhai_regions_array(list, name, side->positions, rows, sizeof(int64_t));
 }
 
-mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
+void mhai_layer_add_inputs(mhai_regions *list, const mhai_layer_job *job)
 {
     const mha_layer_call *const call = &job->call;
     const mha_layer_config *const c = &job->layer->config;
-    mhai_regions list = {.options = &job->attention.options, .B = call->B};
     if (job->attends) {
-        add_rows(&list, false, "call.query", call->query, call->input_type, &job->queries, c->E);
-        add_rows(&list, true, "call.output", mhai_as_view(call->output), call->output_type,
-                 &job->queries, c->output_width);
-        add_positions(&list, "call.q_positions", &job->queries);
+        mhai_layer_add_rows(list, false, "call.query", call->query, call->input_type, &job->queries,
+                            c->E);
+        add_positions(list, "call.q_positions", &job->queries);
+    }
+    if (call->key.data)
+        mhai_layer_add_rows(list, false, "call.key", call->key, call->input_type, &job->keys,
+                            c->key_width);
+    if (call->value.data)
+        mhai_layer_add_rows(list, false, "call.value", call->value, call->input_type, &job->keys,
+                            c->value_width);
+    if (mhai_layer_makes_keys(job))
+        add_positions(list, "call.k_positions", &job->keys);
+}
+
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
+{
+    const mha_layer_call *const call = &job->call;
+    mhai_regions list = {.options = &job->attention.options, .B = call->B};
+    mhai_layer_add_inputs(&list, job);
+    if (job->attends) {
+        mhai_layer_add_rows(&list, true, "call.output", mhai_as_view(call->output),
+                            call->output_type, &job->queries, job->layer->config.output_width);
         mhai_regions_options(&list, &job->attention,
                              job->attention.shape.S + mhai_extras(&job->attention));
     }
-    if (call->key.data)
-        add_rows(&list, false, "call.key", call->key, call->input_type, &job->keys, c->key_width);
-    if (call->value.data)
-        add_rows(&list, false, "call.value", call->value, call->input_type, &job->keys,
-                 c->value_width);
-    if (mhai_layer_makes_keys(job))
-        add_positions(&list, "call.k_positions", &job->keys);
     mhai_regions_array(&list, "call.sequences", call->sequences, call->B, sizeof(int64_t));
+    const mha_view tape = {call->tape, 0, 0, 0};
+    list.B = 1;
+    if (call->tape)
+        mhai_regions_rows(&list, true, "call.tape", tape, MHA_F32, 1, 1,
+                          (ptrdiff_t)(mhai_layer_tape_bytes(job) / sizeof(float)), NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -346,6 +361,25 @@ mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths)
         lengths[b] = mhai_side_rows(side, b);
     return mhai_cache_room(call->cache, call->B, call->sequences, side->extent, lengths,
                            &job->attention.options);
+}
+
+mha_status mhai_layer_check_tape(const mhai_layer_job *job)
+{
+    const mha_options *const o = &job->attention.options;
+    const size_t needed = mhai_layer_tape_bytes(job);
+    if (job->call.cache)
+        return mhai_fail(o, MHA_ERR_FLAG,
+                         "call.tape does not go with a cache: gradients need all keys in one call");
+    if (o->head_modes)
+        return mhai_fail(o, MHA_ERR_FLAG,
+                         "options.head_modes does not go with a tape: it is for the forward pass");
+    if ((uintptr_t)job->call.tape % MHAI_ALIGN)
+        return mhai_fail(o, MHA_ERR_ALIGN, "call.tape is not aligned to %d bytes", MHAI_ALIGN);
+    if (job->call.tape_size < needed)
+        return mhai_fail(o, MHA_ERR_WORKSPACE,
+                         "call.tape has %zu bytes; this call needs %zu (mha_layer_tape_size)",
+                         job->call.tape_size, needed);
+    return MHA_OK;
 }
 
 /* ------------------------------------------------------------- the check ----- */

@@ -141,14 +141,23 @@ static mha_status check_weights(const mha_layer_config *c, const mha_layer_weigh
 
 /* --------------------------------------------------------------- packing ----- */
 
+/* The three projections, then the output's. */
+static void fill_sections(const mha_layer_config *c, const mha_layer_weights *w,
+                          mhai_section sections[MHAI_PROJECTIONS + 1])
+{
+    sections[MHAI_Q] = (mhai_section){c->H * c->D, w->q, w->q_bias};
+    sections[MHAI_K] = (mhai_section){c->G * c->D, w->k, w->k_bias};
+    sections[MHAI_V] = (mhai_section){c->G * c->Dv, w->v, w->v_bias};
+    sections[MHAI_PROJECTIONS] = (mhai_section){c->output_width, w->o, w->o_bias};
+}
+
 /* Projections with the same input width, one after another, become one linear. */
 static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w)
 {
     const mha_layer_config *const c = &layer->config;
     const ptrdiff_t inputs[] = {c->E, c->key_width, c->value_width};
-    const mhai_section sections[] = {{c->H * c->D, w->q, w->q_bias},
-                                     {c->G * c->D, w->k, w->k_bias},
-                                     {c->G * c->Dv, w->v, w->v_bias}};
+    mhai_section sections[MHAI_PROJECTIONS + 1];
+    fill_sections(c, w, sections);
     for (int first = 0, last; first < MHAI_PROJECTIONS; first = last) {
         for (last = first + 1; last < MHAI_PROJECTIONS && inputs[last] == inputs[first];)
             last++;
@@ -165,18 +174,23 @@ static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w)
             panel += panels;
         }
     }
-    const mhai_section out = {c->output_width, w->o, w->o_bias};
-    return mhai_linear_make(&layer->out, layer->kernels, c->H * c->Dv, &out, 1, c->stored);
+    return mhai_linear_make(&layer->out, layer->kernels, c->H * c->Dv, sections + MHAI_PROJECTIONS,
+                            1, c->stored);
+}
+
+static void read_vector(const mha_vector *vector, ptrdiff_t count, float *to)
+{
+    for (ptrdiff_t n = 0; vector->data && n < count; n++)
+        to[n] = mhai_vector_at(vector, n);
 }
 
 /* Copy a vector as f32 to *at and move on; NULL where there is none. */
-static const float *keep_vector(const mha_vector *vector, ptrdiff_t count, float **at)
+static float *keep_vector(const mha_vector *vector, ptrdiff_t count, float **at)
 {
     float *const kept = *at;
     if (!vector->data)
         return NULL;
-    for (ptrdiff_t n = 0; n < count; n++)
-        kept[n] = mhai_vector_at(vector, n);
+    read_vector(vector, count, kept);
     *at += count;
     return kept;
 }
@@ -227,6 +241,7 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
         (status = check_weights(&c, &w, &message)) ||
         (status = mhai_kernels_for(&message, &kernels)))
         return status;
+    c.size = sizeof c;
     c.message = NULL;
     c.message_size = 0;
     mha_layer *const made = calloc(1, sizeof *made);
@@ -239,6 +254,69 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
         return mhai_fail(&message, MHA_ERR_MEMORY, "no memory for the layer's packed weights");
     }
     *layer = made;
+    return MHA_OK;
+}
+
+/* ---------------------------------------------------------------- update ----- */
+
+/* Biases come and go; what a run asks about must be there as before. */
+static mha_status check_same(const mha_layer *layer, const mha_layer_weights *w)
+{
+    const bool there[] = {w->extra_key.data, w->q_norm.data, w->k_norm.data, w->q_norm_bias.data,
+                          w->k_norm_bias.data};
+    const bool before[] = {layer->extra_key, layer->norm[MHAI_Q], layer->norm[MHAI_K],
+                           layer->norm_bias[MHAI_Q], layer->norm_bias[MHAI_K]};
+    for (int n = 0; n < 5; n++)
+        if (there[n] != before[n])
+            return MHA_ERR_NULL;
+    return MHA_OK;
+}
+
+/* Inputs of the widest linear. */
+static ptrdiff_t longest_row(const mha_layer *layer)
+{
+    ptrdiff_t longest = layer->out->inputs;
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        longest = mhai_max(longest, layer->in[p].linear->inputs);
+    return longest;
+}
+
+static void update_vectors(mha_layer *layer, const mha_layer_weights *w)
+{
+    const mha_layer_config *const c = &layer->config;
+    read_vector(&w->extra_key, c->G * c->D, layer->extra_key);
+    read_vector(&w->extra_value, c->G * c->Dv, layer->extra_value);
+    read_vector(&w->q_norm, c->D, layer->norm[MHAI_Q]);
+    read_vector(&w->k_norm, c->D, layer->norm[MHAI_K]);
+    read_vector(&w->q_norm_bias, c->D, layer->norm_bias[MHAI_Q]);
+    read_vector(&w->k_norm_bias, c->D, layer->norm_bias[MHAI_K]);
+}
+
+mha_status mha_layer_update(mha_layer *layer, const mha_layer_weights *weights)
+{
+    const mha_options silent = {0};
+    mhai_section sections[MHAI_PROJECTIONS + 1];
+    mha_layer_weights w;
+    mha_status status;
+    if (!layer || !weights)
+        return MHA_ERR_NULL;
+    if (!mhai_struct_read(weights, &w, sizeof w, sizeof w))
+        return MHA_ERR_STRUCT;
+    if ((status = check_weights(&layer->config, &w, &silent)) || (status = check_same(layer, &w)))
+        return status;
+    fill_sections(&layer->config, &w, sections);
+    const ptrdiff_t longest = longest_row(layer);
+    float *const rows = mhai_memory_take(3 * sizeof(float) * (size_t)longest);
+    if (!rows)
+        return MHA_ERR_MEMORY;
+    for (int first = 0, last; first < MHAI_PROJECTIONS; first = last) {
+        for (last = first + 1; last < MHAI_PROJECTIONS && !layer->linears[last];)
+            last++;
+        mhai_linear_repack(layer->linears[first], sections + first, last - first, rows);
+    }
+    mhai_linear_repack(layer->out, sections + MHAI_PROJECTIONS, 1, rows);
+    update_vectors(layer, &w);
+    free(rows);
     return MHA_OK;
 }
 

@@ -7,26 +7,52 @@
 
 /* ----------------------------------------------------------------- carve ----- */
 
-/* Rows of the buffers of a side, padding included. A cache promises room for any later call. */
-static ptrdiff_t room_of(const mhai_layer_job *job, const mhai_side *side)
-{
-    return side->starts && !job->call.cache ? (ptrdiff_t)(side->starts[side->B] - side->starts[0])
-                                            : side->B * side->extent;
-}
-
-static void take_projected(mhai_layer_job *job, int first, int last, ptrdiff_t rows,
-                           mhai_work *work)
+void mhai_layer_take_projected(const mhai_layer_job *job, int first, int last,
+                               float *projected[MHAI_PROJECTIONS], ptrdiff_t *strides,
+                               mhai_work *work)
 {
     const mhai_projection *const in = job->layer->in;
+    const ptrdiff_t rows = mhai_layer_room(job, first == MHAI_Q ? &job->queries : &job->keys);
     ptrdiff_t columns = 0;
     for (int p = first; p <= last; p++)
         columns += in[p].columns;
     float *at = mhai_work_take(work, (size_t)(rows * columns), sizeof(float));
     for (int p = first; p <= last; p++) {
-        job->projected[p] = at;
-        job->stride[p] = columns;
+        projected[p] = at;
+        strides[p] = columns;
         at = at ? at + in[p].columns : NULL;
     }
+}
+
+/* Q and K before their norm, and the log-sum-exp: for the way back only. */
+static void carve_tape(mhai_layer_job *job, mhai_work *tape)
+{
+    const mha_layer_config *const c = &job->layer->config;
+    const ptrdiff_t q_rows = mhai_layer_room(job, &job->queries);
+    const ptrdiff_t k_rows = mhai_layer_room(job, &job->keys);
+    if (c->norm != MHA_NORM_NONE) {
+        job->plain[MHAI_Q] = mhai_work_take(tape, (size_t)(q_rows * c->H * c->D), sizeof(float));
+        job->plain[MHAI_K] = mhai_work_take(tape, (size_t)(k_rows * c->G * c->D), sizeof(float));
+    }
+    if (!job->attention.options.lse.data)
+        job->lse = mhai_work_take(tape, (size_t)(q_rows * c->H), sizeof(float));
+}
+
+/* Q, K, V and the heads' outputs. */
+static void carve_buffers(mhai_layer_job *job, mhai_work *work)
+{
+    const mha_layer_config *const c = &job->layer->config;
+    const ptrdiff_t q_rows = mhai_layer_room(job, &job->queries);
+    if (job->self) {
+        mhai_layer_take_projected(job, MHAI_Q, MHAI_V, job->projected, job->stride, work);
+    } else {
+        if (job->attends)
+            mhai_layer_take_projected(job, MHAI_Q, MHAI_Q, job->projected, job->stride, work);
+        if (mhai_layer_makes_keys(job))
+            mhai_layer_take_projected(job, MHAI_K, MHAI_V, job->projected, job->stride, work);
+    }
+    if (job->attends)
+        job->heads = mhai_work_take(work, (size_t)(q_rows * c->H * c->Dv), sizeof(float));
 }
 
 static ptrdiff_t *take_list(mhai_work *work, ptrdiff_t rows)
@@ -34,37 +60,52 @@ static ptrdiff_t *take_list(mhai_work *work, ptrdiff_t rows)
     return mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
 }
 
-static void carve_buffers(mhai_layer_job *job, mhai_work *work)
+/* Lists of the rows of inputs and output. */
+static void carve_rows(mhai_layer_job *job, mhai_work *work)
 {
-    const mha_layer_config *const c = &job->layer->config;
-    const ptrdiff_t q_rows = room_of(job, &job->queries), k_rows = room_of(job, &job->keys);
-    if (job->self) {
-        take_projected(job, MHAI_Q, MHAI_V, q_rows, work);
-        job->x_rows[MHAI_Q] = job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = take_list(work, q_rows);
-    } else {
-        if (job->attends) {
-            take_projected(job, MHAI_Q, MHAI_Q, q_rows, work);
-            job->x_rows[MHAI_Q] = take_list(work, q_rows);
-        }
-        if (mhai_layer_makes_keys(job)) {
-            take_projected(job, MHAI_K, MHAI_V, k_rows, work);
-            job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = take_list(work, k_rows);
-            if (!mhai_layer_same(mhai_layer_input(&job->call, MHAI_K),
-                                 mhai_layer_input(&job->call, MHAI_V)))
-                job->x_rows[MHAI_V] = take_list(work, k_rows);
-        }
-    }
+    const ptrdiff_t q_rows = mhai_layer_room(job, &job->queries);
+    const ptrdiff_t k_rows = mhai_layer_room(job, &job->keys);
     if (job->attends) {
-        job->heads = mhai_work_take(work, (size_t)(q_rows * c->H * c->Dv), sizeof(float));
+        job->x_rows[MHAI_Q] = take_list(work, q_rows);
         job->y_rows = take_list(work, q_rows);
+    }
+    if (job->self) {
+        job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = job->x_rows[MHAI_Q];
+    } else if (mhai_layer_makes_keys(job)) {
+        job->x_rows[MHAI_K] = job->x_rows[MHAI_V] = take_list(work, k_rows);
+        if (!mhai_layer_same(mhai_layer_input(&job->call, MHAI_K),
+                             mhai_layer_input(&job->call, MHAI_V)))
+            job->x_rows[MHAI_V] = take_list(work, k_rows);
     }
     job->queries.numbers = take_list(work, q_rows);
     job->keys.numbers = take_list(work, job->self ? 0 : k_rows);
     job->both.numbers = take_list(work, job->self ? q_rows : 0);
+}
+
+static void carve_lists(mhai_layer_job *job, mhai_work *work)
+{
+    carve_rows(job, work);
     job->past = mhai_work_take(work, (size_t)job->call.B, sizeof *job->past);
     for (int n = 0; n < 2; n++)
         job->packed[n] = mhai_work_take(work, (size_t)job->call.B + 1, sizeof *job->packed[n]);
     job->joined = mhai_work_take(work, (size_t)job->call.B, sizeof *job->joined);
+}
+
+size_t mhai_layer_tape_bytes(const mhai_layer_job *job)
+{
+    mhai_layer_job counted = *job;
+    mhai_work tape = {0};
+    carve_buffers(&counted, &tape);
+    carve_tape(&counted, &tape);
+    return tape.used;
+}
+
+size_t mhai_layer_list_bytes(const mhai_layer_job *job)
+{
+    mhai_layer_job counted = *job;
+    mhai_work work = {0};
+    carve_lists(&counted, &work);
+    return work.used;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -76,7 +117,8 @@ static size_t larger(size_t a, size_t b)
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
     const mha_layer *const layer = job->layer;
-    const ptrdiff_t rows = mhai_max(room_of(job, &job->queries), room_of(job, &job->keys));
+    const ptrdiff_t rows =
+        mhai_max(mhai_layer_room(job, &job->queries), mhai_layer_room(job, &job->keys));
     size_t size = 0;
     for (int p = 0; p < MHAI_PROJECTIONS; p++) {
         const mha_linear *const linear = layer->in[p].linear;
@@ -99,14 +141,14 @@ static size_t count_work(const mhai_layer_job *job, int threads)
 {
     mhai_layer_job counted = *job;
     mhai_work work = {0};
-    carve_buffers(&counted, &work);
-    return work.used + shared_size(job, threads) + MHAI_ALIGN - 1;
+    if (!job->call.tape)
+        carve_buffers(&counted, &work);
+    return work.used + mhai_layer_list_bytes(job) + shared_size(job, threads) + MHAI_ALIGN - 1;
 }
 
 /* --------------------------------------------------------- rows and views ----- */
 
-/* Elements at which the rows of a side start in a tensor. */
-static void list_starts(const mhai_side *side, const mha_view *x, ptrdiff_t *list)
+void mhai_layer_list_starts(const mhai_side *side, const mha_view *x, ptrdiff_t *list)
 {
     for (ptrdiff_t b = 0; b < side->B; b++) {
         const ptrdiff_t first = side->starts ? (ptrdiff_t)side->starts[b] * x->sl : b * x->sb;
@@ -155,17 +197,17 @@ static void fill_lists(mhai_layer_job *job)
     if (job->self) {
         number_rows(&job->both);
         job->keys.numbers = NULL;
-        list_starts(&job->both, &job->call.query, job->x_rows[MHAI_Q]);
+        mhai_layer_list_starts(&job->both, &job->call.query, job->x_rows[MHAI_Q]);
     } else {
         number_rows(&job->keys);
         if (job->attends)
-            list_starts(&job->queries, &job->call.query, job->x_rows[MHAI_Q]);
+            mhai_layer_list_starts(&job->queries, &job->call.query, job->x_rows[MHAI_Q]);
         for (int p = MHAI_K; mhai_layer_makes_keys(job) && p <= MHAI_V; p++)
-            list_starts(&job->keys, mhai_layer_input(&job->call, p), job->x_rows[p]);
+            mhai_layer_list_starts(&job->keys, mhai_layer_input(&job->call, p), job->x_rows[p]);
     }
     const mha_view output = mhai_as_view(job->call.output);
     if (job->attends)
-        list_starts(&job->queries, &output, job->y_rows);
+        mhai_layer_list_starts(&job->queries, &output, job->y_rows);
 }
 
 /* Buffers begin with the first packed row: for the operator starts count from there. */
@@ -212,6 +254,11 @@ static void fill_views(mhai_layer_job *job)
         a->shape.v_type = a->cache->config.v_type;
         return;
     }
+    if (job->lse) {
+        const ptrdiff_t L = job->queries.extent, rows = mhai_layer_room(job, &job->queries);
+        const mha_out packed = {job->lse, 0, rows, 1}, plain = {job->lse, c->H * L, L, 1};
+        a->options.lse = job->queries.starts ? packed : plain;
+    }
     a->k = heads_of(job->projected[MHAI_K], &job->keys, c->D, job->stride[MHAI_K]);
     a->v = heads_of(job->projected[MHAI_V], &job->keys, c->Dv, job->stride[MHAI_V]);
 }
@@ -234,6 +281,18 @@ static void fill_past(mhai_layer_job *job)
 
 /* ---------------------------------------------------------------- the job ----- */
 
+void mhai_layer_carve(mhai_layer_job *job, mhai_work *work)
+{
+    mhai_work tape = {.base = job->call.tape};
+    carve_buffers(job, tape.base ? &tape : work);
+    if (tape.base)
+        carve_tape(job, &tape);
+    carve_lists(job, work);
+    fill_lists(job);
+    fill_starts(job);
+    fill_views(job);
+}
+
 size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int threads)
 {
     mhai_layer_job job;
@@ -255,18 +314,16 @@ mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
         return mhai_fail(o, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_layer_work_size)", work_size,
                          mha_pool_threads(pool), needed);
-    if ((status = mhai_layer_check_memory(job, work, needed)))
+    if ((job->call.tape && (status = mhai_layer_check_tape(job))) ||
+        (status = mhai_layer_check_memory(job, work, needed)))
         return status;
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    carve_buffers(job, &carve);
+    mhai_layer_carve(job, &carve);
     job->work = carve.base + carve.used;
     job->pool = pool;
     if (job->appends && (status = mhai_layer_check_append(job, job->past)))
         return status;
     fill_past(job);
-    fill_lists(job);
-    fill_starts(job);
-    fill_views(job);
     return MHA_OK;
 }

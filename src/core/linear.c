@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Storey 8: weights are checked and packed into panels once, then used by gemm.c. */
 #include "linear.h"
-#include "region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +65,13 @@ static void *take_zeroed(size_t count, size_t size)
     return memory ? memset(memory, 0, count * size) : NULL;
 }
 
+void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows)
+{
+    const ptrdiff_t inputs = linear->inputs;
+    const passage way = {rows, rows + inputs, rows + 2 * inputs};
+    pack_sections(linear, sections, count, &way);
+}
+
 mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
                             const mhai_section *sections, int count, mha_dtype stored)
 {
@@ -88,8 +94,7 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
         mha_linear_free(made);
         return MHA_ERR_MEMORY;
     }
-    const passage way = {rows, rows + inputs, rows + 2 * inputs};
-    pack_sections(made, sections, count, &way);
+    mhai_linear_repack(made, sections, count, rows);
     free(rows);
     *linear = made;
     return MHA_OK;
@@ -214,10 +219,28 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
     return MHA_OK;
 }
 
+mha_status mha_linear_update(mha_linear *linear, mha_matrix weight, mha_vector bias)
+{
+    const mha_options silent = {0};
+    mha_status status;
+    if (!linear)
+        return MHA_ERR_NULL;
+    if ((status = mhai_check_matrix(&silent, "weight", &weight, linear->outputs, linear->inputs)) ||
+        (status = mhai_check_vector(&silent, "bias", &bias)))
+        return status;
+    const mhai_section section = {linear->outputs, weight, bias};
+    float *const rows = mhai_memory_take(3 * sizeof(float) * (size_t)linear->inputs);
+    if (!rows)
+        return MHA_ERR_MEMORY;
+    mhai_linear_repack(linear, &section, 1, rows);
+    free(rows);
+    return MHA_OK;
+}
+
 /* --------------------------------------------------------------- running ----- */
 
-static mha_status check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
-                             mha_dtype y_type)
+mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
+                                  mha_dtype y_type)
 {
     const mha_options silent = {0};
     if (!linear)
@@ -251,7 +274,7 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
                           ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
                           void *work, size_t work_size, mha_pool *pool)
 {
-    mha_status status = check_rows(linear, rows, x_type, y_type);
+    mha_status status = mhai_linear_check_rows(linear, rows, x_type, y_type);
     if (status)
         return status;
     const mhai_product product = {.linear = linear,

@@ -2,8 +2,9 @@
 /*
  * Packed weights, and products with them.
  *
- *      linear.c   the caller's matrices -> panels, once; the public functions of storey 8
- *      gemm.c     rows x panels, cut into tasks
+ *      linear.c            the caller's matrices -> panels, once; the functions of storey 8
+ *      gemm.c              rows x panels, cut into tasks
+ *      linear_backward.c   the products of the backward pass
  *
  * Panel p holds outputs [p*nr, (p+1)*nr) of all inputs, input after input:
  *
@@ -15,7 +16,7 @@
 #ifndef MHAI_LINEAR_H
 #define MHAI_LINEAR_H
 
-#include "internal.h"
+#include "region.h"
 
 /* One matrix among several with the same inputs that are packed side by side. */
 typedef struct mhai_section {
@@ -43,6 +44,10 @@ static inline ptrdiff_t mhai_section_panels(const mhak_table *kernels, ptrdiff_t
 /* Pack sections that were checked. MHA_ERR_MEMORY is the only error left; *linear is then NULL. */
 mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
                             const mhai_section *sections, int count, mha_dtype stored);
+
+/* Other sections of the same extents in place of those it was made from. `rows` is room for three
+ * rows of inputs. */
+void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows);
 
 /* Checks of a configuration. A type the caller stores numbers in, not f64 or i8; a type weights are
  * kept in; a matrix or a vector: its type, alignment, extents that can be addressed. */
@@ -77,5 +82,54 @@ size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t 
                            ptrdiff_t panels, int threads);
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
+
+/* Rows and types of a run or of a backward pass. */
+mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
+                                  mha_dtype y_type);
+
+/* -------------------------------------------------------------- backward ----- */
+
+/* d_x = d_y W, with x the gradient d_y of the outputs of some panels, `columns` wide, and y the
+ * gradient d_x of all inputs. */
+void mhai_gemm_back(const mhai_product *product, void *work, mha_pool *pool);
+size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
+                                int threads);
+
+/* Rows of a tensor; row r starts at element rows[r] * stride, NULL: r * stride. */
+typedef struct mhai_factor {
+    const void *data;
+    mha_dtype type;
+    ptrdiff_t columns;
+    const ptrdiff_t *rows;
+    ptrdiff_t stride;
+} mhai_factor;
+
+/* y[m*ldy + n] = the sum over rows of left[row][m] * right[row][n]. */
+typedef struct mhai_outer {
+    const mhak_table *kernels;
+    mhai_factor left, right;
+    ptrdiff_t count; /* rows */
+    float *y;
+    ptrdiff_t ldy;
+    ptrdiff_t lefts, rights; /* of one task; these and the rest are filled in by the run */
+    char *scratches;
+    size_t scratch_size;
+} mhai_outer;
+
+/* Gradient of a matrix, if wanted. */
+void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
+                       ptrdiff_t rows, const mha_matrix_out *to, void *work, mha_pool *pool);
+size_t mhai_outer_work_size(const mhak_table *kernels, int threads);
+
+/* Sums of columns, if wanted: the gradient of a bias. */
+void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
+                      float *sums, mha_pool *pool);
+
+/* Strides of a matrix that is wanted; outputs for a list of regions, of which they change B. */
+mha_status mhai_matrix_out_check(const mha_options *message, const char *name,
+                                 const mha_matrix_out *matrix);
+void mhai_matrix_out_region(mhai_regions *list, const char *name, const mha_matrix_out *matrix,
+                            ptrdiff_t outputs, ptrdiff_t inputs);
+void mhai_vector_out_region(mhai_regions *list, const char *name, float *data, ptrdiff_t count);
 
 #endif

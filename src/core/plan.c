@@ -6,6 +6,7 @@ enum {
     WIDE_TILE = 48,      /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
     NARROW_TILE = 24,    /* with a causal edge: half the wasted corner */
     LOW_TILE = 12,       /* with a window: an edge at both ends of every row */
+    HELD_ROWS = 96,      /* rows of a task with columns: their weights are held, in L2 */
     FEW_TASKS = 3,       /* tasks a thread, below which they are made smaller */
     PART_BYTES = 4 << 20 /* most bytes of partial results a thread */
 };
@@ -47,7 +48,7 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
         tiling.rows = even_rows(plan, mhai_round_up(tiling.rows / 2, NARROW_TILE));
         count_tasks(plan, &tiling);
     }
-    const ptrdiff_t splits = mhai_ceil_div(shape->S, MHAI_SPLIT);
+    const ptrdiff_t splits = plan->statistics ? 1 : mhai_ceil_div(shape->S, MHAI_SPLIT);
     if (threads > 1 && tiling.row_tasks < enough && splits > 1 &&
         splits < PART_BYTES / (ptrdiff_t)sizeof(float) &&
         part_bytes(plan, splits) <= (ptrdiff_t)PART_BYTES * threads)
@@ -63,7 +64,7 @@ ptrdiff_t mhai_plan_most_splits(const mha_plan *plan, int threads)
 {
     const ptrdiff_t splits = mhai_ceil_div(plan->shape.S, MHAI_SPLIT);
     const ptrdiff_t room = (ptrdiff_t)PART_BYTES * threads / part_bytes(plan, 1);
-    return threads > 1 ? mhai_max(1, mhai_min(splits, room)) : 1;
+    return threads > 1 && !plan->statistics ? mhai_max(1, mhai_min(splits, room)) : 1;
 }
 
 /* ------------------------------------------------------------- workspace ----- */
@@ -101,6 +102,9 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
     scratch.v_panels = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
     scratch.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
+    const size_t sums = plan->only_weights ? 2 * (size_t)shape->H * tile : 0;
+    scratch.stats = mhai_work_take(work, sums, sizeof(float));
+    scratch.watch = mhai_watch_take(plan, work);
     return scratch;
 }
 
@@ -109,8 +113,12 @@ mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mh
     const mha_shape *const shape = &plan->shape;
     const ptrdiff_t rows = shape->B * shape->H * shape->L;
     mhai_shared shared = {0};
-    if (plan->softmax_weights)
+    if (plan->only_weights)
+        return shared;
+    if (plan->softmax_weights && plan->kernels)
         shared.stats = mhai_work_take(work, 2 * (size_t)rows, sizeof(float));
+    if (plan->row_statistics)
+        shared.rows = mhai_work_take(work, (size_t)rows, sizeof *shared.rows);
     if (tiling->splits > 1)
         shared.part = take_state(work, tiling->splits * rows, plan->ldo);
     return shared;
@@ -141,13 +149,20 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->empty = empty(shape);
     plan->lse = options->lse.data != NULL;
     plan->weights = options->weights.data != NULL;
+    plan->statistics = options->statistics != NULL;
+    plan->columns = plan->statistics && options->statistics->columns;
+    plan->row_statistics =
+        plan->statistics && options->statistics->heads && !options->statistics->rows;
+    plan->top = plan->statistics ? options->statistics->top : 0;
+    plan->held_blocks = plan->columns ? mhai_watch_blocks(call) : 0;
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
     if (!kernels || plan->empty)
         return;
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
     const ptrdiff_t group = shape->H / shape->G;
-    const ptrdiff_t rows = shape->L < MHAI_TASK_ROWS ? shape->L * group : MHAI_TASK_ROWS;
-    plan->task_rows = (int)mhai_min(MHAI_TASK_ROWS, mhai_round_up(rows, LOW_TILE));
+    const ptrdiff_t most = plan->columns ? HELD_ROWS : MHAI_TASK_ROWS;
+    const ptrdiff_t rows = shape->L < most ? shape->L * group : most;
+    plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
     const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
     plan->row_tile = (int)mhai_min(tile, plan->task_rows);
     plan->ldq = mhai_row_floats(shape->D);

@@ -101,6 +101,11 @@ static double biased(const row_job *job, double score, ptrdiff_t j)
     return score;
 }
 
+static mha_head_mode mode_of(const row_job *job)
+{
+    return mhai_mode(job->call, job->row.h);
+}
+
 /* Scores after bias; a masked key is not read and stays -inf. Returns whether any is visible. */
 static bool final_scores(const row_job *job)
 {
@@ -108,8 +113,12 @@ static bool final_scores(const row_job *job)
     for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
         job->visible[j] = sees(job, j);
         any |= job->visible[j];
-        job->score[j] =
-            job->visible[j] ? biased(job, capped(job, raw_score(job, j)), j) : (double)-INFINITY;
+        if (!job->visible[j])
+            job->score[j] = (double)-INFINITY;
+        else if (mode_of(job) != MHA_HEAD_NORMAL)
+            job->score[j] = 0.0;
+        else
+            job->score[j] = biased(job, capped(job, raw_score(job, j)), j);
     }
     return any;
 }
@@ -119,7 +128,8 @@ static bool final_scores(const row_job *job)
 static double softmax(const row_job *job)
 {
     const mha_options *const o = &job->call->options;
-    const double sink = o->sinks ? (double)o->sinks[job->row.h] : (double)-INFINITY;
+    const bool sinks = o->sinks && mode_of(job) == MHA_HEAD_NORMAL;
+    const double sink = sinks ? (double)o->sinks[job->row.h] : (double)-INFINITY;
     double top = sink;
     for (ptrdiff_t j = 0; j < job->batch.keys; j++)
         top = job->score[j] > top ? job->score[j] : top;
@@ -143,11 +153,9 @@ static double dropped(const row_job *job, ptrdiff_t j)
                : 0.0;
 }
 
-static void write_output(const row_job *job, double *o)
+static void add_values(const row_job *job, double *o)
 {
     const mhai_call *const call = job->call;
-    for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
-        o[c] = 0;
     for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
         if (!job->visible[j])
             continue;
@@ -157,6 +165,17 @@ static void write_output(const row_job *job, double *o)
         for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
             o[c] += p * v[c];
     }
+}
+
+static void write_output(const row_job *job, bool any, double *o)
+{
+    const mhai_call *const call = job->call;
+    const bool mean = mode_of(job) == MHA_HEAD_MEAN;
+    const float *const means = mean ? call->options.head_means + job->row.h * call->shape.Dv : NULL;
+    for (ptrdiff_t c = 0; c < call->shape.Dv; c++)
+        o[c] = mean && any ? (double)means[c] : 0.0;
+    if (!mean)
+        add_values(job, o);
     const double gate = (double)mhai_gate(call, job->batch.b, job->row.h);
     const mha_view to = mhai_as_view(call->o);
     double *const row =
@@ -165,7 +184,99 @@ static void write_output(const row_job *job, double *o)
         row[c] = gate == 0.0 ? 0.0 : o[c] * gate;
 }
 
-void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)
+/* ------------------------------------------------------------- statistics ----- */
+
+static double weight_at(const row_job *job, ptrdiff_t j)
+{
+    return j >= 0 && j < job->batch.keys ? job->score[j] : 0.0;
+}
+
+/* A head that gives a mean has none. */
+static bool has_weights(const row_job *job)
+{
+    return mhai_mode(job->call, job->row.h) != MHA_HEAD_MEAN;
+}
+
+static mha_row_statistics statistics_of(const row_job *job)
+{
+    const ptrdiff_t position = job->row.i + job->batch.offset;
+    const ptrdiff_t first = job->call->options.statistics->first_keys;
+    double entropy = 0, distance = 0, mass = 0, firsts = 0, largest = 0;
+    mha_row_statistics row = {.key = -1};
+    if (!has_weights(job))
+        return row;
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
+        const double w = job->score[j];
+        mass += w;
+        entropy -= w > 0 ? w * log(w) : 0.0;
+        distance += w * fabs((double)(position - j));
+        firsts += j < (first ? first : 1) ? w : 0.0;
+        if (w > largest) {
+            largest = w;
+            row.key = j;
+        }
+    }
+    if ((float)largest == 0.0f)
+        return (mha_row_statistics){.key = -1};
+    row.entropy = (float)entropy;
+    row.largest = (float)largest;
+    row.distance = (float)distance;
+    row.self = (float)weight_at(job, position);
+    row.previous = (float)weight_at(job, position - 1);
+    row.next = (float)weight_at(job, position + 1);
+    row.first = (float)firsts;
+    row.mass = (float)mass;
+    return row;
+}
+
+/* The next largest weight after one that was listed; of equal ones the next key. */
+static ptrdiff_t next_largest(const row_job *job, ptrdiff_t before)
+{
+    ptrdiff_t best = -1;
+    for (ptrdiff_t j = 0; has_weights(job) && j < job->batch.keys; j++) {
+        const bool listed = before >= 0 && (job->score[j] > job->score[before] ||
+                                            (job->score[j] == job->score[before] && j <= before));
+        if ((float)job->score[j] > 0.0f && !listed &&
+            (best < 0 || job->score[j] > job->score[best]))
+            best = j;
+    }
+    return best;
+}
+
+static void write_statistics(const row_job *job, ptrdiff_t task, mha_row_statistics *rows)
+{
+    const mha_statistics *const to = job->call->options.statistics;
+    if (rows)
+        rows[task] = statistics_of(job);
+    for (ptrdiff_t n = 0, key = -1; n < to->top; n++) {
+        key = n > 0 && key < 0 ? -1 : next_largest(job, key);
+        if (to->top_keys)
+            to->top_keys[task * to->top + n] = (int64_t)key;
+        if (to->top_weights)
+            to->top_weights[task * to->top + n] = (float)(key < 0 ? 0.0 : job->score[key]);
+    }
+}
+
+void mhai_reference_columns(const mhai_call *call, ptrdiff_t task, void *scratch)
+{
+    const ptrdiff_t S = call->shape.S, H = call->shape.H, b = task / H;
+    float *const to = call->options.statistics->columns + task * S;
+    double *const sum = (double *)scratch + S;
+    for (ptrdiff_t j = 0; j < S; j++)
+        sum[j] = 0;
+    for (ptrdiff_t i = 0; i < mhai_batch_of(call, b).queries; i++) {
+        const row_job job = job_at(call, b, task % H, i, scratch);
+        final_scores(&job);
+        const bool weighs = softmax(&job) != (double)-INFINITY && has_weights(&job);
+        for (ptrdiff_t j = 0; weighs && j < job.batch.keys; j++)
+            sum[j] += job.score[j];
+    }
+    for (ptrdiff_t j = 0; j < S; j++)
+        to[j] = (float)sum[j];
+}
+
+void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch,
+                        mha_row_statistics *rows)
 {
     const ptrdiff_t L = call->shape.L, H = call->shape.H;
     const row_job job = job_at(call, task / L / H, task / L % H, task % L, scratch);
@@ -173,7 +284,9 @@ void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)
         return;
     const bool any = final_scores(&job);
     const double sum = softmax(&job), lse = any ? sum : (double)-INFINITY;
-    write_output(&job, job.score + call->shape.S);
+    if (call->options.statistics)
+        write_statistics(&job, task, rows);
+    write_output(&job, any, job.score + call->shape.S);
     if (call->options.lse.data) {
         const mha_view to = mhai_as_view(call->options.lse);
         ((double *)
@@ -183,6 +296,27 @@ void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch)
 }
 
 /* -------------------------------------------------------- returned weights ----- */
+
+/* Scores to weights by the log-sum-exp given. */
+static void weigh(const row_job *job)
+{
+    const mhai_call *const call = job->call;
+    const double lse =
+        ((const double *)call->given_lse
+             .data)[mhai_q_index(call, &job->batch, &call->given_lse, job->row.h, job->row.i)];
+    for (ptrdiff_t j = 0; j < job->batch.keys; j++)
+        job->score[j] = job->visible[j] ? exp(job->score[j] - lse) : 0.0;
+}
+
+static void shown_weights(const row_job *job)
+{
+    if (job->call->given_lse.data)
+        weigh(job);
+    else
+        softmax(job);
+    for (ptrdiff_t j = 0; mode_of(job) == MHA_HEAD_MEAN && j < job->batch.keys; j++)
+        job->score[j] = 0.0;
+}
 
 /* Fill job->score with what the mode shows, all S of them. */
 static void shown(const row_job *job)
@@ -194,11 +328,11 @@ static void shown(const row_job *job)
     if (masked) {
         final_scores(job);
         if (mode == MHA_WEIGHTS_SOFTMAX)
-            softmax(job);
+            shown_weights(job);
         return;
     }
     for (ptrdiff_t j = 0; j < job->batch.keys; j++) {
-        const double raw = raw_score(job, j);
+        const double raw = mode_of(job) == MHA_HEAD_NORMAL ? raw_score(job, j) : 0.0;
         job->score[j] = mode == MHA_WEIGHTS_SOFTCAP ? capped(job, raw) : raw;
     }
 }

@@ -4,7 +4,7 @@
  * beside q, k and v in one fused buffer), axis by axis by the strides they share. Layouts that are
  * woven in other ways count as overlapping.
  */
-#include "region.h"
+#include "statistics.h"
 
 #include <string.h>
 
@@ -268,6 +268,8 @@ static void add_arrays(mhai_regions *list, const mhai_call *call)
     if (o->gates)
         mhai_regions_rows(list, false, "options.gates", (mha_view){o->gates, o->gates_sb, 1, 0},
                           MHA_F32, s->H, 1, 1, NULL);
+    mhai_regions_array(list, "options.head_modes", o->head_modes, s->H, 1);
+    mhai_regions_array(list, "options.head_means", o->head_means, s->H * s->Dv, 4);
     mhai_regions_array(list, "options.q_lengths", o->q_lengths, s->B, 8);
     mhai_regions_array(list, "options.k_lengths", o->k_lengths, s->B, 8);
     mhai_regions_array(list, "options.q_starts", o->q_starts, s->B + 1, 8);
@@ -299,6 +301,7 @@ void mhai_regions_options(mhai_regions *list, const mhai_call *call, ptrdiff_t c
         mhai_regions_rows(list, true, "options.weights", mhai_as_view(o->weights), o->weights_type,
                           o->flags & MHA_AVERAGE_WEIGHTS ? 1 : mhai_weights_heads(call),
                           mhai_weights_rows(call), columns, NULL);
+    mhai_statistics_regions(list, call);
 }
 
 static mha_status check_overlaps(const mhai_regions *list)

@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-enum { MHAI_AXES = 3, MHAI_MAX_REGIONS = 24 };
+enum { MHAI_AXES = 3, MHAI_MAX_REGIONS = 32 };
 
 typedef struct mhai_region {
     const char *name;

@@ -2,6 +2,7 @@
 #include "rope.h"
 
 #include <math.h>
+#include <string.h>
 
 /* -------------------------------------------------------------- rotation ----- */
 
@@ -146,4 +147,27 @@ void mhai_norm_row(float *head, ptrdiff_t D, mha_norm norm, float eps, const flo
         head[c] *= weight[c];
     for (ptrdiff_t c = 0; bias && c < D; c++)
         head[c] += bias[c];
+}
+
+void mhai_norm_row_back(const float *x, ptrdiff_t D, mha_norm norm, float eps, const float *weight,
+                        float *d, double *d_weight, double *d_bias)
+{
+    float normal[MHA_MAX_HEAD_WIDTH];
+    memcpy(normal, x, sizeof(float) * (size_t)D);
+    if (norm == MHA_NORM_LAYER)
+        centre(normal, D);
+    const double factor = 1 / sqrt(sum_squares(normal, D) / (double)D + (double)eps);
+    double mean = 0.0, along = 0.0; /* of the gradient, and of its part in the head's direction */
+    for (ptrdiff_t c = 0; c < D; c++) {
+        normal[c] = (float)((double)normal[c] * factor);
+        d_weight[c] += (double)d[c] * (double)normal[c];
+        d_bias[c] += (double)d[c];
+        d[c] = weight ? d[c] * weight[c] : d[c];
+        mean += (double)d[c];
+        along += (double)d[c] * (double)normal[c];
+    }
+    mean = norm == MHA_NORM_LAYER ? mean / (double)D : 0.0;
+    along /= (double)D;
+    for (ptrdiff_t c = 0; c < D; c++)
+        d[c] = (float)(factor * ((double)d[c] - mean - along * (double)normal[c]));
 }

@@ -35,4 +35,9 @@ void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double positi
 void mhai_norm_row(float *head, ptrdiff_t D, mha_norm norm, float eps, const float *weight,
                    const float *bias);
 
+/* The way back: d becomes the gradient of the head that was normalised, x; the sums [D] for the
+ * gradients of weight and bias are added to. */
+void mhai_norm_row_back(const float *x, ptrdiff_t D, mha_norm norm, float eps, const float *weight,
+                        float *d, double *d_weight, double *d_bias);
+
 #endif

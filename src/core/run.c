@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The phases of a run, one after another, each a list of tasks for the workers. */
-#include "internal.h"
+#include "statistics.h"
 
 typedef struct phase {
     const mhai_run *run;
@@ -17,7 +17,7 @@ static void run_phase(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
                       void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number))
 {
     phase now = {run, task};
-    mhai_share(pool, tasks, phase_task, &now);
+    mha_pool_run(pool, tasks, phase_task, &now);
 }
 
 /* The fast path's tasks, with the worker's scratch carved anew: a handful of additions. */
@@ -31,6 +31,18 @@ static void attention_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
     const mhai_scratch mine = scratch_at(run, scratch);
     mhai_attention_task(run, &mine, number);
+}
+
+static void heads_task(const mhai_run *run, void *scratch, ptrdiff_t number)
+{
+    const mhai_scratch mine = scratch_at(run, scratch);
+    mhai_attention_heads(run, &mine, number);
+}
+
+static void means_task(const mhai_run *run, void *scratch, ptrdiff_t number)
+{
+    (void)scratch;
+    mhai_watch_head(run, number);
 }
 
 static void merge_task(const mhai_run *run, void *scratch, ptrdiff_t number)
@@ -47,7 +59,12 @@ static void weights_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 
 static void reference_row(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
-    mhai_reference_row(run->call, number, scratch);
+    mhai_reference_row(run->call, number, scratch, run->shared.rows);
+}
+
+static void reference_columns(const mhai_run *run, void *scratch, ptrdiff_t number)
+{
+    mhai_reference_columns(run->call, number, scratch);
 }
 
 static void reference_weights(const mhai_run *run, void *scratch, ptrdiff_t number)
@@ -65,15 +82,19 @@ static size_t scratch_size(const mha_plan *plan)
     return work.used;
 }
 
+/* The f64 path is not tiled. */
+static mhai_tiling tiling_of(const mha_plan *plan, int threads)
+{
+    return plan->kernels ? mhai_plan_tiling(plan, threads) : (mhai_tiling){.splits = 1};
+}
+
 size_t mhai_run_work_size(const mha_plan *plan, int threads)
 {
     mhai_work work = {0};
     if (plan->empty)
         return MHAI_ALIGN;
-    if (plan->kernels) {
-        const mhai_tiling tiling = mhai_plan_tiling(plan, threads);
-        mhai_shared_take(plan, &tiling, &work);
-    }
+    const mhai_tiling tiling = tiling_of(plan, threads);
+    mhai_shared_take(plan, &tiling, &work);
     return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
 }
 
@@ -91,7 +112,10 @@ size_t mhai_run_work_bound(const mha_plan *plan, int threads)
 static void run_reference(const mhai_run *run, mha_pool *pool)
 {
     const mha_shape *const shape = &run->plan->shape;
-    run_phase(run, pool, shape->B * shape->H * shape->L, reference_row);
+    if (!run->plan->only_weights)
+        run_phase(run, pool, shape->B * shape->H * shape->L, reference_row);
+    if (run->plan->columns)
+        run_phase(run, pool, shape->B * shape->H, reference_columns);
     if (!run->call->options.weights.data)
         return;
     const bool average = (run->call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
@@ -101,29 +125,51 @@ static void run_reference(const mhai_run *run, mha_pool *pool)
 
 static void run_kernels(const mhai_run *run, mha_pool *pool)
 {
-    run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
-    if (run->tiling.splits > 1)
+    if (run->plan->columns)
+        run_phase(run, pool, run->tiling.row_tasks / run->tiling.row_chunks, heads_task);
+    else if (!run->plan->only_weights)
+        run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
+    if (!run->plan->only_weights && run->tiling.splits > 1)
         run_phase(run, pool, run->tiling.row_tasks, merge_task);
     if (run->call->options.weights.data)
         run_phase(run, pool, mhai_weights_tasks(run), weights_task);
+}
+
+static bool wants_means(const mhai_run *run)
+{
+    const mha_statistics *const s = run->call->options.statistics;
+    return s && s->heads;
+}
+
+/* The plan for a run that asks for less of the statistics than was foreseen. */
+static mha_plan without_unwanted(const mha_plan *plan, const mha_statistics *s)
+{
+    mha_plan now = *plan;
+    now.statistics = s != NULL;
+    now.columns = s && s->columns;
+    now.top = s ? s->top : 0;
+    return now;
 }
 
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool)
 {
     if (plan->empty)
         return;
+    const mha_plan now = without_unwanted(plan, call->options.statistics);
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    mhai_run run = {.plan = plan, .call = call, .scratch_size = scratch_size(plan)};
-    if (plan->kernels) {
-        run.tiling = mhai_plan_tiling(plan, mha_pool_threads(pool));
-        run.shared = mhai_shared_take(plan, &run.tiling, &carve);
-        if (!call->options.weights.data)
-            run.shared.stats = NULL;
-    }
+    mhai_run run = {.plan = &now, .call = call, .scratch_size = scratch_size(plan)};
+    run.tiling = tiling_of(plan, mha_pool_threads(pool));
+    run.shared = mhai_shared_take(plan, &run.tiling, &carve);
+    if (!call->options.weights.data)
+        run.shared.stats = NULL;
+    if (call->options.statistics && call->options.statistics->rows)
+        run.shared.rows = call->options.statistics->rows;
     run.scratches = carve.base + carve.used;
     if (plan->kernels)
         run_kernels(&run, pool);
     else
         run_reference(&run, pool);
+    if (wants_means(&run))
+        run_phase(&run, pool, plan->shape.B * plan->shape.H, means_task);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks handed out by a counter until none is left. */
+/* Storey 5: tasks handed out by a counter until none is left. */
 #include "internal.h"
 
 #include <stdatomic.h>
@@ -22,9 +22,11 @@ static void work(void *arg, int index)
     }
 }
 
-void mhai_share(mha_pool *pool, ptrdiff_t count,
-                void (*task)(void *arg, int worker, ptrdiff_t number), void *arg)
+void mha_pool_run(mha_pool *pool, ptrdiff_t count,
+                  void (*task)(void *arg, int worker, ptrdiff_t number), void *arg)
 {
+    if (!task || count < 1)
+        return;
     shared_tasks tasks = {.task = task, .arg = arg, .count = count};
     atomic_init(&tasks.next, 0);
     mhai_pool_run(pool, (int)mhai_min(count, mha_pool_threads(pool)), work, &tasks);

@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include <math.h>
+#include <string.h>
 
 void mhai_load_queries(const mhai_worker *worker)
 {
@@ -194,7 +195,7 @@ float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped)
 {
     const mhai_call *const call = worker->call;
     const ptrdiff_t d = call->shape.D;
-    if (!call->extra.k || n > 0)
+    if (!call->extra.k || n > 0 || mhai_mode(call, worker->scratch->rows[row].h) != MHA_HEAD_NORMAL)
         return 0.0f;
     const float *const q = worker->scratch->q + row * worker->plan->ldq;
     float sum = 0.0f;
@@ -257,4 +258,28 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
             kernels->alibi(s, last, o->alibi_slopes[at->h],
                            (float)(at->i + worker->batch.offset - block->base));
     }
+}
+
+/* Has any of the rows a head that looks at its keys? */
+static bool any_normal(const mhai_worker *worker, int row, int count)
+{
+    for (int r = 0; r < count; r++)
+        if (mhai_mode(worker->call, worker->scratch->rows[row + r].h) == MHA_HEAD_NORMAL)
+            return true;
+    return false;
+}
+
+void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                       int last)
+{
+    const mhai_scratch *const scratch = worker->scratch;
+    const bool modes = worker->call->options.head_modes != NULL;
+    if (!modes || any_normal(worker, row, count)) {
+        mhai_scores(worker, block, row, count, first, last);
+        mhai_scores_cap(worker, count, first, last);
+        mhai_scores_bias(worker, block, row, count, first, last);
+    }
+    for (int r = 0; modes && r < count; r++)
+        if (mhai_mode(worker->call, scratch->rows[row + r].h) != MHA_HEAD_NORMAL)
+            memset(scratch->s + r * MHAK_BLOCK, 0, sizeof(float) * MHAK_BLOCK);
 }

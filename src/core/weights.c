@@ -2,7 +2,8 @@
 /*
  * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
  * for the chosen heads and rows only: nobody else pays. One task is one tile of chosen rows of one
- * head, or of all chosen heads if the mean is wanted.
+ * head, or of all chosen heads if the mean is wanted. Where there is no output, a task begins with
+ * m and 1/l of its own rows.
  */
 #include "cache.h"
 
@@ -97,8 +98,9 @@ static int dropped_keys(const job *now, const mhai_block *block)
 /* Scores before masking: every key there is counts; 0 behind the last. */
 static void unmasked_scores(const job *now, mhai_block *block)
 {
+    const mha_head_mode mode = mhai_mode(now->worker.call, now->worker.scratch->rows[0].h);
     fill(now, 0.0f);
-    if (block->keys <= 0)
+    if (block->keys <= 0 || mode != MHA_HEAD_NORMAL)
         return;
     mhai_scores(&now->worker, block, 0, now->rows, 0, block->keys);
     if (now->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTCAP)
@@ -111,11 +113,47 @@ static void unmasked_scores(const job *now, mhai_block *block)
 }
 
 /* m and 1/l of a row. */
-static const float *stats_of(const job *now, const mhai_row *row)
+static const float *stats_of(const job *now, int r)
 {
     const mha_shape *const shape = &now->worker.call->shape;
+    const mhai_row *const row = &now->worker.scratch->rows[r];
+    if (now->run->plan->only_weights)
+        return now->worker.scratch->stats + 2 * (row->h * now->run->plan->row_tile + r);
     return now->run->shared.stats +
            2 * ((now->worker.batch.b * shape->H + row->h) * shape->L + row->i);
+}
+
+/* The log-sum-exps given stand for m, with 1/l = 1. A row that has keys and no sum is NaN, as ever;
+ * a head that gives a mean has no weights. */
+static void read_sums(const job *now, float *stats)
+{
+    const mhai_call *const call = now->worker.call;
+    const float *const given = call->given_lse.data;
+    for (int r = 0; r < now->rows; r++) {
+        const mhai_row *const row = &now->worker.scratch->rows[r];
+        const float lse =
+            given[mhai_q_index(call, &now->worker.batch, &call->given_lse, row->h, row->i)];
+        const bool mean = mhai_mode(call, row->h) == MHA_HEAD_MEAN;
+        stats[2 * r] = lse;
+        stats[2 * r + 1] = mean ? 0.0f : lse == -INFINITY ? NAN : 1.0f;
+    }
+}
+
+/* Sums of the job's rows, where no output was computed. */
+static void find_sums(job *now)
+{
+    const mhai_call *const call = now->worker.call;
+    if (!now->run->plan->only_weights || call->options.weights_mode != MHA_WEIGHTS_SOFTMAX)
+        return;
+    for (ptrdiff_t n = 0; n < now->heads; n++) {
+        const ptrdiff_t h = mhai_weights_head(call, now->first + n);
+        float *const stats = now->worker.scratch->stats + 2 * h * now->run->plan->row_tile;
+        take_head(now, h);
+        if (call->given_lse.data)
+            read_sums(now, stats);
+        else
+            mhai_attention_sums(&now->worker, stats);
+    }
 }
 
 static void hide_masked(float *s, const uint32_t *keep)
@@ -138,16 +176,14 @@ static void masked_scores(const job *now, mhai_block *block)
     fill(now, softmax ? 0.0f : -INFINITY);
     if (cover == MHAI_NONE)
         return;
-    mhai_scores(worker, block, 0, now->rows, first, last);
-    mhai_scores_cap(worker, now->rows, first, last);
-    mhai_scores_bias(worker, block, 0, now->rows, first, last);
+    mhai_scores_final(worker, block, 0, now->rows, first, last);
     for (int r = 0; r < now->rows; r++) {
         uint32_t *const keep = scratch->keep + r * MHAK_WORDS;
         float *const s = scratch->s + r * MHAK_BLOCK;
         if (cover == MHAI_ALL)
             mhai_keep_range(keep, first, last);
         if (softmax) {
-            const float *const stats = stats_of(now, &scratch->rows[r]);
+            const float *const stats = stats_of(now, r);
             worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1]);
         } else {
             hide_masked(s, keep);
@@ -193,7 +229,7 @@ static float extra_value(const job *now, int r, int n)
     const float score = mhai_extra_score(&now->worker, r, n, mode != MHA_WEIGHTS_RAW);
     if (mode != MHA_WEIGHTS_SOFTMAX)
         return score;
-    const float *const stats = stats_of(now, &now->worker.scratch->rows[r]);
+    const float *const stats = stats_of(now, r);
     return expf(score - stats[0]) * stats[1];
 }
 
@@ -222,6 +258,7 @@ void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff
     const size_t floats = (size_t)now.rows * MHAK_BLOCK;
     if (now.rows == 0 || now.heads == 0)
         return;
+    find_sums(&now);
     for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
         one_head(&now, base, now.first);
         if (now.heads == 1) {

@@ -13,7 +13,7 @@ exits 0 help words
 golden help_words
 exits 0 words
 golden help_words
-for command in demo verify bench explain tensors corpus version; do
+for command in demo verify bench explain prove conv tensors corpus train translate version; do
     exits 0 help $command
     golden help_$command
     exits 0 $command --help
@@ -53,7 +53,7 @@ says "wrong word: a suggestion" "$err" 'did you mean "causal"?'
 exits 2 bench
 says "bench without words" "$err" "which problem?"
 exits 2 bench --table l4d4
-says "a section that is none: those there are" "$err" "it has operator, gradients, linear and layer"
+says "a section that is none: those there are" "$err" "it has operator, gradients, linear, layer and model"
 exits 2 bench --table layers
 says "a section that is none: a suggestion" "$err" 'did you mean "layer"?'
 exits 2 bench --preset

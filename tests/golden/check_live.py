@@ -12,9 +12,10 @@ import tempfile
 import numpy as np
 
 import make_backward_goldens
+import make_layer_backward_goldens
 import make_layer_goldens
 
-ANSWERS = ("output", "weights", "d_query", "d_key", "d_value", "d_bias", "d_alibi", "d_sinks")
+MAKERS = (make_layer_goldens, make_backward_goldens, make_layer_backward_goldens)
 TYPES = {name: dtype for dtype, name in make_layer_goldens.TYPES.items()}
 
 
@@ -35,6 +36,12 @@ def read(path):
     return lines, arrays
 
 
+def is_answer(name):
+    """Gradients are answers, but those that are given."""
+    return name in ("output", "weights") or (name.startswith("d_") and
+                                             name not in ("d_output", "d_lse"))
+
+
 def difference(kept, made):
     """What is wrong, in words; None where nothing is."""
     (text, arrays), (new_text, new_arrays) = read(kept), read(made)
@@ -42,7 +49,7 @@ def difference(kept, made):
         return "other fields or tensors"
     for name, array in arrays.items():
         new = new_arrays[name]
-        if name not in ANSWERS:
+        if not is_answer(name):
             if array.tobytes() != new.tobytes():
                 return f"{name} is another input"
         elif not np.allclose(array, new, rtol=1e-6, atol=1e-7, equal_nan=True):
@@ -68,7 +75,7 @@ def check(maker):
 
 
 def main():
-    counts = [check(make_layer_goldens), check(make_backward_goldens)]
+    counts = [check(maker) for maker in MAKERS]
     passed, failed = (sum(numbers) for numbers in zip(*counts))
     print(f"check_live: {passed} passed, {failed} failed, 0 skipped")
     return failed > 0

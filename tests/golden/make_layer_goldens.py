@@ -34,6 +34,7 @@ Fields that are not set are 0. Names of fields and of tensors:
     output weights                      the answer; NaN where PyTorch has a row without any key
 """
 
+import functools
 import math
 import os
 import sys
@@ -50,9 +51,11 @@ class Golden:
     """One case: numbers by name, arrays by name, in the order in which they were added."""
 
     title = "mha-layer-golden 1"
+    learns = False  # normal() gives tensors that collect gradients
 
     def __init__(self, name, **fields):
         self.name = name
+        self.leaves = {}  # tensors by name that gradients are taken of
         self.fields = {key: value for key, value in fields.items() if value}
         self.arrays = {}
         seed = sum((n + 1) * ord(letter) for n, letter in enumerate(name))
@@ -66,10 +69,22 @@ class Golden:
 
     def normal(self, name, *shape, scale=1.0):
         numbers = self.random.standard_normal(shape) * scale
-        return self.add(name, numbers.astype(np.float32))
+        tensor = self.add(name, numbers.astype(np.float32)).requires_grad_(self.learns)
+        self.leaves[name] = tensor
+        return tensor
 
     def answer(self, name, tensor):
         self.add(name, tensor.detach().double().numpy().astype(np.float32))
+
+    def finish(self, run):
+        """Add the answers of run(dtype): output, and weights or None."""
+        (output, weights), (output32, weights32) = run(torch.float64), run(torch.float32)
+        same(output, output32, self.name)
+        self.answer("output", output)
+        if weights is not None:
+            same(weights, weights32, self.name)
+            self.answer("weights", weights)
+        return self
 
     def write(self, folder):
         with open(os.path.join(folder, self.name + ".golden"), "wb") as file:
@@ -111,6 +126,7 @@ def module_weights(golden, module):
         for key, parameter in module.named_parameters():
             scale = 1 / math.sqrt(parameter.shape[-1]) if "weight" in key else 0.5
             parameter.copy_(golden.normal(names[key], *parameter.shape, scale=scale))
+            golden.leaves[names[key]] = parameter
 
 
 def full_mask(mask, B, H):
@@ -133,16 +149,18 @@ def add_masks(golden, padding, mask, B, H):
         numbers = full_mask(mask, B, H)
         if padding is not None and padding.dtype != torch.bool:
             numbers = numbers + padding[:, None, None, :]
-        golden.add("add_mask", numbers.numpy().astype(np.float32))
+        else:
+            golden.leaves["add_mask"] = mask
+        golden.add("add_mask", numbers.detach().numpy().astype(np.float32))
 
 
 def torch_case(name, E=12, H=3, B=2, L=4, S=0, kdim=None, vdim=None, bias=True, bias_kv=False,
                zero_attn=False, batch_first=True, average=True, need_weights=True, padding=None,
-               mask=None, separate_value=False, causal=False, unbatched=False):
+               mask=None, separate_value=False, causal=False, unbatched=False, kind=Golden):
     """nn.MultiheadAttention with these options. S = 0: self-attention."""
-    golden = Golden(name, E=E, H=H, B=B, L=L, S=S, key_width=kdim or 0, value_width=vdim or 0,
-                    zero_attn=int(zero_attn), average=int(average and need_weights),
-                    sequence_first=int(not batch_first), causal=int(causal))
+    golden = kind(name, E=E, H=H, B=B, L=L, S=S, key_width=kdim or 0, value_width=vdim or 0,
+                  zero_attn=int(zero_attn), average=int(average and need_weights),
+                  sequence_first=int(not batch_first), causal=int(causal))
     module = torch.nn.MultiheadAttention(
         E, H, bias=bias, add_bias_kv=bias_kv, add_zero_attn=zero_attn, kdim=kdim, vdim=vdim,
         batch_first=batch_first, dtype=torch.float64)
@@ -159,6 +177,8 @@ def torch_case(name, E=12, H=3, B=2, L=4, S=0, kdim=None, vdim=None, bias=True, 
         assert mask is None
         mask = torch.ones(L, S or L, dtype=torch.bool).triu(1)
     else:
+        if mask is not None and mask.is_floating_point():
+            mask = mask.clone().requires_grad_(golden.learns)
         add_masks(golden, padding, mask, B, H)
 
     def run(dtype):
@@ -166,21 +186,16 @@ def torch_case(name, E=12, H=3, B=2, L=4, S=0, kdim=None, vdim=None, bias=True, 
             floating = tensor is not None and tensor.is_floating_point()
             return tensor.to(dtype) if floating else tensor
 
-        return module.to(dtype)(
+        output, weights = module.to(dtype)(
             cast(query), cast(key), cast(value), key_padding_mask=cast(padding),
             attn_mask=cast(mask), need_weights=need_weights, average_attn_weights=average)
+        return output, weights[None] if need_weights and unbatched else weights
 
-    output, weights = run(torch.float64)
-    output32, weights32 = run(torch.float32)
-    same(output, output32, name)
-    golden.answer("output", output)
-    if need_weights:
-        same(weights, weights32, name)
-        golden.answer("weights", weights[None] if unbatched else weights)
-    return golden
+    return golden.finish(run)
 
 
-def torch_cases():
+def torch_cases(kind=Golden):
+    case = functools.partial(torch_case, kind=kind)
     padding = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 1, 0, 0, 0, 1]], dtype=torch.bool)
     numbers = np.random.RandomState(3)
     boolean_2d = torch.from_numpy(numbers.rand(4, 6) < 0.4)
@@ -193,39 +208,39 @@ def torch_cases():
     empty = boolean_2d.clone()
     empty[1] = True
 
-    yield torch_case("torch_self")
-    yield torch_case("torch_self_per_head", average=False)
-    yield torch_case("torch_self_no_bias", bias=False)
-    yield torch_case("torch_no_weights", need_weights=False)
-    yield torch_case("torch_one_head", E=7, H=1)
-    yield torch_case("torch_heads_of_one", E=5, H=5, average=False)
-    yield torch_case("torch_one_query", L=1, S=6)
-    yield torch_case("torch_unbatched", B=1, S=6, unbatched=True)
-    yield torch_case("torch_wide", E=40, H=2, B=1, L=3, S=35, average=False)
-    yield torch_case("torch_cross", S=6)
-    yield torch_case("torch_cross_value", S=6, separate_value=True, average=False)
-    yield torch_case("torch_kdim_vdim", S=6, kdim=5, vdim=9)
-    yield torch_case("torch_kdim_vdim_no_bias", S=6, kdim=17, vdim=3, bias=False, average=False)
-    yield torch_case("torch_sequence_first", batch_first=False)
-    yield torch_case("torch_sequence_first_cross", S=6, batch_first=False, average=False)
-    yield torch_case("torch_sequence_first_padding", S=6, batch_first=False, padding=padding)
-    yield torch_case("torch_bias_kv", S=6, bias_kv=True)
-    yield torch_case("torch_zero_attn", S=6, zero_attn=True)
-    yield torch_case("torch_bias_kv_zero_attn", S=6, bias_kv=True, zero_attn=True, average=False)
-    yield torch_case("torch_bias_kv_self", bias_kv=True, zero_attn=True, causal=True)
-    yield torch_case("torch_extras_padding", S=6, bias_kv=True, zero_attn=True, padding=padding)
-    yield torch_case("torch_extras_mask", S=6, bias_kv=True, zero_attn=True, mask=float_3d,
-                     average=False)
-    yield torch_case("torch_padding", S=6, padding=padding)
-    yield torch_case("torch_mask_bool_2d", S=6, mask=boolean_2d)
-    yield torch_case("torch_mask_bool_3d", S=6, mask=boolean_3d, average=False)
-    yield torch_case("torch_mask_float_2d", S=6, mask=float_2d, average=False)
-    yield torch_case("torch_mask_float_3d", S=6, mask=float_3d)
-    yield torch_case("torch_padding_mask_bool", S=6, padding=padding, mask=boolean_2d)
-    yield torch_case("torch_padding_mask_float", S=6, padding=float_padding, mask=float_2d)
-    yield torch_case("torch_causal", L=5, causal=True, average=False)
-    yield torch_case("torch_empty_row", S=6, mask=empty, average=False)
-    yield torch_case("torch_extras_empty_row", S=6, mask=empty, bias_kv=True, average=False)
+    yield case("torch_self")
+    yield case("torch_self_per_head", average=False)
+    yield case("torch_self_no_bias", bias=False)
+    yield case("torch_no_weights", need_weights=False)
+    yield case("torch_one_head", E=7, H=1)
+    yield case("torch_heads_of_one", E=5, H=5, average=False)
+    yield case("torch_one_query", L=1, S=6)
+    yield case("torch_unbatched", B=1, S=6, unbatched=True)
+    yield case("torch_wide", E=40, H=2, B=1, L=3, S=35, average=False)
+    yield case("torch_cross", S=6)
+    yield case("torch_cross_value", S=6, separate_value=True, average=False)
+    yield case("torch_kdim_vdim", S=6, kdim=5, vdim=9)
+    yield case("torch_kdim_vdim_no_bias", S=6, kdim=17, vdim=3, bias=False, average=False)
+    yield case("torch_sequence_first", batch_first=False)
+    yield case("torch_sequence_first_cross", S=6, batch_first=False, average=False)
+    yield case("torch_sequence_first_padding", S=6, batch_first=False, padding=padding)
+    yield case("torch_bias_kv", S=6, bias_kv=True)
+    yield case("torch_zero_attn", S=6, zero_attn=True)
+    yield case("torch_bias_kv_zero_attn", S=6, bias_kv=True, zero_attn=True, average=False)
+    yield case("torch_bias_kv_self", bias_kv=True, zero_attn=True, causal=True)
+    yield case("torch_extras_padding", S=6, bias_kv=True, zero_attn=True, padding=padding)
+    yield case("torch_extras_mask", S=6, bias_kv=True, zero_attn=True, mask=float_3d,
+               average=False)
+    yield case("torch_padding", S=6, padding=padding)
+    yield case("torch_mask_bool_2d", S=6, mask=boolean_2d)
+    yield case("torch_mask_bool_3d", S=6, mask=boolean_3d, average=False)
+    yield case("torch_mask_float_2d", S=6, mask=float_2d, average=False)
+    yield case("torch_mask_float_3d", S=6, mask=float_3d)
+    yield case("torch_padding_mask_bool", S=6, padding=padding, mask=boolean_2d)
+    yield case("torch_padding_mask_float", S=6, padding=float_padding, mask=float_2d)
+    yield case("torch_causal", L=5, causal=True, average=False)
+    yield case("torch_empty_row", S=6, mask=empty, average=False)
+    yield case("torch_extras_empty_row", S=6, mask=empty, bias_kv=True, average=False)
 
 
 # ------------------------------------------------------------ what the module lacks -----
@@ -284,12 +299,12 @@ def attend(golden, q, k, v, positions, numbers):
 def own_case(name, E=12, H=4, G=0, D=0, Dv=0, B=2, L=5, S=0, key_width=0, value_width=0,
              output_width=0, bias=True, norm=0, norm_eps=0.0, norm_weights=(), rope=0,
              rope_width=0, rope_base=0.0, frequencies=False, positions=False, conv=False,
-             fused=False, extra=(), **fields):
+             fused=False, extra=(), kind=Golden, **fields):
     """The layer with whatever it can have, in torch's functions."""
-    golden = Golden(name, E=E, H=H, G=G, D=D, Dv=Dv, B=B, L=L, S=S, key_width=key_width,
-                    value_width=value_width, output_width=output_width, norm=norm,
-                    norm_eps=norm_eps, rope=rope, rope_width=rope_width, rope_base=rope_base,
-                    conv=int(conv), **fields)
+    golden = kind(name, E=E, H=H, G=G, D=D, Dv=Dv, B=B, L=L, S=S, key_width=key_width,
+                  value_width=value_width, output_width=output_width, norm=norm,
+                  norm_eps=norm_eps, rope=rope, rope_width=rope_width, rope_base=rope_base,
+                  conv=int(conv), **fields)
     G, D = G or H, D or E // H
     Dv, keys = Dv or D, S or L
     widths = {"q": (E, H * D), "k": (key_width or E, G * D), "v": (value_width or E, G * Dv),
@@ -349,40 +364,35 @@ def own_case(name, E=12, H=4, G=0, D=0, Dv=0, B=2, L=5, S=0, key_width=0, value_
                      None if shift is None else shift.to(dtype))
         return y, weights
 
-    output, weights = run(torch.float64)
-    output32, weights32 = run(torch.float32)
-    same(output, output32, name)
-    same(weights, weights32, name)
-    golden.answer("output", output)
-    golden.answer("weights", weights)
-    return golden
+    return golden.finish(run)
 
 
-def own_cases():
+def own_cases(kind=Golden):
+    case = functools.partial(own_case, kind=kind)
     all_norms = ("q_norm", "k_norm", "q_norm_bias", "k_norm_bias")
-    yield own_case("gqa", H=4, G=2)
-    yield own_case("mqa", H=4, G=1, S=7, bias=False)
-    yield own_case("widths", E=10, H=3, D=5, Dv=7, S=6, key_width=4, value_width=11,
-                   output_width=13)
-    yield own_case("widths_gqa", E=9, H=6, G=3, D=2, Dv=5, output_width=4)
-    yield own_case("rope_halves", E=16, H=2, rope=1)
-    yield own_case("rope_neighbours", E=16, H=2, rope=2)
-    yield own_case("rope_halves_partial", E=20, H=2, rope=1, rope_width=6)
-    yield own_case("rope_neighbours_partial", E=20, H=2, rope=2, rope_width=4, rope_base=500.0)
-    yield own_case("rope_frequencies", E=16, H=2, rope=1, frequencies=True)
-    yield own_case("rope_positions", E=16, H=2, S=7, rope=2, positions=True)
-    yield own_case("norm_rms", norm=1)
-    yield own_case("norm_rms_weights", norm=1, norm_eps=1e-3, norm_weights=("q_norm", "k_norm"))
-    yield own_case("norm_layer", norm=2)
-    yield own_case("norm_layer_weights", norm=2, norm_weights=all_norms)
-    yield own_case("norm_rope_gqa", H=4, G=2, D=8, norm=1, norm_eps=1e-6, rope=1, causal=1,
-                   norm_weights=("q_norm", "k_norm"), rope_base=1e6, bias=False)
-    yield own_case("gpt2", E=12, H=3, L=6, conv=True, fused=True, causal=1)
-    yield own_case("fused", E=12, H=3, G=1, fused=True)
-    yield own_case("softcap", softcap=2.5, scale=0.75)
-    yield own_case("softcap_window", L=7, softcap=4.0, causal=1, window_left=3, window_right=1)
-    yield own_case("sinks", H=4, G=2, L=7, causal=1, extra=("sinks",))
-    yield own_case("alibi", L=7, causal=1, extra=("alibi",))
+    yield case("gqa", H=4, G=2)
+    yield case("mqa", H=4, G=1, S=7, bias=False)
+    yield case("widths", E=10, H=3, D=5, Dv=7, S=6, key_width=4, value_width=11,
+               output_width=13)
+    yield case("widths_gqa", E=9, H=6, G=3, D=2, Dv=5, output_width=4)
+    yield case("rope_halves", E=16, H=2, rope=1)
+    yield case("rope_neighbours", E=16, H=2, rope=2)
+    yield case("rope_halves_partial", E=20, H=2, rope=1, rope_width=6)
+    yield case("rope_neighbours_partial", E=20, H=2, rope=2, rope_width=4, rope_base=500.0)
+    yield case("rope_frequencies", E=16, H=2, rope=1, frequencies=True)
+    yield case("rope_positions", E=16, H=2, S=7, rope=2, positions=True)
+    yield case("norm_rms", norm=1)
+    yield case("norm_rms_weights", norm=1, norm_eps=1e-3, norm_weights=("q_norm", "k_norm"))
+    yield case("norm_layer", norm=2)
+    yield case("norm_layer_weights", norm=2, norm_weights=all_norms)
+    yield case("norm_rope_gqa", H=4, G=2, D=8, norm=1, norm_eps=1e-6, rope=1, causal=1,
+               norm_weights=("q_norm", "k_norm"), rope_base=1e6, bias=False)
+    yield case("gpt2", E=12, H=3, L=6, conv=True, fused=True, causal=1)
+    yield case("fused", E=12, H=3, G=1, fused=True)
+    yield case("softcap", softcap=2.5, scale=0.75)
+    yield case("softcap_window", L=7, softcap=4.0, causal=1, window_left=3, window_right=1)
+    yield case("sinks", H=4, G=2, L=7, causal=1, extra=("sinks",))
+    yield case("alibi", L=7, causal=1, extra=("alibi",))
 
 
 def main():

@@ -28,6 +28,7 @@ enum {
     MHAK_SLICE = 256,
     MHAK_WORDS = MHAK_BLOCK / 32, /* words of keep bits for one row of a block */
     MHAK_MAX_VECTOR = 16,         /* floats in the widest vector of any table */
+    MHAK_MAX_PANEL = 32,          /* columns of the widest panel, nr of any table */
     MHAK_LINE = 64,               /* bytes in a cache line */
     MHAK_GROUP = 16,              /* keys of one group of a cache: a multiple of every vector */
     MHAK_TYPES = 5 /* storage types as in mha_dtype: f32, f16, bf16, no f64, and i8 in the slots
@@ -51,6 +52,13 @@ typedef struct mhak_drop {
     uint32_t batch, head;
     uint32_t threshold; /* probability * 65536 */
 } mhak_drop;
+
+/* State of a watched row, [MHAK_WATCHED][vector], and how one block joins it. */
+enum { MHAK_MASS, MHAK_ENERGY, MHAK_REACH, MHAK_BEST, MHAK_AT, MHAK_WATCHED };
+
+typedef struct mhak_watch {
+    float shrink, fall, by, base, start;
+} mhak_watch;
 
 typedef struct mhak_table {
     const char *name;
@@ -174,6 +182,30 @@ typedef struct mhak_table {
     /* s[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
      * whole vectors. */
     void (*weigh)(float *s, int n, const uint32_t *keep, float m, float factor);
+
+    /*
+     * Watch one row of a block for its statistics. s are the scores, p = exp(s - m) as fold left
+     * them, whole vectors [first, last). The state, MHAK_WATCHED vectors, becomes
+     *
+     *      mass     shrink * mass                   + the sum of by * p
+     *      energy   shrink * (energy + fall * mass) + the sum of by * p * (s - base)
+     *      reach    shrink * reach                  + the sum of by * p * |start + j|
+     *      best     the largest s, in each lane
+     *      at       and its start + j
+     *
+     * summed lane by lane. Masked scores are -inf, their p is 0.
+     */
+    void (*watch)(const float *s, const float *p, int first, int last, const mhak_watch *how,
+                  float *state);
+
+    /* Copy n scores, whole vectors; where keep bits are given, those whose bit is 0 as -inf. */
+    void (*watched_scores)(const float *s, int n, const uint32_t *keep, float *to);
+
+    /* Bit j of a block's words: is s[j] above the threshold? For whole vectors [first, last). */
+    void (*above)(const float *s, int first, int last, float threshold, uint32_t *bits);
+
+    /* dst[c] += src[c] * factor for c < n, whole vectors. */
+    void (*add_scaled)(float *dst, const float *src, int n, float factor);
 
     /*
      * y += x turned . w, for the gradients of keys and values:

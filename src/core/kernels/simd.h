@@ -10,6 +10,7 @@
  *      vfma(a,b,c)      a*b + c, in one rounding where the hardware has it
  *      vmax(a,b)        b where either is NaN
  *      vsel(t,a,b)      lane by lane: t (all ones or zeros) ? a : b
+ *      vpick(a,b,x,y)   lane by lane: a > b ? x : y
  *      vbits(w)         lane i all ones where bit i of w is set
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
@@ -79,6 +80,10 @@ INLINE vf vmax(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
 }
+INLINE vf vpick(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x);
+}
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
     return _mm512_mask_blend_ps((__mmask16)bits, b, a);
@@ -136,6 +141,10 @@ INLINE vf vfma(vf a, vf b, vf c)
 INLINE vf vmax(vf a, vf b)
 {
     return _mm256_max_ps(a, b);
+}
+INLINE vf vpick(vf a, vf b, vf x, vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ));
 }
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
@@ -249,6 +258,10 @@ INLINE vf vset1(float x)
 INLINE vf vmax(vf a, vf b)
 {
     return vsel(a > b, a, b);
+}
+INLINE vf vpick(vf a, vf b, vf x, vf y)
+{
+    return vsel(a > b, x, y);
 }
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {

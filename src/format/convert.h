@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Element types in software: the same result on every machine, whatever it has in hardware. */
-#ifndef CLI_CONVERT_H
-#define CLI_CONVERT_H
+#ifndef MHAI_CONVERT_H
+#define MHAI_CONVERT_H
 
 #include <stddef.h>
 #include <stdint.h>

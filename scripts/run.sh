@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# run.sh [PROGRAM]: what `make run` shows: a few translations, and what every head looked at for one
+# of them. Without a model, the heads of an untrained layer.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+mha=${1:-build/mha}
+export MHA_MODEL=${MHA_MODEL:-$root/models/en-fr.safetensors}
+if [ ! -f "$MHA_MODEL" ]; then
+    exec "$mha" demo
+fi
+
+sentences="The cat that I saw yesterday ran away
+The quick brown fox jumps
+The turtle sleeps because it is tired
+We did not see the letters that you wrote
+The old women will look for their dogs tomorrow
+Who ate the red apple?"
+
+echo "English to French, by a transformer that this library trained from nothing:"
+echo
+paste <(printf '%s\n' "$sentences") <("$mha" translate <<<"$sentences") |
+    awk -F '\t' '{ printf "  %-49s %s\n", $1, $2 }'
+echo
+"$mha" translate --attention "${sentences%%$'\n'*}"
+cat <<EOF
+Try next
+  $mha translate --attention "The small white mouse that you saw is tired"
+  $mha translate --beam 4 --nbest 4 --gold "Did she sleep?"
+  $mha translate --evaluate 1000      how many held-out sentences are exact
+  $mha corpus --split test            sentences it has not seen
+  $mha train                          how it learnt
+  $mha demo                           the heads of an untrained layer
+EOF

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What mha ablate finds and prints. */
+#ifndef CLI_ABLATE_REPORT_H
+#define CLI_ABLATE_REPORT_H
+
+#include "head_ablation.h"
+#include "head_repair.h"
+#include "json.h"
+
+/* Two heads of a kind closed together. */
+typedef struct ablate_pair {
+    int heads[2];
+    head_damage damage;
+    double extra; /* delta, less those of the two alone: positive where they back each other up */
+} ablate_pair;
+
+/* All heads of one layer of a kind. */
+typedef struct ablate_layer {
+    capture_kind kind;
+    int layer;
+    head_damage damage;
+    double sum; /* of what its heads cost alone */
+} ablate_layer;
+
+enum { ABLATE_LAYERS_MAX = CAPTURE_KINDS * TRANSFORMER_LAYERS_MAX };
+
+typedef struct ablate_report {
+    const char *model, *mode;
+    corpus_split split;
+    uint64_t seed;
+    transformer_config config;
+    head_total plain;
+    int heads;
+    head_damage *single;  /* [heads] */
+    head_repair *repairs; /* [heads], or NULL */
+    int repair_sentences;
+    ablate_layer layers[ABLATE_LAYERS_MAX];
+    int layer_count;
+    ablate_pair *pairs; /* by `extra`, the largest first; NULL: not asked for */
+    int pair_count;
+} ablate_report;
+
+void ablate_report_text(const ablate_report *report);
+void ablate_report_json(const ablate_report *report);
+
+/* A picture: each kind a grid of layers and heads, as whole_file_write() wants it. */
+void ablate_report_svg(FILE *file, const void *report);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* mha heads: what every head of a translator looks at, measured. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "commands.h"
+#include "head_eval.h"
+#include "head_likeness.h"
+#include "heads_report.h"
+#include "heads_setup.h"
+#include "join_words.h"
+#include "suggest.h"
+#include "terminal.h"
+
+static const char details[] =
+    "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
+    "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
+    "what the score is a mean over: sentences, or words with that relation. Importance is the "
+    "mean\n"
+    "of |d loss / d gate|, divided by the length of that vector over the heads of the layer.\n"
+    "With TEXT the heads are measured on this sentence alone. With --like heads are compared by "
+    "the\n"
+    "Jensen-Shannon divergence of their rows, in nats (at most 0.693).\n"
+    "\n"
+    "Columns for --where and --sort:\n"
+    "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
+    "  end prev self next duplicate induction question rare aer says reads apart\n"
+    "\n"
+    "Examples:\n"
+    "  mha heads\n"
+    "  mha heads --where 'prev>0.5 layer<2'\n"
+    "  mha heads --kind cross --sort aer --gold\n"
+    "  mha heads --like 'cross 2.4'\n"
+    "  mha heads --where role=sink --json\n";
+
+typedef struct heads_request {
+    heads_setup setup;
+    const char *where, *sort, *kind_name;
+    int kind; /* CAPTURE_KINDS: all */
+    const char *like_name;
+    head_name like; /* with like_name */
+    bool gold, as_json;
+    const char *text;
+} heads_request;
+
+/* -------------------------------------------------------------- options ----- */
+
+static int find_kind(heads_request *r)
+{
+    const char *names[CAPTURE_KINDS];
+    r->kind = CAPTURE_KINDS;
+    if (r->kind_name == NULL)
+        return EXIT_GO_ON;
+    for (int n = 0; n < CAPTURE_KINDS; n++) {
+        names[n] = capture_kind_name((capture_kind)n);
+        if (strcmp(r->kind_name, names[n]) == 0) {
+            r->kind = n;
+            return EXIT_GO_ON;
+        }
+    }
+    const char *near = suggest_nearest(r->kind_name, names, CAPTURE_KINDS);
+    if (near != NULL)
+        return args_wrong("heads: no kind \"%s\"; did you mean \"%s\"?", r->kind_name, near);
+    return args_wrong("heads: no kind \"%s\"; there are encoder, decoder and cross", r->kind_name);
+}
+
+/* A number from 1 on behind `before`; moves *at behind it. */
+static bool read_place(const char **at, const char *before, int *place)
+{
+    char *end;
+    if (**at == '\0' || strchr(before, **at) == NULL)
+        return false;
+    const long number = strtol(*at + 1, &end, 10);
+    if (end == *at + 1 || number < 1 || number > INT_MAX)
+        return false;
+    *place = (int)number - 1;
+    *at = end;
+    return true;
+}
+
+/* "encoder 2.3", or "encoder:2.3". */
+static int find_like(heads_request *r)
+{
+    for (int n = 0; r->like_name != NULL && n < CAPTURE_KINDS; n++) {
+        const char *const kind = capture_kind_name((capture_kind)n);
+        const char *at = r->like_name + strlen(kind);
+        if (strncmp(r->like_name, kind, strlen(kind)) == 0 &&
+            read_place(&at, " :", &r->like.layer) && read_place(&at, ".", &r->like.head) &&
+            *at == '\0') {
+            r->like.kind = (capture_kind)n;
+            return EXIT_GO_ON;
+        }
+    }
+    if (r->like_name == NULL)
+        return EXIT_GO_ON;
+    return args_wrong("heads: --like wants a head such as \"encoder 2.3\", not \"%s\"",
+                      r->like_name);
+}
+
+/* What only the model knows. */
+static int check_like(const heads_request *r)
+{
+    const transformer_config *const config = translator_config(r->setup.model);
+    if (r->like_name == NULL ||
+        (r->like.layer < capture_kind_layers(config, r->like.kind) && r->like.head < config->heads))
+        return EXIT_GO_ON;
+    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name,
+                      capture_kind_layers(config, r->like.kind), config->heads);
+}
+
+/* Mistakes are told before the work begins. */
+static int check(heads_request *r)
+{
+    int none = 0;
+    int code = find_kind(r);
+    if (code == EXIT_GO_ON)
+        code = find_like(r);
+    if (code == EXIT_GO_ON && r->where != NULL)
+        code = heads_filter(r->where, NULL, &none);
+    if (code == EXIT_GO_ON && r->sort != NULL)
+        code = heads_sort(r->sort, NULL, 0);
+    return code;
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+/* A number for each head. */
+typedef struct head_numbers {
+    double *raw, *normal, *apart;
+} head_numbers;
+
+static void fill_rows(const head_study *study, const head_numbers *numbers, heads_row *rows)
+{
+    for (int n = 0; n < study->heads; n++)
+        rows[n] = (heads_row){.study = study,
+                              .number = n,
+                              .name = head_at(&study->config, n),
+                              .role = head_role_find(study, n),
+                              .raw_importance = numbers->raw[n],
+                              .importance = numbers->normal[n],
+                              .apart = numbers->apart[n]};
+}
+
+static int print(const heads_request *r, const head_study *study, const heads_row *all,
+                 heads_row *chosen)
+{
+    int count = 0;
+    for (int n = 0; n < study->heads; n++)
+        if ((r->kind == CAPTURE_KINDS || r->kind == (int)all[n].name.kind) &&
+            (r->like_name == NULL || r->like.kind == all[n].name.kind))
+            chosen[count++] = all[n];
+    if (r->where != NULL)
+        heads_filter(r->where, chosen, &count);
+    if (r->sort != NULL || r->like_name != NULL)
+        heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
+    const heads_report report = {.model = r->setup.path,
+                                 .text = r->text,
+                                 .split = r->setup.split,
+                                 .seed = r->setup.seed,
+                                 .study = study,
+                                 .rows = chosen,
+                                 .count = count,
+                                 .all = all,
+                                 .gold = r->gold,
+                                 .like = r->like_name != NULL};
+    if (r->as_json)
+        heads_report_json(&report);
+    else
+        heads_report_text(&report);
+    return EXIT_FINE;
+}
+
+static mha_status measure(const heads_request *r, const head_numbers *numbers)
+{
+    const heads_setup *const s = &r->setup;
+    const transformer_config *const config = translator_config(s->model);
+    head_eval *const eval = head_eval_create(s->model, s->pairs, (int)s->sentences, s->pool);
+    mha_status status = MHA_ERR_MEMORY;
+    if (eval != NULL)
+        status = head_eval_importance(eval, NULL, numbers->raw, numbers->normal);
+    head_eval_free(eval);
+    for (int n = 0; n < head_count(config); n++)
+        numbers->apart[n] = NAN;
+    if (status == MHA_OK && r->like_name != NULL)
+        status = head_likeness_measure(s->model, s->pairs, (int)s->sentences,
+                                       head_number(config, r->like), s->pool, numbers->apart);
+    return status;
+}
+
+/* With room for all heads, in space[3] and rows[2] a head. */
+static int study_and_print_with(const heads_request *r, double *space, heads_row *rows)
+{
+    const heads_setup *const s = &r->setup;
+    const int heads = head_count(translator_config(s->model));
+    const head_numbers numbers = {space, space + heads, space + 2 * (ptrdiff_t)heads};
+    head_study *const study =
+        head_study_create(s->model, s->pairs, (int)s->sentences, s->pool, heads_watch);
+    progress_end();
+    const mha_status status = study != NULL ? measure(r, &numbers) : MHA_ERR_MEMORY;
+    int code;
+    if (status == MHA_OK) {
+        fill_rows(study, &numbers, rows);
+        code = print(r, study, rows, rows + heads);
+    } else {
+        code = heads_failed(status);
+    }
+    head_study_free(study);
+    return code;
+}
+
+static int study_and_print(const heads_request *r)
+{
+    const size_t heads = (size_t)head_count(translator_config(r->setup.model));
+    double *const space = calloc(3 * heads, sizeof *space);
+    heads_row *const rows = calloc(2 * heads, sizeof *rows);
+    const int code = space != NULL && rows != NULL ? study_and_print_with(r, space, rows)
+                                                   : heads_failed(MHA_ERR_MEMORY);
+    free(space);
+    free(rows);
+    return code;
+}
+
+static int run(heads_request *r)
+{
+    char message[HEAD_MESSAGE_MAX];
+    const int code = check_like(r);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r->text == NULL)
+        return study_and_print(r);
+    if (!head_pair_of_text(r->setup.model, r->text, r->setup.pairs, r->setup.pool, message)) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    return study_and_print(r);
+}
+
+int command_heads(int argc, char **argv)
+{
+    heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
+    const arg_option options[] = {
+        {"model", ARG_TEXT, &r.setup.model_file, "FILE", "the model (models/en-fr.safetensors)", 0,
+         0},
+        {"sentences", ARG_NUMBER, &r.setup.sentences, "N", "sentences to measure on (200)", 1,
+         100000},
+        {"split", ARG_TEXT, &r.setup.split_name, "S", "of train, valid or test (test)", 0, 0},
+        {"seed", ARG_SEED, &r.setup.seed, "N", "seed of these sentences (1)", 0, 0},
+        {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
+        {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
+        {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
+        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"encoder 2.3\"", 0,
+         0},
+        {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
+        {"threads", ARG_NUMBER, &r.setup.threads, "T", "threads (one for every CPU)", 1,
+         MHA_MAX_THREADS},
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "heads",
+        .usage = "[OPTION...] [TEXT...]",
+        .summary = "Measure what every head of a translator looks at, and name its role.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_max = INT_MAX,
+    };
+    int words;
+    char *joined = NULL;
+    int code = args_parse(&command, argc, argv, &words);
+    if (code != EXIT_GO_ON)
+        return code;
+    words = join_words(argv, words, &joined);
+    if (words > 0) {
+        r.text = argv[1];
+        r.setup.sentences = 1;
+    }
+    code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
+    if (code == EXIT_GO_ON)
+        code = heads_setup_open(&r.setup, "heads");
+    if (code == EXIT_GO_ON)
+        code = run(&r);
+    heads_setup_close(&r.setup);
+    free(joined);
+    return code;
+}

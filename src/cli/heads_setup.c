@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "heads_setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "args.h"
+#include "commands.h"
+#include "split_name.h"
+#include "terminal.h"
+
+static int open_pool(heads_setup *s, int threads)
+{
+    const mha_status status = mha_pool_create(&s->pool, threads > 0 ? threads : 0);
+    if (status == MHA_OK)
+        return EXIT_GO_ON;
+    fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
+    return EXIT_FAILED;
+}
+
+int heads_setup_open(heads_setup *s, const char *command)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const int code = split_find(command, s->split_name, &s->split);
+    const int threads = args_threads(s->threads, -1);
+    if (code != EXIT_GO_ON || threads == 0)
+        return EXIT_USAGE;
+    if (require_isa() == NULL || !model_path_find(s->model_file, s->path))
+        return EXIT_FAILED;
+    if ((s->model = translator_load(s->path, message)) == NULL) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    s->pairs = head_pairs_of_corpus(s->model, s->seed, s->split, (int)s->sentences);
+    if (s->pairs == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    return open_pool(s, threads);
+}
+
+void heads_setup_close(heads_setup *s)
+{
+    free(s->pairs);
+    mha_pool_free(s->pool);
+    translator_free(s->model);
+}
+
+void heads_watch(int done, int count)
+{
+    progress("%d of %d", done, count);
+}
+
+int heads_failed(mha_status status)
+{
+    fprintf(stderr, "mha: the model cannot be run: %s\n", mha_status_string(status));
+    return EXIT_FAILED;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What commands about heads begin with: a model, threads, and sentences of the corpus. */
+#ifndef CLI_HEADS_SETUP_H
+#define CLI_HEADS_SETUP_H
+
+#include "head_pairs.h"
+#include "model_path.h"
+
+typedef struct heads_setup {
+    /* Asked for; NULL and 0: not given. */
+    const char *model_file, *split_name;
+    int64_t sentences, threads;
+    uint64_t seed;
+
+    /* Made of it. */
+    char path[MODEL_PATH_MAX];
+    corpus_split split;
+    translator *model;
+    mha_pool *pool;
+    head_pair *pairs; /* [sentences] */
+} heads_setup;
+
+/* EXIT_GO_ON, or what to exit with after a message on stderr. In both cases it wants
+ * heads_setup_close(). */
+int heads_setup_open(heads_setup *setup, const char *command);
+void heads_setup_close(heads_setup *setup);
+
+/* Tells how far something is: a line on stderr. */
+void heads_watch(int done, int count);
+
+/* "mha: cannot ...: status" on stderr; returns EXIT_FAILED. */
+int heads_failed(mha_status status);
+
+#endif

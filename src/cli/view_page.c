@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "view_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "view_template.h"
+
+/* -------------------------------------------------------------- base64 ----- */
+
+typedef struct base64 {
+    char *text;
+    size_t used;
+    uint32_t bits;
+    int held; /* bytes in `bits` */
+} base64;
+
+static void put_group(base64 *b, int letters)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (int n = 0; n < 4; n++)
+        b->text[b->used++] = n < letters ? alphabet[b->bits >> (18 - 6 * n) & 63] : '=';
+    b->bits = 0;
+    b->held = 0;
+}
+
+static void put_byte(base64 *b, unsigned byte)
+{
+    b->bits |= byte << (16 - 8 * b->held);
+    if (++b->held == 3)
+        put_group(b, 4);
+}
+
+/* False: no memory. */
+static bool put_floats(json *j, const char *key, const float *values, size_t count)
+{
+    base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
+    if (b.text == NULL)
+        return false;
+    for (size_t n = 0; n < count; n++) {
+        uint32_t word;
+        memcpy(&word, &values[n], sizeof word);
+        for (int byte = 0; byte < 4; byte++)
+            put_byte(&b, word >> 8 * byte & 255);
+    }
+    if (b.held > 0)
+        put_group(&b, b.held + 1);
+    b.text[b.used] = '\0';
+    json_string(j, key, b.text);
+    free(b.text);
+    return true;
+}
+
+/* ---------------------------------------------------------------- JSON ----- */
+
+static void put_model(json *j, const translator *model)
+{
+    const transformer_config *const config = translator_config(model);
+    json_open_object(j, "model");
+    json_integer(j, "width", config->width);
+    json_integer(j, "heads", config->heads);
+    json_integer(j, "encoder_layers", config->layers[TRANSFORMER_SOURCE]);
+    json_integer(j, "decoder_layers", config->layers[TRANSFORMER_TARGET]);
+    json_close(j);
+}
+
+/* Words with one before the first or behind the last. */
+static void put_words(json *j, const char *key, const char *before, const corpus_sentence *words,
+                      const char *behind)
+{
+    json_open_array(j, key);
+    if (before != NULL)
+        json_string(j, NULL, before);
+    for (int n = 0; n < words->count; n++)
+        json_string(j, NULL, words->tokens[n]);
+    if (behind != NULL)
+        json_string(j, NULL, behind);
+    json_close(j);
+}
+
+static void put_said(json *j, const capture *heads, const vocabulary *words)
+{
+    json_open_array(j, "said");
+    for (int i = 0; i < heads->target_count; i++)
+        json_string(j, NULL, words->words[heads->said[i]]);
+    json_close(j);
+    json_open_array(j, "log_likelihood");
+    for (int i = 0; i < heads->target_count; i++)
+        json_number(j, NULL, heads->log_likelihood[i]);
+    json_close(j);
+}
+
+static void put_alignment(json *j, const corpus_pair *pair)
+{
+    json_open_array(j, "alignment");
+    for (int i = 0; i < pair->side[CORPUS_FRENCH].count; i++) {
+        json_open_array(j, NULL);
+        for (int s = 0; s < pair->side[CORPUS_ENGLISH].count; s++)
+            if (pair->sources[i] >> s & 1)
+                json_integer(j, NULL, s);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void put_roles(json *j, const corpus_pair *pair)
+{
+    static const char *const sides[CORPUS_SIDES] = {"source", "target"};
+    json_open_array(j, "roles");
+    for (int n = 0; n < pair->role_count; n++) {
+        const corpus_role *const role = &pair->roles[n];
+        json_open_object(j, NULL);
+        json_string(j, "name", corpus_role_name(role->kind));
+        for (int side = 0; side < CORPUS_SIDES; side++) {
+            json_open_array(j, sides[side]);
+            json_integer(j, NULL, role->first[side]);
+            json_integer(j, NULL, role->second[side]);
+            json_close(j);
+        }
+        json_close(j);
+    }
+    json_close(j);
+}
+
+/* Only the words that are others than with all heads open. */
+static void put_changed(json *j, const view_sentence *s, capture_kind kind, const vocabulary *words)
+{
+    const capture_heads *const heads = &s->heads->kind[kind];
+    const int rows = s->heads->target_count;
+    const int *said = s->closed[kind].said;
+    json_open_array(j, "changed");
+    for (int map = 0; map < heads->layers * heads->heads; map++, said += rows)
+        for (int i = 0; i < rows; i++)
+            if (said[i] != s->heads->said[i]) {
+                json_open_object(j, NULL);
+                json_integer(j, "map", map);
+                json_integer(j, "row", i);
+                json_string(j, "word", words->words[said[i]]);
+                json_close(j);
+            }
+    json_close(j);
+}
+
+static bool put_kind(json *j, const view_sentence *s, capture_kind kind, const vocabulary *words)
+{
+    const capture_heads *const h = &s->heads->kind[kind];
+    const size_t maps = (size_t)h->layers * (size_t)h->heads;
+    const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
+    const size_t width = (size_t)h->width;
+    json_open_object(j, NULL);
+    json_string(j, "name", capture_kind_name(kind));
+    json_integer(j, "layers", h->layers);
+    json_integer(j, "heads", h->heads);
+    json_integer(j, "rows", h->rows);
+    json_integer(j, "columns", h->columns);
+    json_integer(j, "width", h->width);
+    const bool fine = put_floats(j, "weights", h->weights, rows * (size_t)h->columns) &&
+                      put_floats(j, "q", h->q, rows * width) &&
+                      put_floats(j, "k", h->k, columns * width) &&
+                      put_floats(j, "v", h->v, columns * width) &&
+                      put_floats(j, "value_norms", h->value_norms, columns) &&
+                      put_floats(j, "losses", s->closed[kind].losses, maps) &&
+                      put_floats(j, "uniform_losses", s->closed[kind].uniform_losses, maps);
+    put_changed(j, s, kind, words);
+    json_close(j);
+    return fine;
+}
+
+static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
+{
+    const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
+    const char *const begin = words->words[WORD_BEGIN], *const end = words->words[WORD_END];
+    char target[CORPUS_TEXT_MAX];
+    bool fine = true;
+    corpus_detokenise(CORPUS_FRENCH, &s->target, target);
+    json_open_object(j, NULL);
+    json_string(j, "text", s->text);
+    json_string(j, "translation", target);
+    put_words(j, "source", NULL, &s->source, end);
+    put_words(j, "target", begin, &s->target, NULL);
+    put_words(j, "expected", NULL, &s->target, end);
+    put_said(j, s->heads, words);
+    if (s->gold) {
+        put_alignment(j, &s->pair);
+        put_roles(j, &s->pair);
+    } else {
+        json_string(j, "no_gold", s->reason);
+    }
+    json_open_array(j, "kinds");
+    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+        fine &= put_kind(j, s, (capture_kind)kind, words);
+    json_close(j);
+    json_close(j);
+    return fine;
+}
+
+char *view_page_json(const view_page *page)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const file = open_memstream(&text, &size);
+    if (file == NULL)
+        return NULL;
+    json j = json_begin(file);
+    bool fine = true;
+    json_open_object(&j, NULL);
+    json_string(&j, "format", "mha-view-1");
+    json_string(&j, "version", mha_version_string());
+    json_string(&j, "command", page->command);
+    put_model(&j, page->model);
+    if (page->study != NULL)
+        view_study_put(&j, page->study);
+    json_open_array(&j, "sentences");
+    for (int n = 0; n < page->count; n++)
+        fine &= put_sentence(&j, page, &page->sentences[n]);
+    json_close(&j);
+    json_close(&j);
+    fine &= ferror(file) == 0;
+    fine &= fclose(file) == 0;
+    if (!fine) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* ---------------------------------------------------------------- page ----- */
+
+/* "<" only stands in strings, where it may be written so that no text ends the script. */
+static void put_harmless(FILE *file, const char *text)
+{
+    while (*text != '\0') {
+        const size_t plain = strcspn(text, "<");
+        fwrite(text, 1, plain, file);
+        text += plain;
+        if (*text == '<') {
+            fputs("\\u003c", file);
+            text++;
+        }
+    }
+}
+
+void view_page_write(FILE *file, const void *json_text)
+{
+    fputs((const char *)view_template_head, file);
+    put_harmless(file, json_text);
+    fputs((const char *)view_template_tail, file);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page of "mha view": a template that the build puts together from src/view/, with what the
+ * heads do on some sentences as JSON in its middle.
+ *
+ *      {"format": "mha-view-1", "command": ..., "model": {...}, "sentences": [
+ *          {"source": [words], "target": [words], ..., "kinds": [
+ *              {"name": "encoder", "layers": 2, "heads": 4, "rows": 7, "columns": 7, "width": 16,
+ *               "weights": "AACAPw...", ...}, ...]}, ...]}
+ *
+ * Large arrays are base64 of little-endian 32-bit floats: the very bits that were computed.
+ */
+#ifndef CLI_VIEW_PAGE_H
+#define CLI_VIEW_PAGE_H
+
+#include <stdio.h>
+
+#include "capture.h"
+#include "view_study.h"
+
+/* What becomes of the sentence when one head after another is changed. Losses are by how much the
+ * expected words become less likely, in nats. */
+typedef struct view_closing {
+    float *losses;         /* [layers][heads] of a closed head */
+    float *uniform_losses; /* [layers][heads] of one that looks at all it may see alike */
+    int *said;             /* [layers][heads][target_count] words with the head closed */
+} view_closing;
+
+typedef struct view_sentence {
+    const char *text;
+    corpus_sentence source, target; /* without ends */
+    const capture *heads;
+    view_closing closed[CAPTURE_KINDS];
+    bool gold; /* the grammar knows the sentence, and gives this translation */
+    corpus_pair pair;
+    char reason[CORPUS_MESSAGE_MAX]; /* not gold */
+} view_sentence;
+
+typedef struct view_page {
+    const translator *model;
+    const char *command;     /* that makes this page */
+    const view_study *study; /* NULL: none */
+    const view_sentence *sentences;
+    int count;
+} view_page;
+
+/* For free(); NULL: no memory. */
+char *view_page_json(const view_page *page);
+
+/* The page around such a text, for whole_file_write(). */
+void view_page_write(FILE *file, const void *json_text);
+
+#endif

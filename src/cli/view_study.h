@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What "mha heads" knows of every head, over many sentences, for the page of "mha view". */
+#ifndef CLI_VIEW_STUDY_H
+#define CLI_VIEW_STUDY_H
+
+#include "head_roles.h"
+#include "json.h"
+
+typedef struct view_head {
+    head_name name;
+    head_role role;
+    double importance; /* as a share of its layer's, see head_eval.h */
+} view_head;
+
+typedef struct view_study {
+    int sentences, count;
+    view_head *heads; /* [count] */
+} view_study;
+
+/* The first `sentences` of the test split. False: no memory. view_study_free() either way. */
+bool view_study_make(view_study *study, const translator *model, int sentences, mha_pool *pool);
+void view_study_free(view_study *study);
+
+/* An object "study". */
+void view_study_put(json *j, const view_study *study);
+
+#endif

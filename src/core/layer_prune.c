@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A layer without some of its heads. The new layer is made with weights of 0, which gives it its
+ * panels, then the numbers of the heads that stay are copied as they are stored:
+ *
+ *      W_Q, b_Q        outputs of the heads that stay
+ *      W_K, W_V, ...   outputs of their key/value heads, some of them perhaps more than once
+ *      W_O             inputs of the heads that stay; every output keeps its bias and i8 scale
+ */
+#include "layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Which heads of the old layer the heads of the new one are. */
+typedef struct choice {
+    ptrdiff_t H, G;
+    ptrdiff_t *heads;  /* [H] */
+    ptrdiff_t *groups; /* [G] */
+} choice;
+
+static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b)
+{
+    while (b != 0) {
+        const ptrdiff_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Query heads of group g that stay. */
+static ptrdiff_t count_kept(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t g)
+{
+    const ptrdiff_t group = c->H / c->G;
+    ptrdiff_t count = 0;
+    for (ptrdiff_t h = g * group; h < (g + 1) * group; h++)
+        count += keep[h] != 0;
+    return count;
+}
+
+/* Every group of the new layer has the same size, the largest that all of the old ones can be cut
+ * into. `room` is for H + H heads. */
+static choice choose(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t *room)
+{
+    choice made = {.heads = room, .groups = room + c->H};
+    ptrdiff_t size = 0;
+    for (ptrdiff_t g = 0; g < c->G; g++)
+        size = common_divisor(size, count_kept(c, keep, g));
+    for (ptrdiff_t g = 0; g < c->G; g++)
+        for (ptrdiff_t n = count_kept(c, keep, g); n > 0; n -= size)
+            made.groups[made.G++] = g;
+    for (ptrdiff_t h = 0; h < c->H; h++)
+        if (keep[h])
+            made.heads[made.H++] = h;
+    return made;
+}
+
+/* Element of panels that holds the weight from input c to the output in this column. */
+static ptrdiff_t panel_index(const mha_linear *linear, ptrdiff_t column, ptrdiff_t c)
+{
+    const ptrdiff_t nr = linear->kernels->nr;
+    return (column / nr * linear->inputs + c) * nr + column % nr;
+}
+
+/* Weights of `count` inputs to one output. */
+static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_input,
+                        const mha_linear *from, ptrdiff_t from_column, ptrdiff_t from_input,
+                        ptrdiff_t count)
+{
+    const mha_dtype type = from->stored;
+    mhai_spread(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
+                to->kernels->nr,
+                mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
+                from->kernels->nr, count);
+}
+
+static void copy_ends(const mha_linear *to, ptrdiff_t to_column, const mha_linear *from,
+                      ptrdiff_t from_column)
+{
+    to->bias[to_column] = from->bias[from_column];
+    if (from->scales)
+        to->scales[to_column] = from->scales[from_column];
+}
+
+/* A projection: head n of the new layer is heads[n] of the old one. */
+static void copy_outputs(const mhai_projection *to, const mhai_projection *from,
+                         const ptrdiff_t *heads, ptrdiff_t count, ptrdiff_t width)
+{
+    const ptrdiff_t to_first = to->first_panel * to->linear->kernels->nr;
+    const ptrdiff_t from_first = from->first_panel * from->linear->kernels->nr;
+    for (ptrdiff_t n = 0; n < count * width; n++) {
+        const ptrdiff_t old = from_first + heads[n / width] * width + n % width;
+        copy_inputs(to->linear, to_first + n, 0, from->linear, old, 0, from->linear->inputs);
+        copy_ends(to->linear, to_first + n, from->linear, old);
+    }
+}
+
+static void copy_weights(const mha_layer *to, const mha_layer *from, const choice *made)
+{
+    const ptrdiff_t D = from->config.D, Dv = from->config.Dv;
+    copy_outputs(&to->in[MHAI_Q], &from->in[MHAI_Q], made->heads, made->H, D);
+    copy_outputs(&to->in[MHAI_K], &from->in[MHAI_K], made->groups, made->G, D);
+    copy_outputs(&to->in[MHAI_V], &from->in[MHAI_V], made->groups, made->G, Dv);
+    for (ptrdiff_t n = 0; n < from->config.output_width; n++) {
+        for (ptrdiff_t h = 0; h < made->H; h++)
+            copy_inputs(to->out, n, h * Dv, from->out, n, made->heads[h] * Dv, Dv);
+        copy_ends(to->out, n, from->out, n);
+    }
+}
+
+/* Rows of the groups that stay, one after another; none for NULL. */
+static mha_vector gather(const choice *made, const float *rows, ptrdiff_t width, float *to)
+{
+    for (ptrdiff_t n = 0; rows && n < made->G; n++)
+        memcpy(to + n * width, rows + made->groups[n] * width, sizeof(float) * (size_t)width);
+    return (mha_vector){rows ? to : NULL, MHA_F32};
+}
+
+/* A layer as large as wanted whose matrices are 0; all else is final. `room` is for the extra keys
+ * and values. */
+static mha_status make_empty(mha_layer **pruned, const mha_layer *layer, const choice *made,
+                             float *room, const mha_options *message)
+{
+    static const float zero = 0.0f;
+    const mha_matrix zeros = {&zero, MHA_F32, 0, 0};
+    mha_layer_config config = layer->config;
+    config.size = sizeof config;
+    config.H = made->H;
+    config.G = made->G;
+    config.message = message->message;
+    config.message_size = message->message_size;
+    const mha_layer_weights weights = {
+        .size = sizeof weights,
+        .q = zeros,
+        .k = zeros,
+        .v = zeros,
+        .o = zeros,
+        .extra_key = gather(made, layer->extra_key, config.D, room),
+        .extra_value = gather(made, layer->extra_value, config.Dv, room + made->G * config.D),
+        .q_norm = {layer->norm[MHAI_Q], MHA_F32},
+        .k_norm = {layer->norm[MHAI_K], MHA_F32},
+        .q_norm_bias = {layer->norm_bias[MHAI_Q], MHA_F32},
+        .k_norm_bias = {layer->norm_bias[MHAI_K], MHA_F32},
+    };
+    return mha_layer_create(pruned, &config, &weights);
+}
+
+mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
+                           char *message, size_t message_size)
+{
+    const mha_options to = {.message = message, .message_size = message_size};
+    if (pruned)
+        *pruned = NULL;
+    if (!pruned || !layer || !keep)
+        return mhai_fail(&to, MHA_ERR_NULL, "%s is NULL",
+                         !pruned  ? "pruned"
+                         : !layer ? "layer"
+                                  : "keep");
+    const mha_layer_config *const c = &layer->config;
+    const size_t lists = 2 * sizeof(ptrdiff_t) * (size_t)c->H;
+    void *const room = mhai_memory_take(lists + sizeof(float) * (size_t)(c->H * (c->D + c->Dv)));
+    if (!room)
+        return mhai_fail(&to, MHA_ERR_MEMORY, "no memory to choose heads in");
+    const choice made = choose(c, keep, room);
+    const mha_status status =
+        made.H > 0
+            ? make_empty(pruned, layer, &made, (float *)((char *)room + lists), &to)
+            : mhai_fail(&to, MHA_ERR_SHAPE, "keep has no head that stays; a layer has at least 1");
+    if (*pruned)
+        copy_weights(*pruned, layer, &made);
+    free(room);
+    return status;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Storey 10: gradients of y = x W^T + bias.
+ *
+ *      d_x = d_y W             the product of gemm.c with W turned, panels of some inputs at a time
+ *      d_W = d_y turned . x    a task is a block of d_W and sums over all rows
+ *      d_bias                  sums of d_y's columns
+ *
+ * Whatever the threads, a number is summed by one task over ascending rows or outputs.
+ */
+#include "linear.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static char *aligned(void *work)
+{
+    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
+    return (char *)work + (misfit ? MHAI_ALIGN - misfit : 0);
+}
+
+/* ------------------------------------------------------------ d_x = d_y W ----- */
+
+enum { TURNED_BYTES = 1 << 25 }; /* of panels turned at a time, about */
+
+/* Panels of inputs that are turned at a time. */
+static ptrdiff_t turned_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    const ptrdiff_t bytes = (outputs + 1) * kernels->nr * (ptrdiff_t)sizeof(float);
+    return mhai_min(mhai_ceil_div(inputs, kernels->nr), mhai_max(1, TURNED_BYTES / bytes));
+}
+
+typedef struct turning {
+    const mhai_product *product; /* x: d_y, y: d_x */
+    mha_linear turned;           /* inputs: columns of d_y; outputs: some inputs of the linear */
+    ptrdiff_t first;             /* panel of inputs */
+} turning;
+
+/* A tile of weights from [input][nr outputs], as stored, to [output][nr inputs], scaled. */
+static void turn_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, int outputs,
+                      float *to)
+{
+    float wide[MHAK_MAX_PANEL * MHAK_MAX_PANEL];
+    const int nr = linear->kernels->nr, inputs = (int)mhai_min(nr, linear->inputs - input);
+    const void *const tile =
+        mhai_at(linear->weights, linear->stored, (p * linear->inputs + input) * nr);
+    if (linear->stored != MHA_F32)
+        linear->kernels->load_row[linear->stored](tile, inputs * nr, 1.0f, wide);
+    linear->kernels->pack_k[MHA_F32](linear->stored == MHA_F32 ? tile : wide, nr, inputs, outputs,
+                                     to);
+    for (int r = 0; linear->scales && r < outputs; r++)
+        for (int c = 0; c < nr; c++)
+            to[r * nr + c] *= linear->scales[p * nr + r];
+}
+
+/* One panel of the turned weights. */
+static void turn_panel(void *arg, int worker, ptrdiff_t number)
+{
+    const turning *const now = arg;
+    const mha_linear *const linear = now->product->linear;
+    const ptrdiff_t nr = linear->kernels->nr, outputs = now->turned.inputs;
+    const ptrdiff_t input = (now->first + number) * nr;
+    float *const panel = (float *)now->turned.weights + number * outputs * nr;
+    (void)worker;
+    for (ptrdiff_t n = 0; n < outputs; n += nr)
+        turn_tile(linear, now->product->first_panel + n / nr, input, (int)mhai_min(nr, outputs - n),
+                  panel + n * nr);
+}
+
+size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
+                                int threads)
+{
+    const ptrdiff_t nr = linear->kernels->nr;
+    const ptrdiff_t panels = turned_panels(linear->kernels, linear->inputs, columns);
+    mhai_work work = {0};
+    mhai_work_take(&work, (size_t)(panels * columns * nr), sizeof(float));
+    mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
+    return work.used + mhai_gemm_work_size(linear->kernels, rows, columns, panels, threads) +
+           MHAI_ALIGN - 1;
+}
+
+void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
+{
+    const mha_linear *const linear = product->linear;
+    const ptrdiff_t nr = linear->kernels->nr, all = mhai_ceil_div(linear->inputs, nr);
+    const ptrdiff_t panels = turned_panels(linear->kernels, linear->inputs, product->columns);
+    mhai_work work = {.base = aligned(memory)};
+    turning now = {.product = product};
+    now.turned = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
+    now.turned.weights =
+        mhai_work_take(&work, (size_t)(panels * product->columns * nr), sizeof(float));
+    now.turned.bias = mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
+    memset(now.turned.bias, 0, sizeof(float) * (size_t)(panels * nr));
+    for (; product->rows > 0 && now.first < all; now.first += panels) {
+        const ptrdiff_t count = mhai_min(panels, all - now.first);
+        mha_pool_run(pool, count, turn_panel, &now);
+        now.turned.panels = count;
+        mhai_product part = *product;
+        part.linear = &now.turned;
+        part.first_panel = 0;
+        part.last_panel = count;
+        part.columns = mhai_min(count * nr, linear->inputs - now.first * nr);
+        part.y = mhai_out_at(product->y, product->y_type, now.first * nr);
+        mhai_gemm(&part, work.base + work.used, pool);
+    }
+}
+
+/* --------------------------------------------------- d_W = d_y turned . x ----- */
+
+enum {
+    BLOCK_LEFT = 128,  /* most rows of a task's block of d_W: columns of its left factor */
+    BLOCK_RIGHT = 256, /* most columns of it */
+    LEAST_LEFT = 32,   /* down to here blocks shrink where there are few */
+    LEAST_RIGHT = 64,
+    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. Bits depend on it */
+    BLOCKS_A_THREAD = 4
+};
+
+typedef struct block {
+    const mhai_outer *outer;
+    const mhak_table *kernels;
+    ptrdiff_t left, right; /* the first ones */
+    ptrdiff_t lefts, rights;
+    float *a;    /* [BLOCK_DEPTH][lda] of the left factor */
+    float *b;    /* panels [BLOCK_RIGHT / nc][BLOCK_DEPTH][nc] of the right one */
+    float *sums; /* [lefts][BLOCK_RIGHT] */
+} block;
+
+static ptrdiff_t left_stride(void)
+{
+    return mhai_row_floats(BLOCK_LEFT);
+}
+
+static block block_take(const mhai_outer *outer, mhai_work *work)
+{
+    block now = {.outer = outer, .kernels = outer->kernels};
+    now.a = mhai_work_take(work, (size_t)(BLOCK_DEPTH * left_stride()), sizeof(float));
+    now.b = mhai_work_take(work, (size_t)BLOCK_DEPTH * BLOCK_RIGHT, sizeof(float));
+    now.sums = mhai_work_take(work, (size_t)BLOCK_LEFT * BLOCK_RIGHT, sizeof(float));
+    return now;
+}
+
+static const void *factor_row(const mhai_factor *factor, ptrdiff_t row, ptrdiff_t column)
+{
+    const ptrdiff_t at = (factor->rows ? factor->rows[row] : row) * factor->stride;
+    return mhai_at(factor->data, factor->type, at + column);
+}
+
+static void load_left(const block *now, ptrdiff_t first, ptrdiff_t depth)
+{
+    const mhai_factor *const f = &now->outer->left;
+    for (ptrdiff_t i = 0; i < depth; i++)
+        now->kernels->load_row[f->type](factor_row(f, first + i, now->left), (int)now->lefts, 1.0f,
+                                        now->a + i * left_stride());
+}
+
+/* Panels of nc columns: a row's lines lie beside those of the next row. Columns past the last are
+ * 0. */
+static void load_right(const block *now, ptrdiff_t first, ptrdiff_t depth)
+{
+    const mhai_factor *const f = &now->outer->right;
+    const ptrdiff_t nc = now->kernels->nc;
+    for (ptrdiff_t c = 0; c < now->rights; c += nc) {
+        const int count = (int)mhai_min(nc, now->rights - c);
+        float *const panel = now->b + c * BLOCK_DEPTH;
+        if (count < nc)
+            memset(panel, 0, sizeof(float) * (size_t)(depth * nc));
+        for (ptrdiff_t i = 0; i < depth; i++)
+            now->kernels->load_row[f->type](factor_row(f, first + i, now->right + c), count, 1.0f,
+                                            panel + i * nc);
+    }
+}
+
+static void sum_block(const block *now)
+{
+    const ptrdiff_t nc = now->kernels->nc;
+    memset(now->sums, 0, sizeof(float) * (size_t)now->lefts * BLOCK_RIGHT);
+    for (ptrdiff_t first = 0; first < now->outer->count; first += BLOCK_DEPTH) {
+        const ptrdiff_t depth = mhai_min(BLOCK_DEPTH, now->outer->count - first);
+        load_left(now, first, depth);
+        load_right(now, first, depth);
+        for (ptrdiff_t c = 0; c < now->rights; c += nc)
+            now->kernels->product_turned(now->a, left_stride(), now->b + c * BLOCK_DEPTH, nc,
+                                         (int)depth, (int)now->lefts, (int)nc, now->sums + c,
+                                         BLOCK_RIGHT);
+    }
+}
+
+static void outer_task(void *arg, int worker, ptrdiff_t number)
+{
+    const mhai_outer *const outer = arg;
+    const ptrdiff_t across = mhai_ceil_div(outer->right.columns, outer->rights);
+    mhai_work work = {.base = outer->scratches + (size_t)worker * outer->scratch_size};
+    block now = block_take(outer, &work);
+    now.left = number / across * outer->lefts;
+    now.right = number % across * outer->rights;
+    now.lefts = mhai_min(outer->lefts, outer->left.columns - now.left);
+    now.rights = mhai_min(outer->rights, outer->right.columns - now.right);
+    sum_block(&now);
+    for (ptrdiff_t r = 0; r < now.lefts; r++)
+        memcpy(outer->y + (now.left + r) * outer->ldy + now.right, now.sums + r * BLOCK_RIGHT,
+               sizeof(float) * (size_t)now.rights);
+}
+
+static size_t outer_scratch_size(const mhak_table *kernels)
+{
+    const mhai_outer none = {.kernels = kernels};
+    mhai_work work = {0};
+    block_take(&none, &work);
+    return work.used;
+}
+
+size_t mhai_outer_work_size(const mhak_table *kernels, int threads)
+{
+    return (size_t)threads * outer_scratch_size(kernels) + MHAI_ALIGN - 1;
+}
+
+static ptrdiff_t count_blocks(const mhai_outer *outer)
+{
+    return mhai_ceil_div(outer->left.columns, outer->lefts) *
+           mhai_ceil_div(outer->right.columns, outer->rights);
+}
+
+/* Blocks as large as leaves every thread some. */
+static void choose_blocks(mhai_outer *outer, int threads)
+{
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)BLOCKS_A_THREAD * threads : 1;
+    outer->lefts = BLOCK_LEFT;
+    outer->rights = BLOCK_RIGHT;
+    while (count_blocks(outer) < wanted && outer->rights > LEAST_RIGHT)
+        outer->rights /= 2;
+    while (count_blocks(outer) < wanted && outer->lefts > LEAST_LEFT)
+        outer->lefts /= 2;
+}
+
+static void run_outer(mhai_outer outer, void *work, mha_pool *pool)
+{
+    outer.scratches = aligned(work);
+    outer.scratch_size = outer_scratch_size(outer.kernels);
+    choose_blocks(&outer, mha_pool_threads(pool));
+    mha_pool_run(pool, count_blocks(&outer), outer_task, &outer);
+}
+
+void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
+                       ptrdiff_t rows, const mha_matrix_out *to, void *work, mha_pool *pool)
+{
+    mhai_outer outer = {.kernels = kernels, .count = rows, .y = to->data};
+    const bool by_outputs = to->in_stride == 1; /* a row of d_W belongs to an output */
+    outer.left = by_outputs ? *d_y : *x;
+    outer.right = by_outputs ? *x : *d_y;
+    outer.ldy = by_outputs ? to->out_stride : to->in_stride;
+    if (to->data)
+        run_outer(outer, work, pool);
+}
+
+/* ----------------------------------------------------------------- d_bias ----- */
+
+enum { SUM_COLUMNS = 64 }; /* of a task */
+
+typedef struct summing {
+    const mhak_table *kernels;
+    const mhai_factor *factor;
+    ptrdiff_t rows;
+    float *sums;
+} summing;
+
+static void sum_columns(void *arg, int worker, ptrdiff_t number)
+{
+    const summing *const now = arg;
+    const ptrdiff_t first = number * SUM_COLUMNS;
+    const ptrdiff_t count = mhai_min(SUM_COLUMNS, now->factor->columns - first);
+    double sums[SUM_COLUMNS] = {0};
+    float row[SUM_COLUMNS];
+    (void)worker;
+    for (ptrdiff_t r = 0; r < now->rows; r++) {
+        now->kernels->load_row[now->factor->type](factor_row(now->factor, r, first), (int)count,
+                                                  1.0f, row);
+        for (ptrdiff_t c = 0; c < count; c++)
+            sums[c] += (double)row[c];
+    }
+    for (ptrdiff_t c = 0; c < count; c++)
+        now->sums[first + c] = (float)sums[c];
+}
+
+void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
+                      float *sums, mha_pool *pool)
+{
+    summing now = {kernels, factor, rows, sums};
+    if (sums)
+        mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &now);
+}
+
+/* ----------------------------------------------------------------- checks ----- */
+
+mha_status mhai_matrix_out_check(const mha_options *message, const char *name,
+                                 const mha_matrix_out *matrix)
+{
+    if (matrix->data && matrix->in_stride != 1 && matrix->out_stride != 1)
+        return mhai_fail(message, MHA_ERR_STRIDE,
+                         "%s has out_stride %td and in_stride %td; one of them is 1", name,
+                         matrix->out_stride, matrix->in_stride);
+    return MHA_OK;
+}
+
+void mhai_matrix_out_region(mhai_regions *list, const char *name, const mha_matrix_out *matrix,
+                            ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    const bool by_outputs = matrix->in_stride == 1;
+    const mha_view view = {matrix->data, 0, 0, by_outputs ? matrix->out_stride : matrix->in_stride};
+    list->B = 1;
+    if (matrix->data)
+        mhai_regions_rows(list, true, name, view, MHA_F32, 1, by_outputs ? outputs : inputs,
+                          by_outputs ? inputs : outputs, NULL);
+}
+
+void mhai_vector_out_region(mhai_regions *list, const char *name, float *data, ptrdiff_t count)
+{
+    const mha_view view = {data, 0, 0, 0};
+    list->B = 1;
+    if (data)
+        mhai_regions_rows(list, true, name, view, MHA_F32, 1, 1, count, NULL);
+}
+
+static mha_status check_memory(const mha_linear *linear, ptrdiff_t rows, const mhai_factor *x,
+                               const mha_linear_gradients *g, const void *work, size_t work_size)
+{
+    const mha_options silent = {0};
+    const mha_view inputs = {x->data, 0, 0, x->stride}, d_y = {g->d_y, 0, 0, g->d_y_stride};
+    const mha_view d_x = {g->d_x, 0, 0, g->d_x_stride};
+    mhai_regions list = {.options = &silent, .B = 1};
+    if (g->d_weight.data)
+        mhai_regions_rows(&list, false, "x", inputs, x->type, 1, rows, linear->inputs, NULL);
+    mhai_regions_rows(&list, false, "d_y", d_y, g->d_y_type, 1, rows, linear->outputs, NULL);
+    if (g->d_x)
+        mhai_regions_rows(&list, true, "d_x", d_x, MHA_F32, 1, rows, linear->inputs, NULL);
+    mhai_matrix_out_region(&list, "d_weight", &g->d_weight, linear->outputs, linear->inputs);
+    mhai_vector_out_region(&list, "d_bias", g->d_bias, linear->outputs);
+    return mhai_regions_check(&list, work, work_size);
+}
+
+/* ----------------------------------------------------------------- public ----- */
+
+size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
+{
+    if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS)
+        return 0;
+    return larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
+                  mhai_outer_work_size(linear->kernels, threads));
+}
+
+static void run_backward(const mha_linear *linear, ptrdiff_t rows, const mhai_factor *x,
+                         const mha_linear_gradients *g, void *work, mha_pool *pool)
+{
+    const mhai_factor d_y = {g->d_y, g->d_y_type, linear->outputs, NULL, g->d_y_stride};
+    const mhai_product product = {.linear = linear,
+                                  .last_panel = linear->panels,
+                                  .rows = rows,
+                                  .columns = linear->outputs,
+                                  .x = g->d_y,
+                                  .x_type = g->d_y_type,
+                                  .x_stride = g->d_y_stride,
+                                  .y = g->d_x,
+                                  .y_type = MHA_F32,
+                                  .y_stride = g->d_x_stride};
+    if (g->d_x)
+        mhai_gemm_back(&product, work, pool);
+    mhai_outer_matrix(linear->kernels, &d_y, x, rows, &g->d_weight, work, pool);
+    mhai_column_sums(linear->kernels, &d_y, rows, g->d_bias, pool);
+}
+
+mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                               mha_dtype x_type, ptrdiff_t x_stride,
+                               const mha_linear_gradients *gradients, void *work, size_t work_size,
+                               mha_pool *pool)
+{
+    const mha_options silent = {0};
+    mha_linear_gradients g;
+    if (!linear || !gradients)
+        return MHA_ERR_NULL;
+    if (!mhai_struct_read(gradients, &g, sizeof g, sizeof g))
+        return MHA_ERR_STRUCT;
+    const mhai_factor inputs = {x, x_type, linear->inputs, NULL, x_stride};
+    mha_status status = mhai_linear_check_rows(linear, rows, x_type, g.d_y_type);
+    if (status || (status = mhai_matrix_out_check(&silent, "d_weight", &g.d_weight)))
+        return status;
+    const size_t needed = mha_linear_backward_work_size(linear, rows, mha_pool_threads(pool));
+    if ((status = check_memory(linear, rows, &inputs, &g, work, needed)))
+        return status;
+    if (work && work_size < needed)
+        return MHA_ERR_WORKSPACE;
+    void *const own = work ? NULL : malloc(needed);
+    if (!work && !own)
+        return MHA_ERR_MEMORY;
+    run_backward(linear, rows, &inputs, &g, work ? work : own, pool);
+    free(own);
+    return MHA_OK;
+}

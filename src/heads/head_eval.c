@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "head_eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "translator_parts.h"
+
+enum { TOGETHER = 128 };
+
+/* Sentences that are run together. */
+typedef struct eval_part {
+    batch *batch;
+} eval_part;
+
+struct head_eval {
+    const translator *model;
+    network *network;
+    int sentences, batches;
+    eval_part *parts; /* [batches] */
+    int64_t words;
+};
+
+/* --------------------------------------------------------------- made ------ */
+
+static bool make_batches(head_eval *e, const head_pair *pairs)
+{
+    numbered_pair *const words = malloc(TOGETHER * sizeof *words);
+    bool fine = words != NULL && e->parts != NULL;
+    for (int n = 0; n < e->batches && fine; n++) {
+        const int first = n * TOGETHER;
+        const int count = e->sentences - first < TOGETHER ? e->sentences - first : TOGETHER;
+        for (int k = 0; k < count; k++)
+            words[k] = pairs[first + k].words;
+        batch *const b = e->parts[n].batch = batch_pack(words, count);
+        fine = b != NULL;
+        if (fine)
+            e->words += b->rows[TRANSFORMER_TARGET];
+    }
+    free(words);
+    return fine;
+}
+
+head_eval *head_eval_create(const translator *model, const head_pair *pairs, int count,
+                            mha_pool *pool)
+{
+    head_eval *const e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    e->model = model;
+    e->sentences = count;
+    e->batches = (count + TOGETHER - 1) / TOGETHER;
+    e->parts = calloc((size_t)e->batches + 1, sizeof *e->parts);
+    e->network = network_create(&model->config, model->values, pool);
+    if (e->network && make_batches(e, pairs))
+        return e;
+    head_eval_free(e);
+    return NULL;
+}
+
+void head_eval_free(head_eval *e)
+{
+    if (!e)
+        return;
+    for (int n = 0; e->parts && n < e->batches; n++)
+        batch_free(e->parts[n].batch);
+    free(e->parts);
+    network_free(e->network);
+    free(e);
+}
+
+int head_eval_sentences(const head_eval *e)
+{
+    return e->sentences;
+}
+
+int64_t head_eval_words(const head_eval *e)
+{
+    return e->words;
+}
+
+/* -------------------------------------------------------------- losses ----- */
+
+static void take_scores(const head_eval *e, const batch *b, head_loss *each)
+{
+    const row_score *const scores = network_scores(e->network);
+    for (int n = 0; n < b->pairs; n++) {
+        each[n] = (head_loss){0};
+        for (int64_t row = b->starts[TRANSFORMER_TARGET][n];
+             row < b->starts[TRANSFORMER_TARGET][n + 1]; row++) {
+            each[n].loss += scores[row].loss;
+            each[n].right += scores[row].right;
+            each[n].words++;
+        }
+    }
+}
+
+mha_status head_eval_run(head_eval *e, const head_settings *settings, head_loss *each,
+                         float *logits)
+{
+    for (int n = 0; n < e->batches; n++) {
+        const batch *const b = e->parts[n].batch;
+        const network_mode mode = {.heads = settings, .logits = logits};
+        network_loss loss;
+        const mha_status status = network_forward(e->network, b, &mode, &loss);
+        if (status != MHA_OK)
+            return status;
+        take_scores(e, b, each + n * TOGETHER);
+        if (logits)
+            logits += b->rows[TRANSFORMER_TARGET];
+    }
+    return MHA_OK;
+}
+
+head_total head_total_of(const head_loss *each, int count)
+{
+    head_total total = {.sentences = count};
+    for (int n = 0; n < count; n++) {
+        total.loss += each[n].loss;
+        total.words += each[n].words;
+        total.right += each[n].right;
+        total.exact += each[n].right == each[n].words;
+    }
+    if (total.words > 0)
+        total.loss /= (double)total.words;
+    return total;
+}
+
+/* ---------------------------------------------------------- importance ----- */
+
+static void copy_gates(const head_settings *from, head_settings *to)
+{
+    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+        for (int n = 0; n < from->layers[kind] * from->heads; n++)
+            if (from->gates[kind][n] == 0.0f)
+                head_settings_change(to, (capture_kind)kind, n / from->heads, n % from->heads,
+                                     CAPTURE_ZERO);
+}
+
+/* raw += the sum over the sentences of a batch. */
+static mha_status add_importance(head_eval *e, const batch *b, const head_settings *closed,
+                                 float *gradients, double *raw)
+{
+    head_settings *const s = head_settings_create(&e->model->config, b->pairs);
+    if (!s)
+        return MHA_ERR_MEMORY;
+    if (closed)
+        copy_gates(closed, s);
+    const network_mode mode = {.training = true, .heads = s};
+    network_loss loss;
+    mha_status status = network_forward(e->network, b, &mode, &loss);
+    if (status == MHA_OK)
+        status = network_backward(e->network, gradients);
+    for (int head = 0; status == MHA_OK && head < head_count(&e->model->config); head++) {
+        const head_name name = head_at(&e->model->config, head);
+        const float *const d = head_settings_gradients(s, name.kind, name.layer) + name.head;
+        /* The network's loss is a mean over the words of the batch. */
+        for (int n = 0; n < b->pairs; n++)
+            raw[head] += fabs((double)d[n * s->heads]) * (double)loss.words;
+    }
+    head_settings_free(s);
+    return status;
+}
+
+static void normalise(const transformer_config *config, const double *raw, double *normal)
+{
+    const int heads = config->heads;
+    for (int first = 0; first < head_count(config); first += heads) {
+        double squares = 0.0;
+        for (int h = 0; h < heads; h++)
+            squares += raw[first + h] * raw[first + h];
+        for (int h = 0; h < heads; h++)
+            normal[first + h] = squares > 0.0 ? raw[first + h] / sqrt(squares) : 0.0;
+    }
+}
+
+mha_status head_eval_importance(head_eval *e, const head_settings *closed, double *raw,
+                                double *normal)
+{
+    const transformer_config *const config = &e->model->config;
+    float *const gradients = malloc(e->model->map.count * sizeof *gradients);
+    mha_status status = gradients ? MHA_OK : MHA_ERR_MEMORY;
+    memset(raw, 0, (size_t)head_count(config) * sizeof *raw);
+    for (int n = 0; n < e->batches && status == MHA_OK; n++)
+        status = add_importance(e, e->parts[n].batch, closed, gradients, raw);
+    for (int head = 0; head < head_count(config); head++)
+        raw[head] /= e->sentences;
+    normalise(config, raw, normal);
+    free(gradients);
+    return status;
+}
+
+/* --------------------------------------------------------------- means ----- */
+
+/* means[heads][width] += the sum over rows. */
+static void add_outputs(const capture *c, head_settings *settings)
+{
+    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
+        const capture_heads *const h = &c->kind[kind];
+        const ptrdiff_t D = h->width;
+        for (ptrdiff_t n = 0; n < (ptrdiff_t)h->layers * h->heads; n++)
+            for (ptrdiff_t k = 0; k < h->rows * D; k++)
+                settings->means[kind][n * D + k % D] += h->outputs[n * h->rows * D + k];
+    }
+}
+
+mha_status head_means_fill(const translator *model, const head_pair *pairs, int count,
+                           mha_pool *pool, head_settings *settings)
+{
+    static const capture_options options = {.vectors = true};
+    int64_t rows[CAPTURE_KINDS] = {0};
+    for (int n = 0; n < count; n++) {
+        capture *const c = head_capture(model, &pairs[n], &options, pool);
+        if (!c)
+            return MHA_ERR_MEMORY;
+        add_outputs(c, settings);
+        for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+            rows[kind] += c->kind[kind].rows;
+        capture_free(c);
+    }
+    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+        for (int n = 0; n < settings->layers[kind] * settings->heads * settings->width; n++)
+            settings->means[kind][n] /= (float)rows[kind];
+    return MHA_OK;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Heads by number, and the sentences on which they are watched. */
+#ifndef HEADS_PAIRS_H
+#define HEADS_PAIRS_H
+
+#include "batch.h"
+#include "capture.h"
+#include "head_metrics.h"
+
+/* A head; layer and number count from 0. */
+typedef struct head_name {
+    capture_kind kind;
+    int layer, head;
+} head_name;
+
+/* All heads of a model in one row: kind by kind, layer by layer. */
+int head_count(const transformer_config *config);
+head_name head_at(const transformer_config *config, int number);
+int head_number(const transformer_config *config, head_name name);
+
+/* "encoder 2.7": the seventh head of the second layer. */
+enum { HEAD_LABEL_MAX = 32 };
+void head_label(head_name name, char label[HEAD_LABEL_MAX]);
+
+typedef struct head_pair {
+    numbered_pair words;
+    bool known; /* the grammar has this pair */
+    corpus_pair gold;
+} head_pair;
+
+/* Sentences [0, count) of a split, for free(). NULL: no memory. */
+head_pair *head_pairs_of_corpus(const translator *model, uint64_t seed, corpus_split split,
+                                int count);
+
+/*
+ * An English sentence with the grammar's translation or, where it has none, the model's. False,
+ * with a sentence in `message`, where there is nothing to look at: no words, or too many.
+ */
+enum { HEAD_MESSAGE_MAX = 256 };
+bool head_pair_of_text(const translator *model, const char *text, head_pair *pair, mha_pool *pool,
+                       char message[HEAD_MESSAGE_MAX]);
+
+/* The model on a pair. NULL: no memory, or words that the model does not have. */
+capture *head_capture(const translator *model, const head_pair *pair,
+                      const capture_options *options, mha_pool *pool);
+
+/* What a head of it looks at; the capture has weights. */
+head_matrix head_matrix_of(const capture *capture, head_name name);
+
+#endif

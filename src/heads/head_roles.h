@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The role of a head: the first of these rules that holds.
+ *
+ *      sink            at least 0.6 of its weight on the first column, or on the end of the source
+ *      offset          largest weight at one fixed offset in 0.9 of the rows (Voita), or half of
+ *                      its weight there (Clark)
+ *      self            half of its weight at offset 0; in cross-attention: the same place
+ *      duplicate, induction    0.4 of its weight where the detector says
+ *      question        0.6 of its weight on "?"
+ *      rare            largest weight on the rarest word in half of the rows
+ *      relation        finds the other word of a relation of the grammar in 0.1 more of the cases
+ *                      than the best fixed offset does; in cross-attention: the word it comes from
+ *      broad           entropy at least 0.9 of what equal weights have
+ *      far             mean distance at least a third of the columns
+ *
+ * and "mixed" if none does. Numbers without a name are our choice.
+ */
+#ifndef HEADS_ROLES_H
+#define HEADS_ROLES_H
+
+#include "head_study.h"
+
+typedef enum role_rule {
+    RULE_SINK,
+    RULE_OFFSET,
+    RULE_SELF,
+    RULE_DUPLICATE,
+    RULE_INDUCTION,
+    RULE_QUESTION,
+    RULE_RARE,
+    RULE_RELATION,
+    RULE_BROAD,
+    RULE_FAR,
+    RULES
+} role_rule;
+
+enum { ROLE_NAME_MAX = 48, RELATION_COUNT_MIN = 20 };
+
+/* How near a head is to a rule. */
+typedef struct role_score {
+    role_rule rule;
+    int measure; /* a head_measure */
+    char name[ROLE_NAME_MAX];
+    double score, threshold;
+} role_score;
+
+typedef struct head_role {
+    bool found; /* else it is mixed, and `best` is the nearest rule */
+    role_score best;
+    role_score next;        /* of the other rules the nearest */
+    head_interval interval; /* of the score */
+    double count;           /* what the score is a mean over */
+} head_role;
+
+/* The best of what a rule looks at; false where nothing of the kind occurred, or too little of
+ * it: relations want RELATION_COUNT_MIN words. */
+bool head_rule_score(const head_study *study, int head, role_rule rule, role_score *score);
+
+head_role head_role_find(const head_study *study, int head);
+
+/* "previous", "2 after". */
+void head_offset_name(int offset, char name[ROLE_NAME_MAX]);
+/* "subject-verb", "verb-subject": from its first word to the second, and back. */
+void head_relation_name(int relation, char name[ROLE_NAME_MAX]);
+
+#endif

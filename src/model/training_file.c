@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A training as a file: safetensors with
+ *
+ *      NAME                 every parameter by its name
+ *      adam.mean.NAME       the optimizer's moments of each
+ *      adam.square.NAME
+ *      history.losses       [steps done]
+ *      history.validation   [marks][step, loss, words right]
+ *      "__metadata__"       the kind of file, every setting by its name, the number of steps done,
+ *                           which words the corpus has, and a checksum over all of it
+ *
+ * Nothing in a file is trusted: settings are checked, then all tensors are compared with what a
+ * training of these settings has, and only then is there memory for it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "safetensors.h"
+#include "training_parts.h"
+
+#define KIND "mha training 1"
+
+enum {
+    PARTS_MAX = 3 * TRANSFORMER_TENSORS_MAX + 2,
+    PART_NAME_MAX = TRANSFORMER_NAME_MAX + 16,
+    PAIRS = TRAINING_SETTINGS + 4, /* format, steps-done, vocabulary, checksum */
+    MARK_COLUMNS = 3
+};
+
+/* Where errors are told. */
+typedef struct file_report {
+    const char *path;
+    char *message;
+} file_report;
+
+__attribute__((format(printf, 3, 4))) static mha_status fail(const file_report *r,
+                                                             mha_status status, const char *format,
+                                                             ...)
+{
+    va_list list;
+    const int used = snprintf(r->message, TRANSFORMER_MESSAGE_MAX, "%s: ", r->path);
+    va_start(list, format);
+    if (used >= 0 && used < TRANSFORMER_MESSAGE_MAX)
+        vsnprintf(r->message + used, (size_t)(TRANSFORMER_MESSAGE_MAX - used), format, list);
+    va_end(list);
+    return status;
+}
+
+/* --------------------------------------------------------------- parts ----- */
+
+/* One tensor of the file, and where its elements are. */
+typedef enum part_home { HOME_VALUES, HOME_MEAN, HOME_SQUARE, HOME_LOSSES, HOME_MARKS } part_home;
+
+typedef struct file_part {
+    char name[PART_NAME_MAX];
+    mhai_st_type type;
+    size_t rank;
+    uint64_t shape[2];
+    part_home home;
+    size_t at; /* first element */
+} file_part;
+
+typedef struct parts {
+    transformer_tensor tensors[TRANSFORMER_TENSORS_MAX];
+    file_part list[PARTS_MAX];
+    size_t count;
+} parts;
+
+static void add_tensors(parts *p, int count, const char *prefix, part_home home)
+{
+    for (int n = 0; n < count; n++) {
+        const transformer_tensor *const tensor = &p->tensors[n];
+        file_part *const added = &p->list[p->count++];
+        *added = (file_part){.type = MHAI_ST_F32,
+                             .rank = (size_t)tensor->rank,
+                             .shape = {(uint64_t)tensor->shape[0], (uint64_t)tensor->shape[1]},
+                             .home = home,
+                             .at = tensor->at};
+        snprintf(added->name, sizeof added->name, "%s%s", prefix, tensor->name);
+    }
+}
+
+/* What a training has after so many steps and marks. */
+static void list_parts(parts *p, const transformer_config *model, uint64_t steps, uint64_t marks)
+{
+    const int count = transformer_tensors(model, p->tensors);
+    p->count = 0;
+    add_tensors(p, count, "", HOME_VALUES);
+    add_tensors(p, count, "adam.mean.", HOME_MEAN);
+    add_tensors(p, count, "adam.square.", HOME_SQUARE);
+    p->list[p->count++] = (file_part){"history.losses", MHAI_ST_F32, 1, {steps}, HOME_LOSSES, 0};
+    p->list[p->count++] =
+        (file_part){"history.validation", MHAI_ST_F64, 2, {marks, MARK_COLUMNS}, HOME_MARKS, 0};
+}
+
+/* `marks` are those of the training as a table of numbers. */
+static void *home_of(const training *t, double *marks, const file_part *part)
+{
+    switch (part->home) {
+    case HOME_VALUES:
+        return t->values + part->at;
+    case HOME_MEAN:
+        return t->optimizer.mean + part->at;
+    case HOME_SQUARE:
+        return t->optimizer.square + part->at;
+    case HOME_LOSSES:
+        return t->losses;
+    case HOME_MARKS:
+        return marks;
+    }
+    return NULL;
+}
+
+static uint64_t elements_of(const file_part *part)
+{
+    return part->shape[0] * (part->rank > 1 ? part->shape[1] : 1);
+}
+
+/* ------------------------------------------------------------ checksum ----- */
+
+/* FNV-1a by elements: the same on machines of either byte order. */
+static uint64_t hash_part(uint64_t hash, const file_part *part, const void *data)
+{
+    const unsigned char *const bytes = data;
+    const uint64_t count = elements_of(part);
+    for (uint64_t n = 0; n < count; n++) {
+        uint64_t element = 0;
+        uint32_t half;
+        if (part->type == MHAI_ST_F64) {
+            memcpy(&element, bytes + 8 * n, sizeof element);
+        } else {
+            memcpy(&half, bytes + 4 * n, sizeof half);
+            element = half;
+        }
+        hash = (hash ^ element) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static uint64_t hash_vocabulary(const word_numbers *numbers)
+{
+    uint64_t hash = 0;
+    for (int side = 0; side < CORPUS_SIDES; side++)
+        for (int n = 0; n < numbers->side[side].count; n++)
+            hash = corpus_hash(hash, numbers->side[side].words[n]);
+    return hash;
+}
+
+/* ------------------------------------------------------------ metadata ----- */
+
+typedef struct metadata {
+    mhai_st_pair pairs[PAIRS];
+    char texts[PAIRS][TRAINING_TEXT_MAX];
+    size_t count;
+} metadata;
+
+static char *add_pair(metadata *m, const char *key)
+{
+    char *const text = m->texts[m->count];
+    m->pairs[m->count++] = (mhai_st_pair){key, text};
+    return text;
+}
+
+/* All of the file: settings, words and tensors. The checksum comes last. */
+static void fill_metadata(metadata *m, const training *t, const parts *p, double *marks)
+{
+    m->count = 0;
+    snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", KIND);
+    for (int n = 0; n < TRAINING_SETTINGS; n++)
+        training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
+    snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
+    snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64,
+             hash_vocabulary(&t->numbers));
+    uint64_t hash = 0;
+    for (size_t n = 0; n < m->count; n++)
+        hash = corpus_hash(corpus_hash(hash, m->pairs[n].key), m->pairs[n].value);
+    for (size_t n = 0; n < p->count; n++)
+        hash = hash_part(hash, &p->list[n], home_of(t, marks, &p->list[n]));
+    snprintf(add_pair(m, "checksum"), TRAINING_TEXT_MAX, "%016" PRIx64, hash);
+}
+
+static const char *find_pair(const mhai_st_pair *pairs, size_t count, const char *key)
+{
+    for (size_t n = 0; n < count; n++)
+        if (strcmp(pairs[n].key, key) == 0)
+            return pairs[n].value;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- save ----- */
+
+/* What saving and loading need besides the training. */
+typedef struct file_room {
+    parts parts;
+    metadata metadata;
+    mhai_st_item items[PARTS_MAX];
+    double *marks; /* [marks][MARK_COLUMNS] */
+} file_room;
+
+static file_room *room_create(size_t marks)
+{
+    file_room *const r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->marks = calloc(marks + 1, MARK_COLUMNS * sizeof *r->marks);
+    if (r->marks)
+        return r;
+    free(r);
+    return NULL;
+}
+
+static void room_free(file_room *r)
+{
+    if (r)
+        free(r->marks);
+    free(r);
+}
+
+static void marks_to_numbers(const training *t, double *numbers)
+{
+    for (size_t n = 0; n < t->mark_count; n++) {
+        numbers[MARK_COLUMNS * n] = (double)t->marks[n].step;
+        numbers[MARK_COLUMNS * n + 1] = t->marks[n].loss;
+        numbers[MARK_COLUMNS * n + 2] = t->marks[n].words_right;
+    }
+}
+
+mha_status training_save(const training *t, const char *path, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const file_report report = {path, message};
+    file_room *const r = room_create(t->mark_count);
+    if (!r)
+        return fail(&report, MHA_ERR_MEMORY, "no memory to list what a training has");
+    marks_to_numbers(t, r->marks);
+    list_parts(&r->parts, &t->config.model, (uint64_t)t->step, t->mark_count);
+    fill_metadata(&r->metadata, t, &r->parts, r->marks);
+    for (size_t n = 0; n < r->parts.count; n++) {
+        const file_part *const part = &r->parts.list[n];
+        r->items[n] = (mhai_st_item){part->name, part->type, part->rank, part->shape,
+                                     home_of(t, r->marks, part)};
+    }
+    const mha_status status = mhai_st_write(path, r->items, r->parts.count, r->metadata.pairs,
+                                            r->metadata.count, message, TRANSFORMER_MESSAGE_MAX);
+    room_free(r);
+    return status;
+}
+
+/* ---------------------------------------------------------------- load ----- */
+
+static mha_status read_settings(const mhai_st_file *file, training_config *config,
+                                const file_report *r)
+{
+    const char *const kind = find_pair(file->pairs, file->pair_count, "format");
+    if (!kind || strcmp(kind, KIND) != 0)
+        return fail(r, MHA_ERR_FORMAT, "not a checkpoint of a training (\"format\" is not \"%s\")",
+                    KIND);
+    *config = training_defaults();
+    for (int n = 0; n < TRAINING_SETTINGS; n++) {
+        const char *const name = training_setting_name(n);
+        const char *const text = find_pair(file->pairs, file->pair_count, name);
+        if (!text)
+            return fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
+        if (!training_setting_read(config, n, text))
+            return fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is not a number", name);
+    }
+    char sentence[TRANSFORMER_MESSAGE_MAX];
+    if (!training_config_check(config, sentence))
+        return fail(r, MHA_ERR_FORMAT, "%s", sentence);
+    return MHA_OK;
+}
+
+static mha_status read_progress(const mhai_st_file *file, int64_t *step, size_t *marks,
+                                const file_report *r)
+{
+    const char *const text = find_pair(file->pairs, file->pair_count, "steps-done");
+    const mhai_st_tensor *const tensor = mhai_st_find(file, "history.validation");
+    char *end = NULL;
+    *step = text ? strtoll(text, &end, 10) : -1;
+    if (*step < 0 || end == text || *end != '\0')
+        return fail(r, MHA_ERR_FORMAT, "\"steps-done\" is not a number of steps");
+    if (!tensor || tensor->rank != 2)
+        return fail(r, MHA_ERR_FORMAT, "\"history.validation\" is missing or not a table");
+    *marks = (size_t)tensor->shape[0];
+    return MHA_OK;
+}
+
+static mha_status compare_part(const mhai_st_file *file, const file_part *part,
+                               const file_report *r)
+{
+    const mhai_st_tensor *const tensor = mhai_st_find(file, part->name);
+    if (!tensor)
+        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is missing", part->name);
+    if (tensor->type != part->type)
+        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not %s", part->name,
+                    mhai_st_type_name(tensor->type), mhai_st_type_name(part->type));
+    if (tensor->rank != part->rank ||
+        memcmp(tensor->shape, part->shape, part->rank * sizeof part->shape[0]) != 0)
+        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" has another shape than its settings say",
+                    part->name);
+    return MHA_OK;
+}
+
+static mha_status compare_parts(const mhai_st_file *file, const parts *p, const file_report *r)
+{
+    mha_status status = MHA_OK;
+    for (size_t n = 0; n < p->count && status == MHA_OK; n++)
+        status = compare_part(file, &p->list[n], r);
+    if (status == MHA_OK && (file->count != p->count || file->pair_count != PAIRS))
+        status = fail(r, MHA_ERR_FORMAT, "it holds more than a training has");
+    return status;
+}
+
+/* False for what no training notes: its steps ascend up to the present one. */
+static bool marks_from_numbers(training *t, const double *numbers, size_t count)
+{
+    int64_t last = 0;
+    for (size_t n = 0; n < count; n++, numbers += MARK_COLUMNS) {
+        if (!(numbers[0] >= (double)last && numbers[0] <= (double)t->step))
+            return false;
+        last = (int64_t)numbers[0];
+        t->marks[n] = (training_mark){last, numbers[1], numbers[2]};
+    }
+    t->mark_count = count;
+    return true;
+}
+
+/* Words first: whoever has another corpus is to hear of that, not of a checksum. */
+static mha_status compare_metadata(const mhai_st_file *file, const metadata *own,
+                                   const file_report *r)
+{
+    const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
+                                 find_pair(file->pairs, file->pair_count, "checksum")};
+    if (!texts[0] || strcmp(texts[0], find_pair(own->pairs, own->count, "vocabulary")) != 0)
+        return fail(r, MHA_ERR_FORMAT, "it was made with other words than the corpus has now");
+    if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, "checksum")) != 0)
+        return fail(r, MHA_ERR_FORMAT, "damaged: its checksum does not agree");
+    return MHA_OK;
+}
+
+static mha_status read_parts(const mhai_st_file *file, training *t, file_room *room, size_t marks,
+                             const file_report *r)
+{
+    const parts *const p = &room->parts;
+    for (size_t n = 0; n < p->count; n++) {
+        const mha_status status =
+            mhai_st_read(file, mhai_st_find(file, p->list[n].name),
+                         home_of(t, room->marks, &p->list[n]), r->message, TRANSFORMER_MESSAGE_MAX);
+        if (status != MHA_OK)
+            return status;
+    }
+    fill_metadata(&room->metadata, t, p, room->marks);
+    const mha_status status = compare_metadata(file, &room->metadata, r);
+    if (status == MHA_OK && !marks_from_numbers(t, room->marks, marks))
+        return fail(r, MHA_ERR_FORMAT, "\"history.validation\" has steps out of order");
+    return status;
+}
+
+/* A training with all that the file says of it, but not started. */
+static mha_status build(training **made, const mhai_st_file *file, const training_config *config,
+                        mha_pool *pool, const file_report *r)
+{
+    int64_t step = 0;
+    size_t marks = 0;
+    mha_status status = read_progress(file, &step, &marks, r);
+    if (status != MHA_OK)
+        return status;
+    /* A table of no columns may claim any number of rows. */
+    file_room *const room = room_create(marks <= file->data_bytes ? marks : 0);
+    if (!room)
+        return fail(r, MHA_ERR_MEMORY, "no memory to read it");
+    list_parts(&room->parts, &config->model, (uint64_t)step, marks);
+    status = compare_parts(file, &room->parts, r);
+    if (status == MHA_OK)
+        *made = training_allocate(config, pool);
+    if (*made && training_reserve(*made, (size_t)step, marks)) {
+        (*made)->step = step;
+        status = read_parts(file, *made, room, marks, r);
+    } else if (status == MHA_OK) {
+        status = fail(r, MHA_ERR_MEMORY, "no memory for its model");
+    }
+    room_free(room);
+    return status;
+}
+
+training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const file_report report = {path, message};
+    mhai_st_file *file = NULL;
+    training_config config;
+    training *made = NULL;
+    mha_status status = mhai_st_open(&file, path, MHAI_ST_STRICT, message, TRANSFORMER_MESSAGE_MAX);
+    if (status == MHA_OK)
+        status = read_settings(file, &config, &report);
+    if (status == MHA_OK)
+        status = build(&made, file, &config, pool, &report);
+    if (status == MHA_OK && !training_start(made))
+        status = fail(&report, MHA_ERR_MEMORY, "no memory for its model");
+    mhai_st_close(file);
+    if (status == MHA_OK)
+        return made;
+    training_free(made);
+    return NULL;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a training is made of, for training.c and training_file.c. */
+#ifndef MODEL_TRAINING_PARTS_H
+#define MODEL_TRAINING_PARTS_H
+
+#include "network.h"
+#include "optimizer.h"
+
+struct training {
+    training_config config;
+    mha_pool *pool;
+    word_numbers numbers;
+    int64_t step; /* steps done */
+    size_t count; /* parameters */
+    float *values, *gradients;
+    optimizer optimizer;
+    network *network;
+    bool network_behind; /* values have changed since the network was told */
+    float *losses;       /* [step] */
+    size_t loss_room;
+    training_mark *marks;
+    size_t mark_count, mark_room;
+};
+
+/* One of a checked configuration, with parameters and moments of 0 and no network yet. NULL: no
+ * memory. */
+training *training_allocate(const training_config *config, mha_pool *pool);
+
+/* Makes the network when all values are there. False: no memory. */
+bool training_start(training *training);
+
+/* Room for so many losses and marks. False: no memory. */
+bool training_reserve(training *training, size_t losses, size_t marks);
+
+#endif

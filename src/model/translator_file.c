@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Models in files: see translator.h for what is in them. */
+#include "translator_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert.h"
+
+#define FORMAT "mha-translator-1"
+
+static int key_number(const char *name)
+{
+    for (int n = 0; n < MODEL_KEYS; n++)
+        if (strcmp(model_key(n), name) == 0)
+            return n;
+    return -1;
+}
+
+/* ---------------------------------------------------------------- save ----- */
+
+/* What a file is made of while it is written. */
+typedef struct model_writer {
+    mhai_st_report report;
+    transformer_tensor list[TRANSFORMER_TENSORS_MAX];
+    uint64_t shapes[TRANSFORMER_TENSORS_MAX][2];
+    mhai_st_item items[TRANSFORMER_TENSORS_MAX];
+    int count;
+    uint16_t *halves; /* all parameters as F16, or NULL */
+    char config[CONFIG_TEXT_MAX], *vocabularies[TRANSFORMER_SIDES];
+    mhai_st_pair *pairs; /* keys, then notes */
+} model_writer;
+
+static mha_status check_vocabularies(const model_writer *w, const transformer_config *config,
+                                     const corpus_vocabulary *corpus)
+{
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        if (config->words[side] != WORDS_SPECIAL + corpus[side].count)
+            return mhai_st_fail(&w->report, MHA_ERR_SHAPE,
+                                "the model has %d %s words and the corpus %d", config->words[side],
+                                side == TRANSFORMER_SOURCE ? "source" : "target",
+                                WORDS_SPECIAL + corpus[side].count);
+    return MHA_OK;
+}
+
+static mha_status make_texts(model_writer *w, const transformer_config *config,
+                             const corpus_vocabulary *corpus)
+{
+    model_config_text(config, w->config);
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        if (!(w->vocabularies[side] = model_vocabulary_text(&corpus[side])))
+            return model_fail_memory(&w->report);
+    return MHA_OK;
+}
+
+static mha_status make_pairs(model_writer *w, const translator_note *notes, int count)
+{
+    const char *const texts[MODEL_KEYS] = {FORMAT, w->config, w->vocabularies[TRANSFORMER_SOURCE],
+                                           w->vocabularies[TRANSFORMER_TARGET]};
+    for (int n = 0; n < count; n++)
+        if (key_number(notes[n].name) >= 0)
+            return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
+                                "a note cannot have the name \"%s\", which is the model's own",
+                                notes[n].name);
+    w->pairs = calloc(MODEL_KEYS + (size_t)count, sizeof *w->pairs);
+    if (!w->pairs)
+        return model_fail_memory(&w->report);
+    for (int n = 0; n < MODEL_KEYS; n++)
+        w->pairs[n] = (mhai_st_pair){model_key(n), texts[n]};
+    for (int n = 0; n < count; n++)
+        w->pairs[MODEL_KEYS + n] = (mhai_st_pair){notes[n].name, notes[n].text};
+    return MHA_OK;
+}
+
+/* As F16 where asked for; a number that is none, or none there, is refused. */
+static mha_status convert_tensor(const model_writer *w, const transformer_tensor *tensor,
+                                 const float *values)
+{
+    for (size_t n = 0; n < tensor->count; n++) {
+        const float value = values[tensor->at + n];
+        if (w->halves)
+            w->halves[tensor->at + n] = convert_f32_to_f16(value);
+        const float kept = w->halves ? convert_f16_to_f32(w->halves[tensor->at + n]) : value;
+        if (!isfinite(kept))
+            return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
+                                "element %zu of \"%s\" is %g: not a finite %s", n, tensor->name,
+                                (double)value, w->halves ? "F16" : "number");
+    }
+    return MHA_OK;
+}
+
+static mha_status make_items(model_writer *w, const transformer_config *config, const float *values,
+                             mha_dtype type)
+{
+    transformer_map map;
+    transformer_map_fill(&map, config);
+    w->count = transformer_tensors(config, w->list);
+    if (type == MHA_F16 && !(w->halves = malloc(map.count * sizeof *w->halves)))
+        return model_fail_memory(&w->report);
+    for (int n = 0; n < w->count; n++) {
+        const transformer_tensor *const tensor = &w->list[n];
+        const mha_status status = convert_tensor(w, tensor, values);
+        if (status)
+            return status;
+        for (int axis = 0; axis < tensor->rank; axis++)
+            w->shapes[n][axis] = (uint64_t)tensor->shape[axis];
+        w->items[n] = (mhai_st_item){.name = tensor->name,
+                                     .type = w->halves ? MHAI_ST_F16 : MHAI_ST_F32,
+                                     .rank = (size_t)tensor->rank,
+                                     .shape = w->shapes[n],
+                                     .data = w->halves ? (const void *)(w->halves + tensor->at)
+                                                       : (const void *)(values + tensor->at)};
+    }
+    return MHA_OK;
+}
+
+static mha_status write_model(model_writer *w, const transformer_config *config,
+                              const float *values, mha_dtype type, const translator_note *notes,
+                              int note_count)
+{
+    mha_status status;
+    char problem[TRANSFORMER_MESSAGE_MAX];
+    corpus_vocabulary corpus[TRANSFORMER_SIDES];
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        corpus_vocabulary_fill(&corpus[side], (corpus_side)side);
+    if (type != MHA_F16 && type != MHA_F32)
+        return mhai_st_fail(&w->report, MHA_ERR_DTYPE, "models are written as F16 or F32");
+    if (!transformer_config_check(config, problem))
+        return mhai_st_fail(&w->report, MHA_ERR_SHAPE, "%s", problem);
+    if ((status = check_vocabularies(w, config, corpus)) ||
+        (status = make_items(w, config, values, type)) ||
+        (status = make_texts(w, config, corpus)) || (status = make_pairs(w, notes, note_count)))
+        return status;
+    return mhai_st_write(w->report.path, w->items, (size_t)w->count, w->pairs,
+                         MODEL_KEYS + (size_t)note_count, w->report.message,
+                         TRANSFORMER_MESSAGE_MAX);
+}
+
+mha_status translator_save(const char *path, const transformer_config *config, const float *values,
+                           mha_dtype type, const translator_note *notes, int note_count,
+                           char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const mhai_st_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
+    model_writer *const w = calloc(1, sizeof *w);
+    if (!w)
+        return model_fail_memory(&r);
+    w->report = r;
+    const mha_status status = write_model(w, config, values, type, notes, note_count);
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        free(w->vocabularies[side]);
+    free(w->pairs);
+    free(w->halves);
+    free(w);
+    return status;
+}
+
+/* ---------------------------------------------------------------- load ----- */
+
+typedef struct model_reader {
+    mhai_st_report report;
+    mhai_st_file *file;
+    const char *texts[MODEL_KEYS];
+    transformer_config config;
+    transformer_tensor list[TRANSFORMER_TENSORS_MAX];
+    int count;
+} model_reader;
+
+static mha_status read_metadata(model_reader *r)
+{
+    for (size_t n = 0; n < r->file->pair_count; n++) {
+        const int key = key_number(r->file->pairs[n].key);
+        if (key >= 0)
+            r->texts[key] = r->file->pairs[n].value;
+    }
+    for (int n = 0; n < MODEL_KEYS; n++)
+        if (!r->texts[n])
+            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
+                                "not a translator: its metadata has no \"%s\"", model_key(n));
+    if (strcmp(r->texts[KEY_FORMAT], FORMAT) != 0)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "\"format\" is \"%s\", not \"" FORMAT "\"",
+                            mhai_st_show(r->texts[KEY_FORMAT]).text);
+    return model_config_read(&r->report, r->texts[KEY_CONFIG], &r->config);
+}
+
+static mha_status check_tensor(const model_reader *r, const transformer_tensor *wanted)
+{
+    const mhai_st_tensor *const found = mhai_st_find(r->file, wanted->name);
+    if (!found)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" is missing",
+                            wanted->name);
+    if (found->type != MHAI_ST_F16 && found->type != MHAI_ST_F32)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not F16 or F32",
+                            wanted->name, mhai_st_type_name(found->type));
+    if (found->rank != (size_t)wanted->rank)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" has %zu extents, not %d",
+                            wanted->name, found->rank, wanted->rank);
+    for (int axis = 0; axis < wanted->rank; axis++)
+        if (found->shape[axis] != (uint64_t)wanted->shape[axis])
+            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
+                                "extent %d of the tensor \"%s\" is %" PRIu64 ", not %d", axis,
+                                wanted->name, found->shape[axis], wanted->shape[axis]);
+    return MHA_OK;
+}
+
+static bool is_listed(const model_reader *r, const char *name)
+{
+    for (int n = 0; n < r->count; n++)
+        if (strcmp(r->list[n].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* All there, in the right shapes, and nothing else. */
+static mha_status check_tensors(model_reader *r)
+{
+    r->count = transformer_tensors(&r->config, r->list);
+    for (int n = 0; n < r->count; n++) {
+        const mha_status status = check_tensor(r, &r->list[n]);
+        if (status)
+            return status;
+    }
+    for (size_t n = 0; r->file->count > (size_t)r->count && n < r->file->count; n++)
+        if (!is_listed(r, r->file->tensors[n].name))
+            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
+                                "the tensor \"%s\" belongs to no such model",
+                                mhai_st_show(r->file->tensors[n].name).text);
+    return MHA_OK;
+}
+
+/* `halves` has room for the largest tensor. */
+static mha_status read_tensor(const model_reader *r, const transformer_tensor *tensor,
+                              uint16_t *halves, float *to)
+{
+    const mhai_st_tensor *const found = mhai_st_find(r->file, tensor->name);
+    const bool half = found->type == MHAI_ST_F16;
+    const mha_status status = mhai_st_read(r->file, found, half ? (void *)halves : (void *)to,
+                                           r->report.message, TRANSFORMER_MESSAGE_MAX);
+    if (status)
+        return status;
+    for (size_t n = 0; n < tensor->count; n++) {
+        if (half)
+            to[n] = convert_f16_to_f32(halves[n]);
+        if (!isfinite(to[n]))
+            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
+                                "element %zu of the tensor \"%s\" is not a finite number", n,
+                                tensor->name);
+    }
+    return MHA_OK;
+}
+
+static mha_status read_tensors(const model_reader *r, uint16_t *halves, float *values)
+{
+    for (int n = 0; n < r->count; n++) {
+        const mha_status status = read_tensor(r, &r->list[n], halves, values + r->list[n].at);
+        if (status)
+            return status;
+    }
+    return MHA_OK;
+}
+
+/* The tensors were checked: the file has as many numbers as are asked memory for. */
+static float *read_values(const model_reader *r)
+{
+    transformer_map map;
+    size_t largest = 1;
+    transformer_map_fill(&map, &r->config);
+    for (int n = 0; n < r->count; n++)
+        largest = r->list[n].count > largest ? r->list[n].count : largest;
+    float *values = malloc(map.count * sizeof *values);
+    uint16_t *const halves = malloc(largest * sizeof *halves);
+    if (!values || !halves)
+        model_fail_memory(&r->report);
+    if (!values || !halves || read_tensors(r, halves, values)) {
+        free(values);
+        values = NULL;
+    }
+    free(halves);
+    return values;
+}
+
+/* Name and text of a note are one block. */
+static bool copy_note(translator_note *note, const mhai_st_pair *pair)
+{
+    const size_t name = strlen(pair->key) + 1, text = strlen(pair->value) + 1;
+    char *const block = malloc(name + text);
+    if (!block)
+        return false;
+    memcpy(block, pair->key, name);
+    memcpy(block + name, pair->value, text);
+    note->name = block;
+    note->text = block + name;
+    return true;
+}
+
+static bool copy_notes(const model_reader *r, translator *t)
+{
+    const size_t count = r->file->pair_count - MODEL_KEYS;
+    t->notes = calloc(count + 1, sizeof *t->notes);
+    for (size_t n = 0; t->notes && n < r->file->pair_count; n++) {
+        if (key_number(r->file->pairs[n].key) >= 0)
+            continue;
+        if (!copy_note(&t->notes[t->note_count], &r->file->pairs[n]))
+            return false;
+        t->note_count++;
+    }
+    return t->notes;
+}
+
+static mha_status add_words_and_notes(const model_reader *r, translator *t)
+{
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const int key = side == TRANSFORMER_SOURCE ? KEY_SOURCE : KEY_TARGET;
+        const mha_status status = model_vocabulary_read(&r->report, key, r->texts[key],
+                                                        r->config.words[side], &t->words[side]);
+        if (status)
+            return status;
+    }
+    return copy_notes(r, t) ? MHA_OK : model_fail_memory(&r->report);
+}
+
+static translator *read_model(model_reader *r)
+{
+    if (mhai_st_open(&r->file, r->report.path, MHAI_ST_STRICT, r->report.message,
+                     TRANSFORMER_MESSAGE_MAX) ||
+        read_metadata(r) || check_tensors(r))
+        return NULL;
+    float *const values = read_values(r);
+    translator *const t = values ? translator_build(&r->config, values, r->report.message) : NULL;
+    if (t && add_words_and_notes(r, t)) {
+        translator_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+translator *translator_load(const char *path, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const mhai_st_report at = {path, message, TRANSFORMER_MESSAGE_MAX};
+    model_reader *const r = calloc(1, sizeof *r);
+    if (!r) {
+        model_fail_memory(&at);
+        return NULL;
+    }
+    *message = 0;
+    r->report = at;
+    translator *const t = read_model(r);
+    mhai_st_close(r->file);
+    free(r);
+    return t;
+}

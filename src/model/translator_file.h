@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What translator_file.c and translator_text.c share: the metadata of a model. */
+#ifndef MODEL_TRANSLATOR_FILE_H
+#define MODEL_TRANSLATOR_FILE_H
+
+#include "safetensors_parts.h"
+#include "translator_parts.h"
+
+/* Keys of the metadata that make a model; others are notes. */
+enum { KEY_FORMAT, KEY_CONFIG, KEY_SOURCE, KEY_TARGET, MODEL_KEYS };
+const char *model_key(int key);
+
+mha_status model_fail_memory(const mhai_st_report *report);
+
+/* As JSON; the latter for free(), NULL: no memory. */
+enum { CONFIG_TEXT_MAX = 320 };
+void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_MAX]);
+char *model_vocabulary_text(const corpus_vocabulary *corpus);
+
+/* The way back, strictly. */
+mha_status model_config_read(const mhai_st_report *report, const char *text,
+                             transformer_config *config);
+mha_status model_vocabulary_read(const mhai_st_report *report, int key, const char *text, int count,
+                                 vocabulary *result);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Two heads, or one head on two sentences, side by side with their difference.
+import { headName, isVisible } from "./data.js";
+import { alignWords, rowDivergence, rowOf, rowVariation } from "./metrics.js";
+import { barsFigure, heatmapFigure } from "./figures.js";
+import { figureView } from "./figure_view.js";
+import { headMatrix } from "./head.js";
+import { el, picker } from "./dom.js";
+
+// The second head: as the state says, or the next one of the layer.
+export function otherHead(app) {
+    const [sentence, kind, layer, head] = app.state.other.split(".");
+    const list = app.page.sentences[Number(sentence)]?.heads[kind];
+    const found = list?.find((item) => item.layer === Number(layer) && item.head === Number(head));
+    if (found) return found;
+    const own = app.item().head;
+    const heads = app.page.sentences[app.state.sentence].heads[own.kind];
+    return (
+        heads.find((item) => item.layer === own.layer && item.head === own.head + 1) ??
+        heads.find((item) => item.layer === own.layer && item !== own) ??
+        heads[0]
+    );
+}
+
+function otherPicker(app, other) {
+    const set = (patch) => {
+        const next = {
+            sentence: other.sentence,
+            kind: other.kind,
+            layer: other.layer,
+            head: other.head,
+            ...patch,
+        };
+        app.set({ other: [next.sentence, next.kind, next.layer, next.head].join(".") });
+    };
+    const heads = app.page.sentences[other.sentence].heads;
+    const numbers = (name) =>
+        [...new Set(heads[other.kind].map((head) => head[name]))].map((n) => [n, String(n)]);
+    return el(
+        "div",
+        { class: "bar" },
+        el("span", {}, "with"),
+        app.page.sentences.length > 1
+            ? picker(
+                  "other-sentence",
+                  "Sentence",
+                  app.page.sentences.map((s) => [s.index, s.text]),
+                  other.sentence,
+                  (n) => set({ sentence: Number(n) }),
+              )
+            : null,
+        picker(
+            "other-kind",
+            "Kind",
+            Object.keys(heads).map((kind) => [kind, kind]),
+            other.kind,
+            (kind) => set({ kind, layer: 1, head: 1 }),
+        ),
+        picker("other-layer", "Layer", numbers("layer"), other.layer, (layer) => set({ layer })),
+        picker("other-head", "Head", numbers("head"), other.head, (head) => set({ head })),
+    );
+}
+
+// a - b on the words that both have, in the order of both.
+function difference(app, a, b) {
+    const rows = alignWords(a.rowWords, b.rowWords),
+        columns = alignWords(a.columnWords, b.columnWords);
+    const values = new Float64Array(rows.length * columns.length);
+    rows.forEach(([i, k], r) =>
+        columns.forEach(([j, l], c) => {
+            values[r * columns.length + c] =
+                a.weights[i * a.columns + j] - b.weights[k * b.columns + l];
+        }),
+    );
+    const left = a.rows + b.rows + a.columns + b.columns - 2 * (rows.length + columns.length);
+    return {
+        name: `mha-difference-${a.kind}-${headName(a)}-${b.kind}-${headName(b)}`.replaceAll(
+            " ",
+            "",
+        ),
+        title: "Difference",
+        summary:
+            `First minus second: orange where the first looks more, blue where the second does.` +
+            (left > 0 ? ` Words that only one of them has are left out.` : ""),
+        rows: rows.length,
+        columns: columns.length,
+        rowWords: rows.map(([i]) => a.rowLabels[i]),
+        columnWords: columns.map(([j]) => a.columnWords[j]),
+        values,
+        most: Math.max(0.05, ...values.map(Math.abs)),
+        diverging: true,
+        selected: -1,
+        visible: (r, c) =>
+            isVisible(a, rows[r][0], columns[c][0]) && isVisible(b, rows[r][1], columns[c][1]),
+        room: { width: app.width() * 0.62, height: 480 },
+    };
+}
+
+function rowDistances(a, b) {
+    const values = a.rowWords.map((_, i) => rowDivergence(rowOf(a, i), rowOf(b, i)));
+    const variation = a.rowWords.reduce(
+        (sum, _, i) => sum + rowVariation(rowOf(a, i), rowOf(b, i)),
+        0,
+    );
+    return barsFigure({
+        name: "mha-row-distances",
+        title: "Distance of each row",
+        summary:
+            `Jensen-Shannon divergence in nats; 0.693 is nothing in common. Mean total variation ` +
+            `${(variation / a.rows).toFixed(3)}.`,
+        words: a.rowLabels,
+        values,
+        most: Math.LN2,
+        room: { width: 360 },
+    });
+}
+
+export function compareView(app) {
+    const a = app.item().head,
+        b = otherHead(app);
+    const half = { selected: -1, room: { width: app.width() / 2 - 30, height: 430 } };
+    const named = (head) => ({
+        ...headMatrix(app, head, half),
+        title: `${headMatrix(app, head).title}: ${app.page.sentences[head.sentence].text}`,
+    });
+    const gap = difference(app, a, b);
+    const same = a.rows === b.rows && a.columns === b.columns;
+    return el(
+        "div",
+        {},
+        otherPicker(app, b),
+        el(
+            "div",
+            { class: "pair" },
+            figureView(heatmapFigure(named(a)), { id: "first" }).element,
+            figureView(heatmapFigure(named(b)), { id: "second" }).element,
+        ),
+        el(
+            "div",
+            { class: "split" },
+            el(
+                "div",
+                { class: "grow" },
+                gap.rows > 0 && gap.columns > 0
+                    ? figureView(heatmapFigure(gap), { id: "difference" }).element
+                    : el("p", {}, "They have no words in common."),
+            ),
+            el(
+                "aside",
+                {},
+                same
+                    ? figureView(rowDistances(a, b), { id: "distances" }).element
+                    : el("p", { class: "hint" }, "Rows of different lengths have no distance."),
+            ),
+        ),
+    );
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// A figure on the page: canvas, cursor by mouse and keys, value as text, table, and the files it
+// can be saved as.
+import { CanvasPainter, SvgPainter } from "./painter.js";
+import { download, el, tableElement } from "./dom.js";
+
+// The colours of the theme, as the style sheet has them.
+export function currentLook() {
+    const style = getComputedStyle(document.documentElement);
+    const named = (name) => style.getPropertyValue(`--${name}`).trim();
+    return {
+        theme: document.documentElement.dataset.theme,
+        ink: named("ink"),
+        dim: named("dim"),
+        faint: named("faint"),
+        ground: named("ground"),
+        accent: named("accent"),
+        gold: named("gold"),
+        soft: named("soft"),
+        masked: named("masked").split(" ").map(Number),
+    };
+}
+
+export function figureCsv(figure) {
+    const quote = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    return figure
+        .table()
+        .map((row) => `${row.map(quote).join(",")}\n`)
+        .join("");
+}
+
+export function figureSvg(figure, look, cursor) {
+    const painter = new SvgPainter();
+    painter.rect(0, 0, figure.width, figure.height, look.ground);
+    figure.draw(painter, look, cursor);
+    return painter.finish(figure.width, figure.height, `${figure.title}: ${figure.summary}`);
+}
+
+function paint(canvas, figure, cursor, scale) {
+    canvas.width = Math.ceil(figure.width * scale);
+    canvas.height = Math.ceil(figure.height * scale);
+    const context = canvas.getContext("2d");
+    const look = currentLook();
+    context.scale(scale, scale);
+    const painter = new CanvasPainter(context);
+    painter.rect(0, 0, figure.width, figure.height, look.ground);
+    figure.draw(painter, look, cursor);
+}
+
+function savePng(figure, cursor) {
+    const canvas = document.createElement("canvas");
+    paint(canvas, figure, cursor, 2);
+    canvas.toBlob((blob) => download(`${figure.name}.png`, blob), "image/png");
+}
+
+function moved(figure, cursor, key) {
+    const { i, j } = cursor ?? { i: 0, j: 0 };
+    const inRange = (n, count) => Math.min(count - 1, Math.max(0, n));
+    const steps = {
+        ArrowUp: [-1, 0],
+        ArrowDown: [1, 0],
+        ArrowLeft: [0, -1],
+        ArrowRight: [0, 1],
+        Home: [0, -figure.columns],
+        End: [0, figure.columns],
+        PageUp: [-figure.rows, 0],
+        PageDown: [figure.rows, 0],
+    };
+    if (!(key in steps)) return null;
+    if (!cursor) return { i, j };
+    return {
+        i: inRange(i + steps[key][0], figure.rows),
+        j: inRange(j + steps[key][1], figure.columns),
+    };
+}
+
+// {element, redraw(figure), cursor}. options: id, cursor, onmove(i, j), onchoose(i, j).
+export function figureView(figure, options) {
+    let cursor = options.cursor ?? null;
+    let shown = figure;
+    const canvas = el("canvas", {
+        id: options.id,
+        tabindex: 0,
+        role: "application",
+        "aria-roledescription": "figure, moved in with the arrow keys",
+    });
+    const readout = el("output", {
+        class: "readout",
+        "aria-live": "polite",
+        id: `${options.id}-value`,
+    });
+    const tableRoom = el("div", {});
+    const caption = el("figcaption", {});
+
+    function draw() {
+        paint(canvas, shown, cursor, window.devicePixelRatio || 1);
+        canvas.style.width = `${shown.width}px`;
+        canvas.style.height = `${shown.height}px`;
+        canvas.setAttribute("aria-label", `${shown.title}. ${shown.summary}`);
+        caption.textContent = shown.summary;
+        readout.textContent = cursor ? shown.describe(cursor.i, cursor.j) : (options.hint ?? "");
+    }
+
+    function moveTo(place) {
+        cursor = place;
+        draw();
+        if (place) options.onmove?.(place.i, place.j);
+    }
+
+    function placeOf(event) {
+        const box = canvas.getBoundingClientRect();
+        return shown.hit(event.clientX - box.left, event.clientY - box.top);
+    }
+
+    canvas.addEventListener("mousemove", (event) => {
+        const place = placeOf(event);
+        if (place?.i !== cursor?.i || place?.j !== cursor?.j) moveTo(place);
+    });
+    canvas.addEventListener("mouseleave", () => moveTo(null));
+    canvas.addEventListener("click", (event) => {
+        const place = placeOf(event);
+        if (place) options.onchoose?.(place.i, place.j);
+    });
+    canvas.addEventListener("keydown", (event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey) return;
+        const place = moved(shown, cursor, event.key);
+        if (place) moveTo(place);
+        else if (event.key === "Enter" && cursor) options.onchoose?.(cursor.i, cursor.j);
+        else return;
+        event.preventDefault();
+    });
+    canvas.addEventListener("blur", () => moveTo(null));
+
+    const tableButton = el(
+        "button",
+        {
+            type: "button",
+            id: `${options.id}-table`,
+            "aria-expanded": "false",
+            onclick: toggleTable,
+        },
+        "Table",
+    );
+    function toggleTable() {
+        const open = tableRoom.childElementCount === 0;
+        tableRoom.replaceChildren(...(open ? [tableElement(shown.table(), shown.title)] : []));
+        tableButton.setAttribute("aria-expanded", String(open));
+    }
+
+    const save = (kind, act) =>
+        el(
+            "button",
+            {
+                type: "button",
+                id: `${options.id}-${kind}`,
+                title: `Save this figure as ${kind.toUpperCase()}`,
+                onclick: act,
+            },
+            kind.toUpperCase(),
+        );
+    const element = el(
+        "figure",
+        {},
+        el(
+            "div",
+            { class: "figure-head" },
+            el("h3", {}, figure.title),
+            el(
+                "div",
+                { class: "saves" },
+                tableButton,
+                save("svg", () =>
+                    download(
+                        `${shown.name}.svg`,
+                        new Blob([figureSvg(shown, currentLook(), null)], {
+                            type: "image/svg+xml",
+                        }),
+                    ),
+                ),
+                save("png", () => savePng(shown, null)),
+                save("csv", () =>
+                    download(
+                        `${shown.name}.csv`,
+                        new Blob([figureCsv(shown)], { type: "text/csv" }),
+                    ),
+                ),
+            ),
+        ),
+        readout,
+        el("div", { class: "scroll" }, canvas),
+        caption,
+        tableRoom,
+    );
+    draw();
+    return {
+        element,
+        canvas,
+        redraw(next) {
+            shown = next ?? shown;
+            draw();
+        },
+        get cursor() {
+            return cursor;
+        },
+    };
+}
+
+// A head as a small picture without words.
+export function thumbnail(canvas, head, bytesOf) {
+    const scale = window.devicePixelRatio || 1;
+    const side = 112;
+    canvas.width = canvas.height = side * scale;
+    const context = canvas.getContext("2d");
+    context.scale(scale, scale);
+    new CanvasPainter(context).cells(
+        0,
+        0,
+        side / head.columns,
+        side / head.rows,
+        head.rows,
+        head.columns,
+        bytesOf,
+    );
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+// Figures: what is drawn, where it is hit, how it is said in words and in a table.
+//
+//   {name, title, summary, width, height, rows, columns,
+//    draw(painter, look, cursor), hit(x, y) -> {i, j} or null, describe(i, j), table()}
+//
+// look: colours of the theme. cursor: {i, j} or null. table(): rows of texts, the first one heads.
+import { exactText } from "./data.js";
+import { colorBytes, colorText, inkOn } from "./color.js";
+import { textWidth } from "./painter.js";
+
+const LABEL = 13;
+const GAP = 8;
+
+function widest(words) {
+    return Math.max(0, ...words.map((word) => textWidth(word, LABEL)));
+}
+
+function matrixTable(m) {
+    return [
+        ["", ...m.columnWords],
+        ...m.rowWords.map((word, i) => [
+            word,
+            ...m.columnWords.map((_, j) =>
+                m.visible(i, j) ? exactText(m.values[i * m.columns + j]) : "",
+            ),
+        ]),
+    ];
+}
+
+function describeCell(m, i, j) {
+    const from = m.rowWords[i],
+        to = m.columnWords[j];
+    if (!m.visible(i, j)) return `${from} \u2192 ${to}: masked, not visible from here`;
+    return `${from} \u2192 ${to}: ${exactText(m.values[i * m.columns + j])}${m.unit ?? ""}`;
+}
+
+// m: {name, title, summary, rows, columns, rowWords, columnWords, values, visible(i, j), most,
+// diverging, marks: [[i, j]], unit, room: {width, height}, selected: row}
+export function heatmapFigure(m) {
+    const left = widest(m.rowWords) + GAP + 4;
+    const top = widest(m.columnWords) * 0.75 + GAP + 14;
+    const right = widest(m.columnWords.slice(-1)) * 0.75 + 12;
+    const room = Math.min(
+        (m.room.width - left - right) / m.columns,
+        (m.room.height - top) / m.rows,
+    );
+    const size = Math.max(m.columns > 128 ? 2 : 15, Math.min(56, Math.floor(room)));
+    const map = m.diverging ? "diverging" : "sequential";
+    const share = (value) => (m.diverging ? 0.5 + value / m.most / 2 : value / m.most);
+    const value = (i, j) => m.values[i * m.columns + j];
+    const gridHeight = m.rows * size;
+
+    function drawLabels(painter, look, cursor) {
+        m.rowWords.forEach((word, i) =>
+            painter.text(left - GAP, top + (i + 0.5) * size + 4.5, word, {
+                size: LABEL,
+                anchor: "end",
+                fill: cursor?.i === i || m.selected === i ? look.ink : look.dim,
+                weight: cursor?.i === i || m.selected === i ? 650 : 400,
+            }),
+        );
+        m.columnWords.forEach((word, j) =>
+            painter.text(left + (j + 0.5) * size + 4, top - GAP, word, {
+                size: LABEL,
+                rotate: -48,
+                fill: cursor?.j === j ? look.ink : look.dim,
+                weight: cursor?.j === j ? 650 : 400,
+            }),
+        );
+    }
+
+    function drawNumbers(painter, look) {
+        for (let i = 0; i < m.rows; i++)
+            for (let j = 0; j < m.columns; j++) {
+                const text = Math.abs(value(i, j)).toFixed(2).replace(/^0/, "");
+                if (m.visible(i, j) && text !== ".00")
+                    painter.text(left + (j + 0.5) * size, top + (i + 0.5) * size + 3.5, text, {
+                        size: 10.5,
+                        anchor: "middle",
+                        fill: inkOn(look.theme, map, share(value(i, j))),
+                    });
+            }
+    }
+
+    function drawScale(painter, look) {
+        const y = top + gridHeight + 18,
+            width = Math.min(180, Math.max(90, m.columns * size));
+        const least = m.diverging ? -m.most : 0;
+        for (let n = 0; n < 60; n++)
+            painter.rect(
+                left + (n * width) / 60,
+                y,
+                width / 60 + 0.5,
+                8,
+                colorText(look.theme, map, n / 59),
+            );
+        painter.text(left, y + 22, least.toFixed(2), { size: 11, fill: look.dim });
+        painter.text(left + width, y + 22, m.most.toFixed(2), {
+            size: 11,
+            fill: look.dim,
+            anchor: "end",
+        });
+    }
+
+    return {
+        ...m,
+        width: left + m.columns * size + right,
+        height: top + gridHeight + 46,
+        draw(painter, look, cursor) {
+            const masked = look.masked;
+            painter.cells(left, top, size, size, m.rows, m.columns, (i, j) =>
+                m.visible(i, j) ? colorBytes(look.theme, map, share(value(i, j))) : masked,
+            );
+            if (size >= 8) {
+                for (let i = 0; i <= m.rows; i++)
+                    painter.rect(left, top + i * size - 0.5, m.columns * size, 1, look.ground);
+                for (let j = 0; j <= m.columns; j++)
+                    painter.rect(left + j * size - 0.5, top, 1, gridHeight, look.ground);
+                drawLabels(painter, look, cursor);
+            }
+            if (size >= 27) drawNumbers(painter, look);
+            for (const [i, j] of m.marks ?? [])
+                painter.frame(
+                    left + j * size + 2.5,
+                    top + i * size + 2.5,
+                    size - 5,
+                    size - 5,
+                    look.gold,
+                    2,
+                );
+            if (m.selected >= 0)
+                painter.frame(
+                    left - 1,
+                    top + m.selected * size - 1,
+                    m.columns * size + 2,
+                    size + 2,
+                    look.accent,
+                    1.5,
+                );
+            if (cursor)
+                painter.frame(
+                    left + cursor.j * size,
+                    top + cursor.i * size,
+                    size,
+                    size,
+                    look.accent,
+                    3,
+                );
+            drawScale(painter, look);
+        },
+        hit(x, y) {
+            const i = Math.floor((y - top) / size),
+                j = Math.floor((x - left) / size);
+            return i >= 0 && i < m.rows && j >= 0 && j < m.columns ? { i, j } : null;
+        },
+        describe: (i, j) => describeCell(m, i, j),
+        table: () => matrixTable(m),
+    };
+}
+
+// Rows on the left, columns on the right, a line for each weight.
+export function arcsFigure(m) {
+    const line = 30,
+        top = 26;
+    const left = widest(m.rowWords) + 2 * GAP;
+    const span = Math.max(140, Math.min(440, m.room.width - left - widest(m.columnWords) - 40));
+    const rowY = (i) => top + (i + 0.5) * line,
+        x1 = left + span;
+    const height = top + Math.max(m.rows, m.columns) * line + GAP;
+    const strength = (i, j) => Math.min(1, m.values[i * m.columns + j] / m.most);
+    return {
+        ...m,
+        width: x1 + widest(m.columnWords) + 3 * GAP,
+        height,
+        draw(painter, look, cursor) {
+            const chosen = cursor?.i ?? m.selected;
+            painter.text(left - GAP, 14, "looks", { size: 11, fill: look.dim, anchor: "end" });
+            painter.text(x1 + GAP, 14, "at", { size: 11, fill: look.dim });
+            for (let i = 0; i < m.rows; i++)
+                for (let j = 0; j < m.columns; j++) {
+                    const a = strength(i, j),
+                        fade = chosen >= 0 && chosen !== i ? 0.16 : 1;
+                    if (!m.visible(i, j) || a < 0.01) continue;
+                    painter.curve(
+                        [
+                            left,
+                            rowY(i),
+                            left + span * 0.45,
+                            rowY(i),
+                            left + span * 0.55,
+                            rowY(j),
+                            x1,
+                            rowY(j),
+                        ],
+                        look.accent,
+                        0.5 + 7 * a,
+                        fade * Math.min(1, 0.12 + a),
+                    );
+                }
+            for (const [i, j] of m.marks ?? [])
+                painter.curve(
+                    [
+                        left,
+                        rowY(i),
+                        left + span * 0.45,
+                        rowY(i),
+                        left + span * 0.55,
+                        rowY(j),
+                        x1,
+                        rowY(j),
+                    ],
+                    look.gold,
+                    1.5,
+                    1,
+                    [3, 4],
+                );
+            m.rowWords.forEach((word, i) =>
+                painter.text(left - GAP, rowY(i) + 4.5, word, {
+                    anchor: "end",
+                    fill: chosen === i ? look.ink : look.dim,
+                    weight: chosen === i ? 650 : 400,
+                }),
+            );
+            m.columnWords.forEach((word, j) => {
+                const most = chosen >= 0 ? strength(chosen, j) : 0;
+                painter.text(x1 + GAP, rowY(j) + 4.5, word, {
+                    fill: most > 0.15 ? look.ink : look.dim,
+                    weight: most > 0.15 || cursor?.j === j ? 650 : 400,
+                });
+            });
+            if (cursor)
+                painter.rect(
+                    x1 + GAP,
+                    rowY(cursor.j) + 9,
+                    textWidth(m.columnWords[cursor.j], LABEL),
+                    2,
+                    look.accent,
+                );
+        },
+        hit(x, y) {
+            const place = Math.floor((y - top) / line);
+            if (place < 0) return null;
+            const i = Math.min(m.rows - 1, Math.max(0, place));
+            if (x < left + span / 2) return place < m.rows ? { i, j: strongest(m, i) } : null;
+            return place < m.columns ? { i: m.selected >= 0 ? m.selected : 0, j: place } : null;
+        },
+        describe: (i, j) => describeCell(m, i, j),
+        table: () => matrixTable(m),
+    };
+}
+
+export function strongest(m, i) {
+    let best = 0;
+    for (let j = 1; j < m.columns; j++)
+        if (m.values[i * m.columns + j] > m.values[i * m.columns + best]) best = j;
+    return best;
+}
+
+// b: {name, title, summary, words, values, most, signed, marks: [n], room}: a bar for each word.
+export function barsFigure(b) {
+    const line = b.words.length > 24 ? 15 : 22,
+        size = b.words.length > 24 ? 11 : LABEL;
+    const left = widest(b.words) + 2 * GAP;
+    const span = Math.max(80, Math.min(320, b.room.width - left - 62));
+    const zero = b.signed ? left + span / 2 : left;
+    const scale = (b.signed ? span / 2 : span) / (b.most || 1);
+    return {
+        ...b,
+        rows: b.words.length,
+        columns: 1,
+        width: left + span + 58,
+        height: b.words.length * line + 6,
+        draw(painter, look, cursor) {
+            b.words.forEach((word, n) => {
+                const y = n * line + 3,
+                    value = b.values[n],
+                    width = Math.abs(value) * scale;
+                const mark = b.marks?.includes(n);
+                if (cursor?.i === n) painter.rect(0, y - 1, left + span + 58, line, look.soft);
+                painter.text(left - GAP, y + line * 0.68, word, {
+                    anchor: "end",
+                    size,
+                    fill: mark ? look.gold : look.ink,
+                    weight: mark ? 700 : 400,
+                });
+                painter.rect(
+                    value < 0 ? zero - width : zero,
+                    y + 2,
+                    Math.max(width, 0.5),
+                    line - 5,
+                    value < 0
+                        ? colorText(look.theme, "diverging", 0.12)
+                        : b.signed
+                          ? colorText(look.theme, "diverging", 0.88)
+                          : look.accent,
+                );
+                painter.text(left + span + 6, y + line * 0.68, value.toFixed(3), {
+                    size: 11,
+                    fill: look.dim,
+                });
+            });
+            if (b.signed) painter.rect(zero - 0.5, 0, 1, b.words.length * line + 6, look.dim);
+        },
+        hit(x, y) {
+            const i = Math.floor((y - 3) / line);
+            return i >= 0 && i < b.words.length ? { i, j: 0 } : null;
+        },
+        describe: (i) => `${b.words[i]}: ${exactText(b.values[i])}`,
+        table: () => [["", b.title], ...b.words.map((word, n) => [word, exactText(b.values[n])])],
+    };
+}
+
+// Places of words in a line, with the gaps that make both lines as long as the room.
+function lineUp(words, width) {
+    const own = words.map((word) => textWidth(word, 15) + 4);
+    const free = Math.max(10, (width - own.reduce((a, b) => a + b, 0)) / words.length);
+    let x = free / 2;
+    return own.map((w) => {
+        const middle = x + w / 2;
+        x += w + free;
+        return middle;
+    });
+}
+
+// Columns above, rows below, a ribbon as wide as the weight; marks are what the grammar says.
+export function ribbonsFigure(m) {
+    const need = (words) => words.reduce((sum, word) => sum + textWidth(word, 15) + 16, 0);
+    const width = Math.max(m.room.width, need(m.rowWords), need(m.columnWords));
+    const above = lineUp(m.columnWords, width),
+        below = lineUp(m.rowWords, width);
+    const y0 = 30,
+        y1 = 270;
+    const path = (i, j, at = 0) => [
+        above[j],
+        y0 + 8,
+        above[j],
+        y0 + 120,
+        below[i] + at,
+        y1 - 130,
+        below[i] + at,
+        y1 - 18,
+    ];
+    const weight = (i, j) => m.values[i * m.columns + j];
+    return {
+        ...m,
+        width,
+        height: y1 + 14,
+        draw(painter, look, cursor) {
+            const chosen = cursor?.i ?? m.selected;
+            for (let i = 0; i < m.rows; i++)
+                for (let j = 0; j < m.columns; j++) {
+                    const a = weight(i, j) / m.most;
+                    if (a < 0.02) continue;
+                    const fade = chosen >= 0 && chosen !== i ? 0.18 : 0.75;
+                    painter.curve(
+                        path(i, j),
+                        look.accent,
+                        1 + 15 * a,
+                        fade * Math.min(1, 0.15 + a),
+                    );
+                }
+            for (const [i, j] of m.marks ?? [])
+                painter.curve(
+                    path(i, j),
+                    look.gold,
+                    2,
+                    chosen >= 0 && chosen !== i ? 0.35 : 1,
+                    [5, 4],
+                );
+            m.columnWords.forEach((word, j) =>
+                painter.text(above[j], y0, word, {
+                    size: 15,
+                    anchor: "middle",
+                    fill: look.ink,
+                    weight: chosen >= 0 && weight(chosen, j) / m.most > 0.2 ? 700 : 400,
+                }),
+            );
+            m.rowWords.forEach((word, i) =>
+                painter.text(below[i], y1, word, {
+                    size: 15,
+                    anchor: "middle",
+                    fill: look.ink,
+                    weight: chosen === i ? 700 : 400,
+                }),
+            );
+            if (cursor) painter.rect(above[cursor.j] - 12, y0 + 4, 24, 2.5, look.accent);
+        },
+        hit(x, y) {
+            const places = y > (y0 + y1) / 2 ? below : above;
+            let best = 0;
+            places.forEach((place, n) => {
+                if (Math.abs(place - x) < Math.abs(places[best] - x)) best = n;
+            });
+            if (places === below) return { i: best, j: strongest(m, best) };
+            return { i: strongestRow(m, best), j: best };
+        },
+        describe: (i, j) => describeCell(m, i, j),
+        table: () => matrixTable(m),
+    };
+}
+
+function strongestRow(m, j) {
+    let best = 0;
+    for (let i = 1; i < m.rows; i++)
+        if (m.values[i * m.columns + j] > m.values[best * m.columns + j]) best = i;
+    return best;
+}
+
+// f: {words, steps: [{from, to, layer, share}], shares: [layer][word], selected, room}: what the
+// chosen word at the top takes from each word below it, layer by layer.
+export function flowFigure(f) {
+    const layers = f.shares.length;
+    const need = f.words.reduce((sum, word) => sum + textWidth(word, 15) + 14, 0);
+    const width = Math.max(f.room.width, need + 70),
+        step = 92,
+        top = 24;
+    const place = lineUp(f.words, width - 60).map((x) => x + 60);
+    const y = (layer) => top + (layers - 1 - layer) * step;
+    return {
+        ...f,
+        rows: layers,
+        columns: f.words.length,
+        width,
+        height: top + (layers - 1) * step + 34,
+        draw(painter, look, cursor) {
+            for (const { layer, from, to, share } of f.steps)
+                if (share > 0.004)
+                    painter.curve(
+                        [
+                            place[from],
+                            y(layer) - 14,
+                            place[from],
+                            y(layer) - step / 2,
+                            place[to],
+                            y(layer + 1) + step / 2,
+                            place[to],
+                            y(layer + 1) + 8,
+                        ],
+                        look.accent,
+                        0.6 + 20 * share,
+                        Math.min(1, 0.2 + share * 1.5),
+                    );
+            for (let layer = 0; layer < layers; layer++) {
+                painter.text(4, y(layer), layer === 0 ? "words" : `layer ${layer}`, {
+                    size: 11,
+                    fill: look.dim,
+                });
+                f.words.forEach((word, n) =>
+                    painter.text(place[n], y(layer), word, {
+                        size: 14,
+                        anchor: "middle",
+                        fill: f.shares[layer][n] > 0.05 ? look.ink : look.faint,
+                        weight: f.shares[layer][n] > 0.15 ? 700 : 400,
+                    }),
+                );
+            }
+            if (cursor)
+                painter.rect(
+                    place[cursor.j] - 14,
+                    y(layers - 1 - cursor.i) + 5,
+                    28,
+                    2.5,
+                    look.accent,
+                );
+        },
+        hit(x, py) {
+            const i = Math.round((py - top) / step);
+            if (i < 0 || i >= layers) return null;
+            let j = 0;
+            place.forEach((p, n) => {
+                if (Math.abs(p - x) < Math.abs(place[j] - x)) j = n;
+            });
+            return { i, j };
+        },
+        describe(i, j) {
+            const layer = layers - 1 - i;
+            return (
+                `${f.words[f.selected]} takes ${exactText(f.shares[layer][j])} from ${f.words[j]} ` +
+                (layer === 0 ? "as it was read" : `after layer ${layer}`)
+            );
+        },
+        table: () => [
+            ["", ...f.words],
+            ...f.shares.map((row, layer) => [
+                layer === 0 ? "words" : `layer ${layer}`,
+                ...Array.from(row, exactText),
+            ]),
+        ],
+    };
+}

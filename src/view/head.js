@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// One head: its map or arcs, the chosen row as bars, what is known of it, and who is like it.
+import { headName, headTitle, isVisible } from "./data.js";
+import { headDivergence, MODES, rowEntropy, rowOf, shownValues } from "./metrics.js";
+import { arcsFigure, barsFigure, heatmapFigure } from "./figures.js";
+import { figureView } from "./figure_view.js";
+import { chooser, el } from "./dom.js";
+import { lossText, roleBadge, signedText } from "./wall.js";
+import { showCell } from "./cell.js";
+
+// Cells where the grammar says that two words belong together: {row, column, name}.
+export function goldCells(page, head) {
+    const sentence = page.sentences[head.sentence];
+    if (!sentence.roles) return [];
+    if (head.kind === "cross")
+        return sentence.alignment.flatMap((sources, i) =>
+            sources.map((j) => ({ row: i, column: j, name: "alignment" })),
+        );
+    const side = head.kind === "encoder" ? "source" : "target";
+    const shift = head.kind === "encoder" ? 0 : 1;
+    return sentence.roles
+        .filter((role) => role[side][0] >= 0)
+        .flatMap((role) => {
+            const [a, b] = role[side].map((place) => place + shift);
+            return [
+                { row: a, column: b, name: role.name },
+                { row: b, column: a, name: role.name },
+            ];
+        })
+        .filter(({ row, column }) => isVisible(head, row, column));
+}
+
+export function headMatrix(app, head, extra = {}) {
+    const { mode, stretch, gold } = app.state;
+    const values = shownValues(head, mode);
+    const largest = Math.max(...values);
+    const scale = stretch || mode === "norm" ? largest || 1 : 1;
+    return {
+        name: `mha-${head.kind}-${headName(head).replace(" ", "")}-${mode}`,
+        title: headTitle(head),
+        summary:
+            `${MODES[mode]}: ${head.rows} rows that look, ${head.columns} columns looked at; ` +
+            `colours from 0 to ${scale.toFixed(2)}.` +
+            (head.kind === "encoder" ? "" : " Rows: the word read \u25b8 the word said."),
+        rows: head.rows,
+        columns: head.columns,
+        rowWords: head.rowLabels,
+        columnWords: head.columnWords,
+        values,
+        most: scale,
+        visible: (i, j) => isVisible(head, i, j),
+        marks: gold ? goldCells(app.page, head).map(({ row, column }) => [row, column]) : [],
+        selected: app.state.row,
+        room: { width: app.width(), height: 620 },
+        ...extra,
+    };
+}
+
+function rowFigure(app, head, row) {
+    const matrix = headMatrix(app, head);
+    const values = Array.from(matrix.values.subarray(row * head.columns, (row + 1) * head.columns));
+    const seen = head.columnWords.map((_, j) => j).filter((j) => isVisible(head, row, j));
+    return barsFigure({
+        name: `${matrix.name}-row${row + 1}`,
+        title: `Row \u201c${head.rowLabels[row]}\u201d`,
+        summary:
+            `What this row looks at. Entropy ` + `${rowEntropy(rowOf(head, row)).toFixed(3)} nats.`,
+        words: seen.map((j) => head.columnWords[j]),
+        values: seen.map((j) => values[j]),
+        most: matrix.most,
+        marks: matrix.marks.filter(([i]) => i === row).map(([, j]) => seen.indexOf(j)),
+        room: { width: 360 },
+    });
+}
+
+function nearestHeads(app, item) {
+    const others = app
+        .items()
+        .filter(({ head }) => head !== item.head)
+        .map((other) => ({ other, distance: headDivergence(item.head, other.head) }))
+        .sort((a, b) => a.distance - b.distance)
+        .slice(0, 4);
+    return el(
+        "div",
+        {},
+        el("h4", {}, "Nearest heads"),
+        el(
+            "ol",
+            { class: "near" },
+            others.map(({ other, distance }) =>
+                el(
+                    "li",
+                    {},
+                    el(
+                        "button",
+                        {
+                            type: "button",
+                            id: `near-${other.head.layer}-${other.head.head}`,
+                            onclick: () =>
+                                app.set({ layer: other.head.layer, head: other.head.head }),
+                        },
+                        headName(other.head),
+                    ),
+                    roleBadge(other.role),
+                    el(
+                        "span",
+                        { title: "mean Jensen-Shannon divergence of rows, 0 to 0.693 nats" },
+                        distance.toFixed(3),
+                    ),
+                    el(
+                        "button",
+                        {
+                            type: "button",
+                            class: "quiet",
+                            id: `diff-${other.head.layer}-${other.head.head}`,
+                            onclick: () =>
+                                app.set({
+                                    view: "compare",
+                                    other: [
+                                        app.state.sentence,
+                                        other.head.kind,
+                                        other.head.layer,
+                                        other.head.head,
+                                    ].join("."),
+                                }),
+                        },
+                        "compare",
+                    ),
+                ),
+            ),
+        ),
+    );
+}
+
+// Over many sentences, where it is known, and on this one.
+function roleLines(app, { head, here, role }) {
+    const line = (title, { words, score, over, runner }, badge) =>
+        el(
+            "div",
+            { class: "role-line" },
+            el("h4", {}, title),
+            el("p", {}, badge, ` ${words}`),
+            el(
+                "p",
+                { class: "hint" },
+                score === null ? "" : `${score.toFixed(2)} over ${over}; `,
+                `${score === null ? "nearest" : "next"}: ${runner.role} ${runner.score.toFixed(2)}`,
+            ),
+        );
+    const study = app.page.study;
+    const studied = () =>
+        line(
+            `Over ${study.sentences} sentences of the ${study.split} split`,
+            role,
+            roleBadge(role),
+        );
+    return [head.study ? studied() : null, line("On this sentence", here, roleBadge(here))];
+}
+
+function facts(app, item) {
+    const { head, metrics } = item;
+    const list = (name, text) => [el("dt", {}, name), el("dd", {}, text)];
+    const error = metrics.error === null ? [] : list("alignment error", metrics.error.toFixed(3));
+    const importance = head.study ? list("importance", head.study.importance.toFixed(3)) : [];
+    return el(
+        "div",
+        {},
+        roleLines(app, item),
+        el(
+            "dl",
+            { class: "facts" },
+            list(
+                "entropy",
+                `${metrics.entropy.toFixed(3)} of ${metrics.entropyMost.toFixed(3)} nats`,
+            ),
+            list("largest weight", `${metrics.confidence.toFixed(3)} on average`),
+            list("distance", `${metrics.distance.toFixed(2)} words on average`),
+            error,
+            importance,
+            list("if it is closed", lossText(head).replace("closed: ", "")),
+            list("if it looks at all alike", `${signedText(head.uniformLoss)} nats`),
+        ),
+        head.changed.length > 0
+            ? el(
+                  "ul",
+                  { class: "changes" },
+                  head.changed.map(({ row, word }) =>
+                      el(
+                          "li",
+                          {},
+                          `says \u201c${word}\u201d instead of \u201c${app.sentence().said[row]}\u201d`,
+                      ),
+                  ),
+              )
+            : null,
+    );
+}
+
+// Where the grammar's relations of this sentence lie in this head.
+function relations(app, head) {
+    const cells = goldCells(app.page, head).filter(({ name }) => name !== "alignment");
+    if (cells.length === 0) return null;
+    const strongest = cells
+        .map((cell) => ({ ...cell, weight: head.weights[cell.row * head.columns + cell.column] }))
+        .sort((a, b) => b.weight - a.weight)
+        .slice(0, 6);
+    return el(
+        "div",
+        {},
+        el("h4", {}, "Words that belong together"),
+        el(
+            "ul",
+            { class: "relations" },
+            strongest.map(({ row, column, name, weight }) =>
+                el(
+                    "li",
+                    {},
+                    el("span", {}, `${head.rowWords[row]} \u2192 ${head.columnWords[column]}`),
+                    el("small", {}, name),
+                    el("b", {}, weight.toFixed(3)),
+                ),
+            ),
+        ),
+    );
+}
+
+function controls(app) {
+    const { mode, form, stretch, gold } = app.state;
+    return el(
+        "div",
+        { class: "bar" },
+        chooser("form", "Form", { map: "Map", arcs: "Arcs" }, form, (to) => app.set({ form: to })),
+        chooser("mode", "What is shown", MODES, mode, (to) => app.set({ mode: to })),
+        chooser("stretch", "Colours", { 1: "Stretch colours" }, stretch, () =>
+            app.set({ stretch: stretch ? 0 : 1 }),
+        ),
+        app.sentence().roles
+            ? chooser("gold", "Grammar", { 1: "Grammar\u2019s pairs" }, gold, () =>
+                  app.set({ gold: gold ? 0 : 1 }),
+              )
+            : null,
+    );
+}
+
+export function headView(app) {
+    const item = app.item(),
+        { head } = item;
+    const figure = () =>
+        (app.state.form === "arcs" ? arcsFigure : heatmapFigure)(headMatrix(app, head));
+    const rowRoom = el("div", {}),
+        cellRoom = el("section", { class: "cell-room" });
+
+    function showRow(row) {
+        if (row < 0)
+            rowRoom.replaceChildren(el("p", { class: "hint" }, "Choose a row to see it as bars."));
+        else rowRoom.replaceChildren(figureView(rowFigure(app, head, row), { id: "row" }).element);
+    }
+    const main = figureView(figure(), {
+        id: "main",
+        hint: "Point at a cell, or move with the arrow keys.",
+        onmove: (i) => showRow(i),
+        onchoose: (i, j) => {
+            app.note({ row: i, column: j });
+            main.redraw(figure());
+            showRow(i);
+            showCell(cellRoom, head, i, j);
+        },
+    });
+    main.canvas.addEventListener("mouseleave", () => showRow(app.state.row));
+    showRow(app.state.row);
+    showCell(cellRoom, head, app.state.row, app.state.column);
+    return el(
+        "div",
+        {},
+        controls(app),
+        el(
+            "div",
+            { class: "split" },
+            el("div", { class: "grow" }, main.element),
+            el(
+                "aside",
+                {},
+                facts(app, item),
+                rowRoom,
+                relations(app, head),
+                nearestHeads(app, item),
+            ),
+        ),
+        cellRoom,
+    );
+}

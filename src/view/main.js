@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// The page as a whole: which view is shown, what stands around it, and the keys.
+//
+// A view is a function of `app` that makes an element:
+//   app.page, app.state     the data and what is shown of it
+//   app.set(patch)          show something else: the view is made anew
+//   app.note(patch)         remember without that
+//   app.item(), app.items() the chosen head, all of its kind: {head, metrics, here, role}; here: its
+//                           role on this sentence, role: over many, where it is known
+import { headTitle, readPage } from "./data.js";
+import { measureHead, MODES, roleOf } from "./metrics.js";
+import { studiedRole } from "./roles.js";
+import { readState, stateText, withinPage } from "./state.js";
+import { chooser, el, picker } from "./dom.js";
+import { wallView } from "./wall.js";
+import { headView } from "./head.js";
+import { compareView } from "./compare.js";
+import { alignView } from "./align.js";
+import { flowView } from "./flow.js";
+
+const VIEWS = {
+    wall: { name: "Wall", make: wallView },
+    head: { name: "Head", make: headView },
+    compare: { name: "Compare", make: compareView },
+    align: { name: "Alignment", make: alignView },
+    flow: { name: "Rollout", make: flowView },
+};
+const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
+const ASIDE = 390;
+
+const KEYS = [
+    ["1 \u2026 5", "wall, head, compare, alignment, rollout"],
+    ["[ ]", "the head before, the next"],
+    ["{ }", "the layer before, the next"],
+    ["k", "encoder, decoder, cross in turn"],
+    ["s", "the next sentence"],
+    ["m", "weights, times value norms, first word hidden"],
+    ["a", "map or arcs"],
+    ["c", "stretch the colours"],
+    ["g", "the grammar\u2019s pairs"],
+    ["d", "compare this head with the next"],
+    ["/", "find heads"],
+    ["arrows", "move in a figure or on the wall"],
+    ["Enter", "choose: a head on the wall, a cell to take apart"],
+    ["t", "light, dark"],
+    ["?", "this list"],
+];
+
+const app = {
+    page: readPage(document.getElementById("data").textContent),
+    state: null,
+    refreshCards() {},
+    sentence: () => app.page.sentences[app.state.sentence],
+    items: () => measuredItems(app.sentence(), app.state.kind),
+    item: () =>
+        app
+            .items()
+            .find(({ head }) => head.layer === app.state.layer && head.head === app.state.head),
+    width: () =>
+        Math.max(
+            280,
+            document.getElementById("view").clientWidth -
+                4 -
+                (app.state.view === "head" && window.innerWidth > 980 ? ASIDE : 0),
+        ),
+    note(patch) {
+        app.state = withinPage({ ...app.state, ...patch }, app.page);
+        history.replaceState(null, "", stateText(app.state));
+        showCommand();
+    },
+    set(patch) {
+        const moved = ["sentence", "kind"].some(
+            (name) => name in patch && patch[name] !== app.state[name],
+        );
+        app.note(moved ? { row: -1, column: -1, ...patch } : patch);
+        app.render();
+    },
+    render,
+};
+
+const measured = new Map();
+function measuredItems(sentence, kind) {
+    const key = `${sentence.index}.${kind}`;
+    if (!measured.has(key))
+        measured.set(
+            key,
+            sentence.heads[kind].map((head) => {
+                const metrics = measureHead(head, sentence.alignment);
+                const here = roleOf(metrics);
+                return { head, metrics, here, role: head.study ? studiedRole(head.study) : here };
+            }),
+        );
+    return measured.get(key);
+}
+
+// ------------------------------------------------------------ around it -----
+
+function sentenceLine() {
+    const sentence = app.sentence();
+    const said = sentence.expected.map((word, i) => {
+        const chance = Math.exp(sentence.log_likelihood[i]);
+        const other = sentence.said[i] !== word;
+        return el(
+            "span",
+            {
+                class: other ? "word wrong" : "word",
+                style: `--chance:${chance.toFixed(3)}`,
+                title:
+                    `${word}: probability ${chance.toFixed(4)}` +
+                    (other ? `; the model would rather say ${sentence.said[i]}` : ""),
+            },
+            word,
+        );
+    });
+    return el(
+        "div",
+        { class: "sentence" },
+        el(
+            "p",
+            { lang: "en" },
+            sentence.source.map((word) => el("span", { class: "word" }, word)),
+        ),
+        el("p", { lang: "fr" }, said),
+    );
+}
+
+function sentencePicker() {
+    return app.page.sentences.length < 2
+        ? null
+        : picker(
+              "sentence",
+              "Sentence",
+              app.page.sentences.map((sentence) => [sentence.index, sentence.text]),
+              app.state.sentence,
+              (n) => app.set({ sentence: Number(n) }),
+          );
+}
+
+function headPicker() {
+    const numbers = (name) =>
+        [...new Set(app.items().map(({ head }) => head[name]))].map((n) => [n, String(n)]);
+    return [
+        picker("layer", "Layer", numbers("layer"), app.state.layer, (layer) =>
+            app.set({ layer: Number(layer) }),
+        ),
+        picker("head", "Head", numbers("head"), app.state.head, (head) =>
+            app.set({ head: Number(head) }),
+        ),
+    ];
+}
+
+function navigation() {
+    const { view } = app.state;
+    return el(
+        "div",
+        { class: "bar nav" },
+        chooser(
+            "view",
+            "View",
+            Object.fromEntries(Object.entries(VIEWS).map(([key, { name }]) => [key, name])),
+            view,
+            (to) => app.set({ view: to }),
+        ),
+        view === "align"
+            ? null
+            : chooser("kind", "Kind of attention", KINDS, app.state.kind, (kind) =>
+                  app.set({ kind }),
+              ),
+        view === "head" || view === "compare" ? headPicker() : null,
+        sentencePicker(),
+    );
+}
+
+function showCommand() {
+    document.getElementById("command").textContent =
+        `${app.page.command}   \u2192   ${stateText(app.state)}`;
+}
+
+// The words of the page, for those who hear it.
+function announce() {
+    const { view } = app.state;
+    const item = app.item();
+    const words =
+        view === "head" ? `${headTitle(item.head)}: ${item.role.words}` : VIEWS[view].name;
+    document.title = `${words} \u2013 ${app.sentence().text}`;
+    document.getElementById("spoken").textContent = words;
+}
+
+function applyTheme() {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const theme = matchMedia("print").matches
+        ? "light"
+        : app.state.theme || (dark ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    document.getElementById("theme").textContent = theme === "dark" ? "Light" : "Dark";
+}
+
+// Whoever had the focus has it again if it is still there.
+function render() {
+    const focused = document.activeElement?.id;
+    applyTheme();
+    document.getElementById("sentence-room").replaceChildren(sentenceLine());
+    document.getElementById("navigation").replaceChildren(navigation());
+    document
+        .getElementById("view")
+        .replaceChildren((VIEWS[app.state.view] ?? VIEWS.wall).make(app));
+    showCommand();
+    announce();
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+// ------------------------------------------------------------- the keys -----
+
+function turned(list, value, step = 1) {
+    return list[(list.indexOf(value) + step + list.length) % list.length];
+}
+
+function stepHead(name, step) {
+    const numbers = [...new Set(app.items().map(({ head }) => head[name]))];
+    app.set({ [name]: turned(numbers, app.state[name], step) });
+}
+
+const ACTIONS = {
+    "[": () => stepHead("head", -1),
+    "]": () => stepHead("head", 1),
+    "{": () => stepHead("layer", -1),
+    "}": () => stepHead("layer", 1),
+    k: () => app.set({ kind: turned(Object.keys(KINDS), app.state.kind) }),
+    s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
+    m: () => app.set({ mode: turned(Object.keys(MODES), app.state.mode) }),
+    a: () => app.set({ form: app.state.form === "map" ? "arcs" : "map" }),
+    c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
+    g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
+    d: () => app.set({ view: "compare", other: "" }),
+    t: () => toggleTheme(),
+    "/": () => {
+        app.set({ view: "wall" });
+        document.getElementById("find").focus();
+    },
+    "?": () => document.getElementById("keys").showModal(),
+};
+Object.keys(VIEWS).forEach((view, n) => {
+    ACTIONS[n + 1] = () => app.set({ view });
+});
+
+function toggleTheme() {
+    app.set({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
+}
+
+function onKey(event) {
+    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (document.getElementById("keys").open || !(event.key in ACTIONS)) return;
+    event.preventDefault();
+    ACTIONS[event.key]();
+}
+
+async function copyCommand(event) {
+    const button = event.currentTarget;
+    try {
+        await navigator.clipboard.writeText(app.page.command);
+        button.textContent = "Copied";
+    } catch {
+        getSelection().selectAllChildren(document.getElementById("command"));
+        button.textContent = "Selected";
+    }
+    setTimeout(() => {
+        button.textContent = "Copy";
+    }, 1500);
+}
+
+// ----------------------------------------------------------- the beginning -----
+
+function begin() {
+    app.state = readState(location.hash, app.page);
+    const { model } = app.page;
+    document.getElementById("about").textContent =
+        `${model.encoder_layers} + ${model.decoder_layers} layers of ${model.heads} heads, ` +
+        `${model.width} wide; weights are 32-bit floats as computed; mha ${app.page.version}`;
+    document
+        .getElementById("key-list")
+        .append(
+            ...KEYS.flatMap(([key, words]) => [
+                el("dt", {}, el("kbd", {}, key)),
+                el("dd", {}, words),
+            ]),
+        );
+    document.getElementById("theme").addEventListener("click", toggleTheme);
+    document.getElementById("help").addEventListener("click", ACTIONS["?"]);
+    document.getElementById("copy").addEventListener("click", copyCommand);
+    document.addEventListener("keydown", onKey);
+    window.addEventListener("hashchange", () => {
+        app.state = readState(location.hash, app.page);
+        render();
+    });
+    let waiting = 0;
+    window.addEventListener("resize", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(render, 120);
+    });
+    for (const query of ["(prefers-color-scheme: dark)", "print"])
+        matchMedia(query).addEventListener("change", render);
+    render();
+}
+
+begin();

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What is shown, as the address says it: page.html#view=head&kind=cross&layer=2&head=3. What is as
+// at the beginning is left out.
+
+export const BEGINNING = {
+    view: "wall", // wall, head, compare, align, flow
+    sentence: 0,
+    kind: "encoder",
+    layer: 1,
+    head: 1,
+    mode: "raw", // see MODES
+    form: "map", // map, arcs
+    stretch: 0, // 1: colours up to the largest value
+    row: -1,
+    column: -1,
+    sort: "layer",
+    find: "",
+    other: "", // the second head: sentence.kind.layer.head
+    mix: "mean", // align: mean over heads, or head
+    reads: 0, // align: 1: the row that has read the word, not the one that says it
+    gold: 1,
+    theme: "",
+};
+
+export function readState(hash, page) {
+    const state = { ...BEGINNING };
+    for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
+        if (!(name in state)) continue;
+        state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;
+    }
+    return withinPage(state, page);
+}
+
+// A state that was made for another page, or by hand, shows something that is there.
+export function withinPage(state, page) {
+    const inRange = (n, least, most) => Math.min(most, Math.max(least, n));
+    state.sentence = inRange(state.sentence, 0, page.sentences.length - 1);
+    const kinds = page.sentences[state.sentence].kinds;
+    if (!kinds.some((kind) => kind.name === state.kind)) state.kind = kinds[0].name;
+    const kind = kinds.find(({ name }) => name === state.kind);
+    state.layer = inRange(state.layer, 1, kind.layers);
+    state.head = inRange(state.head, 1, kind.heads);
+    state.row = inRange(state.row, -1, kind.rows - 1);
+    state.column = inRange(state.column, -1, kind.columns - 1);
+    return state;
+}
+
+export function stateText(state) {
+    const parts = new URLSearchParams();
+    for (const [name, value] of Object.entries(state))
+        if (String(value) !== String(BEGINNING[name])) parts.set(name, value);
+    return `#${parts}`;
+}

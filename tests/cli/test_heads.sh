@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mha heads, ablate and prune: with a model that has learnt nothing, what is the same whatever it has
+# learnt; with the one of the repository, what its heads do.
+. "$(dirname "$0")/harness.bash"
+unset MHA_MODEL
+
+shipped=$(realpath -m "$here/../../models/en-fr.safetensors")
+cd "$scratch" || exit 1
+
+# same NAME WANTED GOT
+same() {
+    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
+}
+
+# of EXPRESSION: of the JSON printed last, as Python sees it under the name j.
+of() {
+    python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$scratch/out" "$1" 2>&1
+}
+
+# ------------------------------------------------------------- mistakes -----
+
+for command in heads ablate prune; do
+    exits 0 help $command
+    golden help_$command
+    exits 1 $command --model /nonexistent
+    says "$command: a file that is not there" "$err" "/nonexistent: cannot be opened"
+    exits 2 $command --split tset
+    says "$command: an unknown split" "$err" 'did you mean "test"?'
+    exits 2 $command --sentences 0
+done
+exits 2 heads --where 'prve>0.5'
+says "an unknown column" "$err" 'did you mean "prev"?'
+exits 2 heads --where 'prev>much'
+exits 2 heads --where 'prev'
+exits 2 heads --where 'prev=>1'
+says "a wrong condition" "$err" 'such as "prev>0.9 layer<2"'
+exits 2 heads --where 'role>sink'
+exits 2 heads --sort entropi
+says "an unknown column to sort by" "$err" 'did you mean "entropy"?'
+exits 2 heads --kind encdoer
+says "an unknown kind" "$err" 'did you mean "encoder"?'
+exits 2 heads "one sentence" "two sentences"
+exits 2 ablate --mode meen
+says "an unknown mode" "$err" 'did you mean "mean"?'
+exits 2 ablate sentence
+exits 1 ablate --svg /nonexistent/x.svg
+exits 2 prune -o x.safetensors
+says "a model of any size" "$err" "--keep"
+
+# -------------------------------------------------- a model of no skill -----
+
+if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
+    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
+    bad "a small model" "$(cat out)"
+    finish
+    exit
+fi
+export MHA_MODEL=dull.safetensors
+
+exits 0 heads --sentences 20
+says "a title" "$out" "12 heads of dull.safetensors"
+says "a summary" "$out" "Roles: "
+same "a row for each head" 12 "$(grep -cE '^(encoder|decoder|cross) [12]\.[12] ' <<<"$out")"
+exits 0 heads --sentences 20 --gold
+says "relations" "$out" "determiner-noun"
+says "alignment, both readings" "$out" "the row that reads a French word"
+exits 0 heads --sentences 5 --kind cross --where 'layer=1 head>=2'
+same "a filter" 1 "$(grep -c '^cross 1\.2 ' <<<"$out")"
+exits 0 heads --sentences 5 --where 'layer>7'
+says "no head" "$out" "no head is like that"
+exits 0 heads --sentences 5 --like "cross 2.1"
+same "the nearest is the head itself" "cross 2.1 0.000" \
+    "$(awk '/^cross/ { print $1, $2, $NF; exit }' <<<"$out")"
+same "only heads of its kind" 4 "$(grep -cE '^(encoder|decoder|cross) [12]\.[12] ' <<<"$out")"
+exits 2 heads --sentences 5 --like "cross 3.1"
+says "a head that is not there" "$err" "2 layers of 2 heads"
+exits 2 heads --like first
+exits 0 heads the cat sleeps
+says "words without quotes" "$out" 'on "the cat sleeps"'
+exits 0 heads "zyzzyva sleeps"
+exits 1 heads "..."
+says "no words" "$err" "no words"
+
+if command -v python3 >/dev/null; then
+    exits 0 heads --sentences 20 --gold --json --sort entropy
+    json "heads"
+    same "heads: all of them" 12 "$(of 'len(j["heads"])')"
+    same "heads: sorted" True "$(of 'all(a["measures"]["entropy"] >= b["measures"]["entropy"]
+        for a, b in zip(j["heads"], j["heads"][1:]))')"
+    same "heads: importances of a layer have length 1" True "$(of 'all(abs(sum(
+        h["measures"]["importance"] ** 2 for h in j["heads"] if h["kind"] == k and h["layer"] == l
+        ) - 1) < 1e-4 for k in ("encoder", "decoder", "cross") for l in (1, 2))')"
+    same "heads: both error rates" True "$(of 'all(0 <= h["aer_says"] <= 1 and 0 <= h["aer_reads"]
+        <= 1 for h in j["heads"] if h["kind"] == "cross")')"
+    cp "$scratch/out" one
+    exits 0 heads --sentences 20 --gold --json --sort entropy --threads 1
+    same "heads: the same bits for another number of threads" "" "$(diff one "$scratch/out")"
+
+    exits 0 ablate --sentences 20 --json --pairs --repair --svg a.svg
+    json "ablate"
+    same "ablate: heads, layers, pairs" "12 6 18" \
+        "$(of '" ".join(str(len(j[k])) for k in ("heads", "layers", "pairs"))')"
+    same "ablate: deltas are differences" True "$(of 'all(abs(h["loss"] - j["plain"]["loss"] -
+        h["delta"]) < 1e-5 for h in j["heads"] + j["layers"] + j["pairs"])')"
+    same "ablate: pairs by what they cost more" True "$(of 'all(a["extra"] >= b["extra"]
+        for a, b in zip(j["pairs"], j["pairs"][1:]))')"
+    same "ablate: a picture" True "$(python3 -c 'import xml.dom.minidom as m
+print(m.parse("a.svg").documentElement.tagName == "svg")')"
+    for mode in mean uniform; do
+        exits 0 ablate --sentences 10 --mode $mode --json
+        same "ablate: mode" $mode "$(of 'j["mode"]')"
+    done
+
+    exits 0 prune --sentences 10 --keep 5 --curve c.svg -o pruned.safetensors --json
+    json "prune"
+    same "prune: steps" 8 "$(of 'len(j["steps"])')"
+    same "prune: kept" 5 "$(of 'len(j["kept"])')"
+    same "prune: less to read" True "$(of 'j["attention_bytes_pruned"] < j["attention_bytes"]')"
+    same "prune: a curve" True "$(python3 -c 'import xml.dom.minidom as m
+print(m.parse("c.svg").documentElement.tagName == "svg")')"
+    wanted=$(of '"%.5f" % j["steps"][-1]["loss"]')
+    exits 0 ablate --sentences 10 --json --model pruned.safetensors
+    same "prune: the file is the model without these heads" "$wanted" \
+        "$(of '"%.5f" % j["plain"]["loss"]')"
+else
+    skip "JSON" "no python3"
+fi
+exits 2 prune --keep 13
+says "more heads than there are" "$err" "the model has 12 heads"
+exits 0 prune --sentences 10 --keep 10
+says "what is kept" "$out" "Kept:"
+exits 0 ablate --sentences 10 --repair
+says "who helps" "$out" "repair = 1 - lost / direct"
+
+# --------------------------------------------------- the shipped model -----
+
+unset MHA_MODEL
+if [ ! -e "$shipped" ]; then
+    skip "the model of the repository" "there is none"
+elif command -v python3 >/dev/null; then
+    exits 0 heads --model "$shipped" --sentences 100 --gold --json
+    same "shipped: a head aligns" True "$(of 'min(h["aer_says"] for h in j["heads"]
+        if h["kind"] == "cross") < 0.25')"
+    same "shipped: on the row that says the word, not the one that reads it" True "$(of 'min(
+        h["aer_says"] for h in j["heads"] if h["kind"] == "cross") < min(h["aer_reads"]
+        for h in j["heads"] if h["kind"] == "cross")')"
+    exits 0 translate --model "$shipped" --evaluate 50 --json
+    exact=$(of '"%.4f" % j["exact_share"]')
+    exits 0 ablate --model "$shipped" --sentences 50 --json
+    same "shipped: as many exact sentences as a greedy search finds" "$exact" \
+        "$(of '"%.4f" % j["plain"]["exact"]')"
+    same "shipped: heads of the last cross-attention stand in for each other" True "$(of '(lambda l:
+        l["delta"] > 2 * l["sum_of_heads"])(j["layers"][-1])')"
+fi
+finish

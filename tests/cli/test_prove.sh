@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mha prove: claims, their numbers, as text and JSON.
+. "$(dirname "$0")/harness.bash"
+
+exits 0 prove
+silent "prove: nothing on stderr" "$err"
+says "prove: all claims" "$out" "6 of 6 claims hold, seed 1"
+says "prove: the first" "$out" "1 scores: "
+says "prove: the last" "$out" "6 fold: "
+case $out in
+*FAIL*) bad "prove: no assertion fails" "$(grep FAIL <<<"$out")" ;;
+*) ok "prove: no assertion fails" ;;
+esac
+if [ "$(awk 'length > 80' <<<"$out" | wc -l)" -eq 0 ]; then
+    ok "prove: fits into 80 columns"
+else
+    bad "prove: fits into 80 columns" "$(awk 'length > 80' <<<"$out")"
+fi
+
+exits 0 prove scores
+says "one claim" "$out" "1 of 1 claims hold"
+says "the popular wording is false" "$out" "FALSE, although often told: a_ij <= max(a_ii, a_jj)"
+says "counterexample: a_01" "$out" "a_01 = 0.575975"
+says "counterexample: a_00" "$out" "a_00 = 0.283995"
+says "counterexample: a_11" "$out" "a_11 = 0.055436"
+says "the share that breaks it" "$out" "share of 2000 random X that break it"
+exits 0 prove 6 pointwise 6
+says "by number, by name, twice" "$out" "2 of 2 claims hold"
+exits 0 prove --seed 123 fold pointwise scores
+says "another seed" "$out" "3 of 3 claims hold, seed 123"
+says "in their order, not the user's" "$(head -n 1 <<<"$out")" "1 scores"
+
+exits 0 prove --json scores fold
+json "prove"
+says "prove: keys" "$keys" "assertions claim failed holds number rows seconds seed title"
+if command -v python3 >/dev/null; then
+    says "prove: rows" "$(python3 -c '
+import json, sys
+claims = json.load(open(sys.argv[1]))
+fine = [c["claim"] for c in claims] == ["scores", "fold"]
+for c in claims:
+    rows = [r for r in c["rows"] if "holds" in r]
+    fine &= len(rows) == c["assertions"] and c["failed"] == 0 and c["holds"]
+    for r in rows:
+        fine &= r["value"] <= r["bound"] if r["relation"] == "<=" else r["value"] >= r["bound"]
+print(fine)' "$scratch/out")" "True"
+fi
+
+exits 2 prove scroes
+says "an unknown claim: a suggestion" "$err" 'no claim "scroes"; did you mean "scores"?'
+exits 2 prove 7
+says "an unknown number" "$err" 'no claim "7"'
+silent "an unknown claim: nothing on stdout" "$out"
+exits 2 prove 1 2 3 4 5 6 1
+exits 2 prove --seed x
+export MHA_ISA=pdp11
+exits 1 prove scores
+says "MHA_ISA that cannot run" "$err" "MHA_ISA=pdp11"
+unset MHA_ISA
+
+finish

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mha train: what it refuses, what it leaves behind, and that stopping it loses nothing.
+. "$(dirname "$0")/harness.bash"
+cd "$scratch" || exit 1
+
+small=(--width 16 --heads 2 --ff 16 --layers 1 --batch 4 --evaluate 20)
+
+# there FILE..., gone FILE...
+there() {
+    local file
+    for file; do
+        if [ -s "$file" ]; then ok "there is $file"; else bad "there is no $file"; fi
+    done
+}
+gone() {
+    local file
+    for file; do
+        if [ -e "$file" ]; then bad "there is $file"; else ok "there is no $file"; fi
+    done
+}
+
+# same NAME FILE FILE: to the bit.
+same() {
+    if cmp "$2" "$3" >difference 2>&1; then ok "$1"; else bad "$1" "$(cat difference)"; fi
+}
+
+# interrupted SIGNAL ARGUMENT...: run the program until its log is there, then send the signal;
+# afterwards $code and $err are what came of it. Only with job control does a shell start background
+# jobs that listen to it.
+interrupted() {
+    local signal=$1 job n
+    shift
+    rm -f watched.csv
+    set -m
+    "$mha" "$@" --log watched.csv >out 2>err </dev/null &
+    job=$!
+    for ((n = 0; n < 600; n++)); do
+        [ ! -s watched.csv ] || break
+        sleep 0.05
+    done
+    kill -"$signal" $job
+    wait $job 2>/dev/null
+    code=$?
+    set +m
+    err=$(cat err)
+}
+
+# ------------------------------------------------------------ what is refused
+
+exits 2 train --widht 16
+says "an unknown option: a suggestion" "$err" "did you mean --width?"
+exits 2 train -x
+exits 2 train -o
+says "no model" "$err" "-o needs a value: -o FILE"
+exits 2 train extra
+exits 2 train --width many
+says "a width that is no number" "$err" "--width many: not such a number"
+exits 2 train --heads 7
+says "heads that do not divide the width" "$err" "multiple"
+exits 2 train --steps 0
+exits 2 train --warm-up 20000
+says "too long a warm-up" "$err" "warm-up 20000"
+exits 2 train --dropout 1
+says "a dropout that drops all" "$err" "dropout 1"
+exits 2 train --lr -1
+exits 2 train --layers 2 --encoder-layers 3
+says "layers twice" "$err" "leave out --encoder-layers"
+exits 2 train --layers 17
+exits 2 train --type i8
+says "a type that is none" "$err" "f16 or f32"
+for every in 0 -1 x 5x 1.5 m; do
+    exits 2 train --checkpoint-every "$every"
+done
+says "a time that is none" "$err" "minutes as 5m, or steps as 500"
+exits 2 train -o a --checkpoint a
+says "two files in one place" "$err" "a cannot be two things at once"
+exits 1 train
+says "no folder for the model" "$err" "models/en-fr.safetensors: there is no such folder"
+exits 1 train -o .
+exits 1 train -o model --curve nowhere/curve.svg
+says "no folder for the curve" "$err" "nowhere/curve.svg: there is no such folder"
+exits 1 train -o model --resume
+says "no checkpoint" "$err" "model.checkpoint.safetensors: cannot be opened"
+export MHA_ISA=pdp11
+exits 1 train -o model
+says "MHA_ISA that cannot run" "$err" "MHA_ISA=pdp11"
+unset MHA_ISA
+if [ -z "$(ls -A | grep -vE '^(out|err|diff)$')" ]; then
+    ok "nothing was left behind"
+else
+    bad "something was left behind" "$(ls -A)"
+fi
+
+# -------------------------------------------------------- what is left behind
+
+exits 0 train -o one.safetensors "${small[@]}" --steps 20 --curve curve.svg --log log.csv --threads 1
+there one.safetensors curve.svg log.csv
+gone one.checkpoint.safetensors
+says "a report" "$out" "one.safetensors: "
+says "how many sentences are right" "$out" "of 20 of the validation set"
+says "what to try next" "$out" "translate --model one.safetensors"
+says "progress" "$err" "step 20/20  loss "
+says "progress: words right" "$err" "words right"
+says "a line for every step" "$(wc -l <log.csv)" "21"
+says "the log" "$(head -n 1 log.csv)" "step,learning_rate,loss,valid_loss,valid_words_right"
+if command -v python3 >/dev/null; then
+    says "the curve is XML" "$(python3 -c '
+import xml.dom.minidom
+lines = xml.dom.minidom.parse("curve.svg").getElementsByTagName("polyline")
+print(*(len(line.getAttribute("points").split()) for line in lines))' 2>&1)" "20 20"
+fi
+for threads in 2 3; do
+    exits 0 train -o two.safetensors "${small[@]}" --steps 20 --quiet --threads $threads
+    silent "quiet: nothing on stderr" "$err"
+    same "the same model with $threads threads" one.safetensors two.safetensors
+done
+exits 0 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
+if cmp -s one.safetensors two.safetensors; then bad "another seed"; else ok "another seed"; fi
+exits 0 train -o two.safetensors "${small[@]}" --steps 20 --type f32 --quiet
+exits 0 tensors two.safetensors
+says "a model of f32" "$out" "F32          [397,16]"
+says "a model says what it was trained with" "$out" "training.steps = 20"
+exits 1 train -o three.safetensors "${small[@]}" --steps 20 --lr 1e30 --clip 0 --quiet
+says "a training that diverges" "$err" "diverged"
+gone three.safetensors three.checkpoint.safetensors
+
+# -------------------------------------------------------------------- stopped
+
+long=("${small[@]}" --steps 3000)
+exits 0 train -o whole.safetensors "${long[@]}" --quiet --log whole.csv
+interrupted INT train -o stopped.safetensors "${long[@]}"
+if [ "$code" -eq 130 ]; then ok "interrupt: exit code 130"; else bad "interrupt: exit code $code"; fi
+says "interrupt: what became of it" "$err" "of 3000, saved in stopped.checkpoint.safetensors"
+says "interrupt: how to go on" "$err" "$mha train -o stopped.safetensors"
+says "interrupt: with --resume" "$err" "--log watched.csv --resume"
+there stopped.checkpoint.safetensors
+gone stopped.safetensors
+exits 1 train -o stopped.safetensors "${long[@]}"
+says "a checkpoint is not overwritten" "$err" "Go on from it with --resume"
+exits 2 train -o stopped.safetensors --lr 1 --resume
+says "other settings than the checkpoint's" "$err" "--lr 1: the checkpoint was made with 0.0"
+exits 2 train -o stopped.safetensors --layers 2 --resume
+says "other layers than the checkpoint's" "$err" "--encoder-layers 2: the checkpoint was made with 1"
+
+cp stopped.checkpoint.safetensors sound
+head -c 100000 sound >stopped.checkpoint.safetensors
+exits 1 train -o stopped.safetensors --resume
+says "a checkpoint that was cut off" "$err" "stopped.checkpoint.safetensors: MetadataIncompleteBuffer"
+cp one.safetensors stopped.checkpoint.safetensors
+exits 1 train -o stopped.safetensors --resume
+says "a checkpoint that is none" "$err" "not a checkpoint of a training"
+cp sound stopped.checkpoint.safetensors
+
+interrupted TERM train -o stopped.safetensors "${long[@]}" --resume --checkpoint-every 7
+if [ "$code" -eq 143 ]; then ok "SIGTERM: exit code 143"; else bad "SIGTERM: exit code $code" "$err"; fi
+says "resumed: where" "$err" "resumed from stopped.checkpoint.safetensors after step"
+exits 0 train -o stopped.safetensors --evaluate 20 --resume --log resumed.csv --threads 2
+same "stopped twice, and yet the same model" whole.safetensors stopped.safetensors
+same "the same losses" whole.csv resumed.csv
+gone stopped.checkpoint.safetensors
+
+# The folder of the model is gone when it is to be written.
+mkdir folder
+set -m
+"$mha" train -o folder/model "${long[@]}" --checkpoint kept --log begun.csv >out 2>err </dev/null &
+job=$!
+for ((n = 0; n < 600; n++)); do
+    [ ! -s begun.csv ] || break
+    sleep 0.05
+done
+rm -r folder
+wait $job 2>/dev/null
+code=$?
+set +m
+if [ $code -eq 1 ]; then ok "no place for the model: exit code 1"; else bad "exit code $code"; fi
+says "no place for the model: told" "$(cat err)" "--resume tries again"
+there kept
+mkdir folder
+exits 0 train -o folder/model --checkpoint kept --resume --evaluate 20 --quiet
+same "written after all" folder/model whole.safetensors
+gone kept
+
+finish

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+// The page of "mha view" in a real browser. Arguments: playwright-core, the browser, and pages of a
+// model of 2 layers with 2 heads: of a sentence of the grammar with the grammar's translation and
+// no word twice; of two sentences; of a hostile text.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { check, equal, finish, near, test } from "./harness.mjs";
+
+const [playwrightPath, browserPath, pagePath, twoPath, hostilePath] = process.argv.slice(2);
+const { chromium } = await import(pathToFileURL(join(playwrightPath, "index.mjs")));
+const scratch = mkdtempSync(join(tmpdir(), "mha-view-"));
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+
+// ------------------------------------------------------------- the truth -----
+
+const BEGIN = '<script id="data" type="application/json">';
+
+function dataOf(path) {
+    const html = readFileSync(path, "utf8");
+    const from = html.indexOf(BEGIN) + BEGIN.length;
+    return JSON.parse(html.slice(from, html.indexOf("</script>", from)));
+}
+
+const truth = dataOf(pagePath);
+const shown = (word) => word.replace(/^<(.*)>$/, "\u2039$1\u203a");
+
+function floats(text) {
+    const bytes = Buffer.from(text, "base64");
+    return Array.from({ length: bytes.length / 4 }, (_, n) => bytes.readFloatLE(4 * n));
+}
+
+function kindOf(name, data = truth) {
+    return data.sentences[0].kinds.find((kind) => kind.name === name);
+}
+
+function weightsOf(name, layer, head, data = truth) {
+    const kind = kindOf(name, data),
+        size = kind.rows * kind.columns;
+    const map = (layer - 1) * kind.heads + head - 1;
+    return floats(kind.weights).slice(map * size, (map + 1) * size);
+}
+
+// ------------------------------------------------------------- the page -----
+
+const problems = [];
+
+async function open(hash = "", options = {}) {
+    const context = await browser.newContext({
+        viewport: { width: 1300, height: 900 },
+        acceptDownloads: true,
+        ...options,
+    });
+    const page = await context.newPage();
+    page.on("console", (message) => {
+        if (["error", "warning"].includes(message.type())) problems.push(message.text());
+    });
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("dialog", (dialog) => problems.push(`dialog ${dialog.message()}`));
+    page.on("request", (request) => {
+        if (!/^(file|blob|data):/.test(request.url())) problems.push(`request to ${request.url()}`);
+    });
+    await page.goto(`${pathToFileURL(options.path ?? pagePath)}#${hash}`);
+    await page.waitForSelector("#view > *");
+    return page;
+}
+
+async function close(page) {
+    await page.context().close();
+}
+
+const text = (page, selector) => page.locator(selector).textContent();
+const hashOf = (page) => page.evaluate(() => location.hash);
+const focused = (page) => page.evaluate(() => document.activeElement.id);
+
+async function save(page, id) {
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click(id)]);
+    const path = join(scratch, file.suggestedFilename());
+    await file.saveAs(path);
+    return { name: file.suggestedFilename(), bytes: readFileSync(path) };
+}
+
+async function cardNames(page) {
+    return page.locator(".card-head > b").allTextContents();
+}
+
+// -------------------------------------------------------------- the tests -----
+
+await test("the_wall_has_every_head", async () => {
+    const page = await open();
+    for (const kind of truth.sentences[0].kinds) {
+        await page.click(`#kind-${kind.name}`);
+        equal(await page.locator(".card").count(), kind.layers * kind.heads, kind.name);
+    }
+    const label = await page.locator("#card-1-1").getAttribute("aria-label");
+    check(/^Layer 1 head 1: .*entropy .* nats/.test(label), `a head in words: ${label}`);
+    await close(page);
+});
+
+await test("the_wall_by_keyboard", async () => {
+    const page = await open();
+    await page.focus("#card-1-1");
+    await page.keyboard.press("ArrowRight");
+    equal(await focused(page), "card-1-2", "right");
+    await page.keyboard.press("ArrowDown");
+    equal(await focused(page), "card-2-2", "down");
+    await page.keyboard.press("Enter");
+    check((await hashOf(page)).includes("view=head"), "Enter opens the head");
+    equal(await page.locator("#layer").inputValue(), "2", "layer");
+    equal(await page.locator("#head").inputValue(), "2", "head");
+    await close(page);
+});
+
+await test("heads_are_found", async () => {
+    const page = await open();
+    await page.keyboard.press("/");
+    await page.keyboard.type("layer<2");
+    equal(await page.locator(".card").count(), kindOf("encoder").heads, "of the first layer");
+    await page.fill("#find", "like L2H1");
+    equal((await cardNames(page))[0], "L2 H1", "the likest is itself");
+    await page.fill("#find", "speed>3");
+    check((await text(page, "#wall-message")).includes("no such number"), "what is not understood");
+    await page.fill("#find", "");
+    await page.selectOption("#sort", "entropy");
+    equal(await page.locator(".card").count(), 4, "sorted");
+    await page.click("#draw-toggle");
+    await page.click("#preset-diagonal");
+    equal(await page.locator('.pad-cell[aria-pressed="true"]').count(), 8, "a diagonal is drawn");
+    await page.focus("#pad-1");
+    await page.keyboard.press("Space");
+    equal(await page.locator('.pad-cell[aria-pressed="true"]').count(), 9, "painted by a key");
+    await page.locator("#pad-2").hover();
+    await page.mouse.down();
+    await page.mouse.up();
+    equal(await page.locator('.pad-cell[aria-pressed="true"]').count(), 10, "painted by the mouse");
+    await close(page);
+});
+
+await test("values_by_keyboard_are_those_of_the_data", async () => {
+    for (const kind of ["encoder", "decoder", "cross"]) {
+        const page = await open(`view=head&kind=${kind}&layer=2&head=1`);
+        const { rows, columns } = kindOf(kind),
+            weights = weightsOf(kind, 2, 1);
+        await page.focus("#main");
+        await page.keyboard.press("ArrowDown");
+        for (let i = 0; i < rows; i++) {
+            for (let j = 0; j < columns; j++) {
+                const said = await text(page, "#main-value");
+                if (kind === "decoder" && j > i) check(said.includes("masked"), said);
+                else
+                    equal(Math.fround(Number(said.split(": ")[1])), weights[i * columns + j], said);
+                await page.keyboard.press("ArrowRight");
+            }
+            await page.keyboard.press("Home");
+            await page.keyboard.press("ArrowDown");
+        }
+        await close(page);
+    }
+});
+
+await test("values_under_the_mouse_are_those_of_the_data", async () => {
+    const page = await open("view=head&kind=cross&layer=1&head=2");
+    const { columns } = kindOf("cross"),
+        weights = weightsOf("cross", 1, 2);
+    const [{ source, target, expected }] = truth.sentences;
+    const rows = target.map((word, i) => `${shown(word)} \u25b8 ${shown(expected[i])}`);
+    const box = await page.locator("#main").boundingBox();
+    const seen = new Set();
+    for (let y = 0.2; y < 0.9; y += 0.06)
+        for (let x = 0.2; x < 0.95; x += 0.06) {
+            await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+            const said = await text(page, "#main-value");
+            const found = /^(.*) \u2192 (.*): (.*)$/.exec(said);
+            if (!found) continue;
+            const i = rows.indexOf(found[1]),
+                j = source.map(shown).indexOf(found[2]);
+            seen.add(`${i} ${j}`);
+            equal(Math.fround(Number(found[3])), weights[i * columns + j], said);
+        }
+    check(seen.size > 20, `only ${seen.size} cells were met`);
+    await close(page);
+});
+
+await test("other_numbers_of_a_head", async () => {
+    const page = await open("view=head&kind=encoder&layer=1&head=2&mode=norm");
+    const kind = kindOf("encoder"),
+        norms = floats(kind.value_norms).slice(kind.columns, 2 * kind.columns);
+    await page.focus("#main");
+    await page.keyboard.press("ArrowRight");
+    near(
+        Number((await text(page, "#main-value")).split(": ")[1]),
+        weightsOf("encoder", 1, 2)[0] * norms[0],
+        1e-6,
+        "times the value's norm",
+    );
+    await page.keyboard.press("m");
+    await page.focus("#main");
+    await page.keyboard.press("ArrowRight");
+    equal((await text(page, "#main-value")).split(": ")[1], "0", "the first word is hidden");
+    await page.keyboard.press("a");
+    check((await hashOf(page)).includes("form=arcs"), "arcs");
+    equal(await page.locator(".near li").count(), 3, "nearest heads");
+    await close(page);
+});
+
+await test("a_cell_is_taken_apart", async () => {
+    const page = await open("view=head&kind=encoder&layer=2&head=2");
+    await page.focus("#main");
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
+        await page.keyboard.press(key);
+    near(
+        Number(await text(page, "#cell-weight")),
+        weightsOf("encoder", 2, 2)[kindOf("encoder").columns + 1],
+        2e-5,
+        "computed again from queries and keys",
+    );
+    check((await hashOf(page)).includes("row=1&column=1"), "the address has it");
+    equal(await focused(page), "main", "the focus stays");
+    await page.goto(`${page.url().split("#")[0]}#view=head&kind=decoder&row=0&column=2`);
+    check((await text(page, ".cell-room")).includes("mask"), "a masked cell says so");
+    await close(page);
+});
+
+await test("two_heads_and_two_sentences_compared", async () => {
+    const page = await open("view=compare&kind=encoder&layer=1&head=1&other=0.encoder.2.2", {
+        path: twoPath,
+    });
+    const two = dataOf(twoPath);
+    const [a, b] = [weightsOf("encoder", 1, 1, two), weightsOf("encoder", 2, 2, two)];
+    await page.click("#difference-table");
+    const cells = await page.locator("figure:has(#difference) td").allTextContents();
+    equal(cells.length, a.length, "cells");
+    cells.forEach((cell, n) => near(Number(cell), a[n] - b[n], 1e-6, `cell ${n}`));
+    await page.selectOption("#other-sentence", "1");
+    check((await hashOf(page)).includes("other=1.encoder.2.2"), "the second sentence");
+    check(await page.locator("#difference").isVisible(), "common words have a difference");
+    await close(page);
+});
+
+await test("alignment_and_rollout", async () => {
+    const page = await open("view=align");
+    equal(await page.locator("[id^=error-]").count(), 4, "an error rate for each cross head");
+    await page.click("#reads-1");
+    check((await hashOf(page)).includes("reads=1"), "the other reading");
+    await page.selectOption("#align-layer", "1");
+    await page.click("#mix-head");
+    check((await text(page, "figure h3")).includes("layer 1, head 1"), "one head");
+    for (const kind of ["encoder", "decoder", "cross"]) {
+        await page.goto(`${page.url().split("#")[0]}#view=flow&kind=${kind}&layer=2`);
+        await page.click("#main-table");
+        const rows = await page
+            .locator("figure:has(#main) tbody tr")
+            .evaluateAll((list) =>
+                list.map((row) =>
+                    [...row.querySelectorAll("td")].reduce(
+                        (sum, cell) => sum + Number(cell.textContent),
+                        0,
+                    ),
+                ),
+            );
+        rows.forEach((sum, i) => near(sum, 1, 1e-5, `${kind}: row ${i}`));
+    }
+    await close(page);
+});
+
+await test("exports_are_what_is_shown", async () => {
+    const page = await open("view=head&kind=encoder&layer=1&head=1");
+    const { rows, columns } = kindOf("encoder"),
+        weights = weightsOf("encoder", 1, 1);
+    const csv = await save(page, "#main-csv");
+    const lines = csv.bytes.toString().trim().split("\n");
+    equal(csv.name, "mha-encoder-L1H1-raw.csv", "name");
+    equal(lines.length, rows + 1, "lines");
+    lines.slice(1).forEach((line, i) =>
+        line
+            .split(",")
+            .slice(1)
+            .forEach((value, j) =>
+                equal(Math.fround(Number(value)), weights[i * columns + j], `${i}, ${j}`),
+            ),
+    );
+    const svg = (await save(page, "#main-svg")).bytes;
+    check(svg.toString().startsWith("<svg xmlns"), "an SVG");
+    check(svg.toString().match(/<rect/g).length > rows * columns, "with all cells");
+    check(svg.equals((await save(page, "#main-svg")).bytes), "the same bytes again");
+    const png = (await save(page, "#main-png")).bytes;
+    equal(png.subarray(0, 8).toString("hex"), "89504e470d0a1a0a", "a PNG");
+    const box = await page.locator("#main").boundingBox();
+    near(png.readUInt32BE(16), 2 * box.width, 3, "twice as wide as shown");
+    await close(page);
+});
+
+await test("keys_and_themes", async () => {
+    const page = await open("", { path: twoPath });
+    for (const [key, view] of [
+        ["2", "head"],
+        ["3", "compare"],
+        ["4", "align"],
+        ["5", "flow"],
+    ]) {
+        await page.keyboard.press(key);
+        check((await hashOf(page)).includes(`view=${view}`), view);
+    }
+    await page.keyboard.press("2");
+    for (const key of ["]", "}", "k", "s", "g", "c"]) await page.keyboard.press(key);
+    const hash = await hashOf(page);
+    for (const part of ["head=2", "layer=2", "kind=decoder", "sentence=1", "gold=0", "stretch=1"])
+        check(hash.includes(part), `${part} in ${hash}`);
+    await page.reload();
+    equal(await hashOf(page), hash, "the address brings it back");
+    equal(await page.locator("#head").inputValue(), "2", "and the page shows it");
+    await page.keyboard.press("?");
+    check(await page.locator("#keys").isVisible(), "the list of keys");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("t");
+    equal(await page.locator("html").getAttribute("data-theme"), "dark", "dark by a key");
+    await page.emulateMedia({ media: "print" });
+    check(
+        await page.waitForSelector('html[data-theme="light"]', { timeout: 5000 }),
+        "paper is light",
+    );
+    await close(page);
+    const dark = await open("", { colorScheme: "dark" });
+    equal(await dark.locator("html").getAttribute("data-theme"), "dark", "as the system says");
+    await close(dark);
+});
+
+await test("small_screens_do_not_scroll_sideways", async () => {
+    for (const view of ["wall", "head", "compare", "align", "flow"]) {
+        const page = await open(`view=${view}&row=1&column=1`, {
+            viewport: { width: 390, height: 800 },
+        });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        check(wide <= 390, `${view}: ${wide}`);
+        await close(page);
+    }
+});
+
+// The same sentence, as if it had 64 words and the model 12 layers of 12 heads.
+function largePage(path) {
+    const layers = 12,
+        heads = 12,
+        size = 64,
+        width = 4;
+    const packed = (count, value) =>
+        Buffer.from(Float32Array.from({ length: count }, (_, n) => value(n)).buffer).toString(
+            "base64",
+        );
+    const large = dataOf(pagePath),
+        [sentence] = large.sentences;
+    const words = Array.from({ length: size }, (_, n) => `word${n}`);
+    Object.assign(sentence, { source: words, target: words, expected: words, said: words });
+    sentence.log_likelihood = words.map(() => -0.1);
+    delete sentence.alignment;
+    delete sentence.roles;
+    for (const kind of sentence.kinds) {
+        const maps = layers * heads;
+        Object.assign(kind, { layers, heads, rows: size, columns: size, width, changed: [] });
+        kind.weights = packed(maps * size * size, (n) => (n % size === 3 ? 1 : 0));
+        for (const name of ["q", "k", "v"]) kind[name] = packed(maps * size * width, (n) => n % 7);
+        kind.value_norms = packed(maps * size, () => 1);
+        for (const name of ["losses", "uniform_losses"]) kind[name] = packed(maps, (n) => n);
+    }
+    const html = readFileSync(pagePath, "utf8");
+    const from = html.indexOf(BEGIN) + BEGIN.length,
+        to = html.indexOf("</script>", from);
+    writeFileSync(path, html.slice(0, from) + JSON.stringify(large) + html.slice(to));
+}
+
+await test("a_large_page_opens", async () => {
+    const path = join(scratch, "large.html");
+    largePage(path);
+    const page = await open("", { path });
+    equal(await page.locator(".card").count(), 144, "all heads");
+    await page.keyboard.press("2");
+    await page.focus("#main");
+    for (let n = 0; n < 4; n++) await page.keyboard.press("ArrowRight");
+    equal(await text(page, "#main-value"), "word0 \u2192 word3: 1", "a value");
+    await close(page);
+});
+
+await test("a_hostile_text_is_a_text", async () => {
+    const page = await open("", { path: hostilePath });
+    equal(await page.evaluate(() => window.broken), undefined, "no script of the text runs");
+    check((await page.locator(".card").count()) > 0, "the page works");
+    await close(page);
+});
+
+await test("no_console_error_and_no_request_leaves_the_file", () => {
+    equal(problems.length, 0, problems.slice(0, 5).join("; "));
+});
+
+await browser.close();
+rmSync(scratch, { recursive: true });
+finish("test_page");
