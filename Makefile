@@ -19,6 +19,7 @@ build: ## build the program and the libraries in build/
 
 run: build-deps ## translate a few sentences, and draw what every head looked at
 	@mkdir -p build
+	@echo "Building, a minute or two; the log is build/build.log" >&2
 	@$(MAKE) --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
 	@scripts/run.sh build/mha
 
@@ -51,3 +52,4 @@ help: ## this list
 
 build-deps:
 	@scripts/install-deps.sh build
+	@scripts/install-deps.sh extra || echo "going on without it" >&2

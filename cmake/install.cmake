@@ -33,11 +33,13 @@ endfunction()
 
 add_manual_page(libmha)
 add_manual_page(mha_attention mha_view_bhld mha_view_blhd mha_out_bhld mha_out_blhd
-                mha_status_string mha_dtype_size mha_isa_name mha_version mha_version_string)
+                mha_status_string mha_dtype_size mha_isa_name mha_version mha_version_string
+                mha_attention_weights mha_attention_weights_work_size)
 add_manual_page(mha_attention_backward mha_backward_work_size)
 add_manual_page(mha_plan mha_plan_create mha_plan_work_size mha_plan_run mha_plan_explain
                 mha_plan_free)
-add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_free)
+add_manual_page(mha_pool mha_pool_create mha_pool_create_from mha_pool_threads mha_pool_run
+                mha_pool_free)
 add_manual_page(mha_merge)
 add_manual_page(mha_statistics mha_row_statistics mha_head_statistics)
 add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config mha_cache_length
@@ -46,10 +48,12 @@ add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config m
                 mha_cache_reorder mha_cache_save mha_cache_load mha_cache_attention
                 mha_cache_work_size)
 add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mha_linear_run
-                mha_linear_work_size mha_matrix_out_in mha_matrix_in_out mha_matrix_from)
+                mha_linear_work_size mha_linear_update mha_linear_backward
+                mha_linear_backward_work_size mha_matrix_out_in mha_matrix_in_out mha_matrix_from)
 add_manual_page(mha_layer mha_layer_create mha_layer_free mha_layer_get_config mha_layer_bytes
                 mha_layer_run mha_layer_work_size mha_view_ble mha_view_lbe mha_out_ble mha_out_lbe
-                mha_preset mha_preset_at)
+                mha_layer_update mha_layer_prune mha_preset mha_preset_at)
+add_manual_page(mha_layer_backward mha_layer_backward_work_size mha_layer_tape_size)
 
 # ----------------------------------------------- pkg-config, CMake package -----
 

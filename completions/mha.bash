@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate heads ablate prune view version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -58,6 +58,10 @@ _mha() {
         ;;
     --kind)
         COMPREPLY=($(compgen -W "encoder decoder cross" -- "$cur"))
+        return
+        ;;
+    --values)
+        COMPREPLY=($(compgen -W "raw norm" -- "$cur"))
         return
         ;;
     --mode)
@@ -93,12 +97,16 @@ _mha() {
     train)
         options="-o --steps --batch --width --heads --ff --layers --encoder-layers --decoder-layers
             --lr --warm-up --dropout --label-smoothing --weight-decay --clip --seed --pairs --unknown
-            --threads --resume --checkpoint --checkpoint-every --curve --log --type --evaluate
+            --threads --resume --force --checkpoint --checkpoint-every --curve --log --type --evaluate
             --quiet --help"
         ;;
     translate)
         options="--model --beam --nbest --length-penalty --attention --layer --head --svg --gold
             --evaluate --split --seed --errors --no-cache --threads --json --help"
+        ;;
+    show)
+        options="--to --model --kind --layer --head --where --mean --values --study --svg --width
+            --threads --json --help"
         ;;
     view) options="-o --to --model --study --threads --help" ;;
     heads)
@@ -114,7 +122,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate view version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words" -- "$cur"))
         return
         ;;
     *) return ;;

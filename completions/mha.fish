@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv tensors corpus train translate heads ablate prune view version words help
+set -l commands demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -14,6 +14,7 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a tensors -d "li
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a corpus -d "sentence pairs with known truth"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a translate -d "English to French"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a heads -d "what every head looks at"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a show -d "draw every head on a sentence"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a ablate -d "what closing heads costs"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prune -d "close the least important heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a view -d "a page that shows every head"
@@ -22,10 +23,10 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "ve
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv tensors corpus train translate heads ablate prune view version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
-complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus translate version" -l json -d "JSON"
-complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate view" -l threads -x -d "threads"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus translate show version" -l json -d "JSON"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view" -l threads -x -d "threads"
 complete -c mha -n "__fish_seen_subcommand_from verify demo corpus train translate" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number of configurations"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l case -x -d "SEED:INDEX or a problem word"
@@ -51,8 +52,8 @@ complete -c mha -n "__fish_seen_subcommand_from corpus" -l stats -d "count all s
 complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sentence"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l causal -d "see only what came before"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l heads -x -a "1 2 4 8 16 32 64" -d "heads"
-complete -c mha -n "__fish_seen_subcommand_from demo translate" -l svg -r -F -d "write the picture to a file"
-complete -c mha -n "__fish_seen_subcommand_from translate view" -l model -r -F -d "the model"
+complete -c mha -n "__fish_seen_subcommand_from demo translate show" -l svg -r -F -d "write the picture to a file"
+complete -c mha -n "__fish_seen_subcommand_from translate show view" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l beam -x -d "hypotheses at once"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l nbest -x -d "print several translations"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l length-penalty -x -d "rank by length"
@@ -63,9 +64,16 @@ complete -c mha -n "__fish_seen_subcommand_from translate" -l gold -d "compare w
 complete -c mha -n "__fish_seen_subcommand_from translate" -l evaluate -x -d "count sentences that are right"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l errors -d "print what is wrong"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l no-cache -d "compute every step anew"
+complete -c mha -n "__fish_seen_subcommand_from show" -l kind -x -a "encoder decoder cross" -d "only heads of a kind"
+complete -c mha -n "__fish_seen_subcommand_from show" -l layer -x -d "only heads of this layer"
+complete -c mha -n "__fish_seen_subcommand_from show" -l head -x -d "only this head of each layer"
+complete -c mha -n "__fish_seen_subcommand_from show" -l where -x -d "conditions"
+complete -c mha -n "__fish_seen_subcommand_from show" -l mean -d "the mean of the heads, too"
+complete -c mha -n "__fish_seen_subcommand_from show" -l values -x -a "raw norm" -d "what cells are"
+complete -c mha -n "__fish_seen_subcommand_from show" -l width -x -d "columns to fill"
 complete -c mha -n "__fish_seen_subcommand_from view" -s o -r -F -d "the page"
-complete -c mha -n "__fish_seen_subcommand_from view" -l to -x -d "what the decoder reads"
-complete -c mha -n "__fish_seen_subcommand_from view" -l study -x -d "sentences for roles"
+complete -c mha -n "__fish_seen_subcommand_from show view" -l to -x -d "what the decoder reads"
+complete -c mha -n "__fish_seen_subcommand_from show view" -l study -x -d "sentences for roles"
 complete -c mha -n "__fish_seen_subcommand_from train" -s o -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from train" -l steps -x -d "steps of training"
 complete -c mha -n "__fish_seen_subcommand_from train" -l batch -x -d "sentence pairs a step"
@@ -84,6 +92,7 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l clip -x -d "largest no
 complete -c mha -n "__fish_seen_subcommand_from train" -l pairs -x -d "different sentence pairs"
 complete -c mha -n "__fish_seen_subcommand_from train" -l unknown -x -d "share of sentences with an unknown word"
 complete -c mha -n "__fish_seen_subcommand_from train" -l resume -d "go on from the checkpoint"
+complete -c mha -n "__fish_seen_subcommand_from train" -l force -d "replace a model that is there"
 complete -c mha -n "__fish_seen_subcommand_from train" -l checkpoint -r -F -d "the checkpoint"
 complete -c mha -n "__fish_seen_subcommand_from train" -l checkpoint-every -x -d "minutes as 5m, or steps"
 complete -c mha -n "__fish_seen_subcommand_from train" -l curve -r -F -d "draw the loss"

@@ -12,7 +12,7 @@ packages="
     build  libc6-dev               /usr/include/stdio.h
     build  make                    make
     build  cmake                   cmake
-    build  libpng-dev              /usr/include/png.h
+    extra  libpng-dev              /usr/include/png.h
     test   ninja-build             ninja
     test   pkg-config              pkg-config
     test   binutils                objdump

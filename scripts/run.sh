@@ -14,7 +14,8 @@ fi
 sentences="The cat that I saw yesterday ran away
 The quick brown fox jumps
 The turtle sleeps because it is tired
-We did not see the letters that you wrote
+We never eat the big red apples
+The queens that we know have a small white mouse
 The old women will look for their dogs tomorrow
 Who ate the red apple?"
 
@@ -29,7 +30,10 @@ Try next
   $mha translate --attention "The small white mouse that you saw is tired"
   $mha translate --beam 4 --nbest 4 --gold "Did she sleep?"
   $mha translate --evaluate 1000      how many held-out sentences are exact
-  $mha corpus --split test            sentences it has not seen
-  $mha train                          how it learnt
-  $mha demo                           the heads of an untrained layer
+  $mha view "The quick brown fox jumps"    a page with every head, for a browser
+  $mha heads                          the role of every head
+  $mha ablate                         what closing each head costs
+  $mha prove                          what is true of attention, with numbers
+  $mha corpus --split test            sentences it has not seen; it knows no other words
+  $mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000    how it learnt
 EOF

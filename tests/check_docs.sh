@@ -57,6 +57,15 @@ manual_knows_fields() {
     return $status
 }
 
+# Functions of the header, and the pages that are installed for them.
+functions_have_pages() {
+    local name status=0
+    for name in $(grep -oE '\bmha_[a-z0-9_]+\(' "$root/include/mha/mha.h" | tr -d '(' | sort -u); do
+        grep -qw "$name" "$root/cmake/install.cmake" || { echo "no page for $name"; status=1; }
+    done
+    return $status
+}
+
 manual_shows_example() {
     diff <(sed -n '/^#include <mha/,/^\.fi/p' "$root/man/libmha.3" |
         sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/readme_layer.c")
@@ -77,6 +86,7 @@ check readme_shows_examples readme_shows_examples
 check links_lead_somewhere links_lead_somewhere
 check manual_is_complete manual_is_complete
 check manual_knows_fields manual_knows_fields
+check functions_have_pages functions_have_pages
 check manual_shows_example manual_shows_example
 check numerics_has_the_constants numerics_has_the_constants
 for source in "$root"/examples/*.c; do

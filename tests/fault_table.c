@@ -9,7 +9,9 @@ void fault_apply(const fault *f, void *subject)
     const int32_t narrow = (int32_t)f->integer;
     const float real = (float)f->real;
     char *pointer;
+    uintptr_t address;
     memcpy(&pointer, field, sizeof pointer);
+    memcpy(&address, field, sizeof address);
     switch (f->action) {
     case PUT_INTEGER:
         memcpy(field, f->size == 4 ? (const void *)&narrow : &f->integer, f->size);
@@ -21,8 +23,8 @@ void fault_apply(const fault *f, void *subject)
         memcpy(field, (char *)subject + f->from, f->size);
         break;
     case MOVE_POINTER:
-        pointer += f->integer;
-        memcpy(field, &pointer, sizeof pointer);
+        address += (uintptr_t)f->integer; /* as a number: it may be NULL */
+        memcpy(field, &address, sizeof address);
         break;
     case POKE_ARRAY:
         memcpy(pointer + 8 * f->index, &f->integer, 8);

@@ -80,6 +80,6 @@ bool file_make(const char *path, const void *bytes, size_t size)
     FILE *const file = fopen(path, "wb");
     if (!file)
         return false;
-    const bool whole = fwrite(bytes, 1, size, file) == size;
+    const bool whole = size == 0 || fwrite(bytes, 1, size, file) == size;
     return fclose(file) == 0 && whole;
 }

@@ -28,7 +28,7 @@ static void check_softmax(const float *logits, int width, int expected)
     out[width] = 77.0f;
     double largest = -INFINITY, total = 0.0;
     for (int c = 0; c < width; c++)
-        largest = fmax(largest, (double)logits[c]);
+        largest = (double)logits[c] > largest ? (double)logits[c] : largest;
     for (int c = 0; c < width; c++)
         total += exp((double)logits[c] - largest);
     const row_score score = row_softmax(out, width, expected, &sum);

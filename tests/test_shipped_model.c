@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "accuracy.h"
+#include "safetensors.h"
 #include "test.h"
 
 enum { EVALUATED = 500, BYTES_MAX = 5000000, COMPARED = 40 };
@@ -64,6 +65,21 @@ static void it_is_as_large_as_said(void)
     transformer_map_fill(&map, config);
     CHECK(config->heads == 8, "%d heads", config->heads);
     CHECK(map.count > 800000 && map.count < 1500000, "%zu parameters", map.count);
+}
+
+/* So that a damaged copy is refused. */
+static void it_has_a_checksum(void)
+{
+    mhai_st_file *file = NULL;
+    if (!is_loaded() || !CHECK(mhai_st_open(&file, MHA_MODEL_FILE, MHAI_ST_STRICT, message,
+                                            sizeof message) == MHA_OK,
+                               "%s", message))
+        return;
+    bool found = false;
+    for (size_t n = 0; n < file->pair_count; n++)
+        found = found || strcmp(file->pairs[n].key, "checksum") == 0;
+    CHECK(found, "there is none");
+    mhai_st_close(file);
 }
 
 static void it_knows_the_corpus(void)
@@ -184,6 +200,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     model = translator_load(MHA_MODEL_FILE, message);
     RUN(it_is_as_large_as_said);
+    RUN(it_has_a_checksum);
     RUN(it_knows_the_corpus);
     RUN(it_translates_what_it_must);
     RUN(it_is_right_on_held_out_sentences);

@@ -284,8 +284,35 @@ static void sentences_are_split(void)
     text_split("\xe6\x9d\xb1\xe4\xba\xac e\xcc\x81 \x1b[31m \xff\xc3", words, 4, 10);
     CHECK(words[0].columns == 4 && words[0].letters == 2, "wide letters");
     CHECK(words[1].columns == 1 && words[1].letters == 1, "a letter with a mark");
-    CHECK(strcmp(words[2].bytes, "?[31m") == 0, "control: %s", words[2].bytes);
-    CHECK(strcmp(words[3].bytes, "??") == 0, "bad bytes: %s", words[3].bytes);
+    CHECK(strcmp(words[2].bytes, "\ufffd[31m") == 0, "control: %s", words[2].bytes);
+    CHECK(strcmp(words[3].bytes, "\ufffd\ufffd") == 0, "bad bytes: %s", words[3].bytes);
+    char many[101];
+    memset(many, '\xff', 100);
+    many[100] = '\0';
+    text_split(many, words, 4, 60);
+    const size_t length = strlen(words[0].bytes);
+    CHECK(length < TEXT_WORD_BYTES && words[0].bytes[length - 1] == '~' && length % 3 == 1,
+          "%zu bytes of no text: %s", length, words[0].bytes);
+}
+
+/* Bytes that are no UTF-8, and control characters of one byte or two. */
+static void json_is_valid_for_any_text(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!CHECK(file != NULL, "no memory stream"))
+        return;
+    json j = json_begin(file);
+    json_open_array(&j, NULL);
+    json_string(&j, NULL, "a\xff\xc3 \xed\xa0\x80 \xc3\xa9 \xf0\x9f\x98\x80\x7f\xc2\x9b\x1b");
+    json_close(&j);
+    fclose(file);
+    CHECK(strcmp(text,
+                 "[\n  \"a\ufffd\ufffd \ufffd\ufffd\ufffd \u00e9 \U0001f600\\u007f\\u009b\\u001b\""
+                 "\n]\n") == 0,
+          "%s", text);
+    free(text);
 }
 
 static void json_is_escaped(void)
@@ -328,6 +355,7 @@ int main(int argc, char **argv)
     RUN(refused_calls_are_found);
     RUN(suggestions);
     RUN(sentences_are_split);
+    RUN(json_is_valid_for_any_text);
     RUN(json_is_escaped);
     return test_end();
 }

@@ -104,7 +104,7 @@ static void impossible_models_are_refused(void)
     bad[6].layers[1] = TRANSFORMER_LAYERS_MAX + 1;
     bad[7].words[0] = WORDS_SPECIAL;
     bad[8].words[1] = -1;
-    bad[9].positions = 0;
+    bad[9].positions = 1; /* no room for a word and its end */
     bad[10].width = 1 << 30;
     bad[11].words[0] = 1 << 30;
     bad[12].width = 4096, bad[12].heads = 2;

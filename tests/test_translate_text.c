@@ -86,7 +86,8 @@ static void strange_bytes_become_harmless(void)
     source_sentence *const s = read_source("\x1b[31mred \xff\xfe \xc2\x9bx");
     for (const char *c = s->text; *c; c++)
         CHECK((unsigned char)*c >= 0x20, "byte %d", (unsigned char)*c);
-    CHECK(strcmp(s->text, "?[31mred ?? ?x") == 0, "\"%s\"", s->text);
+    CHECK(strcmp(s->text, "\ufffd[31mred \ufffd\ufffd \ufffdx") == 0, "\"%s\"", s->text);
+    CHECK(s->unknown_count == 3, "%d unknown words", s->unknown_count);
     free(s);
 }
 
@@ -175,7 +176,7 @@ static void check_map(const translated *t, int layer, int head, const char *want
 {
     char *text = NULL;
     size_t size;
-    alignment_map map;
+    layer_map map;
     FILE *const file = open_memstream(&text, &size);
     const terminal plain = {COLOR_NONE, 60, false};
     if (!file || !CHECK(alignment_map_make(&map, t, layer, head), "no map"))
@@ -184,7 +185,7 @@ static void check_map(const translated *t, int layer, int head, const char *want
     fclose(file);
     CHECK(strcmp(text, wanted) == 0, "got\n%s\nwanted\n%s", text, wanted);
     free(text);
-    alignment_map_free(&map);
+    layer_map_free(&map);
 }
 
 /* Rows and columns are not as many, and titles are wider than maps. */
@@ -224,6 +225,62 @@ static void maps_are_drawn(void)
               "      0    ..::---==++***##%%@@@ 1.00\n");
     free(result.weights);
     free(s);
+}
+
+/* Some heads of a layer, in any order, with factors, notes and a heading; what is wider than a map
+ * moves the next one away, and never leaves the width. */
+static void check_chosen(int width, const char *wanted)
+{
+    static const float weights[] = {1.0f, 0.0f, 0.5f, 0.5f, 0.0f, 1.0f,
+                                    0.5f, 0.5f, 0.0f, 1.0f, 1.0f, 0.0f};
+    static const float norms[] = {1.0f, 1.0f, 2.0f, 1.0f, 2.0f, 2.0f};
+    static const char *const notes[] = {"self", "far", "previous"};
+    static const int chosen[] = {2, 0};
+    const layer_heads heads = {weights, norms, 2, 2, chosen, 2, true, notes};
+    corpus_sentence tokens = {.tokens = {"a"}, .count = 1};
+    const terminal plain = {COLOR_NONE, width, false};
+    char *text = NULL;
+    size_t size;
+    layer_map map;
+    FILE *const file = open_memstream(&text, &size);
+    if (!file || !CHECK(layer_map_make(&map, &heads), "no map"))
+        abort();
+    map.sheet.rows = layer_map_label(map.rows, "<b>", &tokens, NULL);
+    map.sheet.columns = layer_map_label(map.columns, NULL, &tokens, "b");
+    map.sheet.heading = "a layer";
+    heatmap_draw(file, &map.sheet, &plain);
+    fclose(file);
+    CHECK(strcmp(text, wanted) == 0, "got\n%s\nwanted\n%s", text, wanted);
+    free(text);
+    layer_map_free(&map);
+}
+
+static void chosen_heads_are_drawn(void)
+{
+    check_chosen(32, "a layer\n"
+                     "\n"
+                     "    head 3    head 1    mean\n"
+                     "    previous  self      \n"
+                     "    a b       a b       a b \n"
+                     "<b>   @@      ++        ::++\n"
+                     "  a @@        ::::      **..\n"
+                     "\n"
+                     "    0   ..::--==++**##%%@@@ 2.00\n");
+    check_chosen(31, "a layer\n"
+                     "\n"
+                     "    head 3    head 1\n"
+                     "    previous  self\n"
+                     "    a b       a b \n"
+                     "<b>   @@      ++  \n"
+                     "  a @@        ::::\n"
+                     "\n"
+                     "    mean\n"
+                     "    \n"
+                     "    a b \n"
+                     "<b> ::++\n"
+                     "  a **..\n"
+                     "\n"
+                     "    0   ..::--==++**##%%@@ 2.00\n");
 }
 
 /* --------------------------------------------------------------- lines ----- */
@@ -342,6 +399,7 @@ int main(int argc, char **argv)
     RUN(unknown_words_are_put_back);
     RUN(the_grammar_is_asked);
     RUN(maps_are_drawn);
+    RUN(chosen_heads_are_drawn);
     RUN(lines_come_as_they_are);
     RUN(long_lines_are_cut);
     RUN(right_answers_are_counted);

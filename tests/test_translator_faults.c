@@ -70,6 +70,17 @@ static bool save(void)
     return status == MHA_OK;
 }
 
+static bool save_changed(void)
+{
+    static const translator_note note = {"steps", "12"};
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const mha_status status = translator_save_changed(temp_path(&folder, "again"), model, values,
+                                                      MHA_F16, &note, 1, message);
+    CHECK(status == MHA_OK || (status == MHA_ERR_MEMORY && message[0]), "%s, \"%s\"",
+          mha_status_string(status), message);
+    return status == MHA_OK;
+}
+
 static bool load(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -109,6 +120,7 @@ static void translating(void)
 static void saving(void)
 {
     meet_failures(save);
+    meet_failures(save_changed);
 }
 
 static void loading(void)

@@ -104,11 +104,12 @@ static void check_save(const transformer_config *config, const float *values, mh
 
 static void what_cannot_be_saved(void)
 {
-    static const translator_note note = {"config", "mine"};
+    static const translator_note note = {"config", "mine"}, sum = {"checksum", "mine"};
     transformer_config config = tiny_corpus_config();
     float *const values = tiny_values(&config, 4);
     check_save(&config, values, MHA_BF16, NULL, MHA_ERR_DTYPE, "F16 or F32");
     check_save(&config, values, MHA_F32, &note, MHA_ERR_FORMAT, "\"config\"");
+    check_save(&config, values, MHA_F32, &sum, MHA_ERR_FORMAT, "\"checksum\"");
     values[0] = 70000.0f;
     check_save(&config, values, MHA_F16, NULL, MHA_ERR_FORMAT,
                "element 0 of \"encoder.embed_tokens.weight\" is 70000: not a finite F16");
@@ -139,7 +140,7 @@ typedef struct pieces {
     mhai_st_item items[TRANSFORMER_TENSORS_MAX + 1];
     int count;
     char words[TRANSFORMER_SIDES][1024];
-    mhai_st_pair pairs[5];
+    mhai_st_pair pairs[6];
     int pair_count;
 } pieces;
 
@@ -213,6 +214,68 @@ static void pieces_make_a_model(void)
         CHECK(vocabulary_find(translator_vocabulary(t, TRANSFORMER_SOURCE), "wq") == 19, "find");
     }
     translator_free(t);
+}
+
+/* Other words than the corpus has, some that JSON escapes, and notes of all kinds. */
+static pieces *pieces_of_another(void)
+{
+    pieces *const p = pieces_new();
+    static char words[1100];
+    const char *const word = strstr(p->words[TRANSFORMER_TARGET], "\"wc\"");
+    snprintf(words, sizeof words, "%.*s\"wb\\\"\\\\\"%s",
+             (int)(word - p->words[TRANSFORMER_TARGET]), p->words[TRANSFORMER_TARGET],
+             word + strlen("\"wc\""));
+    p->pairs[3].value = words;
+    p->pairs[p->pair_count++] = (mhai_st_pair){"licence", "\xc2\xa9 \"someone\"\n"};
+    p->pairs[p->pair_count++] = (mhai_st_pair){"pruned", "not yet"};
+    return p;
+}
+
+/* What a model says of itself stays with it when its parameters change. */
+static void changed_models_keep_words_and_notes(void)
+{
+    static const translator_note note = {"pruned", "2 of 24 heads kept"};
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const char *const path = temp_path(&folder, "changed");
+    const transformer_config config = tiny_config();
+    float *const values = tiny_values(&config, 8);
+    translator *const from = pieces_load(pieces_of_another(), message);
+    translator *to = NULL;
+    if (CHECK(from, "%s", message)) {
+        CHECK(strcmp(translator_vocabulary(from, TRANSFORMER_TARGET)->words[5], "wb\"\\") == 0,
+              "the word is \"%s\"", translator_vocabulary(from, TRANSFORMER_TARGET)->words[5]);
+        const mha_status status =
+            translator_save_changed(path, from, values, MHA_F32, &note, 1, message);
+        CHECK(status == MHA_OK, "%s", message);
+        to = translator_load(path, message);
+    }
+    translator *const made = translator_create(&config, values, message);
+    if (CHECK(to && made, "%s", message)) {
+        check_same_words(from, to);
+        check_same_translations(made, to);
+        CHECK(strcmp(translator_note_text(to, "licence"), "\xc2\xa9 \"someone\"\n") == 0, "a note");
+        CHECK(strcmp(translator_note_text(to, "pruned"), note.text) == 0, "the new note");
+    }
+    translator_free(from);
+    translator_free(to);
+    translator_free(made);
+    free(values);
+}
+
+/* One made of parameters with other words than the corpus has none to write. */
+static void models_without_words_are_not_written(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const transformer_config config = tiny_config();
+    float *const values = tiny_values(&config, 8);
+    translator *const t = translator_create(&config, values, message);
+    if (CHECK(t, "%s", message))
+        CHECK(translator_save_changed(temp_path(&folder, "none"), t, values, MHA_F32, NULL, 0,
+                                      message) == MHA_ERR_SHAPE &&
+                  strstr(message, "20 source words and its vocabulary 0"),
+              "\"%s\"", message);
+    translator_free(t);
+    free(values);
 }
 
 static void keys_that_are_missing(void)
@@ -421,6 +484,57 @@ static void files_that_were_damaged(void)
     free(bytes);
 }
 
+/* A file with a checksum has no bit of its numbers or notes that may change. */
+static void check_bit(unsigned char *bytes, size_t size, size_t at, int bit)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const char *const path = temp_path(&folder, "flipped");
+    bytes[at] = (unsigned char)(bytes[at] ^ (1u << bit));
+    CHECK(file_make(path, bytes, size), "cannot make a file");
+    bytes[at] = (unsigned char)(bytes[at] ^ (1u << bit));
+    translator *const t = translator_load(path, message);
+    CHECK(!t && (strstr(message, "checksum does not agree") || strstr(message, "not a finite")),
+          "bit %d of byte %zu: \"%s\"", bit, at, message);
+    translator_free(t);
+}
+
+static void check_bits_of(mha_dtype type)
+{
+    static const translator_note note = {"steps", "12"};
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const char *const path = temp_path(&folder, "whole");
+    const transformer_config config = tiny_corpus_config();
+    float *const values = tiny_values(&config, 5);
+    test_random random = {test_seed(23)};
+    const mha_status status = translator_save(path, &config, values, type, &note, 1, message);
+    CHECK(status == MHA_OK, "%s", message);
+    size_t size;
+    unsigned char *const bytes = file_bytes(path, &size);
+    const size_t numbers = value_count(&config) * (type == MHA_F16 ? 2 : 4);
+    for (int64_t n = 0; n < test_effort(200); n++) {
+        const size_t at = size - numbers + (size_t)test_random_below(&random, (int64_t)numbers);
+        check_bit(bytes, size, at, (int)test_random_below(&random, 8));
+    }
+    for (int bit = 0; bit < 8; bit++) {
+        check_bit(bytes, size, size - numbers, bit);
+        check_bit(bytes, size, size - 1, bit);
+    }
+    const char *const text = strstr((const char *)bytes + 8, "\"steps\":\"12\"");
+    if (CHECK(text, "no note"))
+        check_bit(bytes, size, (size_t)(text - (const char *)bytes) + 10, 0);
+    free(bytes);
+    free(values);
+}
+
+static void changed_bits_are_found(void)
+{
+    check_bits_of(MHA_F16);
+    check_bits_of(MHA_F32);
+    pieces *const p = pieces_new();
+    p->pairs[p->pair_count++] = (mhai_st_pair){"checksum", "0123456789abcdef"};
+    check_refused(p, "damaged: its checksum does not agree");
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -428,6 +542,8 @@ int main(int argc, char **argv)
     RUN(files_bring_everything_back);
     RUN(what_cannot_be_saved);
     RUN(pieces_make_a_model);
+    RUN(changed_models_keep_words_and_notes);
+    RUN(models_without_words_are_not_written);
     RUN(keys_that_are_missing);
     RUN(configurations_that_cannot_be);
     RUN(vocabularies_that_cannot_be);
@@ -436,6 +552,7 @@ int main(int argc, char **argv)
     RUN(files_that_are_none);
     RUN(files_that_were_cut);
     RUN(files_that_were_damaged);
+    RUN(changed_bits_are_found);
     temp_folder_free(&folder);
     return test_end();
 }

@@ -210,7 +210,8 @@ typedef enum mha_head_mode {
 
 /* What one row of a head looks at. Weights are those of the keys: what goes to a sink or to the
  * extra keys of a layer is missing from them. A row that sees no key, or whose keys weigh nothing
- * in f32, has zeros and key -1. */
+ * in f32, has zeros and key -1. Weights below the smallest normal f32 (1.2e-38), as a sink may
+ * leave them, may be told here and yet be 0 where options.weights returns them. */
 typedef struct mha_row_statistics {
     float entropy;              /* -sum of w ln w, nats */
     float largest;              /* the largest weight, */
@@ -571,8 +572,9 @@ MHA_API mha_status mha_cache_reorder(mha_cache *cache, const int64_t *parents);
 
 /*
  * All sequences to a file and back, to the bit. The file carries its version and a checksum; saving
- * writes a new file beside the old one and renames it. A damaged file is MHA_ERR_FORMAT. The
- * message, if wanted, says what is wrong and where.
+ * writes a new file beside the old one and renames it; a link, a pipe or a device is not replaced
+ * (MHA_ERR_FILE). A damaged file is MHA_ERR_FORMAT. The message, if wanted, says what is wrong and
+ * where.
  */
 MHA_API mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
                                   size_t message_size);

@@ -101,6 +101,9 @@ static void print_pairs(const ablate_report *r)
         print_pair(r, &r->pairs[n]);
 }
 
+/* Nats a word, below which nothing is said of a layer but its numbers. */
+static const double loss_that_matters = 0.02;
+
 static void print_summary(const ablate_report *r)
 {
     int worst = 0, harmless = 0, better = 0;
@@ -119,10 +122,9 @@ static void print_summary(const ablate_report *r)
         const double sum = l->sum > 0.0 ? l->sum : 0.0;
         printf("%s layer %d: all heads closed cost %.3f nats a word, one by one %.3f in sum",
                capture_kind_name(l->kind), l->layer + 1, l->damage.delta, l->sum);
-        if (l->damage.interval.low > 1.2 * sum)
-            printf(": they stand in for each other");
-        else
-            printf(": no sign that they stand in for each other");
+        if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
+            printf(":\n    what one head leaves out is made up for, by others or by the norm "
+                   "(--repair)");
         printf(".\n");
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mha ablate: what a translator loses when heads are closed, and who stands in for them. */
+/* mha ablate: what a translator loses when heads are closed, and how much of it is made up for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char details[] =
     "Every head is closed alone, then all heads of each layer; with --pairs every two heads of a\n"
     "kind. The decoder reads the right words. A sentence is exact if all its words are right, its\n"
     "end too, which is when a greedy search finds it. If all heads of a layer cost much more than\n"
-    "one by one, they stand in for each other.\n"
+    "one by one, what one leaves out is made up for.\n"
     "\n"
     "Modes, all before the output projection; biases stay:\n"
     "  zero     the head gives nothing\n"
@@ -190,7 +190,7 @@ int command_ablate(int argc, char **argv)
          0},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
-        {"repair", ARG_FLAG, &r.repair, NULL, "also what others make up for, and who", 0, 0},
+        {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
         {"sentences", ARG_NUMBER, &r.setup.sentences, "N", "sentences to measure on (200)", 1,
          100000},
         {"split", ARG_TEXT, &r.setup.split_name, "S", "of train, valid or test (test)", 0, 0},

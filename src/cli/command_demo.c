@@ -194,7 +194,7 @@ static int write_svg(const demo *d, const heatmap_sheet *sheet)
         fprintf(stderr, "mha: cannot write %s: %s\n", d->svg, strerror(errno));
         return EXIT_FAILED;
     }
-    heatmap_svg(file, sheet, d->causal ? "$ mha demo --causal" : "$ mha demo");
+    heatmap_svg(file, sheet, 1, d->causal ? "$ mha demo --causal" : "$ mha demo");
     const bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed) {
         fprintf(stderr, "mha: cannot write %s\n", d->svg);
@@ -217,7 +217,11 @@ static int run(demo *d)
     int code = EXIT_FAILED;
     if (attend(d)) {
         const heatmap_words axis = {d->words, d->count};
-        const heatmap_sheet sheet = {axis, axis, (int)d->heads, d->weights, d->causal, NULL};
+        const heatmap_sheet sheet = {.rows = axis,
+                                     .columns = axis,
+                                     .heads = (int)d->heads,
+                                     .weights = d->weights,
+                                     .causal = d->causal};
         code = EXIT_FINE;
         if (d->svg != NULL)
             code = write_svg(d, &sheet);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* mha heads: what every head of a translator looks at, measured. */
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "commands.h"
-#include "head_eval.h"
-#include "head_likeness.h"
 #include "heads_report.h"
-#include "heads_setup.h"
+#include "heads_table.h"
 #include "join_words.h"
-#include "suggest.h"
-#include "terminal.h"
+#include "kind_name.h"
+#include "translate_text.h"
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
@@ -48,25 +45,6 @@ typedef struct heads_request {
 } heads_request;
 
 /* -------------------------------------------------------------- options ----- */
-
-static int find_kind(heads_request *r)
-{
-    const char *names[CAPTURE_KINDS];
-    r->kind = CAPTURE_KINDS;
-    if (r->kind_name == NULL)
-        return EXIT_GO_ON;
-    for (int n = 0; n < CAPTURE_KINDS; n++) {
-        names[n] = capture_kind_name((capture_kind)n);
-        if (strcmp(r->kind_name, names[n]) == 0) {
-            r->kind = n;
-            return EXIT_GO_ON;
-        }
-    }
-    const char *near = suggest_nearest(r->kind_name, names, CAPTURE_KINDS);
-    if (near != NULL)
-        return args_wrong("heads: no kind \"%s\"; did you mean \"%s\"?", r->kind_name, near);
-    return args_wrong("heads: no kind \"%s\"; there are encoder, decoder and cross", r->kind_name);
-}
 
 /* A number from 1 on behind `before`; moves *at behind it. */
 static bool read_place(const char **at, const char *before, int *place)
@@ -116,34 +94,17 @@ static int check_like(const heads_request *r)
 static int check(heads_request *r)
 {
     int none = 0;
-    int code = find_kind(r);
+    int code = kind_find("heads", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
         code = find_like(r);
     if (code == EXIT_GO_ON && r->where != NULL)
-        code = heads_filter(r->where, NULL, &none);
+        code = heads_filter("heads", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->sort != NULL)
         code = heads_sort(r->sort, NULL, 0);
     return code;
 }
 
 /* ------------------------------------------------------------------ run ----- */
-
-/* A number for each head. */
-typedef struct head_numbers {
-    double *raw, *normal, *apart;
-} head_numbers;
-
-static void fill_rows(const head_study *study, const head_numbers *numbers, heads_row *rows)
-{
-    for (int n = 0; n < study->heads; n++)
-        rows[n] = (heads_row){.study = study,
-                              .number = n,
-                              .name = head_at(&study->config, n),
-                              .role = head_role_find(study, n),
-                              .raw_importance = numbers->raw[n],
-                              .importance = numbers->normal[n],
-                              .apart = numbers->apart[n]};
-}
 
 static int print(const heads_request *r, const head_study *study, const heads_row *all,
                  heads_row *chosen)
@@ -154,7 +115,7 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
             (r->like_name == NULL || r->like.kind == all[n].name.kind))
             chosen[count++] = all[n];
     if (r->where != NULL)
-        heads_filter(r->where, chosen, &count);
+        heads_filter("heads", r->where, chosen, &count);
     if (r->sort != NULL || r->like_name != NULL)
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
     const heads_report report = {.model = r->setup.path,
@@ -174,53 +135,19 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
     return EXIT_FINE;
 }
 
-static mha_status measure(const heads_request *r, const head_numbers *numbers)
-{
-    const heads_setup *const s = &r->setup;
-    const transformer_config *const config = translator_config(s->model);
-    head_eval *const eval = head_eval_create(s->model, s->pairs, (int)s->sentences, s->pool);
-    mha_status status = MHA_ERR_MEMORY;
-    if (eval != NULL)
-        status = head_eval_importance(eval, NULL, numbers->raw, numbers->normal);
-    head_eval_free(eval);
-    for (int n = 0; n < head_count(config); n++)
-        numbers->apart[n] = NAN;
-    if (status == MHA_OK && r->like_name != NULL)
-        status = head_likeness_measure(s->model, s->pairs, (int)s->sentences,
-                                       head_number(config, r->like), s->pool, numbers->apart);
-    return status;
-}
-
-/* With room for all heads, in space[3] and rows[2] a head. */
-static int study_and_print_with(const heads_request *r, double *space, heads_row *rows)
-{
-    const heads_setup *const s = &r->setup;
-    const int heads = head_count(translator_config(s->model));
-    const head_numbers numbers = {space, space + heads, space + 2 * (ptrdiff_t)heads};
-    head_study *const study =
-        head_study_create(s->model, s->pairs, (int)s->sentences, s->pool, heads_watch);
-    progress_end();
-    const mha_status status = study != NULL ? measure(r, &numbers) : MHA_ERR_MEMORY;
-    int code;
-    if (status == MHA_OK) {
-        fill_rows(study, &numbers, rows);
-        code = print(r, study, rows, rows + heads);
-    } else {
-        code = heads_failed(status);
-    }
-    head_study_free(study);
-    return code;
-}
-
 static int study_and_print(const heads_request *r)
 {
-    const size_t heads = (size_t)head_count(translator_config(r->setup.model));
-    double *const space = calloc(3 * heads, sizeof *space);
-    heads_row *const rows = calloc(2 * heads, sizeof *rows);
-    const int code = space != NULL && rows != NULL ? study_and_print_with(r, space, rows)
-                                                   : heads_failed(MHA_ERR_MEMORY);
-    free(space);
-    free(rows);
+    const transformer_config *const config = translator_config(r->setup.model);
+    heads_table table;
+    heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
+    mha_status status = heads_table_make(&table, &r->setup,
+                                         r->like_name != NULL ? head_number(config, r->like) : -1);
+    if (chosen == NULL)
+        status = MHA_ERR_MEMORY;
+    const int code =
+        status == MHA_OK ? print(r, table.study, table.rows, chosen) : heads_failed(status);
+    heads_table_free(&table);
+    free(chosen);
     return code;
 }
 
@@ -232,6 +159,9 @@ static int run(heads_request *r)
         return code;
     if (r->text == NULL)
         return study_and_print(r);
+    source_sentence source;
+    source_read(&source, r->setup.model, r->text, false);
+    source_warn_unknown(&source);
     if (!head_pair_of_text(r->setup.model, r->text, r->setup.pairs, r->setup.pool, message)) {
         fprintf(stderr, "mha: %s\n", message);
         return EXIT_FAILED;
@@ -277,6 +207,7 @@ int command_heads(int argc, char **argv)
     if (words > 0) {
         r.text = argv[1];
         r.setup.sentences = 1;
+        r.setup.own_text = true;
     }
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)

@@ -198,8 +198,8 @@ static int save(const prune_result *r)
     snprintf(kept, sizeof kept, "%d of %d heads kept", head_pruning_left(r->pruning), r->heads);
     const translator_note note = {"pruned", kept};
     const mha_status status =
-        translator_save(r->request->output, &model->config, values,
-                        smallest_type(values, model->map.count), &note, 1, message);
+        translator_save_changed(r->request->output, model, values,
+                                smallest_type(values, model->map.count), &note, 1, message);
     free(values);
     if (status == MHA_OK)
         return EXIT_FINE;
@@ -233,6 +233,22 @@ static int print(const prune_result *r)
     return request->output != NULL ? save(r) : EXIT_FINE;
 }
 
+/* `choose` are the sentences that say which head is closed next. */
+static int run_with(const prune_request *request, const head_pair *choose)
+{
+    const heads_setup *const s = &request->setup;
+    const int heads = head_count(translator_config(s->model));
+    prune_result r = {
+        .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
+    r.pruning = head_pruning_create(s->model, choose, CHOOSE_SENTENCES, s->pairs, (int)s->sentences,
+                                    s->pool);
+    const mha_status status = r.pruning != NULL && r.steps != NULL ? prune(&r) : MHA_ERR_MEMORY;
+    const int code = status == MHA_OK ? print(&r) : heads_failed(status);
+    head_pruning_free(r.pruning);
+    free(r.steps);
+    return code;
+}
+
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;
@@ -241,16 +257,11 @@ static int run(const prune_request *request)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
     head_pair *const choose =
         head_pairs_of_corpus(s->model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
-    prune_result r = {
-        .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
-    if (choose != NULL)
-        r.pruning = head_pruning_create(s->model, choose, CHOOSE_SENTENCES, s->pairs,
-                                        (int)s->sentences, s->pool);
-    const mha_status status = r.pruning != NULL && r.steps != NULL ? prune(&r) : MHA_ERR_MEMORY;
-    const int code = status == MHA_OK ? print(&r) : heads_failed(status);
-    head_pruning_free(r.pruning);
+    if (choose == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    const int code = head_pairs_fit(s->model, choose, CHOOSE_SENTENCES) ? run_with(request, choose)
+                                                                        : heads_too_short(s->model);
     free(choose);
-    free(r.steps);
     return code;
 }
 

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ enum { PATH_MAX_LENGTH = 4096, HELP_MAX = 96, VALIDATION_MAX = 256, NOTES = TRAI
 
 static const char details[] =
     "The sentences come from the grammar of \"mha corpus\". All of a training follows from its\n"
-    "settings: the same settings give the same bits, whatever the number of threads, stopped\n"
-    "and resumed or not. Ctrl-C saves a checkpoint and ends; --resume goes on from it.\n"
+    "settings: the same settings give the same bits on the same instruction set, whatever the\n"
+    "number of threads, stopped and resumed or not. Ctrl-C saves a checkpoint and ends;\n"
+    "--resume goes on from it.\n"
     "A checkpoint is kept beside the model until that is written.\n"
     "\n"
     "Examples:\n"
@@ -57,14 +59,14 @@ static const struct {
     {"pairs", "N", "different sentence pairs, 0: ever new ones"},
     {"unknown", "P", "share of sentences with an unknown word"},
 };
-enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 11 };
+enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 12 };
 
 typedef struct train_request {
     const char *given[TRAINING_SETTINGS]; /* NULL: not given */
     const char *layers;                   /* of both sides */
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
     int64_t threads, evaluate;
-    bool resume, quiet;
+    bool resume, force, quiet;
 
     char checkpoint_path[PATH_MAX_LENGTH]; /* where none is given */
     int64_t every_steps;
@@ -106,6 +108,7 @@ static int list_options(train_request *r, arg_option *options, option_help *help
         {"threads", ARG_NUMBER, &r->threads, "T", "threads (one for every CPU)", 1,
          MHA_MAX_THREADS},
         {"resume", ARG_FLAG, &r->resume, NULL, "go on from the checkpoint", 0, 0},
+        {"force", ARG_FLAG, &r->force, NULL, "replace a model that is there", 0, 0},
         {"checkpoint", ARG_TEXT, &r->checkpoint, "FILE", "the checkpoint (beside the model)", 0, 0},
         {"checkpoint-every", ARG_TEXT, &r->every, "T", "minutes as 5m, or steps as 500 (5m)", 0, 0},
         {"curve", ARG_TEXT, &r->curve, "FILE", "draw the loss over the steps, as SVG", 0, 0},
@@ -199,6 +202,21 @@ static int name_checkpoint(train_request *r)
     return EXIT_GO_ON;
 }
 
+/* The same name in the same folder, however that is spelt. */
+static bool same_place(const char *a, const char *b)
+{
+    struct stat folder_a, folder_b;
+    char copy_a[PATH_MAX_LENGTH], copy_b[PATH_MAX_LENGTH];
+    snprintf(copy_a, sizeof copy_a, "%s", a);
+    snprintf(copy_b, sizeof copy_b, "%s", b);
+    if (strcmp(basename(copy_a), basename(copy_b)) != 0)
+        return false;
+    snprintf(copy_a, sizeof copy_a, "%s", a);
+    snprintf(copy_b, sizeof copy_b, "%s", b);
+    return stat(dirname(copy_a), &folder_a) == 0 && stat(dirname(copy_b), &folder_b) == 0 &&
+           folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
+}
+
 /* No two files in one place; and all can be written, before hours are spent on them. */
 static int check_files(const train_request *r)
 {
@@ -206,11 +224,16 @@ static int check_files(const train_request *r)
     struct stat there;
     for (int n = 0; n < 4; n++)
         for (int other = 0; other < n; other++)
-            if (paths[n] != NULL && paths[other] != NULL && strcmp(paths[n], paths[other]) == 0)
+            if (paths[n] != NULL && paths[other] != NULL && same_place(paths[n], paths[other]))
                 return args_wrong("train: %s cannot be two things at once", paths[n]);
     for (int n = 0; n < 4; n++)
         if (paths[n] != NULL && !whole_file_possible(paths[n]))
             return EXIT_FAILED;
+    if (!r->force && stat(r->output, &there) == 0) {
+        fprintf(stderr, "mha: there is a model: %s. -o FILE writes another, --force replaces it\n",
+                r->output);
+        return EXIT_FAILED;
+    }
     if (!r->resume && stat(r->checkpoint, &there) == 0) {
         fprintf(stderr,
                 "mha: there is a checkpoint: %s. Go on from it with --resume, or delete it to "

@@ -63,38 +63,15 @@ typedef struct translate_run {
 
 /* -------------------------------------------------------------- stderr ----- */
 
-static void print_place(const source_sentence *source)
-{
-    fputs("mha: ", stderr);
-    if (source->line > 0)
-        fprintf(stderr, "line %lld: ", (long long)source->line);
-}
-
-static void warn_unknown(const source_sentence *source)
-{
-    for (int n = 0; n < source->unknown_count; n++) {
-        const unknown_word *const unknown = &source->unknown[n];
-        print_place(source);
-        fprintf(stderr, "unknown word \"%s\"", source->tokens.tokens[unknown->position]);
-        for (int k = 0; k < unknown->near_count; k++)
-            fprintf(stderr, "%s\"%s\"",
-                    k == 0                         ? "; did you mean "
-                    : k + 1 == unknown->near_count ? " or "
-                                                   : ", ",
-                    unknown->near[k]);
-        fputs(unknown->near_count > 0 ? "?\n" : "\n", stderr);
-    }
-}
-
 static void warn(const translated *t)
 {
     if (t->source->problem[0] != '\0') {
-        print_place(t->source);
+        source_print_place(t->source);
         fprintf(stderr, "%s\n", t->source->problem);
     }
-    warn_unknown(t->source);
+    source_warn_unknown(t->source);
     if (t->results != NULL && !target_ends(t->results)) {
-        print_place(t->source);
+        source_print_place(t->source);
         fprintf(stderr, "the translation did not come to an end\n");
     }
 }
@@ -130,7 +107,7 @@ static void print_gold(const translated *t, const terminal *screen)
 
 static void draw_svg(FILE *file, const void *arg)
 {
-    heatmap_svg(file, &((const alignment_map *)arg)->sheet, "$ mha translate --attention");
+    heatmap_svg(file, &((const layer_map *)arg)->sheet, 1, "$ mha translate --attention");
 }
 
 static bool draw(const translate_run *run, const translated *t)
@@ -138,7 +115,7 @@ static bool draw(const translate_run *run, const translated *t)
     const translate_request *const r = run->request;
     const int layers = translator_config(run->model)->layers[TRANSFORMER_TARGET];
     const int layer = r->layer > 0 ? (int)r->layer : layers;
-    alignment_map map;
+    layer_map map;
     bool fine = alignment_map_make(&map, t, layer, (int)r->head);
     if (!fine)
         fprintf(stderr, "mha: out of memory\n");
@@ -150,7 +127,7 @@ static bool draw(const translate_run *run, const translated *t)
     }
     if (fine && r->svg != NULL)
         fine = whole_file_write(r->svg, draw_svg, &map);
-    alignment_map_free(&map);
+    layer_map_free(&map);
     return fine;
 }
 

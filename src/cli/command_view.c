@@ -2,8 +2,8 @@
 /*
  * mha view: one page that shows every head of a translator on some sentences.
  *
- *      text --source_read()--> words --translator_translate(), or --to--> target words
- *      both --capture_create()--> weights, queries, keys, values of all heads
+ *      text --sentence_pair_read()--> words, with those of the model's translation or of --to
+ *      both --sentence_pair_capture()--> weights, queries, keys, values of all heads
  *      the same with one head after another closed, or blind: what each of them is good for
  *      sentences of the corpus --view_study_make()--> roles of the heads
  *      all of it --view_page_json(), view_page_write()--> the page
@@ -15,10 +15,11 @@
 
 #include "args.h"
 #include "commands.h"
+#include "heads_setup.h"
 #include "join_words.h"
 #include "model_path.h"
+#include "sentence_pair.h"
 #include "terminal.h"
-#include "translate_text.h"
 #include "view_page.h"
 #include "whole_file.h"
 
@@ -42,10 +43,7 @@ typedef struct view_request {
 
 /* One sentence with what its tokens point to. */
 typedef struct view_item {
-    source_sentence source;
-    translation result;
-    char target_buffer[CORPUS_TEXT_MAX];
-    int target[CORPUS_TOKENS_MAX], target_count;
+    sentence_pair pair;
     capture *heads;
 } view_item;
 
@@ -68,66 +66,6 @@ static bool out_of_memory(void)
 }
 
 /* ------------------------------------------------------------ the texts ----- */
-
-static bool read_source(view_run *run, int n, const char *text)
-{
-    source_sentence *const source = &run->items[n].source;
-    source_read(source, run->model, text, false);
-    if (source->problem[0] != '\0' || source->tokens.count == 0) {
-        fprintf(stderr, "mha: \"%s\": %s\n", source->text,
-                source->problem[0] != '\0' ? source->problem : "there are no words");
-        return false;
-    }
-    for (int u = 0; u < source->unknown_count; u++)
-        fprintf(stderr, "mha: unknown word \"%s\"\n",
-                source->tokens.tokens[source->unknown[u].position]);
-    run->sentences[n].text = source->text;
-    run->sentences[n].source = source->tokens;
-    return true;
-}
-
-/* The target that was asked for. */
-static bool read_target(const view_run *run, view_item *item, corpus_sentence *tokens)
-{
-    const vocabulary *const words = translator_vocabulary(run->model, TRANSFORMER_TARGET);
-    const int most = translator_longest(run->model) - 1;
-    if (!corpus_tokenise(CORPUS_FRENCH, run->request->target, item->target_buffer, tokens) ||
-        tokens->count > most) {
-        fprintf(stderr, "mha: --to: the sentence is too long: the model says up to %d words\n",
-                most);
-        return false;
-    }
-    for (int n = 0; n < tokens->count; n++) {
-        item->target[n] = vocabulary_find(words, tokens->tokens[n]);
-        if (item->target[n] == WORD_UNKNOWN)
-            fprintf(stderr, "mha: --to: unknown word \"%s\"\n", tokens->tokens[n]);
-    }
-    item->target_count = tokens->count;
-    return true;
-}
-
-/* The target that the model says. */
-static bool find_target(const view_run *run, view_item *item, corpus_sentence *tokens)
-{
-    const translation_options options = {.beam = 1, .nbest = 1, .weights = true};
-    const int *const words = item->source.numbers;
-    const int length = item->source.tokens.count;
-    const mha_status status =
-        translator_translate(run->model, &words, &length, 1, &options, &item->result, run->pool);
-    if (status != MHA_OK) {
-        fprintf(stderr, "mha: cannot translate: %s\n", mha_status_string(status));
-        return false;
-    }
-    const translated t = {run->model, &item->source, &item->result, 1};
-    target_tokens(&t, 0, tokens);
-    if (tokens->count >= translator_longest(run->model))
-        tokens->count = translator_longest(run->model) - 1;
-    item->target_count = tokens->count;
-    memcpy(item->target, item->result.target, (size_t)tokens->count * sizeof item->target[0]);
-    if (!target_ends(&item->result))
-        fprintf(stderr, "mha: the translation did not come to an end\n");
-    return true;
-}
 
 static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
 {
@@ -154,17 +92,6 @@ static void find_gold(view_sentence *s)
 
 /* ------------------------------------------------------------ the heads ----- */
 
-static capture *capture_with(const view_run *run, const view_item *item,
-                             const capture_options *options)
-{
-    capture *const heads =
-        capture_create(run->model, item->source.numbers, item->source.tokens.count, item->target,
-                       item->target_count, options, run->pool);
-    if (heads == NULL)
-        out_of_memory();
-    return heads;
-}
-
 static double sum_log_likelihood(const capture *heads)
 {
     double sum = 0.0;
@@ -180,7 +107,8 @@ static capture *capture_changed(const view_run *run, int n, capture_kind kind, u
     capture_options options = {.changes = {NULL}};
     options.changes[kind] = changes;
     changes[map] = (uint8_t)change;
-    capture *const heads = capture_with(run, &run->items[n], &options);
+    capture *const heads =
+        sentence_pair_capture(&run->items[n].pair, run->model, &options, run->pool);
     changes[map] = CAPTURE_PLAIN;
     return heads;
 }
@@ -234,12 +162,14 @@ static bool fill_sentence(view_run *run, int n, const char *text)
     view_item *const item = &run->items[n];
     view_sentence *const s = &run->sentences[n];
     const capture_options options = {.weights = true, .vectors = true};
-    if (!read_source(run, n, text) ||
-        !(run->request->target != NULL ? read_target : find_target)(run, item, &s->target))
+    if (!sentence_pair_read(&item->pair, run->model, text, run->request->target, run->pool))
         return false;
+    s->text = item->pair.source.text;
+    s->source = item->pair.source.tokens;
+    s->target = item->pair.target;
     find_gold(s);
     place_closings(run, n);
-    s->heads = item->heads = capture_with(run, item, &options);
+    s->heads = item->heads = sentence_pair_capture(&item->pair, run->model, &options, run->pool);
     bool fine = item->heads != NULL;
     for (int kind = 0; fine && kind < CAPTURE_KINDS; kind++)
         fine = change_kind(run, n, (capture_kind)kind);
@@ -273,7 +203,7 @@ static char *command_text(const view_run *run)
     }
     if (run->request->target != NULL) {
         fputs(" --to ", file);
-        put_quoted(file, run->request->target);
+        put_quoted(file, run->items[0].pair.target_text);
     }
     if (run->request->study != STUDY_SENTENCES)
         fprintf(file, " --study %d", (int)run->request->study);
@@ -323,7 +253,7 @@ static void free_room(view_run *run)
 {
     for (int n = 0; run->items != NULL && n < run->count; n++) {
         capture_free(run->items[n].heads);
-        free(run->items[n].result.weights);
+        sentence_pair_free(&run->items[n].pair);
     }
     free(run->items);
     free(run->sentences);
@@ -332,17 +262,29 @@ static void free_room(view_run *run)
     view_study_free(&run->study);
 }
 
+static bool make_study(view_run *run)
+{
+    const mha_status status =
+        view_study_make(&run->study, run->model, (int)run->request->study, run->pool);
+    if (status == MHA_OK)
+        return true;
+    if (status != MHA_ERR_LENGTH)
+        return out_of_memory();
+    heads_too_short(run->model);
+    fprintf(stderr, "mha: --study 0 makes a page without them\n");
+    return false;
+}
+
 static bool make_page(view_run *run, char **texts)
 {
-    const int64_t study = run->request->study;
     bool fine = make_room(run) || out_of_memory();
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
     progress_end();
-    if (fine && study > 0)
-        fine = view_study_make(&run->study, run->model, (int)study, run->pool) || out_of_memory();
+    if (fine && run->request->study > 0)
+        fine = make_study(run);
     if (fine && (fine = write_page(run)))
         report(run);
     free_room(run);

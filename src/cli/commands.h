@@ -14,6 +14,7 @@ int command_corpus(int argc, char **argv);
 int command_tensors(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_translate(int argc, char **argv);
+int command_show(int argc, char **argv);
 int command_heads(int argc, char **argv);
 int command_ablate(int argc, char **argv);
 int command_prune(int argc, char **argv);

@@ -93,7 +93,7 @@ typedef struct condition {
     char text[ROLE_NAME_MAX]; /* of a role */
 } condition;
 
-static int find_column(const char *name, int *column)
+static int find_column(const char *command, const char *name, int *column)
 {
     const char *names[COLUMNS];
     for (int n = 0; n < COLUMNS; n++) {
@@ -105,18 +105,18 @@ static int find_column(const char *name, int *column)
     }
     const char *near = suggest_nearest(name, names, COLUMNS);
     if (near != NULL)
-        return args_wrong("heads: no column \"%s\"; did you mean \"%s\"?", name, near);
-    return args_wrong("heads: no column \"%s\"; see \"mha heads --help\"", name);
+        return args_wrong("%s: no column \"%s\"; did you mean \"%s\"?", command, name, near);
+    return args_wrong("%s: no column \"%s\"; see \"mha heads --help\"", command, name);
 }
 
-static int wrong_condition(const char *at)
+static int wrong_condition(const char *command, const char *at)
 {
-    return args_wrong("heads: --where wants conditions such as \"prev>0.9 layer<2\", not \"%s\"",
-                      at);
+    return args_wrong("%s: --where wants conditions such as \"prev>0.9 layer<2\", not \"%s\"",
+                      command, at);
 }
 
 /* The name and the relation in front of what is compared with; moves *at behind them. */
-static int read_left(const char **at, condition *c)
+static int read_left(const char *command, const char **at, condition *c)
 {
     char name[COLUMN_NAME_MAX];
     const size_t length = strspn(*at, "abcdefghijklmnopqrstuvwxyz_");
@@ -124,26 +124,26 @@ static int read_left(const char **at, condition *c)
     const size_t signs = strspn(relation, "<>=");
     if (length == 0 || length >= sizeof name || signs == 0 || signs > 2 ||
         (signs == 2 && (relation[0] == '=' || relation[1] != '=')))
-        return wrong_condition(*at);
+        return wrong_condition(command, *at);
     memcpy(name, *at, length);
     name[length] = '\0';
     memcpy(c->relation, relation, signs);
     c->relation[signs] = '\0';
     c->column = -1;
     *at = relation + signs;
-    return strcmp(name, "role") == 0 ? EXIT_GO_ON : find_column(name, &c->column);
+    return strcmp(name, "role") == 0 ? EXIT_GO_ON : find_column(command, name, &c->column);
 }
 
-static int read_condition(const char **at, condition *c)
+static int read_condition(const char *command, const char **at, condition *c)
 {
     const char *const begin = *at;
-    const int code = read_left(at, c);
+    const int code = read_left(command, at, c);
     if (code != EXIT_GO_ON)
         return code;
     if (c->column < 0) {
         const size_t length = strcspn(*at, " ,");
         if (strcmp(c->relation, "=") != 0 || length == 0 || length >= sizeof c->text)
-            return wrong_condition(begin);
+            return wrong_condition(command, begin);
         memcpy(c->text, *at, length);
         c->text[length] = '\0';
         *at += length;
@@ -152,7 +152,7 @@ static int read_condition(const char **at, condition *c)
     char *end;
     c->number = strtod(*at, &end);
     if (end == *at || isspace((unsigned char)**at) || (*end != '\0' && strchr(" ,", *end) == NULL))
-        return wrong_condition(begin);
+        return wrong_condition(command, begin);
     *at = end;
     return EXIT_GO_ON;
 }
@@ -167,12 +167,12 @@ static bool holds(const condition *c, const heads_row *row)
            (c->relation[0] == '<' ? value < c->number : c->relation[0] == '>' && value > c->number);
 }
 
-int heads_filter(const char *where, heads_row *rows, int *count)
+int heads_filter(const char *command, const char *where, heads_row *rows, int *count)
 {
     const char *at = where + strspn(where, " ,");
     while (*at != '\0') {
         condition c = {0};
-        const int code = read_condition(&at, &c);
+        const int code = read_condition(command, &at, &c);
         if (code != EXIT_GO_ON)
             return code;
         int kept = 0;
@@ -201,7 +201,7 @@ static bool behind(const heads_row *a, const heads_row *b, int column)
 int heads_sort(const char *column_name, heads_row *rows, int count)
 {
     int column = 0;
-    const int code = find_column(column_name, &column);
+    const int code = find_column("heads", column_name, &column);
     if (code != EXIT_GO_ON)
         return code;
     for (int n = 1; n < count; n++) {

@@ -27,9 +27,10 @@ const char *heads_role_name(const heads_row *row);
 /*
  * Conditions with spaces or commas between them, all of which must hold: COLUMN>NUMBER, also >=,
  * <, <=, =; and role=TEXT, where roles that begin with the text do. EXIT_GO_ON, or EXIT_USAGE
- * after a message. Rows that do not fit are dropped from rows[*count].
+ * after a message that begins with the command's name. Rows that do not fit are dropped from
+ * rows[*count].
  */
-int heads_filter(const char *where, heads_row *rows, int *count);
+int heads_filter(const char *command, const char *where, heads_row *rows, int *count);
 
 /* By a column, the largest first; layer, head, aer and apart the smallest. Others keep their order.
  */

@@ -34,6 +34,8 @@ int heads_setup_open(heads_setup *s, const char *command)
     s->pairs = head_pairs_of_corpus(s->model, s->seed, s->split, (int)s->sentences);
     if (s->pairs == NULL)
         return heads_failed(MHA_ERR_MEMORY);
+    if (!s->own_text && !head_pairs_fit(s->model, s->pairs, (int)s->sentences))
+        return heads_too_short(s->model);
     return open_pool(s, threads);
 }
 
@@ -47,6 +49,13 @@ void heads_setup_close(heads_setup *s)
 void heads_watch(int done, int count)
 {
     progress("%d of %d", done, count);
+}
+
+int heads_too_short(const translator *model)
+{
+    fprintf(stderr, "mha: the model has %d positions: too few for sentences of the corpus\n",
+            translator_longest(model));
+    return EXIT_FAILED;
 }
 
 int heads_failed(mha_status status)

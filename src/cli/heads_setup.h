@@ -11,6 +11,7 @@ typedef struct heads_setup {
     const char *model_file, *split_name;
     int64_t sentences, threads;
     uint64_t seed;
+    bool own_text; /* the pair is not to be one of the corpus */
 
     /* Made of it. */
     char path[MODEL_PATH_MAX];
@@ -27,6 +28,9 @@ void heads_setup_close(heads_setup *setup);
 
 /* Tells how far something is: a line on stderr. */
 void heads_watch(int done, int count);
+
+/* On stderr: that the model is too short for sentences of the corpus; returns EXIT_FAILED. */
+int heads_too_short(const translator *model);
 
 /* "mha: cannot ...: status" on stderr; returns EXIT_FAILED. */
 int heads_failed(mha_status status);

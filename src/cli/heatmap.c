@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  *                 head 1            head 2
+ *                 previous          self       notes, where there are some
  *                     y                 y
  *                 T c a             T c a      words from top to bottom, ending at their column
  *            The  ######            ######
@@ -57,6 +58,19 @@ const char *heatmap_title(const heatmap_sheet *sheet, int head, char text[HEATMA
     return text;
 }
 
+int heatmap_widest_title(const heatmap_sheet *sheet)
+{
+    size_t widest = 0;
+    for (int head = 0; head < sheet->heads; head++) {
+        char text[HEATMAP_TITLE_MAX];
+        const size_t title = strlen(heatmap_title(sheet, head, text));
+        const size_t note = sheet->notes != NULL ? strlen(sheet->notes[head]) : 0;
+        widest = title > widest ? title : widest;
+        widest = note > widest ? note : widest;
+    }
+    return (int)widest;
+}
+
 int heatmap_widest(const heatmap_words *words)
 {
     int widest = 0;
@@ -107,13 +121,16 @@ static void put_map_row(const frame *f, int head, int i)
     terminal_plain(f->file, f->t);
 }
 
-static void put_titles(const frame *f, int first, int end)
+/* Titles in one line, or notes. */
+static void put_titles(const frame *f, int first, int end, bool notes)
 {
     put_spaces(f->file, f->label + 1);
     for (int head = first; head < end; head++) {
-        terminal_style(f->file, f->t, STYLE_BOLD);
+        terminal_style(f->file, f->t, notes ? STYLE_DIM : STYLE_BOLD);
         char text[HEATMAP_TITLE_MAX];
-        const int used = fprintf(f->file, "%s", heatmap_title(f->sheet, head, text));
+        const char *const title =
+            notes ? f->sheet->notes[head] : heatmap_title(f->sheet, head, text);
+        const int used = fprintf(f->file, "%s", title);
         terminal_plain(f->file, f->t);
         if (head + 1 < end)
             put_spaces(f->file, f->cell * f->sheet->columns.count + f->gap - used);
@@ -153,7 +170,9 @@ static void put_rise(const frame *f, int first, int end)
 
 static void put_block(const frame *f, int first, int end)
 {
-    put_titles(f, first, end);
+    put_titles(f, first, end, false);
+    if (f->sheet->notes != NULL)
+        put_titles(f, first, end, true);
     put_rise(f, first, end);
     for (int i = 0; i < f->sheet->rows.count; i++) {
         const text_word *word = &f->sheet->rows.words[i];
@@ -176,20 +195,9 @@ static void put_legend(const frame *f)
     put_spaces(f->file, f->label + 1);
     fputs("0 ", f->file);
     for (int n = 0; n < cells; n++)
-        put_cell(f, (double)n / (cells - 1), 1);
+        put_cell(f, cells > 1 ? (double)n / (cells - 1) : 1.0, 1);
     terminal_plain(f->file, f->t);
     fprintf(f->file, " %.2f\n", (double)f->largest);
-}
-
-static int widest_title(const heatmap_sheet *sheet)
-{
-    size_t widest = 0;
-    for (int head = 0; head < sheet->heads; head++) {
-        char text[HEATMAP_TITLE_MAX];
-        const size_t length = strlen(heatmap_title(sheet, head, text));
-        widest = length > widest ? length : widest;
-    }
-    return (int)widest;
 }
 
 static void fit(frame *f)
@@ -200,9 +208,10 @@ static void fit(frame *f)
         f->rise = columns->words[n].letters > f->rise ? columns->words[n].letters : f->rise;
     const int room = f->t->width - f->label - 1;
     f->cell = 2 * columns->count <= room ? 2 : 1;
-    f->gap = widest_title(f->sheet) - f->cell * columns->count;
-    f->gap = (f->gap > 0 ? f->gap : 0) + GAP;
-    f->across = (room + f->gap) / (f->cell * columns->count + f->gap);
+    const int map = f->cell * columns->count, title = heatmap_widest_title(f->sheet);
+    const int wide = title > map ? title : map;
+    f->gap = wide - map + GAP;
+    f->across = (room + GAP) / (wide + GAP);
     f->across = f->across < 1 ? 1 : f->across > f->sheet->heads ? f->sheet->heads : f->across;
     /* Lines of equal length look better than a full one and a rest. */
     const int lines = (f->sheet->heads + f->across - 1) / f->across;
@@ -213,6 +222,12 @@ void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t)
 {
     frame f = {.file = file, .sheet = sheet, .t = t, .largest = heatmap_largest(sheet)};
     fit(&f);
+    if (sheet->heading != NULL) {
+        terminal_style(file, t, STYLE_BOLD);
+        fputs(sheet->heading, file);
+        terminal_plain(file, t);
+        fputs("\n\n", file);
+    }
     for (int first = 0; first < sheet->heads; first += f.across) {
         const int end = first + f.across < sheet->heads ? first + f.across : sheet->heads;
         put_block(&f, first, end);

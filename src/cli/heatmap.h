@@ -23,6 +23,8 @@ typedef struct heatmap_sheet {
     const float *weights;      /* [heads, rows, columns] */
     bool causal;               /* columns after the row are left blank */
     const char *const *titles; /* [heads]; NULL: "head 1" and on */
+    const char *const *notes;  /* [heads], below the titles; NULL: none */
+    const char *heading;       /* above the maps; NULL: none */
 } heatmap_sheet;
 
 enum { HEATMAP_TITLE_MAX = 32 };
@@ -30,14 +32,18 @@ enum { HEATMAP_TITLE_MAX = 32 };
 /* What stands above map `head`. */
 const char *heatmap_title(const heatmap_sheet *sheet, int head, char text[HEATMAP_TITLE_MAX]);
 
+/* Columns of the widest title or note. */
+int heatmap_widest_title(const heatmap_sheet *sheet);
+
 /* Columns of the widest word. */
 int heatmap_widest(const heatmap_words *words);
 
 /* Colours where the terminal has them, else characters from light to dark. */
 void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t);
 
-/* The same picture as SVG, on a ground of its own: fits dark and light pages. */
-void heatmap_svg(FILE *file, const heatmap_sheet *sheet, const char *caption);
+/* The same pictures, one below the other, as SVG on a ground of its own: fits dark and light pages.
+ */
+void heatmap_svg(FILE *file, const heatmap_sheet *sheets, int count, const char *caption);
 
 /* From night blue over red to pale yellow, 0 <= x <= 1. Even in lightness, so that it reads without
  * colour too. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "heatmap.h"
 
-enum { CELL = 22, LETTER = 8, FONT = 13, MARGIN = 28, BAR = 34, SPACE = 26, ACROSS = 4 };
+#include <string.h>
+
+enum { CELL = 22, LETTER = 8, FONT = 13, MARGIN = 28, BAR = 34, SPACE = 26, ACROSS = 4, LINE = 18 };
 
 typedef struct picture {
     FILE *file;
@@ -10,6 +12,9 @@ typedef struct picture {
     int label, rise; /* pixels for the words at the left and above */
     int map_width, map_height;
     int across, down;
+    int step;          /* pixels from one line of maps to the next */
+    int heading, note; /* pixels for these */
+    int width, height; /* of all */
 } picture;
 
 static void put_escaped(FILE *file, const char *text)
@@ -59,8 +64,10 @@ static void put_cells(const picture *p, int head, int left, int top)
 static void put_map(const picture *p, int head, int left, int top)
 {
     char title[HEATMAP_TITLE_MAX], attributes[96];
-    put_text(p->file, left, top - p->rise - 8, " class=\"t\"",
+    put_text(p->file, left, top - p->rise - 8 - p->note, " class=\"t\"",
              heatmap_title(p->sheet, head, title));
+    if (p->note > 0)
+        put_text(p->file, left, top - p->rise - 8, " class=\"d\"", p->sheet->notes[head]);
     for (int j = 0; j < p->sheet->columns.count; j++) {
         const int x = left + j * CELL + CELL / 2 + 4, y = top - 6;
         snprintf(attributes, sizeof attributes, " class=\"d\" transform=\"rotate(-90 %d %d)\"", x,
@@ -113,20 +120,52 @@ static void put_legend(const picture *p, int top)
     put_text(p->file, left + 16 + 4 * 48 + 8, top + 10, " class=\"d\"", text);
 }
 
-void heatmap_svg(FILE *file, const heatmap_sheet *sheet, const char *caption)
+static picture lay_out(FILE *file, const heatmap_sheet *sheet)
 {
     picture p = {.file = file, .sheet = sheet, .largest = heatmap_largest(sheet)};
+    const int titles = heatmap_widest_title(sheet) * LETTER;
     p.rise = heatmap_widest(&sheet->columns) * LETTER + 6;
     p.label = heatmap_widest(&sheet->rows) * LETTER + 10;
     p.map_width = sheet->columns.count * CELL;
+    p.map_width = titles > p.map_width ? titles : p.map_width;
     p.map_height = sheet->rows.count * CELL;
     p.across = sheet->heads < ACROSS ? sheet->heads : ACROSS;
     p.down = (sheet->heads + p.across - 1) / p.across;
-    const int step = p.map_height + p.rise + 30 + SPACE;
-    const int width = 2 * MARGIN + p.label + p.across * (p.map_width + SPACE) - SPACE;
-    put_window(file, width, BAR + p.down * step + 48, caption);
-    for (int line = 0; line < p.down; line++)
-        put_line(&p, line, BAR + 30 + p.rise + line * step);
-    put_legend(&p, BAR + p.down * step + 12);
+    p.heading = sheet->heading != NULL ? 2 * LINE : 0;
+    p.note = sheet->notes != NULL ? LINE : 0;
+    p.step = p.map_height + p.rise + p.note + 30 + SPACE;
+    p.width = 2 * MARGIN + p.label + p.across * (p.map_width + SPACE) - SPACE;
+    const int words =
+        sheet->heading != NULL ? 2 * MARGIN + (int)strlen(sheet->heading) * LETTER : 0;
+    p.width = words > p.width ? words : p.width;
+    p.height = p.heading + p.down * p.step + 48;
+    return p;
+}
+
+static void put_sheet(const picture *p, int top)
+{
+    if (p->heading > 0)
+        put_text(p->file, MARGIN, top + LINE, " class=\"t\"", p->sheet->heading);
+    top += p->heading;
+    for (int line = 0; line < p->down; line++)
+        put_line(p, line, top + 30 + p->note + p->rise + line * p->step);
+    put_legend(p, top + p->down * p->step + 12);
+}
+
+void heatmap_svg(FILE *file, const heatmap_sheet *sheets, int count, const char *caption)
+{
+    int width = 0, height = BAR;
+    for (int n = 0; n < count; n++) {
+        const picture p = lay_out(file, &sheets[n]);
+        width = p.width > width ? p.width : width;
+        height += p.height;
+    }
+    put_window(file, width, height, caption);
+    int top = BAR;
+    for (int n = 0; n < count; n++) {
+        const picture p = lay_out(file, &sheets[n]);
+        put_sheet(&p, top);
+        top += p.height;
+    }
     fputs("</svg>\n", file);
 }

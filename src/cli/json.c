@@ -4,23 +4,31 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "text.h"
+
 json json_begin(FILE *file)
 {
     return (json){.file = file};
 }
 
+/* Valid whatever the text is: bytes that are no UTF-8 become U+FFFD, control characters numbers. */
 static void put_text(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(file, "\\%c", *c);
-        else if (*c == '\n')
+    while (*text != '\0') {
+        uint32_t c;
+        const size_t length = text_decode(text, &c);
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", *text);
+        else if (c == '\n')
             fputs("\\n", file);
-        else if (*c < 0x20)
-            fprintf(file, "\\u%04x", *c);
+        else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+            fprintf(file, "\\u%04x", (unsigned)c);
+        else if (c == 0xfffd)
+            fputs(TEXT_REPLACEMENT, file);
         else
-            fputc(*c, file);
+            fwrite(text, 1, length, file);
+        text += length;
     }
     fputc('"', file);
 }

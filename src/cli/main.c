@@ -27,6 +27,7 @@ static const entry commands[] = {
     {"corpus", command_corpus, "sentence pairs with known alignment and roles"},
     {"train", command_train, "train an English-French translator from nothing"},
     {"translate", command_translate, "English to French with a trained model"},
+    {"show", command_show, "draw what every head of it looks at on a sentence"},
     {"heads", command_heads, "measure what every head of it looks at"},
     {"ablate", command_ablate, "close its heads and measure what that costs"},
     {"prune", command_prune, "close the least important heads one by one"},

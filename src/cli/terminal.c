@@ -10,7 +10,7 @@
 
 #include "clock.h"
 
-enum { WIDTH_DEFAULT = 80, WIDTH_MIN = 20, WIDTH_MAX = 400 };
+enum { WIDTH_DEFAULT = 80 };
 
 static const char *variable(const char *name)
 {
@@ -44,7 +44,9 @@ static int query_width(FILE *file)
         width = size.ws_col;
     if (width <= 0)
         return WIDTH_DEFAULT;
-    return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : (int)width;
+    return width < TERMINAL_WIDTH_MIN   ? TERMINAL_WIDTH_MIN
+           : width > TERMINAL_WIDTH_MAX ? TERMINAL_WIDTH_MAX
+                                        : (int)width;
 }
 
 /* The first that is set decides, as in setlocale(3). */

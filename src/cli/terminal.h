@@ -14,9 +14,11 @@
 
 typedef enum color_depth { COLOR_NONE, COLOR_16, COLOR_256, COLOR_TRUE } color_depth;
 
+enum { TERMINAL_WIDTH_MIN = 20, TERMINAL_WIDTH_MAX = 400 };
+
 typedef struct terminal {
     color_depth color;
-    int width;    /* columns; 80 where nobody knows */
+    int width;    /* columns, within these bounds; 80 where nobody knows */
     bool unicode; /* the locale is a UTF-8 one */
 } terminal;
 

@@ -36,8 +36,7 @@ static int columns_of(uint32_t c)
     return in_ranges(c, wide, sizeof wide / sizeof wide[0]) ? 2 : 1;
 }
 
-/* Bytes of the character at `text`, and its number; 1 and 0xfffd for bytes that are none. */
-static size_t decode(const char *text, uint32_t *c)
+size_t text_decode(const char *text, uint32_t *c)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     const uint8_t first = (uint8_t)text[0];
@@ -92,18 +91,20 @@ static const char *take_word(const char *text, text_word *word, int columns)
     *word = (text_word){0};
     while (*text != '\0' && !is_space(*text)) {
         uint32_t c;
-        const size_t length = decode(text, &c);
+        const size_t length = text_decode(text, &c);
         const bool bad = unprintable(c);
         int width = bad ? 1 : columns_of(c);
-        /* A mark with no letter to stand on gets a column of its own as '?'. */
+        /* A mark with no letter to stand on gets a column of its own. */
         const bool lonely = width == 0 && word->letters == 0;
         width = lonely ? 1 : width;
+        const char *const shown = bad || lonely ? TEXT_REPLACEMENT : text;
+        const size_t size = bad || lonely ? sizeof TEXT_REPLACEMENT - 1 : length;
         /* Room for "~" must remain, unless this is the last letter. */
         const bool last = text[length] == '\0' || is_space(text[length]);
         cut = cut || word->columns + width > columns - (last ? 0 : 1) ||
-              used + length + 2 > TEXT_WORD_BYTES;
+              used + size + 2 > TEXT_WORD_BYTES;
         if (!cut)
-            append(word, &used, bad || lonely ? "?" : text, bad || lonely ? 1 : length, width);
+            append(word, &used, shown, size, width);
         text += length;
     }
     if (cut)
@@ -132,9 +133,9 @@ size_t text_letter(const text_word *word, int index, const char **begin)
     for (int letter = 0; *text != '\0'; letter++) {
         uint32_t c;
         *begin = text;
-        text += decode(text, &c);
+        text += text_decode(text, &c);
         while (*text != '\0') {
-            const size_t length = decode(text, &c);
+            const size_t length = text_decode(text, &c);
             if (columns_of(c) > 0)
                 break;
             text += length;
@@ -148,6 +149,6 @@ size_t text_letter(const text_word *word, int index, const char **begin)
 int text_letter_columns(const char *letter)
 {
     uint32_t c;
-    decode(letter, &c);
+    text_decode(letter, &c);
     return columns_of(c) == 2 ? 2 : 1;
 }

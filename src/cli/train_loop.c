@@ -5,6 +5,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "args.h"
 #include "clock.h"
@@ -16,22 +17,32 @@ enum { RECENT = 50, LINE_MAX_LENGTH = 160 };
 
 /* ------------------------------------------------------------- signals ----- */
 
+/* Signals of one keystroke may come in a burst: only one that comes later ends the program. */
+enum { PATIENCE = 1 /* second */ };
+
 static volatile sig_atomic_t signal_met;
+static volatile time_t signal_time;
 
 static void meet_signal(int number)
 {
+    const time_t now = time(NULL);
+    if (signal_met != 0 && now - signal_time > PATIENCE) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    if (signal_met == 0)
+        signal_time = now;
     signal_met = number;
 }
 
 static const int signals[] = {SIGINT, SIGTERM};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
 
-/* A second one finds the default again and ends the program. One that is ignored stays ignored, as
- * a shell wants it for programs in the background. */
+/* One that is ignored stays ignored, as a shell wants it for programs in the background. */
 static void listen_begin(struct sigaction old[SIGNALS])
 {
     struct sigaction action = {.sa_handler = meet_signal, .sa_flags = SA_RESTART};
-    action.sa_flags |= (int)SA_RESETHAND;
     sigemptyset(&action.sa_mask);
     signal_met = 0;
     for (int n = 0; n < SIGNALS; n++) {

@@ -12,22 +12,22 @@ enum { WORD_COLUMNS = 60 };
 
 /* -------------------------------------------------------------- source ----- */
 
-/* Text of a stranger in words that can be printed. False: more than fit. */
-static bool clean(source_sentence *s, const char *text)
+bool sentence_clean(const char *text, char clean[CORPUS_TEXT_MAX])
 {
     text_word words[CORPUS_TOKENS_MAX];
     const int count = text_split(text, words, CORPUS_TOKENS_MAX, WORD_COLUMNS);
     size_t used = 0;
+    clean[0] = '\0';
     for (int n = 0; n < count && n < CORPUS_TOKENS_MAX; n++) {
         const size_t length = strlen(words[n].bytes);
-        if (used + length + 2 > sizeof s->text)
+        if (used + length + 2 > CORPUS_TEXT_MAX)
             return false;
         if (n > 0)
-            s->text[used++] = ' ';
-        memcpy(s->text + used, words[n].bytes, length);
+            clean[used++] = ' ';
+        memcpy(clean + used, words[n].bytes, length);
         used += length;
+        clean[used] = '\0';
     }
-    s->text[used] = '\0';
     return count <= CORPUS_TOKENS_MAX;
 }
 
@@ -71,8 +71,8 @@ void source_read(source_sentence *s, const translator *model, const char *text, 
 {
     const int most = translator_longest(model) - 1;
     *s = (source_sentence){.line = s->line};
-    const bool fits =
-        clean(s, text) && !cut && corpus_tokenise(CORPUS_ENGLISH, s->text, s->buffer, &s->tokens);
+    const bool fits = sentence_clean(text, s->text) && !cut &&
+                      corpus_tokenise(CORPUS_ENGLISH, s->text, s->buffer, &s->tokens);
     if (!fits) {
         snprintf(s->problem, sizeof s->problem,
                  "the sentence is too long: the model reads up to %d words", most);
@@ -84,6 +84,29 @@ void source_read(source_sentence *s, const translator *model, const char *text, 
         s->tokens.count = 0;
     }
     number_tokens(s, model);
+}
+
+void source_print_place(const source_sentence *source)
+{
+    fputs("mha: ", stderr);
+    if (source->line > 0)
+        fprintf(stderr, "line %lld: ", (long long)source->line);
+}
+
+void source_warn_unknown(const source_sentence *source)
+{
+    for (int n = 0; n < source->unknown_count; n++) {
+        const unknown_word *const unknown = &source->unknown[n];
+        source_print_place(source);
+        fprintf(stderr, "unknown word \"%s\"", source->tokens.tokens[unknown->position]);
+        for (int k = 0; k < unknown->near_count; k++)
+            fprintf(stderr, "%s\"%s\"",
+                    k == 0                         ? "; did you mean "
+                    : k + 1 == unknown->near_count ? " or "
+                                                   : ", ",
+                    unknown->near[k]);
+        fputs(unknown->near_count > 0 ? "?\n" : "\n", stderr);
+    }
 }
 
 /* -------------------------------------------------------------- target ----- */

@@ -29,8 +29,16 @@ typedef struct source_sentence {
     char buffer[CORPUS_TEXT_MAX]; /* of the tokens */
 } source_sentence;
 
+/* Text of a stranger in words that can be printed, on one line. False: more than fit. */
+bool sentence_clean(const char *text, char clean[CORPUS_TEXT_MAX]);
+
 /* `cut`: the text is only the beginning. A sentence without words has no problem and no tokens. */
 void source_read(source_sentence *source, const translator *model, const char *text, bool cut);
+
+/* On stderr: "mha: ", with the line the sentence stands in; its unknown words, with what may have
+ * been meant. */
+void source_print_place(const source_sentence *source);
+void source_warn_unknown(const source_sentence *source);
 
 /* A sentence with what came of it. */
 typedef struct translated {

@@ -42,16 +42,20 @@ static bool find_roles(view_study *study, const translator *model, const head_pa
     return true;
 }
 
-bool view_study_make(view_study *study, const translator *model, int sentences, mha_pool *pool)
+mha_status view_study_make(view_study *study, const translator *model, int sentences,
+                           mha_pool *pool)
 {
     *study = (view_study){sentences, head_count(translator_config(model)), NULL};
     study->heads = calloc((size_t)study->count, sizeof *study->heads);
     head_pair *const pairs = head_pairs_of_corpus(model, STUDY_SEED, CORPUS_TEST, sentences);
-    const bool fine = study->heads != NULL && pairs != NULL &&
-                      find_roles(study, model, pairs, pool) &&
-                      find_importance(study, model, pairs, pool);
+    mha_status status = MHA_ERR_MEMORY;
+    if (pairs != NULL && !head_pairs_fit(model, pairs, sentences))
+        status = MHA_ERR_LENGTH;
+    else if (study->heads != NULL && pairs != NULL && find_roles(study, model, pairs, pool) &&
+             find_importance(study, model, pairs, pool))
+        status = MHA_OK;
     free(pairs);
-    return fine;
+    return status;
 }
 
 void view_study_free(view_study *study)

@@ -17,8 +17,10 @@ typedef struct view_study {
     view_head *heads; /* [count] */
 } view_study;
 
-/* The first `sentences` of the test split. False: no memory. view_study_free() either way. */
-bool view_study_make(view_study *study, const translator *model, int sentences, mha_pool *pool);
+/* The first `sentences` of the test split. MHA_ERR_MEMORY; MHA_ERR_LENGTH: the model has too few
+ * positions for one of them. view_study_free() either way. */
+mha_status view_study_make(view_study *study, const translator *model, int sentences,
+                           mha_pool *pool);
 void view_study_free(view_study *study);
 
 /* An object "study". */

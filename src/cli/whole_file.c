@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../core/file.h"
@@ -44,7 +43,9 @@ static bool told(const char *path, int error)
 {
     if (error != 0)
         fprintf(stderr, "mha: cannot write %s: %s\n", path,
-                error == ENOENT ? "there is no such folder" : strerror(error));
+                error == ENOENT       ? "there is no such folder; -o FILE and the like say where"
+                : error == EOPNOTSUPP ? "it is a link or a device, and only files are replaced"
+                                      : strerror(error));
     return error == 0;
 }
 
@@ -61,11 +62,7 @@ bool whole_file_write(const char *path, void (*write)(FILE *file, const void *ar
 bool whole_file_possible(const char *path)
 {
     new_file file;
-    struct stat there;
-    int error = stat(path, &there) == 0 && S_ISDIR(there.st_mode) ? EISDIR : 0;
-    if (error != 0)
-        return told(path, error);
-    error = begin(&file, path);
+    const int error = begin(&file, path);
     if (error == 0) {
         close(file.fd);
         unlink(file.name);

@@ -4,11 +4,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* A device, a pipe or a socket is not replaced; nor is a link, whose target would stay as it was.
+ */
+static int check_replaceable(const char *path)
+{
+    struct stat there;
+    if (lstat(path, &there) != 0)
+        return errno == ENOENT ? 0 : errno;
+    if (S_ISDIR(there.st_mode))
+        return EISDIR;
+    return S_ISREG(there.st_mode) ? 0 : EOPNOTSUPP;
+}
 
 int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
 {
-    int error = EEXIST; /* some names may be taken by others */
+    int error = check_replaceable(path);
+    if (error)
+        return error;
+    error = EEXIST; /* some names may be taken by others */
     for (int attempt = 0; attempt < 100 && error == EEXIST; attempt++) {
         snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
         *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -68,6 +68,16 @@ head_pair *head_pairs_of_corpus(const translator *model, uint64_t seed, corpus_s
     return pairs;
 }
 
+bool head_pairs_fit(const translator *model, const head_pair *pairs, int count)
+{
+    const int room = translator_longest(model) - 1;
+    for (int n = 0; n < count; n++)
+        for (int side = 0; side < CORPUS_SIDES; side++)
+            if (pairs[n].words.count[side] > room)
+                return false;
+    return true;
+}
+
 static bool translate(const translator *model, head_pair *pair, mha_pool *pool)
 {
     static const translation_options options = {.beam = 1};

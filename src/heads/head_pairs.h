@@ -32,6 +32,9 @@ typedef struct head_pair {
 head_pair *head_pairs_of_corpus(const translator *model, uint64_t seed, corpus_split split,
                                 int count);
 
+/* Whether the model has positions for all of them. */
+bool head_pairs_fit(const translator *model, const head_pair *pairs, int count);
+
 /*
  * An English sentence with the grammar's translation or, where it has none, the model's. False,
  * with a sentence in `message`, where there is nothing to look at: no words, or too many.

@@ -12,6 +12,9 @@
 #include <string.h>
 
 enum { BATCH_MAX = 1 << 16 };
+
+/* What is dropped counts in 65536ths: nearer to 1 all would be. */
+#define DROPOUT_MOST 0.999
 static const int64_t steps_max = 1000000000;
 
 static int words_of(corpus_side side)
@@ -79,8 +82,8 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "weight-decay %g: it is 0 or a positive number", c->weight_decay);
     if (!(c->clip >= 0.0 && isfinite(c->clip)))
         return wrong(message, "clip %g: it is 0, for no limit, or a positive number", c->clip);
-    if (share_is_wrong(c->dropout))
-        return wrong(message, "dropout %g: it is from 0 to below 1", c->dropout);
+    if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
+        return wrong(message, "dropout %g: it is from 0 to %g", c->dropout, DROPOUT_MOST);
     if (share_is_wrong(c->label_smoothing))
         return wrong(message, "label-smoothing %g: it is from 0 to below 1", c->label_smoothing);
     if (!(c->unknown >= 0.0 && c->unknown <= 1.0))
@@ -213,8 +216,9 @@ static bool read_unsigned(const char *text, uint64_t *value)
 {
     char *end;
     errno = 0;
-    *value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
-    return end != text && *end == '\0' && errno == 0 && strchr(text, '-') == NULL;
+    const bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    *value = strtoull(text, &end, hexadecimal ? 16 : 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
 static bool read_real(const char *text, double *value)

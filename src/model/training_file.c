@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checksum.h"
 #include "safetensors.h"
 #include "training_parts.h"
 
@@ -122,23 +123,11 @@ static uint64_t elements_of(const file_part *part)
 
 /* ------------------------------------------------------------ checksum ----- */
 
-/* FNV-1a by elements: the same on machines of either byte order. */
 static uint64_t hash_part(uint64_t hash, const file_part *part, const void *data)
 {
-    const unsigned char *const bytes = data;
-    const uint64_t count = elements_of(part);
-    for (uint64_t n = 0; n < count; n++) {
-        uint64_t element = 0;
-        uint32_t half;
-        if (part->type == MHAI_ST_F64) {
-            memcpy(&element, bytes + 8 * n, sizeof element);
-        } else {
-            memcpy(&half, bytes + 4 * n, sizeof half);
-            element = half;
-        }
-        hash = (hash ^ element) * UINT64_C(0x100000001b3);
-    }
-    return hash;
+    const size_t count = (size_t)elements_of(part);
+    return part->type == MHAI_ST_F64 ? checksum_doubles(hash, data, count)
+                                     : checksum_floats(hash, data, count);
 }
 
 static uint64_t hash_vocabulary(const word_numbers *numbers)
@@ -177,10 +166,10 @@ static void fill_metadata(metadata *m, const training *t, const parts *p, double
              hash_vocabulary(&t->numbers));
     uint64_t hash = 0;
     for (size_t n = 0; n < m->count; n++)
-        hash = corpus_hash(corpus_hash(hash, m->pairs[n].key), m->pairs[n].value);
+        hash = checksum_pair(hash, &m->pairs[n]);
     for (size_t n = 0; n < p->count; n++)
         hash = hash_part(hash, &p->list[n], home_of(t, marks, &p->list[n]));
-    snprintf(add_pair(m, "checksum"), TRAINING_TEXT_MAX, "%016" PRIx64, hash);
+    checksum_text(hash, add_pair(m, CHECKSUM_KEY));
 }
 
 static const char *find_pair(const mhai_st_pair *pairs, size_t count, const char *key)
@@ -333,11 +322,11 @@ static mha_status compare_metadata(const mhai_st_file *file, const metadata *own
                                    const file_report *r)
 {
     const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
-                                 find_pair(file->pairs, file->pair_count, "checksum")};
+                                 find_pair(file->pairs, file->pair_count, CHECKSUM_KEY)};
     if (!texts[0] || strcmp(texts[0], find_pair(own->pairs, own->count, "vocabulary")) != 0)
         return fail(r, MHA_ERR_FORMAT, "it was made with other words than the corpus has now");
-    if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, "checksum")) != 0)
-        return fail(r, MHA_ERR_FORMAT, "damaged: its checksum does not agree");
+    if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, CHECKSUM_KEY)) != 0)
+        return fail(r, MHA_ERR_FORMAT, CHECKSUM_WRONG);
     return MHA_OK;
 }
 

@@ -39,7 +39,7 @@ bool transformer_config_check(const transformer_config *config,
         {"the number of decoder layers", layers[TRANSFORMER_TARGET], 1, TRANSFORMER_LAYERS_MAX},
         {"the number of source words", words[TRANSFORMER_SOURCE], WORDS_SPECIAL + 1, WORDS_MAX},
         {"the number of target words", words[TRANSFORMER_TARGET], WORDS_SPECIAL + 1, WORDS_MAX},
-        {"the number of positions", config->positions, 1, POSITIONS_MAX},
+        {"the number of positions", config->positions, 2, POSITIONS_MAX},
     };
     for (size_t n = 0; n < sizeof limits / sizeof limits[0]; n++)
         if (!within(&limits[n], message))

@@ -14,6 +14,7 @@
  *      "config"              {"width": 128, "heads": 8, ...}
  *      "source_vocabulary"   ["<begin>", "<end>", "<unknown>", "a", "about", ...]
  *      "target_vocabulary"   the words behind the special ones in the order of their bytes
+ *      "checksum"            of all numbers and of the other texts; other writers may leave it out
  *
  * and what notes the writer left there. Files are taken for hostile: one that is not whole and
  * sound is refused with a sentence that says what is wrong and where.
@@ -45,6 +46,12 @@ typedef struct translator_note {
 mha_status translator_save(const char *path, const transformer_config *config, const float *values,
                            mha_dtype type, const translator_note *notes, int note_count,
                            char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* The same for other parameters of `model`: with its vocabularies and its notes, but for those that
+ * `notes` has anew. */
+mha_status translator_save_changed(const char *path, const translator *model, const float *values,
+                                   mha_dtype type, const translator_note *notes, int note_count,
+                                   char message[TRANSFORMER_MESSAGE_MAX]);
 
 /* NULL, with a sentence, for a file that is not a whole and sound model. */
 translator *translator_load(const char *path, char message[TRANSFORMER_MESSAGE_MAX]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checksum.h"
 #include "convert.h"
 
 #define FORMAT "mha-translator-1"
@@ -19,46 +20,71 @@ static int key_number(const char *name)
     return -1;
 }
 
+/* Of all pairs but the checksum itself, in any order: other writers have their own. */
+static uint64_t hash_pairs(const mhai_st_pair *pairs, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t n = 0; n < count; n++)
+        if (key_number(pairs[n].key) != KEY_CHECKSUM)
+            sum += checksum_pair(0, &pairs[n]);
+    return sum;
+}
+
 /* ---------------------------------------------------------------- save ----- */
+
+/* What is to be written. */
+typedef struct model_content {
+    const transformer_config *config;
+    const float *values;
+    mha_dtype type;
+    word_list words[TRANSFORMER_SIDES];
+    const translator_note *notes;
+    int note_count;
+} model_content;
 
 /* What a file is made of while it is written. */
 typedef struct model_writer {
     mhai_st_report report;
+    const model_content *content;
     transformer_tensor list[TRANSFORMER_TENSORS_MAX];
     uint64_t shapes[TRANSFORMER_TENSORS_MAX][2];
     mhai_st_item items[TRANSFORMER_TENSORS_MAX];
     int count;
     uint16_t *halves; /* all parameters as F16, or NULL */
     char config[CONFIG_TEXT_MAX], *vocabularies[TRANSFORMER_SIDES];
+    uint64_t hash; /* of all that is in the file */
+    char checksum[CHECKSUM_TEXT_MAX];
     mhai_st_pair *pairs; /* keys, then notes */
 } model_writer;
 
-static mha_status check_vocabularies(const model_writer *w, const transformer_config *config,
-                                     const corpus_vocabulary *corpus)
+static mha_status check_vocabularies(const model_writer *w)
 {
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        if (config->words[side] != WORDS_SPECIAL + corpus[side].count)
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const int wanted = w->content->config->words[side];
+        const int there = WORDS_SPECIAL + w->content->words[side].count;
+        if (wanted != there)
             return mhai_st_fail(&w->report, MHA_ERR_SHAPE,
-                                "the model has %d %s words and the corpus %d", config->words[side],
-                                side == TRANSFORMER_SOURCE ? "source" : "target",
-                                WORDS_SPECIAL + corpus[side].count);
+                                "the model has %d %s words and its vocabulary %d", wanted,
+                                side == TRANSFORMER_SOURCE ? "source" : "target", there);
+    }
     return MHA_OK;
 }
 
-static mha_status make_texts(model_writer *w, const transformer_config *config,
-                             const corpus_vocabulary *corpus)
+static mha_status make_texts(model_writer *w)
 {
-    model_config_text(config, w->config);
+    model_config_text(w->content->config, w->config);
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        if (!(w->vocabularies[side] = model_vocabulary_text(&corpus[side])))
+        if (!(w->vocabularies[side] = model_vocabulary_text(&w->content->words[side])))
             return model_fail_memory(&w->report);
     return MHA_OK;
 }
 
-static mha_status make_pairs(model_writer *w, const translator_note *notes, int count)
+static mha_status make_pairs(model_writer *w)
 {
+    const translator_note *const notes = w->content->notes;
+    const int count = w->content->note_count;
     const char *const texts[MODEL_KEYS] = {FORMAT, w->config, w->vocabularies[TRANSFORMER_SOURCE],
-                                           w->vocabularies[TRANSFORMER_TARGET]};
+                                           w->vocabularies[TRANSFORMER_TARGET], w->checksum};
     for (int n = 0; n < count; n++)
         if (key_number(notes[n].name) >= 0)
             return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
@@ -71,15 +97,15 @@ static mha_status make_pairs(model_writer *w, const translator_note *notes, int 
         w->pairs[n] = (mhai_st_pair){model_key(n), texts[n]};
     for (int n = 0; n < count; n++)
         w->pairs[MODEL_KEYS + n] = (mhai_st_pair){notes[n].name, notes[n].text};
+    w->hash = hash_pairs(w->pairs, MODEL_KEYS + (size_t)count);
     return MHA_OK;
 }
 
 /* As F16 where asked for; a number that is none, or none there, is refused. */
-static mha_status convert_tensor(const model_writer *w, const transformer_tensor *tensor,
-                                 const float *values)
+static mha_status convert_tensor(model_writer *w, const transformer_tensor *tensor)
 {
     for (size_t n = 0; n < tensor->count; n++) {
-        const float value = values[tensor->at + n];
+        const float value = w->content->values[tensor->at + n];
         if (w->halves)
             w->halves[tensor->at + n] = convert_f32_to_f16(value);
         const float kept = w->halves ? convert_f16_to_f32(w->halves[tensor->at + n]) : value;
@@ -87,55 +113,67 @@ static mha_status convert_tensor(const model_writer *w, const transformer_tensor
             return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
                                 "element %zu of \"%s\" is %g: not a finite %s", n, tensor->name,
                                 (double)value, w->halves ? "F16" : "number");
+        w->hash = checksum_floats(w->hash, &kept, 1);
     }
     return MHA_OK;
 }
 
-static mha_status make_items(model_writer *w, const transformer_config *config, const float *values,
-                             mha_dtype type)
+static mha_status make_items(model_writer *w)
 {
     transformer_map map;
-    transformer_map_fill(&map, config);
-    w->count = transformer_tensors(config, w->list);
-    if (type == MHA_F16 && !(w->halves = malloc(map.count * sizeof *w->halves)))
+    transformer_map_fill(&map, w->content->config);
+    w->count = transformer_tensors(w->content->config, w->list);
+    if (w->content->type == MHA_F16 && !(w->halves = malloc(map.count * sizeof *w->halves)))
         return model_fail_memory(&w->report);
     for (int n = 0; n < w->count; n++) {
         const transformer_tensor *const tensor = &w->list[n];
-        const mha_status status = convert_tensor(w, tensor, values);
+        const mha_status status = convert_tensor(w, tensor);
         if (status)
             return status;
         for (int axis = 0; axis < tensor->rank; axis++)
             w->shapes[n][axis] = (uint64_t)tensor->shape[axis];
-        w->items[n] = (mhai_st_item){.name = tensor->name,
-                                     .type = w->halves ? MHAI_ST_F16 : MHAI_ST_F32,
-                                     .rank = (size_t)tensor->rank,
-                                     .shape = w->shapes[n],
-                                     .data = w->halves ? (const void *)(w->halves + tensor->at)
-                                                       : (const void *)(values + tensor->at)};
+        w->items[n] =
+            (mhai_st_item){.name = tensor->name,
+                           .type = w->halves ? MHAI_ST_F16 : MHAI_ST_F32,
+                           .rank = (size_t)tensor->rank,
+                           .shape = w->shapes[n],
+                           .data = w->halves ? (const void *)(w->halves + tensor->at)
+                                             : (const void *)(w->content->values + tensor->at)};
     }
     return MHA_OK;
 }
 
-static mha_status write_model(model_writer *w, const transformer_config *config,
-                              const float *values, mha_dtype type, const translator_note *notes,
-                              int note_count)
+static mha_status write_model(model_writer *w)
 {
     mha_status status;
     char problem[TRANSFORMER_MESSAGE_MAX];
-    corpus_vocabulary corpus[TRANSFORMER_SIDES];
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        corpus_vocabulary_fill(&corpus[side], (corpus_side)side);
-    if (type != MHA_F16 && type != MHA_F32)
+    if (w->content->type != MHA_F16 && w->content->type != MHA_F32)
         return mhai_st_fail(&w->report, MHA_ERR_DTYPE, "models are written as F16 or F32");
-    if (!transformer_config_check(config, problem))
+    if (!transformer_config_check(w->content->config, problem))
         return mhai_st_fail(&w->report, MHA_ERR_SHAPE, "%s", problem);
-    if ((status = check_vocabularies(w, config, corpus)) ||
-        (status = make_items(w, config, values, type)) ||
-        (status = make_texts(w, config, corpus)) || (status = make_pairs(w, notes, note_count)))
+    if ((status = check_vocabularies(w)) || (status = make_texts(w)) || (status = make_pairs(w)) ||
+        (status = make_items(w)))
         return status;
+    checksum_text(w->hash, w->checksum);
     return mhai_st_write(w->report.path, w->items, (size_t)w->count, w->pairs,
-                         MODEL_KEYS + (size_t)note_count, w->report.message,
+                         MODEL_KEYS + (size_t)w->content->note_count, w->report.message,
                          TRANSFORMER_MESSAGE_MAX);
+}
+
+static mha_status save(const mhai_st_report *r, const model_content *content)
+{
+    model_writer *const w = calloc(1, sizeof *w);
+    if (!w)
+        return model_fail_memory(r);
+    w->report = *r;
+    w->content = content;
+    const mha_status status = write_model(w);
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        free(w->vocabularies[side]);
+    free(w->pairs);
+    free(w->halves);
+    free(w);
+    return status;
 }
 
 mha_status translator_save(const char *path, const transformer_config *config, const float *values,
@@ -143,16 +181,48 @@ mha_status translator_save(const char *path, const transformer_config *config, c
                            char message[TRANSFORMER_MESSAGE_MAX])
 {
     const mhai_st_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
-    model_writer *const w = calloc(1, sizeof *w);
-    if (!w)
+    model_content content = {config, values, type, {{NULL, 0}}, notes, note_count};
+    corpus_vocabulary corpus[TRANSFORMER_SIDES];
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        corpus_vocabulary_fill(&corpus[side], (corpus_side)side);
+        content.words[side] = (word_list){corpus[side].words, corpus[side].count};
+    }
+    return save(&r, &content);
+}
+
+/* Those of the model that are not written anew, then the others. Returns how many. */
+static int merge_notes(translator_note *all, const translator *model, const translator_note *notes,
+                       int count)
+{
+    int total = 0;
+    for (int n = 0; n < model->note_count; n++) {
+        int same = 0;
+        while (same < count && strcmp(notes[same].name, model->notes[n].name) != 0)
+            same++;
+        if (same == count)
+            all[total++] = model->notes[n];
+    }
+    for (int n = 0; n < count; n++)
+        all[total++] = notes[n];
+    return total;
+}
+
+mha_status translator_save_changed(const char *path, const translator *model, const float *values,
+                                   mha_dtype type, const translator_note *notes, int note_count,
+                                   char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const mhai_st_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
+    const size_t room = (size_t)model->note_count + (size_t)note_count + 1;
+    translator_note *const all = calloc(room, sizeof *all);
+    if (!all)
         return model_fail_memory(&r);
-    w->report = r;
-    const mha_status status = write_model(w, config, values, type, notes, note_count);
+    model_content content = {&model->config, values, type, {{NULL, 0}}, all, 0};
+    content.note_count = merge_notes(all, model, notes, note_count);
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        free(w->vocabularies[side]);
-    free(w->pairs);
-    free(w->halves);
-    free(w);
+        content.words[side] = (word_list){model->words[side].words + WORDS_SPECIAL,
+                                          model->words[side].count - WORDS_SPECIAL};
+    const mha_status status = save(&r, &content);
+    free(all);
     return status;
 }
 
@@ -174,7 +244,7 @@ static mha_status read_metadata(model_reader *r)
         if (key >= 0)
             r->texts[key] = r->file->pairs[n].value;
     }
-    for (int n = 0; n < MODEL_KEYS; n++)
+    for (int n = 0; n < MODEL_KEYS_NEEDED; n++)
         if (!r->texts[n])
             return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
                                 "not a translator: its metadata has no \"%s\"", model_key(n));
@@ -260,6 +330,19 @@ static mha_status read_tensors(const model_reader *r, uint16_t *halves, float *v
     return MHA_OK;
 }
 
+/* Files of other writers have no checksum. */
+static mha_status check_checksum(const model_reader *r, const float *values)
+{
+    char own[CHECKSUM_TEXT_MAX];
+    uint64_t hash = hash_pairs(r->file->pairs, r->file->pair_count);
+    for (int n = 0; n < r->count; n++)
+        hash = checksum_floats(hash, values + r->list[n].at, r->list[n].count);
+    checksum_text(hash, own);
+    if (r->texts[KEY_CHECKSUM] && strcmp(r->texts[KEY_CHECKSUM], own) != 0)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, CHECKSUM_WRONG);
+    return MHA_OK;
+}
+
 /* The tensors were checked: the file has as many numbers as are asked memory for. */
 static float *read_values(const model_reader *r)
 {
@@ -272,7 +355,7 @@ static float *read_values(const model_reader *r)
     uint16_t *const halves = malloc(largest * sizeof *halves);
     if (!values || !halves)
         model_fail_memory(&r->report);
-    if (!values || !halves || read_tensors(r, halves, values)) {
+    if (!values || !halves || read_tensors(r, halves, values) || check_checksum(r, values)) {
         free(values);
         values = NULL;
     }
@@ -296,8 +379,7 @@ static bool copy_note(translator_note *note, const mhai_st_pair *pair)
 
 static bool copy_notes(const model_reader *r, translator *t)
 {
-    const size_t count = r->file->pair_count - MODEL_KEYS;
-    t->notes = calloc(count + 1, sizeof *t->notes);
+    t->notes = calloc(r->file->pair_count, sizeof *t->notes);
     for (size_t n = 0; t->notes && n < r->file->pair_count; n++) {
         if (key_number(r->file->pairs[n].key) >= 0)
             continue;

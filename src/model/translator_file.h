@@ -6,16 +6,30 @@
 #include "safetensors_parts.h"
 #include "translator_parts.h"
 
-/* Keys of the metadata that make a model; others are notes. */
-enum { KEY_FORMAT, KEY_CONFIG, KEY_SOURCE, KEY_TARGET, MODEL_KEYS };
+/* Keys of the metadata that make a model, the last of which may be missing; others are notes. */
+enum {
+    KEY_FORMAT,
+    KEY_CONFIG,
+    KEY_SOURCE,
+    KEY_TARGET,
+    MODEL_KEYS_NEEDED,
+    KEY_CHECKSUM = MODEL_KEYS_NEEDED,
+    MODEL_KEYS
+};
 const char *model_key(int key);
+
+/* Words of one side without the special ones; printable. */
+typedef struct word_list {
+    const char *const *words;
+    int count;
+} word_list;
 
 mha_status model_fail_memory(const mhai_st_report *report);
 
 /* As JSON; the latter for free(), NULL: no memory. */
 enum { CONFIG_TEXT_MAX = 320 };
 void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_MAX]);
-char *model_vocabulary_text(const corpus_vocabulary *corpus);
+char *model_vocabulary_text(const word_list *words);
 
 /* The way back, strictly. */
 mha_status model_config_read(const mhai_st_report *report, const char *text,

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checksum.h"
 #include "json_text.h"
 
 const char *model_key(int key)
 {
     static const char *const keys[MODEL_KEYS] = {"format", "config", "source_vocabulary",
-                                                 "target_vocabulary"};
+                                                 "target_vocabulary", CHECKSUM_KEY};
     return keys[key];
 }
 
@@ -50,20 +51,34 @@ void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_M
     snprintf(text + used, CONFIG_TEXT_MAX - (size_t)used, "}");
 }
 
-/* Words of the corpus are letters, apostrophes, hyphens and "?": nothing that JSON would escape. */
-char *model_vocabulary_text(const corpus_vocabulary *corpus)
+/* In quotes, and what comes behind; at most twice as long, and those. Returns where it ends. */
+static char *put_word(char *to, const char *word, const char *behind)
 {
-    const char *words[WORDS_SPECIAL + CORPUS_WORDS_MAX];
-    const int count = WORDS_SPECIAL + corpus->count;
-    size_t size = sizeof "]";
-    for (int n = 0; n < count; n++) {
-        words[n] = n < WORDS_SPECIAL ? vocabulary_special(n) : corpus->words[n - WORDS_SPECIAL];
-        size += strlen(words[n]) + sizeof ", \"\"" - 1;
+    *to++ = '"';
+    for (; *word; word++) {
+        if (*word == '"' || *word == '\\')
+            *to++ = '\\';
+        *to++ = *word;
     }
-    char *const text = malloc(size);
-    for (size_t n = 0, used = 0; text && n < (size_t)count; n++)
-        used += (size_t)snprintf(text + used, size - used, "%s\"%s\"%s", n ? ", " : "[", words[n],
-                                 n + 1 == (size_t)count ? "]" : "");
+    *to++ = '"';
+    return stpcpy(to, behind);
+}
+
+char *model_vocabulary_text(const word_list *list)
+{
+    size_t size = sizeof "[";
+    for (int n = 0; n < WORDS_SPECIAL; n++)
+        size += 2 * strlen(vocabulary_special(n)) + sizeof "\"\", " - 1;
+    for (int n = 0; n < list->count; n++)
+        size += 2 * strlen(list->words[n]) + sizeof "\"\", " - 1;
+    char *const text = malloc(size), *at = text;
+    if (!text)
+        return NULL;
+    *at++ = '[';
+    for (int n = 0; n < WORDS_SPECIAL; n++)
+        at = put_word(at, vocabulary_special(n), n + 1 < WORDS_SPECIAL + list->count ? ", " : "]");
+    for (int n = 0; n < list->count; n++)
+        at = put_word(at, list->words[n], n + 1 < list->count ? ", " : "]");
     return text;
 }
 

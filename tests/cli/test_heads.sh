@@ -125,6 +125,60 @@ print(m.parse("c.svg").documentElement.tagName == "svg")')"
     exits 0 ablate --sentences 10 --json --model pruned.safetensors
     same "prune: the file is the model without these heads" "$wanted" \
         "$(of '"%.5f" % j["plain"]["loss"]')"
+
+    # A model of other words, with notes of its own, and no checksum.
+    python3 - dull.safetensors other.safetensors short.safetensors <<'END'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+def write(path, header):
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + size:])
+header = json.loads(data[8:8 + size])
+notes = header["__metadata__"]
+notes.pop("checksum", None)
+words = json.loads(notes["source_vocabulary"])
+words[-1] = words[-1] + 'zz"'
+notes["source_vocabulary"] = json.dumps(words)
+notes["licence"] = "of someone"
+write(sys.argv[2], header)
+config = json.loads(notes["config"])
+config["positions"] = 5
+notes["config"] = json.dumps(config)
+write(sys.argv[3], header)
+END
+    exits 0 prune --sentences 5 --keep 11 --model other.safetensors -o still.safetensors
+    exits 0 tensors --json other.safetensors
+    cp "$scratch/out" other.json
+    exits 0 tensors --json still.safetensors
+    cp "$scratch/out" still.json
+    same "prune: the model's words and notes stay, \"pruned\" and a checksum are new" "" "$(
+        python3 - other.json still.json 2>&1 <<'END'
+import json, sys
+a, b = (json.load(open(path)) for path in sys.argv[1:])
+a, b = (j[0] if isinstance(j, list) else j for j in (a, b))
+a, b = a["metadata"], b["metadata"]
+for key in a:
+    told = [m.get(key) for m in (a, b)]
+    if "vocabulary" in key or key == "config":
+        told = [json.loads(t) for t in told]
+    if told[0] != told[1]: print(key)
+if set(b) - set(a) != {"pruned", "checksum"}: print(set(b) - set(a))
+if not any(key.startswith("training.") for key in b): print("no notes of the training")
+END
+    )"
+
+    # A model that is too short for the corpus is told so.
+    for command in heads ablate "prune --keep 11"; do
+        # shellcheck disable=SC2086
+        exits 1 $command --sentences 20 --model short.safetensors
+        says "$command: a short model" "$err" "has 5 positions: too few for sentences of the corpus"
+    done
+    exits 0 heads --model short.safetensors cat
+    exits 1 view -o short.html --model short.safetensors cat
+    says "view: a short model" "$err" "--study 0"
+    exits 0 view -o short.html --model short.safetensors --study 0 cat
 else
     skip "JSON" "no python3"
 fi

@@ -111,13 +111,28 @@ lines = xml.dom.minidom.parse("curve.svg").getElementsByTagName("polyline")
 print(*(len(line.getAttribute("points").split()) for line in lines))' 2>&1)" "20 20"
 fi
 for threads in 2 3; do
-    exits 0 train -o two.safetensors "${small[@]}" --steps 20 --quiet --threads $threads
+    exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --quiet --threads $threads
     silent "quiet: nothing on stderr" "$err"
     same "the same model with $threads threads" one.safetensors two.safetensors
 done
-exits 0 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
+exits 2 train -o x.safetensors --checkpoint ./x.safetensors "${small[@]}" --steps 3
+says "two files in one place" "$err" "cannot be two things at once"
+mkfifo pipe
+ln -s one.safetensors link
+for other in pipe link; do
+    exits 1 train --force -o $other "${small[@]}" --steps 3
+    says "no file: $other" "$err" "only files are replaced"
+done
+if [ -p pipe ] && [ -L link ]; then ok "pipes and links stay"; else bad "pipes and links are gone"; fi
+exits 2 train -o x.safetensors "${small[@]}" --dropout 0.999999
+says "too much dropout" "$err" "dropout 0.999999: it is from 0 to 0.999"
+exits 2 train -o x.safetensors "${small[@]}" --seed " 5"
+exits 1 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
+says "a model that is there" "$err" "there is a model: two.safetensors. -o FILE writes another"
+same "a model that is there stays" one.safetensors two.safetensors
+exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
 if cmp -s one.safetensors two.safetensors; then bad "another seed"; else ok "another seed"; fi
-exits 0 train -o two.safetensors "${small[@]}" --steps 20 --type f32 --quiet
+exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --type f32 --quiet
 exits 0 tensors two.safetensors
 says "a model of f32" "$out" "F32          [397,16]"
 says "a model says what it was trained with" "$out" "training.steps = 20"

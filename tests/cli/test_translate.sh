@@ -116,6 +116,9 @@ same "the empty line" "" "$(sed -n 2p "$scratch/out")"
 same "the last line" "$said" "$(tail -n 1 "$scratch/out")"
 says "an unknown word" "$err" 'line 3: unknown word "wug"'
 says "an unknown word: suggestions" "$err" 'line 3: unknown word "catt"; did you mean "cat"'
+run translate $'he sleeps \xff'
+same "bytes that are no text: exit code" 0 "$code"
+says "bytes that are no text are an unknown word, not a question" "$err" $'unknown word "\ufffd"'
 long=$(printf 'cat %.0s' $(seq 64))
 from "he sleeps\n$long\nhe sleeps\n"
 same "a line too long: exit code" 1 "$code"
@@ -217,6 +220,10 @@ le renard brun rapide saute" "$out"
 silent "two sentences: nothing on stderr" "$err"
 exits 0 translate --gold --beam 4 "did she sleep?"
 says "gold: agrees" "$out" "the grammar agrees"
+mapfile -t shown < <(sed -n '/^sentences="/,/"$/p' "$here/../../scripts/run.sh" |
+    sed -e 's/^sentences="//' -e 's/"$//')
+exits 0 translate --gold "${shown[@]}"
+same "make run shows right translations" "${#shown[@]}" "$(grep -c 'the grammar agrees' <<<"$out")"
 exits 0 translate --attention "the quick brown fox jumps"
 says "8 heads" "$out" "head 8"
 exits 0 translate --evaluate 100 --json

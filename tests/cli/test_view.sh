@@ -76,6 +76,10 @@ exits 0 view -o wug.html "the wug sees"
 says "an unknown word" "$err" 'unknown word "wug"'
 exits 0 view -o two.html "the cat sleeps" "the dog's cats sleep"
 exits 0 view -o hostile.html --to "</script>" '</script><script>"\'
+exits 0 view -o $'bytes\xff.html' --study 0 --to $'le \xffchat\x1b[2J dort\xc3' "the cat sleeps"
+says "a target of no text" "$err" 'unknown word "'
+if grep -q $'\x1b' <<<"$err"; then bad "control characters of --to"; else ok "no control characters"; fi
+cp $'bytes\xff.html' bytes.html
 
 if ! command -v python3 >/dev/null; then
     skip "the data" "no python3"
@@ -158,6 +162,12 @@ exits 0 view -o none.html --study 0 "the cat sleeps"
 with "no study" '
 if "study" in page: print(page["study"])
 ' none.html
+
+with "bytes that are no text" '
+s = page["sentences"][0]
+if s["target"] != ["<begin>", "le", "\ufffdchat\ufffd[2j", "dort\ufffd"]: print(s["target"])
+if page["command"] != "mha view -o \u0027bytes\ufffd.html\u0027 --to \u0027le \ufffdchat\ufffd[2J dort\ufffd\u0027 --study 0 \u0027the cat sleeps\u0027": print(ascii(page["command"]))
+' bytes.html
 
 with "a hostile text" '
 s = page["sentences"][0]
