@@ -218,9 +218,11 @@ mha_status translator_save_changed(const char *path, const translator *model, co
         return model_fail_memory(&r);
     model_content content = {&model->config, values, type, {{NULL, 0}}, all, 0};
     content.note_count = merge_notes(all, model, notes, note_count);
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        content.words[side] = (word_list){model->words[side].words + WORDS_SPECIAL,
-                                          model->words[side].count - WORDS_SPECIAL};
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const vocabulary *const words = &model->words[side];
+        content.words[side] = (word_list){words->words ? words->words + WORDS_SPECIAL : NULL,
+                                          words->count - WORDS_SPECIAL};
+    }
     const mha_status status = save(&r, &content);
     free(all);
     return status;
