@@ -34,6 +34,16 @@ const void *golden_data(const golden *g, const char *name)
     return found ? found->data : NULL;
 }
 
+mha_view golden_mask(const golden *g, const char *name)
+{
+    const golden_entry *const e = golden_find(g, name);
+    if (!e)
+        return (mha_view){0};
+    const ptrdiff_t *const n = e->extents;
+    return (mha_view){e->data, n[0] > 1 ? n[1] * n[2] * n[3] : 0, n[1] > 1 ? n[2] * n[3] : 0,
+                      n[2] > 1 ? n[3] : 0};
+}
+
 /* ---------------------------------------------------------------- reading */
 
 /* A line of the text; false for one that is not known. */

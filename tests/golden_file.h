@@ -3,8 +3,9 @@
 #ifndef MHA_TEST_GOLDEN_FILE_H
 #define MHA_TEST_GOLDEN_FILE_H
 
+#include <mha/mha.h>
+
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { GOLDEN_ENTRIES = 64, GOLDEN_RANK = 4 };
 
@@ -30,6 +31,9 @@ const golden_entry *golden_find(const golden *g, const char *name);
 double golden_number(const golden *g, const char *name);
 ptrdiff_t golden_extent(const golden *g, const char *name);
 const void *golden_data(const golden *g, const char *name);
+
+/* A mask or bias: axes of extent 1 are the same for all; none where there is no such array. */
+mha_view golden_mask(const golden *g, const char *name);
 
 /* Run `body` as a test of its own for every golden file in the folder; returns how many there are.
  * The path stands in golden_path meanwhile. */

@@ -87,16 +87,6 @@ mha_view layer_golden_rows(const golden *g, const char *name, ptrdiff_t rows, pt
                                               : mha_view_ble(data, rows, width);
 }
 
-mha_view layer_golden_mask(const golden *g, const char *name)
-{
-    const golden_entry *const e = golden_find(g, name);
-    if (!e)
-        return (mha_view){0};
-    const ptrdiff_t *const n = e->extents;
-    return (mha_view){e->data, n[0] > 1 ? n[1] * n[2] * n[3] : 0, n[1] > 1 ? n[2] * n[3] : 0,
-                      n[2] > 1 ? n[3] : 0};
-}
-
 static mha_options options_of(const golden *g)
 {
     mha_options o = {
@@ -104,9 +94,9 @@ static mha_options options_of(const golden *g)
         .flags = golden_extent(g, "causal") ? MHA_CAUSAL : 0,
         .scale = (float)golden_number(g, "scale"),
         .softcap = (float)golden_number(g, "softcap"),
-        .attend_mask = layer_golden_mask(g, "attend_mask"),
-        .ignore_mask = layer_golden_mask(g, "ignore_mask"),
-        .add_mask = layer_golden_mask(g, "add_mask"),
+        .attend_mask = golden_mask(g, "attend_mask"),
+        .ignore_mask = golden_mask(g, "ignore_mask"),
+        .add_mask = golden_mask(g, "add_mask"),
         .alibi_slopes = golden_data(g, "alibi"),
         .sinks = golden_data(g, "sinks"),
     };

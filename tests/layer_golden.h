@@ -13,7 +13,4 @@ layer_problem layer_golden_problem(const golden *g, mha_options *options);
 /* Rows of an input or output, batch or sequence first; none where there is no such tensor. */
 mha_view layer_golden_rows(const golden *g, const char *name, ptrdiff_t rows, ptrdiff_t width);
 
-/* A mask or bias: axes of extent 1 are the same for all. */
-mha_view layer_golden_mask(const golden *g, const char *name);
-
 #endif

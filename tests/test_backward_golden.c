@@ -27,17 +27,6 @@ static mha_shape shape_of(const golden *g)
     return s;
 }
 
-/* A mask or bias: axes of extent 1 are the same for all. */
-static mha_view mask_of(const golden *g, const char *name)
-{
-    const golden_entry *const e = golden_find(g, name);
-    if (!e)
-        return (mha_view){0};
-    const ptrdiff_t *const n = e->extents;
-    return (mha_view){e->data, n[0] > 1 ? n[1] * n[2] * n[3] : 0, n[1] > 1 ? n[2] * n[3] : 0,
-                      n[2] > 1 ? n[3] : 0};
-}
-
 static mha_options options_of(const golden *g)
 {
     mha_options o = {
@@ -45,8 +34,8 @@ static mha_options options_of(const golden *g)
         .flags = golden_extent(g, "causal") ? MHA_CAUSAL : 0,
         .scale = (float)golden_number(g, "scale"),
         .softcap = (float)golden_number(g, "softcap"),
-        .attend_mask = mask_of(g, "attend_mask"),
-        .bias = mask_of(g, "bias"),
+        .attend_mask = golden_mask(g, "attend_mask"),
+        .bias = golden_mask(g, "bias"),
         .alibi_slopes = golden_data(g, "alibi"),
         .sinks = golden_data(g, "sinks"),
     };
@@ -119,7 +108,7 @@ static void run_library(const golden *g, problem *p, results *r)
 static void compare_bias(const golden *g, const gradient *pairs)
 {
     const golden_entry *const e = golden_find(g, "d_bias");
-    const mha_view view = mask_of(g, "d_bias");
+    const mha_view view = golden_mask(g, "d_bias");
     if (!e)
         return;
     double *const sums = calloc(e->count, sizeof *sums);

@@ -73,7 +73,7 @@ static mha_matrix_out matrix_from(mha_matrix_out m, ptrdiff_t first)
 
 static mha_out mask_for(const golden *g, const results *r, const char *name)
 {
-    const mha_view view = layer_golden_mask(g, name);
+    const mha_view view = golden_mask(g, name);
     return (mha_out){room_for(g, r, name), view.sb, view.sh, view.sl};
 }
 

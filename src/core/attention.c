@@ -196,12 +196,6 @@ static void clear_masked(float *p, const uint32_t *keep)
             p[j] = 0.0f;
 }
 
-mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h)
-{
-    return (mhak_drop){call->options.dropout_seed, (uint32_t)b, (uint32_t)h,
-                       mhai_drop_threshold(&call->options)};
-}
-
 /* Dropout: some weights become 0, the others grow. Their sum l is that of all. */
 static void drop_weights(const mhai_worker *worker, const mhai_block *block, int row, int count)
 {

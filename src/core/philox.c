@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout of single weights, plain and slow: for the reference path and for extra keys. */
+/* Dropout: what it is for a head; and of single weights, plain and slow, for the reference path and
+ * for extra keys. */
 #include "internal.h"
 
 enum { ROUNDS = 7 };
@@ -15,6 +16,12 @@ static void philox(uint32_t x[4], uint32_t key0, uint32_t key1)
         key0 += 0x9e3779b9u;
         key1 += 0xbb67ae85u;
     }
+}
+
+mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h)
+{
+    return (mhak_drop){call->options.dropout_seed, (uint32_t)b, (uint32_t)h,
+                       mhai_drop_threshold(&call->options)};
 }
 
 bool mhai_drop_keeps(const mhak_drop *drop, ptrdiff_t i, ptrdiff_t j)
