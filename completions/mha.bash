@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -109,6 +109,7 @@ _mha() {
             --threads --json --help"
         ;;
     view) options="-o --to --model --study --threads --help" ;;
+    serve) options="--port --model --threads --open --help" ;;
     heads)
         options="--model --sentences --split --seed --kind --where --sort --like --gold --threads
             --json --help"
@@ -122,7 +123,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;

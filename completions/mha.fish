@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words help
+set -l commands demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -18,15 +18,16 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a show -d "draw 
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a ablate -d "what closing heads costs"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prune -d "close the least important heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a view -d "a page that shows every head"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a serve -d "the same live, on this machine"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus translate show version" -l json -d "JSON"
-complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view" -l threads -x -d "threads"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view serve" -l threads -x -d "threads"
 complete -c mha -n "__fish_seen_subcommand_from verify demo corpus train translate" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number of configurations"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l case -x -d "SEED:INDEX or a problem word"
@@ -53,7 +54,7 @@ complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sen
 complete -c mha -n "__fish_seen_subcommand_from demo" -l causal -d "see only what came before"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l heads -x -a "1 2 4 8 16 32 64" -d "heads"
 complete -c mha -n "__fish_seen_subcommand_from demo translate show" -l svg -r -F -d "write the picture to a file"
-complete -c mha -n "__fish_seen_subcommand_from translate show view" -l model -r -F -d "the model"
+complete -c mha -n "__fish_seen_subcommand_from translate show view serve" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l beam -x -d "hypotheses at once"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l nbest -x -d "print several translations"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l length-penalty -x -d "rank by length"
@@ -74,6 +75,8 @@ complete -c mha -n "__fish_seen_subcommand_from show" -l width -x -d "columns to
 complete -c mha -n "__fish_seen_subcommand_from view" -s o -r -F -d "the page"
 complete -c mha -n "__fish_seen_subcommand_from show view" -l to -x -d "what the decoder reads"
 complete -c mha -n "__fish_seen_subcommand_from show view" -l study -x -d "sentences for roles"
+complete -c mha -n "__fish_seen_subcommand_from serve" -l port -x -d "the port, 0 for any"
+complete -c mha -n "__fish_seen_subcommand_from serve" -l open -d "open a browser"
 complete -c mha -n "__fish_seen_subcommand_from train" -s o -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from train" -l steps -x -d "steps of training"
 complete -c mha -n "__fish_seen_subcommand_from train" -l batch -x -d "sentence pairs a step"

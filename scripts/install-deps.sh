@@ -13,6 +13,7 @@ packages="
     build  make                    make
     build  cmake                   cmake
     extra  libpng-dev              /usr/include/png.h
+    extra  libmicrohttpd-dev       /usr/include/microhttpd.h
     test   ninja-build             ninja
     test   pkg-config              pkg-config
     test   binutils                objdump

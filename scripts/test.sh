@@ -9,7 +9,8 @@
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
 #   cli        the program mha
-#   view       the page of "mha view": its numbers in node, the whole of it in a browser
+#   view       the page of "mha view" and "mha serve": its numbers in node, the whole of it in a
+#              browser
 #   torch      the golden files of the layer against the PyTorch that is installed
 #   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
@@ -129,7 +130,7 @@ chooses_isa() {
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_support | test_words | \
         test_layer_words | test_opponent | test_json_text | test_png_file | test_safetensors* | \
-        fuzz_json | fuzz_safetensors)
+        test_serve_wish | fuzz_json | fuzz_safetensors)
         return 1
         ;;
     esac
@@ -203,6 +204,8 @@ part_view() {
         skip view "npm cannot install playwright-core"
     else
         job view test_page tests/view/test_view.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job view test_live tests/view/test_live.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
     fi
 }

@@ -267,11 +267,16 @@ static int show(const show_request *r, sentence_pair *pair)
     const heads_setup *const s = &r->setup;
     const capture_options options = {.weights = true, .vectors = r->norm};
     const size_t heads = (size_t)head_count(translator_config(s->model));
-    if (!sentence_pair_read(pair, s->model, r->text, r->target, s->pool))
+    const pair_wish wish = {r->text, r->target, {NULL}};
+    char message[PAIR_MESSAGE_MAX];
+    if (!sentence_pair_read(pair, s->model, &wish, s->pool, message)) {
+        fprintf(stderr, "mha: %s\n", message);
         return EXIT_FAILED;
+    }
+    sentence_pair_warn(pair);
     capture *const seen = sentence_pair_capture(pair, s->model, &options, s->pool);
     if (seen == NULL)
-        return EXIT_FAILED;
+        return heads_failed(MHA_ERR_MEMORY);
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
     show_scene scene = {

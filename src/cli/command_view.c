@@ -2,15 +2,12 @@
 /*
  * mha view: one page that shows every head of a translator on some sentences.
  *
- *      text --sentence_pair_read()--> words, with those of the model's translation or of --to
- *      both --sentence_pair_capture()--> weights, queries, keys, values of all heads
- *      the same with one head after another closed, or blind: what each of them is good for
+ *      texts --view_item_make()--> translations, and what all heads do
  *      sentences of the corpus --view_study_make()--> roles of the heads
  *      all of it --view_page_json(), view_page_write()--> the page
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "args.h"
@@ -18,12 +15,11 @@
 #include "heads_setup.h"
 #include "join_words.h"
 #include "model_path.h"
-#include "sentence_pair.h"
 #include "terminal.h"
-#include "view_page.h"
+#include "view_item.h"
 #include "whole_file.h"
 
-enum { SENTENCES_MAX = 16, STUDY_SENTENCES = 200 };
+enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
     "Each TEXT is a sentence; words without quotes are one sentence. The page shows what\n"
@@ -41,20 +37,12 @@ typedef struct view_request {
     int64_t threads, study;
 } view_request;
 
-/* One sentence with what its tokens point to. */
-typedef struct view_item {
-    sentence_pair pair;
-    capture *heads;
-} view_item;
-
 typedef struct view_run {
     const view_request *request;
     translator *model;
     mha_pool *pool;
     view_item *items;         /* [count] */
     view_sentence *sentences; /* [count] */
-    float *losses;            /* [count][2][heads] */
-    int *said;                /* [count][heads][CORPUS_TOKENS_MAX] */
     int count;
     view_study study;
 } view_run;
@@ -65,154 +53,18 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* ------------------------------------------------------------ the texts ----- */
-
-static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
-{
-    for (int n = 0; n < a->count && n < b->count; n++)
-        if (strcmp(a->tokens[n], b->tokens[n]) != 0)
-            return false;
-    return a->count == b->count;
-}
-
-static void find_gold(view_sentence *s)
-{
-    s->gold = corpus_translate(s->text, &s->pair, NULL, s->reason);
-    if (!s->gold)
-        return;
-    s->gold = same_tokens(&s->source, &s->pair.side[CORPUS_ENGLISH]) &&
-              same_tokens(&s->target, &s->pair.side[CORPUS_FRENCH]);
-    if (!s->gold) {
-        char french[CORPUS_TEXT_MAX];
-        corpus_detokenise(CORPUS_FRENCH, &s->pair.side[CORPUS_FRENCH], french);
-        snprintf(s->reason, sizeof s->reason, "the grammar translates it otherwise: %.200s",
-                 french);
-    }
-}
-
-/* ------------------------------------------------------------ the heads ----- */
-
-static double sum_log_likelihood(const capture *heads)
-{
-    double sum = 0.0;
-    for (int i = 0; i < heads->target_count; i++)
-        sum += heads->log_likelihood[i];
-    return sum;
-}
-
-/* The sentence with one head changed; NULL, with a message, without memory. */
-static capture *capture_changed(const view_run *run, int n, capture_kind kind, uint8_t *changes,
-                                int map, capture_change change)
-{
-    capture_options options = {.changes = {NULL}};
-    options.changes[kind] = changes;
-    changes[map] = (uint8_t)change;
-    capture *const heads =
-        sentence_pair_capture(&run->items[n].pair, run->model, &options, run->pool);
-    changes[map] = CAPTURE_PLAIN;
-    return heads;
-}
-
-static bool change_head(const view_run *run, int n, capture_kind kind, uint8_t *changes, int map)
-{
-    const capture *const open = run->items[n].heads;
-    const view_closing *const closed = &run->sentences[n].closed[kind];
-    const double likely = sum_log_likelihood(open);
-    capture *const zero = capture_changed(run, n, kind, changes, map, CAPTURE_ZERO);
-    capture *const uniform =
-        zero != NULL ? capture_changed(run, n, kind, changes, map, CAPTURE_UNIFORM) : NULL;
-    if (uniform != NULL) {
-        closed->losses[map] = (float)(likely - sum_log_likelihood(zero));
-        closed->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
-        memcpy(closed->said + (ptrdiff_t)map * open->target_count, zero->said,
-               (size_t)open->target_count * sizeof zero->said[0]);
-    }
-    capture_free(zero);
-    capture_free(uniform);
-    return uniform != NULL;
-}
-
-static bool change_kind(const view_run *run, int n, capture_kind kind)
-{
-    const capture_heads *const heads = &run->items[n].heads->kind[kind];
-    const int maps = heads->layers * heads->heads;
-    uint8_t *const changes = calloc((size_t)maps, sizeof *changes);
-    bool fine = changes != NULL || out_of_memory();
-    for (int map = 0; fine && map < maps; map++)
-        fine = change_head(run, n, kind, changes, map);
-    free(changes);
-    return fine;
-}
-
-/* Where the numbers of sentence n lie. */
-static void place_closings(const view_run *run, int n)
-{
-    const transformer_config *const config = translator_config(run->model);
-    const ptrdiff_t all = head_count(config);
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
-        const int first = head_number(config, (head_name){(capture_kind)kind, 0, 0});
-        float *const losses = run->losses + 2 * n * all + first;
-        int *const said = run->said + (n * all + first) * CORPUS_TOKENS_MAX;
-        run->sentences[n].closed[kind] = (view_closing){losses, losses + all, said};
-    }
-}
-
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
-    view_item *const item = &run->items[n];
-    view_sentence *const s = &run->sentences[n];
-    const capture_options options = {.weights = true, .vectors = true};
-    if (!sentence_pair_read(&item->pair, run->model, text, run->request->target, run->pool))
-        return false;
-    s->text = item->pair.source.text;
-    s->source = item->pair.source.tokens;
-    s->target = item->pair.target;
-    find_gold(s);
-    place_closings(run, n);
-    s->heads = item->heads = sentence_pair_capture(&item->pair, run->model, &options, run->pool);
-    bool fine = item->heads != NULL;
-    for (int kind = 0; fine && kind < CAPTURE_KINDS; kind++)
-        fine = change_kind(run, n, (capture_kind)kind);
+    char message[PAIR_MESSAGE_MAX];
+    const pair_wish wish = {text, run->request->target, {NULL}};
+    const bool fine =
+        view_item_make(&run->items[n], &run->sentences[n], run->model, &wish, run->pool, message);
+    progress_end();
+    if (fine)
+        sentence_pair_warn(&run->items[n].pair);
+    else
+        fprintf(stderr, "mha: %s\n", message);
     return fine;
-}
-
-/* ------------------------------------------------------------- the page ----- */
-
-/* An argument as a shell reads it. */
-static void put_quoted(FILE *file, const char *text)
-{
-    fputc('\'', file);
-    for (; *text != '\0'; text++)
-        fputs(*text == '\'' ? "'\\''" : (const char[]){*text, '\0'}, file);
-    fputc('\'', file);
-}
-
-/* The command that makes this page; for free(). NULL: no memory. */
-static char *command_text(const view_run *run)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *const file = open_memstream(&text, &size);
-    if (file == NULL)
-        return NULL;
-    fputs("mha view -o ", file);
-    put_quoted(file, run->request->output);
-    if (run->request->model_file != NULL) {
-        fputs(" --model ", file);
-        put_quoted(file, run->request->model_file);
-    }
-    if (run->request->target != NULL) {
-        fputs(" --to ", file);
-        put_quoted(file, run->items[0].pair.target_text);
-    }
-    if (run->request->study != STUDY_SENTENCES)
-        fprintf(file, " --study %d", (int)run->request->study);
-    for (int n = 0; n < run->count; n++) {
-        fputc(' ', file);
-        put_quoted(file, run->sentences[n].text);
-    }
-    fclose(file);
-    return text;
 }
 
 static void report(const view_run *run)
@@ -227,7 +79,10 @@ static void report(const view_run *run)
 
 static bool write_page(const view_run *run)
 {
-    char *const command = command_text(run);
+    const view_request *const r = run->request;
+    const char *const target = r->target != NULL ? run->items[0].pair.target_text : NULL;
+    const view_call call = {r->output, r->model_file, target, (int)r->study};
+    char *const command = view_call_text(&call, run->sentences, run->count);
     const view_page page = {run->model, command, run->request->study > 0 ? &run->study : NULL,
                             run->sentences, run->count};
     char *const text = command != NULL ? view_page_json(&page) : NULL;
@@ -240,25 +95,17 @@ static bool write_page(const view_run *run)
 
 static bool make_room(view_run *run)
 {
-    const size_t count = (size_t)run->count;
-    const size_t heads = count * (size_t)head_count(translator_config(run->model));
-    run->items = calloc(count, sizeof *run->items);
-    run->sentences = calloc(count, sizeof *run->sentences);
-    run->losses = calloc(heads * 2, sizeof *run->losses);
-    run->said = calloc(heads * CORPUS_TOKENS_MAX, sizeof *run->said);
-    return run->items != NULL && run->sentences != NULL && run->losses != NULL && run->said != NULL;
+    run->items = calloc((size_t)run->count, sizeof *run->items);
+    run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
+    return run->items != NULL && run->sentences != NULL;
 }
 
 static void free_room(view_run *run)
 {
-    for (int n = 0; run->items != NULL && n < run->count; n++) {
-        capture_free(run->items[n].heads);
-        sentence_pair_free(&run->items[n].pair);
-    }
+    for (int n = 0; run->items != NULL && n < run->count; n++)
+        view_item_free(&run->items[n]);
     free(run->items);
     free(run->sentences);
-    free(run->losses);
-    free(run->said);
     view_study_free(&run->study);
 }
 
@@ -282,7 +129,6 @@ static bool make_page(view_run *run, char **texts)
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
-    progress_end();
     if (fine && run->request->study > 0)
         fine = make_study(run);
     if (fine && (fine = write_page(run)))
@@ -316,7 +162,7 @@ static int run_command(const view_request *r, char **texts, int count)
 
 int command_view(int argc, char **argv)
 {
-    view_request r = {.output = "view.html", .study = STUDY_SENTENCES};
+    view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
     const arg_option options[] = {
         {"o", ARG_TEXT, &r.output, "FILE", "where to write the page (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},

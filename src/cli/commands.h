@@ -19,6 +19,7 @@ int command_heads(int argc, char **argv);
 int command_ablate(int argc, char **argv);
 int command_prune(int argc, char **argv);
 int command_view(int argc, char **argv);
+int command_serve(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 /* mha_isa_name(); where that is NULL, a message on stderr. */

@@ -32,6 +32,7 @@ static const entry commands[] = {
     {"ablate", command_ablate, "close its heads and measure what that costs"},
     {"prune", command_prune, "close the least important heads one by one"},
     {"view", command_view, "a page that shows every head on a sentence"},
+    {"serve", command_serve, "the same live: type a sentence, close heads"},
     {"version", command_version, "print version, instruction set, compiler, threads"},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -247,3 +247,22 @@ void view_page_write(FILE *file, const void *json_text)
     put_harmless(file, json_text);
     fputs((const char *)view_template_tail, file);
 }
+
+/* A page that may ask where it came from, and knows that it can. */
+void view_page_write_live(FILE *file, const char *json_text)
+{
+    static const char *const inserts[][2] = {
+        {"<html", " data-live"},
+        {"default-src 'none';", " connect-src 'self';"},
+    };
+    const char *head = (const char *)view_template_head;
+    for (size_t n = 0; n < sizeof inserts / sizeof inserts[0]; n++) {
+        const char *const at = strstr(head, inserts[n][0]) + strlen(inserts[n][0]);
+        fwrite(head, 1, (size_t)(at - head), file);
+        fputs(inserts[n][1], file);
+        head = at;
+    }
+    fputs(head, file);
+    put_harmless(file, json_text);
+    fputs((const char *)view_template_tail, file);
+}

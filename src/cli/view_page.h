@@ -50,4 +50,7 @@ char *view_page_json(const view_page *page);
 /* The page around such a text, for whole_file_write(). */
 void view_page_write(FILE *file, const void *json_text);
 
+/* The same for "mha serve": this page asks for other sentences itself. */
+void view_page_write_live(FILE *file, const char *json_text);
+
 #endif

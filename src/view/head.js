@@ -7,6 +7,7 @@ import { figureView } from "./figure_view.js";
 import { chooser, el } from "./dom.js";
 import { lossText, roleBadge, signedText } from "./wall.js";
 import { showCell } from "./cell.js";
+import { changeOf } from "./live.js";
 
 // Cells where the grammar says that two words belong together: {row, column, name}.
 export function goldCells(page, head) {
@@ -177,6 +178,7 @@ function facts(app, item) {
             list("distance", `${metrics.distance.toFixed(2)} words on average`),
             error,
             importance,
+            movedFact(app, head),
             list("if it is closed", lossText(head).replace("closed: ", "")),
             list("if it looks at all alike", `${signedText(head.uniformLoss)} nats`),
         ),
@@ -224,11 +226,30 @@ function relations(app, head) {
     );
 }
 
+// How the head works, where that can be changed.
+function liveChooser(app, head) {
+    if (!app.live) return null;
+    const choices = { open: "Open", zero: "Closed", uniform: "Looks at all alike" };
+    return chooser("change", "This head", choices, changeOf(app.live.closed, head) || "open", (to) =>
+        app.live.change(head, to === "open" ? "" : to),
+    );
+}
+
+function movedFact(app, head) {
+    if (!app.live?.closed) return [];
+    const { shift, rows } = app.live.shift(head);
+    return [
+        el("dt", {}, "moved"),
+        el("dd", {}, `${shift.toFixed(3)} of its weight, over ${rows} rows`),
+    ];
+}
+
 function controls(app) {
     const { mode, form, stretch, gold } = app.state;
     return el(
         "div",
         { class: "bar" },
+        liveChooser(app, app.item().head),
         chooser("form", "Form", { map: "Map", arcs: "Arcs" }, form, (to) => app.set({ form: to })),
         chooser("mode", "What is shown", MODES, mode, (to) => app.set({ mode: to })),
         chooser("stretch", "Colours", { 1: "Stretch colours" }, stretch, () =>

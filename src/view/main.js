@@ -4,6 +4,8 @@
 // A view is a function of `app` that makes an element:
 //   app.page, app.state     the data and what is shown of it
 //   app.set(patch)          show something else: the view is made anew
+//   app.show(page, patch)   show other data
+//   app.live                see live.js; null where nobody serves the page
 //   app.note(patch)         remember without that
 //   app.item(), app.items() the chosen head, all of its kind: {head, metrics, here, role}; here: its
 //                           role on this sentence, role: over many, where it is known
@@ -17,6 +19,7 @@ import { headView } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { flowView } from "./flow.js";
+import { startLive } from "./live.js";
 
 const VIEWS = {
     wall: { name: "Wall", make: wallView },
@@ -49,6 +52,7 @@ const KEYS = [
 const app = {
     page: readPage(document.getElementById("data").textContent),
     state: null,
+    live: null,
     refreshCards() {},
     sentence: () => app.page.sentences[app.state.sentence],
     items: () => measuredItems(app.sentence(), app.state.kind),
@@ -73,6 +77,12 @@ const app = {
             (name) => name in patch && patch[name] !== app.state[name],
         );
         app.note(moved ? { row: -1, column: -1, ...patch } : patch);
+        app.render();
+    },
+    show(page, patch) {
+        app.page = page;
+        measured.clear();
+        app.note(patch);
         app.render();
     },
     render,
@@ -271,12 +281,32 @@ async function copyCommand(event) {
 
 // ----------------------------------------------------------- the beginning -----
 
+// The head of the card that has the focus, else the chosen one.
+function liveHead() {
+    const [, layer, head] =
+        /^(?:card|zero|uniform)-(\d+)-(\d+)$/.exec(document.activeElement?.id ?? "") ?? [];
+    return layer
+        ? { kind: app.state.kind, layer: Number(layer), head: Number(head) }
+        : app.item().head;
+}
+
+function addLive() {
+    app.live = startLive(app);
+    KEYS.push(
+        ["w", "write a sentence"],
+        ["x", "close this head, or open it again"],
+    );
+    ACTIONS.w = () => app.live.write();
+    ACTIONS.x = () => app.live.toggle(liveHead());
+}
+
 function begin() {
     app.state = readState(location.hash, app.page);
     const { model } = app.page;
     document.getElementById("about").textContent =
         `${model.encoder_layers} + ${model.decoder_layers} layers of ${model.heads} heads, ` +
         `${model.width} wide; weights are 32-bit floats as computed; mha ${app.page.version}`;
+    if (document.documentElement.hasAttribute("data-live")) addLive();
     document
         .getElementById("key-list")
         .append(
@@ -292,6 +322,7 @@ function begin() {
     window.addEventListener("hashchange", () => {
         app.state = readState(location.hash, app.page);
         render();
+        app.live?.follow();
     });
     let waiting = 0;
     window.addEventListener("resize", () => {
@@ -301,6 +332,7 @@ function begin() {
     for (const query of ["(prefers-color-scheme: dark)", "print"])
         matchMedia(query).addEventListener("change", render);
     render();
+    app.live?.begin();
 }
 
 begin();

@@ -20,6 +20,8 @@ export const BEGINNING = {
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
     theme: "",
+    text: "", // live only: the sentence, and heads that are changed, see live.js
+    closed: "",
 };
 
 export function readState(hash, page) {

@@ -6,6 +6,7 @@ import { parseQuery, QUERY_FIELDS, sortItems } from "./query.js";
 import { colorBytes } from "./color.js";
 import { chooser, el, picker } from "./dom.js";
 import { currentLook, thumbnail } from "./figure_view.js";
+import { liveCard, liveLabel } from "./live.js";
 
 const PATTERN_SIZE = 8;
 const SORT_WORDS = [
@@ -53,11 +54,18 @@ function meter(label, share, text) {
     );
 }
 
-function cardLabel({ head, metrics, role }) {
+// How far closed heads make it look elsewhere.
+function movedMeter(app, head) {
+    if (!app.live?.closed) return null;
+    const { shift } = app.live.shift(head);
+    return [el("span", {}, "moved"), meter("moved", shift, shift.toFixed(3))];
+}
+
+function cardLabel(app, { head, metrics, role }) {
     const { entropy, entropyMost } = metrics;
     return (
         `Layer ${head.layer} head ${head.head}: ${role.words}, ${scoreText(role)}; ` +
-        `entropy ${entropy.toFixed(2)} of ${entropyMost.toFixed(2)} nats; ${lossText(head)}`
+        `entropy ${entropy.toFixed(2)} of ${entropyMost.toFixed(2)} nats; ${lossText(head)}${liveLabel(app, head)}`
     );
 }
 
@@ -76,7 +84,7 @@ function card(app, item, mostLoss, likeness) {
             type: "button",
             class: "card",
             id: `card-${head.layer}-${head.head}`,
-            "aria-label": cardLabel(item),
+            "aria-label": cardLabel(app, item),
             onclick: () => app.set({ view: "head", layer: head.layer, head: head.head }),
         },
         el("span", { class: "card-head" }, el("b", {}, headName(head)), roleBadge(role, "")),
@@ -93,6 +101,7 @@ function card(app, item, mostLoss, likeness) {
             meter("spread", metrics.spread, metrics.entropy.toFixed(2)),
             el("span", {}, "worth"),
             meter("worth", head.loss / mostLoss, lossText(head)),
+            movedMeter(app, head),
         ),
     );
 }
@@ -259,7 +268,9 @@ export function wallView(app) {
         grid.classList.toggle("layers", inLayers(app));
         grid.style.setProperty("--heads", Math.max(...app.items().map(({ head }) => head.head)));
         grid.replaceChildren(
-            ...chosen.items.map((item) => card(app, item, mostLoss, chosen.likeness.get(item))),
+            ...chosen.items.map((item) =>
+                liveCard(app, item, card(app, item, mostLoss, chosen.likeness.get(item))),
+            ),
         );
     };
     app.refreshCards();

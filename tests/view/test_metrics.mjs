@@ -10,6 +10,7 @@ const metrics = await import(new URL("metrics.js", folder));
 const { parseQuery, sortItems } = await import(new URL("query.js", folder));
 const { studiedRole } = await import(new URL("roles.js", folder));
 const { readState, stateText, BEGINNING } = await import(new URL("state.js", folder));
+const { changeOf, readChanges, shiftOf, withChange } = await import(new URL("live.js", folder));
 const { colorBytes } = await import(new URL("color.js", folder));
 
 const T = 8;
@@ -246,6 +247,32 @@ await test("lightness_of_colours_goes_one_way", () => {
             before = light;
         }
     }
+});
+
+await test("changes_in_the_address", () => {
+    const cross = { kind: "cross", layer: 1, head: 2 };
+    const encoder = { kind: "encoder", layer: 2, head: 1 };
+    const one = withChange("", cross, "zero");
+    equal(one, "cross.1.2.zero", "one");
+    const two = withChange(one, encoder, "uniform");
+    equal(two, "cross.1.2.zero,encoder.2.1.uniform", "two");
+    equal(changeOf(two, encoder), "uniform", "of a head");
+    equal(changeOf(one, encoder), "", "of another");
+    equal(withChange(withChange(two, cross, "uniform"), cross, ""), "encoder.2.1.uniform", "none");
+    equal(readChanges("nonsense,cross.1,a.b.c.d").length, 0, "what is none");
+});
+
+await test("how_far_a_head_moved", () => {
+    equal(shiftOf(identity, identity).shift, 0, "nowhere");
+    near(shiftOf(identity, column).shift, (T - 1) / T, 1e-6, "all rows but the first");
+    near(shiftOf(uniform, identity).shift, 1 - 1 / T, 1e-6, "from one word to all");
+    const short = makeHead((i, j) => Number(j === i), { kind: "decoder", rows: 4, columns: 4 });
+    const { shift: far, rows } = shiftOf(causal, short);
+    equal(rows, 4, "rows that have read the same");
+    near(far, (0 + 1 / 2 + 2 / 3 + 3 / 4) / 4, 1e-6, "over these");
+    const other = makeHead(() => 0, { kind: "cross" });
+    other.rowWords = ["w0", "x", "w2", "w3", "w4", "w5", "w6", "w7"];
+    equal(shiftOf(other, makeHead(() => 0, { kind: "cross" })).rows, 1, "up to the first other");
 });
 
 finish("test_metrics");

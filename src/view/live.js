@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+// What the page can do when "mha serve" serves it: translate what is typed, close heads, and show
+// what that does to the translation and to the other heads. Heads that are changed stand in the
+// address: closed=cross.1.2.zero,encoder.2.1.uniform.
+import { headName, headTitle, isVisible, readPage } from "./data.js";
+import { el } from "./dom.js";
+
+const TYPING_PAUSE = 350; // milliseconds
+const CHANGE_WORDS = { zero: "closed", uniform: "looks at all alike" };
+
+export function readChanges(text) {
+    return text
+        .split(",")
+        .map((part) => part.split("."))
+        .filter(([, , , change]) => change in CHANGE_WORDS)
+        .map(([kind, layer, head, change]) => ({
+            kind,
+            layer: Number(layer),
+            head: Number(head),
+            change,
+        }));
+}
+
+function sameHead(a, b) {
+    return a.kind === b.kind && a.layer === b.layer && a.head === b.head;
+}
+
+// The changes as the address has them, with that of one head set; "": it works as it was trained.
+export function withChange(text, head, change) {
+    const others = readChanges(text).filter((other) => !sameHead(other, head));
+    if (change) others.push({ kind: head.kind, layer: head.layer, head: head.head, change });
+    return others
+        .map(({ kind, layer, head: number, change: how }) => [kind, layer, number, how].join("."))
+        .join(",");
+}
+
+export function changeOf(text, head) {
+    return readChanges(text).find((other) => sameHead(other, head))?.change ?? "";
+}
+
+// Rows that have read the same words in both: all of the encoder, else up to the first other word.
+function commonRows(head, before) {
+    if (head.kind === "encoder") return head.rows;
+    let rows = 0;
+    while (rows < Math.min(head.rows, before.rows) && head.rowWords[rows] === before.rowWords[rows])
+        rows++;
+    return rows;
+}
+
+// By how much a head looks elsewhere than before: the mean over common rows of half the sum of
+// |differences|, 0 to 1.
+export function shiftOf(head, before) {
+    const rows = commonRows(head, before);
+    let sum = 0;
+    for (let i = 0; i < rows; i++)
+        for (let j = 0; j < Math.min(head.columns, before.columns); j++)
+            if (isVisible(head, i, j))
+                sum += Math.abs(
+                    head.weights[i * head.columns + j] - before.weights[i * before.columns + j],
+                );
+    return { shift: sum / 2 / rows, rows };
+}
+
+async function post(body, signal) {
+    const answer = await fetch("api/view", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+        signal,
+    });
+    const text = await answer.text();
+    if (answer.ok) return readPage(text);
+    let message = text;
+    if (answer.headers.get("Content-Type") === "application/json") message = JSON.parse(text).error;
+    throw new Error(message);
+}
+
+// -------------------------------------------------------------- the bar -----
+
+function liveBar(live) {
+    const input = el("input", {
+        id: "live-text",
+        value: live.text,
+        maxlength: 400,
+        spellcheck: "false",
+        autocomplete: "off",
+        "aria-describedby": "live-message",
+        oninput: () => live.type(input.value),
+    });
+    const form = el(
+        "form",
+        {
+            class: "bar",
+            onsubmit: (event) => {
+                event.preventDefault();
+                live.ask({ text: input.value });
+            },
+        },
+        el("label", { class: "grow picker" }, el("span", {}, "Sentence"), input),
+        el("button", { id: "live-go" }, "Translate"),
+    );
+    const message = el("output", { id: "live-message", class: "readout", "aria-live": "polite" });
+    const changes = el("div", { id: "live-changes", class: "bar" });
+    return { input, message, changes, element: el("div", {}, form, changes, message) };
+}
+
+function changeButtons(live) {
+    const list = readChanges(live.closed);
+    if (list.length === 0) return [];
+    return [
+        ...list.map((change) =>
+            el(
+                "button",
+                {
+                    type: "button",
+                    id: `reopen-${change.kind}-${change.layer}-${change.head}`,
+                    title: "open it again",
+                    onclick: () => live.change(change, ""),
+                },
+                `${headTitle(change)}: ${CHANGE_WORDS[change.change]} \u00d7`,
+            ),
+        ),
+        el(
+            "button",
+            { type: "button", id: "reopen-all", onclick: () => live.ask({ closed: "" }) },
+            "Open all",
+        ),
+    ];
+}
+
+function farthest(live) {
+    const [sentence] = live.app.page.sentences;
+    const all = Object.values(sentence.heads)
+        .flat()
+        .filter((head) => changeOf(live.closed, head) === "")
+        .map((head) => ({ head, ...live.shift(head) }));
+    return all.reduce((best, next) => (next.shift > best.shift ? next : best), all[0]);
+}
+
+function summary(live) {
+    const now = live.app.page.sentences[0].translation;
+    if (live.closed === "") return `All heads are open: \u201c${now}\u201d`;
+    const then = live.open.sentences[0].translation;
+    const far = farthest(live);
+    return (
+        (now === then
+            ? `The translation stays \u201c${now}\u201d.`
+            : `\u201c${now}\u201d instead of \u201c${then}\u201d.`) +
+        (far
+            ? ` Moved most: ${headTitle(far.head)}, by ${far.shift.toFixed(3)} of its weight.`
+            : "")
+    );
+}
+
+// ------------------------------------------------------------- the heads -----
+
+// Two buttons below a card of the wall.
+export function liveCard(app, item, card) {
+    if (!app.live) return card;
+    const { head } = item;
+    const now = changeOf(app.live.closed, head);
+    const button = (change, text) =>
+        el(
+            "button",
+            {
+                type: "button",
+                id: `${change}-${head.layer}-${head.head}`,
+                "aria-pressed": String(now === change),
+                "aria-label": `${headName(head)}: ${text}`,
+                onclick: () => app.live.change(head, now === change ? "" : change),
+            },
+            text,
+        );
+    return el(
+        "div",
+        { class: now ? "card-room changed" : "card-room" },
+        card,
+        el("div", { class: "chooser" }, button("zero", "close"), button("uniform", "blur")),
+    );
+}
+
+// What the label of a card says besides.
+export function liveLabel(app, head) {
+    if (!app.live || app.live.closed === "") return "";
+    const change = changeOf(app.live.closed, head);
+    return (
+        `; moved ${app.live.shift(head).shift.toFixed(3)}` +
+        (change ? `; ${CHANGE_WORDS[change]}` : "")
+    );
+}
+
+// ---------------------------------------------------------------- the rest -----
+
+// The live part of the page: live.open is the page of the same text with all heads open.
+export function startLive(app) {
+    const [{ text: beginning }] = app.page.sentences;
+    let waiting = 0,
+        asking = null,
+        wanted = { text: beginning, closed: "" }; // what is shown, or will be
+    const live = {
+        app,
+        text: beginning,
+        closed: "",
+        open: app.page,
+        shift: (head) => {
+            const before = live.open.sentences[0].heads[head.kind].find((other) =>
+                sameHead(other, head),
+            );
+            return shiftOf(head, before);
+        },
+        change: (head, change) => live.ask({ closed: withChange(wanted.closed, head, change) }),
+        toggle: (head) => live.change(head, changeOf(wanted.closed, head) ? "" : "zero"),
+        type(text) {
+            clearTimeout(waiting);
+            waiting = setTimeout(() => live.ask({ text }), TYPING_PAUSE);
+        },
+        // Asks for what the address says, if it says something else than is shown.
+        follow() {
+            const text = app.state.text || live.text;
+            if (text !== live.text || app.state.closed !== live.closed)
+                live.ask({ text, closed: app.state.closed });
+        },
+        async ask(wish) {
+            wanted = { ...wanted, ...wish };
+            const { text, closed } = wanted;
+            clearTimeout(waiting);
+            asking?.abort();
+            const own = (asking = new AbortController());
+            try {
+                const { open, page } = await answers(text, closed, own.signal);
+                if (own.signal.aborted) return;
+                Object.assign(live, { text, closed, open });
+                app.show(page, { text, closed });
+                tell();
+            } catch (error) {
+                if (own.signal.aborted) return;
+                wanted = { text: live.text, closed: live.closed };
+                bar.message.textContent = problemText(error);
+            }
+        },
+    };
+
+    async function answers(text, closed, signal) {
+        const open =
+            text === live.text ? live.open : await post({ text, changes: [] }, signal);
+        const changes = readChanges(closed);
+        return { open, page: changes.length ? await post({ text, changes }, signal) : open };
+    }
+    function problemText(error) {
+        return error instanceof TypeError
+            ? "The server does not answer: start \u201cmha serve\u201d again and open its address."
+            : error.message;
+    }
+    function tell() {
+        const focused = document.activeElement;
+        const kept = bar.changes.contains(focused) ? bar.input : null;
+        if (bar.input !== focused) bar.input.value = live.text;
+        bar.changes.replaceChildren(...changeButtons(live));
+        kept?.focus();
+        bar.message.textContent = summary(live);
+    }
+    const bar = liveBar(live);
+    const room = document.getElementById("live");
+    room.hidden = false;
+    room.append(bar.element);
+    live.begin = () => {
+        tell();
+        live.follow();
+    };
+    live.write = () => bar.input.focus();
+    return live;
+}
