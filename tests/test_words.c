@@ -118,7 +118,12 @@ static void lengths_and_outputs(void)
     const problem_word grad = read_word("l4d1:grad:causal:lse", "b1h1l4d1:causal:lse:grad");
     CHECK(grad.gradients && grad.lse && !grad.weights, "grad");
     const problem_word stats = read_word("l4d1:stats:avg", "b1h1l4d1:weights:avg:stats");
-    CHECK(stats.statistics && !grad.statistics, "stats");
+    CHECK(stats.statistics == STATISTICS_ROWS && !grad.statistics, "stats");
+    read_word("l4d1:stats=rows", "b1h1l4d1:stats");
+    read_word("l4d1:stats=columns", "b1h1l4d1:stats=columns");
+    const problem_word top = read_word("l4d1:stats=top", "b1h1l4d1:stats=top");
+    CHECK(top.statistics == (STATISTICS_ROWS | STATISTICS_TOP), "stats=top");
+    read_word("l4d1:stats=all", "b1h1l4d1:stats=all");
 }
 
 /* The message names what is wrong, and what was probably meant. */

@@ -29,6 +29,8 @@ static const row operator_rows[] = {
     {ROW_SPEED, "b1h12l1024d64:bf16", "b1h12l1024d64", 0.95},
     {ROW_SHARE_RATIO, "b1h12l1024d64:t=2", "b1h12l1024d64:t=1", 0.95},
     {ROW_TIME, "b1h12l2048d64:stats", "b1h12l2048d64", 1.15},
+    {ROW_TIME, "b1h12l2048d64:stats=columns", "b1h12l2048d64", 1.15},
+    {ROW_TIME, "b1h12l2048d64:stats=all", "b1h12l2048d64", 1.15},
     {ROW_WORKSPACE, "b1h12l16384d64", NULL, 16.0},
 };
 

@@ -40,6 +40,12 @@ static void set_outputs(const problem_word *w, mha_options *o, stand_ins *x)
         o->lse = (mha_out){&x->cell, w->h * w->l, w->l, 1};
     x->statistics = (mha_statistics){.size = sizeof x->statistics, .rows = &x->row};
     x->statistics.heads = &x->head;
+    if (w->statistics & STATISTICS_COLUMNS)
+        x->statistics.columns = &x->real;
+    if (w->statistics & STATISTICS_TOP) {
+        x->statistics.top = 8;
+        x->statistics.top_weights = &x->real;
+    }
     if (w->statistics)
         o->statistics = &x->statistics;
     if (!w->weights)

@@ -296,25 +296,38 @@ static bool build_lse(problem *p, mha_dtype type, const tensor_layout *layout)
     return true;
 }
 
-/* Of rows and heads; they stay in the problem. */
-static bool build_statistics(problem *p)
+enum { STATISTICS_LISTED = 8 }; /* of the largest weights of a row */
+
+/* They stay in the problem. */
+static bool build_statistics(problem *p, unsigned wanted)
 {
-    const size_t heads = (size_t)(p->shape.B * p->shape.H);
+    const size_t heads = (size_t)(p->shape.B * p->shape.H), rows = heads * (size_t)p->shape.L;
     mha_statistics *statistics = keep(p, 1, sizeof *statistics);
     if (statistics == NULL)
         return false;
     statistics->size = sizeof *statistics;
-    statistics->rows = keep(p, heads * (size_t)p->shape.L, sizeof *statistics->rows);
+    statistics->rows = keep(p, rows, sizeof *statistics->rows);
     statistics->heads = keep(p, heads, sizeof *statistics->heads);
     p->options.statistics = statistics;
-    return statistics->rows != NULL && statistics->heads != NULL;
+    bool fine = statistics->rows != NULL && statistics->heads != NULL;
+    if (fine && wanted & STATISTICS_COLUMNS) {
+        statistics->columns = keep(p, heads * (size_t)p->shape.S, sizeof(float));
+        fine = statistics->columns != NULL;
+    }
+    if (fine && wanted & STATISTICS_TOP) {
+        statistics->top = STATISTICS_LISTED;
+        statistics->top_keys = keep(p, rows * STATISTICS_LISTED, sizeof(int64_t));
+        statistics->top_weights = keep(p, rows * STATISTICS_LISTED, sizeof(float));
+        fine = statistics->top_keys != NULL && statistics->top_weights != NULL;
+    }
+    return fine;
 }
 
 static bool build_outputs(builder *b)
 {
     if (b->word->weights && !build_weights(b))
         return false;
-    if (b->word->statistics && !build_statistics(b->p))
+    if (b->word->statistics && !build_statistics(b->p, b->word->statistics))
         return false;
     if (!b->word->lse)
         return true;

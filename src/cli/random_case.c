@@ -179,5 +179,6 @@ void random_case(uint64_t seed, uint64_t index, problem_word *word, problem_styl
     style->lengths = rng_chance(&r, 25);
     word->packed = rng_chance(&r, 12);
     settle_position(word, style);
-    word->statistics = rng_chance(&r, 15);
+    if (rng_chance(&r, 15))
+        word->statistics = STATISTICS_ROWS | (unsigned)rng_below(&r, 4) * STATISTICS_COLUMNS;
 }

@@ -172,6 +172,18 @@ static bool set_average(parser *p, const suffix *x, const char *value)
     return set_flag(p, x, value);
 }
 
+static bool set_statistics(parser *p, const suffix *x, const char *value)
+{
+    /* In the order of the bits of STATISTICS_COLUMNS and STATISTICS_TOP. */
+    static const char *const names[] = {"rows", "columns", "top", "all"};
+    int more = 0;
+    (void)x;
+    if (value != NULL && !reader_choice(&p->in, value, names, 4, &more))
+        return false;
+    p->word->statistics = STATISTICS_ROWS | (unsigned)more * STATISTICS_COLUMNS;
+    return true;
+}
+
 static bool set_layout(parser *p, const suffix *x, const char *value)
 {
     /* In the order of word_layout. */
@@ -211,7 +223,7 @@ static const suffix suffixes[] = {
     {"lse", VALUE_NONE, set_flag, FIELD(lse), 0, false},
     {"weights", VALUE_MAY, set_weights, 0, 0, false},
     {"avg", VALUE_NONE, set_average, FIELD(average), 0, false},
-    {"stats", VALUE_NONE, set_flag, FIELD(statistics), 0, false},
+    {"stats", VALUE_MAY, set_statistics, 0, 0, false},
     {"grad", VALUE_NONE, set_flag, FIELD(gradients), 0, false},
     {"layout", VALUE_MUST, set_layout, 0, 0, false},
     {"t", VALUE_MUST, set_count, FIELD(threads), MHA_MAX_THREADS, false},

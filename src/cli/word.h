@@ -25,7 +25,8 @@
  *           packed                sequences of lengths l/b, 2l/b, ... l one after another
  *           lse                   log-sum-exp is asked for
  *           weights[=MODE] avg    weights are asked for: softmax, raw, softcap, bias; averaged
- *           stats                 statistics of rows and heads are asked for
+ *           stats                 statistics of rows and heads are asked for; stats=columns,
+ *           stats=top, stats=all  what keys receive, the 8 largest weights of rows, both
  *           grad                  the backward pass, not the forward one
  *           layout=bhld|blhd      order of the axes in memory (bhld)
  *           t=N                   threads
@@ -42,6 +43,9 @@
 
 typedef enum word_layout { WORD_BHLD, WORD_BLHD } word_layout;
 
+/* Which statistics are asked for, as bits. */
+enum { STATISTICS_ROWS = 1, STATISTICS_COLUMNS = 2, STATISTICS_TOP = 4 };
+
 typedef struct problem_word {
     ptrdiff_t b, h, g, l, s, d, v;
     mha_dtype q_type, k_type, v_type, o_type;
@@ -55,7 +59,8 @@ typedef struct problem_word {
     int pad;              /* 0: none, N: true lengths are 1/N */
     bool pad_keys_only;
     int documents; /* 0: none */
-    bool packed, lse, weights, average, statistics, gradients;
+    bool packed, lse, weights, average, gradients;
+    unsigned statistics; /* STATISTICS_ROWS and more; 0: none */
     mha_weights_mode weights_mode;
     word_layout layout;
     int threads; /* 0: not said */

@@ -103,6 +103,7 @@ static void put_lengths(word_printer *p, const problem_word *w)
 static void put_outputs(word_printer *p, const problem_word *w)
 {
     static const char *const modes[] = {"", "=raw", "=softcap", "=bias"};
+    static const char *const more[] = {"", "=columns", "=top", "=all"};
     if (w->lse)
         printer_put(p, ":lse");
     if (w->weights)
@@ -110,7 +111,7 @@ static void put_outputs(word_printer *p, const problem_word *w)
     if (w->average)
         printer_put(p, ":avg");
     if (w->statistics)
-        printer_put(p, ":stats");
+        printer_put(p, ":stats%s", more[w->statistics / STATISTICS_COLUMNS]);
     if (w->gradients)
         printer_put(p, ":grad");
     if (w->layout == WORD_BLHD)

@@ -56,7 +56,8 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
                                .call = run->call,
                                .scratch = scratch,
                                .batch = mhai_batch_of(run->call, b),
-                               .g = g};
+                               .g = g,
+                               .lasting_panels = run->plan->columns};
     const ptrdiff_t end = mhai_min(now.i + t->rows, now.worker.batch.queries);
     now.i = mhai_max(now.i, run->call->row_first);
     now.rows =
@@ -332,13 +333,14 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     mhai_scores_final(worker, block, row, count, first, last);
     const int width = kernels->vector;
     const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
-    mhai_watch_scores(worker, count, keep);
-    kernels->fold(scratch->s, count, first / width * width, (last + width - 1) / width * width,
-                  keep, state->m + row, state->l + row, scratch->alpha);
+    const int from = first / width * width, to = (last + width - 1) / width * width;
+    if (worker->plan->statistics)
+        mhai_watch_fold(worker, block->base, row, count, from, to, keep, state);
+    else
+        kernels->fold(scratch->s, count, from, to, keep, state->m + row, state->l + row,
+                      scratch->alpha);
     if (how == NOT_AT_ALL || only_means(worker, row, count))
         return;
-    mhai_watch_block(worker, block->base, row, count, first / width * width,
-                     (last + width - 1) / width * width, state->m);
     drop_weights(worker, block, row, count);
     scale_weights(worker, block, count, keep);
     if (cover == MHAI_SOME && how == PER_ROW) {
@@ -361,6 +363,7 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
         mhai_block block = mhai_block_at(worker, base);
         for (int row = 0; row < worker->count; row += tile)
             run_tile(now, &block, row, (int)mhai_min(tile, worker->count - row), state, how);
+        mhai_block_leave(worker, &block);
     }
 }
 
@@ -567,6 +570,7 @@ void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrd
     const ptrdiff_t chunks = run->tiling.row_chunks;
     const task all = task_of(run, scratch, number * chunks, false);
     mhai_watch_clear_columns(run->call, all.worker.batch.b, all.h, all.heads);
+    memset(scratch->k_packed, 0, sizeof(uint32_t) * (size_t)run->plan->held_blocks);
     for (ptrdiff_t n = chunks; n-- > 0;)
         mhai_attention_task(run, scratch, number * chunks + n);
 }

@@ -260,20 +260,20 @@ typedef struct mhai_state {
     bool *seen; /* has the row been given any key? */
 } mhai_state;
 
-/* Statistics of one row under way, beside its vectors of sums. */
+/* Statistics of one row under way, beside its sums. */
 typedef struct mhai_watched {
-    float base;    /* of its sums: the largest m so far */
-    float near[3]; /* scores of the keys before, at and behind its position; -inf: not seen */
-    double first;  /* sum of p of the first keys */
+    float near[3];    /* scores of the keys before, at and behind its position; -inf: not seen */
+    float first_base; /* of the sum of the first keys */
+    double first;     /* sum of exp(score - first_base) of the first keys */
 } mhai_watched;
 
 /* What statistics need of a worker's scratch. */
 typedef struct mhai_watch {
     mhai_watched *rows;
-    float *states;     /* [rows][MHAK_WATCHED][vector] */
-    float *scores;     /* [row_tile][MHAK_BLOCK] before fold */
-    float *top_scores; /* [rows][top], the largest first */
-    int64_t *top_keys;
+    float *sums, *base, *best; /* as in mhak_watch */
+    int64_t *best_key, *anchor;
+    float *top_scores; /* [rows][top, rounded up to whole vectors], the largest first */
+    int32_t *top_keys;
     float *held;  /* [rows][held_blocks][MHAK_BLOCK]: p of all keys, for columns */
     float *bases; /* [rows][held_blocks]: the m that p belongs to; -inf: none */
 } mhai_watch;
@@ -286,7 +286,9 @@ typedef struct mhai_scratch {
     float *alpha;
     float *s; /* [row_tile][MHAK_BLOCK] */
     uint32_t *keep;
-    float *k_panels, *v_panels;
+    float *k_panels; /* of a block of keys; for columns, whose tasks have few rows, of all blocks */
+    uint32_t *k_packed; /* for columns: packed_panels of each block of keys */
+    float *v_panels;
     float *sum;   /* averaged weights: [row_tile][MHAK_BLOCK] */
     float *stats; /* weights alone: [H][row_tile][2], as in mhai_shared */
     mhai_watch watch;
@@ -415,7 +417,8 @@ typedef struct mhai_block {
     ptrdiff_t base;         /* its first key */
     int keys;               /* how many there are, up to MHAK_BLOCK */
     const void *k, *v;      /* row 0 of the block, in storage; not used with a cache */
-    uint32_t packed_panels; /* bit p: panel p of K (of a cache: group p) lies in k_panels */
+    float *panels;          /* of its K */
+    uint32_t packed_panels; /* bit p: panel p of K (of a cache: group p) lies there */
     bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
 } mhai_block;
@@ -426,8 +429,9 @@ typedef struct mhai_worker {
     const mhai_call *call;
     const mhai_scratch *scratch;
     mhai_batch batch;
-    ptrdiff_t g; /* key/value head */
-    int count;   /* rows in scratch->rows and scratch->q */
+    ptrdiff_t g;         /* key/value head */
+    int count;           /* rows in scratch->rows and scratch->q */
+    bool lasting_panels; /* of K, for all tasks of one head: k_packed tells which are there */
 } mhai_worker;
 
 /* m and 1/l of the rows in scratch, [count][2], as a task finds them (attention.c). Their ranges
@@ -454,7 +458,9 @@ float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped);
 /* Copy the rows' queries, scaled, into scratch->q. */
 void mhai_load_queries(const mhai_worker *worker);
 
+/* A block, and what is to be remembered of it when all tiles are done. */
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
+void mhai_block_leave(const mhai_worker *worker, const mhai_block *block);
 
 /* `count` rows of a tensor, from `row` on, as something to ask for while other work is done. */
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,

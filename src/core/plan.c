@@ -98,7 +98,9 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.alpha = mhai_work_take(work, tile, sizeof(float));
     scratch.s = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
     scratch.keep = mhai_work_take(work, tile * MHAK_WORDS, sizeof(uint32_t));
-    scratch.k_panels = mhai_work_take(work, (size_t)shape->D * MHAK_BLOCK, sizeof(float));
+    const size_t blocks = plan->columns ? (size_t)plan->held_blocks : 1;
+    scratch.k_panels = mhai_work_take(work, blocks * (size_t)shape->D * MHAK_BLOCK, sizeof(float));
+    scratch.k_packed = mhai_work_take(work, plan->columns ? blocks : 0, sizeof(uint32_t));
     const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
     scratch.v_panels = mhai_work_take(work, columns * MHAK_BLOCK, sizeof(float));
     scratch.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));

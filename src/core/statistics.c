@@ -3,8 +3,8 @@
  * What rows look at, gathered while their output is computed.
  *
  *      begin      a task's rows have seen nothing
- *      block      a tile of scores has become p = exp(s - m): its sums join those of its rows.
- *                 For columns p is held until the rows' sums are known
+ *      fold       a tile of scores becomes p = exp(s - m), and joins the sums of its rows. For
+ *                 columns p is held until the rows' sums are known
  *      row        the row's log-sum-exp is known: sums become statistics
  *      columns    held p become weights and go to their keys, rows ascending
  *      head       means over the rows of a head
@@ -38,28 +38,31 @@ static ptrdiff_t slot_of(const mhai_worker *worker, int r, ptrdiff_t block)
     return r * blocks + block % blocks;
 }
 
+/* Room for a list of the largest scores. */
+static ptrdiff_t top_room(const mha_plan *plan)
+{
+    return mhai_round_up(plan->top, plan->kernels->vector);
+}
+
 mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work)
 {
     mhai_watch w = {0};
     if (!plan->statistics)
         return w;
-    const size_t rows = (size_t)plan->task_rows, tile = (size_t)plan->row_tile;
-    const size_t top = (size_t)plan->top, blocks = plan->columns ? (size_t)plan->held_blocks : 0;
-    const size_t state = MHAK_WATCHED * (size_t)plan->kernels->vector;
+    const size_t rows = (size_t)plan->task_rows, vector = (size_t)plan->kernels->vector;
+    const size_t top = (size_t)top_room(plan),
+                 blocks = plan->columns ? (size_t)plan->held_blocks : 0;
     w.rows = mhai_work_take(work, rows, sizeof *w.rows);
-    w.states = mhai_work_take(work, rows * state, sizeof(float));
-    w.scores = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
+    w.sums = mhai_work_take(work, rows * MHAK_SUMS * vector, sizeof(float));
+    w.base = mhai_work_take(work, rows, sizeof(float));
+    w.best = mhai_work_take(work, rows, sizeof(float));
+    w.best_key = mhai_work_take(work, rows, sizeof(int64_t));
+    w.anchor = mhai_work_take(work, rows, sizeof(int64_t));
     w.top_scores = mhai_work_take(work, rows * top, sizeof(float));
-    w.top_keys = mhai_work_take(work, rows * top, sizeof(int64_t));
+    w.top_keys = mhai_work_take(work, rows * top, sizeof(int32_t));
     w.held = mhai_work_take(work, rows * blocks * MHAK_BLOCK, sizeof(float));
     w.bases = mhai_work_take(work, rows * blocks, sizeof(float));
     return w;
-}
-
-static float *state_of(const mhai_worker *worker, int r)
-{
-    return worker->scratch->watch.states +
-           (ptrdiff_t)r * MHAK_WATCHED * worker->plan->kernels->vector;
 }
 
 static ptrdiff_t first_keys(const mhai_call *call)
@@ -70,150 +73,145 @@ static ptrdiff_t first_keys(const mhai_call *call)
 
 /* ----------------------------------------------------------------- begin ----- */
 
-void mhai_watch_begin(const mhai_worker *worker)
+static ptrdiff_t position_of(const mhai_worker *worker, int r)
+{
+    return worker->scratch->rows[r].i + worker->batch.offset;
+}
+
+static float *sums_of(const mhai_worker *worker, int r, int which)
+{
+    return worker->scratch->watch.sums +
+           ((ptrdiff_t)r * MHAK_SUMS + which) * worker->plan->kernels->vector;
+}
+
+static void begin_row(const mhai_worker *worker, int r)
 {
     const mha_plan *const plan = worker->plan;
     const mhai_watch *const w = &worker->scratch->watch;
-    const int vector = plan->kernels->vector;
-    if (!plan->statistics)
-        return;
-    for (int r = 0; r < worker->count; r++) {
-        float *const state = state_of(worker, r);
-        memset(state, 0, sizeof(float) * (size_t)(MHAK_WATCHED * vector));
-        for (int n = 0; n < vector; n++)
-            state[MHAK_BEST * vector + n] = -INFINITY;
-        w->rows[r] = (mhai_watched){.base = -INFINITY, .near = {-INFINITY, -INFINITY, -INFINITY}};
-        for (ptrdiff_t n = 0; n < plan->top; n++) {
-            w->top_scores[r * plan->top + n] = -INFINITY;
-            w->top_keys[r * plan->top + n] = -1;
-        }
-        for (ptrdiff_t n = 0; plan->columns && n < plan->held_blocks; n++)
-            w->bases[r * plan->held_blocks + n] = -INFINITY;
+    const ptrdiff_t room = top_room(plan);
+    w->rows[r] = (mhai_watched){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
+    memset(sums_of(worker, r, 0), 0, sizeof(float) * (size_t)(MHAK_SUMS * plan->kernels->vector));
+    w->base[r] = w->best[r] = -INFINITY;
+    /* f32 holds distances within the keys. */
+    w->anchor[r] = mhai_max(0, mhai_min(position_of(worker, r), worker->batch.keys));
+    for (ptrdiff_t n = r * room; n < (r + 1) * room; n++) {
+        w->top_scores[n] = -INFINITY;
+        w->top_keys[n] = -1;
     }
+    for (ptrdiff_t n = 0; plan->columns && n < plan->held_blocks; n++)
+        w->bases[r * plan->held_blocks + n] = -INFINITY;
 }
 
-void mhai_watch_scores(const mhai_worker *worker, int count, const uint32_t *keep)
+void mhai_watch_begin(const mhai_worker *worker)
 {
-    const mhai_scratch *const scratch = worker->scratch;
-    for (int r = 0; worker->plan->statistics && r < count; r++)
-        worker->plan->kernels->watched_scores(scratch->s + r * MHAK_BLOCK, MHAK_BLOCK,
-                                              keep ? keep + r * MHAK_WORDS : NULL,
-                                              scratch->watch.scores + r * MHAK_BLOCK);
+    for (int r = 0; worker->plan->statistics && r < worker->count; r++)
+        begin_row(worker, r);
 }
 
-/* ----------------------------------------------------------------- block ----- */
+/* ------------------------------------------------------------------ fold ----- */
 
-/* One row of a block of keys. */
+/* A tile: rows [row, row + count) and keys [first, last) of a block. */
 typedef struct sight {
-    const float *s, *p; /* scores and exp(s - m) of the block */
-    ptrdiff_t base;     /* key 0 of the block */
-    int first, last;    /* its keys that may be seen */
-    ptrdiff_t position; /* of the row among the keys */
-    ptrdiff_t anchor;   /* the same, or the end of the keys that is nearest to it */
+    const mhai_worker *worker;
+    ptrdiff_t base; /* key 0 of the block */
+    int row, count, first, last;
+    const uint32_t *keep; /* NULL: all are seen */
 } sight;
 
-/* What distances are counted from until the row is done: f32 holds those within the keys. */
-static ptrdiff_t anchor_of(const mhai_worker *worker, ptrdiff_t position)
+static const float *scores_of(const sight *now, int r)
 {
-    return mhai_max(0, mhai_min(position, worker->batch.keys));
+    return now->worker->scratch->s + r * MHAK_BLOCK;
 }
 
-static void see_near(mhai_watched *row, const sight *now)
+static bool kept(const sight *now, int r, ptrdiff_t j)
 {
-    for (int n = 0; n < 3; n++) {
-        const ptrdiff_t j = now->position - 1 + n - now->base;
-        if (j >= now->first && j < now->last && now->p[j] > 0.0f)
-            row->near[n] = now->s[j];
-    }
+    return j >= now->first && j < now->last &&
+           (!now->keep || (now->keep[r * MHAK_WORDS + j / 32] >> (j % 32) & 1u));
 }
 
-static void see_first(const mhai_call *call, mhai_watched *row, const sight *now, double by)
+static void see_near_key(const sight *now, int r, int n)
 {
-    const ptrdiff_t end = mhai_min(now->last, first_keys(call) - now->base);
-    for (ptrdiff_t j = now->first; j < end; j++)
-        row->first += by * (double)now->p[j];
+    const ptrdiff_t j = position_of(now->worker, now->row + r) - 1 + n - now->base;
+    if (kept(now, r, j))
+        now->worker->scratch->watch.rows[now->row + r].near[n] = scores_of(now, r)[j];
 }
 
-/* Into a list of the largest, if it is one of them; keys come in ascending order. */
-static void insert(float *scores, int64_t *keys, ptrdiff_t top, float score, int64_t key)
+static void see_near(const sight *now)
 {
-    ptrdiff_t n = top - 1;
-    for (; n > 0 && scores[n - 1] < score; n--) {
-        scores[n] = scores[n - 1];
-        keys[n] = keys[n - 1];
-    }
-    scores[n] = score;
-    keys[n] = key;
+    for (int r = 0; r < now->count; r++)
+        for (int n = 0; n < 3; n++)
+            see_near_key(now, r, n);
 }
 
-static void see_top(const mhai_worker *worker, int r, const sight *now)
+static void see_first_of(mhai_watched *row, const float *p, int first, ptrdiff_t end, float m)
 {
-    const ptrdiff_t top = worker->plan->top;
-    float *const scores = worker->scratch->watch.top_scores + r * top;
-    int64_t *const keys = worker->scratch->watch.top_keys + r * top;
-    uint32_t larger[MHAK_WORDS];
-    if (top == 0)
-        return;
-    worker->plan->kernels->above(now->s, now->first, now->last, scores[top - 1], larger);
-    for (int w = 0; w < MHAK_WORDS; w++)
-        for (uint32_t bits = larger[w]; bits != 0; bits &= bits - 1) {
-            const int j = 32 * w + __builtin_ctz(bits);
-            if (now->s[j] > scores[top - 1])
-                insert(scores, keys, top, now->s[j], now->base + j);
+    double sum = 0.0;
+    for (ptrdiff_t j = first; j < end; j++)
+        sum += (double)p[j];
+    const double before = (double)row->first_base, base = fmax(before, (double)m);
+    row->first =
+        (row->first > 0.0 ? row->first * exp(before - base) : 0.0) + sum * exp((double)m - base);
+    row->first_base = (float)base;
+}
+
+static void see_first(const sight *now, const float *m)
+{
+    const ptrdiff_t end = mhai_min(now->last, first_keys(now->worker->call) - now->base);
+    for (int r = 0; now->first < end && r < now->count; r++)
+        if (m[r] > -INFINITY)
+            see_first_of(&now->worker->scratch->watch.rows[now->row + r], scores_of(now, r),
+                         now->first, end, m[r]);
+}
+
+/* The p that fold has held: those of keys that no row sees are 0. */
+static void hold(const sight *now, const float *m)
+{
+    const mhai_watch *const w = &now->worker->scratch->watch;
+    const size_t before = sizeof(float) * (size_t)now->first;
+    const size_t behind = sizeof(float) * (size_t)(MHAK_BLOCK - now->last);
+    for (int r = 0; now->worker->plan->columns && r < now->count; r++) {
+        const ptrdiff_t slot = slot_of(now->worker, now->row + r, now->base / MHAK_BLOCK);
+        float *const held = w->held + slot * MHAK_BLOCK;
+        if (before + behind > 0) {
+            memset(held, 0, before);
+            memset(held + now->last, 0, behind);
         }
-}
-
-static void hold(const mhai_worker *worker, int r, const sight *now, float m)
-{
-    const mhai_watch *const w = &worker->scratch->watch;
-    if (!worker->plan->columns)
-        return;
-    const ptrdiff_t slot = slot_of(worker, r, now->base / MHAK_BLOCK);
-    float *const held = w->held + slot * MHAK_BLOCK;
-    if (now->last - now->first < MHAK_BLOCK)
-        memset(held, 0, sizeof(float) * MHAK_BLOCK);
-    memcpy(held + now->first, now->p + now->first,
-           sizeof(float) * (size_t)(now->last - now->first));
-    w->bases[slot] = m;
-}
-
-static void see(const mhai_worker *worker, int r, const sight *now, float m)
-{
-    mhai_watched *const row = &worker->scratch->watch.rows[r];
-    if (m == -INFINITY) /* nothing seen yet */
-        return;
-    mhak_watch how = {.shrink = 1.0f, .by = 1.0f, .start = (float)(now->base - now->anchor)};
-    if (m > row->base) {
-        how.shrink = row->base == -INFINITY ? 0.0f : expf(row->base - m);
-        how.fall = how.shrink == 0.0f ? 0.0f : row->base - m; /* which may be infinite */
-        row->base = m;
-        row->first *= (double)how.shrink;
-    } else if (m < row->base) {
-        how.by = expf(m - row->base);
+        w->bases[slot] = m[r];
     }
-    how.base = row->base;
-    worker->plan->kernels->watch(now->s, now->p, now->first, now->last, &how, state_of(worker, r));
-    see_near(row, now);
-    see_first(worker->call, row, now, (double)how.by);
-    see_top(worker, r, now);
-    hold(worker, r, now, m);
 }
 
-void mhai_watch_block(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                      int last, const float *m)
+static mhak_watch watch_at(const sight *now)
 {
-    const mhai_scratch *const scratch = worker->scratch;
-    for (int r = 0; worker->plan->statistics && r < count; r++) {
-        const ptrdiff_t position = scratch->rows[row + r].i + worker->batch.offset;
-        const sight now = {scratch->watch.scores + r * MHAK_BLOCK,
-                           scratch->s + r * MHAK_BLOCK,
-                           base,
-                           first,
-                           last,
-                           position,
-                           anchor_of(worker, position)};
-        see(worker, row + r, &now, m[row + r]);
+    const mha_plan *const plan = now->worker->plan;
+    const mhai_watch *const w = &now->worker->scratch->watch;
+    const int row = now->row;
+    mhak_watch watch = {.sums = sums_of(now->worker, row, 0),
+                        .base = w->base + row,
+                        .best = w->best + row,
+                        .best_key = w->best_key + row,
+                        .anchor = w->anchor + row,
+                        .key = now->base,
+                        .top = (int)plan->top,
+                        .top_scores = w->top_scores + row * top_room(plan),
+                        .top_keys = w->top_keys + row * top_room(plan)};
+    if (plan->columns) {
+        watch.held = w->held + slot_of(now->worker, row, now->base / MHAK_BLOCK) * MHAK_BLOCK;
+        watch.held_stride = plan->held_blocks * MHAK_BLOCK;
     }
+    return watch;
+}
+
+void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                     int last, const uint32_t *keep, const mhai_state *state)
+{
+    const sight now = {worker, base, row, count, first, last, keep};
+    const mhak_watch watch = watch_at(&now);
+    float *const m = state->m + row;
+    see_near(&now);
+    worker->plan->kernels->fold_watched(worker->scratch->s, count, first, last, keep, m,
+                                        state->l + row, worker->scratch->alpha, &watch);
+    see_first(&now, m);
+    hold(&now, m);
 }
 
 /* ------------------------------------------------------------------- row ----- */
@@ -226,19 +224,6 @@ static double sum_lanes(const float *lanes, int count)
     return sum;
 }
 
-/* The largest score, and of equal ones that of the first key. */
-static float best_of(const float *scores, const float *at, int count, float *best_at)
-{
-    float best = -INFINITY;
-    *best_at = 0.0f;
-    for (int n = 0; n < count; n++)
-        if (scores[n] > best || (scores[n] == best && at[n] < *best_at)) {
-            best = scores[n];
-            *best_at = at[n];
-        }
-    return best;
-}
-
 static float weight_of(float score, double lse)
 {
     return (float)exp((double)score - lse);
@@ -246,28 +231,25 @@ static float weight_of(float score, double lse)
 
 static mha_row_statistics statistics_of(const mhai_worker *worker, int r, double lse)
 {
-    const mhai_watched *const row = &worker->scratch->watch.rows[r];
+    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_watched *const row = &w->rows[r];
     const int vector = worker->plan->kernels->vector;
-    const float *const state = state_of(worker, r);
-    const double mass = sum_lanes(state + MHAK_MASS * vector, vector);
-    const double energy = sum_lanes(state + MHAK_ENERGY * vector, vector);
-    const double factor = exp((double)row->base - lse); /* from p to weights */
-    float at;
-    const float best = best_of(state + MHAK_BEST * vector, state + MHAK_AT * vector, vector, &at);
-    const ptrdiff_t position = worker->scratch->rows[r].i + worker->batch.offset;
-    const ptrdiff_t anchor = anchor_of(worker, position);
-    const double reach = sum_lanes(state + MHAK_REACH * vector, vector);
-    const double entropy = -factor * (energy + ((double)row->base - lse) * mass);
+    const double base = (double)w->base[r], factor = exp(base - lse); /* from p to weights */
+    const double mass = sum_lanes(sums_of(worker, r, MHAK_MASS), vector);
+    const double energy = sum_lanes(sums_of(worker, r, MHAK_ENERGY), vector);
+    const double reach = sum_lanes(sums_of(worker, r, MHAK_REACH), vector);
+    const double outside = fabs((double)(position_of(worker, r) - w->anchor[r]));
+    const double entropy = -factor * (energy + (base - lse) * mass);
     return (mha_row_statistics){
         .entropy = entropy < 0.0 ? 0.0f : (float)entropy,
-        .largest = weight_of(best, lse),
-        .distance = (float)(factor * (reach + fabs((double)(position - anchor)) * mass)),
+        .largest = weight_of(w->best[r], lse),
+        .distance = (float)(factor * (reach + outside * mass)),
         .self = weight_of(row->near[1], lse),
         .previous = weight_of(row->near[0], lse),
         .next = weight_of(row->near[2], lse),
-        .first = (float)(factor * row->first),
+        .first = row->first > 0.0 ? (float)(row->first * exp((double)row->first_base - lse)) : 0.0f,
         .mass = (float)(factor * mass),
-        .key = (int64_t)(anchor + (ptrdiff_t)at)};
+        .key = w->best_key[r]};
 }
 
 static ptrdiff_t index_of(const mhai_worker *worker, int r)
@@ -281,10 +263,11 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
 {
     const mha_statistics *const to = worker->call->options.statistics;
     const ptrdiff_t top = worker->plan->top, at = index_of(worker, r) * top;
+    const ptrdiff_t from = r * top_room(worker->plan);
     const mhai_watch *const w = &worker->scratch->watch;
     for (ptrdiff_t n = 0; n < top; n++) {
-        const int64_t key = w->top_keys[r * top + n];
-        const float weight = weighs && key >= 0 ? weight_of(w->top_scores[r * top + n], lse) : 0.0f;
+        const int64_t key = w->top_keys[from + n];
+        const float weight = weighs && key >= 0 ? weight_of(w->top_scores[from + n], lse) : 0.0f;
         if (to->top_keys)
             to->top_keys[at + n] = weight == 0.0f ? -1 : key;
         if (to->top_weights)
@@ -293,16 +276,30 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
 }
 
 /* to[j] += held[j] * factor, the last of them with the same roundings. */
-static void add_block(const mhak_table *kernels, float *to, const float *held, ptrdiff_t count,
-                      float factor)
+static void add_held(const mhak_table *kernels, float *to, const float *held, ptrdiff_t count,
+                     float factor)
 {
     float rest[MHAK_MAX_VECTOR] = {0};
     const ptrdiff_t whole = count - count % kernels->vector;
     const size_t left = sizeof(float) * (size_t)(count - whole);
-    kernels->add_scaled(to, held, (int)whole, factor);
+    kernels->add_scaled(to, held, whole, factor);
+    if (left == 0)
+        return;
     memcpy(rest, to + whole, left);
-    kernels->add_scaled(rest, held + whole, left ? kernels->vector : 0, factor);
+    kernels->add_scaled(rest, held + whole, kernels->vector, factor);
     memcpy(to + whole, rest, left);
+}
+
+/* Blocks from n on, below `end`, that lie side by side and have one base. */
+static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t end)
+{
+    const float *const bases = worker->scratch->watch.bases;
+    const ptrdiff_t slot = slot_of(worker, r, n);
+    ptrdiff_t count = 1;
+    while (n + count < end && slot_of(worker, r, n + count) == slot + count &&
+           bases[slot + count] == bases[slot])
+        count++;
+    return count;
 }
 
 /* Held p of one row, as weights to their keys. */
@@ -311,19 +308,16 @@ static void add_columns(const mhai_worker *worker, int r, double lse)
     const mha_shape *const shape = &worker->call->shape;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mhai_watch *const w = &worker->scratch->watch;
+    const ptrdiff_t end = mhai_ceil_div(row->last, MHAK_BLOCK);
     float *const to = worker->call->options.statistics->columns +
                       (worker->batch.b * shape->H + row->h) * shape->S;
-    float base = -INFINITY, factor = 0.0f; /* mostly the same for block after block */
-    for (ptrdiff_t n = row->first / MHAK_BLOCK; n * MHAK_BLOCK < row->last; n++) {
-        const ptrdiff_t slot = slot_of(worker, r, n);
-        if (w->bases[slot] == -INFINITY)
-            continue;
-        if (w->bases[slot] != base) {
-            base = w->bases[slot];
-            factor = (float)exp((double)base - lse);
-        }
-        add_block(worker->plan->kernels, to + n * MHAK_BLOCK, w->held + slot * MHAK_BLOCK,
-                  mhai_min(MHAK_BLOCK, shape->S - n * MHAK_BLOCK), factor);
+    for (ptrdiff_t n = row->first / MHAK_BLOCK, blocks; n < end; n += blocks) {
+        const ptrdiff_t slot = slot_of(worker, r, n), key = n * MHAK_BLOCK;
+        blocks = run_of(worker, r, n, end);
+        if (w->bases[slot] != -INFINITY)
+            add_held(worker->plan->kernels, to + key, w->held + slot * MHAK_BLOCK,
+                     mhai_min(blocks * MHAK_BLOCK, shape->S - key),
+                     (float)exp((double)w->bases[slot] - lse));
     }
 }
 
@@ -334,7 +328,7 @@ void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float
         return;
     const double lse = (double)m + log((double)l);
     mha_row_statistics row = {.key = -1};
-    const bool weighs = seen && worker->scratch->watch.rows[r].base != -INFINITY &&
+    const bool weighs = seen && worker->scratch->watch.base[r] != -INFINITY &&
                         mhai_mode(worker->call, worker->scratch->rows[r].h) != MHA_HEAD_MEAN;
     if (weighs)
         row = statistics_of(worker, r, lse);
@@ -400,11 +394,16 @@ mha_status mhai_check_statistics(const mhai_call *call)
         return mhai_fail(o, MHA_ERR_STRUCT,
                          "options.statistics->size is %zu; set it to sizeof(mha_statistics)",
                          s->size);
-    if (s->first_keys < 0 || s->top < 0 || s->top > MHAI_MAX_TOP)
+    if (s->first_keys < 0 || s->top < 0 || s->top > MHAK_MAX_TOP)
         return mhai_fail(o, MHA_ERR_INDEX,
                          "options.statistics has first_keys %td and top %td; they are at least 0, "
                          "top at most %d",
-                         s->first_keys, s->top, MHAI_MAX_TOP);
+                         s->first_keys, s->top, MHAK_MAX_TOP);
+    if (s->top > 0 && call->shape.S > INT32_MAX)
+        return mhai_fail(
+            o, MHA_ERR_OVERFLOW,
+            "options.statistics lists the largest weights of up to %d keys, not of %td", INT32_MAX,
+            call->shape.S);
     return MHA_OK;
 }
 

@@ -9,12 +9,10 @@
 /* The rows of the task have seen nothing. */
 void mhai_watch_begin(const mhai_worker *worker);
 
-/* Keep the scores of a tile before they become p; masked ones, where keep is given, as -inf. */
-void mhai_watch_scores(const mhai_worker *worker, int count, const uint32_t *keep);
-
-/* Keys [first, last) of the block at `base` have become p = exp(s - m), in scratch->s. */
-void mhai_watch_block(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                      int last, const float *m);
+/* Fold a tile of scores, as kernels->fold does, and watch it. Keys [first, last) of the block at
+ * `base`, whole vectors. */
+void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                     int last, const uint32_t *keep, const mhai_state *state);
 
 /* A row is done: the maximum and the sum of all its exponentials, sink and extra keys included. */
 void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
@@ -25,8 +23,6 @@ void mhai_watch_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, p
 
 /* Means of one batch and head; numbers count [B][H]. */
 void mhai_watch_head(const mhai_run *run, ptrdiff_t number);
-
-enum { MHAI_MAX_TOP = 64 };
 
 /* Can what is wanted be given? Its outputs, in a list of regions. */
 mha_status mhai_check_statistics(const mhai_call *call);

@@ -18,13 +18,24 @@ void mhai_load_queries(const mhai_worker *worker)
     }
 }
 
+/* Where panels of the block lie that outlast a task. */
+static ptrdiff_t panel_slot(const mhai_worker *worker, ptrdiff_t base)
+{
+    return base / MHAK_BLOCK % worker->plan->held_blocks;
+}
+
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
 {
     const mhai_call *const call = worker->call;
     const mhai_batch *const batch = &worker->batch;
-    mhai_block block = {.base = base};
+    mhai_block block = {.base = base, .panels = worker->scratch->k_panels};
     block.keys = (int)mhai_min(batch->keys - base, MHAK_BLOCK);
-    block.reuse_panel = worker->count <= worker->plan->row_tile;
+    block.reuse_panel = worker->count <= worker->plan->row_tile && !worker->lasting_panels;
+    if (worker->lasting_panels) {
+        const ptrdiff_t slot = panel_slot(worker, base);
+        block.panels += slot * MHAK_BLOCK * call->shape.D;
+        block.packed_panels = worker->scratch->k_packed[slot];
+    }
     if (call->cache)
         return block;
     block.k = mhai_at(call->k.data, call->shape.k_type,
@@ -32,6 +43,12 @@ mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
     block.v = mhai_at(call->v.data, call->shape.v_type,
                       mhai_k_index(call, batch, &call->v, worker->g, base));
     return block;
+}
+
+void mhai_block_leave(const mhai_worker *worker, const mhai_block *block)
+{
+    if (worker->lasting_panels)
+        worker->scratch->k_packed[panel_slot(worker, block->base)] = block->packed_panels;
 }
 
 /* Panel p of K as f32; packed now unless an earlier tile has done so. */
@@ -42,8 +59,7 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     const int d = (int)call->shape.D, first = p * kernels->nr;
     if (block->reuse_panel)
         block->packed_panels = 0;
-    float *const panel =
-        worker->scratch->k_panels + (block->reuse_panel ? 0 : (ptrdiff_t)first * d);
+    float *const panel = block->panels + (block->reuse_panel ? 0 : (ptrdiff_t)first * d);
     if (!(block->packed_panels >> p & 1u)) {
         const int keys = (int)mhai_min(block->keys - first, kernels->nr);
         kernels->pack_k[call->shape.k_type](
@@ -120,7 +136,7 @@ static const float *wide_group(const mhai_worker *worker, mhai_block *block, con
                                int p)
 {
     const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
-    float *const panel = worker->scratch->k_panels + p * elements;
+    float *const panel = block->panels + p * elements;
     if (!(block->packed_panels >> p & 1u))
         worker->plan->kernels->load_row[worker->call->shape.k_type](stored, (int)elements, 1.0f,
                                                                     panel);

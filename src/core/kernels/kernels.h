@@ -27,6 +27,7 @@ enum {
     MHAK_DEPTH = 256,
     MHAK_SLICE = 256,
     MHAK_WORDS = MHAK_BLOCK / 32, /* words of keep bits for one row of a block */
+    MHAK_MAX_TOP = 64,            /* the longest list of a row's largest scores */
     MHAK_MAX_VECTOR = 16,         /* floats in the widest vector of any table */
     MHAK_MAX_PANEL = 32,          /* columns of the widest panel, nr of any table */
     MHAK_LINE = 64,               /* bytes in a cache line */
@@ -53,11 +54,28 @@ typedef struct mhak_drop {
     uint32_t threshold; /* probability * 65536 */
 } mhak_drop;
 
-/* State of a watched row, [MHAK_WATCHED][vector], and how one block joins it. */
-enum { MHAK_MASS, MHAK_ENERGY, MHAK_REACH, MHAK_BEST, MHAK_AT, MHAK_WATCHED };
+/* Rows that are watched for their statistics. Sums, MHAK_SUMS vectors a row, are over the keys seen
+ * so far, lane by lane: of p = exp(score - base), of p * (score - base), and of p times the
+ * distance of the key from the anchor. Base is the largest m so far. Before the first key sums are
+ * 0, base and best -inf. */
+enum { MHAK_MASS, MHAK_ENERGY, MHAK_REACH, MHAK_SUMS };
 
 typedef struct mhak_watch {
-    float shrink, fall, by, base, start;
+    float *sums;           /* [rows][MHAK_SUMS][vector] */
+    float *base;           /* [rows] */
+    float *best;           /* [rows]: the largest score, */
+    int64_t *best_key;     /* and the key it belongs to, the first of several */
+    const int64_t *anchor; /* [rows], keys */
+    int64_t key;           /* column 0 of the block */
+    float *held; /* the p of row r go to held + r*held_stride as well; NULL: they do not */
+    ptrdiff_t held_stride;
+
+    /* The largest scores of each row and their keys, downwards, of equal ones the earlier key
+     * first: lists of `top`, at most MHAK_MAX_TOP, rounded up to whole vectors. They begin as
+     * -inf. */
+    int top;
+    float *top_scores;
+    int32_t *top_keys;
 } mhak_watch;
 
 typedef struct mhak_table {
@@ -183,29 +201,12 @@ typedef struct mhak_table {
      * whole vectors. */
     void (*weigh)(float *s, int n, const uint32_t *keep, float m, float factor);
 
-    /*
-     * Watch one row of a block for its statistics. s are the scores, p = exp(s - m) as fold left
-     * them, whole vectors [first, last). The state, MHAK_WATCHED vectors, becomes
-     *
-     *      mass     shrink * mass                   + the sum of by * p
-     *      energy   shrink * (energy + fall * mass) + the sum of by * p * (s - base)
-     *      reach    shrink * reach                  + the sum of by * p * |start + j|
-     *      best     the largest s, in each lane
-     *      at       and its start + j
-     *
-     * summed lane by lane. Masked scores are -inf, their p is 0.
-     */
-    void (*watch)(const float *s, const float *p, int first, int last, const mhak_watch *how,
-                  float *state);
-
-    /* Copy n scores, whole vectors; where keep bits are given, those whose bit is 0 as -inf. */
-    void (*watched_scores)(const float *s, int n, const uint32_t *keep, float *to);
-
-    /* Bit j of a block's words: is s[j] above the threshold? For whole vectors [first, last). */
-    void (*above)(const float *s, int first, int last, float threshold, uint32_t *bits);
+    /* fold, to the bit, that watches its rows: the block joins their sums. */
+    void (*fold_watched)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
+                         float *l, float *alpha, const mhak_watch *watch);
 
     /* dst[c] += src[c] * factor for c < n, whole vectors. */
-    void (*add_scaled)(float *dst, const float *src, int n, float factor);
+    void (*add_scaled)(float *dst, const float *src, ptrdiff_t n, float factor);
 
     /*
      * y += x turned . w, for the gradients of keys and values:

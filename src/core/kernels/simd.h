@@ -11,7 +11,9 @@
  *      vmax(a,b)        b where either is NaN
  *      vsel(t,a,b)      lane by lane: t (all ones or zeros) ? a : b
  *      vpick(a,b,x,y)   lane by lane: a > b ? x : y
- *      vbits(w)         lane i all ones where bit i of w is set
+ *      vmask(t)         bit i of lane i of t, all ones or zeros
+ *      vreach(a,b)      bit i where a >= b in lane i
+ *      vpush(a,b)       the last lane of a, then all but the last of b
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
  *      vmul_wide        32 x 32 to 64 bits, in two halves
@@ -59,6 +61,10 @@ INLINE vi vload_i32(const int32_t *p)
 {
     return *(const vi_any *)p;
 }
+INLINE void vstore_i32(int32_t *p, vi x)
+{
+    *(vi_any *)p = x;
+}
 INLINE vf vsel(vi t, vf a, vf b)
 {
     return (vf)((t & (vi)a) | (~t & (vi)b));
@@ -79,6 +85,11 @@ INLINE vf vfma(vf a, vf b, vf c)
 INLINE vf vmax(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
+}
+INLINE vf vpush(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+                                   30);
 }
 INLINE vf vpick(vf a, vf b, vf x, vf y)
 {
@@ -113,6 +124,10 @@ INLINE uint32_t vmask(vi t)
 {
     return _mm512_movepi32_mask((__m512i)t);
 }
+INLINE uint32_t vreach(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
 INLINE float vsum(vf x)
 {
     const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
@@ -141,6 +156,10 @@ INLINE vf vfma(vf a, vf b, vf c)
 INLINE vf vmax(vf a, vf b)
 {
     return _mm256_max_ps(a, b);
+}
+INLINE vf vpush(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 7, 8, 9, 10, 11, 12, 13, 14);
 }
 INLINE vf vpick(vf a, vf b, vf x, vf y)
 {
@@ -178,6 +197,10 @@ INLINE vf vload_i8(const int8_t *p)
 INLINE uint32_t vmask(vi t)
 {
     return (uint32_t)_mm256_movemask_ps((__m256)t);
+}
+INLINE uint32_t vreach(vf a, vf b)
+{
+    return vmask(a >= b);
 }
 INLINE float vsum(vf x)
 {
@@ -259,6 +282,10 @@ INLINE vf vmax(vf a, vf b)
 {
     return vsel(a > b, a, b);
 }
+INLINE vf vpush(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 3, 4, 5, 6);
+}
 INLINE vf vpick(vf a, vf b, vf x, vf y)
 {
     return vsel(a > b, x, y);
@@ -286,6 +313,10 @@ INLINE uint32_t vmask(vi t)
 {
     const vi b = t & (vi){1, 2, 4, 8};
     return (uint32_t)(b[0] | b[1] | b[2] | b[3]);
+}
+INLINE uint32_t vreach(vf a, vf b)
+{
+    return vmask(a >= b);
 }
 INLINE float vsum(vf x)
 {
