@@ -151,7 +151,11 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
     block->v_last = to;
 }
 
-enum { LEAD_ROWS = 16, CACHE_LEAD = 32 }; /* how far ahead of its use V is asked for */
+enum {
+    LEAD_ROWS = 16, /* how far ahead of its use V is asked for, */
+    CACHE_LEAD = 32,
+    SHORT_HEAD = 1 << 16 /* most elements of K and V of a head that is asked for as a whole */
+};
 
 static const mhak_ahead nothing_ahead = {.lines = 0};
 
@@ -535,12 +539,50 @@ static void keep_part(const task *now)
     }
 }
 
+/* Is each task a head of its own, that is read from memory in no less time than it is computed? */
+static bool short_heads(const mhai_run *run)
+{
+    const mha_shape *const s = &run->plan->shape;
+    return run->tiling.row_chunks == 1 && run->tiling.splits == 1 && !run->call->cache &&
+           s->S * (s->D + s->Dv) <= SHORT_HEAD;
+}
+
+/* What the task reads that comes `threads` after this one. */
+static mhai_coming coming_after(const task *now, ptrdiff_t number)
+{
+    const mhai_run *const run = now->run;
+    const mhai_call *const call = run->call;
+    const mha_shape *const s = &call->shape;
+    mhai_coming coming = {.portion = 0};
+    number += run->tiling.threads;
+    if (!short_heads(run) || number >= run->tiling.row_tasks)
+        return coming;
+    const task then = task_of(run, now->worker.scratch, number, false);
+    const mhai_batch *const batch = &then.worker.batch;
+    const ptrdiff_t q = mhai_q_index(call, batch, &call->q, then.h, then.i);
+    const ptrdiff_t k = mhai_k_index(call, batch, &call->k, then.worker.g, 0);
+    const ptrdiff_t v = mhai_k_index(call, batch, &call->v, then.worker.g, 0);
+    const int keys = (int)batch->keys;
+    coming.rows[0] = mhai_ahead(mhai_at(call->q.data, s->q_type, q), s->q_type, call->q.sl, s->D,
+                                (int)then.rows);
+    coming.rows[1] =
+        mhai_ahead(mhai_at(call->k.data, s->k_type, k), s->k_type, call->k.sl, s->D, keys);
+    coming.rows[2] =
+        mhai_ahead(mhai_at(call->v.data, s->v_type, v), s->v_type, call->v.sl, s->Dv, keys);
+    const ptrdiff_t panels = mhai_ceil_div(keys, run->plan->kernels->nr) *
+                             mhai_ceil_div(now->worker.count, run->plan->row_tile);
+    coming.portion = (int)mhai_ceil_div(mhai_max(then.rows, keys), mhai_max(1, panels));
+    return coming;
+}
+
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     task now = task_of(run, scratch, number, run->tiling.splits > 1);
     if (now.worker.count == 0)
         return;
     list_rows(&now);
+    mhai_coming coming = coming_after(&now, number);
+    now.worker.coming = &coming;
     mhai_load_queries(&now.worker);
     run_keys(&now, TOGETHER);
     if (now.some_masked &&

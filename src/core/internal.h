@@ -320,6 +320,7 @@ typedef struct mhai_tiling {
     ptrdiff_t head_chunks, row_chunks;
     ptrdiff_t splits;    /* > 1: keys are cut as well, and partial results merged */
     ptrdiff_t row_tasks; /* tasks if keys are not cut; in all, row_tasks * splits */
+    int threads;
 } mhai_tiling;
 
 /* Fill in a plan for a checked problem; kernels NULL: the f64 path. */
@@ -423,6 +424,14 @@ typedef struct mhai_block {
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
 } mhai_block;
 
+/* Rows of q, k and v that the worker's next task will read, to be asked for in small portions while
+ * this one computes: a few short heads of a large batch come from memory, not from a cache, and a
+ * burst of requests would be dropped. */
+typedef struct mhai_coming {
+    mhak_ahead rows[3];
+    int portion; /* rows of each */
+} mhai_coming;
+
 /* A worker at a task: everything the functions below need. */
 typedef struct mhai_worker {
     const mha_plan *plan;
@@ -431,6 +440,7 @@ typedef struct mhai_worker {
     mhai_batch batch;
     ptrdiff_t g;         /* key/value head */
     int count;           /* rows in scratch->rows and scratch->q */
+    mhai_coming *coming; /* NULL: nothing */
     bool lasting_panels; /* of K, for all tasks of one head: k_packed tells which are there */
 } mhai_worker;
 

@@ -39,7 +39,7 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
 {
     const mha_shape *const shape = &plan->shape;
     const ptrdiff_t group = shape->H / shape->G, enough = (ptrdiff_t)FEW_TASKS * threads;
-    mhai_tiling tiling = {.splits = 1};
+    mhai_tiling tiling = {.splits = 1, .threads = threads};
     tiling.rows = even_rows(plan, plan->task_rows);
     /* Few rows: query heads that share keys and values go together, so that these are read once. */
     tiling.heads = mhai_min(group, mhai_max(1, plan->task_rows / mhai_min(shape->L, tiling.rows)));
