@@ -36,26 +36,26 @@ static ptrdiff_t random_stride(test_random *random, int width)
 
 /* --------------------------------------------------------------- packing K */
 
-static void model_pack_k(const mhak_table *kernels, const span *k, ptrdiff_t stride, int keys,
-                         int d, const span *panel)
+static void model_pack_k(const span *k, ptrdiff_t stride, int keys, int d, int width,
+                         const span *panel)
 {
     for (int c = 0; c < d; c++)
-        for (int j = 0; j < kernels->nr; j++)
-            span_set(panel, c * kernels->nr + j,
-                     j < keys ? (double)span_get(k, j * stride + c) : 0.0);
+        for (int j = 0; j < width; j++)
+            span_set(panel, c * width + j, j < keys ? (double)span_get(k, j * stride + c) : 0.0);
 }
 
 static void check_pack_k(const mhak_table *kernels, test_random *random, element type, int keys,
-                         int d)
+                         int d, int width)
 {
     const ptrdiff_t stride = random_stride(random, d);
     span k = span_rows(random, type, 0, keys, stride, d);
-    span panel = span_new(random, E_F32, 0, (ptrdiff_t)d * kernels->nr);
+    span panel = span_new(random, E_F32, 0, (ptrdiff_t)d * width);
     span want = span_copy(&panel);
     span_seal(&k);
-    kernels->pack_k[type](k.origin, stride, keys, d, panel.origin);
-    model_pack_k(kernels, &k, stride, keys, d, &want);
-    span_check(&panel, &want, "type %d, %d keys, d %d, stride %td", (int)type, keys, d, stride);
+    kernels->pack_k[type](k.origin, stride, keys, d, width, panel.origin);
+    model_pack_k(&k, stride, keys, d, width, &want);
+    span_check(&panel, &want, "type %d, %d keys of %d, d %d, stride %td", (int)type, keys, width, d,
+               stride);
     span_free(&k);
     span_free(&panel);
     span_free(&want);
@@ -68,8 +68,11 @@ static void pack_k_lays_out_panels(const mhak_table *kernels)
     test_random random = {test_seed(41)};
     for (int keys = 1; keys <= kernels->nr; keys++)
         for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
-            for (int type = E_F32; type <= E_BF16; type++)
-                check_pack_k(kernels, &random, (element)type, keys, widths[n]);
+            for (int type = E_F32; type <= E_BF16; type++) {
+                check_pack_k(kernels, &random, (element)type, keys, widths[n], kernels->nr);
+                if (keys <= MHAK_GROUP)
+                    check_pack_k(kernels, &random, (element)type, keys, widths[n], MHAK_GROUP);
+            }
 }
 
 /* --------------------------------------------------------------- packing V */

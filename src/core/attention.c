@@ -154,7 +154,8 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
 enum {
     LEAD_ROWS = 16, /* how far ahead of its use V is asked for, */
     CACHE_LEAD = 32,
-    SHORT_HEAD = 1 << 16 /* most elements of K and V of a head that is asked for as a whole */
+    SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is asked for as a whole */
+    MANY_ELEMENTS = 1 << 17 /* of K and V of all heads: fewer stay in the second cache */
 };
 
 static const mhak_ahead nothing_ahead = {.lines = 0};
@@ -322,6 +323,32 @@ static bool only_means(const mhai_worker *worker, int row, int count)
     return modes;
 }
 
+/* The masks of rows [row, row + count) and the block at key `base`, which come next. */
+static void masks_come(const task *now, int row, int count, ptrdiff_t base)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mha_options *const o = &worker->call->options;
+    const struct {
+        const mha_view *view;
+        ptrdiff_t size;
+    } masks[MHAI_COMING_MASKS] = {{&o->attend_mask, 1},
+                                  {&o->ignore_mask, 1},
+                                  {&o->add_mask, (ptrdiff_t)mha_dtype_size(o->add_mask_type)},
+                                  {&o->bias, (ptrdiff_t)mha_dtype_size(o->bias_type)}};
+    const mhai_row *const at = &worker->scratch->rows[row];
+    const int panels = MHAK_BLOCK / worker->plan->kernels->nr;
+    for (int n = 0; n < MHAI_COMING_MASKS; n++) {
+        const mha_view *const view = masks[n].view;
+        if (!view->data || view->sl == 0)
+            continue;
+        const ptrdiff_t index = mhai_index(view, false, worker->batch.b, 0, at->h, at->i) + base;
+        worker->coming->rows[MHAI_COMING_HEAD + n] =
+            (mhak_ahead){(const char *)view->data + index * masks[n].size, view->sl * masks[n].size,
+                         (int)mhai_ceil_div(MHAK_BLOCK * masks[n].size, MHAK_LINE), count};
+        worker->coming->portion[MHAI_COMING_HEAD + n] = (count + panels - 1) / panels;
+    }
+}
+
 /* One tile of rows against one block of keys. */
 static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
                      values how)
@@ -365,8 +392,14 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
     clear_state(worker, state);
     for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
-        for (int row = 0; row < worker->count; row += tile)
+        for (int row = 0; row < worker->count; row += tile) {
+            const bool more = row + tile < worker->count;
+            if (worker->coming && mhai_masks_look_up(&worker->call->options))
+                masks_come(now, more ? row + tile : 0,
+                           (int)mhai_min(tile, worker->count - (more ? row + tile : 0)),
+                           more ? base : base + MHAK_BLOCK);
             run_tile(now, &block, row, (int)mhai_min(tile, worker->count - row), state, how);
+        }
         mhai_block_leave(worker, &block);
     }
 }
@@ -539,12 +572,13 @@ static void keep_part(const task *now)
     }
 }
 
-/* Is each task a head of its own, that is read from memory in no less time than it is computed? */
+/* Is each task a head of its own, and are there so many that they come from memory? */
 static bool short_heads(const mhai_run *run)
 {
     const mha_shape *const s = &run->plan->shape;
+    const ptrdiff_t elements = s->S * (s->D + s->Dv);
     return run->tiling.row_chunks == 1 && run->tiling.splits == 1 && !run->call->cache &&
-           s->S * (s->D + s->Dv) <= SHORT_HEAD;
+           elements <= SHORT_HEAD && run->tiling.row_tasks > MANY_ELEMENTS / (elements + 1);
 }
 
 /* What the task reads that comes `threads` after this one. */
@@ -553,7 +587,7 @@ static mhai_coming coming_after(const task *now, ptrdiff_t number)
     const mhai_run *const run = now->run;
     const mhai_call *const call = run->call;
     const mha_shape *const s = &call->shape;
-    mhai_coming coming = {.portion = 0};
+    mhai_coming coming = {.portion = {0}};
     number += run->tiling.threads;
     if (!short_heads(run) || number >= run->tiling.row_tasks)
         return coming;
@@ -571,7 +605,8 @@ static mhai_coming coming_after(const task *now, ptrdiff_t number)
         mhai_ahead(mhai_at(call->v.data, s->v_type, v), s->v_type, call->v.sl, s->Dv, keys);
     const ptrdiff_t panels = mhai_ceil_div(keys, run->plan->kernels->nr) *
                              mhai_ceil_div(now->worker.count, run->plan->row_tile);
-    coming.portion = (int)mhai_ceil_div(mhai_max(then.rows, keys), mhai_max(1, panels));
+    for (int n = 0; n < MHAI_COMING_HEAD; n++)
+        coming.portion[n] = (int)mhai_ceil_div(mhai_max(then.rows, keys), mhai_max(1, panels));
     return coming;
 }
 

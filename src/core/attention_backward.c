@@ -84,7 +84,8 @@ static void pack_values(const task *now)
     for (int j = 0; j < now->block.keys; j += nr)
         now->kernels->pack_k[call->shape.v_type](
             mhai_at(now->block.v, call->shape.v_type, j * call->v.sl), call->v.sl,
-            (int)mhai_min(nr, now->block.keys - j), dv, now->scratch->v_panels + (ptrdiff_t)j * dv);
+            (int)mhai_min(nr, now->block.keys - j), dv, nr,
+            now->scratch->v_panels + (ptrdiff_t)j * dv);
 }
 
 /* Keys, scaled, as panels of columns, for d_s . k. */

@@ -424,12 +424,13 @@ typedef struct mhai_block {
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
 } mhai_block;
 
-/* Rows of q, k and v that the worker's next task will read, to be asked for in small portions while
- * this one computes: a few short heads of a large batch come from memory, not from a cache, and a
- * burst of requests would be dropped. */
+/* Rows that will be read soon, to be asked for in small portions while others are computed: what
+ * comes from memory is waited for otherwise, and of a burst of requests most would be dropped. */
+enum { MHAI_COMING_HEAD = 3, MHAI_COMING_MASKS = 4, MHAI_COMING = 7 };
+
 typedef struct mhai_coming {
-    mhak_ahead rows[3];
-    int portion; /* rows of each */
+    mhak_ahead rows[MHAI_COMING]; /* q, k and v of the next short head; masks of the next tile */
+    int portion[MHAI_COMING];
 } mhai_coming;
 
 /* A worker at a task: everything the functions below need. */

@@ -52,7 +52,7 @@ static void turn_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, in
     if (linear->stored != MHA_F32)
         linear->kernels->load_row[linear->stored](tile, inputs * nr, 1.0f, wide);
     linear->kernels->pack_k[MHA_F32](linear->stored == MHA_F32 ? tile : wide, nr, inputs, outputs,
-                                     to);
+                                     nr, to);
     for (int r = 0; linear->scales && r < outputs; r++)
         for (int c = 0; c < nr; c++)
             to[r * nr + c] *= linear->scales[p * nr + r];

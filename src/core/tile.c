@@ -51,6 +51,13 @@ void mhai_block_leave(const mhai_worker *worker, const mhai_block *block)
         worker->scratch->k_packed[panel_slot(worker, block->base)] = block->packed_panels;
 }
 
+/* The columns of panel p: the last keys of all may be so few that half a panel will do. */
+static int panel_width(const mhai_worker *worker, const mhai_block *block, int p)
+{
+    const int nr = worker->plan->kernels->nr;
+    return block->keys - p * nr <= MHAK_GROUP && MHAK_GROUP < nr ? MHAK_GROUP : nr;
+}
+
 /* Panel p of K as f32; packed now unless an earlier tile has done so. */
 static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p)
 {
@@ -63,7 +70,8 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     if (!(block->packed_panels >> p & 1u)) {
         const int keys = (int)mhai_min(block->keys - first, kernels->nr);
         kernels->pack_k[call->shape.k_type](
-            mhai_at(block->k, call->shape.k_type, first * call->k.sl), call->k.sl, keys, d, panel);
+            mhai_at(block->k, call->shape.k_type, first * call->k.sl), call->k.sl, keys, d,
+            panel_width(worker, block, p), panel);
         block->packed_panels |= 1u << p;
     }
     return panel;
@@ -105,9 +113,9 @@ static void near_scores(const mhai_worker *worker, const mhai_block *block, int 
 
 static void ask_for_portion(mhai_coming *coming)
 {
-    for (int n = 0; coming && n < 3; n++) {
+    for (int n = 0; coming && n < MHAI_COMING; n++) {
         mhak_ahead *const a = &coming->rows[n];
-        for (int r = 0; r < coming->portion && a->count > 0; r++, a->count--) {
+        for (int r = 0; r < coming->portion[n] && a->count > 0; r++, a->count--) {
             for (int line = 0; line < a->lines; line++)
                 __builtin_prefetch(a->rows + line * MHAK_LINE, 0, 2);
             a->rows += a->stride;
@@ -123,10 +131,17 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
     ask_for_portion(worker->coming);
-    for (int c = 0; c < d; c += MHAK_DEPTH)
-        kernels->product[MHA_F32](q + c, ldq, panel + (ptrdiff_t)c * nr,
-                                  (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
-                                  worker->scratch->s + p * nr, MHAK_BLOCK);
+    const int width = panel_width(worker, block, p);
+    float *const s = worker->scratch->s + p * nr;
+    for (int c = 0; c < d; c += MHAK_DEPTH) {
+        const float *const part = panel + (ptrdiff_t)c * width;
+        const int depth = (int)mhai_min(d - c, MHAK_DEPTH);
+        if (width == nr)
+            kernels->product[MHA_F32](q + c, ldq, part, depth, count, c > 0, s, MHAK_BLOCK);
+        else
+            kernels->product_groups[MHA_F32](q + c, ldq, part, 0, 1, depth, count, c > 0, s,
+                                             MHAK_BLOCK);
+    }
 }
 
 /* ----------------------------------------------------------------- cache ----- */

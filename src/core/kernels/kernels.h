@@ -88,13 +88,14 @@ typedef struct mhak_table {
     int mr_near; /* most rows of qk_near */
 
     /*
-     * Lay `keys` (1..nr) rows of K, `stride` elements apart, into one panel of f32:
+     * Lay `keys` (1..width) rows of K, `stride` elements apart, into one panel of f32:
      *
-     *      k: keys x d, row-major        panel: d x nr, panel[c*nr + j] = k[j*stride + c]
+     *      k: keys x d, row-major        panel: d x width, panel[c*width + j] = k[j*stride + c]
      *
-     * Columns past `keys` are 0.
+     * Columns past `keys` are 0. width is nr, or MHAK_GROUP for product_groups.
      */
-    void (*pack_k[MHAK_TYPES])(const void *k, ptrdiff_t stride, int keys, int d, float *panel);
+    void (*pack_k[MHAK_TYPES])(const void *k, ptrdiff_t stride, int keys, int d, int width,
+                               float *panel);
 
     /*
      * Lay rows [first, last) of a block of V into column panels of f32:
