@@ -12,7 +12,7 @@ check() {
         echo "ok   $name"
     else
         failed=$((failed + 1))
-        printf '%s\n' "$output" | sed "s/^/$name: /" | head -n 20
+        printf '%s\n' "$output" | sed "s|^|$name: |" | head -n 20
         echo "FAIL $name"
     fi
 }

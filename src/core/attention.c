@@ -481,12 +481,24 @@ static sums close_row(const mhai_worker *worker, const mhai_state *state, int r)
     return row;
 }
 
-static void store_output(const mhai_worker *worker, const mhai_state *state, int r, float by)
+/* A row of o, times a factor, to where it belongs. */
+static void store_scaled(const mhai_worker *worker, const mhai_state *state, int r, float factor)
 {
     const mhai_call *const call = worker->call;
     const mha_shape *const shape = &call->shape;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mha_view o = mhai_as_view(call->o);
+    worker->plan->kernels->store_row[shape->o_type](
+        state->o + r * worker->plan->ldo, (int)shape->Dv, factor,
+        mhai_out_at(call->o.data, shape->o_type,
+                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
+}
+
+static void store_output(const mhai_worker *worker, const mhai_state *state, int r, float by)
+{
+    const mhai_call *const call = worker->call;
+    const mha_shape *const shape = &call->shape;
+    const mhai_row *const row = &worker->scratch->rows[r];
     const size_t size = sizeof(float) * (size_t)shape->Dv;
     float *const from = state->o + r * worker->plan->ldo;
     const float gate = mhai_gate(call, worker->batch.b, row->h);
@@ -499,10 +511,7 @@ static void store_output(const mhai_worker *worker, const mhai_state *state, int
         memcpy(from, call->options.head_means + row->h * shape->Dv, size);
         factor = gate;
     }
-    worker->plan->kernels->store_row[shape->o_type](
-        from, (int)shape->Dv, factor,
-        mhai_out_at(call->o.data, shape->o_type,
-                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
+    store_scaled(worker, state, r, factor);
 }
 
 /* A head that gives a mean has no weights. */
@@ -535,10 +544,23 @@ static void store_one(const task *now, const mhai_state *state, int r)
                         2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i));
 }
 
+/* Is nothing wanted but o divided by l? */
+static bool only_divide(const task *now)
+{
+    const mhai_call *const call = now->worker.call;
+    const mha_options *const o = &call->options;
+    return !o->sinks && !o->gates && !o->head_modes && !o->lse.data && !o->statistics &&
+           !now->run->shared.stats && mhai_extras(call) == 0;
+}
+
 static void store_rows(const task *now, const mhai_state *state)
 {
+    const bool simple = only_divide(now);
     for (int r = 0; r < now->worker.count; r++)
-        store_one(now, state, r);
+        if (simple && state->seen[r] && state->l[r] != 0.0f)
+            store_scaled(&now->worker, state, r, 1.0f / state->l[r]);
+        else
+            store_one(now, state, r);
 }
 
 /* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
