@@ -36,7 +36,7 @@ _mha() {
     fi
     [[ $command == ablate && $previous == --pairs ]] && previous= # a flag there
     case $previous in
-    --svg | --model | -o | --checkpoint | --curve | --log)
+    --svg | --tikz | --model | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -105,10 +105,10 @@ _mha() {
             --evaluate --split --seed --errors --no-cache --threads --json --help"
         ;;
     show)
-        options="--to --model --kind --layer --head --where --mean --values --study --svg --width
-            --threads --json --help"
+        options="--to --model --kind --layer --head --where --mean --values --study --svg --tikz
+            --width --threads --json --help"
         ;;
-    view) options="-o --to --model --study --threads --help" ;;
+    view) options="-o --to --model --study --ablation --weights --tokens --threads --help" ;;
     serve) options="--port --model --threads --open --help" ;;
     heads)
         options="--model --sentences --split --seed --kind --where --sort --like --gold --threads
@@ -131,7 +131,7 @@ _mha() {
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
     elif [[ $line == *" --table "* ]]; then
-        COMPREPLY=($(compgen -W "operator gradients linear layer" -- "$cur"))
+        COMPREPLY=($(compgen -W "operator gradients linear layer model" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
     elif [[ $command == tensors ]]; then

@@ -3,12 +3,20 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "terminal.h"
 
 static double percent(int64_t part, int64_t all)
 {
     return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
+}
+
+const char *ablate_mode_words(const char *mode)
+{
+    if (strcmp(mode, "mean") == 0)
+        return "give their mean";
+    return strcmp(mode, "uniform") == 0 ? "look at everything alike" : "give nothing";
 }
 
 /* ---------------------------------------------------------------- text ----- */
@@ -22,10 +30,21 @@ static void print_heading(const char *text)
     printf("\n");
 }
 
+/* With no sign before a zero of four digits. */
+static double nats(double value)
+{
+    return fabs(value) < 0.00005 ? 0.0 : value;
+}
+
 static void print_damage(const head_damage *d)
 {
-    printf(" %8.4f  %8.4f..%8.4f  %6.2f %% %6.1f %%", d->delta, d->interval.low, d->interval.high,
-           percent(d->total.right, d->total.words), percent(d->total.exact, d->total.sentences));
+    printf(" %8.4f", nats(d->delta));
+    if (d->total.sentences > 1)
+        printf("  %8.4f..%8.4f", nats(d->interval.low), nats(d->interval.high));
+    else
+        printf("  %18s", "-");
+    printf("  %6.2f %% %6.1f %%", percent(d->total.right, d->total.words),
+           percent(d->total.exact, d->total.sentences));
 }
 
 static void print_repair(const ablate_report *r, int head)
@@ -72,7 +91,7 @@ static void print_layers(const ablate_report *r)
         snprintf(label, sizeof label, "%s %d", capture_kind_name(l->kind), l->layer + 1);
         printf("%-13s", label);
         print_damage(&l->damage);
-        printf("  %8.4f\n", l->sum);
+        printf("  %8.4f\n", nats(l->sum));
     }
 }
 
@@ -83,8 +102,9 @@ static void print_pair(const ablate_report *r, const ablate_pair *pair)
         head_label(head_at(&r->config, pair->heads[n]), label);
         printf("%-13s", label);
     }
-    printf(" %8.4f %8.4f %8.4f %9.4f\n", pair->damage.delta, r->single[pair->heads[0]].delta,
-           r->single[pair->heads[1]].delta, pair->extra);
+    printf(" %8.4f %8.4f %8.4f %9.4f\n", nats(pair->damage.delta),
+           nats(r->single[pair->heads[0]].delta), nats(r->single[pair->heads[1]].delta),
+           nats(pair->extra));
 }
 
 enum { PAIRS_SHOWN = 10 };
@@ -108,6 +128,10 @@ static void print_summary(const ablate_report *r)
 {
     int worst = 0, harmless = 0, better = 0;
     char label[HEAD_LABEL_MAX];
+    if (r->plain.sentences == 1) {
+        printf("\nNo intervals: n = 1, and they come of drawing sentences anew.\n");
+        return;
+    }
     for (int n = 0; n < r->heads; n++) {
         worst = r->single[n].delta > r->single[worst].delta ? n : worst;
         harmless += r->single[n].interval.low <= 0.0 && r->single[n].interval.high >= 0.0;
@@ -131,12 +155,13 @@ static void print_summary(const ablate_report *r)
 
 void ablate_report_text(const ablate_report *r)
 {
-    printf("%s\non %d sentences of %s, seed %" PRIu64 ": loss %.4f nats a word, %.2f %% of words "
-           "right, %.1f %% of sentences exact.\nChanged heads: %s. Layers and heads count from "
+    printf("%s\non %d sentence%s of %s, seed %" PRIu64 ": loss %.4f nats a word, %.2f %% of words "
+           "right, %.1f %% of sentences exact.\nClosed heads %s. Layers and heads count from "
            "1.\n\n",
-           r->model, r->plain.sentences, corpus_split_name(r->split), r->seed, r->plain.loss,
+           r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",
+           corpus_split_name(r->split), r->seed, r->plain.loss,
            percent(r->plain.right, r->plain.words), percent(r->plain.exact, r->plain.sentences),
-           r->mode);
+           ablate_mode_words(r->mode));
     print_heads(r);
     if (r->repairs)
         printf("direct: what the head itself adds to the logit of the right word, a row; lost: "
@@ -163,8 +188,8 @@ static void json_total(json *j, const head_total *t)
 static void json_damage(json *j, const head_damage *d)
 {
     json_number(j, "delta", d->delta);
-    json_number(j, "low", d->interval.low);
-    json_number(j, "high", d->interval.high);
+    json_number(j, "low", d->total.sentences > 1 ? d->interval.low : NAN);
+    json_number(j, "high", d->total.sentences > 1 ? d->interval.high : NAN);
     json_total(j, &d->total);
 }
 

@@ -40,6 +40,9 @@ typedef struct ablate_report {
     int pair_count;
 } ablate_report;
 
+/* What heads do that are closed by a mode, as in "closed heads ...". */
+const char *ablate_mode_words(const char *mode);
+
 void ablate_report_text(const ablate_report *report);
 void ablate_report_json(const ablate_report *report);
 

@@ -123,6 +123,8 @@ static int parse_option(const arg_command *command, int argc, char **argv, int *
             continue;
         if (option->kind == ARG_FLAG && value != NULL)
             return args_wrong("%s: --%s takes no value", command->name, name);
+        if (command->given != NULL)
+            *command->given |= UINT64_C(1) << n;
         if (option->kind != ARG_FLAG && value == NULL && *at + 1 < argc)
             value = argv[++*at];
         if (option->kind != ARG_FLAG && value == NULL)
@@ -150,14 +152,30 @@ static bool is_option(const arg_command *command, const char *argument)
     return false;
 }
 
+/* What the usage calls the first word that must be there: the one that is in no brackets. */
+static const char *first_word(const char *usage, int *length)
+{
+    while (*usage == '[') {
+        usage += strcspn(usage, "]");
+        usage += strspn(usage, "] ");
+    }
+    const char *const dots = strstr(usage, "...");
+    const size_t word = strcspn(usage, " ");
+    *length = (int)(dots != NULL && dots < usage + word ? (size_t)(dots - usage) : word);
+    return usage;
+}
+
 static int check_words(const arg_command *command, char **argv, int words)
 {
     if (words > command->words_max)
         return args_wrong("%s: \"%s\" is one word too many; usage: mha %s %s", command->name,
                           argv[command->words_max + 1], command->name, command->usage);
-    if (words < command->words_min)
-        return args_wrong("%s: a word is missing; usage: mha %s %s", command->name, command->name,
-                          command->usage);
+    if (words < command->words_min) {
+        int length;
+        const char *const word = first_word(command->usage, &length);
+        return args_wrong("%s: %.*s is missing; usage: mha %s %s", command->name, length, word,
+                          command->name, command->usage);
+    }
     return EXIT_GO_ON;
 }
 
@@ -182,6 +200,25 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words)
         }
     }
     return check_words(command, argv, *words);
+}
+
+static bool is_among(const char *name, const char *names)
+{
+    const size_t length = strlen(name);
+    for (; *names != '\0'; names += strcspn(names, " "), names += strspn(names, " "))
+        if (strncmp(names, name, length) == 0 && strcspn(names, " ") == length)
+            return true;
+    return false;
+}
+
+int args_refuse(const arg_command *command, const char *names, const char *reason)
+{
+    for (int n = 0; n < command->option_count; n++) {
+        const char *const name = command->options[n].name;
+        if ((*command->given >> n & 1) != 0 && is_among(name, names))
+            return args_wrong("%s: %s%s %s", command->name, dashes(name), name, reason);
+    }
+    return EXIT_GO_ON;
 }
 
 /* 0: not set; -1: set to something else than a thread count. */

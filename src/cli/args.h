@@ -32,6 +32,7 @@ typedef struct arg_command {
     const arg_option *options;
     int option_count;
     int words_min, words_max;
+    uint64_t *given; /* bit n: option n was given; NULL: nobody asks */
 } arg_command;
 
 enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -42,6 +43,13 @@ enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
  * stderr.
  */
 int args_parse(const arg_command *command, int argc, char **argv, int *words);
+
+/*
+ * For options that would do nothing beside others: EXIT_USAGE, with "--NAME REASON" on stderr, if
+ * one of `names`, which have spaces between them, was given. Else EXIT_GO_ON. After args_parse(),
+ * of a command with `given`.
+ */
+int args_refuse(const arg_command *command, const char *names, const char *reason);
 
 /* How the program was called, for commands that the reader is to type: main() sets it. */
 extern const char *args_program;

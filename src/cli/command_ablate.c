@@ -186,18 +186,15 @@ int command_ablate(int argc, char **argv)
     ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
                         .mode_name = "zero"};
     const arg_option options[] = {
-        {"model", ARG_TEXT, &r.setup.model_file, "FILE", "the model (models/en-fr.safetensors)", 0,
-         0},
+        heads_option(&r.setup, HEADS_MODEL),
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
-        {"sentences", ARG_NUMBER, &r.setup.sentences, "N", "sentences to measure on (200)", 1,
-         100000},
-        {"split", ARG_TEXT, &r.setup.split_name, "S", "of train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &r.setup.seed, "N", "seed of these sentences (1)", 0, 0},
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
         {"svg", ARG_TEXT, &r.svg, "FILE", "write a picture to a file", 0, 0},
-        {"threads", ARG_NUMBER, &r.setup.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
+        heads_option(&r.setup, HEADS_THREADS),
         {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
     };
     const arg_command command = {

@@ -196,6 +196,7 @@ static int convolve(const conv_request *request)
 int command_conv(int argc, char **argv)
 {
     conv_request request = {.heads_name = "gauss", .padding_name = "replicate", .alpha_text = "32"};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "a kernel, or a file that has one", 0,
          0},
@@ -216,11 +217,14 @@ int command_conv(int argc, char **argv)
         .option_count = sizeof options / sizeof options[0],
         .words_min = 1,
         .words_max = 1,
+        .given = &given,
     };
     int words;
     int code = args_parse(&command, argc, argv, &words);
     if (code == EXIT_GO_ON)
         code = check(&request);
+    if (code == EXIT_GO_ON && request.filter.code == CONV_HARD)
+        code = args_refuse(&command, "alpha", "is the sharpness of gauss heads, not of hard ones");
     if (code != EXIT_GO_ON)
         return code;
     const int threads = args_threads(request.threads, -1);

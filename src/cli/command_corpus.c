@@ -209,6 +209,7 @@ static int print_stats(const corpus_request *request)
 int command_corpus(int argc, char **argv)
 {
     corpus_request request = {.split_name = "train", .count = 10, .seed = 1};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"split", ARG_TEXT, &request.split_name, "S", "train, valid or test (train)", 0, 0},
         {"count", ARG_NUMBER, &request.count, "N", "number of pairs (10)", 1, 100000000},
@@ -224,9 +225,15 @@ int command_corpus(int argc, char **argv)
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .words_max = 1,
+        .given = &given,
     };
     int words;
     int code = args_parse(&command, argc, argv, &words);
+    if (code == EXIT_GO_ON && request.stats)
+        code = args_refuse(&command, "split", "chooses one; --stats counts all of them");
+    else if (code == EXIT_GO_ON && words > 0)
+        code = args_refuse(&command, "split count seed",
+                           "chooses sentences; with a SENTENCE leave it out");
     if (code == EXIT_GO_ON)
         code = split_find("corpus", request.split_name, &request.split);
     if (code != EXIT_GO_ON)

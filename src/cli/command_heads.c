@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "head_option.h"
 #include "heads_report.h"
 #include "heads_table.h"
 #include "join_words.h"
@@ -21,8 +22,11 @@ static const char details[] =
     "of |d loss / d gate|, divided by the length of that vector over the heads of the layer.\n"
     "With TEXT the heads are measured on this sentence alone. With --like heads are compared by "
     "the\n"
-    "Jensen-Shannon divergence of their rows, in nats (at most 0.693).\n"
+    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be spelt\n"
+    "\"cross L2 H4\".\n"
     "\n"
+    "--where takes role=NAME, where the beginning of a name is enough, and columns against "
+    "numbers.\n"
     "Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
     "  end prev self next duplicate induction question rare aer says reads apart\n"
@@ -46,37 +50,23 @@ typedef struct heads_request {
 
 /* -------------------------------------------------------------- options ----- */
 
-/* A number from 1 on behind `before`; moves *at behind it. */
-static bool read_place(const char **at, const char *before, int *place)
-{
-    char *end;
-    if (**at == '\0' || strchr(before, **at) == NULL)
-        return false;
-    const long number = strtol(*at + 1, &end, 10);
-    if (end == *at + 1 || number < 1 || number > INT_MAX)
-        return false;
-    *place = (int)number - 1;
-    *at = end;
-    return true;
-}
-
-/* "encoder 2.3", or "encoder:2.3". */
 static int find_like(heads_request *r)
 {
-    for (int n = 0; r->like_name != NULL && n < CAPTURE_KINDS; n++) {
-        const char *const kind = capture_kind_name((capture_kind)n);
-        const char *at = r->like_name + strlen(kind);
-        if (strncmp(r->like_name, kind, strlen(kind)) == 0 &&
-            read_place(&at, " :", &r->like.layer) && read_place(&at, ".", &r->like.head) &&
-            *at == '\0') {
-            r->like.kind = (capture_kind)n;
-            return EXIT_GO_ON;
-        }
-    }
+    head_choice choice;
     if (r->like_name == NULL)
         return EXIT_GO_ON;
-    return args_wrong("heads: --like wants a head such as \"encoder 2.3\", not \"%s\"",
-                      r->like_name);
+    const int code = head_option_read("heads", "like", r->like_name, &choice);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (choice.kind == CAPTURE_KINDS || choice.layer == 0)
+        return args_wrong("heads: --like %s: which? Say kind, layer and head, as \"cross 2.4\" or "
+                          "\"cross L2 H4\"",
+                          r->like_name);
+    if (r->kind != CAPTURE_KINDS && r->kind != choice.kind)
+        return args_wrong("heads: --like compares heads of one kind; leave out --kind %s",
+                          r->kind_name);
+    r->like = (head_name){(capture_kind)choice.kind, choice.layer - 1, choice.head - 1};
+    return EXIT_GO_ON;
 }
 
 /* What only the model knows. */
@@ -88,6 +78,20 @@ static int check_like(const heads_request *r)
         return EXIT_GO_ON;
     return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name,
                       capture_kind_layers(config, r->like.kind), config->heads);
+}
+
+/* What would do nothing beside the rest. */
+static int check_idle(const heads_request *r, const arg_command *command)
+{
+    int code = EXIT_GO_ON;
+    if (r->text != NULL)
+        code = args_refuse(command, "sentences split seed",
+                           "chooses sentences of the corpus; with a TEXT leave it out");
+    if (code == EXIT_GO_ON && r->like_name == NULL &&
+        ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
+         (r->where != NULL && strstr(r->where, "apart") != NULL)))
+        code = args_wrong("heads: \"apart\" is from a head: say which with --like HEAD");
+    return code;
 }
 
 /* Mistakes are told before the work begins. */
@@ -151,7 +155,7 @@ static int study_and_print(const heads_request *r)
     return code;
 }
 
-static int run(heads_request *r)
+static int run(const heads_request *r)
 {
     char message[HEAD_MESSAGE_MAX];
     const int code = check_like(r);
@@ -159,34 +163,34 @@ static int run(heads_request *r)
         return code;
     if (r->text == NULL)
         return study_and_print(r);
-    source_sentence source;
+    source_sentence source = {.line = 0};
     source_read(&source, r->setup.model, r->text, false);
     source_warn_unknown(&source);
-    if (!head_pair_of_text(r->setup.model, r->text, r->setup.pairs, r->setup.pool, message)) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    return study_and_print(r);
+    heads_request cleaned = *r;
+    cleaned.text = source.text;
+    if (source.problem[0] == '\0' &&
+        head_pair_of_text(r->setup.model, source.text, r->setup.pairs, r->setup.pool, message))
+        return study_and_print(&cleaned);
+    fprintf(stderr, "mha: %s\n", source.problem[0] != '\0' ? source.problem : message);
+    return EXIT_FAILED;
 }
 
 int command_heads(int argc, char **argv)
 {
     heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
+    uint64_t given = 0;
     const arg_option options[] = {
-        {"model", ARG_TEXT, &r.setup.model_file, "FILE", "the model (models/en-fr.safetensors)", 0,
-         0},
-        {"sentences", ARG_NUMBER, &r.setup.sentences, "N", "sentences to measure on (200)", 1,
-         100000},
-        {"split", ARG_TEXT, &r.setup.split_name, "S", "of train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &r.setup.seed, "N", "seed of these sentences (1)", 0, 0},
+        heads_option(&r.setup, HEADS_MODEL),
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
         {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
-        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"encoder 2.3\"", 0,
+        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"cross 2.4\"", 0,
          0},
         {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
-        {"threads", ARG_NUMBER, &r.setup.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
+        heads_option(&r.setup, HEADS_THREADS),
         {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
     };
     const arg_command command = {
@@ -197,6 +201,7 @@ int command_heads(int argc, char **argv)
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .words_max = INT_MAX,
+        .given = &given,
     };
     int words;
     char *joined = NULL;
@@ -210,6 +215,8 @@ int command_heads(int argc, char **argv)
         r.setup.own_text = true;
     }
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
+    if (code == EXIT_GO_ON)
+        code = check_idle(&r, &command);
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)

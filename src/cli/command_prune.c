@@ -281,16 +281,13 @@ int command_prune(int argc, char **argv)
     prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
     const arg_option options[] = {
         {"keep", ARG_NUMBER, &r.keep, "N", "heads that stay (0: the whole curve)", 0, 1000000},
-        {"model", ARG_TEXT, &r.setup.model_file, "FILE", "the model (models/en-fr.safetensors)", 0,
-         0},
+        heads_option(&r.setup, HEADS_MODEL),
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
-        {"sentences", ARG_NUMBER, &r.setup.sentences, "N", "sentences to measure on (200)", 1,
-         100000},
-        {"split", ARG_TEXT, &r.setup.split_name, "S", "of train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &r.setup.seed, "N", "seed of these sentences (1)", 0, 0},
-        {"threads", ARG_NUMBER, &r.setup.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
+        heads_option(&r.setup, HEADS_THREADS),
         {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
     };
     const arg_command command = {

@@ -4,7 +4,7 @@
  *
  *      text --sentence_pair_read()--> words --sentence_pair_capture()--> weights of all heads
  *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
- *      both --show_maps_make()--> sheets, as text, SVG or JSON
+ *      both --show_maps_make()--> sheets, as text, SVG, TikZ or JSON
  */
 #include <limits.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "head_option.h"
 #include "heads_table.h"
 #include "join_words.h"
 #include "json.h"
@@ -30,19 +31,22 @@ static const char details[] =
     "that it says. Colours as the terminal has them, else characters from light to dark;\n"
     "the brightest is the largest value of a layer. Below each head stands its role, found\n"
     "as by \"mha heads\" on sentences of the corpus. --where takes the conditions of\n"
-    "\"mha heads\". The model is sought as by \"mha translate\".\n"
+    "\"mha heads\"; a head may also be spelt \"cross L2 H4\". The model is\n"
+    "sought as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
     "  mha show --kind cross --layer 2 --mean \"the old king sings\"\n"
     "  mha show --where role=determiner \"the small black cat sleeps\"\n"
-    "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n";
+    "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n"
+    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n";
 
 typedef struct show_request {
     heads_setup setup;
-    const char *text, *target, *kind_name, *values_name, *where, *svg;
-    int64_t layer, head, width, study; /* 0: not given; study: none */
-    int kind;                          /* CAPTURE_KINDS: all */
+    const char *text, *target, *kind_name, *head_name, *values_name, *where, *svg, *tikz;
+    int64_t layer, width, study; /* 0: not given; study: none */
+    int head;                    /* 0: all */
+    int kind;                    /* CAPTURE_KINDS: all */
     bool mean, norm, as_json;
 } show_request;
 
@@ -62,13 +66,43 @@ static int find_values(show_request *r)
     return args_wrong("show: no values \"%s\"; there are raw and norm", r->values_name);
 }
 
+/* --head may also say the kind and the layer. */
+static int find_head(show_request *r, const arg_command *command)
+{
+    head_choice choice;
+    if (r->head_name == NULL)
+        return EXIT_GO_ON;
+    int code = head_option_read("show", "head", r->head_name, &choice);
+    if (code == EXIT_GO_ON)
+        code = args_refuse(command, "mean", "is of several heads; leave it out with --head");
+    if (code == EXIT_GO_ON && choice.kind != CAPTURE_KINDS)
+        code = args_refuse(command, "kind", "is said by --head already; leave it out");
+    if (code == EXIT_GO_ON && choice.layer > 0)
+        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+    if (code != EXIT_GO_ON)
+        return code;
+    r->kind = choice.kind != CAPTURE_KINDS ? choice.kind : r->kind;
+    r->layer = choice.layer > 0 ? choice.layer : r->layer;
+    r->head = choice.head;
+    return EXIT_GO_ON;
+}
+
+static bool draws_on_terminal(const show_request *r)
+{
+    return !r->as_json && r->svg == NULL && r->tikz == NULL;
+}
+
 /* Mistakes are told before the work begins. */
-static int check(show_request *r)
+static int check(show_request *r, const arg_command *command)
 {
     int none = 0;
     int code = kind_find("show", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
+        code = find_head(r, command);
+    if (code == EXIT_GO_ON)
         code = find_values(r);
+    if (code == EXIT_GO_ON && !draws_on_terminal(r))
+        code = args_refuse(command, "width", "is for maps in the terminal; leave it out");
     if (code == EXIT_GO_ON && r->where != NULL)
         code = heads_filter("show", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
@@ -90,7 +124,7 @@ static int check_model(const show_request *r)
         return args_wrong("show: --layer %d: there %s %d layer%s", (int)r->layer,
                           layers == 1 ? "is" : "are", layers, layers == 1 ? "" : "s");
     if (r->head > config->heads)
-        return args_wrong("show: --head %d: a layer has %d heads", (int)r->head, config->heads);
+        return args_wrong("show: --head %d: a layer has %d heads", r->head, config->heads);
     return EXIT_GO_ON;
 }
 
@@ -135,6 +169,12 @@ static void write_svg(FILE *file, const void *arg)
                 picture->request->norm ? "$ mha show --values norm" : "$ mha show");
 }
 
+static void write_tikz(FILE *file, const void *arg)
+{
+    const show_picture *const picture = arg;
+    heatmap_tikz(file, picture->sheets, picture->count);
+}
+
 static int save(const show_request *r, const show_maps *maps)
 {
     heatmap_sheet *const sheets = calloc((size_t)maps->count + 1, sizeof *sheets);
@@ -143,7 +183,8 @@ static int save(const show_request *r, const show_maps *maps)
     for (int n = 0; n < maps->count; n++)
         sheets[n] = maps->sheets[n].map.sheet;
     const show_picture picture = {r, sheets, maps->count};
-    const bool fine = whole_file_write(r->svg, write_svg, &picture);
+    const bool fine = (r->svg == NULL || whole_file_write(r->svg, write_svg, &picture)) &&
+                      (r->tikz == NULL || whole_file_write(r->tikz, write_tikz, &picture));
     free(sheets);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
@@ -222,15 +263,16 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
 
 static int deliver(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
-    if (maps->count == 0 && r->svg != NULL) {
+    const bool files = r->svg != NULL || r->tikz != NULL;
+    if (maps->count == 0 && files) {
         fprintf(stderr, "mha: no head is like that: there is nothing to write\n");
         return EXIT_FAILED;
     }
     if (r->as_json)
         print_json(r, scene, maps);
-    else if (r->svg == NULL)
+    else if (!files)
         print(r, scene, maps);
-    return r->svg != NULL ? save(r, maps) : EXIT_FINE;
+    return files ? save(r, maps) : EXIT_FINE;
 }
 
 /* ------------------------------------------------------------------ run ----- */
@@ -297,7 +339,8 @@ static int run(show_request *r)
     int code = heads_setup_open(&r->setup, "show");
     if (code == EXIT_GO_ON)
         code = check_model(r);
-    if (code == EXIT_GO_ON && r->svg != NULL && !whole_file_possible(r->svg))
+    if (code == EXIT_GO_ON && ((r->svg != NULL && !whole_file_possible(r->svg)) ||
+                               (r->tikz != NULL && !whole_file_possible(r->tikz))))
         code = EXIT_FAILED;
     sentence_pair *const pair = calloc(1, sizeof *pair);
     if (code == EXIT_GO_ON)
@@ -312,13 +355,14 @@ static int run(show_request *r)
 int command_show(int argc, char **argv)
 {
     show_request r = {.setup = {.split_name = "test", .seed = 1}, .study = STUDY_SENTENCES};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
-        {"model", ARG_TEXT, &r.setup.model_file, "FILE", "the model (models/en-fr.safetensors)", 0,
-         0},
+        heads_option(&r.setup, HEADS_MODEL),
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_NUMBER, &r.head, "N", "only this head of each layer", 1, INT_MAX},
+        {"head", ARG_TEXT, &r.head_name, "H", "only this one: \"cross 2.4\", or 4 of each layer", 0,
+         0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
         {"mean", ARG_FLAG, &r.mean, NULL, "the mean of the heads of a layer, too", 0, 0},
         {"values", ARG_TEXT, &r.values_name, "V",
@@ -326,10 +370,10 @@ int command_show(int argc, char **argv)
         {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
          0, 100000},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file instead", 0, 0},
+        {"tikz", ARG_TEXT, &r.tikz, "FILE", "the same for LaTeX, with the numbers", 0, 0},
         {"width", ARG_NUMBER, &r.width, "N", "columns to fill (those of the terminal)",
          TERMINAL_WIDTH_MIN, TERMINAL_WIDTH_MAX},
-        {"threads", ARG_NUMBER, &r.setup.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
+        heads_option(&r.setup, HEADS_THREADS),
         {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
     };
     const arg_command command = {
@@ -341,6 +385,7 @@ int command_show(int argc, char **argv)
         .option_count = sizeof options / sizeof options[0],
         .words_min = 1,
         .words_max = INT_MAX,
+        .given = &given,
     };
     int words;
     char *joined = NULL;
@@ -349,7 +394,8 @@ int command_show(int argc, char **argv)
         return code;
     words = join_words(argv, words, &joined);
     r.text = argv[1];
-    code = words > 1 ? args_wrong("show: one sentence at a time, not %d", words) : check(&r);
+    code =
+        words > 1 ? args_wrong("show: one sentence at a time, not %d", words) : check(&r, &command);
     if (code == EXIT_GO_ON)
         code = run(&r);
     free(joined);

@@ -18,6 +18,7 @@
 #include "accuracy.h"
 #include "args.h"
 #include "commands.h"
+#include "file_lock.h"
 #include "train_loop.h"
 #include "whole_file.h"
 
@@ -140,6 +141,14 @@ static int parse(train_request *r, int argc, char **argv)
 
 /* ------------------------------------------------------------ checking ----- */
 
+/* As in "steps 0: ...". */
+static bool begins_with_setting(const char *message)
+{
+    char name[TRAINING_TEXT_MAX];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(message, " "), message);
+    return training_setting_find(name) >= 0;
+}
+
 static int read_settings(train_request *r)
 {
     const int both[] = {training_setting_find("encoder-layers"),
@@ -153,14 +162,14 @@ static int read_settings(train_request *r)
     r->config = training_defaults();
     for (int n = 0; n < TRAINING_SETTINGS; n++)
         if (r->given[n] != NULL && !training_setting_read(&r->config, n, r->given[n]))
-            return args_wrong("train: --%s %s: not such a number", training_setting_name(n),
-                              r->given[n]);
+            return args_wrong("train: --%s %s: not a number that it takes",
+                              training_setting_name(n), r->given[n]);
     if (r->given[training_setting_find("warm-up")] == NULL &&
         r->config.warm_up > r->config.steps / 10)
         r->config.warm_up = r->config.steps / 10;
     char message[TRANSFORMER_MESSAGE_MAX];
     if (!r->resume && !training_config_check(&r->config, message))
-        return args_wrong("train: %s", message);
+        return args_wrong("train: %s%s", begins_with_setting(message) ? "--" : "", message);
     return EXIT_GO_ON;
 }
 
@@ -221,7 +230,6 @@ static bool same_place(const char *a, const char *b)
 static int check_files(const train_request *r)
 {
     const char *const paths[] = {r->output, r->checkpoint, r->curve, r->log};
-    struct stat there;
     for (int n = 0; n < 4; n++)
         for (int other = 0; other < n; other++)
             if (paths[n] != NULL && paths[other] != NULL && same_place(paths[n], paths[other]))
@@ -229,6 +237,20 @@ static int check_files(const train_request *r)
     for (int n = 0; n < 4; n++)
         if (paths[n] != NULL && !whole_file_possible(paths[n]))
             return EXIT_FAILED;
+    return EXIT_GO_ON;
+}
+
+/* What is there already is not lost by a slip. Under the locks: it may be another training's. */
+static int check_there(const train_request *r)
+{
+    struct stat there;
+    if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT) {
+        fprintf(stderr,
+                "mha: there is no checkpoint %s to go on from; without --resume a training begins "
+                "anew\n",
+                r->checkpoint);
+        return EXIT_FAILED;
+    }
     if (!r->force && stat(r->output, &there) == 0) {
         fprintf(stderr, "mha: there is a model: %s. -o FILE writes another, --force replaces it\n",
                 r->output);
@@ -277,6 +299,20 @@ static int compare_settings(const train_request *r, const training_config *confi
     return EXIT_GO_ON;
 }
 
+static void say_resumed(const train_request *r, const training *t)
+{
+    const char *const isa = training_loaded_isa(t);
+    if (!r->quiet)
+        fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
+                training_steps_done(t));
+    if (strcmp(isa, mha_isa_name()) != 0)
+        fprintf(
+            stderr,
+            "mha: note: the checkpoint was made with %s, and this is %s: the model will differ "
+            "in some bits from one made in one go. MHA_ISA=%s forces the former where it runs\n",
+            isa, mha_isa_name(), isa);
+}
+
 static int begin(const train_request *r, mha_pool *pool, training **made)
 {
     char message[TRANSFORMER_MESSAGE_MAX];
@@ -287,15 +323,14 @@ static int begin(const train_request *r, mha_pool *pool, training **made)
         return EXIT_FAILED;
     }
     const int code = compare_settings(r, training_get_config(*made));
-    if (code == EXIT_GO_ON && r->resume && !r->quiet)
-        fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
-                training_steps_done(*made));
+    if (code == EXIT_GO_ON && r->resume)
+        say_resumed(r, *made);
     return code;
 }
 
 /* -------------------------------------------------------------- finish ----- */
 
-static int save_model(const train_request *r, const training *t)
+static mha_status save_model(const train_request *r, const training *t)
 {
     const training_config *const config = training_get_config(t);
     char names[NOTES][TRAINING_TEXT_MAX], texts[NOTES][TRAINING_TEXT_MAX];
@@ -320,7 +355,25 @@ static int save_model(const train_request *r, const training *t)
                                               r->type, notes, count, message);
     if (status != MHA_OK)
         fprintf(stderr, "mha: no model: %s\n", message);
-    return status == MHA_OK ? EXIT_FINE : EXIT_FAILED;
+    return status;
+}
+
+/* After a model that could not be written, when the training is saved. */
+static void say_what_to_do(const train_request *r, mha_status status)
+{
+    if (status != MHA_ERR_FORMAT)
+        fprintf(stderr, "mha: the training is saved in %s; --resume tries again\n", r->checkpoint);
+    else if (r->type == MHA_F16)
+        fprintf(stderr,
+                "mha: f16 goes up to 65504, and this training has gone beyond. It is saved in %s; "
+                "\"--resume --type f32\" writes it as it is. A lower --lr, another --seed or more "
+                "--weight-decay keeps a new training smaller\n",
+                r->checkpoint);
+    else
+        fprintf(stderr,
+                "mha: the training has diverged. The same settings would go the same way: delete "
+                "%s and begin anew with a lower --lr, a longer --warm-up or another --seed\n",
+                r->checkpoint);
 }
 
 static void report(const train_request *r, const training *t)
@@ -375,10 +428,10 @@ static void say_next(const train_request *r)
 
 static int finish(const train_request *r, const train_loop_job *job, mha_pool *pool)
 {
-    if (save_model(r, job->training) != EXIT_FINE) {
+    const mha_status status = save_model(r, job->training);
+    if (status != MHA_OK) {
         if (train_loop_save(job) == EXIT_FINE)
-            fprintf(stderr, "mha: the training is saved in %s; --resume tries again\n",
-                    r->checkpoint);
+            say_what_to_do(r, status);
         return EXIT_FAILED;
     }
     if (unlink(r->checkpoint) != 0 && errno != ENOENT)
@@ -439,15 +492,9 @@ static int run(const train_request *r, mha_pool *pool, int argc, char **argv)
     return code;
 }
 
-int command_train(int argc, char **argv)
+static int run_with_threads(const train_request *r, int argc, char **argv)
 {
-    train_request r = {.output = OUTPUT, .every = "5m", .type_name = "f16", .evaluate = 1000};
-    int code = parse(&r, argc, argv);
-    if (code == EXIT_GO_ON)
-        code = check(&r);
-    if (code != EXIT_GO_ON)
-        return code;
-    const int threads = args_threads(r.threads, -1);
+    const int threads = args_threads(r->threads, -1);
     if (threads == 0)
         return EXIT_USAGE;
     if (require_isa() == NULL)
@@ -457,7 +504,27 @@ int command_train(int argc, char **argv)
         out_of_memory();
         return EXIT_FAILED;
     }
-    code = run(&r, pool, argc, argv);
+    const int code = run(r, pool, argc, argv);
     mha_pool_free(pool);
+    return code;
+}
+
+int command_train(int argc, char **argv)
+{
+    train_request r = {.output = OUTPUT, .every = "5m", .type_name = "f16", .evaluate = 1000};
+    file_lock model = {.name = NULL}, checkpoint = {.name = NULL};
+    int code = parse(&r, argc, argv);
+    if (code == EXIT_GO_ON)
+        code = check(&r);
+    if (code != EXIT_GO_ON)
+        return code;
+    code = EXIT_FAILED;
+    if (file_lock_take(&model, r.output, "training") &&
+        file_lock_take(&checkpoint, r.checkpoint, "training"))
+        code = check_there(&r);
+    if (code == EXIT_GO_ON)
+        code = run_with_threads(&r, argc, argv);
+    file_lock_release(&checkpoint);
+    file_lock_release(&model);
     return code;
 }

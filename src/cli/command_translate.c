@@ -16,6 +16,7 @@
 #include "alignment_map.h"
 #include "args.h"
 #include "commands.h"
+#include "head_option.h"
 #include "join_words.h"
 #include "line_reader.h"
 #include "model_path.h"
@@ -40,8 +41,9 @@ static const char details[] =
     "  mha translate --evaluate 1000\n";
 
 typedef struct translate_request {
-    const char *model_file, *svg, *split_name, *penalty;
-    int64_t beam, nbest, layer, head, evaluate, threads; /* 0: not given */
+    const char *model_file, *svg, *split_name, *penalty, *head_name;
+    int64_t beam, nbest, layer, evaluate, threads; /* 0: not given */
+    int head;                                      /* 0: all */
     uint64_t seed;
     bool attention, as_json, gold, errors, no_cache;
 
@@ -116,7 +118,7 @@ static bool draw(const translate_run *run, const translated *t)
     const int layers = translator_config(run->model)->layers[TRANSFORMER_TARGET];
     const int layer = r->layer > 0 ? (int)r->layer : layers;
     layer_map map;
-    bool fine = alignment_map_make(&map, t, layer, (int)r->head);
+    bool fine = alignment_map_make(&map, t, layer, r->head);
     if (!fine)
         fprintf(stderr, "mha: out of memory\n");
     if (fine && r->attention && !r->as_json) {
@@ -259,18 +261,50 @@ static int translate_all(translate_run *run, char **texts, int count)
 
 /* ------------------------------------------------------------- options ----- */
 
+/* --head may also say the layer. */
+static int find_head(translate_request *r, const arg_command *command)
+{
+    head_choice choice;
+    if (r->head_name == NULL)
+        return EXIT_GO_ON;
+    int code = head_option_read("translate", "head", r->head_name, &choice);
+    if (code == EXIT_GO_ON && choice.kind != CAPTURE_KINDS && choice.kind != CAPTURE_CROSS)
+        code = args_wrong("translate: --head %s: only heads of cross-attention are drawn here; "
+                          "\"mha show\" draws all",
+                          r->head_name);
+    if (code == EXIT_GO_ON && choice.layer > 0)
+        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+    if (code != EXIT_GO_ON)
+        return code;
+    r->layer = choice.layer > 0 ? choice.layer : r->layer;
+    r->head = choice.head;
+    return EXIT_GO_ON;
+}
+
+/* What would do nothing beside the rest. */
+static int check_idle(const translate_request *r, const arg_command *command)
+{
+    int code = EXIT_GO_ON;
+    if (r->evaluate > 0)
+        code = args_refuse(command, "attention layer head svg nbest gold",
+                           "is about single sentences; leave it out with --evaluate");
+    else
+        code = args_refuse(command, "split seed errors", "goes with --evaluate N");
+    if (code == EXIT_GO_ON && r->as_json && r->svg == NULL)
+        code = args_refuse(command, "layer head",
+                           "chooses what is drawn; JSON has all heads with --attention");
+    if (code == EXIT_GO_ON && r->beam <= 1)
+        code = args_refuse(command, "length-penalty",
+                           "ranks hypotheses; there is only one without --beam 2 or more");
+    return code;
+}
+
 static int check_evaluation(translate_request *r, int words)
 {
-    if (r->evaluate == 0) {
-        if (r->errors || r->split_name != NULL)
-            return args_wrong("translate: --split and --errors go with --evaluate N");
+    if (r->evaluate == 0)
         return EXIT_GO_ON;
-    }
     if (words > 0)
         return args_wrong("translate: --evaluate takes sentences of the corpus, not texts");
-    if (r->attention || r->gold || r->svg != NULL || r->nbest > 0)
-        return args_wrong("translate: --attention, --layer, --head, --svg, --nbest and --gold are "
-                          "about single sentences; leave them out with --evaluate");
     return split_find("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
 }
 
@@ -286,8 +320,11 @@ static int check_penalty(translate_request *r)
     return EXIT_GO_ON;
 }
 
-static int check(translate_request *r, int words)
+static int check(translate_request *r, const arg_command *command, int words)
 {
+    int code = find_head(r, command);
+    if (code != EXIT_GO_ON)
+        return code;
     r->attention |= (r->layer > 0 || r->head > 0) && r->svg == NULL;
     if (r->beam == 0)
         r->beam = r->nbest > 0 ? r->nbest : 1;
@@ -300,7 +337,9 @@ static int check(translate_request *r, int words)
                                        .nbest = r->nbest > 0 ? (int)r->nbest : 1,
                                        .no_cache = r->no_cache,
                                        .weights = r->attention || r->svg != NULL};
-    const int code = check_penalty(r);
+    code = check_idle(r, command);
+    if (code == EXIT_GO_ON)
+        code = check_penalty(r);
     return code == EXIT_GO_ON ? check_evaluation(r, words) : code;
 }
 
@@ -312,8 +351,7 @@ static int check_model(const translate_request *r, const translator *model)
         return args_wrong("translate: --layer %d: the decoder has %d layers", (int)r->layer,
                           config->layers[TRANSFORMER_TARGET]);
     if (r->head > config->heads)
-        return args_wrong("translate: --head %d: a layer has %d heads", (int)r->head,
-                          config->heads);
+        return args_wrong("translate: --head %d: a layer has %d heads", r->head, config->heads);
     return EXIT_GO_ON;
 }
 
@@ -360,6 +398,7 @@ static int run_command(const translate_request *r, char **argv, int words)
 int command_translate(int argc, char **argv)
 {
     translate_request r = {.seed = 1};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
         {"beam", ARG_NUMBER, &r.beam, "N", "hypotheses at once, 1 is greedy (1)", 1,
@@ -370,7 +409,7 @@ int command_translate(int argc, char **argv)
         {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head looks at", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "of this decoder layer (the last)", 1,
          TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_NUMBER, &r.head, "N", "this head only", 1, INT_MAX},
+        {"head", ARG_TEXT, &r.head_name, "H", "this head only: 4, or \"cross 2.4\"", 0, 0},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file", 0, 0},
         {"gold", ARG_FLAG, &r.gold, NULL, "compare with the grammar's translation", 0, 0},
         {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N sentences of the corpus and count",
@@ -390,6 +429,7 @@ int command_translate(int argc, char **argv)
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .words_max = INT_MAX,
+        .given = &given,
     };
     int words;
     char *joined = NULL;
@@ -400,7 +440,7 @@ int command_translate(int argc, char **argv)
     if (r.svg != NULL && words > 1)
         code = args_wrong("translate: --svg draws one sentence, not %d", words);
     else
-        code = check(&r, words);
+        code = check(&r, &command, words);
     if (code == EXIT_GO_ON)
         code = run_command(&r, argv, words);
     free(joined);

@@ -129,12 +129,17 @@ static bool names_layer_word(const char *name)
     return false;
 }
 
-/* A place in a series begins with a digit, a problem word never does. */
+/* A place in a series does, a problem word never. */
+static bool begins_with_digit(const char *name)
+{
+    return *name >= '0' && *name <= '9';
+}
+
 static int check_named(tally *t, const char *name, mha_pool *pool)
 {
     problem_word word;
     char message[WORD_MESSAGE_MAX];
-    if (*name >= '0' && *name <= '9') {
+    if (begins_with_digit(name)) {
         uint64_t index;
         if (!read_place(name, &t->seed, &index))
             return args_wrong("verify: --case %s is neither SEED:INDEX nor a problem word", name);
@@ -225,6 +230,7 @@ int command_verify(int argc, char **argv)
     const char *name = NULL;
     bool as_json = false;
     tally t = {.seed = 1};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"configs", ARG_NUMBER, &configs, "N", "number of random configurations (1000)", 1,
          INT64_C(1000000000)},
@@ -240,9 +246,13 @@ int command_verify(int argc, char **argv)
         .details = details,
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .given = &given,
     };
     int words;
-    const int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, &words);
+    if (code == EXIT_GO_ON && name != NULL)
+        code = args_refuse(&command, begins_with_digit(name) ? "configs seed" : "configs",
+                           "goes with a series; --case is one problem");
     if (code != EXIT_GO_ON)
         return code;
     const int count_of_threads = args_threads(threads, THREADS_DEFAULT);

@@ -4,6 +4,8 @@
  *
  *      texts --view_item_make()--> translations, and what all heads do
  *      sentences of the corpus --view_study_make()--> roles of the heads
+ *      a file of "mha ablate" --view_ablation_read()--> what they are worth over a corpus
+ *      or, instead of a model, a file of weights --view_import_open()--> what heads do
  *      all of it --view_page_json(), view_page_write()--> the page
  */
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include "join_words.h"
 #include "model_path.h"
 #include "terminal.h"
+#include "text.h"
 #include "view_item.h"
 #include "whole_file.h"
 
@@ -27,13 +30,21 @@ static const char details[] =
     "one file that any browser opens from disk, without a network. Two sentences or more\n"
     "can be compared with each other. The model is sought as by \"mha translate\".\n"
     "\n"
+    "--weights shows attention weights of any model: a safetensors file with a tensor\n"
+    "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
+    "decoder.0, cross.0 ... Its words are in --tokens: one a line, or in a file *.json\n"
+    "an array. --ablation adds what \"mha ablate --json\" printed for the same model.\n"
+    "\n"
     "Examples:\n"
     "  mha view \"the cat that i saw yesterday ran away\"\n"
     "  mha view -o cats.html \"the black cat sleeps\" \"the black cats sleep\"\n"
-    "  mha view --to \"le chat dort\" \"the cat sleeps\"\n";
+    "  mha view --to \"le chat dort\" \"the cat sleeps\"\n"
+    "  mha ablate --json > cost.json && mha view --ablation cost.json \"the cat sleeps\"\n"
+    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
 
 typedef struct view_request {
     const char *model_file, *target, *output;
+    const char *weights, *tokens, *ablation; /* files; NULL: none */
     int64_t threads, study;
 } view_request;
 
@@ -45,11 +56,30 @@ typedef struct view_run {
     view_sentence *sentences; /* [count] */
     int count;
     view_study study;
+    view_ablation ablation;
+    view_import *import; /* instead of a model */
 } view_run;
 
 static bool out_of_memory(void)
 {
     fprintf(stderr, "mha: out of memory\n");
+    return false;
+}
+
+/* A message in which a file may have its say: control characters become "?". */
+static bool failed(const char *message)
+{
+    fputs("mha: ", stderr);
+    while (*message != '\0') {
+        uint32_t c;
+        const size_t length = text_decode(message, &c);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+            fputc('?', stderr);
+        else
+            fwrite(message, 1, length, stderr);
+        message += length;
+    }
+    fputc('\n', stderr);
     return false;
 }
 
@@ -67,29 +97,59 @@ static bool fill_sentence(view_run *run, int n, const char *text)
     return fine;
 }
 
+static view_heads heads_of(const view_run *run)
+{
+    view_heads shape;
+    for (int n = 0; n < CAPTURE_KINDS; n++) {
+        const capture_kind kind = (capture_kind)n;
+        shape.layers[n] = run->import != NULL
+                              ? view_import_layers(run->import, kind)
+                              : capture_kind_layers(translator_config(run->model), kind);
+        shape.heads[n] = run->import != NULL ? view_import_heads(run->import, kind)
+                                             : translator_config(run->model)->heads;
+    }
+    return shape;
+}
+
 static void report(const view_run *run)
 {
     struct stat about;
-    const int heads = head_count(translator_config(run->model));
+    const view_heads shape = heads_of(run);
+    const int sentences = run->import != NULL ? 1 : run->count;
+    int heads = 0;
+    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+        heads += shape.layers[kind] * shape.heads[kind];
     const long long kilobytes =
         stat(run->request->output, &about) == 0 ? ((long long)about.st_size + 1023) / 1024 : 0;
     printf("%s: %d head%s, %d sentence%s, %lld KB; open it in a browser\n", run->request->output,
-           heads, heads == 1 ? "" : "s", run->count, run->count == 1 ? "" : "s", kilobytes);
+           heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
 }
 
 static bool write_page(const view_run *run)
 {
     const view_request *const r = run->request;
-    const char *const target = r->target != NULL ? run->items[0].pair.target_text : NULL;
-    const view_call call = {r->output, r->model_file, target, (int)r->study};
+    const view_call call = {.output = r->output,
+                            .model_file = r->model_file,
+                            .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                            .weights = r->weights,
+                            .tokens = r->tokens,
+                            .ablation = r->ablation,
+                            .study = (int)r->study};
     char *const command = view_call_text(&call, run->sentences, run->count);
-    const view_page page = {run->model, command, run->request->study > 0 ? &run->study : NULL,
-                            run->sentences, run->count};
+    const view_page page = {.model = run->model,
+                            .command = command,
+                            .study = run->study.heads != NULL ? &run->study : NULL,
+                            .ablation = r->ablation != NULL ? &run->ablation : NULL,
+                            .import = run->import,
+                            .sentences = run->sentences,
+                            .count = run->count};
     char *const text = command != NULL ? view_page_json(&page) : NULL;
-    const bool fine = text != NULL ? whole_file_write(run->request->output, view_page_write, text)
-                                   : out_of_memory();
+    const bool fine =
+        text != NULL ? whole_file_write(r->output, view_page_write, text) : out_of_memory();
     free(text);
     free(command);
+    if (fine)
+        report(run);
     return fine;
 }
 
@@ -107,6 +167,18 @@ static void free_room(view_run *run)
     free(run->items);
     free(run->sentences);
     view_study_free(&run->study);
+    view_ablation_free(&run->ablation);
+}
+
+/* Before the work begins. */
+static bool read_ablation(view_run *run)
+{
+    char message[VIEW_MESSAGE_MAX];
+    const view_heads shape = heads_of(run);
+    if (run->request->ablation == NULL)
+        return true;
+    return view_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
+           failed(message);
 }
 
 static bool make_study(view_run *run)
@@ -124,17 +196,32 @@ static bool make_study(view_run *run)
 
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = make_room(run) || out_of_memory();
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
     if (fine && run->request->study > 0)
         fine = make_study(run);
-    if (fine && (fine = write_page(run)))
-        report(run);
+    fine = fine && write_page(run);
     free_room(run);
     return fine;
+}
+
+static int run_import(const view_request *r)
+{
+    char message[VIEW_MESSAGE_MAX];
+    view_run run = {.request = r};
+    if (!whole_file_possible(r->output))
+        return EXIT_FAILED;
+    if ((run.import = view_import_open(r->weights, r->tokens, message)) == NULL) {
+        failed(message);
+        return EXIT_FAILED;
+    }
+    const bool fine = read_ablation(&run) && write_page(&run);
+    free_room(&run);
+    view_import_close(run.import);
+    return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
 static int run_command(const view_request *r, char **texts, int count)
@@ -160,6 +247,23 @@ static int run_command(const view_request *r, char **texts, int count)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* What goes together, and how many sentences. */
+static int check(const arg_command *command, const view_request *r, int words)
+{
+    if (r->weights != NULL && words > 0)
+        return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
+    if (r->weights != NULL)
+        return args_refuse(command, "to model study threads",
+                           "is for a model, and --weights takes its place");
+    if (words == 0)
+        return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
+    if (words > SENTENCES_MAX)
+        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
+    if (r->target != NULL && words > 1)
+        return args_wrong("view: --to is the translation of one sentence, not of %d", words);
+    return args_refuse(command, "tokens", "has the words of a file: it goes with --weights");
+}
+
 int command_view(int argc, char **argv)
 {
     view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
@@ -169,8 +273,12 @@ int command_view(int argc, char **argv)
         {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
         {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
          0, 100000},
+        {"ablation", ARG_TEXT, &r.ablation, "FILE", "what \"mha ablate --json\" printed", 0, 0},
+        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights, instead of a model", 0, 0},
+        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words of --weights (1, 2, ...)", 0, 0},
         {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
     };
+    uint64_t given = 0;
     const arg_command command = {
         .name = "view",
         .usage = "[OPTION...] TEXT...",
@@ -178,8 +286,9 @@ int command_view(int argc, char **argv)
         .details = details,
         .options = options,
         .option_count = sizeof options / sizeof options[0],
-        .words_min = 1,
+        .words_min = 0,
         .words_max = 1024,
+        .given = &given,
     };
     int words;
     char *joined = NULL;
@@ -187,12 +296,9 @@ int command_view(int argc, char **argv)
     if (code != EXIT_GO_ON)
         return code;
     words = join_words(argv, words, &joined);
-    if (words > SENTENCES_MAX)
-        code = args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
-    else if (r.target != NULL && words > 1)
-        code = args_wrong("view: --to is the translation of one sentence, not of %d", words);
-    else
-        code = run_command(&r, argv + 1, words);
+    code = check(&command, &r, words);
+    if (code == EXIT_GO_ON)
+        code = r.weights != NULL ? run_import(&r) : run_command(&r, argv + 1, words);
     free(joined);
     return code;
 }

@@ -81,7 +81,7 @@ double heads_column_value(const heads_row *row, int column)
 
 const char *heads_role_name(const heads_row *row)
 {
-    return row->role.found ? row->role.best.name : "mixed";
+    return row->role.found ? row->role.best.name : ROLE_NONE;
 }
 
 /* ------------------------------------------------------------- filters ----- */
@@ -120,7 +120,7 @@ static int read_left(const char *command, const char **at, condition *c)
 {
     char name[COLUMN_NAME_MAX];
     const size_t length = strspn(*at, "abcdefghijklmnopqrstuvwxyz_");
-    const char *const relation = *at + length;
+    const char *const relation = *at + length + strspn(*at + length, " ");
     const size_t signs = strspn(relation, "<>=");
     if (length == 0 || length >= sizeof name || signs == 0 || signs > 2 ||
         (signs == 2 && (relation[0] == '=' || relation[1] != '=')))
@@ -130,8 +130,52 @@ static int read_left(const char *command, const char **at, condition *c)
     memcpy(c->relation, relation, signs);
     c->relation[signs] = '\0';
     c->column = -1;
-    *at = relation + signs;
+    *at = relation + signs + strspn(relation + signs, " ");
     return strcmp(name, "role") == 0 ? EXIT_GO_ON : find_column(command, name, &c->column);
+}
+
+static int no_such_role(const char *command, const char *text,
+                        char names[ROLE_NAMES][ROLE_NAME_MAX], int count)
+{
+    const char *list[ROLE_NAMES];
+    char all[ROLE_NAMES * (ROLE_NAME_MAX + 2)] = "";
+    size_t used = 0;
+    for (int n = 0; n < count; n++) {
+        list[n] = names[n];
+        used +=
+            (size_t)snprintf(all + used, sizeof all - used, "%s%s", n > 0 ? ", " : "", names[n]);
+    }
+    const char *near = suggest_nearest(text, list, count);
+    if (near != NULL)
+        return args_wrong("%s: no role \"%s\"; did you mean \"%s\"? There are: %s", command, text,
+                          near, all);
+    return args_wrong("%s: no role \"%s\"; there are: %s", command, text, all);
+}
+
+/* The beginning of some role. */
+static int check_role(const char *command, const char *text)
+{
+    char names[ROLE_NAMES][ROLE_NAME_MAX];
+    const int count = head_role_names(names);
+    for (int n = 0; n < count; n++)
+        if (strncmp(names[n], text, strlen(text)) == 0)
+            return EXIT_GO_ON;
+    return no_such_role(command, text, names, count);
+}
+
+/* A role's name may have spaces: it ends at a comma, or where another condition begins. */
+static size_t role_length(const char *text)
+{
+    size_t length = strcspn(text, " ,");
+    while (text[length] == ' ') {
+        const char *const next = text + length + strspn(text + length, " ");
+        const size_t word = strcspn(next, " ,<>=");
+        const char *const behind = next + word + strspn(next + word, " ");
+        if (word == 0 || strspn(behind, "<>=") > 0)
+            break;
+        length = (size_t)(next - text) + word;
+    }
+    return length;
 }
 
 static int read_condition(const char *command, const char **at, condition *c)
@@ -141,13 +185,13 @@ static int read_condition(const char *command, const char **at, condition *c)
     if (code != EXIT_GO_ON)
         return code;
     if (c->column < 0) {
-        const size_t length = strcspn(*at, " ,");
+        const size_t length = role_length(*at);
         if (strcmp(c->relation, "=") != 0 || length == 0 || length >= sizeof c->text)
             return wrong_condition(command, begin);
         memcpy(c->text, *at, length);
         c->text[length] = '\0';
         *at += length;
-        return EXIT_GO_ON;
+        return check_role(command, c->text);
     }
     char *end;
     c->number = strtod(*at, &end);

@@ -17,16 +17,32 @@ static void print_number(double value, const char *format)
         printf(format, value);
 }
 
+/* Intervals come of drawing sentences anew, which tells nothing of one. */
+static bool has_intervals(const head_study *study)
+{
+    return study->sentences > 1;
+}
+
+static void print_interval(const head_study *study, head_interval interval)
+{
+    if (has_intervals(study))
+        printf("  %4.2f..%4.2f", interval.low, interval.high);
+    else
+        printf("  %10s", "-");
+}
+
 static void print_row(const heads_row *row, bool like)
 {
     char label[HEAD_LABEL_MAX];
     head_label(row->name, label);
     printf("%-12s %-21s", label, heads_role_name(row));
-    if (row->role.found)
-        printf(" %5.2f  %4.2f..%4.2f %6.0f", row->role.best.score, row->role.interval.low,
-               row->role.interval.high, row->role.count);
-    else
+    if (row->role.found) {
+        printf(" %5.2f", row->role.best.score);
+        print_interval(row->study, row->role.interval);
+        printf(" %6.0f", row->role.count);
+    } else {
         printf(" %5s  %10s %6s", "", "", "");
+    }
     const role_score *const next = row->role.found ? &row->role.next : &row->role.best;
     printf("  %-21s %5.2f", next->name, next->score);
     print_number(head_study_mean(row->study, row->number, MEASURE_ENTROPY), "%8.2f");
@@ -49,6 +65,8 @@ static void print_table(const heads_report *r, const terminal *screen)
         print_row(&r->rows[n], r->like);
     if (r->count == 0)
         printf("no head is like that\n");
+    else if (!has_intervals(r->study))
+        printf("no intervals: n = 1, and they come of drawing sentences anew\n");
 }
 
 /* -------------------------------------------------------------- summary ----- */
@@ -127,13 +145,13 @@ static void print_relation(const head_study *s, capture_kind kind, int measure, 
     char label[HEAD_LABEL_MAX], offset[16];
     if (best < 0 || baseline->count < RELATION_COUNT_MIN)
         return;
-    const head_interval interval = head_study_interval(s, best, measure);
     const double share = head_study_mean(s, best, measure);
     head_label(head_at(&s->config, best), label);
     snprintf(offset, sizeof offset, "(%+d)", baseline->offset);
-    printf("%-8s %-21s %-12s %5.2f  %4.2f..%4.2f %6d  %7.2f %5s  %s\n", capture_kind_name(kind),
-           name, label, share, interval.low, interval.high, baseline->count, baseline->share,
-           offset, share >= baseline->share + 0.1 ? "finds it" : "");
+    printf("%-8s %-21s %-12s %5.2f", capture_kind_name(kind), name, label, share);
+    print_interval(s, head_study_interval(s, best, measure));
+    printf(" %6d  %7.2f %5s  %s\n", baseline->count, baseline->share, offset,
+           share >= baseline->share + 0.1 ? "finds it" : "");
 }
 
 static void print_relations(const head_study *s, const terminal *screen)
@@ -183,8 +201,8 @@ static void print_title(const heads_report *r)
     if (r->text != NULL)
         printf("on \"%s\"", r->text);
     else
-        printf("on %d sentences of %s, seed %" PRIu64, s->sentences, corpus_split_name(r->split),
-               r->seed);
+        printf("on %d sentence%s of %s, seed %" PRIu64, s->sentences, s->sentences == 1 ? "" : "s",
+               corpus_split_name(r->split), r->seed);
     printf("; %" PRId64 " English tokens, %" PRId64 " French. Layers and heads count from 1.\n\n",
            s->tokens[CAPTURE_ENCODER], s->tokens[CAPTURE_DECODER]);
 }
@@ -238,8 +256,8 @@ static void json_row(json *j, const heads_row *row, bool gold)
     json_integer(j, "head", row->name.head + 1);
     json_string(j, "role", heads_role_name(row));
     json_score(j, row->role.found ? "best" : "nearest", &row->role.best);
-    json_number(j, "low", row->role.interval.low);
-    json_number(j, "high", row->role.interval.high);
+    json_number(j, "low", has_intervals(row->study) ? row->role.interval.low : NAN);
+    json_number(j, "high", has_intervals(row->study) ? row->role.interval.high : NAN);
     json_number(j, "n", row->role.count);
     json_score(j, "next", &row->role.next);
     json_number(j, "importance_raw", row->raw_importance);

@@ -4,10 +4,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "args.h"
 #include "commands.h"
 #include "split_name.h"
 #include "terminal.h"
+
+arg_option heads_option(heads_setup *s, heads_row_name which)
+{
+    const arg_option rows[] = {
+        [HEADS_MODEL] = {"model", ARG_TEXT, &s->model_file, "FILE",
+                         "the model (models/en-fr.safetensors)", 0, 0},
+        [HEADS_SENTENCES] = {"sentences", ARG_NUMBER, &s->sentences, "N",
+                             "sentences to measure on (200)", 1, 100000},
+        [HEADS_SPLIT] = {"split", ARG_TEXT, &s->split_name, "S", "of train, valid or test (test)",
+                         0, 0},
+        [HEADS_SEED] = {"seed", ARG_SEED, &s->seed, "N", "seed of these sentences (1)", 0, 0},
+        [HEADS_THREADS] = {"threads", ARG_NUMBER, &s->threads, "T", "threads (one for every CPU)",
+                           1, MHA_MAX_THREADS},
+    };
+    return rows[which];
+}
 
 static int open_pool(heads_setup *s, int threads)
 {

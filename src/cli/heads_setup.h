@@ -3,6 +3,7 @@
 #ifndef CLI_HEADS_SETUP_H
 #define CLI_HEADS_SETUP_H
 
+#include "args.h"
 #include "head_pairs.h"
 #include "model_path.h"
 
@@ -20,6 +21,16 @@ typedef struct heads_setup {
     mha_pool *pool;
     head_pair *pairs; /* [sentences] */
 } heads_setup;
+
+/* A row of the option tables of these commands. */
+typedef enum heads_row_name {
+    HEADS_MODEL,
+    HEADS_SENTENCES,
+    HEADS_SPLIT,
+    HEADS_SEED,
+    HEADS_THREADS
+} heads_row_name;
+arg_option heads_option(heads_setup *setup, heads_row_name which);
 
 /* EXIT_GO_ON, or what to exit with after a message on stderr. In both cases it wants
  * heads_setup_close(). */

@@ -45,6 +45,9 @@ void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t);
  */
 void heatmap_svg(FILE *file, const heatmap_sheet *sheets, int count, const char *caption);
 
+/* The same again as TikZ, for a LaTeX document, with the numbers in it. */
+void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count);
+
 /* From night blue over red to pale yellow, 0 <= x <= 1. Even in lightness, so that it reads without
  * colour too. */
 rgb heatmap_color(double x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kind_name.h"
 
-#include <string.h>
+#include <strings.h>
 
 #include "args.h"
 #include "head_settings.h"
@@ -15,7 +15,7 @@ int kind_find(const char *command, const char *name, int *kind)
         return EXIT_GO_ON;
     for (int n = 0; n < CAPTURE_KINDS; n++) {
         names[n] = capture_kind_name((capture_kind)n);
-        if (strcmp(name, names[n]) == 0) {
+        if (strcasecmp(name, names[n]) == 0) {
             *kind = n;
             return EXIT_GO_ON;
         }

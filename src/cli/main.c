@@ -12,28 +12,37 @@
 
 typedef struct entry {
     const char *name;
-    int (*run)(int argc, char **argv);
+    int (*run)(int argc, char **argv); /* NULL: a topic of the help */
     const char *summary;
 } entry;
 
+/* By what a newcomer wants first. A name of NULL begins a group. */
 static const entry commands[] = {
-    {"demo", command_demo, "draw what every head of a small example attends to"},
-    {"verify", command_verify, "check random problems against double precision"},
-    {"bench", command_bench, "measure problems as a share of the machine's peak"},
-    {"explain", command_explain, "say how a problem would be computed, and why"},
-    {"prove", command_prove, "run claims about attention live, with numbers"},
-    {"conv", command_conv, "filter a picture with a multi-head attention layer"},
-    {"tensors", command_tensors, "check safetensors files and list what they hold"},
-    {"corpus", command_corpus, "sentence pairs with known alignment and roles"},
-    {"train", command_train, "train an English-French translator from nothing"},
-    {"translate", command_translate, "English to French with a trained model"},
-    {"show", command_show, "draw what every head of it looks at on a sentence"},
-    {"heads", command_heads, "measure what every head of it looks at"},
-    {"ablate", command_ablate, "close its heads and measure what that costs"},
-    {"prune", command_prune, "close the least important heads one by one"},
-    {"view", command_view, "a page that shows every head on a sentence"},
+    {NULL, NULL, "See what the heads of a trained translator do"},
+    {"translate", command_translate, "English to French; --attention draws heads"},
+    {"show", command_show, "draw every head on a sentence, in the terminal"},
+    {"view", command_view, "a page for a browser that shows every head"},
     {"serve", command_serve, "the same live: type a sentence, close heads"},
-    {"version", command_version, "print version, instruction set, compiler, threads"},
+    {NULL, NULL, "Measure these heads"},
+    {"heads", command_heads, "what every head looks at, and its role"},
+    {"ablate", command_ablate, "close heads and measure what that costs"},
+    {"prune", command_prune, "close the least important heads one by one"},
+    {NULL, NULL, "Train such a translator"},
+    {"train", command_train, "from nothing, in some minutes"},
+    {"corpus", command_corpus, "the sentences it learns from, with their truth"},
+    {"tensors", command_tensors, "check safetensors files and list what they hold"},
+    {NULL, NULL, "Learn about attention without a model"},
+    {"demo", command_demo, "draw the heads of a small layer"},
+    {"prove", command_prove, "claims about attention, run live, with numbers"},
+    {"conv", command_conv, "filter a picture with a multi-head attention layer"},
+    {NULL, NULL, "Check and measure the library"},
+    {"verify", command_verify, "random problems against double precision"},
+    {"bench", command_bench, "problems as a share of the machine's peak"},
+    {"explain", command_explain, "how a problem would be computed, and why"},
+    {"words", NULL, "the words that name problems"},
+    {NULL, NULL, "About the program"},
+    {"version", command_version, "version, instruction set, compiler, threads"},
+    {"help", NULL, "this text, or \"mha help COMMAND\""},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -95,15 +104,14 @@ static void print_help(FILE *file)
 {
     fputs("mha: multi-head attention on CPUs, every head fast, exact and visible.\n"
           "\n"
-          "Usage: mha COMMAND [OPTION...]\n"
-          "\n"
-          "Commands:\n",
+          "Usage: mha COMMAND [OPTION...]\n",
           file);
     for (int n = 0; n < COMMAND_COUNT; n++)
-        fprintf(file, "  %-9s %s\n", commands[n].name, commands[n].summary);
-    fputs("  words     explain the words that name problems\n"
-          "  help      this text, or \"mha help COMMAND\"\n"
-          "\n"
+        if (commands[n].name == NULL)
+            fprintf(file, "\n%s:\n", commands[n].summary);
+        else
+            fprintf(file, "  %-10s %s\n", commands[n].name, commands[n].summary);
+    fputs("\n"
           "Environment:\n"
           "  MHA_NUM_THREADS   threads where no option says (else OMP_NUM_THREADS)\n"
           "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
@@ -111,24 +119,26 @@ static void print_help(FILE *file)
           "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours without a terminal\n"
           "\n"
           "Exit codes: 0 fine, 1 failed, 2 wrong usage.\n"
-          "Try: mha demo\n",
+          "Try: mha show \"the old king sings\"\n",
           file);
 }
 
 static const entry *find_command(const char *name)
 {
     for (int n = 0; n < COMMAND_COUNT; n++)
-        if (strcmp(name, commands[n].name) == 0)
+        if (commands[n].run != NULL && strcmp(name, commands[n].name) == 0)
             return &commands[n];
     return NULL;
 }
 
 static int unknown_command(const char *name)
 {
-    const char *names[COMMAND_COUNT + 2] = {"help", "words"};
+    const char *names[COMMAND_COUNT];
+    int count = 0;
     for (int n = 0; n < COMMAND_COUNT; n++)
-        names[n + 2] = commands[n].name;
-    const char *near = suggest_nearest(name, names, COMMAND_COUNT + 2);
+        if (commands[n].name != NULL)
+            names[count++] = commands[n].name;
+    const char *near = suggest_nearest(name, names, count);
     if (near != NULL)
         return args_wrong("unknown command \"%s\"; did you mean \"%s\"?", name, near);
     return args_wrong("unknown command \"%s\"; see \"mha --help\"", name);
@@ -141,7 +151,7 @@ static bool names_words(const char *topic)
 
 static int help(const char *topic)
 {
-    if (topic == NULL) {
+    if (topic == NULL || strcmp(topic, "help") == 0) {
         print_help(stdout);
         return EXIT_FINE;
     }

@@ -13,7 +13,8 @@
 
 #define FILE_NAME "models/en-fr.safetensors"
 
-/* Folder of the running program, without "/" at the end; "." where the system does not tell. */
+/* Folder of the running program, without "/" at the end; "." where the system does not tell. It has
+ * no links in it. */
 static void program_folder(char folder[MODEL_PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", folder, MODEL_PATH_MAX - 1);
@@ -33,12 +34,22 @@ static bool given(const char *path, char result[MODEL_PATH_MAX])
     return false;
 }
 
+/* `folder` and a path from there; without ".." if it is known which folder. False: too long. */
+static bool join(const char *folder, const char *relative, char path[MODEL_PATH_MAX])
+{
+    size_t length = strlen(folder);
+    for (; folder[0] == '/' && strncmp(relative, "../", 3) == 0; relative += 3)
+        while (length > 0 && folder[--length] != '/')
+            ;
+    return snprintf(path, MODEL_PATH_MAX, "%.*s/%s", (int)length, folder, relative) <
+           MODEL_PATH_MAX;
+}
+
 bool model_path_find(const char *asked, char path[MODEL_PATH_MAX])
 {
-    static const char *const places[] = {"/" MHA_DATA_FROM_PROGRAM "/mha/" FILE_NAME,
-                                         "/../" FILE_NAME};
+    static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha/" FILE_NAME, "../" FILE_NAME};
     const char *variable = getenv("MHA_MODEL");
-    char folder[MODEL_PATH_MAX];
+    char folder[MODEL_PATH_MAX], installed[MODEL_PATH_MAX];
     if (asked != NULL)
         return given(asked, path);
     if (variable != NULL && *variable != '\0')
@@ -46,14 +57,13 @@ bool model_path_find(const char *asked, char path[MODEL_PATH_MAX])
     if (access(FILE_NAME, R_OK) == 0)
         return given(FILE_NAME, path);
     program_folder(folder);
-    for (int n = 0; n < 2; n++) {
-        const int length = snprintf(path, MODEL_PATH_MAX, "%s%s", folder, places[n]);
-        if (length < MODEL_PATH_MAX && access(path, R_OK) == 0)
+    for (int n = 0; n < 2; n++)
+        if (join(folder, places[n], path) && access(path, R_OK) == 0)
             return true;
-    }
+    join(folder, places[0], installed);
     fprintf(stderr,
-            "mha: there is no model. Looked for %s here, %s%s and %s%s.\n"
+            "mha: there is no model. Looked for %s here, %s and %s.\n"
             "Train one with \"mha train\", or name one with --model FILE or MHA_MODEL.\n",
-            FILE_NAME, folder, places[0], folder, places[1]);
+            FILE_NAME, installed, path);
     return false;
 }

@@ -10,7 +10,7 @@
 #include "prove.h"
 #include "rng.h"
 
-enum { E = 256, L = 128, ROUNDS = 3 };
+enum { E = 256, L = 128, ROUNDS = 20 };
 
 typedef struct count {
     double parameters, bytes;

@@ -29,9 +29,16 @@ static char *page_data(const serve_app *app, const view_item *item, bool changed
                        const view_sentence *sentence)
 {
     const char *const target = item->pair.target_text[0] != '\0' ? item->pair.target_text : NULL;
-    const view_call call = {"view.html", app->model_file, target, VIEW_STUDY_SENTENCES};
+    const view_call call = {.output = "view.html",
+                            .model_file = app->model_file,
+                            .target = target,
+                            .study = VIEW_STUDY_SENTENCES};
     char *const command = view_call_text(&call, sentence, 1);
-    const view_page page = {app->model, changed ? "mha serve" : command, app->study, sentence, 1};
+    const view_page page = {.model = app->model,
+                            .command = changed ? "mha serve" : command,
+                            .study = app->study,
+                            .sentences = sentence,
+                            .count = 1};
     char *const text = command != NULL ? view_page_json(&page) : NULL;
     free(command);
     return text;

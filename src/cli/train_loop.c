@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "clock.h"
@@ -163,9 +164,15 @@ static int stop_diverged(const train_loop_job *job)
 {
     progress_end();
     fprintf(stderr,
-            "mha: the training has diverged: the loss of step %" PRId64
-            " is not a number. Try a lower --lr or a longer --warm-up\n",
-            training_steps_done(job->training));
+            "mha: the training has diverged: the loss of step %" PRId64 " is not a number. Begin "
+            "anew with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
+            training_steps_done(job->training), training_get_config(job->training)->learning_rate);
+    if (access(job->checkpoint, F_OK) == 0)
+        fprintf(
+            stderr,
+            "mha: %s is from before that, but with the same settings --resume comes to the same "
+            "step: delete it\n",
+            job->checkpoint);
     return EXIT_FAILED;
 }
 

@@ -12,6 +12,14 @@ static void put_quoted(FILE *file, const char *text)
     fputc('\'', file);
 }
 
+static void put_option(FILE *file, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    fputs(name, file);
+    put_quoted(file, value);
+}
+
 char *view_call_text(const view_call *call, const view_sentence *sentences, int count)
 {
     char *text = NULL;
@@ -19,22 +27,16 @@ char *view_call_text(const view_call *call, const view_sentence *sentences, int 
     FILE *const file = open_memstream(&text, &size);
     if (file == NULL)
         return NULL;
-    fputs("mha view -o ", file);
-    put_quoted(file, call->output);
-    if (call->model_file != NULL) {
-        fputs(" --model ", file);
-        put_quoted(file, call->model_file);
-    }
-    if (call->target != NULL) {
-        fputs(" --to ", file);
-        put_quoted(file, call->target);
-    }
+    put_option(file, "mha view -o ", call->output);
+    put_option(file, " --model ", call->model_file);
+    put_option(file, " --to ", call->target);
+    put_option(file, " --weights ", call->weights);
+    put_option(file, " --tokens ", call->tokens);
+    put_option(file, " --ablation ", call->ablation);
     if (call->study != VIEW_STUDY_SENTENCES)
         fprintf(file, " --study %d", call->study);
-    for (int n = 0; n < count; n++) {
-        fputc(' ', file);
-        put_quoted(file, sentences[n].text);
-    }
+    for (int n = 0; n < count; n++)
+        put_option(file, " ", sentences[n].text);
     fclose(file);
     return text;
 }

@@ -31,7 +31,8 @@ void view_item_free(view_item *item);
 
 /* How "mha view" is called to make a page. */
 typedef struct view_call {
-    const char *output, *model_file, *target; /* the last two may be NULL */
+    const char *output, *model_file, *target; /* all but the first may be NULL */
+    const char *weights, *tokens, *ablation;  /* files */
     int study;                                /* sentences */
 } view_call;
 

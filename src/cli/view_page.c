@@ -4,55 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view_kind.h"
 #include "view_template.h"
+#include "view_weights.h"
 
-/* -------------------------------------------------------------- base64 ----- */
-
-typedef struct base64 {
-    char *text;
-    size_t used;
-    uint32_t bits;
-    int held; /* bytes in `bits` */
-} base64;
-
-static void put_group(base64 *b, int letters)
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (int n = 0; n < 4; n++)
-        b->text[b->used++] = n < letters ? alphabet[b->bits >> (18 - 6 * n) & 63] : '=';
-    b->bits = 0;
-    b->held = 0;
-}
-
-static void put_byte(base64 *b, unsigned byte)
-{
-    b->bits |= byte << (16 - 8 * b->held);
-    if (++b->held == 3)
-        put_group(b, 4);
-}
+/* ---------------------------------------------------------------- JSON ----- */
 
 /* False: no memory. */
 static bool put_floats(json *j, const char *key, const float *values, size_t count)
 {
-    base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
-    if (b.text == NULL)
-        return false;
-    for (size_t n = 0; n < count; n++) {
-        uint32_t word;
-        memcpy(&word, &values[n], sizeof word);
-        for (int byte = 0; byte < 4; byte++)
-            put_byte(&b, word >> 8 * byte & 255);
-    }
-    if (b.held > 0)
-        put_group(&b, b.held + 1);
-    b.text[b.used] = '\0';
-    json_string(j, key, b.text);
-    free(b.text);
-    return true;
+    return view_put_text(j, key, view_floats_text(values, count));
 }
-
-/* ---------------------------------------------------------------- JSON ----- */
 
 static void put_model(json *j, const translator *model)
 {
@@ -142,6 +104,38 @@ static void put_changed(json *j, const view_sentence *s, capture_kind kind, cons
     json_close(j);
 }
 
+static const float *layer_of(void *arg, int layer)
+{
+    const capture_heads *const h = arg;
+    return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
+}
+
+/* Begin and end, which say nothing. */
+static void find_special(const int *tokens, int count, bool *special)
+{
+    for (int j = 0; j < count; j++)
+        special[j] = tokens[j] == WORD_BEGIN || tokens[j] == WORD_END;
+}
+
+static bool put_weights(json *j, const view_sentence *s, capture_kind kind)
+{
+    const capture_heads *const h = &s->heads->kind[kind];
+    const int *const tokens = kind == CAPTURE_DECODER ? s->heads->target : s->heads->source;
+    bool special[CORPUS_TOKENS_MAX];
+    find_special(tokens, h->columns, special);
+    const view_kind heads = {
+        .scene = {kind, tokens, special, s->gold ? &s->pair : NULL},
+        .layers = h->layers,
+        .heads = h->heads,
+        .rows = h->rows,
+        .columns = h->columns,
+        .causal = kind == CAPTURE_DECODER,
+        .weights = layer_of,
+        .arg = (void *)h,
+    };
+    return view_kind_put(j, &heads);
+}
+
 static bool put_kind(json *j, const view_sentence *s, capture_kind kind, const vocabulary *words)
 {
     const capture_heads *const h = &s->heads->kind[kind];
@@ -149,19 +143,13 @@ static bool put_kind(json *j, const view_sentence *s, capture_kind kind, const v
     const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
     const size_t width = (size_t)h->width;
     json_open_object(j, NULL);
-    json_string(j, "name", capture_kind_name(kind));
-    json_integer(j, "layers", h->layers);
-    json_integer(j, "heads", h->heads);
-    json_integer(j, "rows", h->rows);
-    json_integer(j, "columns", h->columns);
-    json_integer(j, "width", h->width);
-    const bool fine = put_floats(j, "weights", h->weights, rows * (size_t)h->columns) &&
-                      put_floats(j, "q", h->q, rows * width) &&
+    const bool fine = put_weights(j, s, kind) && put_floats(j, "q", h->q, rows * width) &&
                       put_floats(j, "k", h->k, columns * width) &&
                       put_floats(j, "v", h->v, columns * width) &&
                       put_floats(j, "value_norms", h->value_norms, columns) &&
                       put_floats(j, "losses", s->closed[kind].losses, maps) &&
                       put_floats(j, "uniform_losses", s->closed[kind].uniform_losses, maps);
+    json_integer(j, "width", h->width);
     put_changed(j, s, kind, words);
     json_close(j);
     return fine;
@@ -205,13 +193,18 @@ char *view_page_json(const view_page *page)
     json j = json_begin(file);
     bool fine = true;
     json_open_object(&j, NULL);
-    json_string(&j, "format", "mha-view-1");
+    json_string(&j, "format", "mha-view-2");
     json_string(&j, "version", mha_version_string());
     json_string(&j, "command", page->command);
-    put_model(&j, page->model);
+    if (page->model != NULL)
+        put_model(&j, page->model);
     if (page->study != NULL)
         view_study_put(&j, page->study);
+    if (page->ablation != NULL)
+        view_ablation_put(&j, page->ablation);
     json_open_array(&j, "sentences");
+    if (page->import != NULL)
+        fine = view_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
         fine &= put_sentence(&j, page, &page->sentences[n]);
     json_close(&j);

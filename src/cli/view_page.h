@@ -3,12 +3,12 @@
  * The page of "mha view": a template that the build puts together from src/view/, with what the
  * heads do on some sentences as JSON in its middle.
  *
- *      {"format": "mha-view-1", "command": ..., "model": {...}, "sentences": [
- *          {"source": [words], "target": [words], ..., "kinds": [
- *              {"name": "encoder", "layers": 2, "heads": 4, "rows": 7, "columns": 7, "width": 16,
- *               "weights": "AACAPw...", ...}, ...]}, ...]}
+ *      {"format": "mha-view-2", "command": ..., "model": {...}, "sentences": [
+ *          {"source": [words], "target": [words], ..., "kinds": [{"name": "encoder", ...}, ...]},
+ *          ...]}
  *
- * Large arrays are base64 of little-endian 32-bit floats: the very bits that were computed.
+ * view_kind.h has what is said of a kind. The page of an imported file has no "model", and its
+ * sentence only words and kinds.
  */
 #ifndef CLI_VIEW_PAGE_H
 #define CLI_VIEW_PAGE_H
@@ -16,6 +16,8 @@
 #include <stdio.h>
 
 #include "capture.h"
+#include "view_ablation.h"
+#include "view_import.h"
 #include "view_study.h"
 
 /* What becomes of the sentence when one head after another is changed. Losses are by how much the
@@ -37,14 +39,16 @@ typedef struct view_sentence {
 } view_sentence;
 
 typedef struct view_page {
-    const translator *model;
-    const char *command;     /* that makes this page */
-    const view_study *study; /* NULL: none */
+    const translator *model;       /* NULL: imported */
+    const char *command;           /* that makes this page */
+    const view_study *study;       /* NULL: none */
+    const view_ablation *ablation; /* NULL: none */
+    view_import *import;           /* then there are no other sentences; NULL: none */
     const view_sentence *sentences;
     int count;
 } view_page;
 
-/* For free(); NULL: no memory. */
+/* For free(); NULL: no memory, or an imported file that cannot be read any more. */
 char *view_page_json(const view_page *page);
 
 /* The page around such a text, for whole_file_write(). */

@@ -5,6 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names that several places have. */
+static const char *const sink_names[] = {"sink: first word", "sink: begin", "sink: end"};
+static const char *const aligned_names[] = {"aligned: says", "aligned: reads"};
+static const char same_place[] = "same place";
+
+static const struct {
+    int measure;
+    double threshold;
+    const char *name;
+} plain[RULES] = {
+    [RULE_SELF] = {MEASURE_MASS + OFFSET_FAR, 0.5, "self"},
+    [RULE_DUPLICATE] = {MEASURE_DUPLICATE, 0.4, "duplicate"},
+    [RULE_INDUCTION] = {MEASURE_INDUCTION, 0.4, "induction"},
+    [RULE_QUESTION] = {MEASURE_QUESTION, 0.6, "question mark"},
+    [RULE_RARE] = {MEASURE_RARE, 0.5, "rare word"},
+    [RULE_BROAD] = {MEASURE_BREADTH, 0.9, "broad"},
+    [RULE_FAR] = {MEASURE_REACH, 1.0 / 3.0, "far"},
+};
+
 void head_offset_name(int offset, char name[ROLE_NAME_MAX])
 {
     if (offset == 0)
@@ -47,9 +66,9 @@ static role_score make(const head_study *study, int head, role_rule rule, int me
 static bool score_sink(const head_study *study, int head, capture_kind kind, role_score *best)
 {
     bool any = false;
-    const role_score first = make(study, head, RULE_SINK, MEASURE_FIRST, 0.6,
-                                  kind == CAPTURE_DECODER ? "sink: begin" : "sink: first word");
-    const role_score end = make(study, head, RULE_SINK, MEASURE_END, 0.6, "sink: end");
+    const role_score first =
+        make(study, head, RULE_SINK, MEASURE_FIRST, 0.6, sink_names[kind == CAPTURE_DECODER]);
+    const role_score end = make(study, head, RULE_SINK, MEASURE_END, 0.6, sink_names[2]);
     offer(best, &any, &first);
     offer(best, &any, &end);
     return any;
@@ -92,27 +111,14 @@ static bool score_relation(const head_study *study, int head, capture_kind kind,
         offer_relation(study, head, kind, MEASURE_RELATION + r, name, best, &any);
     }
     if (kind == CAPTURE_CROSS) {
-        offer_relation(study, head, kind, MEASURE_SAYS, "aligned: says", best, &any);
-        offer_relation(study, head, kind, MEASURE_READS, "aligned: reads", best, &any);
+        offer_relation(study, head, kind, MEASURE_SAYS, aligned_names[0], best, &any);
+        offer_relation(study, head, kind, MEASURE_READS, aligned_names[1], best, &any);
     }
     return any;
 }
 
 bool head_rule_score(const head_study *study, int head, role_rule rule, role_score *score)
 {
-    static const struct {
-        int measure;
-        double threshold;
-        const char *name;
-    } plain[RULES] = {
-        [RULE_SELF] = {MEASURE_MASS + OFFSET_FAR, 0.5, "self"},
-        [RULE_DUPLICATE] = {MEASURE_DUPLICATE, 0.4, "duplicate"},
-        [RULE_INDUCTION] = {MEASURE_INDUCTION, 0.4, "induction"},
-        [RULE_QUESTION] = {MEASURE_QUESTION, 0.6, "question mark"},
-        [RULE_RARE] = {MEASURE_RARE, 0.5, "rare word"},
-        [RULE_BROAD] = {MEASURE_BREADTH, 0.9, "broad"},
-        [RULE_FAR] = {MEASURE_REACH, 1.0 / 3.0, "far"},
-    };
     const capture_kind kind = head_at(&study->config, head).kind;
     bool any = false;
     switch (rule) {
@@ -125,7 +131,7 @@ bool head_rule_score(const head_study *study, int head, role_rule rule, role_sco
     default: {
         const bool cross_self = rule == RULE_SELF && kind == CAPTURE_CROSS;
         const role_score one = make(study, head, rule, plain[rule].measure, plain[rule].threshold,
-                                    cross_self ? "same place" : plain[rule].name);
+                                    cross_self ? same_place : plain[rule].name);
         offer(score, &any, &one);
         return any;
     }
@@ -157,4 +163,29 @@ head_role head_role_find(const head_study *study, int head)
         role.count = head_study_count(study, head, role.best.measure);
     }
     return role;
+}
+
+static void add_name(char names[ROLE_NAMES][ROLE_NAME_MAX], int *count, const char *name)
+{
+    snprintf(names[(*count)++], ROLE_NAME_MAX, "%s", name);
+}
+
+int head_role_names(char names[ROLE_NAMES][ROLE_NAME_MAX])
+{
+    int count = 0;
+    for (int n = 0; n < 3; n++)
+        add_name(names, &count, sink_names[n]);
+    for (int r = -OFFSET_FAR; r <= OFFSET_FAR; r++)
+        if (r != 0)
+            head_offset_name(r, names[count++]);
+    add_name(names, &count, same_place);
+    for (int rule = 0; rule < RULES; rule++)
+        if (plain[rule].name)
+            add_name(names, &count, plain[rule].name);
+    for (int r = 0; r < RELATIONS; r++)
+        head_relation_name(r, names[count++]);
+    for (int n = 0; n < 2; n++)
+        add_name(names, &count, aligned_names[n]);
+    add_name(names, &count, ROLE_NONE);
+    return count;
 }

@@ -59,6 +59,11 @@ bool head_rule_score(const head_study *study, int head, role_rule rule, role_sco
 
 head_role head_role_find(const head_study *study, int head);
 
+/* The names of all roles, and ROLE_NONE; returns how many there are, at most ROLE_NAMES. */
+#define ROLE_NONE "mixed"
+enum { ROLE_NAMES = 16 + 2 * OFFSET_FAR + RELATIONS };
+int head_role_names(char names[ROLE_NAMES][ROLE_NAME_MAX]);
+
 /* "previous", "2 after". */
 void head_offset_name(int offset, char name[ROLE_NAME_MAX]);
 /* "subject-verb", "verb-subject": from its first word to the second, and back. */

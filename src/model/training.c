@@ -80,6 +80,11 @@ int64_t training_steps_done(const training *t)
     return t->step;
 }
 
+const char *training_loaded_isa(const training *t)
+{
+    return t->isa;
+}
+
 training_history training_get_history(const training *t)
 {
     return (training_history){t->losses, t->marks, t->mark_count};

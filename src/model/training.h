@@ -107,8 +107,13 @@ training_history training_get_history(const training *training);
 
 /* Everything, so that a resumed training goes on to the bit; safetensors, replaced in one go.
  * Loading gives NULL and a sentence for a file that is damaged or of another kind. */
+#define TRAINING_FORMAT "mha training 1" /* its "format" */
 mha_status training_save(const training *training, const char *path,
                          char message[TRANSFORMER_MESSAGE_MAX]);
 training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* The instruction set that made the file a training was loaded from, as mha_isa_name() has it: on
+ * another one it goes on with other bits. "" for one that was not loaded. */
+const char *training_loaded_isa(const training *training);
 
 #endif

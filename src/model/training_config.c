@@ -112,10 +112,11 @@ bool training_config_check(const training_config *c, char message[TRANSFORMER_ME
     if (!transformer_config_check(&c->model, message) || !check_corpus(&c->model, message))
         return false;
     if (c->steps < 1 || c->steps > steps_max)
-        return wrong(message, "steps %" PRId64 ": there are from 1 to %" PRId64, c->steps,
-                     steps_max);
+        return wrong(message, "steps %" PRId64 ": a training has from 1 to %" PRId64 " steps",
+                     c->steps, steps_max);
     if (c->batch < 1 || c->batch > BATCH_MAX)
-        return wrong(message, "batch %d: it has from 1 to %d pairs", c->batch, BATCH_MAX);
+        return wrong(message, "batch %d: a step has from 1 to %d sentence pairs", c->batch,
+                     BATCH_MAX);
     if (c->pairs < 0)
         return wrong(message, "pairs %" PRId64 ": it is 0, for ever new ones, or a number of them",
                      c->pairs);

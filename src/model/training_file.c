@@ -8,7 +8,8 @@
  *      history.losses       [steps done]
  *      history.validation   [marks][step, loss, words right]
  *      "__metadata__"       the kind of file, every setting by its name, the number of steps done,
- *                           which words the corpus has, and a checksum over all of it
+ *                           the instruction set, which words the corpus has, and a checksum over
+ *                           all of it
  *
  * Nothing in a file is trusted: settings are checked, then all tensors are compared with what a
  * training of these settings has, and only then is there memory for it.
@@ -23,12 +24,10 @@
 #include "safetensors.h"
 #include "training_parts.h"
 
-#define KIND "mha training 1"
-
 enum {
     PARTS_MAX = 3 * TRANSFORMER_TENSORS_MAX + 2,
     PART_NAME_MAX = TRANSFORMER_NAME_MAX + 16,
-    PAIRS = TRAINING_SETTINGS + 4, /* format, steps-done, vocabulary, checksum */
+    PAIRS = TRAINING_SETTINGS + 5, /* format, steps-done, isa, vocabulary, checksum */
     MARK_COLUMNS = 3
 };
 
@@ -155,13 +154,15 @@ static char *add_pair(metadata *m, const char *key)
 }
 
 /* All of the file: settings, words and tensors. The checksum comes last. */
-static void fill_metadata(metadata *m, const training *t, const parts *p, double *marks)
+static void fill_metadata(metadata *m, const training *t, const char *isa, const parts *p,
+                          double *marks)
 {
     m->count = 0;
-    snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", KIND);
+    snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", TRAINING_FORMAT);
     for (int n = 0; n < TRAINING_SETTINGS; n++)
         training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
     snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
+    snprintf(add_pair(m, "isa"), TRAINING_TEXT_MAX, "%s", isa);
     snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64,
              hash_vocabulary(&t->numbers));
     uint64_t hash = 0;
@@ -221,12 +222,13 @@ static void marks_to_numbers(const training *t, double *numbers)
 mha_status training_save(const training *t, const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const file_report report = {path, message};
+    const char *const isa = mha_isa_name();
     file_room *const r = room_create(t->mark_count);
     if (!r)
         return fail(&report, MHA_ERR_MEMORY, "no memory to list what a training has");
     marks_to_numbers(t, r->marks);
     list_parts(&r->parts, &t->config.model, (uint64_t)t->step, t->mark_count);
-    fill_metadata(&r->metadata, t, &r->parts, r->marks);
+    fill_metadata(&r->metadata, t, isa ? isa : "", &r->parts, r->marks);
     for (size_t n = 0; n < r->parts.count; n++) {
         const file_part *const part = &r->parts.list[n];
         r->items[n] = (mhai_st_item){part->name, part->type, part->rank, part->shape,
@@ -244,9 +246,9 @@ static mha_status read_settings(const mhai_st_file *file, training_config *confi
                                 const file_report *r)
 {
     const char *const kind = find_pair(file->pairs, file->pair_count, "format");
-    if (!kind || strcmp(kind, KIND) != 0)
+    if (!kind || strcmp(kind, TRAINING_FORMAT) != 0)
         return fail(r, MHA_ERR_FORMAT, "not a checkpoint of a training (\"format\" is not \"%s\")",
-                    KIND);
+                    TRAINING_FORMAT);
     *config = training_defaults();
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
@@ -273,6 +275,8 @@ static mha_status read_progress(const mhai_st_file *file, int64_t *step, size_t 
         return fail(r, MHA_ERR_FORMAT, "\"steps-done\" is not a number of steps");
     if (!tensor || tensor->rank != 2)
         return fail(r, MHA_ERR_FORMAT, "\"history.validation\" is missing or not a table");
+    if (!find_pair(file->pairs, file->pair_count, "isa"))
+        return fail(r, MHA_ERR_FORMAT, "\"isa\", the instruction set that made it, is missing");
     *marks = (size_t)tensor->shape[0];
     return MHA_OK;
 }
@@ -341,7 +345,7 @@ static mha_status read_parts(const mhai_st_file *file, training *t, file_room *r
         if (status != MHA_OK)
             return status;
     }
-    fill_metadata(&room->metadata, t, p, room->marks);
+    fill_metadata(&room->metadata, t, t->isa, p, room->marks);
     const mha_status status = compare_metadata(file, &room->metadata, r);
     if (status == MHA_OK && !marks_from_numbers(t, room->marks, marks))
         return fail(r, MHA_ERR_FORMAT, "\"history.validation\" has steps out of order");
@@ -367,6 +371,8 @@ static mha_status build(training **made, const mhai_st_file *file, const trainin
         *made = training_allocate(config, pool);
     if (*made && training_reserve(*made, (size_t)step, marks)) {
         (*made)->step = step;
+        snprintf((*made)->isa, sizeof(*made)->isa, "%s",
+                 find_pair(file->pairs, file->pair_count, "isa"));
         status = read_parts(file, *made, room, marks, r);
     } else if (status == MHA_OK) {
         status = fail(r, MHA_ERR_MEMORY, "no memory for its model");

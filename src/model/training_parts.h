@@ -8,6 +8,7 @@
 
 struct training {
     training_config config;
+    char isa[TRAINING_TEXT_MAX]; /* of the file it was loaded from */
     mha_pool *pool;
     word_numbers numbers;
     int64_t step; /* steps done */

@@ -4,11 +4,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checksum.h"
 #include "convert.h"
+#include "training.h"
 
 #define FORMAT "mha-translator-1"
 
@@ -246,6 +248,9 @@ static mha_status read_metadata(model_reader *r)
         if (key >= 0)
             r->texts[key] = r->file->pairs[n].value;
     }
+    if (r->texts[KEY_FORMAT] && strcmp(r->texts[KEY_FORMAT], TRAINING_FORMAT) == 0)
+        return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
+                            "a checkpoint, not a model: \"mha train --resume\" makes one of it");
     for (int n = 0; n < MODEL_KEYS_NEEDED; n++)
         if (!r->texts[n])
             return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
@@ -404,11 +409,25 @@ static mha_status add_words_and_notes(const model_reader *r, translator *t)
     return copy_notes(r, t) ? MHA_OK : model_fail_memory(&r->report);
 }
 
+/* Whoever gives another kind of file is to hear what is wanted, not only which rule it breaks. */
+static mha_status open_file(model_reader *r)
+{
+    char rule[TRANSFORMER_MESSAGE_MAX] = "";
+    const size_t path = strlen(r->report.path) + 2; /* with ": " it begins every message */
+    const mha_status status =
+        mhai_st_open(&r->file, r->report.path, MHAI_ST_STRICT, rule, sizeof rule);
+    if (status == MHA_ERR_FORMAT && path < strlen(rule))
+        return mhai_st_fail(&r->report, status,
+                            "not a safetensors file of a model, as \"mha train\" writes it, or a "
+                            "damaged one: %s",
+                            rule + path);
+    snprintf(r->report.message, r->report.size, "%s", rule);
+    return status;
+}
+
 static translator *read_model(model_reader *r)
 {
-    if (mhai_st_open(&r->file, r->report.path, MHAI_ST_STRICT, r->report.message,
-                     TRANSFORMER_MESSAGE_MAX) ||
-        read_metadata(r) || check_tensors(r))
+    if (open_file(r) || read_metadata(r) || check_tensors(r))
         return NULL;
     float *const values = read_values(r);
     translator *const t = values ? translator_build(&r->config, values, r->report.message) : NULL;

@@ -2,8 +2,8 @@
 // Cross-attention as alignment: ribbons from French to English words, and how often each head is
 // right where the grammar knows.
 import { headName } from "./data.js";
-import { alignmentError, headsOfLayer, meanWeights } from "./metrics.js";
-import { ribbonsFigure } from "./figures.js";
+import { headsOfLayer, largestOf, meanWeights } from "./metrics.js";
+import { ribbonsFigure, strongest, windowOf } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { chooser, el, picker, tableElement } from "./dom.js";
 
@@ -11,18 +11,18 @@ import { chooser, el, picker, tableElement } from "./dom.js";
 function alignmentMatrix(app, heads, title) {
     const sentence = app.sentence(),
         { columns } = heads[0];
-    const shift = app.state.reads ? 1 : 0;
-    const rowWords = sentence.expected.slice(0, -1);
+    const shift = sentence.expected && app.state.reads ? 1 : 0;
+    const rowWords = sentence.expected ? sentence.expected.slice(0, -1) : sentence.target;
     const weights = meanWeights(heads);
     const values = weights.slice(shift * columns, (shift + rowWords.length) * columns);
     return {
         name: `mha-alignment-${title.replaceAll(/[^A-Za-z0-9]+/g, "-")}`,
         title,
         summary:
-            `English above, French below; wide ribbons are large weights. ` +
-            (app.state.reads
-                ? "Each French word with the row that has just read it."
-                : "Each French word with the row that says it.") +
+            `What is read above, what is said below; wide ribbons are large weights. ` +
+            (shift
+                ? "Each word with the row that has just read it."
+                : "Each word with the row that says it.") +
             (sentence.alignment && app.state.gold
                 ? " Dashed: which words the grammar made it from."
                 : ""),
@@ -31,7 +31,7 @@ function alignmentMatrix(app, heads, title) {
         rowWords,
         columnWords: sentence.source,
         values,
-        most: Math.max(0.3, ...values),
+        most: largestOf(values, 0.3),
         visible: () => true,
         selected: -1,
         marks:
@@ -42,20 +42,42 @@ function alignmentMatrix(app, heads, title) {
     };
 }
 
+const SIDE = 24; // words that have room in a line
+
+// Of a long text the part around the chosen row, and where it looks.
+function shownPart(app, matrix) {
+    if (matrix.rows <= 2 * SIDE && matrix.columns <= 2 * SIDE) return matrix;
+    const row = Math.min(matrix.rows - 1, Math.max(0, app.state.row));
+    const part = windowOf(matrix, row, strongest(matrix, row), SIDE);
+    return {
+        ...part,
+        summary:
+            `${matrix.summary} Words ${part.left + 1} to ${part.left + part.columns} above, ` +
+            `${part.top + 1} to ${part.top + part.rows} below.`,
+    };
+}
+
+function wordPicker(app, matrix) {
+    if (matrix.rows <= 2 * SIDE && matrix.columns <= 2 * SIDE) return null;
+    const words = matrix.rowWords.map((word, n) => [n, `${n + 1} ${word}`]);
+    return picker("align-word", "Around", words, Math.max(0, app.state.row), (row) =>
+        app.set({ row: Number(row) }),
+    );
+}
+
 function errorTable(app, heads) {
     const { alignment } = app.sentence();
     if (!alignment) return null;
     const layers = [...new Set(heads.map((head) => head.layer))];
+    const measure = app.state.reads ? "aer_reads" : "aer_says";
     const row = (layer) =>
-        headsOfLayer(heads, layer).map((head) =>
-            alignmentError(head, alignment, Boolean(app.state.reads)).toFixed(2),
-        );
+        headsOfLayer(heads, layer).map(({ measures }) => measures[measure].toFixed(2));
     const table = [
-        ["", ...headsOfLayer(heads, 1).map((head) => `H${head.head}`)],
-        ...layers.map((layer) => [`L${layer}`, ...row(layer)]),
+        ["", ...headsOfLayer(heads, 1).map((head) => `.${head.head}`)],
+        ...layers.map((layer) => [`cross ${layer}`, ...row(layer)]),
     ];
     const best = Math.min(...table.slice(1).flatMap((line) => line.slice(1).map(Number)));
-    const element = tableElement(table, "Alignment error rate of each head, 0 is best");
+    const element = tableElement(table, "aer: alignment error rate of each head, 0 is best");
     element.querySelectorAll("tbody td").forEach((cell, n) => {
         if (Number(cell.textContent) === best) cell.classList.add("best");
         const head = heads[n];
@@ -86,14 +108,16 @@ export function alignView(app) {
     const chosen = one ? ofLayer.filter((head) => head.head === app.state.head) : ofLayer;
     const numbers = (count) => Array.from({ length: count }, (_, n) => [n + 1, String(n + 1)]);
     const title = one
-        ? `Alignment by cross layer ${layer}, head ${chosen[0].head}`
-        : `Alignment by cross layer ${layer}, mean of ${chosen.length} heads`;
+        ? `Alignment by ${headName(chosen[0])}`
+        : `Alignment by cross ${layer}, mean of ${chosen.length} heads`;
+    const matrix = alignmentMatrix(app, chosen, title);
     return el(
         "div",
         {},
         el(
             "div",
             { class: "bar" },
+            wordPicker(app, matrix),
             picker("align-layer", "Layer", numbers(layers), layer, (to) =>
                 app.set({ kind: "cross", layer: Number(to) }),
             ),
@@ -109,13 +133,15 @@ export function alignView(app) {
                       app.set({ head: Number(head) }),
                   )
                 : null,
-            chooser(
-                "reads",
-                "Row of a word",
-                { 0: "Says it", 1: "Has read it" },
-                app.state.reads,
-                (reads) => app.set({ reads: Number(reads) }),
-            ),
+            app.sentence().expected
+                ? chooser(
+                      "reads",
+                      "Row of a word",
+                      { 0: "Says it", 1: "Has read it" },
+                      app.state.reads,
+                      (reads) => app.set({ reads: Number(reads) }),
+                  )
+                : null,
             app.sentence().alignment
                 ? chooser(
                       "gold",
@@ -126,7 +152,7 @@ export function alignView(app) {
                   )
                 : null,
         ),
-        figureView(ribbonsFigure(alignmentMatrix(app, chosen, title)), {
+        figureView(ribbonsFigure(shownPart(app, matrix)), {
             id: "main",
             hint: "Point at a word, or move with the arrow keys.",
         }).element,
@@ -134,7 +160,9 @@ export function alignView(app) {
             el(
                 "p",
                 { class: "hint" },
-                `No alignment is known for this sentence: ${app.sentence().no_gold}.`,
+                app.sentence().no_gold
+                    ? `No alignment is known for this sentence: ${app.sentence().no_gold}.`
+                    : "What the words come from is not known.",
             ),
     );
 }

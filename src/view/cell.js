@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One cell taken apart: how a weight comes about, and what it brings.
-import { headName, isVisible } from "./data.js";
+import { headFile, isVisible } from "./data.js";
 import { takeApart } from "./metrics.js";
 import { barsFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
@@ -21,7 +21,7 @@ function formula(...parts) {
 
 function termsFigure(head, apart, i, j, room) {
     return barsFigure({
-        name: `mha-${head.kind}-${headName(head).replace(" ", "")}-terms`,
+        name: `${headFile(head)}-terms`,
         title: "q \u00b7 k, term by term",
         summary:
             `Products of the ${head.width} numbers of query \u201c${head.rowLabels[i]}\u201d and key ` +
@@ -37,7 +37,7 @@ function termsFigure(head, apart, i, j, room) {
 function valueFigure(head, apart, j, room) {
     const added = apart.value.map((v) => v * apart.weight);
     return barsFigure({
-        name: `mha-${head.kind}-${headName(head).replace(" ", "")}-value`,
+        name: `${headFile(head)}-value`,
         title: "weight \u00d7 value",
         summary:
             `What \u201c${head.columnWords[j]}\u201d adds to the output, before W_O. Through W_O ` +
@@ -66,31 +66,36 @@ function softmaxTable(head, apart, i) {
     );
 }
 
+// Why a cell cannot be taken apart; null: it can.
+function reasonAgainst(head, i, j) {
+    if (!isVisible(head, i, j))
+        return (
+            "The mask is in the way: a word sees only the words up to itself. The score becomes " +
+            "\u2212\u221e, the weight 0."
+        );
+    if (!head.q)
+        return (
+            "This page has weights only: the file that it was made from has no queries, keys and " +
+            "values, of which a weight could be made again."
+        );
+    return null;
+}
+
 // Fills `room` anew for row i and column j.
 export function showCell(room, head, i, j) {
     if (i < 0 || j < 0) {
-        room.replaceChildren(
-            el(
-                "p",
-                { class: "hint" },
-                "Choose a cell with a click or with Enter, and it is taken apart here.",
-            ),
-        );
+        const hint = head.q
+            ? "Choose a cell with a click or with Enter, and it is taken apart here."
+            : "";
+        room.replaceChildren(el("p", { class: "hint" }, hint));
         return;
     }
     const from = head.rowLabels[i],
         to = head.columnWords[j];
     const title = el("h3", {}, `How \u201c${from}\u201d looks at \u201c${to}\u201d`);
-    if (!isVisible(head, i, j)) {
-        room.replaceChildren(
-            title,
-            el(
-                "p",
-                {},
-                "The mask is in the way: while it says a word the ",
-                "decoder sees only the words before. The score becomes \u2212\u221e, the weight 0.",
-            ),
-        );
+    const reason = reasonAgainst(head, i, j);
+    if (reason) {
+        room.replaceChildren(title, el("p", {}, reason));
         return;
     }
     const apart = takeApart(head, i, j);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Two heads, or one head on two sentences, side by side with their difference.
-import { headName, isVisible } from "./data.js";
-import { alignWords, rowDivergence, rowOf, rowVariation } from "./metrics.js";
+import { headFile, headName, isVisible, rowOf } from "./data.js";
+import { alignWords, largestOf, largestPlaces, rowDivergence, rowVariation } from "./metrics.js";
 import { barsFigure, heatmapFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { headMatrix } from "./head.js";
-import { el, picker } from "./dom.js";
+import { el, NARROW, picker } from "./dom.js";
 
 // The second head: as the state says, or the next one of the layer.
 export function otherHead(app) {
@@ -66,18 +66,15 @@ function difference(app, a, b) {
     const rows = alignWords(a.rowWords, b.rowWords),
         columns = alignWords(a.columnWords, b.columnWords);
     const values = new Float64Array(rows.length * columns.length);
+    const [first, second] = [a.weights, b.weights];
     rows.forEach(([i, k], r) =>
         columns.forEach(([j, l], c) => {
-            values[r * columns.length + c] =
-                a.weights[i * a.columns + j] - b.weights[k * b.columns + l];
+            values[r * columns.length + c] = first[i * a.columns + j] - second[k * b.columns + l];
         }),
     );
     const left = a.rows + b.rows + a.columns + b.columns - 2 * (rows.length + columns.length);
     return {
-        name: `mha-difference-${a.kind}-${headName(a)}-${b.kind}-${headName(b)}`.replaceAll(
-            " ",
-            "",
-        ),
+        name: `${headFile(a)}-less-${headFile(b).replace("mha-", "")}`,
         title: "Difference",
         summary:
             `First minus second: orange where the first looks more, blue where the second does.` +
@@ -87,14 +84,20 @@ function difference(app, a, b) {
         rowWords: rows.map(([i]) => a.rowLabels[i]),
         columnWords: columns.map(([j]) => a.columnWords[j]),
         values,
-        most: Math.max(0.05, ...values.map(Math.abs)),
+        most: largestOf(values.map(Math.abs), 0.05),
         diverging: true,
+        root: a.large || b.large,
         selected: -1,
         visible: (r, c) =>
             isVisible(a, rows[r][0], columns[c][0]) && isVisible(b, rows[r][1], columns[c][1]),
-        room: { width: app.width() * 0.62, height: 480 },
+        room: {
+            width: window.innerWidth > NARROW ? app.width() * 0.62 : app.width(),
+            height: 480,
+        },
     };
 }
+
+const ROWS_SHOWN = 40;
 
 function rowDistances(a, b) {
     const values = a.rowWords.map((_, i) => rowDivergence(rowOf(a, i), rowOf(b, i)));
@@ -102,14 +105,16 @@ function rowDistances(a, b) {
         (sum, _, i) => sum + rowVariation(rowOf(a, i), rowOf(b, i)),
         0,
     );
+    const shown = largestPlaces(values, ROWS_SHOWN);
     return barsFigure({
         name: "mha-row-distances",
         title: "Distance of each row",
         summary:
             `Jensen-Shannon divergence in nats; 0.693 is nothing in common. Mean total variation ` +
-            `${(variation / a.rows).toFixed(3)}.`,
-        words: a.rowLabels,
-        values,
+            `${(variation / a.rows).toFixed(3)}.` +
+            (shown.length < a.rows ? ` The ${shown.length} largest of ${a.rows} rows.` : ""),
+        words: shown.map((i) => a.rowLabels[i]),
+        values: shown.map((i) => values[i]),
         most: Math.LN2,
         room: { width: 360 },
     });
@@ -118,10 +123,14 @@ function rowDistances(a, b) {
 export function compareView(app) {
     const a = app.item().head,
         b = otherHead(app);
-    const half = { selected: -1, room: { width: app.width() / 2 - 30, height: 430 } };
+    const beside = window.innerWidth > NARROW;
+    const half = {
+        selected: -1,
+        room: { width: beside ? app.width() / 2 - 30 : app.width(), height: 430 },
+    };
     const named = (head) => ({
         ...headMatrix(app, head, half),
-        title: `${headMatrix(app, head).title}: ${app.page.sentences[head.sentence].text}`,
+        title: `${headName(head)}: ${app.page.sentences[head.sentence].text}`,
     });
     const gap = difference(app, a, b);
     const same = a.rows === b.rows && a.columns === b.columns;

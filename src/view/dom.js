@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Elements in one call: el("button", {id: "x", onclick: f}, "text", child).
 
+// Windows up to this many pixels have one column, as in the style sheet.
+export const NARROW = 980;
+
 export function el(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -9,7 +12,7 @@ export function el(tag, attributes = {}, ...children) {
         else if (name === "value") element.value = value;
         else element.setAttribute(name, value === true ? "" : value);
     }
-    element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    element.append(...children.flat(3).filter((child) => child !== null && child !== undefined));
     return element;
 }
 

@@ -74,7 +74,11 @@ function moved(figure, cursor, key) {
     };
 }
 
-// {element, redraw(figure), cursor}. options: id, cursor, onmove(i, j), onchoose(i, j).
+// A table of more would be slow to lay out; the CSV has them.
+const TABLE_CELLS = 20000;
+
+// {element, redraw(figure), cursor}. options: id, cursor, onmove(i, j), onchoose(i, j), drag: a
+// pressed mouse that moves chooses too.
 export function figureView(figure, options) {
     let cursor = options.cursor ?? null;
     let shown = figure;
@@ -91,12 +95,14 @@ export function figureView(figure, options) {
     });
     const tableRoom = el("div", {});
     const caption = el("figcaption", {});
+    const heading = el("h3", {});
 
     function draw() {
         paint(canvas, shown, cursor, window.devicePixelRatio || 1);
         canvas.style.width = `${shown.width}px`;
         canvas.style.height = `${shown.height}px`;
         canvas.setAttribute("aria-label", `${shown.title}. ${shown.summary}`);
+        heading.textContent = shown.title;
         caption.textContent = shown.summary;
         readout.textContent = cursor ? shown.describe(cursor.i, cursor.j) : (options.hint ?? "");
     }
@@ -114,7 +120,9 @@ export function figureView(figure, options) {
 
     canvas.addEventListener("mousemove", (event) => {
         const place = placeOf(event);
-        if (place?.i !== cursor?.i || place?.j !== cursor?.j) moveTo(place);
+        if (place?.i === cursor?.i && place?.j === cursor?.j) return;
+        moveTo(place);
+        if (options.drag && place && event.buttons & 1) options.onchoose?.(place.i, place.j);
     });
     canvas.addEventListener("mouseleave", () => moveTo(null));
     canvas.addEventListener("click", (event) => {
@@ -164,11 +172,11 @@ export function figureView(figure, options) {
         el(
             "div",
             { class: "figure-head" },
-            el("h3", {}, figure.title),
+            heading,
             el(
                 "div",
                 { class: "saves" },
-                tableButton,
+                figure.rows * figure.columns <= TABLE_CELLS ? tableButton : null,
                 save("svg", () =>
                     download(
                         `${shown.name}.svg`,
@@ -205,20 +213,13 @@ export function figureView(figure, options) {
     };
 }
 
-// A head as a small picture without words.
-export function thumbnail(canvas, head, bytesOf) {
+// A picture of a head on the wall, without words.
+export function thumbnail(canvas, { rows, columns }, bytesOf) {
     const scale = window.devicePixelRatio || 1;
     const side = 112;
     canvas.width = canvas.height = side * scale;
     const context = canvas.getContext("2d");
     context.scale(scale, scale);
-    new CanvasPainter(context).cells(
-        0,
-        0,
-        side / head.columns,
-        side / head.rows,
-        head.rows,
-        head.columns,
-        bytesOf,
-    );
+    const painter = new CanvasPainter(context);
+    painter.cells(0, 0, side / columns, side / rows, rows, columns, bytesOf, {}, "");
 }

@@ -5,15 +5,20 @@
 //    draw(painter, look, cursor), hit(x, y) -> {i, j} or null, describe(i, j), table()}
 //
 // look: colours of the theme. cursor: {i, j} or null. table(): rows of texts, the first one heads.
-import { exactText } from "./data.js";
+import { exactText, roundedText } from "./data.js";
 import { colorBytes, colorText, inkOn } from "./color.js";
 import { textWidth } from "./painter.js";
 
 const LABEL = 13;
 const GAP = 8;
 
+// Room for the chosen one in bold, too.
 function widest(words) {
-    return Math.max(0, ...words.map((word) => textWidth(word, LABEL)));
+    return 1.08 * Math.max(0, ...words.map((word) => textWidth(word, LABEL)));
+}
+
+function cellError(m, i, j) {
+    return m.error?.(i, j) ?? 0;
 }
 
 function matrixTable(m) {
@@ -22,7 +27,7 @@ function matrixTable(m) {
         ...m.rowWords.map((word, i) => [
             word,
             ...m.columnWords.map((_, j) =>
-                m.visible(i, j) ? exactText(m.values[i * m.columns + j]) : "",
+                m.visible(i, j) ? roundedText(m.values[i * m.columns + j], cellError(m, i, j)) : "",
             ),
         ]),
     ];
@@ -32,22 +37,60 @@ function describeCell(m, i, j) {
     const from = m.rowWords[i],
         to = m.columnWords[j];
     if (!m.visible(i, j)) return `${from} \u2192 ${to}: masked, not visible from here`;
-    return `${from} \u2192 ${to}: ${exactText(m.values[i * m.columns + j])}${m.unit ?? ""}`;
+    const error = cellError(m, i, j);
+    const value = roundedText(m.values[i * m.columns + j], error);
+    return `${from} \u2192 ${to}: ${value}${error > 0 ? ` \u00b1 ${error.toPrecision(1)}` : ""}`;
 }
 
+// A part of a matrix, of at most `side` rows and columns around a cell.
+export function windowOf(m, row, column, side) {
+    const begin = (place, count) => Math.max(0, Math.min(count - side, place - (side >> 1)));
+    const rows = Math.min(side, m.rows),
+        columns = Math.min(side, m.columns);
+    const top = begin(row, m.rows),
+        left = begin(column, m.columns);
+    const values = new Float64Array(rows * columns);
+    for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++)
+            values[i * columns + j] = m.values[(top + i) * m.columns + left + j];
+    return {
+        ...m,
+        top,
+        left,
+        rows,
+        columns,
+        values,
+        rowWords: m.rowWords.slice(top, top + rows),
+        columnWords: m.columnWords.slice(left, left + columns),
+        visible: (i, j) => m.visible(top + i, left + j),
+        error: m.error && ((i, j) => m.error(top + i, left + j)),
+        marks: (m.marks ?? [])
+            .map(([i, j]) => [i - top, j - left])
+            .filter(([i, j]) => i >= 0 && i < rows && j >= 0 && j < columns),
+        selected: m.selected >= top && m.selected < top + rows ? m.selected - top : -1,
+    };
+}
+
+// Cells of long texts are too small for words.
+const WORDS_MAX = 128;
+
 // m: {name, title, summary, rows, columns, rowWords, columnWords, values, visible(i, j), most,
-// diverging, marks: [[i, j]], unit, room: {width, height}, selected: row}
+// diverging, root: colours by square roots, error(i, j): of a value, marks: [[i, j]],
+// room: {width, height}, selected: row, frame: {top, left, rows, columns}}
 export function heatmapFigure(m) {
-    const left = widest(m.rowWords) + GAP + 4;
-    const top = widest(m.columnWords) * 0.75 + GAP + 14;
-    const right = widest(m.columnWords.slice(-1)) * 0.75 + 12;
+    const worded = m.rows <= WORDS_MAX && m.columns <= WORDS_MAX;
+    const left = worded ? widest(m.rowWords) + GAP + 4 : GAP;
+    const top = worded ? widest(m.columnWords) * 0.75 + GAP + 14 : GAP;
+    const right = worded ? widest(m.columnWords.slice(-1)) * 0.75 + 12 : GAP;
     const room = Math.min(
         (m.room.width - left - right) / m.columns,
         (m.room.height - top) / m.rows,
     );
-    const size = Math.max(m.columns > 128 ? 2 : 15, Math.min(56, Math.floor(room)));
+    const size = Math.max(worded ? 15 : 1, Math.min(56, Math.floor(room)));
     const map = m.diverging ? "diverging" : "sequential";
-    const share = (value) => (m.diverging ? 0.5 + value / m.most / 2 : value / m.most);
+    const even = (part) => (m.root ? Math.sign(part) * Math.sqrt(Math.abs(part)) : part);
+    const share = (value) => (m.diverging ? 0.5 + even(value / m.most) / 2 : even(value / m.most));
+    const images = {};
     const value = (i, j) => m.values[i * m.columns + j];
     const gridHeight = m.rows * size;
 
@@ -109,10 +152,19 @@ export function heatmapFigure(m) {
         height: top + gridHeight + 46,
         draw(painter, look, cursor) {
             const masked = look.masked;
-            painter.cells(left, top, size, size, m.rows, m.columns, (i, j) =>
-                m.visible(i, j) ? colorBytes(look.theme, map, share(value(i, j))) : masked,
+            painter.cells(
+                left,
+                top,
+                size,
+                size,
+                m.rows,
+                m.columns,
+                (i, j) =>
+                    m.visible(i, j) ? colorBytes(look.theme, map, share(value(i, j))) : masked,
+                images,
+                look.theme,
             );
-            if (size >= 8) {
+            if (worded) {
                 for (let i = 0; i <= m.rows; i++)
                     painter.rect(left, top + i * size - 0.5, m.columns * size, 1, look.ground);
                 for (let j = 0; j <= m.columns; j++)
@@ -129,7 +181,16 @@ export function heatmapFigure(m) {
                     look.gold,
                     2,
                 );
-            if (m.selected >= 0)
+            if (m.frame)
+                painter.frame(
+                    left + m.frame.left * size - 1,
+                    top + m.frame.top * size - 1,
+                    m.frame.columns * size + 2,
+                    m.frame.rows * size + 2,
+                    look.gold,
+                    2,
+                );
+            if (worded && m.selected >= 0)
                 painter.frame(
                     left - 1,
                     top + m.selected * size - 1,
@@ -140,12 +201,12 @@ export function heatmapFigure(m) {
                 );
             if (cursor)
                 painter.frame(
-                    left + cursor.j * size,
-                    top + cursor.i * size,
-                    size,
-                    size,
+                    left + (cursor.j + 0.5) * size - Math.max(4, size / 2),
+                    top + (cursor.i + 0.5) * size - Math.max(4, size / 2),
+                    Math.max(8, size),
+                    Math.max(8, size),
                     look.accent,
-                    3,
+                    worded ? 3 : 2,
                 );
             drawScale(painter, look);
         },
@@ -257,7 +318,8 @@ export function strongest(m, i) {
     return best;
 }
 
-// b: {name, title, summary, words, values, most, signed, marks: [n], room}: a bar for each word.
+// b: {name, title, summary, words, values, most, signed, marks: [n], room, intervals: [[low, high]],
+// digits}: a bar for each word.
 export function barsFigure(b) {
     const line = b.words.length > 24 ? 15 : 22,
         size = b.words.length > 24 ? 11 : LABEL;
@@ -295,7 +357,13 @@ export function barsFigure(b) {
                           ? colorText(look.theme, "diverging", 0.88)
                           : look.accent,
                 );
-                painter.text(left + span + 6, y + line * 0.68, value.toFixed(3), {
+                if (b.intervals) {
+                    const [low, high] = b.intervals[n].map((end) => zero + end * scale);
+                    painter.rect(low, y + line / 2 - 1, Math.max(1, high - low), 1.5, look.ink);
+                    for (const end of [low, high])
+                        painter.rect(end - 0.75, y + line / 2 - 4, 1.5, 8, look.ink);
+                }
+                painter.text(left + span + 6, y + line * 0.68, value.toFixed(b.digits ?? 3), {
                     size: 11,
                     fill: look.dim,
                 });
@@ -306,27 +374,41 @@ export function barsFigure(b) {
             const i = Math.floor((y - 3) / line);
             return i >= 0 && i < b.words.length ? { i, j: 0 } : null;
         },
-        describe: (i) => `${b.words[i]}: ${exactText(b.values[i])}`,
-        table: () => [["", b.title], ...b.words.map((word, n) => [word, exactText(b.values[n])])],
+        describe: (i) =>
+            `${b.words[i]}: ${exactText(b.values[i])}` +
+            (b.intervals ? `, 95 % ${b.intervals[i].map(exactText).join(" to ")}` : ""),
+        table: () => [
+            ["", b.title, ...(b.intervals ? ["low", "high"] : [])],
+            ...b.words.map((word, n) => [
+                word,
+                ...[b.values[n], ...(b.intervals?.[n] ?? [])].map(exactText),
+            ]),
+        ],
     };
 }
 
-// Places of words in a line, with the gaps that make both lines as long as the room.
-function lineUp(words, width) {
-    const own = words.map((word) => textWidth(word, 15) + 4);
-    const free = Math.max(10, (width - own.reduce((a, b) => a + b, 0)) / words.length);
+// Words in a line: the width that they need, and their places in a line that is as long.
+const LINE_WORD = 15,
+    LINE_GAP = 14;
+
+export function lineWidth(words) {
+    return words.reduce((sum, word) => sum + textWidth(word, LINE_WORD) + LINE_GAP, 0);
+}
+
+export function lineUp(words, width) {
+    const free = Math.max(0, width - lineWidth(words)) / words.length + LINE_GAP;
     let x = free / 2;
-    return own.map((w) => {
-        const middle = x + w / 2;
-        x += w + free;
+    return words.map((word) => {
+        const own = textWidth(word, LINE_WORD);
+        const middle = x + own / 2;
+        x += own + free;
         return middle;
     });
 }
 
 // Columns above, rows below, a ribbon as wide as the weight; marks are what the grammar says.
 export function ribbonsFigure(m) {
-    const need = (words) => words.reduce((sum, word) => sum + textWidth(word, 15) + 16, 0);
-    const width = Math.max(m.room.width, need(m.rowWords), need(m.columnWords));
+    const width = Math.max(m.room.width, lineWidth(m.rowWords), lineWidth(m.columnWords));
     const above = lineUp(m.columnWords, width),
         below = lineUp(m.rowWords, width);
     const y0 = 30,
@@ -405,87 +487,4 @@ function strongestRow(m, j) {
     for (let i = 1; i < m.rows; i++)
         if (m.values[i * m.columns + j] > m.values[best * m.columns + j]) best = i;
     return best;
-}
-
-// f: {words, steps: [{from, to, layer, share}], shares: [layer][word], selected, room}: what the
-// chosen word at the top takes from each word below it, layer by layer.
-export function flowFigure(f) {
-    const layers = f.shares.length;
-    const need = f.words.reduce((sum, word) => sum + textWidth(word, 15) + 14, 0);
-    const width = Math.max(f.room.width, need + 70),
-        step = 92,
-        top = 24;
-    const place = lineUp(f.words, width - 60).map((x) => x + 60);
-    const y = (layer) => top + (layers - 1 - layer) * step;
-    return {
-        ...f,
-        rows: layers,
-        columns: f.words.length,
-        width,
-        height: top + (layers - 1) * step + 34,
-        draw(painter, look, cursor) {
-            for (const { layer, from, to, share } of f.steps)
-                if (share > 0.004)
-                    painter.curve(
-                        [
-                            place[from],
-                            y(layer) - 14,
-                            place[from],
-                            y(layer) - step / 2,
-                            place[to],
-                            y(layer + 1) + step / 2,
-                            place[to],
-                            y(layer + 1) + 8,
-                        ],
-                        look.accent,
-                        0.6 + 20 * share,
-                        Math.min(1, 0.2 + share * 1.5),
-                    );
-            for (let layer = 0; layer < layers; layer++) {
-                painter.text(4, y(layer), layer === 0 ? "words" : `layer ${layer}`, {
-                    size: 11,
-                    fill: look.dim,
-                });
-                f.words.forEach((word, n) =>
-                    painter.text(place[n], y(layer), word, {
-                        size: 14,
-                        anchor: "middle",
-                        fill: f.shares[layer][n] > 0.05 ? look.ink : look.faint,
-                        weight: f.shares[layer][n] > 0.15 ? 700 : 400,
-                    }),
-                );
-            }
-            if (cursor)
-                painter.rect(
-                    place[cursor.j] - 14,
-                    y(layers - 1 - cursor.i) + 5,
-                    28,
-                    2.5,
-                    look.accent,
-                );
-        },
-        hit(x, py) {
-            const i = Math.round((py - top) / step);
-            if (i < 0 || i >= layers) return null;
-            let j = 0;
-            place.forEach((p, n) => {
-                if (Math.abs(p - x) < Math.abs(place[j] - x)) j = n;
-            });
-            return { i, j };
-        },
-        describe(i, j) {
-            const layer = layers - 1 - i;
-            return (
-                `${f.words[f.selected]} takes ${exactText(f.shares[layer][j])} from ${f.words[j]} ` +
-                (layer === 0 ? "as it was read" : `after layer ${layer}`)
-            );
-        },
-        table: () => [
-            ["", ...f.words],
-            ...f.shares.map((row, layer) => [
-                layer === 0 ? "words" : `layer ${layer}`,
-                ...Array.from(row, exactText),
-            ]),
-        ],
-    };
 }

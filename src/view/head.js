@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: MIT
 // One head: its map or arcs, the chosen row as bars, what is known of it, and who is like it.
-import { headName, headTitle, isVisible } from "./data.js";
-import { headDivergence, MODES, rowEntropy, rowOf, shownValues } from "./metrics.js";
+import { headFile, headName, isVisible, rowOf, seenColumns, weightError } from "./data.js";
+import {
+    divergenceStep,
+    headDivergence,
+    largestOf,
+    largestPlaces,
+    MODES,
+    rowEntropy,
+    shownValues,
+} from "./metrics.js";
 import { arcsFigure, barsFigure, heatmapFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { chooser, el } from "./dom.js";
-import { lossText, roleBadge, signedText } from "./wall.js";
+import { largestEntropy } from "./roles.js";
+import { roleBadge } from "./legend.js";
+import { alignmentError } from "./query.js";
+import { lossText, signedText } from "./wall.js";
+import { ablationPart } from "./ablation.js";
+import { longMap } from "./long_map.js";
 import { showCell } from "./cell.js";
 import { changeOf } from "./live.js";
 
@@ -31,24 +44,48 @@ export function goldCells(page, head) {
         .filter(({ row, column }) => isVisible(head, row, column));
 }
 
+// Modes that need values are for pages that have them.
+export function modesOf(head) {
+    return head.q ? MODES : { raw: MODES.raw, hidden: MODES.hidden };
+}
+
+// How far a shown number may be from what was computed; undefined: all are exact.
+function errorOf(head, mode) {
+    if (!head.compact) return undefined;
+    return (i, j) => {
+        const row = rowOf(head, i);
+        const rest = mode === "hidden" ? Math.max(1e-6, 1 - row[0]) : 1;
+        return weightError(head, i, row[j]) / rest;
+    };
+}
+
+function precisionText(head) {
+    return head.compact ? " Values are rounded to 12 bits, by their square root." : "";
+}
+
 export function headMatrix(app, head, extra = {}) {
-    const { mode, stretch, gold } = app.state;
+    const { stretch, gold } = app.state;
+    const mode = app.state.mode in modesOf(head) ? app.state.mode : "raw";
     const values = shownValues(head, mode);
-    const largest = Math.max(...values);
-    const scale = stretch || mode === "norm" ? largest || 1 : 1;
+    const scale = stretch || mode === "norm" || head.large ? largestOf(values) || 1 : 1;
     return {
-        name: `mha-${head.kind}-${headName(head).replace(" ", "")}-${mode}`,
-        title: headTitle(head),
+        name: `${headFile(head)}-${mode}`,
+        title: headName(head),
         summary:
             `${MODES[mode]}: ${head.rows} rows that look, ${head.columns} columns looked at; ` +
-            `colours from 0 to ${scale.toFixed(2)}.` +
-            (head.kind === "encoder" ? "" : " Rows: the word read \u25b8 the word said."),
+            `colours from 0 to ${scale.toFixed(2)}${head.large ? ", by square roots" : ""}.` +
+            (app.sentence().expected && head.kind !== "encoder"
+                ? " Rows: the word read \u25b8 the word said."
+                : "") +
+            precisionText(head),
         rows: head.rows,
         columns: head.columns,
         rowWords: head.rowLabels,
         columnWords: head.columnWords,
         values,
         most: scale,
+        root: head.large,
+        error: errorOf(head, mode),
         visible: (i, j) => isVisible(head, i, j),
         marks: gold ? goldCells(app.page, head).map(({ row, column }) => [row, column]) : [],
         selected: app.state.row,
@@ -57,19 +94,24 @@ export function headMatrix(app, head, extra = {}) {
     };
 }
 
-function rowFigure(app, head, row) {
-    const matrix = headMatrix(app, head);
-    const values = Array.from(matrix.values.subarray(row * head.columns, (row + 1) * head.columns));
-    const seen = head.columnWords.map((_, j) => j).filter((j) => isVisible(head, row, j));
+const COLUMNS_SHOWN = 30;
+
+function rowFigure(head, matrix, row) {
+    const values = matrix.values.subarray(row * head.columns, (row + 1) * head.columns);
+    const seen = values.subarray(0, seenColumns(head, row));
+    const shown = largestPlaces(seen, COLUMNS_SHOWN),
+        cut = shown.length < seen.length;
+    if (cut) shown.sort((a, b) => seen[b] - seen[a]);
     return barsFigure({
         name: `${matrix.name}-row${row + 1}`,
         title: `Row \u201c${head.rowLabels[row]}\u201d`,
         summary:
-            `What this row looks at. Entropy ` + `${rowEntropy(rowOf(head, row)).toFixed(3)} nats.`,
-        words: seen.map((j) => head.columnWords[j]),
-        values: seen.map((j) => values[j]),
+            `What this row looks at. Entropy ${rowEntropy(rowOf(head, row)).toFixed(3)} nats.` +
+            (cut ? ` The ${shown.length} largest of ${seen.length} columns.` : ""),
+        words: shown.map((j) => head.columnWords[j]),
+        values: shown.map((j) => values[j]),
         most: matrix.most,
-        marks: matrix.marks.filter(([i]) => i === row).map(([, j]) => seen.indexOf(j)),
+        marks: matrix.marks.filter(([i]) => i === row).map(([, j]) => shown.indexOf(j)),
         room: { width: 360 },
     });
 }
@@ -81,10 +123,12 @@ function nearestHeads(app, item) {
         .map((other) => ({ other, distance: headDivergence(item.head, other.head) }))
         .sort((a, b) => a.distance - b.distance)
         .slice(0, 4);
+    if (others.length === 0) return null;
+    const step = divergenceStep(item.head);
     return el(
         "div",
         {},
-        el("h4", {}, "Nearest heads"),
+        el("h4", {}, step > 1 ? `Nearest heads, by one row in ${step}` : "Nearest heads"),
         el(
             "ol",
             { class: "near" },
@@ -158,11 +202,13 @@ function roleLines(app, { head, here, role }) {
     return [head.study ? studied() : null, line("On this sentence", here, roleBadge(here))];
 }
 
+// The numbers of this sentence, by their names in the terminal.
 function facts(app, item) {
-    const { head, metrics } = item;
+    const { head } = item,
+        m = head.measures,
+        aer = alignmentError(m);
     const list = (name, text) => [el("dt", {}, name), el("dd", {}, text)];
-    const error = metrics.error === null ? [] : list("alignment error", metrics.error.toFixed(3));
-    const importance = head.study ? list("importance", head.study.importance.toFixed(3)) : [];
+    const share = (name) => `${name} ${m[name].toFixed(2)}`;
     return el(
         "div",
         {},
@@ -170,31 +216,43 @@ function facts(app, item) {
         el(
             "dl",
             { class: "facts" },
+            list("entropy", `${m.entropy.toFixed(3)} of ${largestEntropy(head).toFixed(3)} nats`),
+            list("broad", `${m.broad.toFixed(3)}, the same as a share`),
+            list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
+            list("distance", `${m.distance.toFixed(2)} words on average`),
             list(
-                "entropy",
-                `${metrics.entropy.toFixed(3)} of ${metrics.entropyMost.toFixed(3)} nats`,
+                "weight on",
+                ["prev", "self", "next", "first", "end"]
+                    .filter((name) => m[name] !== null)
+                    .map(share)
+                    .join(", "),
             ),
-            list("largest weight", `${metrics.confidence.toFixed(3)} on average`),
-            list("distance", `${metrics.distance.toFixed(2)} words on average`),
-            error,
-            importance,
+            aer === null ? [] : list("aer", `${aer.toFixed(3)}, alignment error rate`),
+            head.study ? list("importance", head.study.importance.toFixed(3)) : [],
             movedFact(app, head),
-            list("if it is closed", lossText(head).replace("closed: ", "")),
-            list("if it looks at all alike", `${signedText(head.uniformLoss)} nats`),
+            head.loss === null
+                ? []
+                : [
+                      list("loss + closed", lossText(head)),
+                      list("loss + blurred", `${signedText(head.uniformLoss)} nats`),
+                  ],
         ),
-        head.changed.length > 0
-            ? el(
-                  "ul",
-                  { class: "changes" },
-                  head.changed.map(({ row, word }) =>
-                      el(
-                          "li",
-                          {},
-                          `says \u201c${word}\u201d instead of \u201c${app.sentence().said[row]}\u201d`,
-                      ),
-                  ),
-              )
-            : null,
+        changedWords(app, head),
+    );
+}
+
+function changedWords(app, head) {
+    if (head.changed.length === 0) return null;
+    return el(
+        "ul",
+        { class: "changes" },
+        head.changed.map(({ row, word }) =>
+            el(
+                "li",
+                {},
+                `says \u201c${word}\u201d instead of \u201c${app.sentence().said[row]}\u201d`,
+            ),
+        ),
     );
 }
 
@@ -230,8 +288,12 @@ function relations(app, head) {
 function liveChooser(app, head) {
     if (!app.live) return null;
     const choices = { open: "Open", zero: "Closed", uniform: "Looks at all alike" };
-    return chooser("change", "This head", choices, changeOf(app.live.closed, head) || "open", (to) =>
-        app.live.change(head, to === "open" ? "" : to),
+    return chooser(
+        "change",
+        "This head",
+        choices,
+        changeOf(app.live.closed, head) || "open",
+        (to) => app.live.change(head, to === "open" ? "" : to),
     );
 }
 
@@ -251,7 +313,9 @@ function controls(app) {
         { class: "bar" },
         liveChooser(app, app.item().head),
         chooser("form", "Form", { map: "Map", arcs: "Arcs" }, form, (to) => app.set({ form: to })),
-        chooser("mode", "What is shown", MODES, mode, (to) => app.set({ mode: to })),
+        chooser("mode", "What is shown", modesOf(app.item().head), mode, (to) =>
+            app.set({ mode: to }),
+        ),
         chooser("stretch", "Colours", { 1: "Stretch colours" }, stretch, () =>
             app.set({ stretch: stretch ? 0 : 1 }),
         ),
@@ -263,26 +327,44 @@ function controls(app) {
     );
 }
 
+// The map of a text whose words have room, or its arcs.
+function shortMap(app, matrix, { onrow, onchoose }) {
+    const figure = () =>
+        (app.state.form === "arcs" ? arcsFigure : heatmapFigure)({
+            ...matrix,
+            selected: app.state.row,
+        });
+    const main = figureView(figure(), {
+        id: "main",
+        hint: "Point at a cell, or move with the arrow keys.",
+        onmove: onrow,
+        onchoose: (i, j) => {
+            onchoose(i, j);
+            main.redraw(figure());
+        },
+    });
+    return main;
+}
+
 export function headView(app) {
     const item = app.item(),
         { head } = item;
-    const figure = () =>
-        (app.state.form === "arcs" ? arcsFigure : heatmapFigure)(headMatrix(app, head));
+    const matrix = headMatrix(app, head);
     const rowRoom = el("div", {}),
         cellRoom = el("section", { class: "cell-room" });
 
     function showRow(row) {
         if (row < 0)
             rowRoom.replaceChildren(el("p", { class: "hint" }, "Choose a row to see it as bars."));
-        else rowRoom.replaceChildren(figureView(rowFigure(app, head, row), { id: "row" }).element);
+        else
+            rowRoom.replaceChildren(
+                figureView(rowFigure(head, matrix, row), { id: "row" }).element,
+            );
     }
-    const main = figureView(figure(), {
-        id: "main",
-        hint: "Point at a cell, or move with the arrow keys.",
-        onmove: (i) => showRow(i),
+    const main = (head.large ? longMap : shortMap)(app, matrix, {
+        onrow: showRow,
         onchoose: (i, j) => {
             app.note({ row: i, column: j });
-            main.redraw(figure());
             showRow(i);
             showCell(cellRoom, head, i, j);
         },
@@ -302,6 +384,7 @@ export function headView(app) {
                 "aside",
                 {},
                 facts(app, item),
+                ablationPart(app, head),
                 rowRoom,
                 relations(app, head),
                 nearestHeads(app, item),

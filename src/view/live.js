@@ -2,7 +2,7 @@
 // What the page can do when "mha serve" serves it: translate what is typed, close heads, and show
 // what that does to the translation and to the other heads. Heads that are changed stand in the
 // address: closed=cross.1.2.zero,encoder.2.1.uniform.
-import { headName, headTitle, isVisible, readPage } from "./data.js";
+import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
 
 const TYPING_PAUSE = 350; // milliseconds
@@ -117,7 +117,7 @@ function changeButtons(live) {
                     title: "open it again",
                     onclick: () => live.change(change, ""),
                 },
-                `${headTitle(change)}: ${CHANGE_WORDS[change.change]} \u00d7`,
+                `${headName(change)}: ${CHANGE_WORDS[change.change]} \u00d7`,
             ),
         ),
         el(
@@ -146,9 +146,7 @@ function summary(live) {
         (now === then
             ? `The translation stays \u201c${now}\u201d.`
             : `\u201c${now}\u201d instead of \u201c${then}\u201d.`) +
-        (far
-            ? ` Moved most: ${headTitle(far.head)}, by ${far.shift.toFixed(3)} of its weight.`
-            : "")
+        (far ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.` : "")
     );
 }
 
@@ -241,8 +239,7 @@ export function startLive(app) {
     };
 
     async function answers(text, closed, signal) {
-        const open =
-            text === live.text ? live.open : await post({ text, changes: [] }, signal);
+        const open = text === live.text ? live.open : await post({ text, changes: [] }, signal);
         const changes = readChanges(closed);
         return { open, page: changes.length ? await post({ text, changes }, signal) : open };
     }

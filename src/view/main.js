@@ -7,15 +7,14 @@
 //   app.show(page, patch)   show other data
 //   app.live                see live.js; null where nobody serves the page
 //   app.note(patch)         remember without that
-//   app.item(), app.items() the chosen head, all of its kind: {head, metrics, here, role}; here: its
-//                           role on this sentence, role: over many, where it is known
-import { headTitle, readPage } from "./data.js";
-import { measureHead, MODES, roleOf } from "./metrics.js";
-import { studiedRole } from "./roles.js";
+//   app.item(), app.items() the chosen head, all of its kind: {head, here, role}; here: its role
+//                           on this sentence, role: over many, where it is known
+import { headName, KIND_WORDS, readPage } from "./data.js";
+import { roleHere, studiedRole } from "./roles.js";
 import { readState, stateText, withinPage } from "./state.js";
-import { chooser, el, picker } from "./dom.js";
+import { chooser, el, NARROW, picker } from "./dom.js";
 import { wallView } from "./wall.js";
-import { headView } from "./head.js";
+import { headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { flowView } from "./flow.js";
@@ -25,14 +24,13 @@ const VIEWS = {
     wall: { name: "Wall", make: wallView },
     head: { name: "Head", make: headView },
     compare: { name: "Compare", make: compareView },
-    align: { name: "Alignment", make: alignView },
-    flow: { name: "Rollout", make: flowView },
+    align: { name: "Alignment", make: alignView, kind: "cross" },
+    flow: { name: "Flow", make: flowView },
 };
-const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
 const ASIDE = 390;
 
 const KEYS = [
-    ["1 \u2026 5", "wall, head, compare, alignment, rollout"],
+    ["1 \u2026 5", "wall, head, compare, alignment, flow"],
     ["[ ]", "the head before, the next"],
     ["{ }", "the layer before, the next"],
     ["k", "encoder, decoder, cross in turn"],
@@ -65,7 +63,7 @@ const app = {
             280,
             document.getElementById("view").clientWidth -
                 4 -
-                (app.state.view === "head" && window.innerWidth > 980 ? ASIDE : 0),
+                (app.state.view === "head" && window.innerWidth > NARROW ? ASIDE : 0),
         ),
     note(patch) {
         app.state = withinPage({ ...app.state, ...patch }, app.page);
@@ -95,9 +93,8 @@ function measuredItems(sentence, kind) {
         measured.set(
             key,
             sentence.heads[kind].map((head) => {
-                const metrics = measureHead(head, sentence.alignment);
-                const here = roleOf(metrics);
-                return { head, metrics, here, role: head.study ? studiedRole(head.study) : here };
+                const here = roleHere(head);
+                return { head, here, role: head.study ? studiedRole(head.study) : here };
             }),
         );
     return measured.get(key);
@@ -105,32 +102,53 @@ function measuredItems(sentence, kind) {
 
 // ------------------------------------------------------------ around it -----
 
+const WORDS_ABOVE = 36;
+
+// A line of words; of a long text its beginning.
+function wordLine(words, attributes, make) {
+    const more = words.length - WORDS_ABOVE;
+    return el(
+        "p",
+        attributes,
+        words.slice(0, WORDS_ABOVE).map(make),
+        more > 0 ? el("span", { class: "more" }, `\u2026 ${more} more`) : null,
+    );
+}
+
+function plainWord(word) {
+    return el("span", { class: "word" }, word);
+}
+
+function saidWord(sentence, word, i) {
+    const chance = Math.exp(sentence.log_likelihood[i]);
+    const other = sentence.said[i] !== word;
+    return el(
+        "span",
+        {
+            class: other ? "word wrong" : "word",
+            style: `--chance:${chance.toFixed(3)}`,
+            title:
+                `${word}: probability ${chance.toFixed(4)}` +
+                (other ? `; the model would rather say ${sentence.said[i]}` : ""),
+        },
+        word,
+    );
+}
+
 function sentenceLine() {
-    const sentence = app.sentence();
-    const said = sentence.expected.map((word, i) => {
-        const chance = Math.exp(sentence.log_likelihood[i]);
-        const other = sentence.said[i] !== word;
-        return el(
-            "span",
-            {
-                class: other ? "word wrong" : "word",
-                style: `--chance:${chance.toFixed(3)}`,
-                title:
-                    `${word}: probability ${chance.toFixed(4)}` +
-                    (other ? `; the model would rather say ${sentence.said[i]}` : ""),
-            },
-            word,
-        );
-    });
+    const sentence = app.sentence(),
+        { source, target, expected } = sentence;
     return el(
         "div",
         { class: "sentence" },
-        el(
-            "p",
-            { lang: "en" },
-            sentence.source.map((word) => el("span", { class: "word" }, word)),
-        ),
-        el("p", { lang: "fr" }, said),
+        source ? wordLine(source, { lang: expected ? "en" : null }, plainWord) : null,
+        expected
+            ? wordLine(expected, { lang: "fr", class: "said" }, (word, i) =>
+                  saidWord(sentence, word, i),
+              )
+            : target
+              ? wordLine(target, {}, plainWord)
+              : null,
     );
 }
 
@@ -159,21 +177,32 @@ function headPicker() {
     ];
 }
 
+function kindNames() {
+    return app.sentence().kinds.map(({ name }) => name);
+}
+
+function viewNames() {
+    return Object.keys(VIEWS).filter(
+        (view) => !VIEWS[view].kind || kindNames().includes(VIEWS[view].kind),
+    );
+}
+
 function navigation() {
     const { view } = app.state;
+    const kinds = Object.fromEntries(kindNames().map((name) => [name, KIND_WORDS[name]]));
     return el(
         "div",
         { class: "bar nav" },
         chooser(
             "view",
             "View",
-            Object.fromEntries(Object.entries(VIEWS).map(([key, { name }]) => [key, name])),
+            Object.fromEntries(viewNames().map((key) => [key, VIEWS[key].name])),
             view,
             (to) => app.set({ view: to }),
         ),
         view === "align"
             ? null
-            : chooser("kind", "Kind of attention", KINDS, app.state.kind, (kind) =>
+            : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
               ),
         view === "head" || view === "compare" ? headPicker() : null,
@@ -190,8 +219,7 @@ function showCommand() {
 function announce() {
     const { view } = app.state;
     const item = app.item();
-    const words =
-        view === "head" ? `${headTitle(item.head)}: ${item.role.words}` : VIEWS[view].name;
+    const words = view === "head" ? `${headName(item.head)}: ${item.role.words}` : VIEWS[view].name;
     document.title = `${words} \u2013 ${app.sentence().text}`;
     document.getElementById("spoken").textContent = words;
 }
@@ -235,9 +263,9 @@ const ACTIONS = {
     "]": () => stepHead("head", 1),
     "{": () => stepHead("layer", -1),
     "}": () => stepHead("layer", 1),
-    k: () => app.set({ kind: turned(Object.keys(KINDS), app.state.kind) }),
+    k: () => app.set({ kind: turned(kindNames(), app.state.kind) }),
     s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
-    m: () => app.set({ mode: turned(Object.keys(MODES), app.state.mode) }),
+    m: () => app.set({ mode: turned(Object.keys(modesOf(app.item().head)), app.state.mode) }),
     a: () => app.set({ form: app.state.form === "map" ? "arcs" : "map" }),
     c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
     g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
@@ -292,20 +320,34 @@ function liveHead() {
 
 function addLive() {
     app.live = startLive(app);
-    KEYS.push(
-        ["w", "write a sentence"],
-        ["x", "close this head, or open it again"],
-    );
+    KEYS.push(["w", "write a sentence"], ["x", "close this head, or open it again"]);
     ACTIONS.w = () => app.live.write();
     ACTIONS.x = () => app.live.toggle(liveHead());
 }
 
+function aboutText() {
+    const { model, sentences, version } = app.page,
+        { kinds } = sentences[0];
+    const shape = model
+        ? `${model.encoder_layers} + ${model.decoder_layers} layers of ${model.heads} heads, ` +
+          `${model.width} wide`
+        : kinds
+              .map((kind) => `${kind.name}: ${kind.layers} layers of ${kind.heads} heads`)
+              .join(", ");
+    const precision = kinds.some(({ compact }) => compact)
+        ? "weights are rounded to 12 bits: one of w, in a row whose largest is m, is off by at " +
+          "most \u221a(w m) / 4095"
+        : model
+          ? "weights are 32-bit floats as computed"
+          : "weights are as in the file";
+    return `${shape}; layers and heads count from 1; ${precision}; mha ${version}`;
+}
+
 function begin() {
     app.state = readState(location.hash, app.page);
-    const { model } = app.page;
-    document.getElementById("about").textContent =
-        `${model.encoder_layers} + ${model.decoder_layers} layers of ${model.heads} heads, ` +
-        `${model.width} wide; weights are 32-bit floats as computed; mha ${app.page.version}`;
+    document.getElementById("about").textContent = aboutText();
+    for (const element of document.querySelectorAll("[data-model]"))
+        element.hidden = !app.page.model;
     if (document.documentElement.hasAttribute("data-live")) addLive();
     document
         .getElementById("key-list")

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What can be said of a head in numbers. Weights are row-stochastic; i is a row, j a column. Rows
-// that see one column only have no choice and count for nothing.
-import { isVisible } from "./data.js";
+// What is computed of weights on the page; what can be said of a head alone comes with the data.
+// Weights are row-stochastic; i is a row, j a column. Rows that see one column only have no choice
+// and count for nothing.
+import { isVisible, rowOf, seenColumns } from "./data.js";
 
-function choosingRows(head) {
-    const rows = Array.from({ length: head.rows }, (_, i) => i);
-    return rows.filter((i) => (head.causal ? i > 0 : head.columns > 1));
-}
-
-function meanOver(list, value) {
-    return list.length === 0 ? 0 : list.reduce((sum, item) => sum + value(item), 0) / list.length;
-}
-
-function weightAt(head, i, j) {
-    return j < 0 || j >= head.columns ? 0 : head.weights[i * head.columns + j];
-}
-
-export function largestColumn(head, i) {
-    let best = 0;
-    for (let j = 1; j < head.columns; j++)
-        if (weightAt(head, i, j) > weightAt(head, i, best)) best = j;
-    return best;
+// Of many numbers, where Math.max(...values) would be too many arguments.
+export function largestOf(values, least = 0) {
+    let most = least;
+    for (let n = 0; n < values.length; n++) if (values[n] > most) most = values[n];
+    return most;
 }
 
 // In nats.
@@ -28,181 +16,14 @@ export function rowEntropy(row) {
     return row.reduce((sum, a) => (a > 0 ? sum - a * Math.log(a) : sum), 0);
 }
 
-export function rowOf(head, i) {
-    return head.weights.subarray(i * head.columns, (i + 1) * head.columns);
-}
-
-// Share of the mass on relative place r (Clark et al. divide by all rows), and share of rows whose
-// largest weight is there, of those that have such a place (Voita et al.).
-function offsetMass(head, rows, r) {
-    return meanOver(rows, (i) => weightAt(head, i, i + r));
-}
-
-function offsetShare(head, rows, r) {
-    const able = rows.filter(
-        (i) => i + r >= 0 && i + r < head.columns && isVisible(head, i, i + r),
-    );
-    return meanOver(able, (i) => (largestColumn(head, i) === i + r ? 1 : 0));
-}
-
-// Sum over earlier columns with the same word, as a share of all mass.
-function duplicateMass(head, rows) {
-    if (head.kind === "cross") return 0;
-    return meanOver(rows, (i) => {
-        let sum = 0;
-        for (let j = 0; j < i; j++)
-            if (head.columnWords[j] === head.rowWords[i]) sum += weightAt(head, i, j);
-        return sum;
-    });
-}
-
-// Between the two places, over the mass on columns from `least` on; the first one attracts those
-// that have nothing to look at.
-function meanDistance(head, rows, least) {
-    let sum = 0,
-        mass = 0;
-    for (const i of rows)
-        for (let j = least; j < head.columns; j++) {
-            sum += weightAt(head, i, j) * Math.abs(i - j);
-            mass += weightAt(head, i, j);
-        }
-    return mass > 0 ? sum / mass : 0;
-}
-
-// Alignment error rate of the largest weights against the grammar. Row i says expected word i, or,
-// where `reads` is set, has just read it. Ends count on neither side.
-export function alignmentError(head, alignment, reads = false) {
-    let found = 0,
-        hits = 0,
-        gold = 0;
-    alignment.forEach((sources, i) => {
-        const row = reads ? i + 1 : i;
-        let best = -1;
-        for (let j = 0; j < head.columns - 1; j++)
-            if (best < 0 || weightAt(head, row, j) > weightAt(head, row, best)) best = j;
-        found += best >= 0 ? 1 : 0;
-        hits += sources.includes(best) ? 1 : 0;
-        gold += sources.length;
-    });
-    return found + gold > 0 ? 1 - (2 * hits) / (found + gold) : 1;
-}
-
-// Share of words, of those that come from some, whose largest weight is on one of them.
-function alignedShare(head, alignment) {
-    if (head.kind !== "cross" || !alignment) return 0;
-    const words = alignment.map((_, i) => i).filter((i) => alignment[i].length > 0);
-    return meanOver(words, (i) => (alignment[i].includes(largestColumn(head, i)) ? 1 : 0));
-}
-
-export function measureHead(head, alignment) {
-    const rows = choosingRows(head);
-    const last = head.columns - 1;
-    const choice = (i) => Math.log(head.causal ? i + 1 : head.columns);
-    const entropy = meanOver(rows, (i) => rowEntropy(rowOf(head, i)));
-    const most = meanOver(rows, choice);
-    return {
-        n: rows.length,
-        entropy,
-        entropyMost: most,
-        spread: most > 0 ? entropy / most : 0,
-        confidence: meanOver(rows, (i) => weightAt(head, i, largestColumn(head, i))),
-        first: meanOver(rows, (i) => weightAt(head, i, 0)),
-        end: head.kind === "decoder" ? 0 : meanOver(rows, (i) => weightAt(head, i, last)),
-        prev: offsetMass(head, rows, -1),
-        self: offsetMass(head, rows, 0),
-        next: head.causal ? 0 : offsetMass(head, rows, 1),
-        prevShare: offsetShare(head, rows, -1),
-        selfShare: offsetShare(head, rows, 0),
-        nextShare: head.causal ? 0 : offsetShare(head, rows, 1),
-        same: duplicateMass(head, rows),
-        aligned: alignedShare(head, alignment),
-        error: head.kind === "cross" && alignment ? alignmentError(head, alignment) : null,
-        distance: meanDistance(head, rows, 0),
-        far: (3 * meanDistance(head, rows, 1)) / head.columns,
-    };
-}
-
-// In the order in which they are tried: the first whose value reaches its threshold names the head.
-const ROLES = [
-    {
-        name: "aligns",
-        letter: "A",
-        words: "looks at the word it translates",
-        least: 0.6,
-        value: (m) => m.aligned,
-    },
-    {
-        name: "first",
-        letter: "F",
-        words: "rests on the first word",
-        least: 0.6,
-        value: (m) => m.first,
-    },
-    { name: "end", letter: "E", words: "rests on the end", least: 0.6, value: (m) => m.end },
-    {
-        name: "previous",
-        letter: "P",
-        words: "looks one word back",
-        least: 0.5,
-        value: (m) => (m.prevShare >= 0.9 ? Math.max(m.prev, 0.5) : m.prev),
-        shown: (m) => m.prev,
-    },
-    {
-        name: "next",
-        letter: "N",
-        words: "looks one word ahead",
-        least: 0.5,
-        value: (m) => (m.nextShare >= 0.9 ? Math.max(m.next, 0.5) : m.next),
-        shown: (m) => m.next,
-    },
-    {
-        name: "self",
-        letter: "S",
-        words: "looks at its own place",
-        least: 0.5,
-        value: (m) => m.self,
-    },
-    {
-        name: "same",
-        letter: "D",
-        words: "looks at the same word before",
-        least: 0.4,
-        value: (m) => m.same,
-    },
-    {
-        name: "broad",
-        letter: "B",
-        words: "looks at everything alike",
-        least: 0.9,
-        value: (m) => m.spread,
-    },
-    {
-        name: "far",
-        letter: "L",
-        words: "looks far away: a third of the sentence or more",
-        least: 1,
-        value: (m) => m.far,
-    },
-];
-const MIXED = { name: "mixed", letter: "M", words: "has no simple rule", least: 1 };
-
-export const ROLE_NAMES = [...ROLES.map((role) => role.name), MIXED.name];
-
-// {role, rule, letter, words, score, over, runner}: `score` over how much, null without a role; the
-// runner-up is what comes nearest to its threshold.
-export function roleOf(metrics) {
-    const scored = ROLES.map((role) => ({
-        role: role.name,
-        rule: role.name,
-        letter: role.letter,
-        words: role.words,
-        score: (role.shown ?? role.value)(metrics),
-        reach: role.value(metrics) / role.least,
-    }));
-    const winner = scored.find((item) => item.reach >= 1);
-    const [runner] = scored.filter((item) => item !== winner).sort((a, b) => b.reach - a.reach);
-    const mixed = { role: MIXED.name, rule: MIXED.name, letter: MIXED.letter, words: MIXED.words };
-    return { ...(winner ?? { ...mixed, score: null }), over: `${metrics.n} rows`, runner };
+// The places of the largest values, in their order.
+export function largestPlaces(values, count) {
+    const places = Array.from(values, (_, n) => n);
+    if (places.length <= count) return places;
+    return places
+        .sort((a, b) => values[b] - values[a])
+        .slice(0, count)
+        .sort((a, b) => a - b);
 }
 
 // Jensen-Shannon divergence of two rows, in nats: 0 for the same, ln 2 for nothing in common.
@@ -220,9 +41,23 @@ export function rowVariation(a, b) {
     return a.reduce((sum, value, j) => sum + Math.abs(value - b[j]), 0) / 2;
 }
 
+// Heads of long texts are held against each other on some of their rows: every `step`-th.
+const DIVERGENCE_CELLS = 1 << 13;
+
+export function divergenceStep(head) {
+    return Math.max(1, Math.floor((head.rows * head.columns) / DIVERGENCE_CELLS));
+}
+
 // Mean over the rows of two heads of one shape.
 export function headDivergence(a, b) {
-    return meanOver(choosingRows(a), (i) => rowDivergence(rowOf(a, i), rowOf(b, i)));
+    let sum = 0,
+        rows = 0;
+    for (let i = 0; i < a.rows; i += divergenceStep(a)) {
+        if (seenColumns(a, i) < 2) continue;
+        sum += rowDivergence(rowOf(a, i), rowOf(b, i));
+        rows++;
+    }
+    return rows > 0 ? sum / rows : 0;
 }
 
 // What is shown instead of the weights: {values, most, note}.
@@ -250,20 +85,21 @@ export function shownValues(head, mode) {
 
 // Mean of several heads of one shape.
 export function meanWeights(heads) {
-    const sum = new Float64Array(heads[0].weights.length);
-    for (const head of heads)
-        head.weights.forEach((a, n) => {
-            sum[n] += a / heads.length;
-        });
+    const sum = new Float64Array(heads[0].rows * heads[0].columns);
+    for (const { weights } of heads)
+        for (let n = 0; n < sum.length; n++) sum[n] += weights[n] / heads.length;
     return sum;
 }
 
 function multiply(a, b, rows, inner, columns) {
     const result = new Float64Array(rows * columns);
     for (let i = 0; i < rows; i++)
-        for (let c = 0; c < inner; c++)
+        for (let c = 0; c < inner; c++) {
+            const factor = a[i * inner + c];
+            if (factor === 0) continue;
             for (let j = 0; j < columns; j++)
-                result[i * columns + j] += a[i * inner + c] * b[c * columns + j];
+                result[i * columns + j] += factor * b[c * columns + j];
+        }
     return result;
 }
 
@@ -302,19 +138,20 @@ export function crossRollout(cross, encoder, layer) {
 
 // A head's picture as `size` x `size` numbers, and how alike two such pictures are (cosine).
 export function pattern(head, size) {
+    const { rows, columns, values } = head.picture;
     const result = new Float64Array(size * size);
-    for (let i = 0; i < head.rows; i++)
-        for (let j = 0; j < head.columns; j++)
-            for (const [y, x, share] of spreadCell(head, i, j, size))
-                result[y * size + x] += share * weightAt(head, i, j);
+    for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++)
+            for (const [y, x, share] of spreadCell(rows, columns, i, j, size))
+                result[y * size + x] += share * values[i * columns + j];
     return result;
 }
 
 // The squares of the small picture that a cell covers, with the share of each.
-function spreadCell(head, i, j, size) {
+function spreadCell(rows, columns, i, j, size) {
     const parts = [];
-    const [top, bottom] = [(i * size) / head.rows, ((i + 1) * size) / head.rows];
-    const [left, right] = [(j * size) / head.columns, ((j + 1) * size) / head.columns];
+    const [top, bottom] = [(i * size) / rows, ((i + 1) * size) / rows];
+    const [left, right] = [(j * size) / columns, ((j + 1) * size) / columns];
     for (let y = Math.floor(top); y < bottom - 1e-9; y++)
         for (let x = Math.floor(left); x < right - 1e-9; x++) {
             const high = Math.min(bottom, y + 1) - Math.max(top, y);

@@ -65,23 +65,46 @@ export class CanvasPainter {
         c.restore();
     }
 
-    // Cells of one size without gaps; bytesOf(i, j) gives three bytes. One image, however many.
-    cells(x, y, width, height, rows, columns, bytesOf) {
-        const image = new ImageData(columns, rows);
-        let at = 0;
-        for (let i = 0; i < rows; i++)
-            for (let j = 0; j < columns; j++) {
-                const bytes = bytesOf(i, j);
-                image.data[at++] = bytes[0];
-                image.data[at++] = bytes[1];
-                image.data[at++] = bytes[2];
-                image.data[at++] = 255;
-            }
-        const small = new OffscreenCanvas(columns, rows);
-        small.getContext("2d").putImageData(image, 0, 0);
-        this.context.imageSmoothingEnabled = false;
-        this.context.drawImage(small, x, y, width * columns, height * rows);
+    // A band from [left, right] at y0 to [left, right] at y1.
+    band([a0, b0, y0], [a1, b1, y1], fill, alpha = 1) {
+        const c = this.context,
+            middle = (y0 + y1) / 2;
+        c.globalAlpha = alpha;
+        c.fillStyle = fill;
+        c.beginPath();
+        c.moveTo(a0, y0);
+        c.bezierCurveTo(a0, middle, a1, middle, a1, y1);
+        c.lineTo(b1, y1);
+        c.bezierCurveTo(b1, middle, b0, middle, b0, y0);
+        c.fill();
+        c.globalAlpha = 1;
     }
+
+    // Cells of one size without gaps; bytesOf(i, j) gives three bytes. One image, however many,
+    // which `images` keeps under the name of the theme for the next time.
+    cells(x, y, width, height, rows, columns, bytesOf, images, theme) {
+        images[theme] ??= cellImage(rows, columns, bytesOf);
+        this.context.imageSmoothingEnabled = false;
+        this.context.drawImage(images[theme], x, y, width * columns, height * rows);
+    }
+}
+
+function cellImage(rows, columns, bytesOf) {
+    const image = new ImageData(columns, rows);
+    let at = 0;
+    for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++) {
+            const bytes = bytesOf(i, j);
+            image.data[at++] = bytes[0];
+            image.data[at++] = bytes[1];
+            image.data[at++] = bytes[2];
+            image.data[at++] = 255;
+        }
+    const canvas = document.createElement("canvas");
+    canvas.width = columns;
+    canvas.height = rows;
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return canvas;
 }
 
 function escapeXml(text) {
@@ -90,6 +113,9 @@ function escapeXml(text) {
         (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c],
     );
 }
+
+// Cells from which on an SVG has one picture, not an element for each.
+const CELLS_MAX = 10000;
 
 const short = (value) => String(Number(value.toFixed(2)));
 
@@ -137,7 +163,26 @@ export class SvgPainter {
         );
     }
 
+    band([a0, b0, y0], [a1, b1, y1], fill, alpha = 1) {
+        const middle = short((y0 + y1) / 2);
+        const [l0, r0, l1, r1, top, bottom] = [a0, b0, a1, b1, y0, y1].map(short);
+        this.parts.push(
+            `<path d="M${l0} ${top}C${l0} ${middle} ${l1} ${middle} ${l1} ${bottom}L${r1} ${bottom}` +
+                `C${r1} ${middle} ${r0} ${middle} ${r0} ${top}Z" fill="${fill}" ` +
+                `fill-opacity="${short(alpha)}"/>`,
+        );
+    }
+
     cells(x, y, width, height, rows, columns, bytesOf) {
+        if (rows * columns > CELLS_MAX) {
+            const address = cellImage(rows, columns, bytesOf).toDataURL("image/png");
+            this.parts.push(
+                `<image x="${short(x)}" y="${short(y)}" width="${short(width * columns)}" ` +
+                    `height="${short(height * rows)}" preserveAspectRatio="none" ` +
+                    `style="image-rendering:pixelated" href="${address}"/>`,
+            );
+            return;
+        }
         for (let i = 0; i < rows; i++)
             for (let j = 0; j < columns; j++)
                 this.rect(

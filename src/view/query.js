@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The language that finds heads:  prev>0.9 layer<2 aligns attends(it -> cat)>0.4 like L2H3
-import { headDivergence, ROLE_NAMES } from "./metrics.js";
-import { isVisible } from "./data.js";
+// The language that finds heads:  prev>0.9 layer<2 aligned attends(it -> cat)>0.4 like 2.3
+// Numbers have the names of the columns of "mha heads".
+import { headDivergence } from "./metrics.js";
+import { isVisible, rowOf } from "./data.js";
+import { RULES } from "./roles.js";
 
 const COMPARISONS = {
     ">": (a, b) => a > b,
@@ -10,50 +12,88 @@ const COMPARISONS = {
     ">=": (a, b) => a >= b,
     "<=": (a, b) => a <= b,
 };
-export const QUERY_FIELDS = [
-    "layer",
-    "head",
-    "prev",
-    "next",
-    "self",
-    "first",
-    "end",
-    "same",
-    "aligned",
+const MEASURED = [
     "entropy",
-    "spread",
+    "broad",
     "confidence",
     "distance",
-    "error",
-    "loss",
-    "importance",
+    "far",
+    "first",
+    "end",
+    "prev",
+    "self",
+    "next",
+    "duplicate",
+    "induction",
+    "says",
+    "reads",
 ];
+const DERIVED = {
+    layer: ({ head }) => head.layer,
+    head: ({ head }) => head.head,
+    score: ({ role }) => role.score,
+    importance: ({ head }) => head.study?.importance ?? null,
+    sink: ({ head: { measures } }) => Math.max(measures.first, measures.end ?? 0),
+    aer: ({ head: { measures } }) => alignmentError(measures),
+    loss: ({ head }) => head.loss,
+    delta: ({ head }) => head.ablation?.delta ?? null,
+};
+const QUERY_FIELDS = [...Object.keys(DERIVED), ...MEASURED];
+
+// Those that some of the items have.
+export function knownFields(items) {
+    return QUERY_FIELDS.filter((field) =>
+        items.some((item) => (fieldValue(item, field) ?? null) !== null),
+    );
+}
+
+// Of the reading that it is better for; null: not known.
+export function alignmentError(measures) {
+    return measures.aer_says === null ? null : Math.min(measures.aer_says, measures.aer_reads);
+}
 
 function fieldValue(item, field) {
-    if (field === "importance") return item.head.study?.importance ?? null;
-    if (field === "layer" || field === "head" || field === "loss") return item.head[field];
-    return item.metrics[field];
+    return DERIVED[field] ? DERIVED[field](item) : item.head.measures[field];
 }
 
 // The largest weight from one word to another; words may stand at several places.
 function attends(head, from, to) {
     let most = 0;
-    head.rowWords.forEach((row, i) =>
+    head.rowWords.forEach((word, i) => {
+        if (word !== from) return;
+        const row = rowOf(head, i);
         head.columnWords.forEach((column, j) => {
-            if (row === from && column === to && isVisible(head, i, j))
-                most = Math.max(most, head.weights[i * head.columns + j]);
-        }),
-    );
+            if (column === to && isVisible(head, i, j)) most = Math.max(most, row[j]);
+        });
+    });
     return most;
 }
 
-function parseLike(text, items) {
-    const found = /^l(\d+)h(\d+)$/.exec(text.toLowerCase());
-    const item =
-        found &&
-        items.find(({ head }) => head.layer === Number(found[1]) && head.head === Number(found[2]));
-    if (!item) throw new Error(`like ${text}: no such head; write like L2H3`);
+function parseLike(kind, text, items) {
+    const [layer, number] = text
+        .replace(/^L(\d+)H(\d+)$/i, "$1.$2")
+        .split(".")
+        .map(Number);
+    const item = items.find(
+        ({ head }) => head.layer === layer && head.head === number && (!kind || head.kind === kind),
+    );
+    if (!item)
+        throw new Error(`like ${kind}${kind && " "}${text}: no such head here; write like 2.3`);
     return item;
+}
+
+function roleNames({ role, rule }) {
+    return `${role} ${RULES[rule].name}`;
+}
+
+function roleTest(word, items) {
+    const names = new Set([
+        ...Object.values(RULES).map(({ name }) => name),
+        ...items.map((item) => item.role.role),
+    ]);
+    if (![...names].some((name) => name.includes(word)))
+        throw new Error(`${word}: no such role; there are ${[...names].join(", ")}`);
+    return (item) => [item.role, item.here].some((role) => roleNames(role).includes(word));
 }
 
 // {test(item), like}: which items to show, and which head to sort by likeness to. Throws an Error
@@ -69,8 +109,8 @@ export function parseQuery(text, items) {
         ) {
             const [, from, to, sign, value] = found;
             tests.push((item) => COMPARISONS[sign](attends(item.head, from, to), Number(value)));
-        } else if ((found = /^like\s+(\S+)/i.exec(rest))) {
-            like = parseLike(found[1], items);
+        } else if ((found = /^like\s+(?:([a-z]+)[ :])?\s*(\S+)/i.exec(rest))) {
+            like = parseLike((found[1] ?? "").toLowerCase(), found[2], items);
         } else if ((found = /^([a-z]+)\s*(>=|<=|>|<|=)\s*(-?[\d.]+)/i.exec(rest))) {
             const [, field, sign, value] = found;
             if (!QUERY_FIELDS.includes(field))
@@ -81,10 +121,7 @@ export function parseQuery(text, items) {
             });
         } else if ((found = /^[a-z][a-z-]*/i.exec(rest))) {
             const word = found[0].toLowerCase();
-            const names = new Set([...ROLE_NAMES, ...items.map((item) => item.role.role)]);
-            if (![...names].some((name) => name.includes(word)))
-                throw new Error(`${word}: no such role; there are ${[...names].join(", ")}`);
-            tests.push((item) => item.role.role.includes(word) || item.here.role.includes(word));
+            tests.push(roleTest(word, items));
         } else {
             throw new Error(`"${rest}" is not understood; try prev>0.5 layer<3`);
         }
@@ -93,18 +130,20 @@ export function parseQuery(text, items) {
     return { test: (item) => tests.every((test) => test(item)), like };
 }
 
+// Numbers that are not known come last.
+const fallingBy = (value) => (a, b) => (value(b) ?? -Infinity) - (value(a) ?? -Infinity);
 const SORTS = {
     layer: () => 0,
     role: (a, b) =>
         a.role.role.localeCompare(b.role.role) ||
         (b.role.score ?? b.role.runner.score) - (a.role.score ?? a.role.runner.score),
-    entropy: (a, b) => a.metrics.entropy - b.metrics.entropy,
-    loss: (a, b) => b.head.loss - a.head.loss,
+    entropy: (a, b) => a.head.measures.entropy - b.head.measures.entropy,
+    loss: fallingBy(DERIVED.loss),
+    delta: fallingBy(DERIVED.delta),
 };
 
 export function sortItems(items, sort, like) {
-    const order = like
-        ? (a, b) => headDivergence(like.head, a.head) - headDivergence(like.head, b.head)
-        : (SORTS[sort] ?? SORTS.layer);
-    return [...items].sort(order);
+    if (!like) return [...items].sort(SORTS[sort] ?? SORTS.layer);
+    const apart = new Map(items.map((item) => [item, headDivergence(like.head, item.head)]));
+    return [...items].sort((a, b) => apart.get(a) - apart.get(b));
 }

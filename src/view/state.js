@@ -38,7 +38,9 @@ export function withinPage(state, page) {
     const inRange = (n, least, most) => Math.min(most, Math.max(least, n));
     state.sentence = inRange(state.sentence, 0, page.sentences.length - 1);
     const kinds = page.sentences[state.sentence].kinds;
-    if (!kinds.some((kind) => kind.name === state.kind)) state.kind = kinds[0].name;
+    const has = (name) => kinds.some((kind) => kind.name === name);
+    if (!has(state.kind)) state.kind = kinds[0].name;
+    if (state.view === "align" && !has("cross")) state.view = "wall";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);

@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: MIT
-// The wall: all heads of a kind, each a small picture with its role, spread and worth.
+// The wall: all heads of a kind, each a small picture with its role, and with what it costs to close
+// it. Pictures are drawn when they come into sight.
 import { headName } from "./data.js";
 import { cosine, pattern } from "./metrics.js";
-import { parseQuery, QUERY_FIELDS, sortItems } from "./query.js";
+import { knownFields, parseQuery, sortItems } from "./query.js";
 import { colorBytes } from "./color.js";
 import { chooser, el, picker } from "./dom.js";
 import { currentLook, thumbnail } from "./figure_view.js";
+import { largestEntropy } from "./roles.js";
+import { legend, roleBadge } from "./legend.js";
+import { drawPanel, PATTERN_SIZE } from "./pad.js";
 import { liveCard, liveLabel } from "./live.js";
 
-const PATTERN_SIZE = 8;
+const DENSE_HEADS = 10; // in a layer; of more only pictures and letters have room
 const SORT_WORDS = [
     ["layer", "Layer and head"],
     ["role", "Role"],
     ["entropy", "Sharpest first"],
-    ["loss", "Most needed first"],
+    ["loss", "Most needed here first"],
+    ["delta", "Most needed over the corpus first"],
 ];
-
-export function roleBadge(role, name = role.role) {
-    return el(
-        "span",
-        { class: `badge role-${role.rule}`, title: role.words },
-        el("b", { "aria-hidden": "true" }, role.letter),
-        name,
-    );
-}
 
 // What it comes nearest to, where it has no role.
 function scoreText({ role, score, runner }) {
@@ -36,6 +32,7 @@ export function signedText(value) {
 }
 
 export function lossText(head) {
+    if (head.loss === null) return "not measured";
     const words = head.changed.length;
     const change =
         words === 0
@@ -43,13 +40,13 @@ export function lossText(head) {
             : words === 1
               ? "one word changes"
               : `${words} words change`;
-    return `closed: ${signedText(head.loss)} nats, ${change}`;
+    return `${signedText(head.loss)} nats, ${change}`;
 }
 
-function meter(label, share, text) {
+function meter(label, share, text, kind = "") {
     return el(
         "span",
-        { class: "meter", title: `${label}: ${text}` },
+        { class: `meter ${kind}`, title: `${label}: ${text}` },
         el("i", { style: `width:${Math.round(100 * Math.min(1, Math.max(0, share)))}%` }),
     );
 }
@@ -58,26 +55,65 @@ function meter(label, share, text) {
 function movedMeter(app, head) {
     if (!app.live?.closed) return null;
     const { shift } = app.live.shift(head);
-    return [el("span", {}, "moved"), meter("moved", shift, shift.toFixed(3))];
+    return [el("span", {}, "moved"), meter("moved", shift, shift.toFixed(3), "moved")];
 }
 
-function cardLabel(app, { head, metrics, role }) {
-    const { entropy, entropyMost } = metrics;
+function cardLabel(app, { head, role }) {
+    const closed = head.loss === null ? "" : `; closed: ${lossText(head)}`;
     return (
-        `Layer ${head.layer} head ${head.head}: ${role.words}, ${scoreText(role)}; ` +
-        `entropy ${entropy.toFixed(2)} of ${entropyMost.toFixed(2)} nats; ${lossText(head)}${liveLabel(app, head)}`
+        `${headName(head)}: ${role.role}, ${role.words}, ${scoreText(role)}; ` +
+        `entropy ${head.measures.entropy.toFixed(2)} of ${largestEntropy(head).toFixed(2)} nats` +
+        `${closed}${liveLabel(app, head)}`
     );
 }
 
-function card(app, item, mostLoss, likeness) {
-    const { head, metrics, role } = item;
-    const canvas = el("canvas", { class: "thumb", "aria-hidden": "true" });
-    const look = currentLook();
-    thumbnail(canvas, head, (i, j) =>
+function cardMeters(app, head, most) {
+    const { measures, loss, ablation } = head;
+    return el(
+        "span",
+        { class: "meters" },
+        el("span", {}, "broad"),
+        meter("broad", measures.broad, `${measures.broad.toFixed(2)} of the largest entropy`),
+        loss === null
+            ? null
+            : [
+                  el("span", {}, "loss +"),
+                  meter("closed, on this sentence", loss / most.loss, lossText(head), "loss"),
+              ],
+        ablation
+            ? [
+                  el("span", {}, "corpus"),
+                  meter(
+                      "closed, over the corpus",
+                      ablation.delta / most.delta,
+                      `${ablation.delta.toPrecision(2)} nats a word`,
+                      "loss",
+                  ),
+              ]
+            : null,
+        movedMeter(app, head),
+    );
+}
+
+function drawPicture(canvas, head) {
+    const look = currentLook(),
+        { picture } = head;
+    thumbnail(canvas, picture, (i, j) =>
         head.causal && j > i
             ? look.masked
-            : colorBytes(look.theme, "sequential", head.weights[i * head.columns + j]),
+            : colorBytes(
+                  look.theme,
+                  "sequential",
+                  picture.share(picture.values[i * picture.columns + j]),
+              ),
     );
+}
+
+// draws(canvas, head): when it is seen.
+function card(app, item, most, likeness, draws) {
+    const { head, role } = item;
+    const canvas = el("canvas", { class: "thumb", "aria-hidden": "true" });
+    draws(canvas, head);
     return el(
         "button",
         {
@@ -87,23 +123,45 @@ function card(app, item, mostLoss, likeness) {
             "aria-label": cardLabel(app, item),
             onclick: () => app.set({ view: "head", layer: head.layer, head: head.head }),
         },
-        el("span", { class: "card-head" }, el("b", {}, headName(head)), roleBadge(role, "")),
+        el(
+            "span",
+            { class: "card-head" },
+            el(
+                "b",
+                {},
+                el("span", { class: "kind" }, `${head.kind} `),
+                `${head.layer}.${head.head}`,
+            ),
+            roleBadge(role, ""),
+        ),
         canvas,
         el(
             "span",
             { class: "score" },
             likeness === undefined ? scoreText(role) : `like the drawing: ${likeness.toFixed(2)}`,
         ),
-        el(
-            "span",
-            { class: "meters" },
-            el("span", {}, "spread"),
-            meter("spread", metrics.spread, metrics.entropy.toFixed(2)),
-            el("span", {}, "worth"),
-            meter("worth", head.loss / mostLoss, lossText(head)),
-            movedMeter(app, head),
-        ),
+        cardMeters(app, head, most),
     );
+}
+
+// Draws what comes into sight, once; on paper all of it.
+function drawsWhenSeen() {
+    if (matchMedia("print").matches) return drawPicture;
+    const heads = new Map();
+    const watcher = new IntersectionObserver(
+        (entries) => {
+            for (const { isIntersecting, target } of entries) {
+                if (!isIntersecting) continue;
+                watcher.unobserve(target);
+                drawPicture(target, heads.get(target));
+            }
+        },
+        { rootMargin: "200px" },
+    );
+    return (canvas, head) => {
+        heads.set(canvas, head);
+        watcher.observe(canvas);
+    };
 }
 
 // Arrow keys go from card to card as they lie on the screen.
@@ -128,93 +186,6 @@ function moveFocus(event) {
     }
     best?.focus();
     event.preventDefault();
-}
-
-// --------------------------------------------------------- a drawn pattern -----
-
-const PRESETS = {
-    diagonal: (y, x) => x === y,
-    previous: (y, x) => x === y - 1,
-    next: (y, x) => x === y + 1,
-    first: (_, x) => x === 0,
-    end: (_, x) => x === PATTERN_SIZE - 1,
-};
-
-function pad(app, drawn) {
-    const cells = Array.from({ length: PATTERN_SIZE * PATTERN_SIZE }, (_, n) =>
-        el("button", {
-            type: "button",
-            id: `pad-${n}`,
-            class: "pad-cell",
-            "aria-pressed": String(drawn[n] > 0),
-            "aria-label": `row ${Math.floor(n / PATTERN_SIZE) + 1}, column ${(n % PATTERN_SIZE) + 1}`,
-            onpointerdown: () => paintCell(n),
-            onpointerenter: (e) => e.buttons && paintCell(n),
-            onkeydown: (e) => padKey(e, n),
-        }),
-    );
-    function paintCell(n) {
-        drawn[n] = drawn[n] > 0 ? 0 : 1;
-        cells[n].setAttribute("aria-pressed", String(drawn[n] > 0));
-        app.refreshCards();
-    }
-    function padKey(event, n) {
-        const to = {
-            ArrowUp: n - PATTERN_SIZE,
-            ArrowDown: n + PATTERN_SIZE,
-            ArrowLeft: n - 1,
-            ArrowRight: n + 1,
-        }[event.key];
-        if (to !== undefined) cells[to]?.focus();
-        else if (event.key === " " || event.key === "Enter") paintCell(n);
-        else return;
-        event.preventDefault();
-        event.stopPropagation();
-    }
-    return el("div", { class: "pad", role: "group", "aria-label": "the pattern" }, cells);
-}
-
-function drawPanel(app, drawn) {
-    const fill = (shape) => {
-        for (let n = 0; n < drawn.length; n++)
-            drawn[n] = shape(Math.floor(n / PATTERN_SIZE), n % PATTERN_SIZE) ? 1 : 0;
-        app.render();
-    };
-    return el(
-        "div",
-        { class: "draw" },
-        pad(app, drawn),
-        el(
-            "div",
-            {},
-            el(
-                "p",
-                {},
-                "Paint where a head should look: rows are words that look, columns ",
-                "words looked at. The heads most like it come first.",
-            ),
-            el(
-                "div",
-                { class: "chooser" },
-                Object.entries(PRESETS).map(([name, shape]) =>
-                    el(
-                        "button",
-                        {
-                            type: "button",
-                            id: `preset-${name}`,
-                            onclick: () => fill(shape),
-                        },
-                        name,
-                    ),
-                ),
-                el(
-                    "button",
-                    { type: "button", id: "preset-clear", onclick: () => fill(() => false) },
-                    "clear",
-                ),
-            ),
-        ),
-    );
 }
 
 // ------------------------------------------------------------------- view -----
@@ -245,68 +216,102 @@ function inLayers(app) {
     return app.state.sort === "layer" && app.state.find === "" && !drawing;
 }
 
-export function wallView(app) {
-    const grid = el("div", { class: "wall", onkeydown: moveFocus });
-    const message = el("output", { class: "readout", id: "wall-message", "aria-live": "polite" });
-    const find = el("input", {
+// What a full meter stands for.
+function mostOf(items) {
+    return {
+        loss: Math.max(0.05, ...items.map(({ head }) => head.loss ?? 0)),
+        delta: Math.max(1e-6, ...items.map(({ head }) => head.ablation?.delta ?? 0)),
+    };
+}
+
+function showCards(app, grid, message) {
+    const all = app.items(),
+        chosen = chosenItems(app),
+        most = mostOf(all),
+        draws = drawsWhenSeen();
+    message.textContent = chosen.message;
+    const heads = Math.max(...all.map(({ head }) => head.head));
+    grid.classList.toggle("layers", inLayers(app));
+    grid.classList.toggle("dense", inLayers(app) && heads > DENSE_HEADS);
+    grid.style.setProperty("--heads", heads);
+    grid.replaceChildren(
+        ...chosen.items.map((item) =>
+            liveCard(app, item, card(app, item, most, chosen.likeness.get(item), draws)),
+        ),
+    );
+}
+
+function findField(app) {
+    return el("input", {
         id: "find",
         type: "search",
         value: app.state.find,
         spellcheck: "false",
-        placeholder: "previous   prev>0.9 layer<2   like L2H3   attends(cat -> the)>0.4",
+        placeholder: "previous   prev>0.9 layer<2   like 2.3   attends(cat -> the)>0.4",
         "aria-describedby": "find-help",
         oninput: (event) => {
             app.note({ find: event.target.value });
             app.refreshCards();
         },
     });
+}
 
-    app.refreshCards = () => {
-        const chosen = chosenItems(app);
-        const mostLoss = Math.max(0.05, ...app.items().map(({ head }) => head.loss));
-        message.textContent = chosen.message;
-        grid.classList.toggle("layers", inLayers(app));
-        grid.style.setProperty("--heads", Math.max(...app.items().map(({ head }) => head.head)));
-        grid.replaceChildren(
-            ...chosen.items.map((item) =>
-                liveCard(app, item, card(app, item, mostLoss, chosen.likeness.get(item))),
-            ),
-        );
-    };
+function wallBar(app) {
+    const [{ head }] = app.items();
+    const sorts = SORT_WORDS.filter(
+        ([name]) => (name !== "loss" || head.loss !== null) && (name !== "delta" || head.ablation),
+    );
+    return el(
+        "div",
+        { class: "bar" },
+        el(
+            "label",
+            { class: "grow" },
+            el("span", { class: "hidden" }, "Find heads"),
+            findField(app),
+        ),
+        picker("sort", "Sort", sorts, app.state.sort, (sort) => app.set({ sort })),
+        chooser(
+            "draw",
+            "Find by a drawn pattern",
+            { toggle: "Draw a pattern" },
+            drawing ? "toggle" : "",
+            () => {
+                drawing = !drawing;
+                app.render();
+            },
+        ),
+    );
+}
+
+export function wallView(app) {
+    const grid = el("div", { class: "wall", onkeydown: moveFocus });
+    const message = el("output", { class: "readout", id: "wall-message", "aria-live": "polite" });
+    app.refreshCards = () => showCards(app, grid, message);
     app.refreshCards();
     return el(
         "div",
         {},
-        el(
-            "div",
-            { class: "bar" },
-            el("label", { class: "grow" }, el("span", { class: "hidden" }, "Find heads"), find),
-            picker("sort", "Sort", SORT_WORDS, app.state.sort, (sort) => app.set({ sort })),
-            chooser(
-                "draw",
-                "Find by a drawn pattern",
-                { toggle: "Draw a pattern" },
-                drawing ? "toggle" : "",
-                () => {
-                    drawing = !drawing;
-                    app.render();
-                },
-            ),
-        ),
+        wallBar(app),
         el(
             "p",
             { id: "find-help", class: "hint" },
             "Roles by name, or numbers: ",
-            QUERY_FIELDS.join(", "),
+            knownFields(app.items()).join(", "),
             ".",
         ),
         drawing ? drawPanel(app, drawn) : null,
         message,
+        legend(app),
         el(
             "p",
             { class: "hint" },
             "Each picture is one head: a row for every word that looks, a column ",
-            "for every word looked at, stronger where it looks more. Choose one to see its words.",
+            "for every word looked at, stronger where it looks more. ",
+            app.items()[0].head.large
+                ? "Of a long text each spot is the largest weight there, by its square root. "
+                : "",
+            "Choose one to see its words.",
         ),
         grid,
     );

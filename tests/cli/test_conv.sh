@@ -90,4 +90,7 @@ says "no such folder" "$err" "there is no such folder"
 exits 1 conv "$cat" --kernel sobel -o "$scratch"
 says "a folder" "$err" "cannot write"
 
+exits 2 conv "$cat" --kernel sobel --heads hard --alpha 3 -o "$to"
+says "a sharpness of hard heads" "$err" "--alpha is the sharpness of gauss heads"
+
 finish

@@ -38,6 +38,34 @@ exits 2 heads --where 'prev'
 exits 2 heads --where 'prev=>1'
 says "a wrong condition" "$err" 'such as "prev>0.9 layer<2"'
 exits 2 heads --where 'role>sink'
+exits 2 heads --where role=xyzzy
+says "an unknown role: those there are" "$err" 'heads: no role "xyzzy"; there are: sink: first word, '
+says "an unknown role: all of them" "$err" ", determiner-noun, "
+exits 2 heads --where role=previuos
+says "an unknown role: a suggestion" "$err" 'did you mean "previous"?'
+exits 2 heads --where 'role=sink: edn layer=1'
+says "a role of two words" "$err" 'no role "sink: edn"'
+for option in "--sentences 5" "--split valid" "--seed 3"; do
+    # shellcheck disable=SC2086
+    exits 2 heads $option "the cat sleeps"
+    says "a sentence of one's own: ${option%% *}" "$err" "${option%% *} chooses sentences of the corpus"
+done
+for option in "--sort apart" "--where apart<0.1"; do
+    # shellcheck disable=SC2086
+    exits 2 heads $option
+    says "apart from nothing: $option" "$err" "say which with --like HEAD"
+done
+for head in first "2.4" "L2 H4" "cross 4"; do
+    exits 2 heads --like "$head"
+    says "not one head: $head" "$err" '"cross 2.4" or "cross L2 H4"'
+done
+for head in "kross 2.4" "cross 0.1" "cross 2.4.1" "cross -1.2" "cross 2.4 x" "cross L2 L4" "" \
+    "cross 99999999999.1"; do
+    exits 2 heads --like "$head"
+    says "no head: $head" "$err" "not a head"
+done
+exits 2 heads --like "cross 1.1" --kind decoder
+says "heads of two kinds" "$err" "leave out --kind decoder"
 exits 2 heads --sort entropi
 says "an unknown column to sort by" "$err" 'did you mean "entropy"?'
 exits 2 heads --kind encdoer
@@ -69,6 +97,11 @@ says "relations" "$out" "determiner-noun"
 says "alignment, both readings" "$out" "the row that reads a French word"
 exits 0 heads --sentences 5 --kind cross --where 'layer=1 head>=2'
 same "a filter" 1 "$(grep -c '^cross 1\.2 ' <<<"$out")"
+cp "$scratch/out" filtered
+exits 0 heads --sentences 5 --kind CROSS --where 'layer = 1, head >= 2'
+same "a filter with spaces, a kind in capitals" "" "$(diff filtered "$scratch/out")"
+exits 0 heads --sentences 5 --where 'role=mixed layer = 7'
+says "spaces behind a role" "$out" "no head is like that"
 exits 0 heads --sentences 5 --where 'layer>7'
 says "no head" "$out" "no head is like that"
 exits 0 heads --sentences 5 --like "cross 2.1"
@@ -77,9 +110,37 @@ same "the nearest is the head itself" "cross 2.1 0.000" \
 same "only heads of its kind" 4 "$(grep -cE '^(encoder|decoder|cross) [12]\.[12] ' <<<"$out")"
 exits 2 heads --sentences 5 --like "cross 3.1"
 says "a head that is not there" "$err" "2 layers of 2 heads"
-exits 2 heads --like first
+exits 0 heads --sentences 5 --like "cross 2.1" --json
+cp "$scratch/out" like
+for head in "cross.2.1" "cross:2.1" "cross L2 H1" "CROSS l2h1" "Cross, layer 2, head 1"; do
+    exits 0 heads --sentences 5 --like "$head" --json
+    same "a head by another name: $head" "" "$(diff like "$scratch/out")"
+done
 exits 0 heads the cat sleeps
 says "words without quotes" "$out" 'on "the cat sleeps"'
+says "one sentence has no interval, and why" "$out" "no intervals: n = 1"
+silent "one sentence has no interval" "$(grep -E '^(encoder|decoder|cross) .*[0-9]\.\.[0-9]' <<<"$out")"
+exits 0 heads --sentences 1
+says "one sentence of the corpus" "$out" "on 1 sentence of test"
+says "one sentence of the corpus: no interval" "$out" "no intervals: n = 1"
+exits 0 ablate --sentences 1
+says "ablate: one sentence has no interval, and why" "$out" "No intervals: n = 1"
+
+# A sentence has the words that mha translate sees, however it is written.
+exits 0 heads --json "does the cat sleep?"
+cp "$scratch/out" plain
+for text in "Does the cat sleep ?" "DOES THE CAT SLEEP?" "  does   the cat sleep?" $'does\tthe cat sleep?' \
+    '"Does the cat sleep?"'; do
+    exits 0 heads --json "$text"
+    same "the same words: $text" "" "$(diff <(grep -v '"text"' plain) <(grep -v '"text"' "$scratch/out"))"
+done
+run heads $'the \033[31mcat sleeps'
+case $out$err in
+*$'\033'*) bad "control characters stay out" ;;
+*) ok "control characters stay out" ;;
+esac
+exits 1 heads "$(printf 'cat %.0s' $(seq 64))"
+says "a sentence too long" "$err" "the sentence is too long: it has 64 words"
 exits 0 heads "zyzzyva sleeps"
 exits 1 heads "..."
 says "no words" "$err" "no words"
@@ -107,12 +168,29 @@ if command -v python3 >/dev/null; then
         h["delta"]) < 1e-5 for h in j["heads"] + j["layers"] + j["pairs"])')"
     same "ablate: pairs by what they cost more" True "$(of 'all(a["extra"] >= b["extra"]
         for a, b in zip(j["pairs"], j["pairs"][1:]))')"
-    same "ablate: a picture" True "$(python3 -c 'import xml.dom.minidom as m
-print(m.parse("a.svg").documentElement.tagName == "svg")')"
+    wrong=$(python3 - a.svg "$scratch/out" 2>&1 <<'END'
+import json, sys, xml.etree.ElementTree as e
+texts = [t.text for t in e.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}text")]
+def shown(nats):
+    value = 1000 * nats
+    return "%.0f" % value if abs(value) >= 99.95 else "%.1f" % (value if abs(value) >= 0.05 else 0)
+j = json.load(open(sys.argv[2]))
+for part in j["heads"] + j["layers"]:
+    if shown(part["delta"]) not in texts: print(part["kind"], part["layer"], shown(part["delta"]))
+for kind in ("encoder", "decoder", "cross"):
+    if kind not in texts: print("no", kind)
+if texts.count("1") != 3 or texts.count("2") != 3 or texts.count("all") != 3: print("columns", texts)
+if any(t in ("-0", "-0.0", "-0.000") for t in texts): print("a zero with a sign")
+if not any("thousandths of a nat" in t for t in texts): print("no unit")
+END
+    )
+    same "ablate: a picture with the numbers, their unit and the numbers of heads" "" "$wrong"
     for mode in mean uniform; do
         exits 0 ablate --sentences 10 --mode $mode --json
         same "ablate: mode" $mode "$(of 'j["mode"]')"
     done
+    exits 0 ablate --sentences 5 --mode uniform
+    says "ablate: what the mode means" "$out" "Closed heads look at everything alike."
 
     exits 0 prune --sentences 10 --keep 5 --curve c.svg -o pruned.safetensors --json
     json "prune"
@@ -186,6 +264,8 @@ exits 2 prune --keep 13
 says "more heads than there are" "$err" "the model has 12 heads"
 exits 0 prune --sentences 10 --keep 10
 says "what is kept" "$out" "Kept:"
+exits 0 ablate --sentences 10 --pairs
+silent "no zero with a sign" "$(grep -e '-0\.0000' <<<"$out")"
 exits 0 ablate --sentences 10 --repair
 says "who helps" "$out" "repair = 1 - lost / direct"
 
@@ -201,6 +281,13 @@ elif command -v python3 >/dev/null; then
     same "shipped: on the row that says the word, not the one that reads it" True "$(of 'min(
         h["aer_says"] for h in j["heads"] if h["kind"] == "cross") < min(h["aer_reads"]
         for h in j["heads"] if h["kind"] == "cross")')"
+    "$mha" heads --model "$shipped" --json >roles 2>/dev/null
+    python3 -c 'import json
+print(*sorted({h[k] if k == "role" else h[k]["name"] for h in json.load(open("roles"))["heads"]
+               for k in ("role", "next")}), sep="\n")' >names
+    while read -r role; do
+        exits 0 heads --model "$shipped" --sentences 2 --where "role=$role layer=1"
+    done <names
     exits 0 translate --model "$shipped" --evaluate 50 --json
     exact=$(of '"%.4f" % j["exact_share"]')
     exits 0 ablate --model "$shipped" --sentences 50 --json

@@ -164,7 +164,7 @@ for k, kind in enumerate(plain["kinds"]):
             if abs(got - loss) > 1e-4: print(kind["name"], m, change, got, "not", loss)
             own = data["sentences"][0]["kinds"][k]
             rows, columns = own["rows"], own["columns"]
-            w = floats(own["weights"])[m * rows * columns:(m + 1) * rows * columns]
+            w = floats(own["weights"][m])
             for i in range(rows):
                 seen = i + 1 if kind["name"] == "decoder" else columns
                 if change == "uniform" and any(abs(x - 1 / seen) > 1e-6 for x in w[i * columns:i * columns + seen]):

@@ -44,6 +44,21 @@ exits 2 show --where 'prev' "the cat sleeps"
 says "a wrong condition" "$err" "show: --where wants conditions"
 exits 2 show --where 'layer=1' --study 0 "the cat sleeps"
 says "conditions on nothing" "$err" "a --study above 0"
+exits 2 show --where role=xyzzy "the cat sleeps"
+says "an unknown role" "$err" 'show: no role "xyzzy"; there are: '
+exits 2 show --head x "the cat sleeps"
+says "no head: what is one" "$err" 'show: --head x: not a head; say "cross 2.4" or "cross L2 H4"'
+exits 2 show --head "cross 2.1" --kind cross "the cat sleeps"
+says "a kind twice" "$err" "--kind is said by --head already"
+exits 2 show --head "L2 H1" --layer 2 "the cat sleeps"
+says "a layer twice" "$err" "--layer is said by --head already"
+exits 2 show --head 1 --mean "the cat sleeps"
+says "a mean of one" "$err" "--mean is of several heads"
+for output in "--svg x.svg" "--tikz x.tex" --json; do
+    # shellcheck disable=SC2086
+    exits 2 show --width 80 $output "the cat sleeps"
+    says "a width of no terminal: $output" "$err" "--width is for maps in the terminal"
+done
 exits 2 show --width 19 "the cat sleeps"
 exits 2 show --layer 0 "the cat sleeps"
 exits 1 show --model /nonexistent "the cat sleeps"
@@ -87,8 +102,8 @@ same "a map for each head" 10 "$(grep -oE 'head [12]' <<<"$out" | wc -l)"
 cp "$scratch/out" all
 exits 0 show --to "le chat dort" --threads 1 "The cat sleeps."
 same "the same for another number of threads" "" "$(diff <(tail -n +2 all) <(tail -n +2 "$scratch/out"))"
-exits 0 show --study 0 --kind cross --layer 2 --head 1 --mean --to "le chat" "the cat"
-same "one head has no mean, no study no role" "cross, layer 2 of 2: French looks at English
+exits 0 show --study 0 --kind cross --layer 2 --head 1 --to "le chat" "the cat"
+same "no study, no role" "cross, layer 2 of 2: French looks at English
 
       head 1
           < 
@@ -96,6 +111,17 @@ same "one head has no mean, no study no role" "cross, layer 2 of 2: French looks
       t c n 
       h a d 
       e t > " "$(sed -n '4,11p' <<<"$out")"
+cp "$scratch/out" one
+for head in "cross 2.1" "Cross L2 H1" "cross.2.1"; do
+    exits 0 show --study 0 --head "$head" --to "le chat" "the cat"
+    same "a head by its name: $head" "" "$(diff one "$scratch/out")"
+done
+exits 0 show --study 0 --head "L1 H2" "the cat"
+same "a head of each kind" "encoder, layer 1
+decoder, layer 1
+cross, layer 1" "$(sed -n 's/ of [12]: .*//p' <<<"$out")"
+exits 0 show --where 'layer=2 head=1' --mean --kind cross "the cat"
+silent "one head has no mean" "$(grep mean <<<"$out")"
 exits 0 show --kind cross --mean "the cat sleeps"
 same "means" 2 "$(grep -cE '^ +head 1 +head 2 +mean$' <<<"$out")"
 exits 0 show --where 'layer=1 head=2' "the cat sleeps"
@@ -189,7 +215,8 @@ def floats(text):
     return struct.unpack("<%df" % (len(data) // 4), data)
 n = 0
 for kind in kinds:
-    w, norms = floats(kind["weights"]), floats(kind["value_norms"])
+    w = sum((floats(head) for head in kind["weights"]), ())
+    norms = floats(kind["value_norms"])
     rows, columns = kind["rows"], kind["columns"]
     for h in range(kind["layers"] * kind["heads"]):
         for i in range(rows):
@@ -208,6 +235,34 @@ silent "svg: nothing on stdout" "$out"
 same "svg: all sheets" 5 "$(python3 -c '
 import xml.etree.ElementTree as e
 print(sum(" looks at " in (t.text or "") for t in e.parse("maps.svg").iter("{http://www.w3.org/2000/svg}text")))')"
+exits 0 show --tikz maps.tex --json --mean --to 'le <chat> & 100%_$#{}~^\' "the cat sleeps"
+wrong=$(python3 - maps.tex "$scratch/out" 2>&1 <<'END'
+import json, re, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+j = json.load(open(sys.argv[2]))
+cells = [(int(x), int(y), float(v)) for x, y, v in
+         re.findall(r"^  \\mhacell\{(\d+)\}\{(\d+)\}\{\d+\}\{([^}]*)\}$", text, re.M)]
+wanted = [(x, y, v) for m in j["maps"] for y, row in enumerate(m["cells"])
+          for x, v in enumerate(row) if m["kind"] != "decoder" or x <= y]
+if cells != wanted: print("other numbers than JSON:", len(cells), len(wanted))
+plain = re.sub(r"\\[\\{}%]", "", re.sub(r"(?m)^%.*$", "", text))
+depth = 0
+for c in plain:
+    depth += (c == "{") - (c == "}")
+    if depth < 0: break
+if depth: print("braces", depth)
+open_ = []
+for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+    if what == "begin": open_.append(name)
+    elif not open_ or open_.pop() != name: print("ends", name)
+if open_: print("open", open_)
+if text.count(r"\begin{tikzpicture}") != 5 or text.count(r"\begin{scope}") != 15: print("pictures")
+if r"{\textless{}chat\textgreater{}}" not in text: print("words")
+if "100\\%\\_\\$\\#\\{\\}\\textasciitilde{}\\textasciicircum{}\\textbackslash{}" not in text: print("signs")
+END
+)
+if [ -z "$wrong" ]; then ok "tikz: sound, with the numbers"; else bad "tikz" "$wrong"; fi
+exits 1 show --tikz nowhere/maps.tex "the cat sleeps"
 cp maps.svg first.svg
 exits 0 show --svg maps.svg --json --mean --to "le <chat> & dort" "the cat sleeps"
 json "svg and JSON"

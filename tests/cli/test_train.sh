@@ -55,10 +55,13 @@ exits 2 train -o
 says "no model" "$err" "-o needs a value: -o FILE"
 exits 2 train extra
 exits 2 train --width many
-says "a width that is no number" "$err" "--width many: not such a number"
+says "a width that is no number" "$err" "--width many: not a number that it takes"
 exits 2 train --heads 7
 says "heads that do not divide the width" "$err" "multiple"
 exits 2 train --steps 0
+says "no steps" "$err" "train: --steps 0: a training has from 1 to"
+exits 2 train --batch 0
+says "no pairs" "$err" "train: --batch 0: a step has from 1 to"
 exits 2 train --warm-up 20000
 says "too long a warm-up" "$err" "warm-up 20000"
 exits 2 train --dropout 1
@@ -81,7 +84,7 @@ exits 1 train -o .
 exits 1 train -o model --curve nowhere/curve.svg
 says "no folder for the curve" "$err" "nowhere/curve.svg: there is no such folder"
 exits 1 train -o model --resume
-says "no checkpoint" "$err" "model.checkpoint.safetensors: cannot be opened"
+says "no checkpoint" "$err" "there is no checkpoint model.checkpoint.safetensors to go on from"
 export MHA_ISA=pdp11
 exits 1 train -o model
 says "MHA_ISA that cannot run" "$err" "MHA_ISA=pdp11"
@@ -130,6 +133,8 @@ exits 2 train -o x.safetensors "${small[@]}" --seed " 5"
 exits 1 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
 says "a model that is there" "$err" "there is a model: two.safetensors. -o FILE writes another"
 same "a model that is there stays" one.safetensors two.safetensors
+exits 1 train -o two.safetensors --resume
+says "a training that is done" "$err" "there is no checkpoint two.checkpoint.safetensors"
 exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
 if cmp -s one.safetensors two.safetensors; then bad "another seed"; else ok "another seed"; fi
 exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --type f32 --quiet
@@ -137,8 +142,28 @@ exits 0 tensors two.safetensors
 says "a model of f32" "$out" "F32          [397,16]"
 says "a model says what it was trained with" "$out" "training.steps = 20"
 exits 1 train -o three.safetensors "${small[@]}" --steps 20 --lr 1e30 --clip 0 --quiet
-says "a training that diverges" "$err" "diverged"
+says "a training that diverges" "$err" "diverged: the loss of step 2 is not a number"
+says "a training that diverges: what to do" "$err" "a lower --lr (it was 1e+30)"
 gone three.safetensors three.checkpoint.safetensors
+exits 1 train -o three.safetensors "${small[@]}" --steps 20 --lr 1e30 --clip 0 --quiet \
+    --checkpoint-every 1
+says "a training that diverges: its checkpoint" "$err" "--resume comes to the same step: delete it"
+rm three.checkpoint.safetensors
+
+# Numbers that f16 does not have.
+large=("${small[@]}" --steps 3 --lr 3e5 --warm-up 0 --weight-decay 0 --quiet)
+exits 1 train -o large.safetensors "${large[@]}"
+says "too large for f16: where" "$err" 'of "encoder.embed_tokens.weight" is 300000: not a finite F16'
+says "too large for f16: what to do" "$err" '"--resume --type f32" writes it as it is'
+there large.checkpoint.safetensors
+exits 1 train -o large.safetensors --evaluate 20 --resume --quiet
+says "too large for f16: once more" "$err" "f16 goes up to 65504"
+exits 0 train -o large.safetensors --evaluate 20 --resume --type f32 --quiet
+there large.safetensors
+gone large.checkpoint.safetensors
+exits 1 train -o larger.safetensors "${small[@]}" --steps 1 --lr 1e300 --warm-up 0 --type f32 --quiet
+says "too large for f32" "$err" "begin anew with a lower --lr"
+rm larger.checkpoint.safetensors
 
 # -------------------------------------------------------------------- stopped
 
@@ -174,6 +199,54 @@ exits 0 train -o stopped.safetensors --evaluate 20 --resume --log resumed.csv --
 same "stopped twice, and yet the same model" whole.safetensors stopped.safetensors
 same "the same losses" whole.csv resumed.csv
 gone stopped.checkpoint.safetensors
+
+# Another instruction set goes on, and says what that means.
+interrupted INT train -o other.safetensors "${long[@]}"
+exits 0 tensors other.checkpoint.safetensors
+isa=$("$mha" version | sed -n 's/^isa *//p')
+says "a checkpoint says what made it" "$out" "isa = $isa"
+exits 1 translate --model other.checkpoint.safetensors "he sleeps"
+says "a checkpoint is no model" "$err" 'a checkpoint, not a model: "mha train --resume" makes one of it'
+cp other.checkpoint.safetensors kept
+exits 0 train -o other.safetensors --evaluate 20 --resume --quiet
+silent "resumed on the same instruction set: nothing to say" "$err"
+if [ "$isa" = c ]; then
+    skip "another instruction set" "there is only one"
+else
+    export MHA_ISA=c
+    exits 0 train -o c.safetensors --checkpoint kept --evaluate 20 --resume --quiet
+    unset MHA_ISA
+    says "another instruction set" "$err" "the checkpoint was made with $isa, and this is c"
+fi
+rm -f kept
+
+# Two at once; and a lock that someone left who was killed.
+set -m
+"$mha" train -o busy.safetensors "${small[@]}" --steps 1000000 --log busy.csv >out 2>err </dev/null &
+job=$!
+for ((n = 0; n < 600; n++)); do
+    [ ! -s busy.csv ] || break
+    sleep 0.05
+done
+for arguments in "-o busy.safetensors" "-o ./busy.safetensors --checkpoint free --force" \
+    "-o free.safetensors --checkpoint busy.checkpoint.safetensors" "-o busy.safetensors --resume"; do
+    # shellcheck disable=SC2086
+    exits 1 train $arguments "${small[@]}" --steps 3
+    says "two at once: $arguments" "$err" "another training, process $job, is to write"
+done
+kill -KILL $job
+wait $job 2>/dev/null
+set +m
+there busy.safetensors.lock
+gone free.safetensors free free.lock free.safetensors.lock
+exits 0 train -o busy.safetensors "${small[@]}" --steps 3 --quiet
+silent "a lock of nobody" "$err"
+gone busy.safetensors.lock busy.checkpoint.safetensors.lock
+rm -f *.lock
+ln -s one.safetensors locked.safetensors.lock
+exits 1 train -o locked.safetensors "${small[@]}" --steps 3
+says "a lock that is a link" "$err" "cannot lock locked.safetensors.lock"
+there one.safetensors
 
 # The folder of the model is gone when it is to be written.
 mkdir folder

@@ -31,10 +31,17 @@ cp "$mha" alone/bin/mha
 same "no model: exit code" 1 $?
 says "no model: says so" "$(cat err)" "there is no model"
 says "no model: and what to do" "$(cat err)" "mha train"
+case $(cat err) in
+*..*) bad "no model: plain paths" "$(cat err)" ;;
+*) says "no model: plain paths" "$(cat err)" " $scratch/alone/models/en-fr.safetensors." ;;
+esac
 exits 1 translate --model /nonexistent "he sleeps"
 says "a file that is not there" "$err" "/nonexistent: cannot be opened"
 exits 1 translate --model "$mha" "he sleeps"
 silent "not a model: nothing on stdout" "$out"
+exits 1 translate --model "$here/harness.bash" "he sleeps"
+says "not a model: what one is" "$err" \
+    'harness.bash: not a safetensors file of a model, as "mha train" writes it, or a damaged one: '
 
 exits 2 translate --beam 0 x
 exits 2 translate --beam 65 x
@@ -50,6 +57,26 @@ exits 2 translate --evaluate 5 --split tset
 says "an unknown split: a suggestion" "$err" 'did you mean "test"?'
 exits 2 translate --split test
 says "a split of nothing" "$err" "--evaluate"
+for option in "--seed 4" --errors "--split valid"; do
+    # shellcheck disable=SC2086
+    exits 2 translate $option "he sleeps"
+    says "nothing to evaluate: ${option%% *}" "$err" "${option%% *} goes with --evaluate N"
+done
+for option in --attention "--layer 1" "--head 1" "--svg x.svg" "--nbest 2" --gold; do
+    # shellcheck disable=SC2086
+    exits 2 translate --evaluate 5 $option
+    says "no single sentence: ${option%% *}" "$err" "${option%% *} is about single sentences"
+done
+exits 2 translate --json --head 1 "he sleeps"
+says "a head of JSON" "$err" "--head chooses what is drawn"
+exits 2 translate --length-penalty 1 "he sleeps"
+says "a penalty of one hypothesis" "$err" "--beam 2 or more"
+exits 2 translate --head "encoder 1.2" "he sleeps"
+says "a head that is not drawn here" "$err" '"mha show" draws all'
+exits 2 translate --head "cross 1.2" --layer 1 "he sleeps"
+says "a layer twice" "$err" "--layer is said by --head already"
+exits 2 translate --head "cross 1.2x" "he sleeps"
+says "no head: what is one" "$err" 'say "cross 2.4" or "cross L2 H4"'
 exits 2 translate --atention x
 says "wrong option" "$err" "did you mean --attention?"
 
@@ -74,6 +101,8 @@ cp dull.safetensors alone/share/mha/models/en-fr.safetensors
 same "the installed model" "$said" "$(cd / && "$scratch/alone/bin/mha" translate "he sleeps" 2>/dev/null)"
 mv alone/share/mha/models/en-fr.safetensors alone/models
 same "the model of the tree" "$said" "$(cd / && "$scratch/alone/bin/mha" translate "he sleeps" 2>/dev/null)"
+same "the model of the tree: its path" "12 heads of $scratch/alone/models/en-fr.safetensors" \
+    "$(cd / && "$scratch/alone/bin/mha" heads --sentences 1 2>/dev/null | head -n 1)"
 export MHA_MODEL=$scratch/dull.safetensors
 exits 0 translate "He sleeps."
 same "a variable names the model" "$said" "$out"
@@ -179,6 +208,11 @@ exits 0 translate --layer 1 --head 2 "he sleeps"
 says "one map: the layer" "$out" "Layer 1 of 2"
 says "one map: the head" "$out" "head 2"
 case $out in *"head 1"* | *mean*) bad "one map: no other" "$out" ;; *) ok "one map: no other" ;; esac
+cp "$scratch/out" one_map
+for head in "cross 1.2" "CROSS.1.2" "Cross L1 H2" "l1h2" "1.2" "cross, layer 1, head 2"; do
+    exits 0 translate --head "$head" "he sleeps"
+    same "a head by another name: $head" "" "$(diff one_map "$scratch/out")"
+done
 exits 0 translate --svg maps.svg "he sleeps"
 same "svg: the text too" "$said" "$out"
 if command -v python3 >/dev/null; then
@@ -213,6 +247,9 @@ if [ ! -f "$shipped" ]; then
     finish
     exit
 fi
+about=$(cat "$(dirname "$shipped")/README.md")
+says "models/README.md: the checksum" "$about" "\`$(sha256sum "$shipped" | cut -d ' ' -f 1)\`"
+says "models/README.md: the size" "${about//,/}" " $(wc -c <"$shipped") bytes"
 export MHA_MODEL=$shipped
 exits 0 translate "The cat that I saw yesterday ran away" "The quick brown fox jumps"
 same "two sentences" "le chat que j'ai vu hier s'est enfui

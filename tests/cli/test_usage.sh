@@ -21,6 +21,36 @@ for command in demo verify bench explain prove conv tensors corpus train transla
     silent "help of $command says nothing on stderr" "$err"
 done
 
+# Completions know every command and its options; bash's can be asked.
+completions=$here/../../completions
+# shellcheck source=/dev/null
+. "$completions/mha.bash"
+# offered WORD...: what bash offers for the last of these words.
+offered() {
+    COMP_WORDS=(mha "$@") COMP_CWORD=$# COMP_LINE="mha $*" COMP_POINT=0
+    COMP_POINT=${#COMP_LINE}
+    _mha 2>/dev/null
+    printf ' %s' "${COMPREPLY[@]}" ''
+}
+names=$("$mha" help | sed -n 's/^  \([a-z]\{4,9\}\)  .*/\1/p')
+for command in $names; do
+    says "bash completes $command" "$(offered "")" " $command "
+    grep -q "^        ['\"]$command:" "$completions/_mha" || bad "zsh completes $command"
+    grep -q -- "-a $command -d" "$completions/mha.fish" || bad "fish completes $command"
+    missing=
+    for option in $("$mha" help "$command" | sed -n 's/^  \(--\{0,1\}[a-z][a-z-]*\) .*/\1/p'); do
+        [ "$option" != --help ] || continue
+        case $option in --*) fish="-l ${option#--}" ;; *) fish="-s ${option#-}" ;; esac
+        case "$(offered "$command" -)" in *" $option "*) ;; *) missing+=" bash:$option" ;; esac
+        sed -n "/^    $command)/,/;;/p" "$completions/_mha" | grep -q -- "['\"]$option" ||
+            missing+=" zsh:$option"
+        grep -q -- "subcommand_from[a-z ]* $command[ \"].* $fish " "$completions/mha.fish" ||
+            missing+=" fish:$option"
+    done
+    case $command in words | help) missing= ;; esac
+    silent "completions know the options of $command" "$missing"
+done
+
 exits 2
 silent "no command: nothing on stdout" "$out"
 says "no command: the help on stderr" "$err" "Usage: mha COMMAND"
@@ -29,6 +59,10 @@ says "unknown command: a suggestion" "$err" 'did you mean "verify"?'
 silent "unknown command: nothing on stdout" "$out"
 exits 2 xyzzy
 says "unknown command: the way to help" "$err" 'see "mha --help"'
+exits 0 help help
+golden help
+exits 2 hepl
+says "unknown command: a topic of the help" "$err" 'did you mean "help"?'
 exits 2 help bnech
 says "unknown topic: a suggestion" "$err" 'did you mean "bench"?'
 exits 2 --nonsense
@@ -50,6 +84,11 @@ exits 2 verify --threads 0
 exits 2 verify --case 1:x
 exits 2 verify --case l4d4:causla
 says "wrong word: a suggestion" "$err" 'did you mean "causal"?'
+exits 2 verify --case l4d4 --configs 3
+says "an option that would do nothing" "$err" "--configs goes with a series; --case is one problem"
+exits 2 verify --case 1:2 --seed 3
+says "a seed that would do nothing" "$err" "--seed goes with a series"
+exits 0 verify --case l4d4 --seed 3
 exits 2 bench
 says "bench without words" "$err" "which problem?"
 exits 2 bench --table l4d4
@@ -87,6 +126,13 @@ says "a suffix twice" "$err" "window was given before"
 exits 2 bench l4d4:mask=add:mask=add
 says "a mask twice" "$err" "given before"
 exits 2 explain
+says "a word that is missing: which" "$err" "explain: WORD is missing; usage: mha explain"
+exits 2 show
+says "a sentence that is missing" "$err" "show: TEXT is missing"
+exits 2 tensors
+says "a file that is missing" "$err" "tensors: FILE is missing"
+exits 2 conv
+says "a picture that is missing" "$err" "conv: IN.png is missing"
 exits 2 explain l4d4 l4d4
 exits 2 explain l4s5d4:causal
 says "explain: what is missing" "$err" "add br"

@@ -25,6 +25,7 @@ def read(path):
 def floats(text):
     data = base64.b64decode(text)
     return struct.unpack("<%df" % (len(data) // 4), data)
+def weights(kind): return sum((floats(text) for text in kind["weights"]), ())
 page = read(sys.argv[1])
 '"$script" "$@" 2>&1)
     if [ -z "$wrong" ]; then ok "$title"; else bad "$title" "$(head -n 5 <<<"$wrong")"; fi
@@ -33,6 +34,7 @@ page = read(sys.argv[1])
 exits 0 view --help
 golden help_view
 exits 2 view
+says "nothing to show" "$err" "TEXT is missing"
 exits 2 view --to "le chat dort" "the cat sleeps" "the dog sleeps"
 says "one translation of two sentences" "$err" "--to is the translation of one sentence, not of 2"
 exits 2 view --mdel x "the cat sleeps"
@@ -99,7 +101,7 @@ if page["command"] != "mha view -o \u0027view.html\u0027 --to \u0027le chat dort
 
 with "rows sum to 1, masked weights are 0" '
 for kind in page["sentences"][0]["kinds"]:
-    w, rows, columns = floats(kind["weights"]), kind["rows"], kind["columns"]
+    w, rows, columns = weights(kind), kind["rows"], kind["columns"]
     if len(w) != 4 * rows * columns: print("size of", kind["name"])
     for r in range(4 * rows):
         row = w[r * columns:(r + 1) * columns]
@@ -110,7 +112,7 @@ for kind in page["sentences"][0]["kinds"]:
 with "weights come from queries and keys" '
 for kind in page["sentences"][0]["kinds"]:
     rows, columns, width = kind["rows"], kind["columns"], kind["width"]
-    w, q, k = floats(kind["weights"]), floats(kind["q"]), floats(kind["k"])
+    w, q, k = weights(kind), floats(kind["q"]), floats(kind["k"])
     for m in range(4):
         for i in range(rows):
             at = (m * rows + i) * width
@@ -128,7 +130,7 @@ for kind in page["sentences"][0]["kinds"]:
 with "the weights of mha translate" '
 told = json.load(open(sys.argv[2]))[0]["weights"]
 kind = page["sentences"][0]["kinds"][2]
-w, rows, columns = floats(kind["weights"]), kind["rows"], kind["columns"]
+w, rows, columns = weights(kind), kind["rows"], kind["columns"]
 for layer in range(2):
     for head in range(2):
         for i, row in enumerate(told[layer][head][:rows]):
@@ -146,6 +148,24 @@ for kind in page["sentences"][0]["kinds"]:
         if change["word"] == page["sentences"][0]["said"][change["row"]]: print(change)
 ' first.html
 
+# So are the numbers of each head on this sentence, under their names.
+"$mha" heads --json "the cat sleeps" >here.json 2>/dev/null
+with "the numbers of mha heads" '
+seen = 0
+kinds = {kind["name"]: kind for kind in page["sentences"][0]["kinds"]}
+for head in json.load(open(sys.argv[2]))["heads"]:
+    kind, map = kinds[head["kind"]], (head["layer"] - 1) * 2 + head["head"] - 1
+    for name, value in head["measures"].items():
+        if name not in kind["measures"] or value is None: continue
+        own = kind["measures"][name][map]
+        seen += 1
+        if own is None or abs(own - value) > 1e-5: print(head["kind"], map, name, own, value)
+    if head["kind"] == "cross":
+        own = min(kind["measures"]["aer_says"][map], kind["measures"]["aer_reads"][map])
+        if abs(own - head["measures"]["aer"]) > 1e-5: print("aer", map, own, head["measures"])
+if seen < 12 * 10: print("only", seen)
+' first.html here.json
+
 # Roles are those of "mha heads".
 "$mha" heads --sentences 200 --json >heads.json 2>/dev/null
 with "roles over many sentences" '
@@ -158,6 +178,7 @@ for own, other in zip(study["heads"], told):
         print(own, other)
     if own["found"] != (other["role"] != "mixed"): print(own, other)
 ' first.html heads.json
+exits 0 view -o one.html --study 1 "the cat sleeps"
 exits 0 view -o none.html --study 0 "the cat sleeps"
 with "no study" '
 if "study" in page: print(page["study"])

@@ -1,84 +1,45 @@
 // SPDX-License-Identifier: MIT
 // The page of "mha view" in a real browser. Arguments: playwright-core, the browser, and pages of a
 // model of 2 layers with 2 heads: of a sentence of the grammar with the grammar's translation and
-// no word twice; of two sentences; of a hostile text.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+// no word twice; of two sentences; of a hostile text; with what "mha ablate" printed; and a page of
+// what cross_weights.mjs makes.
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { dataOf, dataPlace, floats, focused, hashOf, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
-const [playwrightPath, browserPath, pagePath, twoPath, hostilePath] = process.argv.slice(2);
-const { chromium } = await import(pathToFileURL(join(playwrightPath, "index.mjs")));
-const scratch = mkdtempSync(join(tmpdir(), "mha-view-"));
-const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+const [playwrightPath, browserPath, pagePath, twoPath, hostilePath, costPath, crossPath] =
+    process.argv.slice(2);
+const {
+    open: openPath,
+    save,
+    scratch,
+    problems,
+    end,
+} = await startBrowser(playwrightPath, browserPath);
 
 // ------------------------------------------------------------- the truth -----
 
-const BEGIN = '<script id="data" type="application/json">';
-
-function dataOf(path) {
-    const html = readFileSync(path, "utf8");
-    const from = html.indexOf(BEGIN) + BEGIN.length;
-    return JSON.parse(html.slice(from, html.indexOf("</script>", from)));
-}
-
 const truth = dataOf(pagePath);
 const shown = (word) => word.replace(/^<(.*)>$/, "\u2039$1\u203a");
-
-function floats(text) {
-    const bytes = Buffer.from(text, "base64");
-    return Array.from({ length: bytes.length / 4 }, (_, n) => bytes.readFloatLE(4 * n));
-}
 
 function kindOf(name, data = truth) {
     return data.sentences[0].kinds.find((kind) => kind.name === name);
 }
 
 function weightsOf(name, layer, head, data = truth) {
-    const kind = kindOf(name, data),
-        size = kind.rows * kind.columns;
-    const map = (layer - 1) * kind.heads + head - 1;
-    return floats(kind.weights).slice(map * size, (map + 1) * size);
+    const kind = kindOf(name, data);
+    return floats(kind.weights[(layer - 1) * kind.heads + head - 1]);
 }
 
 // ------------------------------------------------------------- the page -----
 
-const problems = [];
-
-async function open(hash = "", options = {}) {
-    const context = await browser.newContext({
-        viewport: { width: 1300, height: 900 },
-        acceptDownloads: true,
-        ...options,
-    });
-    const page = await context.newPage();
-    page.on("console", (message) => {
-        if (["error", "warning"].includes(message.type())) problems.push(message.text());
-    });
-    page.on("pageerror", (error) => problems.push(String(error)));
-    page.on("dialog", (dialog) => problems.push(`dialog ${dialog.message()}`));
-    page.on("request", (request) => {
-        if (!/^(file|blob|data):/.test(request.url())) problems.push(`request to ${request.url()}`);
-    });
-    await page.goto(`${pathToFileURL(options.path ?? pagePath)}#${hash}`);
-    await page.waitForSelector("#view > *");
-    return page;
+function open(hash = "", { path = pagePath, ...options } = {}) {
+    return openPath(path, hash, options);
 }
 
 async function close(page) {
     await page.context().close();
-}
-
-const text = (page, selector) => page.locator(selector).textContent();
-const hashOf = (page) => page.evaluate(() => location.hash);
-const focused = (page) => page.evaluate(() => document.activeElement.id);
-
-async function save(page, id) {
-    const [file] = await Promise.all([page.waitForEvent("download"), page.click(id)]);
-    const path = join(scratch, file.suggestedFilename());
-    await file.saveAs(path);
-    return { name: file.suggestedFilename(), bytes: readFileSync(path) };
 }
 
 async function cardNames(page) {
@@ -94,7 +55,7 @@ await test("the_wall_has_every_head", async () => {
         equal(await page.locator(".card").count(), kind.layers * kind.heads, kind.name);
     }
     const label = await page.locator("#card-1-1").getAttribute("aria-label");
-    check(/^Layer 1 head 1: .*entropy .* nats/.test(label), `a head in words: ${label}`);
+    check(/^cross 1\.1: .*entropy .* nats/.test(label), `a head in words: ${label}`);
     await close(page);
 });
 
@@ -117,8 +78,8 @@ await test("heads_are_found", async () => {
     await page.keyboard.press("/");
     await page.keyboard.type("layer<2");
     equal(await page.locator(".card").count(), kindOf("encoder").heads, "of the first layer");
-    await page.fill("#find", "like L2H1");
-    equal((await cardNames(page))[0], "L2 H1", "the likest is itself");
+    await page.fill("#find", "like 2.1");
+    equal((await cardNames(page))[0], "encoder 2.1", "the likest is itself");
     await page.fill("#find", "speed>3");
     check((await text(page, "#wall-message")).includes("no such number"), "what is not understood");
     await page.fill("#find", "");
@@ -135,6 +96,52 @@ await test("heads_are_found", async () => {
     await page.mouse.up();
     equal(await page.locator('.pad-cell[aria-pressed="true"]').count(), 10, "painted by the mouse");
     await close(page);
+});
+
+await test("letters_have_a_legend", async () => {
+    const page = await open();
+    const letters = await page.locator(".card .badge b").allTextContents();
+    const shown = await page.locator(".legend > button .badge b").allTextContents();
+    equal([...new Set(letters)].sort().join(), shown.sort().join(), "those of the wall");
+    await page.focus("#legend-all");
+    await page.keyboard.press("Enter");
+    equal(await page.locator(".legend dl dt:visible").count(), 13, "all of them");
+    const badge = page.locator(".legend > button").first();
+    const count = Number(/(\d+)$/.exec(await badge.textContent())[1]);
+    await badge.click();
+    equal(await page.locator(".card").count(), count, "a letter finds its heads");
+    await close(page);
+});
+
+await test("what_ablate_found_stands_beside_the_head", async () => {
+    const page = await open("view=head&kind=cross&layer=2&head=1", { path: costPath });
+    const cost = dataOf(costPath).ablation,
+        own = cost.cross[2];
+    const told = await text(page, "#ablation");
+    check(told.includes(`over ${cost.sentences} sentences`), told);
+    check(told.includes(Math.abs(own.delta).toPrecision(3)), `${own.delta} in ${told}`);
+    check(told.includes(`95 % ${own.low.toPrecision(3)} to ${own.high.toPrecision(3)}`), told);
+    check(told.includes(`${(100 * own.words_right).toFixed(2)} %`), told);
+    const csv = (await save(page, "#layer-csv")).bytes.toString().trim().split("\n");
+    equal(csv.length, 3, "all heads of the layer");
+    csv.slice(1).forEach((line, n) => {
+        const [name, ...numbers] = line.split(",");
+        const { delta, low, high } = cost.cross[2 + n];
+        equal(name, `cross 2.${n + 1}`, "head");
+        [delta, low, high].forEach((value, k) =>
+            near(Number(numbers[k]), value, 1e-6 * Math.abs(value), `${name}, number ${k}`),
+        );
+    });
+    await page.keyboard.press("1");
+    await page.selectOption("#sort", "delta");
+    const order = cost.cross
+        .map(({ delta }, n) => ({ delta, name: `cross ${1 + (n >> 1)}.${1 + (n % 2)}` }))
+        .sort((a, b) => b.delta - a.delta);
+    equal((await cardNames(page))[0], order[0].name, "the most needed head first");
+    await close(page);
+    const without = await open("view=head");
+    equal(await without.locator("#ablation").count(), 0, "nothing where nothing was measured");
+    await close(without);
 });
 
 await test("values_by_keyboard_are_those_of_the_data", async () => {
@@ -245,7 +252,7 @@ await test("alignment_and_rollout", async () => {
     check((await hashOf(page)).includes("reads=1"), "the other reading");
     await page.selectOption("#align-layer", "1");
     await page.click("#mix-head");
-    check((await text(page, "figure h3")).includes("layer 1, head 1"), "one head");
+    check((await text(page, "figure h3")).includes("cross 1.1"), "one head");
     for (const kind of ["encoder", "decoder", "cross"]) {
         await page.goto(`${page.url().split("#")[0]}#view=flow&kind=${kind}&layer=2`);
         await page.click("#main-table");
@@ -264,13 +271,58 @@ await test("alignment_and_rollout", async () => {
     await close(page);
 });
 
+// Shares of each level of the flow, by name of the level.
+function flowLevels(csv) {
+    const levels = new Map();
+    for (const line of csv.toString().trim().split("\n").slice(1)) {
+        const [level, word, share] = line.split(",");
+        if (!levels.has(level)) levels.set(level, []);
+        levels.get(level).push({ word, share: Number(share) });
+    }
+    return levels;
+}
+
+await test("the_flow_of_a_word", async () => {
+    for (const [kind, names] of [
+        ["encoder", "encoder 2,encoder 1,words"],
+        ["cross", "cross 2,encoder 2,encoder 1,words"],
+    ]) {
+        const page = await open(`view=flow&kind=${kind}&layer=2&row=1`);
+        const levels = flowLevels((await save(page, "#flow-csv")).bytes);
+        equal([...levels.keys()].join(), names, "from the top down");
+        for (const [name, words] of levels)
+            near(
+                words.reduce((sum, { share }) => sum + share, 0),
+                1,
+                1e-5,
+                `${name} is a whole`,
+            );
+        await page.click("#main-table");
+        const cells = await page
+            .locator("figure:has(#main) tbody tr:nth-child(2) td")
+            .allTextContents();
+        levels
+            .get("words")
+            .forEach(({ word, share }, n) =>
+                near(share, Number(cells[n]), 1e-5, `as in the map: ${word}`),
+            );
+        const svg = (await save(page, "#flow-svg")).bytes.toString();
+        check((svg.match(/<path/g) ?? []).length > cells.length, "bands in the SVG");
+        await page.focus("#flow");
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("ArrowDown");
+        check(/ of \u201c/.test(await text(page, "#flow-value")), "a word by keyboard");
+        await close(page);
+    }
+});
+
 await test("exports_are_what_is_shown", async () => {
     const page = await open("view=head&kind=encoder&layer=1&head=1");
     const { rows, columns } = kindOf("encoder"),
         weights = weightsOf("encoder", 1, 1);
     const csv = await save(page, "#main-csv");
     const lines = csv.bytes.toString().trim().split("\n");
-    equal(csv.name, "mha-encoder-L1H1-raw.csv", "name");
+    equal(csv.name, "mha-encoder-1.1-raw.csv", "name");
     equal(lines.length, rows + 1, "lines");
     lines.slice(1).forEach((line, i) =>
         line
@@ -326,18 +378,57 @@ await test("keys_and_themes", async () => {
     await close(dark);
 });
 
-await test("small_screens_do_not_scroll_sideways", async () => {
-    for (const view of ["wall", "head", "compare", "align", "flow"]) {
-        const page = await open(`view=${view}&row=1&column=1`, {
-            viewport: { width: 390, height: 800 },
-        });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        check(wide <= 390, `${view}: ${wide}`);
+// Controls that lie on each other, as text.
+function overlaps() {
+    const seen = [...document.querySelectorAll("button, select, input, .picker > span, h1, h3")]
+        .filter((element) => element.checkVisibility() && !element.closest(".pad, .card"))
+        .map((element) => ({ element, box: element.getBoundingClientRect() }));
+    const found = [];
+    for (const a of seen)
+        for (const b of seen) {
+            if (a === b || a.element.contains(b.element) || b.element.contains(a.element)) continue;
+            const wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+            const high = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+            if (wide > 2 && high > 2) found.push(`${a.element.outerHTML.slice(0, 60)} on another`);
+        }
+    return found;
+}
+
+await test("small_screens_have_room", async () => {
+    for (const width of [390, 500])
+        for (const view of ["wall", "head", "compare", "align", "flow"]) {
+            const page = await open(`view=${view}&row=1&column=1`, {
+                viewport: { width, height: 800 },
+                path: costPath,
+            });
+            const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+            check(wide <= width, `${view}: ${wide}`);
+            const found = await page.evaluate(overlaps);
+            equal(found.length, 0, `${view} at ${width}: ${found[0]}`);
+            await close(page);
+        }
+});
+
+await test("everything_shows_that_it_has_the_focus", async () => {
+    for (const view of ["wall", "head", "flow"]) {
+        const page = await open(`view=${view}`);
+        const seen = new Set();
+        for (let n = 0; n < 60; n++) {
+            await page.keyboard.press("Tab");
+            const [name, style] = await page.evaluate(() => {
+                const { activeElement: it } = document;
+                return [it.id || it.className || it.tagName, getComputedStyle(it).outlineStyle];
+            });
+            if (name === "BODY") break;
+            seen.add(name);
+            check(style !== "none", `${view}: ${name} has no ring`);
+        }
+        check(seen.has("view-head") && seen.has("theme"), `${view}: ${[...seen].join(" ")}`);
         await close(page);
     }
 });
 
-// The same sentence, as if it had 64 words and the model 12 layers of 12 heads.
+// The same sentence, as if it had 64 words and the model 12 layers of 12 heads: all weights exact.
 function largePage(path) {
     const layers = 12,
         heads = 12,
@@ -357,18 +448,21 @@ function largePage(path) {
     for (const kind of sentence.kinds) {
         const maps = layers * heads;
         Object.assign(kind, { layers, heads, rows: size, columns: size, width, changed: [] });
-        kind.weights = packed(maps * size * size, (n) => (n % size === 3 ? 1 : 0));
+        kind.weights = Array.from({ length: maps }, () =>
+            packed(size * size, (n) => (n % size === 3 ? 1 : 0)),
+        );
+        for (const name of Object.keys(kind.measures))
+            kind.measures[name] = new Array(maps).fill(kind.measures[name][0]);
         for (const name of ["q", "k", "v"]) kind[name] = packed(maps * size * width, (n) => n % 7);
         kind.value_norms = packed(maps * size, () => 1);
         for (const name of ["losses", "uniform_losses"]) kind[name] = packed(maps, (n) => n);
     }
-    const html = readFileSync(pagePath, "utf8");
-    const from = html.indexOf(BEGIN) + BEGIN.length,
-        to = html.indexOf("</script>", from);
+    const html = readFileSync(pagePath, "utf8"),
+        [from, to] = dataPlace(html);
     writeFileSync(path, html.slice(0, from) + JSON.stringify(large) + html.slice(to));
 }
 
-await test("a_large_page_opens", async () => {
+await test("a_page_of_many_heads_opens", async () => {
     const path = join(scratch, "large.html");
     largePage(path);
     const page = await open("", { path });
@@ -377,6 +471,30 @@ await test("a_large_page_opens", async () => {
     await page.focus("#main");
     for (let n = 0; n < 4; n++) await page.keyboard.press("ArrowRight");
     equal(await text(page, "#main-value"), "word0 \u2192 word3: 1", "a value");
+    await close(page);
+});
+
+await test("weights_of_another_model", async () => {
+    const page = await open("", { path: crossPath });
+    equal(await page.locator("#kind-decoder").count(), 0, "kinds that are there");
+    check(!(await text(page, "footer")).includes("32-bit"), "they are as in the file");
+    equal(await page.locator("[data-model]:visible").count(), 0, "nothing of a model");
+    await page.keyboard.press("4");
+    await page.selectOption("#align-word", "60");
+    check(
+        (await text(page, "figcaption")).includes("Words 49 to 72 above"),
+        "a part of a long text",
+    );
+    const csv = (await save(page, "#main-csv")).bytes.toString().trim().split("\n");
+    equal(csv.length, 25, "rows of the part");
+    equal(csv[1].split(",")[1], "1", "the weight on the diagonal");
+    await page.keyboard.press("2");
+    await page.focus("#main");
+    for (const key of ["ArrowDown", "Enter"]) await page.keyboard.press(key);
+    check((await text(page, ".cell-room")).includes("weights only"), "no cell is taken apart");
+    equal(await page.locator("#mode-norm").count(), 0, "no value norms");
+    await page.keyboard.press("5");
+    check(await page.locator("#flow").isVisible(), "a flow without an encoder");
     await close(page);
 });
 
@@ -391,6 +509,5 @@ await test("no_console_error_and_no_request_leaves_the_file", () => {
     equal(problems.length, 0, problems.slice(0, 5).join("; "));
 });
 
-await browser.close();
-rmSync(scratch, { recursive: true });
+await end();
 finish("test_page");

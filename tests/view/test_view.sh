@@ -23,6 +23,11 @@ hostile='</script><script>window.broken=1</script><!-- <img src=x onerror="windo
     "$mha" view -o gold.html --to "notre tante sera paresseuse demain" \
         "our aunt will be lazy tomorrow" &&
         "$mha" view -o two.html "our aunt will be lazy" "our black cat will be lazy tomorrow" &&
-        "$mha" view -o hostile.html --to "$hostile" "$hostile"
+        "$mha" view -o hostile.html --to "$hostile" "$hostile" &&
+        "$mha" ablate --sentences 3 --json >cost.json 2>ablate.log &&
+        "$mha" view -o cost.html --ablation cost.json "our aunt will be lazy tomorrow" &&
+        node "$here/cross_weights.mjs" cross.safetensors &&
+        "$mha" view -o cross.html --weights cross.safetensors
 } >log 2>&1 || give_up "no page: $(cat log)"
-node "$here/test_page.mjs" "$2" "$3" gold.html two.html hostile.html
+node "$here/test_page.mjs" "$2" "$3" gold.html two.html hostile.html cost.html \
+    cross.html

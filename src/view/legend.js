@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Roles as a letter in a shape, and what the letters mean.
+import { RULES } from "./roles.js";
+import { el } from "./dom.js";
+
+export function roleBadge(role, name = role.role) {
+    return el(
+        "span",
+        { class: `badge role-${role.rule}`, title: role.words },
+        el("b", { "aria-hidden": "true" }, role.letter),
+        name,
+    );
+}
+
+// What the letters mean: those of this wall, which also find their heads, and all of them.
+export function legend(app) {
+    const counts = new Map();
+    for (const { role } of app.items()) counts.set(role.rule, (counts.get(role.rule) ?? 0) + 1);
+    const entries = Object.entries(RULES).map(([rule, { letter, name, words }]) => ({
+        rule,
+        letter,
+        name,
+        words,
+        count: counts.get(rule) ?? 0,
+    }));
+    const button = (entry) =>
+        el(
+            "button",
+            {
+                type: "button",
+                class: "quiet",
+                id: `legend-${entry.rule}`,
+                title: `${entry.words}: find these`,
+                onclick: () => app.set({ find: entry.name.split(" ")[0] }),
+            },
+            roleBadge({ ...entry, role: entry.name }, `${entry.name} ${entry.count}`),
+        );
+    const line = (entry) => [
+        el("dt", {}, roleBadge({ ...entry, role: entry.name })),
+        el("dd", {}, entry.words),
+    ];
+    return el(
+        "div",
+        { class: "legend" },
+        entries.filter(({ count }) => count > 0).map(button),
+        el(
+            "details",
+            {},
+            el("summary", { id: "legend-all" }, "All letters"),
+            el("dl", {}, entries.map(line)),
+        ),
+    );
+}
