@@ -28,6 +28,9 @@ packages="
     test   chromium                chromium
     test   nodejs                  node
     test   npm                     npm
+    test   python3                 python3
+    test   python3-dev             /usr/include/python3*/Python.h
+    test   python3-venv            /usr/lib/python3*/ensurepip
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy
     lint   cppcheck                cppcheck

@@ -9,7 +9,7 @@ if command -v ninja >/dev/null; then
     export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 fi
 
-mapfile -t files < <(find include src tests examples -name '*.[ch]' -o -name '*.inc' | sort)
+mapfile -t files < <(find include src python/src tests examples -name '*.[ch]' -o -name '*.inc' | sort)
 if [ "${1:-}" = --format ]; then
     exec clang-format -i "${files[@]}"
 fi

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Multi-head attention on CPUs: every head fast, exact, reproducible and visible.
+
+    attention            the operator, with every mask and option by keyword
+    attention_backward   its gradients
+    attention_weights    weights alone, of chosen heads and rows
+    head_statistics      what heads look at, without a matrix of weights
+    merge                two partial results become one
+    Layer, KVCache       projections and heads in one object; keys and values of sequences
+    Heatmap              weights as a picture, in a notebook or in a file
+
+Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are read where
+they lie; results are arrays of the same kind. mha.torch, mha.hf and mha.onnx are imported on
+demand; this module needs none of those libraries.
+"""
+
+from ._core import (
+    Array,
+    Error,
+    KVCache,
+    Tape,
+    attention,
+    attention_backward,
+    attention_weights,
+    get_threads,
+    head_statistics,
+    isa,
+    merge,
+    set_threads,
+)
+from ._core import version as __version__
+from ._types import Gradients, HeadStatistics, Result, RowStatistics, Statistics
+from .heatmap import Heatmap
+from .layer import Layer, Preset, Rope, preset, presets, prune
+
+__all__ = [
+    "Array",
+    "Error",
+    "Gradients",
+    "HeadStatistics",
+    "Heatmap",
+    "KVCache",
+    "Layer",
+    "Preset",
+    "Result",
+    "Rope",
+    "RowStatistics",
+    "Statistics",
+    "Tape",
+    "__version__",
+    "attention",
+    "attention_backward",
+    "attention_weights",
+    "get_threads",
+    "head_statistics",
+    "isa",
+    "merge",
+    "preset",
+    "presets",
+    "prune",
+    "set_threads",
+]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
+
+from ._types import Gradients, Result, Statistics
+from .layer import Rope
+
+_Layout: TypeAlias = Literal["bhld", "blhd"]
+_Position: TypeAlias = Literal["top-left", "bottom-right"] | int | Sequence[int] | Any
+_Mode: TypeAlias = bool | Literal["softmax", "raw", "softcap", "bias"]
+_Statistics: TypeAlias = bool | Mapping[str, bool | int] | Iterable[str]
+
+version: str
+
+class Error(ValueError):
+    status: int
+    code: str | None
+
+@final
+class Array:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    def tolist(self) -> Any: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+class _How(TypedDict, total=False):
+    layout: _Layout
+    scale: float | None
+    causal: bool
+    position: _Position | None
+    window: tuple[int | None, int | None] | None
+    mask: Any
+    ignore_mask: Any
+    bias: Any
+    alibi_slopes: Any
+    sinks: Any
+    softcap: float
+    query_lengths: Any
+    key_lengths: Any
+    query_starts: Any
+    key_starts: Any
+    query_documents: Any
+    key_documents: Any
+    threads: int | None
+
+class _Training(_How, total=False):
+    dropout: float
+    dropout_seed: int
+    gates: Any
+
+class _Weights(_How, total=False):
+    out: Any
+    head_modes: Sequence[str | int] | None
+    return_weights: _Mode
+    average_weights: bool
+
+class _Seeing(_Training, total=False):
+    head_modes: Sequence[str | int] | None
+    statistics: _Statistics
+
+class _Options(_Seeing, total=False):
+    out: Any
+    head_means: Any
+    return_lse: bool
+    return_weights: _Mode
+    average_weights: bool
+    weights_heads: Any
+    weights_rows: Any
+    weights_out: Any
+    lse_out: Any
+
+def attention(query: Any, key: Any, value: Any, **options: Unpack[_Options]) -> Any: ...
+def attention_backward(
+    d_output: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    output: Any,
+    lse: Any,
+    *,
+    want: Iterable[str] = ("query", "key", "value"),
+    d_lse: Any = None,
+    **options: Unpack[_Training],
+) -> Gradients: ...
+def attention_weights(
+    query: Any,
+    key: Any,
+    *,
+    lse: Any = None,
+    heads: Any = None,
+    rows: Any = None,
+    **options: Unpack[_Weights],
+) -> Any: ...
+def head_statistics(
+    query: Any, key: Any, value: Any = None, **options: Unpack[_Seeing]
+) -> Statistics: ...
+def merge(
+    output: Any,
+    lse: Any,
+    output2: Any,
+    lse2: Any,
+    *,
+    layout: _Layout = "bhld",
+    out: Any = None,
+    lse_out: Any = None,
+) -> Result: ...
+def set_threads(count: int | None, /) -> None: ...
+def get_threads() -> int: ...
+def isa() -> str: ...
+
+class Layer:
+    def __new__(
+        cls,
+        width: int,
+        heads: int,
+        *,
+        weights: dict[str, Any],
+        kv_heads: int | None = None,
+        head_width: int | None = None,
+        value_head_width: int | None = None,
+        key_width: int | None = None,
+        value_width: int | None = None,
+        output_width: int | None = None,
+        stored: Literal["f32", "f16", "bf16", "i8"] = "f32",
+        norm: Literal["none", "rms", "layer"] | None = None,
+        norm_eps: float = 0.0,
+        rope: Rope | None = None,
+        add_zero_attn: bool = False,
+        batch_first: bool = True,
+        threads: int | None = None,
+    ) -> Self: ...
+    @property
+    def config(self) -> dict[str, Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __call__(
+        self,
+        query: Any = None,
+        key: Any = None,
+        value: Any = None,
+        *,
+        cache: KVCache | None = None,
+        cache_use: Literal["step", "store", "recall"] = "step",
+        sequences: Any = None,
+        query_positions: Any = None,
+        key_positions: Any = None,
+        batch_first: bool | None = None,
+        **options: Unpack[_Options],
+    ) -> Any: ...
+    def tape(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        query_positions: Any = None,
+        key_positions: Any = None,
+        batch_first: bool | None = None,
+        **options: Unpack[_Options],
+    ) -> Tape: ...
+    def update(self, weights: dict[str, Any], /) -> None: ...
+    def _prune(self, keep: Sequence[bool], /) -> Self: ...
+
+@final
+class Tape:
+    @property
+    def result(self) -> Any: ...
+    @property
+    def output(self) -> Any: ...
+    def backward(
+        self,
+        d_output: Any,
+        *,
+        d_lse: Any = None,
+        want: Iterable[str] | None = None,
+        threads: int | None = None,
+    ) -> dict[str, Any]: ...
+
+class KVCache:
+    def __new__(
+        cls,
+        sequences: int,
+        capacity: int,
+        kv_heads: int,
+        head_width: int,
+        *,
+        kind: Literal["contiguous", "ring", "paged"] = "contiguous",
+        value_head_width: int | None = None,
+        dtype: Literal["f32", "f16", "bf16", "i8"] = "f32",
+        value_dtype: Literal["f32", "f16", "bf16", "i8"] | None = None,
+        page_tokens: int = 0,
+        pages: int = 0,
+    ) -> Self: ...
+    @property
+    def lengths(self) -> list[int]: ...
+    @property
+    def firsts(self) -> list[int]: ...
+    @property
+    def config(self) -> dict[str, Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def free_pages(self) -> int: ...
+    def append(
+        self,
+        key: Any,
+        value: Any,
+        *,
+        sequences: Any = None,
+        lengths: Any = None,
+        layout: Literal["bhld", "blhd"] = "bhld",
+    ) -> None: ...
+    def attention(
+        self, query: Any, *, sequences: Any = None, **options: Unpack[_Options]
+    ) -> Any: ...
+    def truncate(self, sequence: int, length: int, /) -> None: ...
+    def fork(self, to: int, source: int, /) -> None: ...
+    def copy(self, to: int, source: int, first: int, count: int, /) -> None: ...
+    def remove(self, sequence: int, first: int, count: int, /) -> None: ...
+    def shift(
+        self, sequence: int, first: int, count: int, rope: Rope | None, delta: int, /
+    ) -> None: ...
+    def reorder(self, parents: Any, /) -> None: ...
+    def read(self, sequence: int, first: int = -1, count: int = -1) -> tuple[Array, Array]: ...
+    def save(self, path: str | PathLike[str], /) -> None: ...
+    @classmethod
+    def load(cls, path: str | PathLike[str], /) -> Self: ...
+
+def _presets() -> list[tuple[str, str, int, int, int, int, int, bool]]: ...
+def _uniform(outputs: int, inputs: int, bound: float, seed: int, /) -> Array: ...

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Hugging Face transformers with libmha's attention.
+
+    import mha.hf
+    mha.hf.register()
+    model = AutoModel.from_pretrained(name, attn_implementation="mha")
+    model(**inputs, output_attentions=True).attentions    # the weights, at full speed
+
+`register()` hands two functions to transformers: `attention`, which every layer calls, and `mask`,
+which says once per forward pass what may be seen. Where the mask follows a rule (causal, window,
+padding, packed sequences, chunks), `mask` returns a `Mask`, which is that rule and no matrix, and
+`attention` passes the rule on to libmha, which then skips what is hidden.
+
+`heads` measures what each head looks at, and `gates` closes heads of a model that runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+try:
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    from ._attention import attention
+    from ._heads import Heads, gates, heads, layers
+    from ._mask import Mask, mask
+except ImportError as error:
+    raise ImportError(
+        f"mha.hf needs torch and a recent version of transformers: {error}; "
+        "pip install -U torch transformers"
+    ) from error
+
+__all__ = ["Heads", "Mask", "attention", "gates", "heads", "layers", "mask", "register"]
+
+
+def register(name: str = "mha") -> None:
+    """Make `attn_implementation=name` known to transformers.
+
+    Both functions go under one name: without a mask function of that name transformers leaves
+    masks out, and padding and causality would be lost without a word.
+    """
+    if "q_offset" not in inspect.signature(sdpa_mask).parameters:
+        raise ImportError(
+            "this version of transformers has another interface for masks: "
+            "pip install -U transformers"
+        )
+    AttentionInterface.register(name, attention)
+    AttentionMaskInterface.register(name, mask)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""ONNX's ``Attention`` operator, and a backend that runs models with it.
+
+    import mha.onnx
+
+    rep = mha.onnx.prepare("model.onnx")     # a path or an onnx.ModelProto
+    outputs = rep.run([q, k, v])             # by position, or {"Q": q, ...}
+    outputs["Y"]
+
+:func:`attention` is the operator as a function, with ONNX's names for everything. The backend runs
+every ``Attention`` node of a graph with it, in subgraphs and model-local functions too, and all
+other nodes with ``onnx.reference``, which is written to be right, not fast.
+
+What ONNX says, and what the library is told:
+
+    Q, K, V of rank 3           views (batch, heads, rows, width) of the same memory
+    past_key, past_value        put in front of K and V; position = rows of the past
+    nonpad_kv_seqlen            key_lengths; position = nonpad_kv_seqlen - rows of Q
+    is_causal, *_window_size    causal and window, from that position; without a cache it is 0
+    attn_mask, bool / numbers   mask; columns it lacks are masked
+    qk_matmul_output_mode       weights "raw", "softcap", "bias", "softmax" for 0, 1, 2, 3
+
+Needs the packages onnx and numpy.
+"""
+
+from mha.onnx._backend import (
+    MhaBackend,
+    MhaBackendRep,
+    Unsupported,
+    is_compatible,
+    prepare,
+    run_model,
+    run_node,
+    supports_device,
+)
+from mha.onnx._operator import AttentionOutputs, attention
+
+__all__ = [
+    "AttentionOutputs",
+    "MhaBackend",
+    "MhaBackendRep",
+    "Unsupported",
+    "attention",
+    "is_compatible",
+    "prepare",
+    "run_model",
+    "run_node",
+    "supports_device",
+]

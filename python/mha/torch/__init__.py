@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""libmha for PyTorch.
+
+    attention                       every option of the operator, with gradients
+    scaled_dot_product_attention    torch's function, drop-in; weights on request
+    explain                         who computes such a call, and why
+    sdpa                            context manager: existing code runs on libmha
+    MultiheadAttention              torch's module, drop-in, same state dict
+    replace, restore                swap all such modules of a model, and back
+    FallbackWarning                 says when torch computes instead, and why
+
+The operator is torch.ops.mha.attention. Threads are torch's: torch.set_num_threads().
+"""
+
+from ._attention import Result, attention
+from ._module import MultiheadAttention, replace, restore
+from ._route import sdpa
+from ._sdpa import FallbackWarning, explain, scaled_dot_product_attention
+
+__all__ = [
+    "FallbackWarning",
+    "MultiheadAttention",
+    "Result",
+    "attention",
+    "explain",
+    "replace",
+    "restore",
+    "scaled_dot_product_attention",
+    "sdpa",
+]
+
+# Pickles and messages name what users import, not the file it is written in.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""mha.torch.attention(): every option of the operator, with gradients."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import _operator
+from ._plain import is_plain, needs_gradients
+
+
+class Result(NamedTuple):
+    """What attention() gives when more than the output is asked for; None where it was not."""
+
+    output: Tensor
+    lse: Tensor | None
+    weights: Tensor | None
+
+
+def _as_four_axes(tensor: Tensor | None) -> Tensor | None:
+    if tensor is None or tensor.dim() == 4:
+        return tensor
+    if tensor.dim() > 4:
+        raise ValueError(
+            f"a mask or bias has {tensor.dim()} axes; it must be broadcastable to (B, H, L, S)"
+        )
+    return tensor[(None,) * (4 - tensor.dim())]
+
+
+def _where(position: None | str | int) -> tuple[str, int]:
+    """Position as the operator takes it."""
+    if position is None:
+        return "", 0
+    if isinstance(position, str):
+        if position not in ("top-left", "bottom-right"):
+            raise ValueError(
+                f'position is "{position}"; use "top-left", "bottom-right" or the number of the '
+                "key at which query 0 stands"
+            )
+        return position, 0
+    return "offset", position
+
+
+def _autocast(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Query, key and value as autocast wants them; float64 stays, as in torch's own operators."""
+    if not torch.is_autocast_enabled("cpu"):
+        return tensors
+    dtype = torch.get_autocast_dtype("cpu")
+    return tuple(t if t.dtype == torch.float64 else t.to(dtype) for t in tensors)
+
+
+def _seed(dropout: float, generator: torch.Generator | None) -> Tensor | None:
+    """The next number of torch's generator: a tensor, so that compilers can look through."""
+    if not dropout:
+        return None
+    return torch.randint(2**63 - 1, (), dtype=torch.int64, generator=generator)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    ignore_mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    alibi_slopes: Tensor | None = None,
+    sinks: Tensor | None = None,
+    gates: Tensor | None = None,
+    key_lengths: Tensor | None = None,
+    query_documents: Tensor | None = None,
+    key_documents: Tensor | None = None,
+    causal: bool = False,
+    position: None | str | int = None,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    return_lse: bool = False,
+    return_weights: bool = False,
+    average_weights: bool = False,
+) -> Tensor | Result:
+    """Attention over all heads, with gradients, by libmha.
+
+    query (B, H, L, D), key (B, G, S, D), value (B, G, S, Dv), H a multiple of G; any strides.
+    Every option means what it means in mha.attention(), and all of them apply together. Gradients
+    flow to query, key, value, a float mask, bias, alibi_slopes, sinks and gates, and from the
+    output, the log-sum-exp and the weights. dropout applies whenever it is not 0: give 0 outside
+    training. Its seed is the next number of `generator`, or of torch's default one.
+
+    Memory grows with L + S, in both passes. What needs matrices of L x S per head in the backward
+    pass is written out in torch's operators: float64, second derivatives (create_graph=True), and
+    gradients that come in through the weights.
+
+    Returns the output, or a Result(output, lse, weights) where lse or weights are asked for.
+
+    >>> import torch, mha.torch
+    >>> x = torch.ones(1, 2, 3, 4, requires_grad=True)
+    >>> mha.torch.attention(x, x, x, causal=True, softcap=30.0).sum().backward()
+    >>> x.grad.shape
+    torch.Size([1, 2, 3, 4])
+    """
+    query, key, value = _autocast((query, key, value))
+    tensors = (
+        query,
+        key,
+        value,
+        _as_four_axes(mask),
+        _as_four_axes(bias),
+        alibi_slopes,
+        sinks,
+        gates,
+        _as_four_axes(ignore_mask),
+        key_lengths,
+        query_documents,
+        key_documents,
+    )
+    left, right = (-1, -1) if window is None else (-1 if n is None else n for n in window)
+    settings: tuple[Any, ...] = (
+        _seed(dropout, generator),
+        causal,
+        *_where(position),
+        left,
+        right,
+        scale,
+        softcap,
+        dropout,
+    )
+    weights = 0 if not return_weights else 2 if average_weights else 1
+    if not is_plain(tensors):
+        output, lse, shown = torch.ops.mha.attention(*tensors, *settings, weights)
+    elif needs_gradients(tensors):
+        output, lse, shown = _operator.Attention.apply(*tensors, *settings, weights)
+    else:
+        output, lse, shown = _operator.run(tensors, settings, weights, return_lse)
+    if not (return_lse or return_weights):
+        return output
+    return Result(output, lse if return_lse else None, shown if return_weights else None)

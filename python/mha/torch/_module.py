@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""nn.MultiheadAttention by libmha, and the exchange of one for the other."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from . import _functional, _packed
+from ._functional import Call, Projections
+
+
+class MultiheadAttention(nn.MultiheadAttention):
+    """nn.MultiheadAttention by libmha: same constructor, same arguments, same state dict.
+
+    Inference in float32 runs on an mha.Layer, a packed copy of the parameters that is made anew
+    when they have changed; pack = False, on the class or a module, does without it and its memory.
+    Everything else runs on torch's projections and the operator mha::attention.
+
+    Weights come without a detour, per head or averaged, and carry gradients. With dropout in
+    training they are those before it (torch's are those after). A row that sees no key gives 0,
+    never NaN.
+
+    >>> import torch, mha.torch
+    >>> layer = mha.torch.MultiheadAttention(8, 2, batch_first=True)
+    >>> x = torch.zeros(1, 3, 8)
+    >>> output, weights = layer(x, x, x, average_attn_weights=False)
+    >>> weights.shape
+    torch.Size([1, 2, 3, 3])
+    """
+
+    pack: bool = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _adopt(self)
+
+    def _reset_parameters(self) -> None:
+        self._qkv_same_embed_dim = self.in_proj_weight is not None
+        super()._reset_parameters()
+        _adopt(self)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        call = Call(
+            query,
+            key,
+            value,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            average_attn_weights,
+            is_causal,
+            self.batch_first,
+            self.dropout if self.training else 0.0,
+        )
+        return _functional.layer(call, self._projections(), self.num_heads, self._run)
+
+    def _run(self, call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | None]:
+        if self.pack and _packed.can_run(call, p):
+            return _packed.run(self._packed.layer(self, p), call, heads)
+        return _functional.by_operator(call, p, heads)
+
+    def _projections(self) -> Projections:
+        return Projections(
+            self.in_proj_weight,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            self.in_proj_bias,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+        )
+
+
+def _adopt(module: nn.MultiheadAttention) -> None:
+    # Encoder layers of torch look at this before they compute the whole layer themselves, around
+    # their attention module; nothing else depends on it here.
+    module._qkv_same_embed_dim = False
+    module._packed = _packed.Packed()
+
+
+def _exchange(model: nn.Module, old: type, new: type) -> list[str]:
+    """Give every module that is exactly an `old` the class `new`; the names of those modules."""
+    names = []
+    for name, module in model.named_modules():
+        if type(module) is old:
+            module.__class__ = new
+            names.append(name)
+    return names
+
+
+def replace(model: nn.Module) -> list[str]:
+    """Turn every nn.MultiheadAttention of a model into mha.torch.MultiheadAttention, in place, and
+    return their names. Modules, parameters, hooks and optimizers stay the same objects. Subclasses
+    of nn.MultiheadAttention are left alone: they have reasons of their own.
+
+    >>> import torch, mha.torch
+    >>> mha.torch.replace(torch.nn.Transformer(8, 2, 1, 1))
+    ['encoder.layers.0.self_attn', 'decoder.layers.0.self_attn', 'decoder.layers.0.multihead_attn']
+    """
+    names = _exchange(model, nn.MultiheadAttention, MultiheadAttention)
+    for name in names:
+        _adopt(model.get_submodule(name))
+    for module in model.modules():
+        # An encoder decided when it was made to turn padding into nested tensors, for the path
+        # that is no longer taken.
+        if isinstance(module, nn.TransformerEncoder) and module.use_nested_tensor:
+            module.use_nested_tensor = False
+            module._nested_before_replace = True
+    return names
+
+
+def restore(model: nn.Module) -> list[str]:
+    """The way back from replace()."""
+    names = _exchange(model, MultiheadAttention, nn.MultiheadAttention)
+    for name in names:
+        module = model.get_submodule(name)
+        module._qkv_same_embed_dim = module.in_proj_weight is not None
+        del module._packed
+    for module in model.modules():
+        if hasattr(module, "_nested_before_replace"):
+            del module._nested_before_replace
+            module.use_nested_tensor = True
+    return names

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""A drop-in for torch.nn.functional.scaled_dot_product_attention."""
+
+import math
+import warnings
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from ._attention import attention
+from ._plain import needs_gradients
+
+_theirs = F.scaled_dot_product_attention
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class FallbackWarning(UserWarning):
+    """torch computes something that was meant for libmha; the text says why.
+
+    >>> import warnings, mha.torch
+    >>> warnings.simplefilter("error", mha.torch.FallbackWarning)  # refuse instead
+    >>> warnings.simplefilter("default", mha.torch.FallbackWarning)
+    """
+
+
+def _is_known_kind(tensor: Tensor) -> bool:
+    """Not a subclass with a mind of its own. Fake and functional tensors have none: they are torch
+    looking at what would happen."""
+    kind = type(tensor)
+    if kind is Tensor or kind is torch.nn.Parameter:
+        return True
+    return kind.__torch_function__ is torch._C._disabled_torch_function_impl
+
+
+def why_not(*tensors: Tensor | None) -> str:
+    """Why libmha cannot take these tensors; "" if it can."""
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        if not isinstance(tensor, Tensor) or not _is_known_kind(tensor):
+            return f"an argument is a {type(tensor).__name__}"
+        if tensor.is_nested or tensor.layout != torch.strided:
+            return "a tensor is nested or sparse; pad it and give a mask"
+        if not (tensor.is_cpu or tensor.is_meta):
+            return f"a tensor is on {tensor.device.type}, libmha computes on CPUs"
+    if torch.compiler.is_compiling():
+        return ""
+    if torch._C._functorch.peek_interpreter_stack():
+        return "torch.func transforms (vmap, jvp, ...) are active"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation is active"
+    return ""
+
+
+def _why_not_call(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: Any
+) -> str:
+    why = why_not(query, key, value, mask)
+    if why:
+        return why
+    if query.dtype not in _DTYPES:
+        return f"the type is {query.dtype}; libmha has float32, float16, bfloat16 and float64"
+    widths = (*query.shape[-1:], *value.shape[-1:])
+    if 0 in query.shape[-1:] or max(widths, default=0) > 1024:
+        return "heads are of width 0 or above 1024"
+    if not 0.0 <= dropout < 1.0 - 2.0**-17:
+        return f"a dropout of {dropout} leaves nothing"
+    if isinstance(scale, (int, float)) and (scale == 0.0 or not math.isfinite(scale)):
+        return f"the scale is {scale}"
+    return ""
+
+
+def _is_wrong(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool) -> bool:
+    """True for arguments that torch refuses; it has the sentence for each of them."""
+    ranks = [t.dim() for t in (query, key, value)]
+    if min(ranks) < (3 if gqa else 2) or not query.dtype == key.dtype == value.dtype:
+        return True
+    if query.shape[-1] != key.shape[-1]:
+        return True
+    if gqa and (
+        query.shape[-3] % max(key.shape[-3], 1) or query.shape[-3] % max(value.shape[-3], 1)
+    ):
+        return True
+    if mask is None:
+        return False
+    return mask.dim() < 2 or mask.dtype not in (torch.bool, torch.float32, query.dtype)
+
+
+def _leading(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool
+) -> tuple[tuple[int, ...], tuple[Tensor, ...], Tensor | None]:
+    """Leading axes as torch broadcasts them; query, key and value, and the mask, with four axes.
+    RuntimeError where they do not fit together."""
+    three = (query, key, value)
+    if gqa:
+        groups = max(key.shape[-3], value.shape[-3])
+        three = (query, _repeat_heads(key, groups), _repeat_heads(value, groups))
+        batch = torch.broadcast_shapes(*(t.shape[:-3] for t in three))
+        lead = (*batch, query.shape[-3])
+        three = tuple(t.expand(*batch, *t.shape[-3:]) for t in three)
+    elif query.dim() == 4 and query.shape[:2] == key.shape[:-2] == value.shape[:-2]:
+        lead = tuple(query.shape[:2])
+    else:
+        lead = tuple(torch.broadcast_shapes(*(t.shape[:-2] for t in three)))
+        three = tuple(t.expand(*lead, *t.shape[-2:]) for t in three)
+    if mask is not None:
+        mask.expand(*lead, query.shape[-2], key.shape[-2])
+        if len(lead) > 2 and mask.dim() > 3:
+            mask = mask.expand(*lead[:-1], *mask.shape[-3:])
+        mask = _as_four(mask)
+    return lead, tuple(_as_four(t) for t in three), mask
+
+
+def _repeat_heads(tensor: Tensor, heads: int) -> Tensor:
+    """Key and value may differ in heads for torch, not for the library."""
+    shares = heads // max(tensor.shape[-3], 1)
+    return tensor if shares == 1 else tensor.repeat_interleave(shares, -3)
+
+
+def _as_four(tensor: Tensor) -> Tensor:
+    """Axes before the heads become one; missing ones are made."""
+    if tensor.dim() == 4:
+        return tensor
+    if tensor.dim() < 4:
+        return tensor[(None,) * (4 - tensor.dim())]
+    return tensor.flatten(0, -4)
+
+
+def warn_fallback(why: str) -> None:
+    warnings.warn(f"torch computes this attention, not libmha: {why}", FallbackWarning, 4)
+
+
+def _fall_back(why: str, need_weights: bool) -> None:
+    if need_weights:
+        raise NotImplementedError(
+            f"torch.scaled_dot_product_attention cannot return weights, and libmha cannot take "
+            f"this call: {why}"
+        )
+    warn_fallback(why)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    need_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """torch.nn.functional.scaled_dot_product_attention by libmha: the same arguments, shapes,
+    broadcasting, causal alignment (top-left) and errors.
+
+    need_weights=True gives (output, weights), weights (..., L, S) before dropout. A mask goes
+    together with is_causal. What libmha cannot do goes to torch with a FallbackWarning, which is
+    shown once per place in the program; explain() says the same without computing.
+
+    >>> import torch, mha.torch
+    >>> q, k, v = torch.zeros(3, 2, 4, 8).unbind()
+    >>> output, weights = mha.torch.scaled_dot_product_attention(q, k, v, need_weights=True)
+    >>> weights[0, 0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    def by_torch() -> Tensor:
+        return _theirs(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+
+    why = _why_not_call(query, key, value, attn_mask, dropout_p, scale)
+    if why:
+        _fall_back(why, need_weights)
+        return by_torch()
+    if _is_wrong(query, key, value, attn_mask, enable_gqa):
+        return by_torch()
+    try:
+        lead, (q, k, v), mask = _leading(query, key, value, attn_mask, enable_gqa)
+    except RuntimeError:
+        return by_torch()
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"{k.shape[-2]} keys and {v.shape[-2]} values; give as many of both")
+    result = attention(
+        q,
+        k,
+        v,
+        mask=mask,
+        causal=is_causal,
+        position="top-left" if is_causal else None,
+        scale=scale,
+        dropout=dropout_p,
+        return_weights=need_weights,
+    )
+    if not need_weights:
+        return result if len(lead) == 2 else result.reshape(*lead, *result.shape[-2:])
+    return tuple(part.reshape(*lead, *part.shape[-2:]) for part in (result.output, result.weights))
+
+
+def explain(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> str:
+    """Who computes this call of scaled_dot_product_attention(), and why. Nothing is computed.
+
+    >>> import torch, mha.torch
+    >>> mha.torch.explain(*torch.zeros(3, 2, 5, 8, dtype=torch.complex64).unbind())
+    'torch: the type is torch.complex64; libmha has float32, float16, bfloat16 and float64'
+    """
+    why = _why_not_call(query, key, value, attn_mask, dropout_p, scale)
+    if why:
+        return f"torch: {why}"
+    if _is_wrong(query, key, value, attn_mask, enable_gqa):
+        return "torch: it refuses these arguments and says why"
+    tensors = (query, key, value, attn_mask)
+    if not needs_gradients(tensors):
+        return "libmha: forward pass, nothing is kept"
+    if query.dtype == torch.float64:
+        return "libmha: forward pass; backward in torch's operators, since float64 is forward only"
+    return "libmha: forward and backward pass; second derivatives in torch's operators"

