@@ -391,7 +391,7 @@ static void weigh_gives_weights(const mhak_table *kernels)
         for (int j = 0; j < whole; j++)
             w[j] = bit_of(keep.origin, j) ? kernel_exp(kernels, w[j] - finite_base(m)) * factor : 0;
         span_seal(&keep);
-        kernels->weigh(s.origin, n, keep.origin, m, factor);
+        kernels->weigh(s.origin, n, keep.origin, m, factor, s.origin);
         span_check(&s, &want, "%d scores, m %g", n, (double)m);
         span_free(&s);
         span_free(&keep);

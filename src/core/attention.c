@@ -365,6 +365,8 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     const int width = kernels->vector;
     const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
     const int from = first / width * width, to = (last + width - 1) / width * width;
+    if (worker->plan->hold_scores)
+        mhai_hold_scores(worker, block->base, row, count, first, last, keep);
     if (worker->plan->statistics)
         mhai_watch_fold(worker, block->base, row, count, from, to, keep, state);
     else
@@ -412,6 +414,8 @@ static void run_keys(task *now, values how)
     const mhai_state *const total = &scratch->total, *const part = &scratch->part;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
     mhai_watch_begin(worker);
+    if (worker->plan->hold_scores)
+        mhai_held_begin(worker);
     if (now->first >= now->last)
         clear_state(worker, total);
     bool first_split = true;
@@ -515,11 +519,15 @@ static void store_output(const mhai_worker *worker, const mhai_state *state, int
 }
 
 /* A head that gives a mean has no weights. */
+static bool mean_head(const mhai_worker *worker, int r)
+{
+    return mhai_mode(worker->call, worker->scratch->rows[r].h) == MHA_HEAD_MEAN;
+}
+
 static void store_stats(const mhai_worker *worker, const sums *row, int r, float *stats)
 {
-    const bool mean = mhai_mode(worker->call, worker->scratch->rows[r].h) == MHA_HEAD_MEAN;
     stats[0] = row->m;
-    stats[1] = mean ? 0.0f : row->inverse;
+    stats[1] = mean_head(worker, r) ? 0.0f : row->inverse;
 }
 
 /* Divide by l and write one row's output, log-sum-exp and sums. */
@@ -538,7 +546,9 @@ static void store_one(const task *now, const mhai_state *state, int r)
              call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
             state->seen[r] ? (float)((double)done.m + log((double)done.l)) : -INFINITY;
     }
-    if (now->run->shared.stats)
+    if (worker->plan->hold_scores)
+        mhai_store_held(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
+    else if (now->run->shared.stats)
         store_stats(worker, &done, r,
                     now->run->shared.stats +
                         2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i));

@@ -172,8 +172,9 @@ static void compute_weights(task *now)
         uint32_t *const keep = tile->keep + r * MHAK_WORDS;
         if (now->cover == MHAI_ALL)
             mhai_keep_range(keep, now->first, now->last);
-        now->kernels->weigh(tile->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
-                            mhai_back_lse(now->pass, &now->worker.batch, row->h, row->i), 1.0f);
+        float *const s = tile->s + r * MHAK_BLOCK;
+        now->kernels->weigh(s, MHAK_BLOCK, keep,
+                            mhai_back_lse(now->pass, &now->worker.batch, row->h, row->i), 1.0f, s);
     }
 }
 

@@ -278,6 +278,13 @@ typedef struct mhai_watch {
     float *bases; /* [rows][held_blocks]: the m that p belongs to; -inf: none */
 } mhai_watch;
 
+/* Scores of a task's rows, where weights are made of them (held_weights.c). */
+typedef struct mhai_held {
+    ptrdiff_t blocks; /* of keys */
+    float *scores;    /* [rows][blocks][MHAK_BLOCK] */
+    uint32_t *keep;   /* [rows][blocks][MHAK_WORDS]: keys that are seen */
+} mhai_held;
+
 /* What one worker owns while it runs tasks of the fast path. */
 typedef struct mhai_scratch {
     mhai_row *rows;
@@ -292,6 +299,7 @@ typedef struct mhai_scratch {
     float *sum;   /* averaged weights: [row_tile][MHAK_BLOCK] */
     float *stats; /* weights alone: [H][row_tile][2], as in mhai_shared */
     mhai_watch watch;
+    mhai_held held;
 } mhai_scratch;
 
 /* ------------------------------------------------------------------ plan ----- */
@@ -302,6 +310,7 @@ struct mha_plan {
     bool empty;                /* no output to compute: B, H, L or D is 0 */
     bool weights;              /* returned weights are foreseen */
     bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
+    bool hold_scores;          /* and made of the scores of the pass itself */
     bool lse;                  /* log-sum-exp is foreseen */
     bool only_weights;         /* there is no output */
     bool statistics, columns;  /* statistics are, and what keys receive */
@@ -341,6 +350,10 @@ mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work);
 
 /* Most blocks of keys that the rows of a task of this call see. */
 ptrdiff_t mhai_watch_blocks(const mhai_call *call);
+
+/* Can weights be made in the pass? Room for that. */
+bool mhai_scores_may_be_held(const mhai_call *call);
+mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work);
 
 /* The parts of a workspace that all workers share. */
 typedef struct mhai_shared {
@@ -489,6 +502,13 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 /* All of that: scores as the softmax takes them. 0 in heads that are not normal. */
 void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last);
+
+/* Rows of a task have no scores yet; those of a tile, before they become p; all that were held of
+ * row r, as weights, to where they belong. */
+void mhai_held_begin(const mhai_worker *worker);
+void mhai_hold_scores(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                      int last, const uint32_t *keep);
+void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse);
 
 /* ---------------------------------------------------------- the machine ----- */
 

@@ -3,12 +3,13 @@
 #include "internal.h"
 
 enum {
-    WIDE_TILE = 48,      /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 24,    /* with a causal edge: half the wasted corner */
-    LOW_TILE = 12,       /* with a window: an edge at both ends of every row */
-    HELD_ROWS = 96,      /* rows of a task with columns: their weights are held, in L2 */
-    FEW_TASKS = 3,       /* tasks a thread, below which they are made smaller */
-    PART_BYTES = 4 << 20 /* most bytes of partial results a thread */
+    WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
+    NARROW_TILE = 24,      /* with a causal edge: half the wasted corner */
+    LOW_TILE = 12,         /* with a window: an edge at both ends of every row */
+    HELD_ROWS = 96,        /* rows of a task with columns: their weights are held, in L2 */
+    HELD_SCORES = 1 << 17, /* the same for scores, of which weights are made */
+    FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
+    PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
 };
 
 /* ---------------------------------------------------------------- tiling ----- */
@@ -107,6 +108,7 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     const size_t sums = plan->only_weights ? 2 * (size_t)shape->H * tile : 0;
     scratch.stats = mhai_work_take(work, sums, sizeof(float));
     scratch.watch = mhai_watch_take(plan, work);
+    scratch.held = mhai_held_take(plan, work);
     return scratch;
 }
 
@@ -143,6 +145,17 @@ static bool empty(const mha_shape *shape)
     return shape->B == 0 || shape->H == 0 || shape->L == 0 || shape->D == 0;
 }
 
+/* Most rows of a task. What is held of them should stay in the second cache. */
+static ptrdiff_t most_rows(const mha_plan *plan)
+{
+    if (plan->columns)
+        return HELD_ROWS;
+    if (!plan->hold_scores)
+        return MHAI_TASK_ROWS;
+    const ptrdiff_t rows = HELD_SCORES / mhai_max(1, plan->shape.S) / WIDE_TILE * WIDE_TILE;
+    return mhai_max(HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
+}
+
 void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
 {
     const mha_shape *const shape = &call->shape;
@@ -158,11 +171,12 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->top = plan->statistics ? options->statistics->top : 0;
     plan->held_blocks = plan->columns ? mhai_watch_blocks(call) : 0;
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
+    plan->hold_scores = kernels && mhai_scores_may_be_held(call);
     if (!kernels || plan->empty)
         return;
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
     const ptrdiff_t group = shape->H / shape->G;
-    const ptrdiff_t most = plan->columns ? HELD_ROWS : MHAI_TASK_ROWS;
+    const ptrdiff_t most = most_rows(plan);
     const ptrdiff_t rows = shape->L < most ? shape->L * group : most;
     plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
     const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;

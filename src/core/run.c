@@ -131,7 +131,7 @@ static void run_kernels(const mhai_run *run, mha_pool *pool)
         run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
     if (!run->plan->only_weights && run->tiling.splits > 1)
         run_phase(run, pool, run->tiling.row_tasks, merge_task);
-    if (run->call->options.weights.data)
+    if (run->call->options.weights.data && !run->plan->hold_scores)
         run_phase(run, pool, mhai_weights_tasks(run), weights_task);
 }
 
@@ -141,10 +141,13 @@ static bool wants_means(const mhai_run *run)
     return s && s->heads;
 }
 
-/* The plan for a run that asks for less of the statistics than was foreseen. */
-static mha_plan without_unwanted(const mha_plan *plan, const mha_statistics *s)
+/* The plan for a run that asks for less than was foreseen. */
+static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
 {
+    const mhai_call *const call = run->call;
+    const mha_statistics *const s = call->options.statistics;
     mha_plan now = *plan;
+    now.hold_scores = plan->hold_scores && mhai_scores_may_be_held(call) && run->tiling.splits == 1;
     now.statistics = s != NULL;
     now.columns = s && s->columns;
     now.top = s ? s->top : 0;
@@ -155,11 +158,12 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
 {
     if (plan->empty)
         return;
-    const mha_plan now = without_unwanted(plan, call->options.statistics);
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    mhai_run run = {.plan = &now, .call = call, .scratch_size = scratch_size(plan)};
+    mhai_run run = {.call = call, .scratch_size = scratch_size(plan)};
     run.tiling = tiling_of(plan, mha_pool_threads(pool));
+    const mha_plan now = without_unwanted(plan, &run);
+    run.plan = &now;
     run.shared = mhai_shared_take(plan, &run.tiling, &carve);
     if (!call->options.weights.data)
         run.shared.stats = NULL;

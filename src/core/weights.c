@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
- * for the chosen heads and rows only: nobody else pays. One task is one tile of chosen rows of one
+ * for the chosen heads and rows only: nobody else pays. (Where all are wanted, held_weights.c makes
+ * the same ones with less work.) One task is one tile of chosen rows of one
  * head, or of all chosen heads if the mean is wanted. Where there is no output, a task begins with
  * m and 1/l of its own rows.
  */
@@ -184,7 +185,7 @@ static void masked_scores(const job *now, mhai_block *block)
             mhai_keep_range(keep, first, last);
         if (softmax) {
             const float *const stats = stats_of(now, r);
-            worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1]);
+            worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1], s);
         } else {
             hide_masked(s, keep);
         }

@@ -198,9 +198,9 @@ typedef struct mhak_table {
     /* s[j] -= slope * |position - j| for j < n rounded up to whole vectors. */
     void (*alibi)(float *s, int n, float slope, float position);
 
-    /* s[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
-     * whole vectors. */
-    void (*weigh)(float *s, int n, const uint32_t *keep, float m, float factor);
+    /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
+     * whole vectors. to may be s. */
+    void (*weigh)(const float *s, int n, const uint32_t *keep, float m, float factor, float *to);
 
     /* fold, to the bit, that watches its rows: the block joins their sums. */
     void (*fold_watched)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
