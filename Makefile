@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: build run test bench soak format lint install clean help build-deps
+.PHONY: build run test bench bench-peers soak format lint install clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -29,6 +29,9 @@ test: build-deps ## run all tests; the last line counts passed, failed and skipp
 bench: build ## print the table of docs/benchmarks.md, measured here
 	@scripts/install-deps.sh bench || echo "going on without it"
 	@build/mha bench --table
+
+bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS and llama.cpp
+	@scripts/bench-peers.sh $(PEERS)
 
 soak: build ## the long tests: hours, not minutes
 	@scripts/soak.sh
@@ -48,7 +51,7 @@ clean: ## remove everything that was built
 	@rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 build-deps:
 	@scripts/install-deps.sh build

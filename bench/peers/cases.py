@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""What is measured. A case is written as a word, in the alphabet of `mha help words`:
+
+    b8h12l512d64:padk                  attention: batch, heads, queries, width of a head
+    b1h32g8l1s4096d128:bf16            g key/value heads, s keys, element type
+    cache:b1h32g8s4096d128             one token appended to a cache of s tokens, and its attention
+    layer:bert-base:b8l128:pad         a layer with its projections
+    decode:gpt2-small:s1024            one token through a layer with a cache
+
+and what is done with it after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
+mean (weights averaged over heads), stats, grad (the backward pass alone), train (forward, backward,
+all gradients, weights updated), f16, bf16.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+PRESETS = {
+    "bert-base": (768, 12),
+    "bert-large": (1024, 16),
+    "gpt2-small": (768, 12),
+    "gpt2-large": (1280, 20),
+    "gpt3": (12288, 96),
+    "transformer-base": (512, 8),
+}
+
+LAYER_KINDS = ("layer", "decode")
+WANTS = ("weights", "mean", "stats", "grad", "train")
+SHORT = 128  # rows; operators up to here are judged as short sequences
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table. Names are those of the header: B, H, G, L, S, D; E is a layer's width."""
+
+    word: str
+    kind: str = "attention"
+    B: int = 1
+    H: int = 1
+    G: int = 1
+    L: int = 1
+    S: int = 1
+    D: int = 64
+    E: int = 0
+    dtype: str = "f32"
+    causal: bool = False
+    window: int = -1  # keys before the row's own that it sees; -1: all
+    mask: str = ""
+    pad: str = ""
+    want: str = "output"
+
+    @property
+    def is_layer(self) -> bool:
+        return self.kind in LAYER_KINDS
+
+    @property
+    def one_token(self) -> bool:
+        """Is it a step of decoding?"""
+        return self.kind in ("cache", "decode") or self.L == 1
+
+    @property
+    def wants_weights(self) -> bool:
+        return self.want in ("weights", "mean", "stats")
+
+    @property
+    def is_masked(self) -> bool:
+        return bool(self.causal or self.window >= 0 or self.mask or self.pad)
+
+    @property
+    def goal(self) -> float:
+        """How many times faster than the best peer it is meant to be."""
+        if self.wants_weights or self.one_token:
+            return 2.0
+        if not self.is_layer and self.L <= SHORT:
+            return 2.0
+        return 1.5 if self.is_masked else 1.15
+
+
+class WordError(ValueError):
+    """A word that is no case; the message says which part, and what is possible."""
+
+
+def _sizes(word: str, text: str, allowed: str) -> dict[str, int]:
+    if not re.fullmatch(rf"([{allowed}]\d+)+", text):
+        raise WordError(f'{word}: "{text}" is not made of numbers after {", ".join(allowed)}')
+    return {letter.upper(): int(number) for letter, number in re.findall(r"([a-z])(\d+)", text)}
+
+
+def _option(word: str, case: Case, text: str) -> Case:
+    if text == "causal":
+        return replace(case, causal=True)
+    if re.fullmatch(r"window=\d+", text):
+        return replace(case, window=int(text[7:]))
+    if text in ("mask=bool50", "mask=add"):
+        return replace(case, mask=text[5:].removesuffix("50"))
+    if text in ("pad", "padk"):
+        return replace(case, pad=text)
+    if text in ("f16", "bf16"):
+        return replace(case, dtype=text)
+    if text in WANTS:
+        return replace(case, want=text)
+    raise WordError(
+        f'{word}: "{text}" is no option; there are causal, window=N, mask=bool50, mask=add, pad, '
+        f"padk, f16, bf16, {', '.join(WANTS)}"
+    )
+
+
+def _parse_layer(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str]]:
+    if len(parts) < 2 or parts[0] not in PRESETS:
+        raise WordError(f"{word}: {kind}: is followed by one of {', '.join(PRESETS)}, and sizes")
+    width, heads = PRESETS[parts[0]]
+    sizes = {"B": 1} | _sizes(word, parts[1], "bs" if kind == "decode" else "bl")
+    if kind == "decode":
+        sizes["L"] = 1
+    if "L" not in sizes or (kind == "decode" and "S" not in sizes):
+        raise WordError(f"{word}: has no number of tokens, such as {kind}:{parts[0]}:l128")
+    sizes.setdefault("S", sizes["L"])
+    case = Case(word, kind, H=heads, G=heads, D=width // heads, E=width, **sizes)
+    return replace(case, causal=kind == "decode"), parts[2:]
+
+
+def _parse_heads(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str]]:
+    sizes = {"B": 1} | _sizes(word, parts[0], "bhglsd")
+    if kind == "cache":
+        sizes["L"] = 1
+    for letter in "HLD":
+        if letter not in sizes:
+            raise WordError(f"{word}: has no {letter.lower()}, such as b1h12l1024d64")
+    sizes.setdefault("S", sizes["L"])
+    sizes.setdefault("G", sizes["H"])
+    if sizes["H"] % sizes["G"]:
+        raise WordError(f"{word}: {sizes['H']} heads do not share {sizes['G']} key heads evenly")
+    return Case(word, kind, **sizes), parts[1:]
+
+
+def parse(word: str) -> Case:
+    """The case of a word.
+
+    >>> parse("b1h12l1024d64:causal").goal
+    1.5
+    """
+    kind, colon, rest = word.partition(":")
+    if colon and kind in LAYER_KINDS:
+        case, options = _parse_layer(word, kind, rest.split(":"))
+    elif colon and kind == "cache":
+        case, options = _parse_heads(word, kind, rest.split(":"))
+    else:
+        case, options = _parse_heads(word, "attention", word.split(":"))
+    for text in options:
+        case = _option(word, case, text)
+    if case.causal and case.L != case.S and not case.one_token:
+        raise WordError(
+            f"{word}: causal needs as many keys as queries here; peers align it variously"
+        )
+    if case.want == "train" and case.kind != "layer":
+        raise WordError(f"{word}: train is for layers; grad is the backward pass of attention")
+    if case.want in ("grad", "stats") and case.kind != "attention":
+        raise WordError(f"{word}: {case.want} is for attention without projections")
+    return case
+
+
+# The table, by section. Words after "more" are measured with --all only.
+SECTIONS: dict[str, dict[str, str]] = {
+    "long": {
+        "title": "Attention, all keys seen",
+        "words": "b1h12l512d64 b1h12l1024d64 b1h12l2048d64 b1h12l4096d64 b1h12l1024d128 "
+        "b1h12l2048d128 b8h12l512d64",
+        "more": "b1h12l4096d128 b1h12l8192d64",
+    },
+    "short": {
+        "title": "Attention, short sequences",
+        "words": "b1h12l16d64 b1h8l64d64 b1h12l128d64 b32h12l128d64 b64h12l32d64",
+        "more": "b1h1l8d64 b256h8l16d64",
+    },
+    "masked": {
+        "title": "Attention, causal, windowed, masked and padded",
+        "words": "b1h12l512d64:causal b1h12l1024d64:causal b1h12l2048d64:causal "
+        "b1h32g8l1024d128:causal b1h12l4096d64:causal:window=256 b1h12l1024d64:mask=bool50 "
+        "b1h12l1024d64:mask=add b8h12l512d64:pad b8h12l512d64:padk",
+        "more": "b1h12l4096d64:causal b1h12l8192d64:causal:window=256",
+    },
+    "lowp": {
+        "title": "Attention in half precision",
+        "words": "b1h12l1024d64:bf16 b1h12l1024d64:f16 b1h12l1024d64:causal:bf16",
+        "more": "b1h12l4096d64:bf16",
+    },
+    "decode": {
+        "title": "Decoding with grouped heads",
+        "words": "b1h32g8l1s1024d128 b1h32g8l1s4096d128 b1h32g8l1s16384d128 "
+        "b1h32g8l1s4096d128:bf16 b1h32g8l1s4096d128:f16 cache:b1h32g8s1024d128 "
+        "cache:b1h32g8s4096d128 cache:b1h32g8s16384d128 cache:b1h32g8s4096d128:f16 "
+        "cache:b8h32g8s1024d128",
+        "more": "b1h12l1s1024d64 cache:b1h12s1024d64 cache:b1h32g8s16384d128:f16",
+    },
+    "weights": {
+        "title": "Attention that shows its weights, or statistics of them",
+        "words": "b1h12l128d64:weights b1h12l512d64:weights b1h12l1024d64:weights "
+        "b1h12l1024d64:causal:weights b1h12l1024d64:mean b1h12l1024d64:stats b1h12l2048d64:stats",
+        "more": "b1h12l2048d64:weights b1h12l4096d64:stats",
+    },
+    "gradients": {
+        "title": "The backward pass of attention",
+        "words": "b1h12l512d64:grad b1h12l1024d64:grad b1h12l2048d64:grad b1h12l1024d128:grad "
+        "b1h12l1024d64:causal:grad b1h12l2048d64:causal:grad b1h12l1024d64:mask=add:grad",
+        "more": "b1h32g8l1024d128:causal:grad",
+    },
+    "layer": {
+        "title": "Layers",
+        "words": "layer:bert-base:l128 layer:bert-base:l512 layer:bert-base:l1024 "
+        "layer:bert-large:l128 layer:bert-large:l512 layer:bert-large:l1024 "
+        "layer:gpt2-small:l128:causal layer:gpt2-small:l512:causal layer:gpt2-small:l1024:causal "
+        "layer:gpt2-large:l128:causal layer:gpt2-large:l512:causal layer:gpt2-large:l1024:causal "
+        "layer:gpt3:l128:causal layer:bert-base:l16 layer:bert-base:b8l128 "
+        "layer:bert-base:b8l128:pad layer:bert-base:l128:weights layer:bert-base:l512:weights "
+        "layer:bert-base:l512:mean decode:gpt2-small:s1024 decode:gpt2-large:s1024",
+        "more": "layer:gpt3:l512:causal layer:gpt3:l1024:causal decode:gpt3:s1024",
+    },
+    "training": {
+        "title": "Training steps of a layer",
+        "words": "layer:bert-base:b8l128:train layer:bert-base:l512:train "
+        "layer:gpt2-small:l1024:causal:train",
+        "more": "layer:bert-large:l512:train layer:gpt2-large:l1024:causal:train",
+    },
+    "memory": {
+        "title": "Memory at 8192 tokens",
+        "words": "b1h12l8192d64 b1h12l8192d64:causal b1h12l8192d64:mean b1h12l8192d64:stats",
+        "more": "b1h12l8192d64:weights",
+    },
+}
+
+
+def table(everything: bool = False) -> dict[str, list[Case]]:
+    """The cases of each section; the long ones only if everything is asked for."""
+    return {
+        name: [
+            parse(word)
+            for word in (section["words"] + (" " + section["more"] if everything else "")).split()
+        ]
+        for name, section in SECTIONS.items()
+    }
+
+
+def title(section: str) -> str:
+    """What stands above a section's rows; sections of a command line have no other."""
+    return SECTIONS[section]["title"] if section in SECTIONS else "Cases"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of a case, the same for every contender."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .cases import Case
+
+try:
+    from ml_dtypes import bfloat16
+except ImportError:
+    bfloat16 = None
+
+# Of the update in a training step: so small that every step meets the same numbers.
+RATE = 1e-6
+
+NUMPY_TYPES = {"f32": np.float32, "f16": np.float16, "bf16": bfloat16}
+
+
+@dataclass
+class Inputs:
+    """Arrays in the layout [B, heads, tokens, D], or [B, tokens, E] for a layer.
+
+    For cache and decode cases key and value (`memory` of a layer) hold the S tokens, of which the
+    last is the one that a step appends.
+    """
+
+    query: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    d_output: np.ndarray
+    mask: np.ndarray | None = None  # [L, S]: bool, True attends; or f32, added
+    lengths: np.ndarray | None = None  # [B]: true lengths of keys; of queries too for "pad"
+    # "in" [3E, E] is q, k and v on top of each other, "o" [E, E]; "in_bias", "o_bias"
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def lengths_of(case: Case) -> np.ndarray | None:
+    """True lengths of a padded batch: 1/B, 2/B ... B/B of the longest."""
+    if not case.pad:
+        return None
+    return np.array([case.S * (b + 1) // case.B for b in range(case.B)], dtype=np.int64)
+
+
+def band(case: Case) -> np.ndarray:
+    """[L, S] of bool: the keys that causal and window leave to each row, for peers without them."""
+    i = np.arange(case.L)[:, None] + (case.S - case.L)
+    j = np.arange(case.S)[None, :]
+    seen = np.ones((case.L, case.S), dtype=bool)
+    if case.causal:
+        seen &= j <= i
+    if case.window >= 0:
+        seen &= (i - j <= case.window) & (case.causal | (j - i <= case.window))
+    return seen
+
+
+def key_mask(case: Case, inputs: Inputs) -> np.ndarray:
+    """[B, S] of bool: the keys that are no padding."""
+    return np.arange(case.S)[None, :] < inputs.lengths[:, None]
+
+
+def counting_rows(case: Case, inputs: Inputs) -> np.ndarray:
+    """[B, L] of bool: the rows whose results are compared; padded queries may hold anything."""
+    if case.pad != "pad":
+        return np.ones((case.B, case.L), dtype=bool)
+    return np.arange(case.L)[None, :] < inputs.lengths[:, None]
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], case: Case) -> np.ndarray:
+    return rng.standard_normal(shape, dtype=np.float32).astype(NUMPY_TYPES[case.dtype], copy=False)
+
+
+def _mask(rng: np.random.Generator, case: Case) -> np.ndarray | None:
+    if case.mask == "bool":
+        return rng.random((case.L, case.S)) < 0.5
+    if case.mask == "add":
+        # Numbers that f16 has too, since the masks of some peers are f16.
+        return rng.standard_normal((case.L, case.S)).astype(np.float16).astype(np.float32)
+    return None
+
+
+def _layer_weights(rng: np.random.Generator, width: int) -> dict[str, np.ndarray]:
+    weights = {}
+    for name, rows in (("in", 3 * width), ("o", width)):
+        weights[name] = rng.standard_normal((rows, width), dtype=np.float32)
+        weights[name] *= np.float32(width**-0.5)
+        weights[name + "_bias"] = rng.standard_normal(rows, dtype=np.float32)
+    return weights
+
+
+def _make_layer(rng: np.random.Generator, case: Case) -> Inputs:
+    memory = _normal(rng, (case.B, case.S, case.E), case)
+    x = memory[:, -case.L :]
+    return Inputs(
+        query=np.ascontiguousarray(x),
+        key=memory,
+        value=memory,
+        d_output=_normal(rng, (case.B, case.L, case.E), case),
+        lengths=lengths_of(case),
+        weights=_layer_weights(rng, case.E),
+    )
+
+
+def make(case: Case) -> Inputs:
+    """The inputs of a case: normal numbers, from a seed that is the case's word."""
+    rng = np.random.default_rng(zlib.crc32(case.word.encode()))
+    if case.is_layer:
+        return _make_layer(rng, case)
+    return Inputs(
+        query=_normal(rng, (case.B, case.H, case.L, case.D), case),
+        key=_normal(rng, (case.B, case.G, case.S, case.D), case),
+        value=_normal(rng, (case.B, case.G, case.S, case.D), case),
+        d_output=_normal(rng, (case.B, case.H, case.L, case.D), case),
+        mask=_mask(rng, case),
+        lengths=lengths_of(case),
+    )
+
+
+def layer_past(case: Case, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """Keys and values [B, H, S, D] of all tokens of a layer: what a cache holds."""
+    memory = inputs.key @ inputs.weights["in"].T + inputs.weights["in_bias"]
+    parts = memory.reshape(case.B, case.S, 3, case.H, case.D).transpose(2, 0, 3, 1, 4)
+    return parts[1].copy(), parts[2].copy()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Results are compared first, then contenders that agree are timed in interleaved rounds.
+
+A round runs every contender once, in an order that is drawn anew, with the same inputs and as many
+threads; what counts is the ratio of two times of the same round. A shared machine is slow and fast
+by turns, and a ratio within a round sees the same weather on both sides.
+
+With one thread the clock is that of the process's own work, which stands still while other programs
+have the processor; on a quiet machine it goes like the one on the wall, which measures several
+threads.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .cases import Case
+from .contender import Contender, Results, Runner, Unable, reason_of
+from .inputs import Inputs, counting_rows, make
+from .registry import OURS
+
+LEAST_ROUNDS = 5
+LEAST_SECONDS = 1e-7  # of a run, where a clock is too coarse to see it
+REST_SECONDS = 0.003  # before each turn, so that threads of the last contender stop to spin
+SPARE_BYTES = 2 << 30  # memory that is left to others,
+SMALL_BYTES = 1 << 28  # by cases that need more than this
+
+# How far a result may lie from ours, as a share of its largest number.
+TOLERANCES = {"f32": 2e-4, "f16": 4e-2, "bf16": 4e-2}
+
+
+@dataclass
+class Row:
+    """One contender in one case: a time for each round, or the reason why there is none."""
+
+    contender: Contender
+    reason: str = ""
+    difference: float = 0.0  # from ours, as a share of the largest number
+    differs: bool = False
+    repeats: int = 1
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass
+class CaseResult:
+    case: Case
+    rows: list[Row]
+
+    @property
+    def ours(self) -> Row | None:
+        """Our fastest; None if we cannot do the case."""
+        own = [row for row in self.rows if row.contender.library == OURS and row.seconds]
+        return min(own, key=lambda row: np.median(row.seconds), default=None)
+
+
+def progress(text: str) -> None:
+    """One line on stderr that is written over, if somebody is there to see it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text[:110]}")
+        sys.stderr.flush()
+
+
+# ------------------------------------------------------------- comparison -----
+
+
+def _compared_part(name: str, x: np.ndarray, rows: np.ndarray, is_layer: bool) -> np.ndarray:
+    """Without the rows that are padding: those of d_key and the like all count."""
+    if name not in ("output", "weights", "mean", "entropy"):
+        return x
+    if name == "mean" or (name == "output" and is_layer):
+        return x[rows]
+    return x[np.broadcast_to(rows[:, None, :], x.shape[:3])]
+
+
+def difference(case: Case, inputs: Inputs, ours: Results, theirs: Results) -> float:
+    """The largest difference of what both have, as a share of our largest number; inf for NaN."""
+    rows = counting_rows(case, inputs)
+    worst = 0.0
+    for name in ours.keys() & theirs.keys():
+        if ours[name].shape != theirs[name].shape:
+            return float("inf")
+        a = _compared_part(name, ours[name], rows, case.is_layer)
+        b = _compared_part(name, theirs[name], rows, case.is_layer)
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            return float("inf")
+        worst = max(worst, float(np.abs(a - b).max()) / max(float(np.abs(a).max()), 1e-30))
+    return worst
+
+
+def _read(runner: Runner) -> Results:
+    """A copy, since contenders write again and again into the same memory."""
+    return {name: np.array(x, copy=True) for name, x in runner.read(runner.run()).items()}
+
+
+# ------------------------------------------------------------ preparation -----
+
+
+def free_bytes() -> int:
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 1 << 62
+
+
+def _check_memory(case: Case) -> None:
+    """Weights are kept as they came and once more as the library likes them; scores may be too."""
+    needed = 2 * 4 * (4 * case.E * case.E + case.B * case.H * case.L * case.S)
+    if needed > SMALL_BYTES and needed + SPARE_BYTES > free_bytes():
+        raise Unable(f"needs {needed >> 20} MB of memory, {free_bytes() >> 20} MB are free")
+
+
+def _prepare(row: Row, case: Case, inputs: Inputs, threads: int) -> tuple[Runner, Results] | None:
+    try:
+        _check_memory(case)
+        runner = row.contender.prepare(case, inputs, threads)
+        return runner, _read(runner)
+    except Exception as error:
+        row.reason = reason_of(error)
+    return None
+
+
+def _ready_rows(
+    case: Case, inputs: Inputs, contenders: list[Contender], threads: int
+) -> tuple[list[Row], list[tuple[Row, Runner]]]:
+    """All rows, and those that may be timed, each compared with the first that is ready."""
+    rows = [Row(contender) for contender in contenders]
+    timed: list[tuple[Row, Runner]] = []
+    reference: Results | None = None
+    for row in rows:
+        progress(f"{case.word}: {row.contender.label}")
+        ready = _prepare(row, case, inputs, threads)
+        if ready is None:
+            continue
+        runner, results = ready
+        reference = reference or results
+        row.difference = difference(case, inputs, reference, results)
+        row.differs = not row.difference <= TOLERANCES[case.dtype]
+        if row.differs:
+            row.reason = f"differs by {row.difference:.1e}"
+        else:
+            timed.append((row, runner))
+    return rows, timed
+
+
+# ----------------------------------------------------------------- rounds -----
+
+
+Clock = Callable[[], float]
+
+
+def clock_for(threads: int) -> Clock:
+    return time.process_time if threads == 1 else time.perf_counter
+
+
+def _seconds(runner: Runner, repeats: int, clock: Clock) -> float:
+    begin = clock()
+    for _ in range(repeats):
+        runner.run()
+    return (clock() - begin) / repeats
+
+
+def _plan(timed: list[tuple[Row, Runner]], rounds: int, seconds: float, clock: Clock) -> int:
+    """Repeats of each contender, so that all have turns of one length, and how many rounds fit."""
+    turn = seconds / rounds / len(timed)
+    total = 0.0
+    for row, runner in timed:
+        once = max(min(_seconds(runner, 1, clock) for _ in range(2)), LEAST_SECONDS)
+        row.repeats = max(1, round(turn / once))
+        total += once * row.repeats
+    return max(LEAST_ROUNDS, min(rounds, int(seconds / total)))
+
+
+def _rounds(
+    case: Case, timed: list[tuple[Row, Runner]], rounds: int, seconds: float, clock: Clock
+) -> None:
+    order = random.Random(case.word)
+    planned = _plan(timed, rounds, seconds, clock)
+    turns = list(timed)
+    for number in range(planned):
+        order.shuffle(turns)
+        progress(f"{case.word}: round {number + 1} of {planned}")
+        for row, runner in turns:
+            time.sleep(REST_SECONDS)
+            row.seconds.append(_seconds(runner, row.repeats, clock))
+
+
+def measure(
+    case: Case, contenders: list[Contender], threads: int, rounds: int, seconds: float
+) -> CaseResult:
+    """One case with all contenders, ours first in the list; about so many seconds."""
+    inputs = make(case)
+    rows, timed = _ready_rows(case, inputs, contenders, threads)
+    if timed:
+        gc.collect()
+        gc.disable()
+        _rounds(case, timed, rounds, seconds, clock_for(threads))
+        gc.enable()
+    progress("")
+    return CaseResult(case, rows)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""The libraries there are, and why those that are missing are."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # --help and --list do without NumPy
+    from .contender import Contender
+
+OURS = "mha"
+MODULES = {
+    OURS: "ours",
+    "torch": "torch_peer",
+    "onnxruntime": "onnx_peer",
+    "jax": "jax_peer",
+    "openblas": "openblas_peer",
+    "llama.cpp": "llama_peer",
+}
+PEERS = tuple(name for name in MODULES if name != OURS)
+
+
+@dataclass
+class Found:
+    """What can be measured here."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)  # name to reason
+    contenders: list[Contender] = field(default_factory=list)
+
+
+def find(names: tuple[str, ...] = tuple(MODULES)) -> Found:
+    """Imports these libraries. One that cannot be is listed with its reason, not fatal."""
+    found = Found()
+    for name in names:
+        try:
+            module = importlib.import_module(f".{MODULES[name]}", __package__)
+            found.versions[name] = module.version()
+            found.contenders += module.CONTENDERS
+        except Exception as error:
+            from .contender import reason_of
+
+            found.missing[name] = reason_of(error)
+    return found

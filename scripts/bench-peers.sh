@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# bench-peers.sh [OPTION...]: libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS and llama.cpp; see
+# docs/benchmarks-peers.md, and --help for the options. All numbers also go to build/peers.json.
+#
+# What is missing is installed in build/ (by pip and npm), OpenBLAS by the system; a peer that
+# cannot be had is named in the report with its reason, and the others are measured.
+set -u
+cd "$(dirname "$0")/.."
+python=build/venv/bin/python
+log=build/peers.log
+ggml=@node-llama-cpp/linux-x64@3.22.1
+
+install_jax() {
+    "$python" -c 'import jax' 2>/dev/null && return
+    echo "Installing jax in build/venv" >&2
+    timeout 900 "$python" -m pip install --quiet --disable-pip-version-check jax >>"$log" 2>&1 ||
+        echo "without jax; see $log" >&2
+}
+
+# The shared libraries of llama.cpp, as npm has them: a build for each family of processors.
+install_ggml() {
+    [ -d build/peers/package ] && return
+    command -v npm >/dev/null || { echo "without llama.cpp: no npm to fetch it" >&2; return; }
+    echo "Fetching $ggml" >&2
+    mkdir -p build/peers
+    (cd build/peers && timeout 300 npm pack --silent "$ggml" && tar xzf node-llama-cpp-*.tgz) \
+        >>"$log" 2>&1 || echo "without llama.cpp; see $log" >&2
+}
+
+case " $* " in
+*" --help "* | *" -h "* | *" --list "* | *" --from "*)
+    PYTHONPATH=bench exec "$(command -v "$python" || echo python3)" -m peers "$@"
+    ;;
+esac
+mkdir -p build
+: >"$log"
+scripts/install-deps.sh bench || echo "going on without it" >&2
+reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
+install_jax
+install_ggml
+export PYTHONPATH=bench PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
+exec "$python" -m peers --json build/peers.json "$@"
