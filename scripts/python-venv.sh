@@ -65,7 +65,6 @@ install() {
 make_venv() {
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         give_up 2 "the package needs Python 3.11 or newer"
-    mkdir -p build
     "$python" -c '' 2>/dev/null || python3 -m venv --clear "$venv" >"$log" 2>&1 ||
         give_up 2 "python3 cannot make a venv; see $log"
 }
@@ -92,6 +91,10 @@ install_wheel() {
         give_up 1 "the wheel cannot be installed; see $log"
 }
 
+# One at a time: the tests begin with the packages while they build something else.
+mkdir -p build
+exec 9>build/venv.lock
+flock 9
 make_venv
 install_packages
 [ "${1:-}" = --packages ] || install_wheel

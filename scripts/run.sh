@@ -29,11 +29,13 @@ cat <<EOF
 Try next
   $mha translate --attention "The small white mouse that you saw is tired"
   $mha translate --beam 4 --nbest 4 --gold "Did she sleep?"
-  $mha translate --evaluate 1000      how many held-out sentences are exact
-  $mha view "The quick brown fox jumps"    a page with every head, for a browser
-  $mha heads                          the role of every head
-  $mha ablate                         what closing each head costs
-  $mha prove                          what is true of attention, with numbers
-  $mha corpus --split test            sentences it has not seen; it knows no other words
+  $mha show "The quick brown fox jumps"    all heads on a sentence, with their roles
+  $mha view "The quick brown fox jumps"    the same as a page for a browser
+  $mha serve --open                        the same live: type a sentence, close heads
+  $mha heads                               the role of every head
+  $mha ablate                              what closing each head costs
+  $mha prove                               what is true of attention, with numbers
+  $mha translate --evaluate 1000           how many held-out sentences are exact
+  $mha corpus --split test                 sentences it has not seen; it knows no other words
   $mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000    how it learnt
 EOF

@@ -324,6 +324,8 @@ main() {
     : >"$results"
 
     scripts/install-deps.sh test || echo "going on without them"
+    # What pip has to fetch is there when its part comes.
+    [[ " ${parts[*]} " != *" python "* ]] || (scripts/python-venv.sh --packages >/dev/null 2>&1 &)
     build build release && for part in "${parts[@]}"; do
         echo "== $part"
         started=$SECONDS

@@ -214,12 +214,12 @@ typedef enum mha_head_mode {
  * leave them, may be told here and yet be 0 where options.weights returns them. */
 typedef struct mha_row_statistics {
     float entropy;              /* -sum of w ln w, nats */
-    float largest;              /* the largest weight, */
+    float largest;              /* the largest weight */
     float distance;             /* sum of w |i + offset - j|, in tokens */
     float self, previous, next; /* weights of the keys at the row's position, before and behind */
     float first;                /* weight of the first keys together */
     float mass;                 /* of all keys together: 1 but for sinks */
-    int64_t key;                /* and the key it goes to, the first of several */
+    int64_t key;                /* the key of the largest weight, the first of several */
 } mha_row_statistics;
 
 /* Means over the rows of a head whose key is not -1. */

@@ -10,8 +10,8 @@
     Heatmap              weights as a picture, in a notebook or in a file
 
 Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are read where
-they lie; results are arrays of the same kind. mha.torch, mha.hf and mha.onnx are imported on
-demand; this module needs none of those libraries.
+they lie; results are arrays of NumPy or PyTorch as the query is, else an Array. mha.torch, mha.hf
+and mha.onnx are imported on demand; this module needs none of those libraries.
 """
 
 from ._core import (

@@ -33,7 +33,7 @@ class RowStatistics(NamedTuple):
     """What every row of a head looks at: arrays (B, H, L). A row without keys has zeros, key -1."""
 
     entropy: Any  # -sum of w ln w, nats
-    largest: Any  # the largest weight,
+    largest: Any  # the largest weight
     distance: Any  # sum of w |i + offset - j|, in tokens
     self: Any  # weight of the key at the row's position,
     previous: Any  # before,

@@ -25,6 +25,11 @@ _LONGEST = 18  # letters of a label; longer ones are cut
 
 def _nested(values: Any) -> Any:
     """The numbers of an array of any kind as lists in lists; large arrays are refused before."""
+    if isinstance(values, (list, tuple)) and any(hasattr(part, "shape") for part in values):
+        raise TypeError(
+            f"weights is a {type(values).__name__} of arrays: draw one of them, such as "
+            "result.weights or attentions[0]"
+        )
     _check_extents(*tuple(getattr(values, "shape", ()))[-2:])
     return values.tolist() if hasattr(values, "tolist") else values
 
@@ -56,7 +61,9 @@ def _heads_of(weights: Any) -> list[list[list[float]]]:
         return maps
     if depth == 2:
         return [maps]
-    raise ValueError(f"weights have {depth} axes; a map needs (rows, columns) or one axis more")
+    raise ValueError(
+        f"a map needs weights (rows, columns) or (heads, rows, columns), not {depth} axes"
+    )
 
 
 def _labels(words: Sequence[Any] | None, count: int, axis: str) -> list[str] | None:

@@ -62,6 +62,40 @@ static int find_option(const sorting *s, PyObject *name)
     return -1;
 }
 
+/* What other libraries call an option, and what it is called here. */
+static const struct {
+    const char *other;
+    mhap_option option;
+    const char *here;
+} other_names[] = {
+    {"is_causal", MHAP_CAUSAL, "causal"},
+    {"attn_mask", MHAP_MASK, "mask where True attends, ignore_mask where True hides"},
+    {"key_padding_mask", MHAP_IGNORE_MASK, "ignore_mask=key_padding_mask[:, None, None, :]"},
+    {"attention_mask", MHAP_MASK, "mask=attention_mask[:, None, None, :] != 0"},
+    {"attn_bias", MHAP_BIAS, "bias"},
+    {"dropout_p", MHAP_DROPOUT, "dropout"},
+    {"need_weights", MHAP_RETURN_WEIGHTS, "return_weights"},
+    {"output_attentions", MHAP_RETURN_WEIGHTS, "return_weights"},
+    {"average_attn_weights", MHAP_AVERAGE_WEIGHTS, "average_weights"},
+    {"softmax_scale", MHAP_SCALE, "scale"},
+    {"scaling", MHAP_SCALE, "scale"},
+    {"window_size", MHAP_WINDOW, "window"},
+    {"cu_seqlens_q", MHAP_QUERY_STARTS, "query_starts"},
+    {"cu_seqlens_k", MHAP_KEY_STARTS, "key_starts"},
+};
+
+static int unknown_name(const sorting *s, PyObject *name)
+{
+    const char *here = NULL;
+    for (size_t n = 0; n < sizeof other_names / sizeof *other_names && !here; n++)
+        if (!(s->signature->refused & MHAP_BIT(other_names[n].option)) &&
+            PyUnicode_CompareWithASCIIString(name, other_names[n].other) == 0)
+            here = other_names[n].here;
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s%s",
+                 s->signature->function, name, here ? "; here it is " : "", here ? here : "");
+    return -1;
+}
+
 static int give_named(sorting *s, PyObject *name, PyObject *value)
 {
     if (!PyUnicode_Check(name)) {
@@ -74,9 +108,7 @@ static int give_named(sorting *s, PyObject *name, PyObject *value)
     const int n = find_option(s, name);
     if (n >= 0 && !(s->signature->refused & MHAP_BIT(n)))
         return give_option(s, n, value);
-    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'",
-                 s->signature->function, name);
-    return -1;
+    return unknown_name(s, name);
 }
 
 static sorting begin(const mhap_state *state, const mhap_signature *signature, PyObject **own,

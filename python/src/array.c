@@ -72,6 +72,23 @@ const char *mhap_shape_text(char text[MHAP_SHAPE_TEXT], int axes, const ptrdiff_
     return text;
 }
 
+/* Extents are 0 or more, and the elements can be counted, be it in bytes of the widest type. Views
+ * of a few numbers can pretend to be larger. */
+static int check_extents(const mhap_state *state, const char *name, const mhap_array *array)
+{
+    ptrdiff_t bytes = 8;
+    char text[MHAP_SHAPE_TEXT];
+    for (int n = 0; n < array->axes; n++) {
+        const ptrdiff_t extent = array->shape[n];
+        if (extent < 0 || __builtin_mul_overflow(bytes, extent > 1 ? extent : 1, &bytes))
+            return mhap_fail(state, extent < 0 ? MHA_ERR_SHAPE : MHA_ERR_OVERFLOW,
+                             "%s has the shape %s, which %s", name,
+                             mhap_shape_text(text, array->axes, array->shape),
+                             extent < 0 ? "cannot be" : "is larger than any memory");
+    }
+    return 0;
+}
+
 /* What holds for every way in; the array has its memory, extents and strides. */
 static int finish(const mhap_state *state, const char *name, mhap_array *array)
 {
@@ -124,10 +141,15 @@ static int buffer_strides(const mhap_state *state, const char *name, mhap_array 
     Py_ssize_t strides[MHAP_MAX_AXES] = {0};
     if (buffer->ndim > MHAP_MAX_AXES)
         return too_many_axes(state, name, buffer->ndim);
-    byte_strides(buffer, strides);
+    if (buffer->itemsize < 1)
+        return mhap_fail(state, MHA_ERR_DTYPE, "%s has elements without a size", name);
     array->axes = buffer->ndim;
-    for (int n = 0; n < buffer->ndim; n++) {
+    for (int n = 0; n < buffer->ndim; n++)
         array->shape[n] = buffer->shape[n];
+    if (check_extents(state, name, array))
+        return -1;
+    byte_strides(buffer, strides);
+    for (int n = 0; n < buffer->ndim; n++) {
         if (strides[n] % buffer->itemsize != 0)
             return mhap_fail(
                 state, MHA_ERR_ALIGN,
@@ -171,8 +193,13 @@ static int take_bfloat16(const mhap_state *state, PyObject *object, const char *
         return -1;
     const int status = take_buffer(state, bits, name, array);
     Py_DECREF(bits); /* the buffer keeps it */
+    if (status)
+        return status;
+    if (array->type != MHAP_U16) /* a subclass has a view() of its own */
+        return mhap_fail(state, MHA_ERR_DTYPE, "%s: its view of 16-bit integers has another type",
+                         name);
     array->type = MHAP_BF16;
-    return status;
+    return 0;
 }
 
 /* -------------------------------------------------------------- DLPack ----- */
@@ -193,12 +220,18 @@ static int read_tensor(const mhap_state *state, const char *name, const dl_tenso
                          name, (int)tensor->device);
     if (tensor->axes > MHAP_MAX_AXES)
         return too_many_axes(state, name, tensor->axes);
+    if (tensor->axes < 0 || (tensor->axes > 0 && !tensor->shape))
+        return mhap_fail(state, MHA_ERR_NULL, "%s: its __dlpack__ tells no shape", name);
+    const bool whole = tensor->lanes == 1 && tensor->bits % 8 == 0;
     array->data = tensor->data ? (char *)tensor->data + tensor->start : NULL;
-    array->type = tensor->lanes == 1 ? type_of(tensor->code, (tensor->bits + 7u) / 8u) : MHAP_OTHER;
+    array->type = whole ? type_of(tensor->code, tensor->bits / 8) : MHAP_OTHER;
     array->axes = tensor->axes;
+    for (int n = 0; n < tensor->axes; n++)
+        array->shape[n] = tensor->shape[n];
+    if (check_extents(state, name, array))
+        return -1;
     ptrdiff_t stride = 1;
     for (int n = tensor->axes - 1; n >= 0; n--) {
-        array->shape[n] = tensor->shape[n];
         array->strides[n] = tensor->strides ? tensor->strides[n] : stride;
         stride *= tensor->shape[n];
     }
@@ -384,8 +417,10 @@ int mhap_check_float(const mhap_state *state, const mhap_array *array, const cha
 {
     if (array->type <= MHAP_F64)
         return 0;
-    return mhap_fail(state, MHA_ERR_DTYPE, "%s has elements of type %s; use f32, f16, bf16 or f64",
-                     name, mhap_type_name(array->type));
+    return mhap_fail(state, MHA_ERR_DTYPE,
+                     "%s has elements of %s%s; use f32, f16, bf16 or f64: %s.%s", name,
+                     array->type == MHAP_OTHER ? "" : "type ", mhap_type_name(array->type), name,
+                     array->origin == MHAP_TORCH ? "float()" : "astype(\"float32\")");
 }
 
 int mhap_check_rows(const mhap_state *state, const mhap_array *array, const char *name)

@@ -52,6 +52,18 @@ PyObject *mhap_attention(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
+/* Heads that give a mean have weights of 0, whatever the mean: without values nobody knows one. */
+static int make_means(mhap_call *call)
+{
+    mha_options *const c = &call->o.c;
+    const size_t size = sizeof(float) * (size_t)(call->shape.H * call->shape.Dv);
+    float *const means = c->head_modes ? mhap_keep(&call->o.kept, size) : NULL;
+    if (means)
+        memset(means, 0, size);
+    c->head_means = means;
+    return c->head_modes && !means ? -1 : 0;
+}
+
 /* -------------------------------------------------------------- weights ----- */
 
 enum { OWN_QUERY = 0, OWN_KEY, OWN_LSE, OWN_HEADS, OWN_ROWS, OWN_WEIGHTS };
@@ -61,7 +73,8 @@ static PyObject *weights_alone(mhap_call *call, PyObject *lse, mhap_array *lse_a
     mha_view view = {NULL, 0, 0, 0};
     if (lse && mhap_lse_read(call, lse, "lse", lse_array, &view))
         return NULL;
-    if (mhap_extras_make(call->state, call->values, &call->shape, call->shape.S, call->form,
+    if (make_means(call) ||
+        mhap_extras_make(call->state, call->values, &call->shape, call->shape.S, call->form,
                          &call->query.array, &call->o, &call->extras))
         return NULL;
     call->o.c.lse = mhap_as_out(view);
@@ -127,8 +140,8 @@ PyObject *mhap_attention_weights(PyObject *module, PyObject *const *args, Py_ssi
 static PyObject *statistics_alone(mhap_call *call)
 {
     const mha_shape *const s = &call->shape;
-    if (mhap_extras_make(call->state, call->values, s, s->S, call->form, &call->query.array,
-                         &call->o, &call->extras))
+    if (make_means(call) || mhap_extras_make(call->state, call->values, s, s->S, call->form,
+                                             &call->query.array, &call->o, &call->extras))
         return NULL;
     if (!call->o.c.statistics) {
         mhap_fail(call->state, MHA_ERR_FLAG,

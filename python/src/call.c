@@ -98,6 +98,19 @@ static int check_value(const mhap_call *call)
     return 0;
 }
 
+/* f64 is computed along a path of its own, for all or none. */
+static int check_double(const mhap_call *call, const mhap_tensor *t)
+{
+    const mhap_array *const q = &call->query.array, *const a = &t->array;
+    if (!a->object || (q->type == MHAP_F64) == (a->type == MHAP_F64))
+        return 0;
+    const char *const wide = a->type == MHAP_F64 ? t->name : call->query.name;
+    return mhap_fail(call->state, MHA_ERR_DTYPE,
+                     "query is %s and %s is %s; f64 is for all of them or for none: use "
+                     "%s.astype(\"float32\"), or %s.float() of PyTorch",
+                     mhap_type_name(q->type), t->name, mhap_type_name(a->type), wide, wide);
+}
+
 static int check_inputs(const mhap_call *call)
 {
     const mhap_tensor *const q = &call->query, *const k = &call->key;
@@ -108,9 +121,11 @@ static int check_inputs(const mhap_call *call)
         return disagree(call, q, k, "the widths of their heads differ");
     if ((k->heads == 0) != (q->heads == 0))
         return disagree(call, q, k, "one of them has no heads");
+    if (k->heads > 0 && q->heads % k->heads != 0)
+        return disagree(call, q, k, "the heads of query must be a multiple of those of key");
     if (!q_packed && !k_packed && q->B != k->B)
         return disagree(call, q, k, "their batches differ");
-    return check_value(call);
+    return check_value(call) || check_double(call, k) || check_double(call, &call->value) ? -1 : 0;
 }
 
 /* Packed sequences must lie inside of their tensor; only here is known how long that is. */

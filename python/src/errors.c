@@ -118,7 +118,10 @@ static int set_attribute(PyObject *object, const char *name, PyObject *value)
 
 static int raise_error(const mhap_state *state, mha_status status, const char *text)
 {
-    PyObject *error = PyObject_CallFunction(state->error, "s", text);
+    /* Words of the caller's may have been cut in the middle of a letter. */
+    PyObject *sentence = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *error = sentence ? PyObject_CallFunctionObjArgs(state->error, sentence, NULL) : NULL;
+    Py_XDECREF(sentence);
     if (error && set_attribute(error, "status", PyLong_FromLong(status)) == 0 &&
         set_attribute(error, "code", code_name(status)) == 0)
         PyErr_SetObject(state->error, error);
@@ -155,8 +158,10 @@ int mhap_check(const mhap_state *state, mha_status status, const char *message)
 int mhap_wrong_kind(const char *name, PyObject *object, const char *wanted)
 {
     PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    const Py_UCS4 letter = type && PyUnicode_GetLength(type) > 0 ? PyUnicode_ReadChar(type, 0) : 0;
+    const bool vowel = letter > 0 && letter < 128 && strchr("aeiouAEIOU", (int)letter);
     if (type)
-        PyErr_Format(PyExc_TypeError, "%s is a %U; %s", name, type, wanted);
+        PyErr_Format(PyExc_TypeError, "%s is %s %U; %s", name, vowel ? "an" : "a", type, wanted);
     Py_XDECREF(type);
     return -1;
 }

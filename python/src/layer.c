@@ -119,13 +119,18 @@ static bool is_given(const PyObject *object)
     return object && object != Py_None;
 }
 
-static int read_widths(PyObject *const *widths, mha_layer_config *c)
+/* None is so large that the product of two could not be counted. */
+static int read_widths(const mhap_state *state, PyObject *const *widths, mha_layer_config *c)
 {
     ptrdiff_t *const targets[WIDTHS] = {&c->E,  &c->H,         &c->G,           &c->D,
                                         &c->Dv, &c->key_width, &c->value_width, &c->output_width};
-    for (int n = 0; n < WIDTHS; n++)
+    for (int n = 0; n < WIDTHS; n++) {
         if (is_given(widths[n]) && mhap_integer(widths[n], argument_names[n], targets[n]))
             return -1;
+        if (*targets[n] < INT32_MIN || *targets[n] > INT32_MAX)
+            return mhap_fail(state, MHA_ERR_OVERFLOW, "%s is %td, which no memory has room for",
+                             argument_names[n], *targets[n]);
+    }
     return 0;
 }
 
@@ -197,7 +202,8 @@ static int fill(mhap_state *state, const arguments *a, mhap_layer *self)
                                          "'o': ...}; Layer.random() makes some to try");
         return -1;
     }
-    if (read_widths(a->widths, &config) || check_widths(state, &config, is_given(a->widths[3])))
+    if (read_widths(state, a->widths, &config) ||
+        check_widths(state, &config, is_given(a->widths[3])))
         return -1;
     complete_widths(&config);
     const int first = is_given(a->batch_first) ? mhap_truth(a->batch_first) : 1;
@@ -251,12 +257,13 @@ static PyObject *layer_update(PyObject *object, PyObject *dictionary)
     mhap_state *const state = ((const mhap_layer *)object)->state;
     const mha_layer_config config = mha_layer_get_config(self->layer);
     mhap_layer_weights weights;
-    if (self->runs > 0) {
+    int status = mhap_layer_weights_read(state, dictionary, &config, &weights);
+    /* Only now: other threads may have run while the weights were read. */
+    if (!status && self->runs > 0) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the layer is computing in another thread; update it when that is done");
-        return NULL;
+        status = -1;
     }
-    int status = mhap_layer_weights_read(state, dictionary, &config, &weights);
     if (!status)
         status = mhap_check(state, mha_layer_update(self->layer, &weights.c),
                             "extra keys and norms must be there just where they were before");

@@ -249,10 +249,6 @@ static void pass_end(pass *p)
 static int prepare(mhap_state *state, tape *self, PyObject *d_output, PyObject *d_lse,
                    PyObject *want, pass *p)
 {
-    if (self->version != self->run.layer->version)
-        return mhap_fail(state, MHA_ERR_FLAG,
-                         "the weights of the layer were updated since this "
-                         "tape was made; call layer.tape() again");
     const bool chosen = want && want != Py_None;
     p->wanted = chosen ? 0 : usual(&self->run);
     if ((chosen && read_want(want, &p->wanted)) || take_d_output(state, d_output, p) ||
@@ -261,6 +257,11 @@ static int prepare(mhap_state *state, tape *self, PyObject *d_output, PyObject *
     for (int n = 0; n < KINDS; n++)
         if (p->wanted >> n & 1 && make_gradient(state, p, n))
             return -1;
+    /* Last, since reading arrays may run anything. */
+    if (self->version != self->run.layer->version)
+        return mhap_fail(state, MHA_ERR_FLAG,
+                         "the weights of the layer were updated since this "
+                         "tape was made; call layer.tape() again");
     return 0;
 }
 

@@ -97,7 +97,10 @@ int mhap_layer_weights_read(mhap_state *state, PyObject *dictionary, const mha_l
     for (int n = 0; n < MHAP_WEIGHTS; n++) {
         PyObject *const object = PyDict_GetItemString(dictionary, mhap_weight_names[n]);
         if (object && object != Py_None) {
-            if (read_weight(state, object, n, config, weights))
+            Py_INCREF(object); /* its __dlpack__ may take it out of the dictionary */
+            const int status = read_weight(state, object, n, config, weights);
+            Py_DECREF(object);
+            if (status)
                 return -1;
         } else if (n < MHAP_MATRICES) {
             PyErr_Format(PyExc_TypeError, "weights has no '%s'; a layer needs q, k, v and o",

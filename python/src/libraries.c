@@ -197,6 +197,21 @@ static PyObject *new_of(const mhap_library *library, const mhap_array *like, mha
     return array;
 }
 
+/* The dtype of a subclass of numpy.ndarray may say one thing at first and another one later. */
+static int take_new(mhap_state *state, PyObject *object, mhap_type type, int axes,
+                    const ptrdiff_t *shape, mhap_array *array)
+{
+    if (mhap_take_out(state, object, "a new array", array))
+        return -1;
+    if (array->type == type && mhap_check_shape(state, array, "a new array", axes, shape) == 0)
+        return 0;
+    if (array->type != type)
+        mhap_fail(state, MHA_ERR_DTYPE, "a new array has elements of type %s; %s was asked for",
+                  mhap_type_name(array->type), mhap_type_name(type));
+    mhap_release(array);
+    return -1;
+}
+
 PyObject *mhap_new(mhap_state *state, const mhap_array *like, mhap_type type, int axes,
                    const ptrdiff_t *shape, mhap_array *array)
 {
@@ -205,7 +220,7 @@ PyObject *mhap_new(mhap_state *state, const mhap_array *like, mhap_type type, in
                        : like->origin == MHAP_NUMPY
                            ? new_of(&state->numpy, like, type, axes, shape)
                            : mhap_array_new(state, type, axes, shape, &data);
-    if (object && mhap_take_out(state, object, "a new array", array)) {
+    if (object && take_new(state, object, type, axes, shape, array)) {
         Py_DECREF(object);
         return NULL;
     }

@@ -10,7 +10,7 @@ typedef struct merging {
     mhap_call call; /* of which the shape and form are used */
     mhap_tensor output, output2, result;
     mhap_array lse, lse2, lse_result;
-    mha_view lse_view, lse2_view;
+    mha_view lse_view, lse2_view, lse_result_view;
     PyObject *output_object, *lse_object;
 } merging;
 
@@ -57,7 +57,7 @@ static void copy_rows(const mha_shape *s, mha_view to, mha_view from, size_t ele
 }
 
 /* Where the result goes: out, which may be the first part itself, or a new array. */
-static int make_output(merging *m, PyObject *given)
+static int make_output(merging *m)
 {
     mhap_call *const call = &m->call;
     PyObject *const out = call->values[MHAP_OUT];
@@ -70,18 +70,13 @@ static int make_output(merging *m, PyObject *given)
     if (m->result.array.type != like->type)
         return mhap_fail(call->state, MHA_ERR_DTYPE, "out is %s and output %s; they must be alike",
                          mhap_type_name(m->result.array.type), mhap_type_name(like->type));
-    const size_t size = mhap_type_size(like->type);
-    if (out != given)
-        copy_rows(&call->shape, m->result.view, m->output.view, size,
-                  size * (size_t)call->shape.Dv);
     return 0;
 }
 
-static int make_lse(merging *m, PyObject *given)
+static int make_lse(merging *m)
 {
     mhap_call *const call = &m->call;
     PyObject *out = call->values[MHAP_LSE_OUT];
-    mha_view view;
     if (out)
         Py_INCREF(out);
     else
@@ -89,14 +84,73 @@ static int make_lse(merging *m, PyObject *given)
                        &m->lse_result);
     m->lse_object = out;
     mhap_release(&m->lse_result);
-    if (!out || mhap_lse_read(call, out, "lse_out", &m->lse_result, &view))
+    if (!out || mhap_lse_read(call, out, "lse_out", &m->lse_result, &m->lse_result_view))
         return -1;
     if (m->lse_result.read_only)
         return mhap_fail(call->state, MHA_ERR_FLAG, "lse_out is read-only");
-    const size_t size = mhap_type_size(m->lse.type);
-    if (out != given)
-        copy_rows(&call->shape, view, m->lse_view, size, size);
-    m->lse_view = view;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- copies ----- */
+
+/* Rows in memory, of `size` bytes each. */
+typedef struct rows {
+    const char *name;
+    mha_view view;
+    size_t element, size;
+} rows;
+
+/* Where the first of the rows begins and the last one ends, in memory. */
+static void span_of(const mha_shape *s, const rows *r, uintptr_t span[2])
+{
+    const ptrdiff_t extents[] = {s->B, s->H, s->L};
+    const ptrdiff_t strides[] = {r->view.sb, r->view.sh, r->view.sl};
+    span[0] = span[1] = (uintptr_t)r->view.data;
+    for (int n = 0; n < 3; n++)
+        span[strides[n] > 0] += (uintptr_t)(extents[n] - 1) * (uintptr_t)strides[n] * r->element;
+    span[1] += r->size;
+}
+
+static int check_apart(const mhap_call *call, const rows *to, const rows *from)
+{
+    uintptr_t a[2], b[2];
+    span_of(&call->shape, to, a);
+    span_of(&call->shape, from, b);
+    if (a[1] <= b[0] || b[1] <= a[0])
+        return 0;
+    return mhap_fail(call->state, MHA_ERR_OVERLAP,
+                     "%s overlaps %s; only output and lse can be merged into, each as a whole",
+                     to->name, from->name);
+}
+
+/* Copy the first part to where the result goes, unless it is there. The library sees only what is
+ * there then, so that overlaps are looked for here. */
+static int copy_parts(merging *m)
+{
+    const mhap_call *const call = &m->call;
+    const mha_shape *const s = &call->shape;
+    const size_t element = mhap_type_size(m->output.array.type), size = element * (size_t)s->Dv;
+    const size_t lse = mhap_type_size(m->lse.type);
+    const rows from[] = {{"output", m->output.view, element, size},
+                         {"lse", m->lse_view, lse, lse},
+                         {"output2", m->output2.view, element, size},
+                         {"lse2", m->lse2_view, lse, lse}};
+    const rows to[] = {{"out", m->result.view, element, size},
+                       {"lse_out", m->lse_result_view, lse, lse}};
+    if (s->B == 0 || s->H == 0 || s->L == 0)
+        return 0;
+    bool in_place[2];
+    for (int n = 0; n < 2; n++) {
+        in_place[n] = memcmp(&to[n].view, &from[n].view, sizeof to[n].view) == 0;
+        for (int part = 0; part < 4; part++)
+            if (!(n == part && in_place[n]) && check_apart(call, &to[n], &from[part]))
+                return -1;
+    }
+    if (check_apart(call, &to[0], &to[1]))
+        return -1;
+    for (int n = 0; n < 2; n++)
+        if (!in_place[n])
+            copy_rows(s, to[n].view, from[n].view, to[n].element, to[n].size);
     return 0;
 }
 
@@ -105,7 +159,7 @@ static PyObject *run(merging *m)
     mhap_call *const call = &m->call;
     mha_status status = MHA_OK;
     Py_BEGIN_ALLOW_THREADS;
-    status = mha_merge(&call->shape, mhap_as_out(m->result.view), mhap_as_out(m->lse_view),
+    status = mha_merge(&call->shape, mhap_as_out(m->result.view), mhap_as_out(m->lse_result_view),
                        m->output2.view, m->lse2_view);
     Py_END_ALLOW_THREADS;
     if (mhap_check(call->state, status, NULL))
@@ -140,8 +194,8 @@ PyObject *mhap_merge(PyObject *module, PyObject *const *args, Py_ssize_t count, 
     PyObject *own[OWN], *result = NULL;
     if (mhap_arguments_fast(m.call.state, &signature, args, count, names, own, m.call.values))
         return NULL;
-    if (read_parts(&m, own) == 0 && make_output(&m, own[OWN_OUTPUT]) == 0 &&
-        make_lse(&m, own[OWN_LSE]) == 0)
+    if (read_parts(&m, own) == 0 && make_output(&m) == 0 && make_lse(&m) == 0 &&
+        copy_parts(&m) == 0)
         result = run(&m);
     end(&m);
     return result;

@@ -3,6 +3,7 @@
 #include "numbers.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +67,26 @@ static bool is_list(PyObject *object)
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
+/* What a list or tuple holds; its subclasses may tell other stories. */
+static Py_ssize_t list_size(PyObject *list)
+{
+    return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list);
+}
+
+/* A new reference; IndexError where the list has become shorter meanwhile. */
+static PyObject *list_item(PyObject *list, Py_ssize_t n)
+{
+    return Py_XNewRef(PyList_Check(list) ? PyList_GetItem(list, n) : PyTuple_GetItem(list, n));
+}
+
 /* The extents of lists in lists, from the first of each. */
 static int list_shape(PyObject *object, reader *r)
 {
     Py_INCREF(object);
     while (is_list(object) && r->axes < MHAP_MAX_AXES) {
-        const Py_ssize_t length = PySequence_Size(object);
+        const Py_ssize_t length = list_size(object);
         r->shape[r->axes++] = length;
-        PyObject *const first = length > 0 ? PySequence_GetItem(object, 0) : NULL;
+        PyObject *const first = length > 0 ? list_item(object, 0) : NULL;
         Py_DECREF(object);
         if (!first)
             return length > 0 ? -1 : 0;
@@ -89,6 +102,8 @@ static int reader_begin(mhap_state *state, PyObject *object, const char *name, r
     r->name = name;
     if (is_list(object))
         return list_shape(object, r);
+    if (PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object))
+        return mhap_wrong_kind(name, object, "it must be a list or an array of numbers");
     if (mhap_take(state, object, name, &r->array))
         return -1;
     r->axes = r->array.axes;
@@ -104,6 +119,14 @@ int mhap_axes(mhap_state *state, PyObject *object, const char *name)
     return status ? -1 : r.axes;
 }
 
+enum { ELEMENT_NAME = 64 };
+
+static const char *element_name(const reader *r, char text[ELEMENT_NAME])
+{
+    snprintf(text, ELEMENT_NAME, "an element of %s", r->name);
+    return text;
+}
+
 /* What is done with each number; `item` is either an object or, with NULL, element data of type. */
 typedef int (*store)(const reader *r, PyObject *item, const void *data, ptrdiff_t number, void *to);
 
@@ -112,12 +135,12 @@ static int each_of_list(const reader *r, PyObject *object, int axis, ptrdiff_t *
 {
     if (axis == r->axes)
         return put(r, object, NULL, (*number)++, to);
-    if (!is_list(object) || PySequence_Size(object) != r->shape[axis]) {
+    if (!is_list(object) || list_size(object) != r->shape[axis]) {
         PyErr_Format(PyExc_TypeError, "%s: its lists are of different lengths", r->name);
         return -1;
     }
     for (ptrdiff_t n = 0; n < r->shape[axis]; n++) {
-        PyObject *item = PySequence_GetItem(object, n);
+        PyObject *item = list_item(object, n);
         const int status = item ? each_of_list(r, item, axis + 1, number, put, to) : -1;
         Py_XDECREF(item);
         if (status)
@@ -184,12 +207,15 @@ static int element_integer(const reader *r, const void *data, int64_t *value)
         *value = READ(uint32_t);
         return 0;
     case MHAP_I64:
-    case MHAP_U64: /* beyond int64 it becomes negative, which nothing here allows */
+    case MHAP_U64:
         *value = READ(int64_t);
-        return 0;
+        if (r->array.type == MHAP_I64 || *value >= 0)
+            return 0;
+        PyErr_Format(PyExc_TypeError, "%s has a number above 2**63 - 1", r->name);
+        return -1;
     default:
-        PyErr_Format(PyExc_TypeError, "%s has elements of type %s; it must be integers", r->name,
-                     mhap_type_name(r->array.type));
+        PyErr_Format(PyExc_TypeError, "%s has elements of %s%s; it must be integers", r->name,
+                     r->array.type == MHAP_OTHER ? "" : "type ", mhap_type_name(r->array.type));
         return -1;
     }
 }
@@ -199,7 +225,8 @@ static int any_integer(const reader *r, PyObject *item, const void *data, int64_
     if (!item)
         return element_integer(r, data, value);
     ptrdiff_t number = 0;
-    const int status = mhap_integer(item, r->name, &number);
+    char name[ELEMENT_NAME];
+    const int status = mhap_integer(item, element_name(r, name), &number);
     *value = number;
     return status;
 }
@@ -272,7 +299,8 @@ static int put_float(const reader *r, PyObject *item, const void *data, ptrdiff_
     if (!item)
         return element_float(r, data, value);
     double wide = 0;
-    const int status = mhap_number(item, r->name, &wide);
+    char name[ELEMENT_NAME];
+    const int status = mhap_number(item, element_name(r, name), &wide);
     *value = (float)wide;
     return status;
 }

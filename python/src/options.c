@@ -236,6 +236,10 @@ static int read_position(const reading *r)
         c->position = n < 0 ? MHA_POSITION_UNSET : positions[n];
         return n < 0 ? -1 : 0;
     }
+    if (PyFloat_Check(value))
+        return mhap_wrong_kind("position", value,
+                               "it must be \"top-left\", \"bottom-right\", an integer, or one for "
+                               "each batch");
     c->position = MHA_POSITION_OFFSET;
     const int axes = PyLong_Check(value) ? 0 : mhap_axes(r->state, value, "position");
     if (axes <= 0)
@@ -275,6 +279,9 @@ static int read_window(const reading *r)
 
 static int read_flags(const reading *r)
 {
+    if (r->values[MHAP_CAUSAL] && PyUnicode_Check(r->values[MHAP_CAUSAL]))
+        return mhap_wrong_kind("causal", r->values[MHAP_CAUSAL],
+                               "it must be True or False; position says where the queries stand");
     const int causal = mhap_truth(r->values[MHAP_CAUSAL]);
     const int average = mhap_truth(r->values[MHAP_AVERAGE_WEIGHTS]);
     if (causal < 0 || average < 0)

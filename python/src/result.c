@@ -122,6 +122,16 @@ static int weights_wanted(const mhap_state *state, PyObject *const *values, mha_
     return value ? mhap_truth(value) : values[MHAP_WEIGHTS_OUT] != NULL;
 }
 
+/* Which weights, where none are asked for, is a slip that would go unnoticed. */
+static int no_weights(const mhap_state *state, const mha_options *c)
+{
+    if (!c->weights_heads && !c->weights_rows)
+        return 0;
+    return mhap_fail(state, MHA_ERR_FLAG,
+                     "%s chooses weights, and none are asked for: add return_weights=True",
+                     c->weights_heads ? "weights_heads" : "weights_rows");
+}
+
 static int make_weights(mhap_state *state, PyObject *const *values, const mha_shape *s,
                         ptrdiff_t columns, const mhap_array *like, mhap_options *o, mhap_extras *e)
 {
@@ -129,7 +139,7 @@ static int make_weights(mhap_state *state, PyObject *const *values, const mha_sh
     PyObject *const given = values[MHAP_WEIGHTS_OUT];
     const int wanted = weights_wanted(state, values, &c->weights_mode);
     if (wanted <= 0)
-        return wanted;
+        return wanted < 0 ? -1 : no_weights(state, c);
     const bool average = c->flags & MHA_AVERAGE_WEIGHTS;
     axes a = {.count = 0};
     a.batch = add_axis(&a, e->form.batch, s->B);

@@ -67,9 +67,13 @@ static int wish_read(const mhap_state *state, PyObject *wanted, wish *w)
     if (!PyDict_Check(wanted))
         return wish_list(state, wanted, w);
     PyObject *name, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(wanted, &at, &name, &value);)
-        if (wish_named(state, name, value, w))
+    for (Py_ssize_t at = 0; PyDict_Next(wanted, &at, &name, &value);) {
+        Py_INCREF(value); /* its __index__ may take it out of the dictionary */
+        const int status = wish_named(state, name, value, w);
+        Py_DECREF(value);
+        if (status)
             return -1;
+    }
     return 0;
 }
 

@@ -352,6 +352,19 @@ def test_weights_alone(qkv: Any, random: Any) -> None:
     close(raw, q[0, 0].astype(np.float64) @ k[0, 0].T / np.sqrt(D))
 
 
+def test_weights_of_heads_that_give_a_mean(qkv: Any) -> None:
+    q, k, v = qkv
+    modes = ["mean"] + ["normal"] * (q.shape[1] - 1)
+    means = np.ones((q.shape[1], v.shape[-1]), np.float32)
+    whole = mha.attention(
+        q, k, v, head_modes=modes, head_means=means, return_weights=True, statistics=True
+    )
+    assert np.array_equal(mha.attention_weights(q, k, head_modes=modes), whole.weights)
+    alone = mha.head_statistics(q, k, head_modes=modes)
+    assert np.array_equal(alone.heads.entropy, whole.statistics.heads.entropy)
+    assert not alone.heads.rows[:, 0].any() and alone.heads.rows[:, 1:].all()
+
+
 def test_merge_joins_what_was_cut(qkv: Any) -> None:
     q, k, v = qkv
     whole = mha.attention(q, k, v, return_lse=True)

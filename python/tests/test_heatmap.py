@@ -106,6 +106,16 @@ def test_what_cannot_be_drawn(weights: object, labels: list[str] | None, text: s
         Heatmap(weights, rows=labels)
 
 
+def test_results_and_layers_are_told_from_weights() -> None:
+    np = pytest.importorskip("numpy")
+    x = np.ones((2, 3, 4), np.float32)
+    result = mha.attention(x, x, x, return_weights=True)
+    with pytest.raises(TypeError, match=r"weights is a Result of arrays: draw .* result.weights"):
+        Heatmap(result)
+    with pytest.raises(TypeError, match="weights is a list of arrays"):
+        Heatmap([result.weights])
+
+
 def test_an_array_that_is_too_large_is_not_unpacked() -> None:
     class Large:
         shape = (2, 5000, 5000)

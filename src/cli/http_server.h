@@ -4,8 +4,8 @@
  * know its secret, which is the first part of every path: http://127.0.0.1:8080/SECRET/path.
  *
  * A connection carries one request. Requests are answered one after another on one thread, so that
- * what answers them needs no locks. Whoever is slow loses the connection and keeps no other from
- * being answered.
+ * what answers them needs no locks. Whoever is slow loses the connection after HTTP_SECONDS and
+ * keeps others waiting only where there are HTTP_CONNECTIONS of them.
  */
 #ifndef CLI_HTTP_SERVER_H
 #define CLI_HTTP_SERVER_H

@@ -76,12 +76,13 @@ static bool read_change(reading *r)
     mhai_json_token token;
     while ((token = mhai_json_next(&r->json)) == MHAI_JSON_KEY) {
         const char *const key = r->json.text;
-        const bool known = strcmp(key, "kind") == 0     ? read_string(r, &change.kind)
-                           : strcmp(key, "change") == 0 ? read_string(r, &change.change)
-                           : strcmp(key, "layer") == 0  ? read_number(r, &change.layer)
-                           : strcmp(key, "head") == 0
-                               ? read_number(r, &change.head)
-                               : wrong(r, "changes: a key that is not known");
+        const bool known =
+            strcmp(key, "kind") == 0     ? read_string(r, &change.kind)
+            : strcmp(key, "change") == 0 ? read_string(r, &change.change)
+            : strcmp(key, "layer") == 0  ? read_number(r, &change.layer)
+            : strcmp(key, "head") == 0
+                ? read_number(r, &change.head)
+                : wrong(r, "changes: a key that is not known; there are kind, layer, head, change");
         if (!known)
             return false;
     }
@@ -106,10 +107,11 @@ static bool read_all(reading *r)
         return wrong(r, "an object was expected");
     while ((token = mhai_json_next(&r->json)) == MHAI_JSON_KEY) {
         const char *const key = r->json.text;
-        const bool known = strcmp(key, "text") == 0      ? read_string(r, &r->wish->wish.text)
-                           : strcmp(key, "to") == 0      ? read_string(r, &r->wish->wish.target)
-                           : strcmp(key, "changes") == 0 ? read_changes(r)
-                                                         : wrong(r, "a key that is not known");
+        const bool known = strcmp(key, "text") == 0 ? read_string(r, &r->wish->wish.text)
+                           : strcmp(key, "to") == 0 ? read_string(r, &r->wish->wish.target)
+                           : strcmp(key, "changes") == 0
+                               ? read_changes(r)
+                               : wrong(r, "a key that is not known; there are text, to, changes");
         if (!known)
             return false;
     }

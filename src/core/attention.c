@@ -243,7 +243,7 @@ static void add_values_in_place(const mhai_worker *worker, const mhai_block *blo
     const mha_dtype type = call->shape.v_type;
     const int dv = (int)call->shape.Dv;
     mhak_ahead ahead = nothing_ahead;
-    if (mhai_values_in_place(worker->plan, worker->count))
+    if (mhai_values_in_place(worker->plan, worker->count) && block->keys > LEAD_ROWS)
         ahead = mhai_ahead(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
                            call->v.sl, dv, last - first);
     kernels->pv[type](worker->scratch->s, block->v, call->v.sl, kernels->nc, first, last, count, dv,
@@ -339,11 +339,14 @@ static void masks_come(const task *now, int row, int count, ptrdiff_t base)
     const int panels = MHAK_BLOCK / worker->plan->kernels->nr;
     for (int n = 0; n < MHAI_COMING_MASKS; n++) {
         const mha_view *const view = masks[n].view;
-        if (!view->data || view->sl == 0)
+        /* With one query a head, rows are heads. */
+        const ptrdiff_t stride = worker->call->shape.L > 1 ? view->sl : view->sh;
+        if (!view->data || stride == 0)
             continue;
         const ptrdiff_t index = mhai_index(view, false, worker->batch.b, 0, at->h, at->i) + base;
         worker->coming->rows[MHAI_COMING_HEAD + n] =
-            (mhak_ahead){(const char *)view->data + index * masks[n].size, view->sl * masks[n].size,
+            (mhak_ahead){(const char *)view->data + index * masks[n].size,
+                         count > 1 ? stride * masks[n].size : 0,
                          (int)mhai_ceil_div(MHAK_BLOCK * masks[n].size, MHAK_LINE), count};
         worker->coming->portion[MHAI_COMING_HEAD + n] = (count + panels - 1) / panels;
     }

@@ -166,10 +166,11 @@ static mha_status check_types(const mha_shape *s, const mha_options *o)
         const bool mixed =
             n < 4 ? is_f64(types[n]) != is_f64(s->q_type) : is_f64(types[n]) && !is_f64(s->q_type);
         if (mixed)
-            return mhai_fail(o, MHA_ERR_DTYPE,
-                             "%s does not go with shape.q_type: f64 is for q, k, "
-                             "v and o alike, and only with f64 shapes",
-                             names[n]);
+            return mhai_fail(
+                o, MHA_ERR_DTYPE,
+                "%s does not go with shape.q_type: q, k, v and o are f64 together or not "
+                "at all, and nothing else is f64 unless they are",
+                names[n]);
     }
     return MHA_OK;
 }

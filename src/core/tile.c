@@ -87,7 +87,9 @@ static bool near_panel(const mhai_worker *worker, const mhai_block *block, int p
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
 {
     const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type);
-    return (mhak_ahead){row, stride * size, (int)mhai_ceil_div(width * size, MHAK_LINE), count};
+    /* The stride of a single row may be any number. */
+    return (mhak_ahead){row, count > 1 ? stride * size : 0,
+                        (int)mhai_ceil_div(width * size, MHAK_LINE), count};
 }
 
 /* The keys of panel p, a vector at a time; meanwhile the next keys are asked for, or behind the

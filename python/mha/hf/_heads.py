@@ -59,7 +59,10 @@ def gates(
     found = _layers_on_mha(model)
     numbered = list(found.values())
     chosen: dict[torch.nn.Module, dict[int, float]] = {}
-    for layer, head in heads:
+    for pair in heads:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"heads has {pair!r}; give pairs of a layer and a head, as [(3, 7)]")
+        layer, head = pair
         try:
             module = found[layer] if isinstance(layer, str) else numbered[layer]
         except (KeyError, IndexError):
@@ -145,6 +148,11 @@ def heads(model: torch.nn.Module, inputs: Mapping[str, Any]) -> Heads:
         print(mha.hf.heads(model, inputs))
     """
     found = _layers_on_mha(model)
+    if not isinstance(inputs, Mapping):
+        raise TypeError(
+            f"inputs is a {type(inputs).__name__}; give what a tokenizer returns, or "
+            "{'input_ids': ...}"
+        )
     names: list[str] = []
     table: dict[str, list[torch.Tensor]] = {name: [] for name in _STATISTICS}
     with torch.no_grad(), ExitStack() as stack:

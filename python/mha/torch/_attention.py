@@ -18,6 +18,40 @@ class Result(NamedTuple):
     weights: Tensor | None
 
 
+_NAMES = (
+    "query",
+    "key",
+    "value",
+    "mask",
+    "bias",
+    "alibi_slopes",
+    "sinks",
+    "gates",
+    "ignore_mask",
+    "key_lengths",
+    "query_documents",
+    "key_documents",
+)
+
+
+def _check(given: tuple[Any, ...]) -> None:
+    """Tensors in the order of _NAMES are tensors, and the first three have four axes."""
+    for number, (name, tensor) in enumerate(zip(_NAMES, given)):
+        if tensor is None and number >= 3:
+            continue
+        if not isinstance(tensor, Tensor):
+            kind = type(tensor).__name__
+            raise TypeError(
+                f"{name} is of type {kind}; it must be a torch.Tensor (mha.attention() takes "
+                "arrays of NumPy and others, and lists of numbers)"
+            )
+        if number < 3 and tensor.dim() != 4:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, rows, width): "
+                f"{name}[None] adds a batch axis"
+            )
+
+
 def _as_four_axes(tensor: Tensor | None) -> Tensor | None:
     if tensor is None or tensor.dim() == 4:
         return tensor
@@ -40,6 +74,19 @@ def _where(position: None | str | int) -> tuple[str, int]:
             )
         return position, 0
     return "offset", position
+
+
+def _edges(window: tuple[int | None, int | None] | None) -> tuple[int, int]:
+    """A window as the operator takes it, with -1 for an open side."""
+    if window is None:
+        return -1, -1
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise TypeError(
+            f"window is {window!r}; it must be a pair (left, right) of keys before and behind the "
+            "query's position, None for an open side"
+        )
+    left, right = (-1 if edge is None else edge for edge in window)
+    return left, right
 
 
 def _autocast(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -102,28 +149,24 @@ def attention(
     >>> x.grad.shape
     torch.Size([1, 2, 3, 4])
     """
-    query, key, value = _autocast((query, key, value))
+    inputs = (query, key, value)
+    numbers = (key_lengths, query_documents, key_documents)
+    _check((*inputs, mask, bias, alibi_slopes, sinks, gates, ignore_mask, *numbers))
     tensors = (
-        query,
-        key,
-        value,
+        *_autocast(inputs),
         _as_four_axes(mask),
         _as_four_axes(bias),
         alibi_slopes,
         sinks,
         gates,
         _as_four_axes(ignore_mask),
-        key_lengths,
-        query_documents,
-        key_documents,
+        *numbers,
     )
-    left, right = (-1, -1) if window is None else (-1 if n is None else n for n in window)
     settings: tuple[Any, ...] = (
         _seed(dropout, generator),
         causal,
         *_where(position),
-        left,
-        right,
+        *_edges(window),
         scale,
         softcap,
         dropout,

@@ -84,14 +84,14 @@ def _options(
         options["gates"] = _numbers(gates, torch.float32)
     if lengths is not None:
         options["key_lengths"] = _numbers(lengths, torch.int64)
-    if q_documents is not None:
+    if q_documents is not None or k_documents is not None:
         options["query_documents"] = _numbers(q_documents, torch.int32)
         options["key_documents"] = _numbers(k_documents, torch.int32)
     if causal:
         options["causal"] = True
     if position:
         options["position"] = offset if position == "offset" else position
-    if window_left >= 0 or window_right >= 0:
+    if (window_left, window_right) != (-1, -1):
         options["window"] = (window_left, window_right)
     if scale is not None:
         options["scale"] = scale
