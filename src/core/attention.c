@@ -155,7 +155,7 @@ enum {
     LEAD_ROWS = 16, /* how far ahead of its use V is asked for, */
     CACHE_LEAD = 32,
     SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is asked for as a whole */
-    MANY_ELEMENTS = 1 << 17 /* of K and V of all heads: fewer stay in the second cache */
+    MANY_ELEMENTS = 1 << 18 /* of K and V of all heads: fewer stay in a cache */
 };
 
 static const mhak_ahead nothing_ahead = {.lines = 0};
@@ -375,6 +375,8 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     else
         kernels->fold(scratch->s, count, from, to, keep, state->m + row, state->l + row,
                       scratch->alpha);
+    if (worker->plan->hold_scores)
+        mhai_store_tile(worker, row, count, from, to, state->l);
     if (how == NOT_AT_ALL || only_means(worker, row, count))
         return;
     drop_weights(worker, block, row, count);

@@ -503,11 +503,13 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last);
 
-/* Rows of a task have no scores yet; those of a tile, before they become p; all that were held of
- * row r, as weights, to where they belong. */
+/* Rows of a task have no scores yet; those of a tile, before they become p, and then; all that were
+ * held of row r, as weights, to where they belong. */
 void mhai_held_begin(const mhai_worker *worker);
 void mhai_hold_scores(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
                       int last, const uint32_t *keep);
+void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
+                     const float *l);
 void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse);
 
 /* ---------------------------------------------------------- the machine ----- */
