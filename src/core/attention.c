@@ -654,7 +654,8 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
         return;
     list_rows(&now);
     mhai_coming coming = coming_after(&now, number);
-    now.worker.coming = &coming;
+    if (coming.portion[0] > 0 || mhai_masks_look_up(&run->call->options))
+        now.worker.coming = &coming;
     mhai_load_queries(&now.worker);
     run_keys(&now, TOGETHER);
     if (now.some_masked &&
