@@ -355,6 +355,57 @@ static void some_minus_infinity_is_no_weight(void)
     }
 }
 
+/* Of a row whose keys all score -inf, weights are NaN, but for those of masked keys: with one block
+ * of keys, where weights are made at once, and with two. */
+static void masked_keys_of_a_row_of_nan(void)
+{
+    enum { ROWS = 2, MOST = 200 };
+    static const ptrdiff_t extents[] = {5, 48, MOST};
+    for (size_t n = 0; n < sizeof extents / sizeof extents[0]; n++) {
+        const ptrdiff_t keys = extents[n];
+        const float q[ROWS] = {1e30f, 0.0f};
+        float k[MOST], o[ROWS], weights[ROWS * MOST];
+        uint8_t ignored[MOST] = {0};
+        for (ptrdiff_t j = 0; j < keys; j++)
+            k[j] = -1e30f;
+        ignored[3] = 1;
+        const mha_shape shape = {.B = 1, .H = 1, .L = ROWS, .S = keys, .D = 1};
+        const mha_options options = {.size = sizeof options,
+                                     .ignore_mask = {ignored, 0, 0, 0},
+                                     .weights = mha_out_bhld(weights, 1, ROWS, keys)};
+        const mha_status status = mha_attention(
+            &shape, mha_view_bhld(q, 1, ROWS, 1), mha_view_bhld(k, 1, keys, 1),
+            mha_view_bhld(k, 1, keys, 1), mha_out_bhld(o, 1, ROWS, 1), &options, NULL);
+        CHECK(status == MHA_OK && isnan(o[0]) && !isnan(o[1]), "%td keys: outputs", keys);
+        for (ptrdiff_t j = 0; j < keys; j++)
+            CHECK(j == 3 ? weights[j] == 0.0f : isnan(weights[j]), "%td keys: key %td is %g", keys,
+                  j, (double)weights[j]);
+    }
+}
+
+/* Rows of three tiles: those in the middle do not see a value that is NaN, and are done row by row.
+ * What lies ready of V for the first must not be what they left. */
+static void tiles_beside_one_that_hides_a_value(void)
+{
+    enum { ROWS = 144, TILE = 48, KEYS = 64, WIDTH = 3, HIDDEN = 5 };
+    static float q[ROWS], k[KEYS], v[KEYS * WIDTH], o[ROWS * WIDTH];
+    static uint8_t attends[ROWS * KEYS];
+    memset(attends, 1, sizeof attends);
+    for (int i = TILE; i < 2 * TILE; i++)
+        attends[i * KEYS + HIDDEN] = 0;
+    for (int c = 0; c < WIDTH; c++)
+        v[HIDDEN * WIDTH + c] = NAN;
+    const mha_shape shape = {.B = 1, .H = 1, .L = ROWS, .S = KEYS, .D = 1, .Dv = WIDTH};
+    const mha_options options = {.size = sizeof options, .attend_mask = {attends, 0, 0, KEYS}};
+    const mha_status status = mha_attention(
+        &shape, mha_view_bhld(q, 1, ROWS, 1), mha_view_bhld(k, 1, KEYS, 1),
+        mha_view_bhld(v, 1, KEYS, WIDTH), mha_out_bhld(o, 1, ROWS, WIDTH), &options, NULL);
+    CHECK(status == MHA_OK, "status %d", (int)status);
+    for (int i = 0; i < ROWS; i++)
+        CHECK(isnan(o[i * WIDTH]) == (i < TILE || i >= 2 * TILE), "row %d is %g", i,
+              (double)o[i * WIDTH]);
+}
+
 static void plus_infinity_is_nan(void)
 {
     static const ptrdiff_t L[] = {1, 6, 40};
@@ -512,6 +563,8 @@ int main(int argc, char **argv)
     RUN(an_infinite_value_shows_in_its_column);
     RUN(only_minus_infinity_is_nan);
     RUN(some_minus_infinity_is_no_weight);
+    RUN(masked_keys_of_a_row_of_nan);
+    RUN(tiles_beside_one_that_hides_a_value);
     RUN(plus_infinity_is_nan);
     RUN(logits_of_ten_thousand);
     RUN(very_negative_is_a_number);

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -14,16 +13,9 @@ transformers = pytest.importorskip("transformers")
 hf = pytest.importorskip("mha.hf")
 hf.register()
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 H, D = 4, 8
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models as small as these take longer with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def build(name: str = "bert") -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 hf = pytest.importorskip("mha.hf")
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 import mha  # noqa: E402
 from transformers import LlamaConfig, LlamaForCausalLM, masking_utils  # noqa: E402
@@ -29,15 +31,6 @@ KINDS: dict[str, Callable] = {
     ),
     "chunks": masking_utils.chunked_causal_mask_function(4, torch.tensor([0, 3, 6])),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models as small as these take longer with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def padding(kind: str, tokens: int) -> Any:

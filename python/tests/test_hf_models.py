@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 hf = pytest.importorskip("mha.hf")
 hf.register()
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 VOCABULARY = 64
 COMMON = {
@@ -104,15 +106,6 @@ TEXT = {
 }
 DECODERS = ["gpt2", "llama", "mistral", "gemma2", "gemma3", "gpt-oss", "llama4"]
 TRANSLATORS = ["bart", "marian", "t5"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models as small as these take longer with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def build(family: str) -> Any:

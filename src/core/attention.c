@@ -119,171 +119,6 @@ static void clear_state(const mhai_worker *worker, const mhai_state *state)
     memset(state->o, 0, sizeof(float) * (size_t)(worker->count * worker->plan->ldo));
 }
 
-/* Lay rows [first, last) of V into panels; those that `keep` (NULL: none) masks become 0. */
-static void pack_rows(const mhai_worker *worker, const mhai_block *block, int first, int last,
-                      const uint32_t *keep)
-{
-    const mhai_call *const call = worker->call;
-    const mhak_table *const kernels = worker->plan->kernels;
-    mhai_values run;
-    for (int n = 0; mhai_values_of(worker, block, n, &run); n++) {
-        const int from = (int)mhai_max(0, first - run.at);
-        const int to = (int)mhai_min(run.count, last - run.at);
-        if (from < to)
-            kernels->pack_v[call->shape.v_type](run.rows, run.stride, from, to, (int)call->shape.Dv,
-                                                keep ? keep + run.at / 32 : NULL,
-                                                worker->scratch->v_panels +
-                                                    (ptrdiff_t)run.at * kernels->nc);
-    }
-}
-
-/* The same for all rows of a task, unless they are there. */
-static void pack_values(const mhai_worker *worker, mhai_block *block, int first, int last)
-{
-    if (block->v_last == 0)
-        block->v_first = block->v_last = first;
-    const int from = (int)mhai_min(first, block->v_first);
-    const int to = (int)mhai_max(last, block->v_last);
-    const int gaps[2][2] = {{from, block->v_first}, {block->v_last, to}};
-    for (int n = 0; n < 2; n++)
-        pack_rows(worker, block, gaps[n][0], gaps[n][1], NULL);
-    block->v_first = from;
-    block->v_last = to;
-}
-
-enum {
-    LEAD_ROWS = 16, /* how far ahead of its use V is asked for, */
-    CACHE_LEAD = 32,
-    SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is asked for as a whole */
-    MANY_ELEMENTS = 1 << 18 /* of K and V of all heads: fewer stay in a cache */
-};
-
-static const mhak_ahead nothing_ahead = {.lines = 0};
-
-/* Rows of f32 that lie close together are as good as panels. */
-static bool like_panels(const mhai_worker *worker)
-{
-    const mhai_call *const call = worker->call;
-    const mhak_table *const kernels = worker->plan->kernels;
-    const ptrdiff_t stride = call->cache ? call->shape.Dv : call->v.sl;
-    return call->shape.v_type == MHA_F32 && call->shape.Dv % kernels->vector == 0 && stride >= 0 &&
-           stride <= 2 * kernels->nc;
-}
-
-/* Values of a cache where they lie: piece after piece, with the sums of one call for all. */
-static void add_cached_values(const mhai_worker *worker, const mhai_block *block, int count,
-                              int first, int last, float *to)
-{
-    const mhai_call *const call = worker->call;
-    const mhak_table *const kernels = worker->plan->kernels;
-    mhai_values run;
-    for (int n = 0; mhai_values_of(worker, block, n, &run); n++) {
-        const int from = (int)mhai_min(run.count, mhai_max(0, first - run.at));
-        const int end = (int)mhai_max(from, mhai_min(run.count, last - run.at));
-        /* The first brings in alpha, whether it has a key to add or not. */
-        if (n > 0 && from == end)
-            continue;
-        mhak_ahead ahead = nothing_ahead;
-        if (mhai_values_in_place(worker->plan, worker->count))
-            ahead =
-                mhai_ahead(mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
-                           call->shape.v_type, run.stride, run.stride, end - from);
-        kernels->pv[call->shape.v_type](worker->scratch->s + run.at, run.rows, run.stride,
-                                        kernels->nc, from, end, count, (int)call->shape.Dv, &ahead,
-                                        n == 0 ? worker->scratch->alpha : NULL, to,
-                                        worker->plan->ldo);
-    }
-}
-
-static void clear_masked(float *p, const uint32_t *keep)
-{
-    for (int j = 0; j < MHAK_BLOCK; j++)
-        if (!(keep[j / 32] >> (j % 32) & 1u))
-            p[j] = 0.0f;
-}
-
-/* Dropout: some weights become 0, the others grow. Their sum l is that of all. */
-static void drop_weights(const mhai_worker *worker, const mhai_block *block, int row, int count)
-{
-    if (mhai_drop_threshold(&worker->call->options) == 0)
-        return;
-    for (int r = 0; r < count; r++) {
-        const mhai_row *const at = &worker->scratch->rows[row + r];
-        const mhak_drop drop = mhai_drop_of(worker->call, worker->batch.b, at->h);
-        uint32_t keep[MHAK_WORDS];
-        worker->plan->kernels->drop_bits(&drop, (uint32_t)at->i,
-                                         (uint32_t)(block->base / MHAK_BLOCK), keep);
-        worker->plan->kernels->thin(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
-                                    mhai_drop_factor(drop.threshold));
-    }
-}
-
-/* i8: what the kernels see are integers, so the weights take the scales on. That of a masked value
- * may be NaN: where keep is given, its weight becomes 0 again. */
-static void scale_weights(const mhai_worker *worker, const mhai_block *block, int count,
-                          const uint32_t *keep)
-{
-    mhai_values run;
-    if (worker->call->shape.v_type != MHA_I8)
-        return;
-    for (int n = 0; mhai_values_of(worker, block, n, &run); n++)
-        for (int r = 0; r < count; r++)
-            worker->plan->kernels->scale_row(worker->scratch->s + r * MHAK_BLOCK + run.at,
-                                             run.scales, run.count);
-    for (int r = 0; keep && r < count; r++)
-        clear_masked(worker->scratch->s + r * MHAK_BLOCK, keep + r * MHAK_WORDS);
-}
-
-/* o = alpha * o + p . v for the rows of one tile, with V where it lies. */
-static void add_values_in_place(const mhai_worker *worker, const mhai_block *block, int count,
-                                int first, int last, float *to)
-{
-    const mhai_call *const call = worker->call;
-    const mhak_table *const kernels = worker->plan->kernels;
-    const mha_dtype type = call->shape.v_type;
-    const int dv = (int)call->shape.Dv;
-    mhak_ahead ahead = nothing_ahead;
-    if (mhai_values_in_place(worker->plan, worker->count) && block->keys > LEAD_ROWS)
-        ahead = mhai_ahead(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
-                           call->v.sl, dv, last - first);
-    kernels->pv[type](worker->scratch->s, block->v, call->v.sl, kernels->nc, first, last, count, dv,
-                      &ahead, worker->scratch->alpha, to, worker->plan->ldo);
-}
-
-/* The same with V in panels, unless it may stay where it is. */
-static void add_values(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
-                       int last, float *o)
-{
-    const mhak_table *const kernels = worker->plan->kernels;
-    const mhai_scratch *const scratch = worker->scratch;
-    const ptrdiff_t ldo = worker->plan->ldo;
-    if (mhai_values_in_place(worker->plan, worker->count) || like_panels(worker)) {
-        if (worker->call->cache)
-            add_cached_values(worker, block, count, first, last, o + row * ldo);
-        else
-            add_values_in_place(worker, block, count, first, last, o + row * ldo);
-        return;
-    }
-    pack_values(worker, block, first, last);
-    kernels->pv[MHA_F32](scratch->s, scratch->v_panels, kernels->nc,
-                         (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, count, (int)ldo,
-                         &nothing_ahead, scratch->alpha, o + row * ldo, ldo);
-}
-
-static void add_values_per_row(const mhai_worker *worker, const mhai_block *block, int row,
-                               int count, int first, int last, float *o)
-{
-    const mhak_table *const kernels = worker->plan->kernels;
-    const ptrdiff_t ldo = worker->plan->ldo;
-    for (int r = 0; r < count; r++) {
-        pack_rows(worker, block, first, last, worker->scratch->keep + r * MHAK_WORDS);
-        kernels->pv[MHA_F32](worker->scratch->s + r * MHAK_BLOCK, worker->scratch->v_panels,
-                             kernels->nc, (ptrdiff_t)MHAK_BLOCK * kernels->nc, first, last, 1,
-                             (int)ldo, &nothing_ahead, worker->scratch->alpha + r,
-                             o + (row + r) * ldo, ldo);
-    }
-}
-
 static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *seen)
 {
     if (cover == MHAI_ALL) {
@@ -323,35 +158,6 @@ static bool only_means(const mhai_worker *worker, int row, int count)
     return modes;
 }
 
-/* The masks of rows [row, row + count) and the block at key `base`, which come next. */
-static void masks_come(const task *now, int row, int count, ptrdiff_t base)
-{
-    const mhai_worker *const worker = &now->worker;
-    const mha_options *const o = &worker->call->options;
-    const struct {
-        const mha_view *view;
-        ptrdiff_t size;
-    } masks[MHAI_COMING_MASKS] = {{&o->attend_mask, 1},
-                                  {&o->ignore_mask, 1},
-                                  {&o->add_mask, (ptrdiff_t)mha_dtype_size(o->add_mask_type)},
-                                  {&o->bias, (ptrdiff_t)mha_dtype_size(o->bias_type)}};
-    const mhai_row *const at = &worker->scratch->rows[row];
-    const int panels = MHAK_BLOCK / worker->plan->kernels->nr;
-    for (int n = 0; n < MHAI_COMING_MASKS; n++) {
-        const mha_view *const view = masks[n].view;
-        /* With one query a head, rows are heads. */
-        const ptrdiff_t stride = worker->call->shape.L > 1 ? view->sl : view->sh;
-        if (!view->data || stride == 0)
-            continue;
-        const ptrdiff_t index = mhai_index(view, false, worker->batch.b, 0, at->h, at->i) + base;
-        worker->coming->rows[MHAI_COMING_HEAD + n] =
-            (mhak_ahead){(const char *)view->data + index * masks[n].size,
-                         count > 1 ? stride * masks[n].size : 0,
-                         (int)mhai_ceil_div(MHAK_BLOCK * masks[n].size, MHAK_LINE), count};
-        worker->coming->portion[MHAI_COMING_HEAD + n] = (count + panels - 1) / panels;
-    }
-}
-
 /* One tile of rows against one block of keys. */
 static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
                      values how)
@@ -379,14 +185,8 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
         mhai_store_tile(worker, row, count, from, to, state->l);
     if (how == NOT_AT_ALL || only_means(worker, row, count))
         return;
-    drop_weights(worker, block, row, count);
-    scale_weights(worker, block, count, keep);
-    if (cover == MHAI_SOME && how == PER_ROW) {
-        add_values_per_row(worker, block, row, count, first, last, state->o);
-        block->v_first = block->v_last = 0;
-    } else {
-        add_values(worker, block, row, count, first, last, state->o);
-    }
+    const mhai_pv product = {row, count, first, last, keep, keep && how == PER_ROW};
+    mhai_add_values(worker, block, &product, state->o);
     now->some_masked |= cover == MHAI_SOME;
 }
 
@@ -400,11 +200,7 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
     for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
         for (int row = 0; row < worker->count; row += tile) {
-            const bool more = row + tile < worker->count;
-            if (worker->coming && mhai_masks_look_up(&worker->call->options))
-                masks_come(now, more ? row + tile : 0,
-                           (int)mhai_min(tile, worker->count - (more ? row + tile : 0)),
-                           more ? base : base + MHAK_BLOCK);
+            mhai_masks_come(worker, row + tile, base);
             run_tile(now, &block, row, (int)mhai_min(tile, worker->count - row), state, how);
         }
         mhai_block_leave(worker, &block);
@@ -609,41 +405,16 @@ static void keep_part(const task *now)
     }
 }
 
-/* Is each task a head of its own, and are there so many that they come from memory? */
-static bool short_heads(const mhai_run *run)
-{
-    const mha_shape *const s = &run->plan->shape;
-    const ptrdiff_t elements = s->S * (s->D + s->Dv);
-    return run->tiling.row_chunks == 1 && run->tiling.splits == 1 && !run->call->cache &&
-           elements <= SHORT_HEAD && run->tiling.row_tasks > MANY_ELEMENTS / (elements + 1);
-}
-
 /* What the task reads that comes `threads` after this one. */
 static mhai_coming coming_after(const task *now, ptrdiff_t number)
 {
     const mhai_run *const run = now->run;
-    const mhai_call *const call = run->call;
-    const mha_shape *const s = &call->shape;
-    mhai_coming coming = {.portion = {0}};
+    mhai_coming coming = {.any = mhai_masks_look_up(&run->call->options)};
     number += run->tiling.threads;
-    if (!short_heads(run) || number >= run->tiling.row_tasks)
-        return coming;
-    const task then = task_of(run, now->worker.scratch, number, false);
-    const mhai_batch *const batch = &then.worker.batch;
-    const ptrdiff_t q = mhai_q_index(call, batch, &call->q, then.h, then.i);
-    const ptrdiff_t k = mhai_k_index(call, batch, &call->k, then.worker.g, 0);
-    const ptrdiff_t v = mhai_k_index(call, batch, &call->v, then.worker.g, 0);
-    const int keys = (int)batch->keys;
-    coming.rows[0] = mhai_ahead(mhai_at(call->q.data, s->q_type, q), s->q_type, call->q.sl, s->D,
-                                (int)then.rows);
-    coming.rows[1] =
-        mhai_ahead(mhai_at(call->k.data, s->k_type, k), s->k_type, call->k.sl, s->D, keys);
-    coming.rows[2] =
-        mhai_ahead(mhai_at(call->v.data, s->v_type, v), s->v_type, call->v.sl, s->Dv, keys);
-    const ptrdiff_t panels = mhai_ceil_div(keys, run->plan->kernels->nr) *
-                             mhai_ceil_div(now->worker.count, run->plan->row_tile);
-    for (int n = 0; n < MHAI_COMING_HEAD; n++)
-        coming.portion[n] = (int)mhai_ceil_div(mhai_max(then.rows, keys), mhai_max(1, panels));
+    if (mhai_short_heads(run) && number < run->tiling.row_tasks) {
+        const task then = task_of(run, now->worker.scratch, number, false);
+        mhai_head_comes(&coming, &then.worker, then.h, then.i, then.rows, now->worker.count);
+    }
     return coming;
 }
 
@@ -654,8 +425,7 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
         return;
     list_rows(&now);
     mhai_coming coming = coming_after(&now, number);
-    if (coming.portion[0] > 0 || mhai_masks_look_up(&run->call->options))
-        now.worker.coming = &coming;
+    now.worker.coming = &coming;
     mhai_load_queries(&now.worker);
     run_keys(&now, TOGETHER);
     if (now.some_masked &&

@@ -442,6 +442,7 @@ typedef struct mhai_block {
 enum { MHAI_COMING_HEAD = 3, MHAI_COMING_MASKS = 4, MHAI_COMING = 7 };
 
 typedef struct mhai_coming {
+    bool any;
     mhak_ahead rows[MHAI_COMING]; /* q, k and v of the next short head; masks of the next tile */
     int portion[MHAI_COMING];
 } mhai_coming;
@@ -486,9 +487,32 @@ void mhai_load_queries(const mhai_worker *worker);
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
 void mhai_block_leave(const mhai_worker *worker, const mhai_block *block);
 
+/* One tile's p . v: rows [row, row + count) with keys [first, last) of a block. */
+typedef struct mhai_pv {
+    int row, count, first, last;
+    const uint32_t *keep; /* of the rows' keys; NULL: all of them are seen */
+    bool per_row;         /* each row with its masked values as 0 */
+} mhai_pv;
+
+/* o = alpha * o + p . v, with p in scratch->s, which dropout and the scales of i8 change first. */
+void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv *x, float *o);
+
 /* `count` rows of a tensor, from `row` on, as something to ask for while other work is done. */
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
                       int count);
+
+/* Ask for the next portion; NULL: nothing comes. */
+void mhai_ask(mhai_coming *coming);
+
+/* The masks of the tile that begins at `row` come next, or behind the last row those of the first
+ * tile with the next block of keys. */
+void mhai_masks_come(const mhai_worker *worker, int row, ptrdiff_t base);
+
+/* Is each task a head of its own, and are there so many that they come from memory? Then one that
+ * is to come: its rows [i, i + rows) of head h, while a task of `count` rows computes. */
+bool mhai_short_heads(const mhai_run *run);
+void mhai_head_comes(mhai_coming *coming, const mhai_worker *then, ptrdiff_t h, ptrdiff_t i,
+                     ptrdiff_t rows, int count);
 
 /* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into scratch->s. */
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,

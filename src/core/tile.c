@@ -113,18 +113,6 @@ static void near_scores(const mhai_worker *worker, const mhai_block *block, int 
     }
 }
 
-static void ask_for_portion(mhai_coming *coming)
-{
-    for (int n = 0; coming && n < MHAI_COMING; n++) {
-        mhak_ahead *const a = &coming->rows[n];
-        for (int r = 0; r < coming->portion[n] && a->count > 0; r++, a->count--) {
-            for (int line = 0; line < a->lines; line++)
-                __builtin_prefetch(a->rows + line * MHAK_LINE, 0, 2);
-            a->rows += a->stride;
-        }
-    }
-}
-
 static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int p)
 {
     const mhak_table *const kernels = worker->plan->kernels;
@@ -132,7 +120,7 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const ptrdiff_t ldq = worker->plan->ldq;
     const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
-    ask_for_portion(worker->coming);
+    mhai_ask(worker->coming);
     const int width = panel_width(worker, block, p);
     float *const s = worker->scratch->s + p * nr;
     for (int c = 0; c < d; c += MHAK_DEPTH) {

@@ -100,6 +100,28 @@ value = json.load(open(sys.argv[1]))
 print((value[0] if isinstance(value, list) else value)[sys.argv[2]])' "$scratch/out" "$1"
 }
 
+# same NAME WANTED GOT
+same() {
+    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
+}
+
+# of EXPRESSION: of the JSON printed last, as Python sees it under the name j.
+of() {
+    python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$scratch/out" "$1" 2>&1
+}
+
+# train_dull: dull.safetensors, a small model that has learnt nothing; without one the script ends.
+train_dull() {
+    if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
+        --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
+        bad "a small model" "$(cat out)"
+        finish
+        exit
+    fi
+}
+
 finish() {
     echo "$name: $passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]

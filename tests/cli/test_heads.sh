@@ -8,18 +8,6 @@ unset MHA_MODEL
 shipped=$(realpath -m "$here/../../models/en-fr.safetensors")
 cd "$scratch" || exit 1
 
-# same NAME WANTED GOT
-same() {
-    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
-}
-
-# of EXPRESSION: of the JSON printed last, as Python sees it under the name j.
-of() {
-    python3 -c 'import json, sys
-j = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2]))' "$scratch/out" "$1" 2>&1
-}
-
 # ------------------------------------------------------------- mistakes -----
 
 for command in heads ablate prune; do
@@ -80,12 +68,7 @@ says "a model of any size" "$err" "--keep"
 
 # -------------------------------------------------- a model of no skill -----
 
-if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
-    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
-    bad "a small model" "$(cat out)"
-    finish
-    exit
-fi
+train_dull
 export MHA_MODEL=dull.safetensors
 
 exits 0 heads --sentences 20

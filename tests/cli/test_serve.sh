@@ -30,12 +30,7 @@ if ! command -v python3 >/dev/null; then
     finish
     exit
 fi
-if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
-    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
-    bad "a small model" "$(cat out)"
-    finish
-    exit
-fi
+train_dull
 export MHA_MODEL=$scratch/dull.safetensors
 
 # start OPTION...: a server; $address is where, $server its process.

@@ -6,18 +6,6 @@
 unset MHA_MODEL
 cd "$scratch" || exit 1
 
-# same NAME WANTED GOT
-same() {
-    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
-}
-
-# of EXPRESSION: of the JSON printed last, as Python sees it under the name j.
-of() {
-    python3 -c 'import json, sys
-j = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2]))' "$scratch/out" "$1" 2>&1
-}
-
 # widest: columns of the longest line of the maps printed last; all their characters have one.
 widest() {
     python3 -c 'import sys

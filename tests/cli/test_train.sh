@@ -20,8 +20,8 @@ gone() {
     done
 }
 
-# same NAME FILE FILE: to the bit.
-same() {
+# same_files NAME FILE FILE: to the bit.
+same_files() {
     if cmp "$2" "$3" >difference 2>&1; then ok "$1"; else bad "$1" "$(cat difference)"; fi
 }
 
@@ -116,7 +116,7 @@ fi
 for threads in 2 3; do
     exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --quiet --threads $threads
     silent "quiet: nothing on stderr" "$err"
-    same "the same model with $threads threads" one.safetensors two.safetensors
+    same_files "the same model with $threads threads" one.safetensors two.safetensors
 done
 exits 2 train -o x.safetensors --checkpoint ./x.safetensors "${small[@]}" --steps 3
 says "two files in one place" "$err" "cannot be two things at once"
@@ -132,7 +132,7 @@ says "too much dropout" "$err" "dropout 0.999999: it is from 0 to 0.999"
 exits 2 train -o x.safetensors "${small[@]}" --seed " 5"
 exits 1 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
 says "a model that is there" "$err" "there is a model: two.safetensors. -o FILE writes another"
-same "a model that is there stays" one.safetensors two.safetensors
+same_files "a model that is there stays" one.safetensors two.safetensors
 exits 1 train -o two.safetensors --resume
 says "a training that is done" "$err" "there is no checkpoint two.checkpoint.safetensors"
 exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
@@ -196,8 +196,8 @@ interrupted TERM train -o stopped.safetensors "${long[@]}" --resume --checkpoint
 if [ "$code" -eq 143 ]; then ok "SIGTERM: exit code 143"; else bad "SIGTERM: exit code $code" "$err"; fi
 says "resumed: where" "$err" "resumed from stopped.checkpoint.safetensors after step"
 exits 0 train -o stopped.safetensors --evaluate 20 --resume --log resumed.csv --threads 2
-same "stopped twice, and yet the same model" whole.safetensors stopped.safetensors
-same "the same losses" whole.csv resumed.csv
+same_files "stopped twice, and yet the same model" whole.safetensors stopped.safetensors
+same_files "the same losses" whole.csv resumed.csv
 gone stopped.checkpoint.safetensors
 
 # Another instruction set goes on, and says what that means.
@@ -266,7 +266,7 @@ says "no place for the model: told" "$(cat err)" "--resume tries again"
 there kept
 mkdir folder
 exits 0 train -o folder/model --checkpoint kept --resume --evaluate 20 --quiet
-same "written after all" folder/model whole.safetensors
+same_files "written after all" folder/model whole.safetensors
 gone kept
 
 finish

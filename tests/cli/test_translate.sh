@@ -18,11 +18,6 @@ from() {
     err=$(cat "$scratch/err")
 }
 
-# same NAME WANTED GOT
-same() {
-    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
-}
-
 # ------------------------------------------------------------ no model -----
 
 mkdir -p alone/bin
@@ -82,12 +77,7 @@ says "wrong option" "$err" "did you mean --attention?"
 
 # -------------------------------------------------- a model of no skill -----
 
-if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
-    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
-    bad "a small model" "$(cat out)"
-    finish
-    exit
-fi
+train_dull
 head -c 20000 dull.safetensors >cut.safetensors
 exits 1 translate --model cut.safetensors "he sleeps"
 says "a damaged file" "$err" "cut.safetensors: "

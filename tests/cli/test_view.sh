@@ -6,11 +6,6 @@
 unset MHA_MODEL
 cd "$scratch" || exit 1
 
-# same NAME WANTED GOT
-same() {
-    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1" "wanted: $2" "got: $3"; fi
-}
-
 # with SCRIPT FILE...: runs Python with `page` the data of the first file; what it prints is wrong.
 with() {
     local title=$1 script=$2 wrong
@@ -45,12 +40,7 @@ exits 2 view "a b" "a b" "a b" "a b" "a b" "a b" "a b" "a b" "a b" "a b" "a b" "
     "a b" "a b" "a b"
 says "too many sentences" "$err" "a page has room for 16"
 
-if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
-    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
-    bad "a small model" "$(cat out)"
-    finish
-    exit
-fi
+train_dull
 export MHA_MODEL=$scratch/dull.safetensors
 
 exits 1 view -o nowhere/page.html "the cat sleeps"

@@ -245,12 +245,7 @@ says "no words" "$err" "/nonexistent: cannot be opened"
 
 # ---------------------------------------------------------- ablation -----
 
-if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \
-    --warm-up 1 --batch 2 --evaluate 1 --quiet >out 2>&1; then
-    bad "a small model" "$(cat out)"
-    finish
-    exit
-fi
+train_dull
 export MHA_MODEL=$scratch/dull.safetensors
 "$mha" ablate --sentences 2 --repair --pairs --json >cost.json 2>/dev/null
 "$mha" ablate --sentences 1 --json >one.json 2>/dev/null

@@ -18,25 +18,9 @@ class Result(NamedTuple):
     weights: Tensor | None
 
 
-_NAMES = (
-    "query",
-    "key",
-    "value",
-    "mask",
-    "bias",
-    "alibi_slopes",
-    "sinks",
-    "gates",
-    "ignore_mask",
-    "key_lengths",
-    "query_documents",
-    "key_documents",
-)
-
-
 def _check(given: tuple[Any, ...]) -> None:
-    """Tensors in the order of _NAMES are tensors, and the first three have four axes."""
-    for number, (name, tensor) in enumerate(zip(_NAMES, given)):
+    """Tensors in the order of the operator are tensors, and the first three have four axes."""
+    for number, (name, tensor) in enumerate(zip(_operator.TENSORS, given)):
         if tensor is None and number >= 3:
             continue
         if not isinstance(tensor, Tensor):
