@@ -74,10 +74,11 @@ static void exp_slot(const mhak_table *kernels, const float *x, float *y)
     kernels->exp_row(x, CHUNK, y);
 }
 
-/* How many units may exp(x) be off? More where there is no fused multiply-add. */
+/* How many units may exp(x) be off? More where there is no fused multiply-add, or a table. */
 static double exp_bound(const mhak_table *kernels, float x)
 {
-    return 1 + fabs((double)x) * (kernels == &mhak_table_c ? 1.25 : 0.25);
+    const bool table = strcmp(kernels->name, "avx512") == 0;
+    return (table ? 1.75 : 1) + fabs((double)x) * (kernels == &mhak_table_c ? 1.25 : 0.25);
 }
 
 /* The worst error is counted in bounds. */
@@ -99,7 +100,7 @@ static void judge_exp_below_one(const mhak_table *kernels, const float *x, const
 {
     judge_exp(kernels, x, y, n, worst);
     for (int i = 0; i < n; i++)
-        CHECK(y[i] <= 1 && (x[i] >= -87.7f || y[i] == 0), "exp(%a) is %a", (double)x[i],
+        CHECK(y[i] <= 1 && (x[i] >= -88.1f || y[i] == 0), "exp(%a) is %a", (double)x[i],
               (double)y[i]);
 }
 
@@ -150,7 +151,7 @@ static void exp_is_exact_where_it_must_be(const mhak_table *kernels)
     check_exp_of(kernels, -FLT_TRUE_MIN, 1.0f);
     check_exp_of(kernels, -INFINITY, 0.0f);
     check_exp_of(kernels, -FLT_MAX, 0.0f);
-    check_exp_of(kernels, -88.0f, 0.0f);
+    check_exp_of(kernels, -88.1f, 0.0f);
 }
 
 /* Of either sign, quiet or signalling. */

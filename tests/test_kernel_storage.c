@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels that move numbers between storage and f32: pack_k, pack_v, load_row, store_row, add_row,
- * finish_row, scale_row. All of them are exact, so every comparison here is of bits.
+ * Kernels that move numbers between storage and f32: pack_k, pack_v, load_row(s), store_row(s),
+ * add_row, finish_row, scale_row. All of them are exact, so every comparison here is of bits.
  */
 #include "kernel_bench.h"
 #include "oracle.h"
@@ -189,6 +189,34 @@ static void load_row_scales(const mhak_table *kernels)
         }
 }
 
+/* Rows with gaps between them, which stay as they are. */
+static void check_load_rows(const mhak_table *kernels, test_random *random, element type, int rows,
+                            int n)
+{
+    const int stride = n + 3, ldd = n + 5;
+    const float factor = test_random_normal(random);
+    span from = span_new(random, type, 0, rows > 0 ? (rows - 1) * stride + n : 0);
+    span to = span_new(random, E_F32, 0, rows * ldd), want = span_copy(&to);
+    span_seal(&from);
+    kernels->load_rows[type](from.origin, stride, rows, n, factor, to.origin, ldd);
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < n; i++)
+            span_set(&want, r * ldd + i, (double)(span_get(&from, r * stride + i) * factor));
+    span_check(&to, &want, "type %d, %d rows of %d", (int)type, rows, n);
+    span_free(&from);
+    span_free(&to);
+    span_free(&want);
+}
+
+static void load_rows_loads_each(const mhak_table *kernels)
+{
+    test_random random = {test_seed(47)};
+    for (int rows = 0; rows <= 5; rows++)
+        for (int n = 1; n <= 3 * kernels->vector + 1; n += 5)
+            for (int t = 0; t < STORAGE_TYPES; t++)
+                check_load_rows(kernels, &random, storage_types[t], rows, n);
+}
+
 /* Store, and check against a rounding of our own. */
 static void check_stored(const mhak_table *kernels, test_random *random, const span *from,
                          element type, float factor)
@@ -214,6 +242,37 @@ static void store_row_scales_and_rounds(const mhak_table *kernels)
             check_stored(kernels, &random, &from, (element)type, test_random_normal(&random));
             span_free(&from);
         }
+}
+
+static void check_store_rows(const mhak_table *kernels, test_random *random, element type, int rows,
+                             int n)
+{
+    enum { MOST = 5 };
+    const int stride = n + 3, lds = n + 5;
+    float factors[MOST];
+    for (int r = 0; r < rows; r++)
+        factors[r] = test_random_normal(random);
+    span from = span_new(random, E_F32, 0, rows > 0 ? (rows - 1) * lds + n : 0);
+    span_fill_normal(&from, random);
+    span to = span_new(random, type, 0, rows * stride), want = span_copy(&to);
+    span_seal(&from);
+    kernels->store_rows[type](from.origin, lds, rows, n, factors, to.origin, stride);
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < n; i++)
+            span_set(&want, r * stride + i, (double)(span_get(&from, r * lds + i) * factors[r]));
+    span_check(&to, &want, "type %d, %d rows of %d", (int)type, rows, n);
+    span_free(&from);
+    span_free(&to);
+    span_free(&want);
+}
+
+static void store_rows_stores_each(const mhak_table *kernels)
+{
+    test_random random = {test_seed(48)};
+    for (int rows = 0; rows <= 5; rows++)
+        for (int n = 1; n <= 3 * kernels->vector + 1; n += 5)
+            for (int type = E_F32; type <= E_BF16; type++)
+                check_store_rows(kernels, &random, (element)type, rows, n);
 }
 
 static void store_row_knows_no_negative_zero(const mhak_table *kernels)
@@ -409,7 +468,9 @@ static unsigned types_of_slot(size_t at, size_t *first)
     } slots[] = {{offsetof(mhak_table, pack_k), FLOATS},
                  {offsetof(mhak_table, pack_v), ALL},
                  {offsetof(mhak_table, load_row), ALL},
+                 {offsetof(mhak_table, load_rows), ALL},
                  {offsetof(mhak_table, store_row), FLOATS},
+                 {offsetof(mhak_table, store_rows), FLOATS},
                  {offsetof(mhak_table, product), ALL},
                  {offsetof(mhak_table, product_groups), ALL},
                  {offsetof(mhak_table, finish_row), FLOATS},
@@ -453,7 +514,9 @@ int main(int argc, char **argv)
     RUN_KERNELS(pack_k_lays_out_panels);
     RUN_KERNELS(pack_v_lays_out_panels);
     RUN_KERNELS(load_row_scales);
+    RUN_KERNELS(load_rows_loads_each);
     RUN_KERNELS(store_row_scales_and_rounds);
+    RUN_KERNELS(store_rows_stores_each);
     RUN_KERNELS(store_row_knows_no_negative_zero);
     RUN_KERNELS(add_row_adds);
     RUN_KERNELS(finish_row_scales_adds_and_rounds);

@@ -29,6 +29,7 @@ typedef struct task {
     ptrdiff_t split;               /* the only split to work on, or -1 for all */
     ptrdiff_t first, last;         /* keys that any row may see */
     ptrdiff_t all_first, all_last; /* keys that every row sees */
+    bool alike;                    /* and no row sees another */
     bool some_masked;              /* did a tile have both visible and masked keys? */
 } task;
 
@@ -90,6 +91,7 @@ static void bound_keys(task *now)
             now->last = mhai_max(now->last, row->last);
         }
     }
+    now->alike = now->all_first == now->first && now->all_last == now->last;
 }
 
 static void list_rows(task *now)
@@ -110,13 +112,14 @@ static void list_rows(task *now)
     }
 }
 
-static void clear_state(const mhai_worker *worker, const mhai_state *state)
+static void clear_state(const mhai_worker *worker, const mhai_state *state, int row, int count)
 {
-    for (int r = 0; r < worker->count; r++) {
+    const ptrdiff_t ldo = worker->plan->ldo;
+    for (int r = row; r < row + count; r++) {
         state->m[r] = -INFINITY;
         state->l[r] = 0.0f;
     }
-    memset(state->o, 0, sizeof(float) * (size_t)(worker->count * worker->plan->ldo));
+    memset(state->o + row * ldo, 0, sizeof(float) * (size_t)(count * ldo));
 }
 
 static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *seen)
@@ -138,11 +141,11 @@ static mhai_cover cover_of(const task *now, const mhai_block *block, int row, in
                            int *last)
 {
     const mhai_worker *const worker = &now->worker;
-    if (now->all_first <= block->base && block->base + MHAK_BLOCK <= now->all_last) {
-        *first = 0;
-        *last = MHAK_BLOCK;
+    const int width = worker->plan->kernels->vector;
+    *first = (int)mhai_max(now->all_first - block->base, 0);
+    *last = (int)mhai_min(now->all_last - block->base, MHAK_BLOCK);
+    if ((now->alike || *last - *first == MHAK_BLOCK) && *first % width == 0 && *last % width == 0)
         return MHAI_ALL;
-    }
     return mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch,
                            worker->scratch->rows + row, count, block->base, worker->scratch->keep,
                            first, last);
@@ -190,18 +193,30 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     now->some_masked |= cover == MHAI_SOME;
 }
 
-/* All blocks of one split, into a cleared state. */
+/* Rows before their first key of a split. They are loaded here and not all at once, so that they
+ * are in the first cache when they are used. */
+static void begin_tile(const task *now, int row, int count, const mhai_state *state, values how)
+{
+    clear_state(&now->worker, state, row, count);
+    if (how == TOGETHER && state == &now->worker.scratch->total)
+        mhai_load_queries(&now->worker, row, count);
+}
+
+/* All blocks of one split, into a state that is cleared. */
 static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
                       values how)
 {
     const mhai_worker *const worker = &now->worker;
     const int tile = worker->plan->row_tile;
-    clear_state(worker, state);
-    for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK) {
+    const ptrdiff_t first_base = first / MHAK_BLOCK * MHAK_BLOCK;
+    for (ptrdiff_t base = first_base; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
         for (int row = 0; row < worker->count; row += tile) {
+            const int count = (int)mhai_min(tile, worker->count - row);
+            if (base == first_base)
+                begin_tile(now, row, count, state, how);
             mhai_masks_come(worker, row + tile, base);
-            run_tile(now, &block, row, (int)mhai_min(tile, worker->count - row), state, how);
+            run_tile(now, &block, row, count, state, how);
         }
         mhai_block_leave(worker, &block);
     }
@@ -218,7 +233,7 @@ static void run_keys(task *now, values how)
     if (worker->plan->hold_scores)
         mhai_held_begin(worker);
     if (now->first >= now->last)
-        clear_state(worker, total);
+        begin_tile(now, 0, worker->count, total, how);
     bool first_split = true;
     for (ptrdiff_t at = now->first; at < now->last;) {
         const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + 1) * MHAI_SPLIT);
@@ -230,148 +245,6 @@ static void run_keys(task *now, values how)
         first_split = false;
         at = end;
     }
-}
-
-/* The sink joins the denominator: one more logit, with value 0. */
-static void add_sink(float sink, float *m, float *l, float *factor)
-{
-    const float top = *m > sink ? *m : sink;
-    const float shrink = *m == -INFINITY ? 0.0f : expf(*m - top);
-    *l = *l * shrink + (sink == -INFINITY ? 0.0f : expf(sink - top));
-    *factor = shrink;
-    *m = top;
-}
-
-/* The extra keys join as a block of their own, behind all others. */
-static void add_extras(const mhai_worker *worker, const mhai_state *state, int r)
-{
-    const mhai_call *const call = worker->call;
-    const ptrdiff_t dv = call->shape.Dv;
-    float *const o = state->o + r * worker->plan->ldo;
-    for (int n = 0; n < mhai_extras(call); n++) {
-        const float score = mhai_extra_score(worker, r, n, true);
-        const float top = state->m[r] > score ? state->m[r] : score;
-        const float shrink = state->m[r] == -INFINITY ? 0.0f : expf(state->m[r] - top);
-        const float p = expf(score - top);
-        const mhak_drop drop = mhai_drop_of(call, worker->batch.b, worker->scratch->rows[r].h);
-        const bool keeps = mhai_drop_keeps(&drop, worker->scratch->rows[r].i, call->shape.S + n);
-        const float weight = keeps ? p * mhai_drop_factor(drop.threshold) : 0.0f;
-        const bool learned = call->extra.k && n == 0;
-        for (ptrdiff_t c = 0; c < dv; c++)
-            o[c] = o[c] * shrink + (learned ? weight * call->extra.v[worker->g * dv + c] : 0.0f);
-        state->l[r] = state->l[r] * shrink + p;
-        state->m[r] = top;
-        state->seen[r] = true;
-    }
-}
-
-/* A row when all its keys are in: the final m and l, 1/l, and what its o must be multiplied by. */
-typedef struct sums {
-    float m, l, inverse, by;
-} sums;
-
-static sums close_row(const mhai_worker *worker, const mhai_state *state, int r)
-{
-    const mhai_call *const call = worker->call;
-    const ptrdiff_t h = worker->scratch->rows[r].h;
-    add_extras(worker, state, r);
-    sums row = {.m = state->m[r], .l = state->l[r]};
-    float factor = 1.0f;
-    if (call->options.sinks && mhai_mode(call, h) == MHA_HEAD_NORMAL)
-        add_sink(call->options.sinks[h], &row.m, &row.l, &factor);
-    /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
-     * whatever the sink. */
-    row.inverse = !state->seen[r] ? 0.0f : row.l != 0.0f ? 1.0f / row.l : NAN;
-    row.by = factor * row.inverse;
-    return row;
-}
-
-/* A row of o, times a factor, to where it belongs. */
-static void store_scaled(const mhai_worker *worker, const mhai_state *state, int r, float factor)
-{
-    const mhai_call *const call = worker->call;
-    const mha_shape *const shape = &call->shape;
-    const mhai_row *const row = &worker->scratch->rows[r];
-    const mha_view o = mhai_as_view(call->o);
-    worker->plan->kernels->store_row[shape->o_type](
-        state->o + r * worker->plan->ldo, (int)shape->Dv, factor,
-        mhai_out_at(call->o.data, shape->o_type,
-                    mhai_q_index(call, &worker->batch, &o, row->h, row->i)));
-}
-
-static void store_output(const mhai_worker *worker, const mhai_state *state, int r, float by)
-{
-    const mhai_call *const call = worker->call;
-    const mha_shape *const shape = &call->shape;
-    const mhai_row *const row = &worker->scratch->rows[r];
-    const size_t size = sizeof(float) * (size_t)shape->Dv;
-    float *const from = state->o + r * worker->plan->ldo;
-    const float gate = mhai_gate(call, worker->batch.b, row->h);
-    float factor = by * gate;
-    if (!state->seen[r] || gate == 0.0f) {
-        /* Not 0 times what it has: that may be infinite. */
-        memset(from, 0, size);
-        factor = 0.0f;
-    } else if (mhai_mode(call, row->h) == MHA_HEAD_MEAN) {
-        memcpy(from, call->options.head_means + row->h * shape->Dv, size);
-        factor = gate;
-    }
-    store_scaled(worker, state, r, factor);
-}
-
-/* A head that gives a mean has no weights. */
-static bool mean_head(const mhai_worker *worker, int r)
-{
-    return mhai_mode(worker->call, worker->scratch->rows[r].h) == MHA_HEAD_MEAN;
-}
-
-static void store_stats(const mhai_worker *worker, const sums *row, int r, float *stats)
-{
-    stats[0] = row->m;
-    stats[1] = mean_head(worker, r) ? 0.0f : row->inverse;
-}
-
-/* Divide by l and write one row's output, log-sum-exp and sums. */
-static void store_one(const task *now, const mhai_state *state, int r)
-{
-    const mhai_worker *const worker = &now->worker;
-    const mhai_call *const call = worker->call;
-    const mhai_row *const row = &worker->scratch->rows[r];
-    const mha_shape *const shape = &call->shape;
-    const sums done = close_row(worker, state, r);
-    store_output(worker, state, r, done.by);
-    mhai_watch_row(now->run, worker, r, done.m, done.l, state->seen[r]);
-    if (call->options.lse.data) {
-        const mha_view lse = mhai_as_view(call->options.lse);
-        ((float *)
-             call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
-            state->seen[r] ? (float)((double)done.m + log((double)done.l)) : -INFINITY;
-    }
-    if (worker->plan->hold_scores)
-        mhai_store_held(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
-    else if (now->run->shared.stats)
-        store_stats(worker, &done, r,
-                    now->run->shared.stats +
-                        2 * ((worker->batch.b * shape->H + row->h) * shape->L + row->i));
-}
-
-/* Is nothing wanted but o divided by l? */
-static bool only_divide(const task *now)
-{
-    const mhai_call *const call = now->worker.call;
-    const mha_options *const o = &call->options;
-    return !o->sinks && !o->gates && !o->head_modes && !o->lse.data && !o->statistics &&
-           !now->run->shared.stats && mhai_extras(call) == 0;
-}
-
-static void store_rows(const task *now, const mhai_state *state)
-{
-    const bool simple = only_divide(now);
-    for (int r = 0; r < now->worker.count; r++)
-        if (simple && state->seen[r] && state->l[r] != 0.0f)
-            store_scaled(&now->worker, state, r, 1.0f / state->l[r]);
-        else
-            store_one(now, state, r);
 }
 
 /* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
@@ -426,7 +299,6 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
     list_rows(&now);
     mhai_coming coming = coming_after(&now, number);
     now.worker.coming = &coming;
-    mhai_load_queries(&now.worker);
     run_keys(&now, TOGETHER);
     if (now.some_masked &&
         !run->plan->kernels->all_finite(scratch->total.o, now.worker.count * run->plan->ldo))
@@ -434,7 +306,7 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
     if (now.split >= 0)
         keep_part(&now);
     else
-        store_rows(&now, &scratch->total);
+        mhai_store_rows(run, &now.worker, &scratch->total, 0, now.worker.count);
 }
 
 void mhai_attention_sums(const mhai_worker *worker, float *stats)
@@ -443,10 +315,8 @@ void mhai_attention_sums(const mhai_worker *worker, float *stats)
     task now = {.worker = *worker, .split = -1};
     bound_keys(&now);
     run_keys(&now, NOT_AT_ALL);
-    for (int r = 0; r < worker->count; r++) {
-        const sums done = close_row(worker, total, r);
-        store_stats(worker, &done, r, stats + 2 * r);
-    }
+    for (int r = 0; r < worker->count; r++)
+        mhai_close_sums(worker, total, r, stats + 2 * r);
 }
 
 /* All rows of some heads one after another: what keys receive has one order. */
@@ -467,7 +337,7 @@ void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t
         return;
     list_rows(&now);
     if (mhai_extras(run->call) > 0)
-        mhai_load_queries(&now.worker);
+        mhai_load_queries(&now.worker, 0, now.worker.count);
     const ptrdiff_t ldo = run->plan->ldo;
     for (ptrdiff_t h = 0; h < now.heads; h++) {
         const mhai_state total = state_at(&scratch->total, h * now.rows, ldo);
@@ -483,5 +353,5 @@ void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t
                 total.seen[r] |= part.seen[r];
         }
     }
-    store_rows(&now, &scratch->total);
+    mhai_store_rows(run, &now.worker, &scratch->total, 0, now.worker.count);
 }

@@ -131,7 +131,7 @@ void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scra
                         const mhai_worker *worker)
 {
     const mha_gradients *const g = &pass->gradients;
-    mhai_load_queries(worker);
+    mhai_load_queries(worker, 0, worker->count);
     for (int r = 0; r < worker->count; r++) {
         const mhai_row *const row = &scratch->tile.rows[r];
         const ptrdiff_t at = mhai_q_index(&pass->call, &worker->batch, &g->d_o, row->h, row->i);

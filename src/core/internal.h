@@ -30,7 +30,7 @@ enum {
     MHAI_ALIGN = 64, /* alignment of every block carved out of a workspace */
     MHAI_SPLIT =
         1024, /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
-    MHAI_TASK_ROWS = 768 /* most query rows one task works on */
+    MHAI_TASK_ROWS = 1040 /* most query rows one task works on */
 };
 
 /* No extent may be larger: index arithmetic then has room to spare. */
@@ -172,13 +172,19 @@ static inline ptrdiff_t mhai_weights_row(const mhai_call *call, ptrdiff_t n)
     return call->options.weights_rows ? (ptrdiff_t)call->options.weights_rows[n] : n;
 }
 
+/* mha_dtype_size of a type that is one, without a call: rows ask for it one by one. */
+static inline ptrdiff_t mhai_size(mha_dtype type)
+{
+    return type == MHA_F32 ? 4 : type == MHA_F64 ? 8 : type == MHA_I8 ? 1 : 2;
+}
+
 static inline const void *mhai_at(const void *data, mha_dtype type, ptrdiff_t index)
 {
-    return (const char *)data + index * (ptrdiff_t)mha_dtype_size(type);
+    return (const char *)data + index * mhai_size(type);
 }
 static inline void *mhai_out_at(void *data, mha_dtype type, ptrdiff_t index)
 {
-    return (char *)data + index * (ptrdiff_t)mha_dtype_size(type);
+    return (char *)data + index * mhai_size(type);
 }
 
 /* ---------------------------------------------------------------- checks ----- */
@@ -480,8 +486,11 @@ bool mhai_values_of(const mhai_worker *worker, const mhai_block *block, int n, m
 /* The score of a row, in scratch->q, with extra key number n; before or after the soft cap. */
 float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped);
 
-/* Copy the rows' queries, scaled, into scratch->q. */
-void mhai_load_queries(const mhai_worker *worker);
+/* How many of `count` rows follow each other in one head. */
+int mhai_rows_together(const mhai_row *rows, int count);
+
+/* Copy the queries of rows [row, row + count), scaled, into scratch->q. */
+void mhai_load_queries(const mhai_worker *worker, int row, int count);
 
 /* A block, and what is to be remembered of it when all tiles are done. */
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base);
@@ -526,6 +535,14 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 /* All of that: scores as the softmax takes them. 0 in heads that are not normal. */
 void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last);
+
+/* Rows [row, row + count) with all their keys in `state`, which may be changed: to where they
+ * belong (output.c). */
+void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state,
+                     int row, int count);
+
+/* m and 1/l of such a row, as in mhai_shared. */
+void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, float *stats);
 
 /* Rows of a task have no scores yet; those of a tile, before they become p, and then; all that were
  * held of row r, as weights, to where they belong. */

@@ -4,8 +4,8 @@
 
 enum {
     WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 24,      /* with a causal edge: half the wasted corner */
-    LOW_TILE = 12,         /* with a window: an edge at both ends of every row */
+    NARROW_TILE = 32,      /* with a causal edge: half the wasted corner */
+    LOW_TILE = 16,         /* with a window: an edge at both ends of every row */
     HELD_ROWS = 96,        /* rows of a task with columns: their weights are held, in L2 */
     HELD_SCORES = 1 << 17, /* the same for scores, of which weights are made */
     FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */

@@ -5,16 +5,26 @@
 #include <math.h>
 #include <string.h>
 
-void mhai_load_queries(const mhai_worker *worker)
+int mhai_rows_together(const mhai_row *rows, int count)
+{
+    int n = 1;
+    while (n < count && rows[n].h == rows[0].h && rows[n].i == rows[0].i + n)
+        n++;
+    return n;
+}
+
+void mhai_load_queries(const mhai_worker *worker, int row, int count)
 {
     const mhai_call *const call = worker->call;
     const mha_dtype type = call->shape.q_type;
-    const mhak_table *const kernels = worker->plan->kernels;
-    for (int r = 0; r < worker->count; r++) {
-        const mhai_row *const row = &worker->scratch->rows[r];
-        const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, row->h, row->i);
-        kernels->load_row[type](mhai_at(call->q.data, type, at), (int)call->shape.D,
-                                (float)call->scale, worker->scratch->q + r * worker->plan->ldq);
+    const ptrdiff_t ldq = worker->plan->ldq;
+    for (int r = row, n; r < row + count; r += n) {
+        const mhai_row *const rows = &worker->scratch->rows[r];
+        const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, rows->h, rows->i);
+        n = mhai_rows_together(rows, row + count - r);
+        worker->plan->kernels->load_rows[type](mhai_at(call->q.data, type, at), call->q.sl, n,
+                                               (int)call->shape.D, (float)call->scale,
+                                               worker->scratch->q + r * ldq, ldq);
     }
 }
 
@@ -86,7 +96,7 @@ static bool near_panel(const mhai_worker *worker, const mhai_block *block, int p
 
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
 {
-    const ptrdiff_t size = (ptrdiff_t)mha_dtype_size(type);
+    const ptrdiff_t size = mhai_size(type);
     /* The stride of a single row may be any number. */
     return (mhak_ahead){row, count > 1 ? stride * size : 0,
                         (int)mhai_ceil_div(width * size, MHAK_LINE), count};

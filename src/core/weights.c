@@ -77,7 +77,7 @@ static void take_head(job *now, ptrdiff_t h)
         now->worker.scratch->rows[r].h = h;
         mhai_row_range(now->worker.call, &now->worker.batch, &now->worker.scratch->rows[r]);
     }
-    mhai_load_queries(&now->worker);
+    mhai_load_queries(&now->worker, 0, now->rows);
 }
 
 static void fill(const job *now, float x)

@@ -114,6 +114,13 @@ typedef struct mhak_table {
     /* dst[c] = src[c] * factor, rounded to nearest even, for c < n; -0 becomes +0. */
     void (*store_row[MHAK_TYPES])(const float *src, int n, float factor, void *dst);
 
+    /* The same for rows that are `stride` elements apart in storage, and ldd or lds floats; those
+     * that are stored have a factor each. */
+    void (*load_rows[MHAK_TYPES])(const void *src, ptrdiff_t stride, int rows, int n, float factor,
+                                  float *dst, ptrdiff_t ldd);
+    void (*store_rows[MHAK_TYPES])(const float *src, ptrdiff_t lds, int rows, int n,
+                                   const float *factors, void *dst, ptrdiff_t stride);
+
     /*
      * Rows times one panel, of keys or of weights, in its storage type:
      *

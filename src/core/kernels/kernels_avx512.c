@@ -17,5 +17,6 @@
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 
 #define EXP_BATCH 4
+#define VEXP_STEPS 16
 
 #include "table.inc"

@@ -11,6 +11,7 @@
  *      vmax(a,b)        b where either is NaN
  *      vsel(t,a,b)      lane by lane: t (all ones or zeros) ? a : b
  *      vpick(a,b,x,y)   lane by lane: a > b ? x : y
+ *      vlook(t,i)       t[i mod VL], lane by lane; AVX-512 alone has it
  *      vmask(t)         bit i of lane i of t, all ones or zeros
  *      vreach(a,b)      bit i where a >= b in lane i
  *      vpush(a,b)       the last lane of a, then all but the last of b
@@ -94,6 +95,10 @@ INLINE vf vpush(vf a, vf b)
 INLINE vf vpick(vf a, vf b, vf x, vf y)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x);
+}
+INLINE vi vlook(vi table, vi index)
+{
+    return (vi)_mm512_permutexvar_epi32((__m512i)index, (__m512i)table);
 }
 INLINE vf vkeep(uint32_t bits, vf a, vf b)
 {
