@@ -25,13 +25,15 @@ static void sizes_fit_together(const mhak_table *kernels)
 
 typedef struct fold_case {
     int rows, first, last;
-    bool masked;
+    bool masked, holds;
 } fold_case;
 
 /* The arguments of one call. */
 typedef struct fold_data {
-    span s, keep, m, l, alpha;
+    span s, keep, m, l, alpha, held;
 } fold_data;
+
+enum { HELD_STRIDE = 2 * MHAK_BLOCK };
 
 static fold_data fold_data_new(const fold_case *c, test_random *random)
 {
@@ -43,6 +45,9 @@ static fold_data fold_data_new(const fold_case *c, test_random *random)
     x.m = span_new(random, E_F32, 0, c->rows);
     x.l = span_new(random, E_F32, 0, c->rows);
     x.alpha = span_new(random, E_F32, 0, c->rows);
+    x.held = c->rows == 0 || c->first == c->last
+                 ? span_new(random, E_F32, 0, 0)
+                 : span_new(random, E_F32, c->first, (c->rows - 1) * HELD_STRIDE + c->last);
     span_fill_normal(&x.s, random);
     span_fill_normal(&x.m, random);
     span_fill_unit(&x.l, random);
@@ -51,8 +56,8 @@ static fold_data fold_data_new(const fold_case *c, test_random *random)
 
 static fold_data fold_data_copy(const fold_data *x)
 {
-    return (fold_data){span_copy(&x->s), span_copy(&x->keep), span_copy(&x->m), span_copy(&x->l),
-                       span_copy(&x->alpha)};
+    return (fold_data){span_copy(&x->s), span_copy(&x->keep),  span_copy(&x->m),
+                       span_copy(&x->l), span_copy(&x->alpha), span_copy(&x->held)};
 }
 
 static void fold_data_free(fold_data *x)
@@ -62,16 +67,18 @@ static void fold_data_free(fold_data *x)
     span_free(&x->m);
     span_free(&x->l);
     span_free(&x->alpha);
+    span_free(&x->held);
 }
 
 /* Rows [row, row + rows) of the case. */
 static void call_fold(const mhak_table *kernels, const fold_case *c, const fold_data *x, int row,
                       int rows)
 {
+    const mhak_hold hold = {(float *)x->held.origin + row * HELD_STRIDE, HELD_STRIDE};
     kernels->fold((float *)x->s.origin + row * MHAK_BLOCK, rows, c->first, c->last,
                   c->masked ? (uint32_t *)x->keep.origin + row * MHAK_WORDS : NULL,
                   (float *)x->m.origin + row, (float *)x->l.origin + row,
-                  (float *)x->alpha.origin + row);
+                  (float *)x->alpha.origin + row, c->holds ? &hold : NULL);
 }
 
 /* Lane by lane over the vectors, then the upper half of the lanes onto the lower, and again. */
@@ -87,12 +94,14 @@ static float lane_sum(const mhak_table *kernels, const float *p, int first, int 
 }
 
 static void model_fold_row(const mhak_table *kernels, const fold_case *c, float *s,
-                           const uint32_t *keep, float *m, float *l, float *alpha)
+                           const uint32_t *keep, float *m, float *l, float *alpha, float *held)
 {
     float top = *m;
     for (int j = c->first; j < c->last; j++) {
         if (keep && !bit_of(keep, j))
             s[j] = -INFINITY;
+        if (c->holds)
+            held[j] = s[j];
         if (s[j] > top)
             top = s[j];
     }
@@ -110,16 +119,16 @@ static void model_fold(const mhak_table *kernels, const fold_case *c, const fold
         model_fold_row(kernels, c, (float *)x->s.origin + r * MHAK_BLOCK,
                        c->masked ? (uint32_t *)x->keep.origin + r * MHAK_WORDS : NULL,
                        (float *)x->m.origin + r, (float *)x->l.origin + r,
-                       (float *)x->alpha.origin + r);
+                       (float *)x->alpha.origin + r, (float *)x->held.origin + r * HELD_STRIDE);
 }
 
 static void compare_folds(const fold_case *c, const fold_data *got, const fold_data *want)
 {
     static const char *const words = "%s, %d rows, keys [%d, %d), masked %d";
-    const span *const a[] = {&got->s, &got->m, &got->l, &got->alpha};
-    const span *const b[] = {&want->s, &want->m, &want->l, &want->alpha};
-    static const char *const names[] = {"p", "m", "l", "alpha"};
-    for (int n = 0; n < 4; n++)
+    const span *const a[] = {&got->s, &got->m, &got->l, &got->alpha, &got->held};
+    const span *const b[] = {&want->s, &want->m, &want->l, &want->alpha, &want->held};
+    static const char *const names[] = {"p", "m", "l", "alpha", "held"};
+    for (int n = 0; n < 5; n++)
         span_check(a[n], b[n], words, names[n], c->rows, c->first, c->last, c->masked);
 }
 
@@ -137,6 +146,7 @@ static fold_case random_fold(const mhak_table *kernels, test_random *random, int
 {
     const int vectors = MHAK_BLOCK / kernels->vector;
     fold_case c = {.rows = rows, .masked = test_random_below(random, 2)};
+    c.holds = test_random_below(random, 2);
     c.first = kernels->vector * random_between(random, 0, vectors);
     c.last = random_between(random, c.first / kernels->vector, vectors) * kernels->vector;
     return c;
@@ -245,8 +255,8 @@ static void fold_of_a_range_is_fold_of_all(const mhak_table *kernels)
     test_random random = {test_seed(75)};
     for (int n = 0; n < 60; n++) {
         const fold_case part = random_fold(kernels, &random, 1 + n % 7);
-        const fold_case all = {part.rows, 0, MHAK_BLOCK, true};
-        const fold_case narrow = {part.rows, part.first, part.last, true};
+        const fold_case all = {part.rows, 0, MHAK_BLOCK, true, false};
+        const fold_case narrow = {part.rows, part.first, part.last, true, false};
         fold_data x = fold_data_new(&all, &random);
         hide_outside(&all, &x, part.first, part.last);
         fold_data y = fold_data_copy(&x);
@@ -399,6 +409,32 @@ static void weigh_gives_weights(const mhak_table *kernels)
     }
 }
 
+static void weigh_more_adds_weights(const mhak_table *kernels)
+{
+    test_random random = {test_seed(84)};
+    for (int n = 1; n <= 2 * MHAK_BLOCK; n++) {
+        const int whole = whole_vectors(kernels, n);
+        span s = span_new(&random, E_F32, 0, whole), sum = span_new(&random, E_F32, 0, whole);
+        span keep = span_new(&random, E_WORD, 0, (whole + 31) / 32);
+        span_fill_normal(&s, &random);
+        span_fill_normal(&sum, &random);
+        span want = span_copy(&sum);
+        const float *const x = s.origin;
+        float *const w = want.origin;
+        for (int j = 0; j < whole; j++)
+            if (bit_of(keep.origin, j))
+                w[j] += kernel_exp(kernels, x[j] - 0.5f) * 0.25f;
+        span_seal(&keep);
+        span_seal(&s);
+        kernels->weigh_more(s.origin, n, keep.origin, 0.5f, 0.25f, sum.origin);
+        span_check(&sum, &want, "%d scores", n);
+        span_free(&s);
+        span_free(&sum);
+        span_free(&keep);
+        span_free(&want);
+    }
+}
+
 static void alibi_grows_with_distance(const mhak_table *kernels)
 {
     test_random random = {test_seed(79)};
@@ -456,6 +492,7 @@ int main(int argc, char **argv)
     RUN_KERNELS(merge_joins_two_states);
     RUN_KERNELS(merge_with_nothing_changes_no_bit);
     RUN_KERNELS(weigh_gives_weights);
+    RUN_KERNELS(weigh_more_adds_weights);
     RUN_KERNELS(alibi_grows_with_distance);
     RUN_KERNELS(all_finite_finds_every_other);
     return test_end();

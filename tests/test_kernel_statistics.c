@@ -36,10 +36,10 @@ typedef struct watching {
     const mhak_table *kernels;
     range c;
     int rows, top, room;
-    span s, m, l, alpha, keep, sums, base, best, top_scores, held;
+    span s, m, l, alpha, keep, sums, base, best, top_scores, held, scores;
     int64_t best_key[ROWS], anchor[ROWS];
     int32_t top_keys[ROWS * 2 * MHAK_MAX_VECTOR];
-    bool masked, holds;
+    bool masked, holds, holds_scores;
 } watching;
 
 static watching watching_new(const mhak_table *kernels, test_random *random)
@@ -50,6 +50,7 @@ static watching watching_new(const mhak_table *kernels, test_random *random)
     w.room = (w.top + kernels->vector - 1) / kernels->vector * kernels->vector;
     w.masked = test_random_below(random, 2);
     w.holds = test_random_below(random, 2);
+    w.holds_scores = test_random_below(random, 2);
     w.s = span_new(random, E_F32, 0, w.rows * MHAK_BLOCK);
     w.keep = span_new(random, E_WORD, 0, w.rows * MHAK_WORDS);
     w.m = span_new(random, E_F32, 0, w.rows);
@@ -60,6 +61,7 @@ static watching watching_new(const mhak_table *kernels, test_random *random)
     w.sums = span_new(random, E_F32, 0, w.rows * MHAK_SUMS * kernels->vector);
     w.top_scores = span_new(random, E_F32, 0, w.rows * w.room);
     w.held = span_new(random, E_F32, 0, w.rows * MHAK_BLOCK);
+    w.scores = span_new(random, E_F32, 0, w.rows * MHAK_BLOCK);
     fill_scores(&w.s, random);
     span_fill_normal(&w.sums, random);
     span_fill_normal(&w.l, random);
@@ -83,8 +85,9 @@ static watching watching_new(const mhak_table *kernels, test_random *random)
 static watching watching_copy(const watching *w)
 {
     watching copy = *w;
-    span *const to[] = {&copy.s,    &copy.m,    &copy.l,          &copy.alpha, &copy.keep,
-                        &copy.sums, &copy.base, &copy.top_scores, &copy.best,  &copy.held};
+    span *const to[] = {&copy.s,    &copy.m,    &copy.l,     &copy.alpha,
+                        &copy.keep, &copy.sums, &copy.base,  &copy.top_scores,
+                        &copy.best, &copy.held, &copy.scores};
     for (size_t n = 0; n < sizeof to / sizeof to[0]; n++)
         *to[n] = span_copy(to[n]);
     return copy;
@@ -92,8 +95,8 @@ static watching watching_copy(const watching *w)
 
 static void watching_free(watching *w)
 {
-    span *const all[] = {&w->s,    &w->m,    &w->l,          &w->alpha, &w->keep,
-                         &w->sums, &w->base, &w->top_scores, &w->best,  &w->held};
+    span *const all[] = {&w->s,    &w->m,          &w->l,    &w->alpha, &w->keep,  &w->sums,
+                         &w->base, &w->top_scores, &w->best, &w->held,  &w->scores};
     for (size_t n = 0; n < sizeof all / sizeof all[0]; n++)
         span_free(all[n]);
 }
@@ -107,6 +110,7 @@ enum { BLOCK_KEY = 3 * MHAK_BLOCK };
 
 static void run_kernel(watching *w)
 {
+    const mhak_hold hold = {w->scores.origin, MHAK_BLOCK};
     const mhak_watch watch = {.sums = w->sums.origin,
                               .base = w->base.origin,
                               .best = w->best.origin,
@@ -115,6 +119,7 @@ static void run_kernel(watching *w)
                               .key = BLOCK_KEY,
                               .held = w->holds ? w->held.origin : NULL,
                               .held_stride = MHAK_BLOCK,
+                              .hold = w->holds_scores ? &hold : NULL,
                               .top = w->top,
                               .top_scores = w->top_scores.origin,
                               .top_keys = w->top_keys};
@@ -210,8 +215,10 @@ static void fold_watched_is_fold_with_sums(const mhak_table *kernels)
         watching got = watching_new(kernels, &random), want = watching_copy(&got);
         span scores = span_copy(&want.s);
         run_kernel(&got);
+        const mhak_hold hold = {want.scores.origin, MHAK_BLOCK};
         kernels->fold(want.s.origin, want.rows, want.c.first, want.c.last, keep_of(&want),
-                      want.m.origin, want.l.origin, want.alpha.origin);
+                      want.m.origin, want.l.origin, want.alpha.origin,
+                      want.holds_scores ? &hold : NULL);
         for (int r = 0; r < want.rows; r++)
             model_row(&want, r, (float *)scores.origin + r * MHAK_BLOCK,
                       (float *)want.s.origin + r * MHAK_BLOCK);
@@ -222,6 +229,7 @@ static void fold_watched_is_fold_with_sums(const mhak_table *kernels)
         span_check(&got.base, &want.base, "base");
         span_check(&got.best, &want.best, "best");
         span_check(&got.held, &want.held, "held");
+        span_check(&got.scores, &want.scores, "scores");
         span_check(&got.sums, &want.sums, "sums, keys [%d, %d), %d rows", want.c.first, want.c.last,
                    want.rows);
         CHECK(memcmp(got.best_key, want.best_key, sizeof(int64_t) * (size_t)got.rows) == 0,

@@ -177,15 +177,15 @@ static void run_tile(task *now, mhai_block *block, int row, int count, const mha
     const int width = kernels->vector;
     const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
     const int from = first / width * width, to = (last + width - 1) / width * width;
-    if (worker->plan->hold_scores)
-        mhai_hold_scores(worker, block->base, row, count, first, last, keep);
+    mhak_hold place;
+    const mhak_hold *const hold =
+        mhai_hold_tile(worker, block->base, row, count, from, to, keep, &place) ? &place : NULL;
     if (worker->plan->statistics)
-        mhai_watch_fold(worker, block->base, row, count, from, to, keep, state);
+        mhai_watch_fold(worker, block->base, row, count, from, to, keep, hold, state);
     else
         kernels->fold(scratch->s, count, from, to, keep, state->m + row, state->l + row,
-                      scratch->alpha);
-    if (worker->plan->hold_scores)
-        mhai_store_tile(worker, row, count, from, to, state->l);
+                      scratch->alpha, hold);
+    mhai_store_tile(worker, row, count, from, to, keep, state->l);
     if (how == NOT_AT_ALL || only_means(worker, row, count))
         return;
     const mhai_pv product = {row, count, first, last, keep, keep && how == PER_ROW};
@@ -230,8 +230,7 @@ static void run_keys(task *now, values how)
     const mhai_state *const total = &scratch->total, *const part = &scratch->part;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
     mhai_watch_begin(worker);
-    if (worker->plan->hold_scores)
-        mhai_held_begin(worker);
+    mhai_held_begin(worker);
     if (now->first >= now->last)
         begin_tile(now, 0, worker->count, total, how);
     bool first_split = true;

@@ -112,7 +112,8 @@ size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
     say(&t, "workspace  %zu bytes for 1 thread, %zu for 2\n", mhai_run_work_size(plan, 1),
         mhai_run_work_size(plan, 2));
     if (plan->hold_scores)
-        say(&t, "weights    made of scores that are held until a row is done\n");
+        say(&t, "weights    made of scores that are held until a row is done%s\n",
+            plan->hold_mean ? "; the heads of a row go one after another, for their mean" : "");
     else if (plan->weights)
         say(&t, "weights    worked out after the rows, for the chosen heads and rows only\n");
     if (plan->statistics)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights of all heads and rows, in the pass that computes the output: scores are held until the
- * rows' sums are known, then become weights. The same bits as weights.c makes of its own scores,
- * without computing these twice. For few keys only: what is held must stay in the second cache.
+ * Weights of all heads and rows, or their mean over the heads, in the pass that computes the
+ * output: fold holds scores until the rows' sums are known, then they become weights. The same bits
+ * as weights.c makes of its own scores, without computing these twice. For few keys only: what is
+ * held must stay in a cache.
  *
  * Where all keys are in one block, nothing need be held: p = exp(score - m) is final already.
+ *
+ * For the mean, a worker has some rows of all heads, one head after another, and a row of sums for
+ * each: the first head's weights begin it, the last head's divide it.
  */
 #include "internal.h"
 
@@ -16,122 +20,171 @@ enum { HELD_KEYS = 8192 };
 bool mhai_scores_may_be_held(const mhai_call *call)
 {
     const mha_options *const o = &call->options;
+    /* What keys receive has an order of its own, one row after another of each head. */
+    const bool columns = o->statistics && o->statistics->columns;
     return o->weights.data && o->weights_mode == MHA_WEIGHTS_SOFTMAX && !o->weights_heads &&
-           !o->weights_rows && !(o->flags & MHA_AVERAGE_WEIGHTS) && !call->cache &&
+           !o->weights_rows && !(mhai_averages(call) && columns) && !call->cache &&
            mhai_extras(call) == 0 && call->shape.S <= HELD_KEYS;
 }
 
 mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work)
 {
     const size_t rows = plan->hold_scores ? (size_t)plan->task_rows : 0;
+    const size_t means = plan->hold_mean ? rows : 0;
     mhai_held held = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
-    held.scores = mhai_work_take(work, rows * (size_t)held.blocks * MHAK_BLOCK, sizeof(float));
+    const size_t row = (size_t)held.blocks * MHAK_BLOCK;
+    held.scores = mhai_work_take(work, rows * row, sizeof(float));
     held.keep = mhai_work_take(work, rows * (size_t)held.blocks * MHAK_WORDS, sizeof(uint32_t));
+    held.sums = mhai_work_take(work, means * row, sizeof(float));
     return held;
 }
 
 /* A sink would still raise m. */
 static bool one_block(const mhai_worker *worker)
 {
-    return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks;
-}
-
-/* Where the weights of row r begin. */
-static ptrdiff_t out_at(const mhai_worker *worker, int r)
-{
-    const mha_out *const out = &worker->call->options.weights;
-    const mhai_row *const row = &worker->scratch->rows[r];
-    return worker->batch.b * out->sb + row->h * out->sh + row->i * out->sl;
-}
-
-/* No weight for `keys` keys from element `at` on. */
-static void store_nothing(const mhai_worker *worker, ptrdiff_t at, ptrdiff_t keys)
-{
-    const mha_options *const o = &worker->call->options;
-    memset(mhai_out_at(o->weights.data, o->weights_type, at), 0,
-           (size_t)keys * mha_dtype_size(o->weights_type));
+    return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks &&
+           !worker->plan->hold_mean;
 }
 
 void mhai_held_begin(const mhai_worker *worker)
 {
     const mhai_held *const held = &worker->scratch->held;
-    memset(held->keep, 0, sizeof(uint32_t) * (size_t)(worker->count * held->blocks * MHAK_WORDS));
+    if (worker->plan->hold_scores && !one_block(worker))
+        memset(held->keep, 0,
+               sizeof(uint32_t) * (size_t)(worker->count * held->blocks * MHAK_WORDS));
 }
 
-void mhai_hold_scores(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                      int last, const uint32_t *keep)
+/* The keep bits of row r of a tile: those of `range`, if all rows see that. */
+static const uint32_t *kept(const uint32_t *keep, int r, const uint32_t *range)
+{
+    return keep ? keep + r * MHAK_WORDS : range;
+}
+
+bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                    int last, const uint32_t *keep, mhak_hold *hold)
 {
     const mhai_held *const held = &worker->scratch->held;
-    for (int r = 0; r < count; r++) {
-        const ptrdiff_t slot = (row + r) * held->blocks + base / MHAK_BLOCK;
-        uint32_t *const kept = held->keep + slot * MHAK_WORDS;
-        if (!one_block(worker))
-            memcpy(held->scores + slot * MHAK_BLOCK, worker->scratch->s + r * MHAK_BLOCK,
-                   sizeof(float) * MHAK_BLOCK);
-        if (keep)
-            memcpy(kept, keep + r * MHAK_WORDS, sizeof(uint32_t) * MHAK_WORDS);
-        else
-            mhai_keep_range(kept, first, last);
-    }
+    const ptrdiff_t slot = row * held->blocks + base / MHAK_BLOCK;
+    uint32_t range[MHAK_WORDS];
+    if (!worker->plan->hold_scores || one_block(worker))
+        return false;
+    mhai_keep_range(range, first, last);
+    for (int r = 0; r < count; r++)
+        memcpy(held->keep + (slot + r * held->blocks) * MHAK_WORDS, kept(keep, r, range),
+               sizeof range);
+    *hold = (mhak_hold){held->scores + slot * MHAK_BLOCK, held->blocks * MHAK_BLOCK};
+    return true;
 }
 
-static bool any_kept(const uint32_t *keep)
+/* -------------------------------------------------------- scores -> weights ----- */
+
+/* Where the weights of row r begin, or their mean. */
+static void *out_at(const mhai_worker *worker, int r)
 {
-    uint32_t any = 0;
-    for (int w = 0; w < MHAK_WORDS; w++)
-        any |= keep[w];
-    return any != 0;
+    const mha_options *const o = &worker->call->options;
+    const mhai_row *const row = &worker->scratch->rows[r];
+    const ptrdiff_t head = worker->plan->hold_mean ? 0 : row->h * o->weights.sh;
+    return mhai_out_at(o->weights.data, o->weights_type,
+                       worker->batch.b * o->weights.sb + head + row->i * o->weights.sl);
 }
 
-/* Rows that turn out to have no weights, or none that is a number, are left to the end. */
+static void store_row(const mhai_worker *worker, int r, const float *from, float factor)
+{
+    const mhai_call *const call = worker->call;
+    worker->plan->kernels->store_row[call->options.weights_type](from, (int)call->shape.S, factor,
+                                                                 out_at(worker, r));
+}
+
+/* p of a row is final: fold made 0 of masked ones, between `first` and `last`. */
+static void store_final(const mhai_worker *worker, int r, float *p, int first, int last, float l)
+{
+    if (first > 0 || last < MHAK_BLOCK) {
+        memset(p, 0, sizeof(float) * (size_t)first);
+        memset(p + last, 0, sizeof(float) * (size_t)(MHAK_BLOCK - last));
+    }
+    store_row(worker, r, p, 1.0f / l);
+}
+
+/* A row that sees no key of the tile, or whose weights are not numbers. */
+static void store_odd(const mhai_worker *worker, int r, const uint32_t *keep, float l)
+{
+    float weights[MHAK_BLOCK] = {0};
+    worker->plan->kernels->weigh(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
+                                 weights);
+    store_row(worker, r, weights, 1.0f);
+}
+
 void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
-                     const float *l)
+                     const uint32_t *keep, const float *l)
 {
-    const mhai_call *const call = worker->call;
-    const mha_options *const o = &call->options;
-    const int end = (int)mhai_min(last, call->shape.S);
-    for (int r = 0; one_block(worker) && r < count; r++) {
-        const float *const p = worker->scratch->s + r * MHAK_BLOCK;
-        const ptrdiff_t at = out_at(worker, row + r);
-        store_nothing(worker, at, first);
-        worker->plan->kernels->store_row[o->weights_type](
-            p + first, end - first, 1.0f / l[row + r],
-            mhai_out_at(o->weights.data, o->weights_type, at + first));
-        store_nothing(worker, at + end, call->shape.S - end);
+    uint32_t range[MHAK_WORDS];
+    if (!worker->plan->hold_scores || !one_block(worker))
+        return;
+    mhai_keep_range(range, first, last);
+    for (int r = 0; r < count; r++) {
+        float *const p = worker->scratch->s + r * MHAK_BLOCK;
+        if (l[row + r] > 0.0f)
+            store_final(worker, row + r, p, first, last, l[row + r]);
+        else
+            store_odd(worker, row + r, kept(keep, r, range), l[row + r]);
     }
 }
 
-static void store_block(const mhai_worker *worker, int r, ptrdiff_t n, float m, float inverse)
+/* Can the weights of a row go to the output as they are made? */
+static bool direct(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
-    const mha_options *const o = &call->options;
-    const mhak_table *const kernels = worker->plan->kernels;
+    return call->options.weights_type == MHA_F32 &&
+           call->shape.S % worker->plan->kernels->vector == 0;
+}
+
+/* Held scores of row r become weights, or with `add` join those in `to`, which has room for all
+ * keys there are. */
+static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, bool add, float *to)
+{
     const mhai_held *const held = &worker->scratch->held;
-    const ptrdiff_t slot = r * held->blocks + n, base = n * MHAK_BLOCK;
-    const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
-    float *const s = held->scores + slot * MHAK_BLOCK;
-    const uint32_t *const keep = held->keep + slot * MHAK_WORDS;
-    void *const to = mhai_out_at(o->weights.data, o->weights_type, out_at(worker, r) + base);
-    if (!any_kept(keep)) {
-        store_nothing(worker, out_at(worker, r) + base, keys);
-    } else if (o->weights_type == MHA_F32 && keys % kernels->vector == 0) {
-        kernels->weigh(s, keys, keep, m, inverse, to);
-    } else {
-        kernels->weigh(s, MHAK_BLOCK, keep, m, inverse, s);
-        kernels->store_row[o->weights_type](s, keys, 1.0f, to);
+    const mhai_row *const row = &worker->scratch->rows[r];
+    const mhak_table *const kernels = worker->plan->kernels;
+    const ptrdiff_t all = mhai_round_up(worker->call->shape.S, kernels->vector);
+    const ptrdiff_t last = row->first < row->last ? row->last : 0;
+    const ptrdiff_t from = last > 0 ? row->first / MHAK_BLOCK * MHAK_BLOCK : 0;
+    const ptrdiff_t end = mhai_min(all, mhai_round_up(last, MHAK_BLOCK));
+    if (!add) {
+        memset(to, 0, sizeof(float) * (size_t)from);
+        memset(to + end, 0, sizeof(float) * (size_t)(all - end));
     }
+    (add ? kernels->weigh_more : kernels->weigh)(
+        held->scores + r * held->blocks * MHAK_BLOCK + from, (int)(end - from),
+        held->keep + r * held->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
+}
+
+/* A row of one head after another; the mean, when that was the last. */
+static void add_to_mean(const mhai_worker *worker, int r, float m, float inverse)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    const mhai_row *const rows = worker->scratch->rows;
+    const ptrdiff_t heads = worker->call->shape.H;
+    float *const sum = held->sums + (rows[r].i - rows[0].i) * held->blocks * MHAK_BLOCK;
+    weigh_row(worker, r, m, inverse, rows[r].h > 0, sum);
+    if (rows[r].h == heads - 1)
+        store_row(worker, r, sum, 1.0f / (float)heads);
 }
 
 void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse)
 {
     const mhai_held *const held = &worker->scratch->held;
-    if (!one_block(worker)) {
-        for (ptrdiff_t n = 0; n < held->blocks; n++)
-            store_block(worker, r, n, m, inverse);
-    } else if (inverse == 0.0f) {
-        store_nothing(worker, out_at(worker, r), worker->call->shape.S);
-    } else if (isnan(inverse)) {
-        memset(held->scores + r * MHAK_BLOCK, 0, sizeof(float) * MHAK_BLOCK);
-        store_block(worker, r, 0, 0.0f, inverse);
+    float *const scores = held->scores + r * held->blocks * MHAK_BLOCK;
+    if (worker->plan->hold_mean) {
+        add_to_mean(worker, r, m, inverse);
+    } else if (one_block(worker)) {
+        if (inverse == 0.0f) /* its tile was skipped, or its head gives a mean */
+            memset(out_at(worker, r), 0,
+                   (size_t)worker->call->shape.S *
+                       mha_dtype_size(worker->call->options.weights_type));
+    } else if (direct(worker)) {
+        weigh_row(worker, r, m, inverse, false, out_at(worker, r));
+    } else {
+        weigh_row(worker, r, m, inverse, false, scores);
+        store_row(worker, r, scores, 1.0f);
     }
 }

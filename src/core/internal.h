@@ -160,6 +160,12 @@ static inline float mhai_drop_factor(uint32_t threshold)
 /* Dropout of one weight, plainly: the twin of the kernels' drop_bits. */
 bool mhai_drop_keeps(const mhak_drop *drop, ptrdiff_t i, ptrdiff_t j);
 
+/* Is the mean of the weights wanted? */
+static inline bool mhai_averages(const mhai_call *call)
+{
+    return (call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
+}
+
 /* Chosen heads and rows of the returned weights. */
 ptrdiff_t mhai_weights_heads(const mhai_call *call);
 ptrdiff_t mhai_weights_rows(const mhai_call *call);
@@ -289,6 +295,7 @@ typedef struct mhai_held {
     ptrdiff_t blocks; /* of keys */
     float *scores;    /* [rows][blocks][MHAK_BLOCK] */
     uint32_t *keep;   /* [rows][blocks][MHAK_WORDS]: keys that are seen */
+    float *sums;      /* for their mean, [rows][blocks][MHAK_BLOCK]: weights of the heads so far */
 } mhai_held;
 
 /* What one worker owns while it runs tasks of the fast path. */
@@ -317,6 +324,7 @@ struct mha_plan {
     bool weights;              /* returned weights are foreseen */
     bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
     bool hold_scores;          /* and made of the scores of the pass itself */
+    bool hold_mean;            /* and averaged there: all heads of some rows are one task */
     bool lse;                  /* log-sum-exp is foreseen */
     bool only_weights;         /* there is no output */
     bool statistics, columns;  /* statistics are, and what keys receive */
@@ -544,13 +552,14 @@ void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_
 /* m and 1/l of such a row, as in mhai_shared. */
 void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, float *stats);
 
-/* Rows of a task have no scores yet; those of a tile, before they become p, and then; all that were
- * held of row r, as weights, to where they belong. */
+/* Weights in the pass, where plan->hold_scores says so (held_weights.c). Nothing is held of a
+ * task's rows yet; where a tile's scores go when they become p (false: nowhere); weights of a tile
+ * whose p are final, and of row r when its sums are known, to where they belong. */
 void mhai_held_begin(const mhai_worker *worker);
-void mhai_hold_scores(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                      int last, const uint32_t *keep);
+bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                    int last, const uint32_t *keep, mhak_hold *hold);
 void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
-                     const float *l);
+                     const uint32_t *keep, const float *l);
 void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse);
 
 /* ---------------------------------------------------------- the machine ----- */

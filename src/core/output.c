@@ -165,6 +165,8 @@ static void store_divided(const mhai_worker *worker, const mhai_state *state, in
                                                          worker->scratch->alpha + r - row,
                                                          output_at(worker, r), worker->call->o.sl);
     }
+    for (int r = row; worker->plan->hold_scores && r < row + count; r++)
+        mhai_store_held(worker, r, state->m[r], worker->scratch->alpha[r - row]);
 }
 
 void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state,

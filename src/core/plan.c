@@ -7,7 +7,8 @@ enum {
     NARROW_TILE = 32,      /* with a causal edge: half the wasted corner */
     LOW_TILE = 16,         /* with a window: an edge at both ends of every row */
     HELD_ROWS = 96,        /* rows of a task with columns: their weights are held, in L2 */
-    HELD_SCORES = 1 << 17, /* the same for scores, of which weights are made */
+    MEAN_ROWS = 192,       /* rows of a task with all heads, whose K and V come anew for each */
+    HELD_SCORES = 1 << 18, /* scores of which weights are made, in L2 and a part of L3 */
     FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
     PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
 };
@@ -29,6 +30,12 @@ static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
     tiling->row_tasks = shape->B * shape->G * tiling->head_chunks * tiling->row_chunks;
 }
 
+/* How many of them can run at the same time: all, unless heads go one after another. */
+static ptrdiff_t tasks_at_once(const mha_plan *plan, const mhai_tiling *tiling)
+{
+    return plan->hold_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
+}
+
 /* Rows in even chunks of at most `most`, a multiple of what the kernels take at once. */
 static ptrdiff_t even_rows(const mha_plan *plan, ptrdiff_t most)
 {
@@ -45,7 +52,7 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
     /* Few rows: query heads that share keys and values go together, so that these are read once. */
     tiling.heads = mhai_min(group, mhai_max(1, plan->task_rows / mhai_min(shape->L, tiling.rows)));
     count_tasks(plan, &tiling);
-    while (threads > 1 && tiling.row_tasks < enough && tiling.rows > WIDE_TILE) {
+    while (threads > 1 && tasks_at_once(plan, &tiling) < enough && tiling.rows > WIDE_TILE) {
         tiling.rows = even_rows(plan, mhai_round_up(tiling.rows / 2, NARROW_TILE));
         count_tasks(plan, &tiling);
     }
@@ -153,7 +160,7 @@ static ptrdiff_t most_rows(const mha_plan *plan)
     if (!plan->hold_scores)
         return MHAI_TASK_ROWS;
     const ptrdiff_t rows = HELD_SCORES / mhai_max(1, plan->shape.S) / WIDE_TILE * WIDE_TILE;
-    return mhai_max(HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
+    return mhai_max(plan->hold_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
 }
 
 void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
@@ -172,6 +179,7 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->held_blocks = plan->columns ? mhai_watch_blocks(call) : 0;
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
     plan->hold_scores = kernels && mhai_scores_may_be_held(call);
+    plan->hold_mean = plan->hold_scores && mhai_averages(call);
     if (!kernels || plan->empty)
         return;
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;

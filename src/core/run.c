@@ -39,6 +39,16 @@ static void heads_task(const mhai_run *run, void *scratch, ptrdiff_t number)
     mhai_attention_heads(run, &mine, number);
 }
 
+/* Some rows of all heads one after another: their weights are added up in that order. */
+static void mean_weights_task(const mhai_run *run, void *scratch, ptrdiff_t number)
+{
+    const mhai_scratch mine = scratch_at(run, scratch);
+    const ptrdiff_t chunks = run->tiling.row_chunks;
+    const ptrdiff_t tasks = run->tiling.row_tasks / run->plan->shape.B / chunks;
+    for (ptrdiff_t n = 0; n < tasks; n++)
+        mhai_attention_task(run, &mine, (number / chunks * tasks + n) * chunks + number % chunks);
+}
+
 static void means_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
     (void)scratch;
@@ -118,8 +128,7 @@ static void run_reference(const mhai_run *run, mha_pool *pool)
         run_phase(run, pool, shape->B * shape->H, reference_columns);
     if (!run->call->options.weights.data)
         return;
-    const bool average = (run->call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
-    const ptrdiff_t heads = average ? 1 : mhai_weights_heads(run->call);
+    const ptrdiff_t heads = mhai_averages(run->call) ? 1 : mhai_weights_heads(run->call);
     run_phase(run, pool, shape->B * heads * mhai_weights_rows(run->call), reference_weights);
 }
 
@@ -127,6 +136,8 @@ static void run_kernels(const mhai_run *run, mha_pool *pool)
 {
     if (run->plan->columns)
         run_phase(run, pool, run->tiling.row_tasks / run->tiling.row_chunks, heads_task);
+    else if (run->plan->hold_mean)
+        run_phase(run, pool, run->plan->shape.B * run->tiling.row_chunks, mean_weights_task);
     else if (!run->plan->only_weights)
         run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
     if (!run->plan->only_weights && run->tiling.splits > 1)
@@ -141,6 +152,13 @@ static bool wants_means(const mhai_run *run)
     return s && s->heads;
 }
 
+/* Tasks of all heads may be so few that threads would wait for more than a quarter of the time. */
+static bool few_means(const mhai_run *run)
+{
+    const ptrdiff_t tasks = run->call->shape.B * run->tiling.row_chunks;
+    return 4 * tasks < 3 * mhai_round_up(tasks, run->tiling.threads);
+}
+
 /* The plan for a run that asks for less than was foreseen. */
 static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
 {
@@ -148,6 +166,9 @@ static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
     const mha_statistics *const s = call->options.statistics;
     mha_plan now = *plan;
     now.hold_scores = plan->hold_scores && mhai_scores_may_be_held(call) && run->tiling.splits == 1;
+    now.hold_mean = now.hold_scores && mhai_averages(call);
+    if (now.hold_mean && (!plan->hold_mean || few_means(run)))
+        now.hold_scores = now.hold_mean = false;
     now.statistics = s != NULL;
     now.columns = s && s->columns;
     now.top = s ? s->top : 0;
@@ -165,7 +186,7 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
     const mha_plan now = without_unwanted(plan, &run);
     run.plan = &now;
     run.shared = mhai_shared_take(plan, &run.tiling, &carve);
-    if (!call->options.weights.data)
+    if (!call->options.weights.data || now.hold_scores)
         run.shared.stats = NULL;
     if (call->options.statistics && call->options.statistics->rows)
         run.shared.rows = call->options.statistics->rows;

@@ -202,10 +202,12 @@ static mhak_watch watch_at(const sight *now)
 }
 
 void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                     int last, const uint32_t *keep, const mhai_state *state)
+                     int last, const uint32_t *keep, const mhak_hold *scores,
+                     const mhai_state *state)
 {
     const sight now = {worker, base, row, count, first, last, keep};
-    const mhak_watch watch = watch_at(&now);
+    mhak_watch watch = watch_at(&now);
+    watch.hold = scores;
     float *const m = state->m + row;
     see_near(&now);
     worker->plan->kernels->fold_watched(worker->scratch->s, count, first, last, keep, m,

@@ -10,9 +10,10 @@
 void mhai_watch_begin(const mhai_worker *worker);
 
 /* Fold a tile of scores, as kernels->fold does, and watch it. Keys [first, last) of the block at
- * `base`, whole vectors. */
+ * `base`, whole vectors. Their scores are held as fold does. */
 void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                     int last, const uint32_t *keep, const mhai_state *state);
+                     int last, const uint32_t *keep, const mhak_hold *scores,
+                     const mhai_state *state);
 
 /* A row is done: the maximum and the sum of all its exponentials, sink and extra keys included. */
 void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
- * for the chosen heads and rows only: nobody else pays. (Where all are wanted, held_weights.c makes
- * the same ones with less work.) One task is one tile of chosen rows of one
+ * for the chosen heads and rows only: nobody else pays. (Where all are wanted, or their mean,
+ * held_weights.c makes the same ones with less work.) One task is one tile of chosen rows of one
  * head, or of all chosen heads if the mean is wanted. Where there is no output, a task begins with
  * m and 1/l of its own rows.
  */
@@ -29,11 +29,6 @@ typedef struct job {
     int rows;
 } job;
 
-static bool averages(const mhai_call *call)
-{
-    return (call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
-}
-
 static ptrdiff_t row_chunks(const mhai_run *run)
 {
     return mhai_ceil_div(mhai_weights_rows(run->call), run->plan->row_tile);
@@ -41,7 +36,7 @@ static ptrdiff_t row_chunks(const mhai_run *run)
 
 ptrdiff_t mhai_weights_tasks(const mhai_run *run)
 {
-    const ptrdiff_t heads = averages(run->call) ? 1 : mhai_weights_heads(run->call);
+    const ptrdiff_t heads = mhai_averages(run->call) ? 1 : mhai_weights_heads(run->call);
     return run->plan->shape.B * heads * row_chunks(run);
 }
 
@@ -50,8 +45,8 @@ static job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t nu
     const mhai_call *const call = run->call;
     const ptrdiff_t chunks = row_chunks(run), tile = run->plan->row_tile;
     const ptrdiff_t chunk = number % chunks;
-    const ptrdiff_t all = mhai_weights_heads(call), heads = averages(call) ? all : 1;
-    const ptrdiff_t sets = averages(call) ? 1 : all;
+    const ptrdiff_t all = mhai_weights_heads(call), heads = mhai_averages(call) ? all : 1;
+    const ptrdiff_t sets = mhai_averages(call) ? 1 : all;
     number /= chunks;
     job now = {.run = run, .first = number % sets, .heads = heads};
     now.worker = (mhai_worker){.plan = run->plan,
@@ -207,7 +202,7 @@ static void one_head(job *now, ptrdiff_t base, ptrdiff_t n)
 static ptrdiff_t out_row(const job *now, int r)
 {
     const mha_out *const out = &now->worker.call->options.weights;
-    const ptrdiff_t head = averages(now->worker.call) ? 0 : now->first * out->sh;
+    const ptrdiff_t head = mhai_averages(now->worker.call) ? 0 : now->first * out->sh;
     return now->worker.batch.b * out->sb + head + now->worker.scratch->rows[r].slot * out->sl;
 }
 

@@ -54,6 +54,13 @@ typedef struct mhak_drop {
     uint32_t threshold; /* probability * 65536 */
 } mhak_drop;
 
+/* Where fold copies scores before they become p: those of row r to scores + r*stride. Masked ones
+ * are -inf there. */
+typedef struct mhak_hold {
+    float *scores;
+    ptrdiff_t stride;
+} mhak_hold;
+
 /* Rows that are watched for their statistics. Sums, MHAK_SUMS vectors a row, are over the keys seen
  * so far, lane by lane: of p = exp(score - base), of p * (score - base), and of p times the
  * distance of the key from the anchor. Base is the largest m so far. Before the first key sums are
@@ -69,6 +76,7 @@ typedef struct mhak_watch {
     int64_t key;           /* column 0 of the block */
     float *held; /* the p of row r go to held + r*held_stride as well; NULL: they do not */
     ptrdiff_t held_stride;
+    const mhak_hold *hold; /* as in fold */
 
     /* The largest scores of each row and their keys, downwards, of equal ones the earlier key
      * first: lists of `top`, at most MHAK_MAX_TOP, rounded up to whole vectors. They begin as
@@ -167,9 +175,10 @@ typedef struct mhak_table {
      * This call folds the block into m and l, leaves exp(score - m) in s and in alpha the factor
      * that brings o to the new m; pv then restores the invariant. Where keep is given (MHAK_WORDS
      * words a row) a score whose bit is 0 counts as -inf, whatever it holds.
+     * hold NULL: scores are not held.
      */
     void (*fold)(float *s, int rows, int first, int last, const uint32_t *keep, float *m, float *l,
-                 float *alpha);
+                 float *alpha, const mhak_hold *hold);
 
     /*
      * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block, last > 0; first =
@@ -208,6 +217,10 @@ typedef struct mhak_table {
     /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
      * whole vectors. to may be s. */
     void (*weigh)(const float *s, int n, const uint32_t *keep, float m, float factor, float *to);
+
+    /* The same, added to what is there; to is not s. */
+    void (*weigh_more)(const float *s, int n, const uint32_t *keep, float m, float factor,
+                       float *to);
 
     /* fold, to the bit, that watches its rows: the block joins their sums. */
     void (*fold_watched)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
