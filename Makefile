@@ -33,8 +33,8 @@ bench: build ## print the table of docs/benchmarks.md, measured here
 bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS and llama.cpp
 	@scripts/bench-peers.sh $(PEERS)
 
-soak: build ## the long tests: hours, not minutes
-	@scripts/soak.sh
+soak: build ## the long tests: hours, not minutes; PERCENT=1 for a hundredth of them
+	@scripts/soak.sh $(PERCENT)
 
 format: ## bring all C files into the house style
 	@scripts/install-deps.sh lint

@@ -34,6 +34,8 @@ packages="
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy
     lint   cppcheck                cppcheck
+    lint   python3                 python3
+    lint   python3-dev             /usr/include/python3*/Python.h
     bench  libopenblas0-pthread    /usr/lib/*/libopenblas.so.0
 "
 set -u

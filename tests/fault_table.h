@@ -35,6 +35,7 @@ typedef struct fault {
 void fault_apply(const fault *f, void *subject);
 
 #define IS(code) (1u << -MHA_ERR_##code)
+/* NOLINTNEXTLINE(bugprone-sizeof-expression): of pointers too */
 #define AT(field) offsetof(FAULT_SUBJECT, field), sizeof(((FAULT_SUBJECT *)0)->field)
 #define PUT(kinds, field, value, statuses)                                                      \
     {                                                                                           \

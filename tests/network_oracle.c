@@ -218,8 +218,10 @@ static void add_loss(const oracle *o, const double *x, int expected, double smoo
     }
     for (int w = 0; w < words; w++)
         right = right && logits[w] <= logits[expected];
-    loss->sum += log(total) - logits[expected];
-    loss->smoothed += log(total) - (1.0 - smoothing) * logits[expected] - smoothing * mean;
+    /* cppcheck-suppress invalidFunctionArg ; there are words */
+    const double log_total = log(total);
+    loss->sum += log_total - logits[expected];
+    loss->smoothed += log_total - (1.0 - smoothing) * logits[expected] - smoothing * mean;
     loss->right += right;
     free(logits);
 }

@@ -16,7 +16,7 @@ static const double u = 0x1p-24;
 
 static void *block(ptrdiff_t count, size_t size)
 {
-    void *const data = malloc((size_t)count * size + (count == 0));
+    void *const data = calloc((size_t)count + (count == 0), size);
     if (!data)
         abort();
     return data;

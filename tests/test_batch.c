@@ -113,7 +113,7 @@ static int count_unknown(const batch *b, int first)
     int found = 0;
     for (int n = 0; n < b->pairs; n++) {
         corpus_pair pair;
-        corpus_generate(SEED, CORPUS_TRAIN, (uint64_t)(first + n), &pair, NULL);
+        corpus_generate(SEED, CORPUS_TRAIN, (uint64_t)first + (uint64_t)n, &pair, NULL);
         const int64_t start = b->starts[TRANSFORMER_TARGET][n];
         const int *const read = b->words[TRANSFORMER_SOURCE] + b->starts[TRANSFORMER_SOURCE][n];
         const int *const said = b->words[TRANSFORMER_TARGET] + start + 1;

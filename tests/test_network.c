@@ -23,7 +23,7 @@ typedef struct network_case {
 static bool setup_seed(network_case *c, uint64_t seed, int pairs, int longest, mha_pool *pool)
 {
     *c = (network_case){.config = network_small};
-    transformer_map_fill(&c->map, &c->config);
+    transformer_map_fill(&c->map, &network_small);
     c->batch = network_case_batch(&c->config, seed, pairs, longest);
     c->values = network_case_values(&c->config, seed);
     c->gradients = malloc(c->map.count * sizeof *c->gradients);

@@ -60,7 +60,7 @@ static void steps(void)
     batch *const small = network_case_batch(&network_small, 1, 2, 4);
     batch *const large = network_case_batch(&network_small, 2, 20, 12);
     const batch *const both[2] = {small, large};
-    double wanted[2] = {0}, losses[2];
+    double wanted[2] = {0}, losses[2] = {0};
     bool done = false;
     for (int fail_at = 0; !done && fail_at < 1000; fail_at++) {
         network *const net = network_create(&network_small, values, NULL);

@@ -341,7 +341,7 @@ static void ties_go_to_the_earlier_key(void)
     picture_run(&p);
     for (ptrdiff_t i = 0; i < 30; i++) {
         const float *const bias = p.bias + i * KEYS;
-        int64_t want[LISTED];
+        int64_t want[LISTED] = {0};
         ptrdiff_t count = 0;
         for (int level = 2; level >= 0; level -= 2)
             for (ptrdiff_t j = 0; j < KEYS && count < LISTED; j++)

@@ -1,15 +1,35 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 from ._types import Gradients, Result, Statistics
 from .layer import Rope
 
 _Layout: TypeAlias = Literal["bhld", "blhd"]
 _Position: TypeAlias = Literal["top-left", "bottom-right"] | int | Sequence[int] | Any
-_Mode: TypeAlias = bool | Literal["softmax", "raw", "softcap", "bias"]
-_Statistics: TypeAlias = bool | Mapping[str, bool | int] | Iterable[str]
+_Modes: TypeAlias = Literal[True, "softmax", "raw", "softcap", "bias"]
+_Mode: TypeAlias = bool | _Modes
+_Parts: TypeAlias = Literal[True] | Mapping[str, bool | int] | Iterable[str]
+_Statistics: TypeAlias = bool | _Parts
+
+# Arrays of NumPy and PyTorch, which come back as what the query is. Others become an Array.
+class _Native(Protocol):
+    def __array_wrap__(self, array: Any, /) -> Any: ...
+
+_Like = TypeVar("_Like", bound=_Native)
+_Out = TypeVar("_Out")
 
 version: str
 
@@ -61,7 +81,9 @@ class _Training(_How, total=False):
     gates: Any
 
 class _Weights(_How, total=False):
-    out: Any
+    lse: Any
+    heads: Any
+    rows: Any
     head_modes: Sequence[str | int] | None
     return_weights: _Mode
     average_weights: bool
@@ -70,17 +92,65 @@ class _Seeing(_Training, total=False):
     head_modes: Sequence[str | int] | None
     statistics: _Statistics
 
-class _Options(_Seeing, total=False):
-    out: Any
+# What does not decide about the type of the result.
+class _Common(_Training, total=False):
+    head_modes: Sequence[str | int] | None
     head_means: Any
-    return_lse: bool
-    return_weights: _Mode
     average_weights: bool
     weights_heads: Any
     weights_rows: Any
+
+class _Plain(_Common, total=False):
+    return_lse: Literal[False]
+    return_weights: Literal[False]
+    weights_out: None
+    lse_out: None
+    statistics: Literal[False]
+
+class _Given(_Common, total=False):
+    out: Any
     weights_out: Any
     lse_out: Any
 
+class _AskLse(TypedDict, total=False):
+    return_lse: bool
+
+class _AskWeights(TypedDict, total=False):
+    return_weights: _Mode
+
+class _AskStatistics(TypedDict, total=False):
+    statistics: _Statistics
+
+class _BesideLse(_Given, _AskWeights, _AskStatistics, total=False): ...
+class _BesideWeights(_Given, _AskLse, _AskStatistics, total=False): ...
+class _BesideStatistics(_Given, _AskLse, _AskWeights, total=False): ...
+class _Options(_Given, _AskLse, _AskWeights, _AskStatistics, total=False): ...
+
+@overload
+def attention(
+    query: _Like, key: Any, value: Any, *, out: None = None, **options: Unpack[_Plain]
+) -> _Like: ...
+@overload
+def attention(
+    query: Any, key: Any, value: Any, *, out: None = None, **options: Unpack[_Plain]
+) -> Array: ...
+@overload
+def attention(
+    query: Any, key: Any, value: Any, *, out: _Out, **options: Unpack[_Plain]
+) -> _Out: ...
+@overload
+def attention(
+    query: Any, key: Any, value: Any, *, return_lse: Literal[True], **options: Unpack[_BesideLse]
+) -> Result: ...
+@overload
+def attention(
+    query: Any, key: Any, value: Any, *, return_weights: _Modes, **options: Unpack[_BesideWeights]
+) -> Result: ...
+@overload
+def attention(
+    query: Any, key: Any, value: Any, *, statistics: _Parts, **options: Unpack[_BesideStatistics]
+) -> Result: ...
+@overload
 def attention(query: Any, key: Any, value: Any, **options: Unpack[_Options]) -> Any: ...
 def attention_backward(
     d_output: Any,
@@ -94,15 +164,12 @@ def attention_backward(
     d_lse: Any = None,
     **options: Unpack[_Training],
 ) -> Gradients: ...
+@overload
 def attention_weights(
-    query: Any,
-    key: Any,
-    *,
-    lse: Any = None,
-    heads: Any = None,
-    rows: Any = None,
-    **options: Unpack[_Weights],
+    query: Any, key: Any, *, out: None = None, **options: Unpack[_Weights]
 ) -> Any: ...
+@overload
+def attention_weights(query: Any, key: Any, *, out: _Out, **options: Unpack[_Weights]) -> _Out: ...
 def head_statistics(
     query: Any, key: Any, value: Any = None, **options: Unpack[_Seeing]
 ) -> Statistics: ...
@@ -119,6 +186,26 @@ def merge(
 def set_threads(count: int | None, /) -> None: ...
 def get_threads() -> int: ...
 def isa() -> str: ...
+
+class _LayerSees(TypedDict, total=False):
+    sequences: Any
+    query_positions: Any
+    key_positions: Any
+    batch_first: bool | None
+
+class _LayerUses(_LayerSees, total=False):
+    cache: KVCache | None
+    cache_use: Literal["step", "recall"]
+
+class _LayerStore(_Options, _LayerSees, total=False): ...
+class _LayerPlain(_Plain, _LayerUses, total=False): ...
+class _LayerLse(_BesideLse, _LayerUses, total=False): ...
+class _LayerWeights(_BesideWeights, _LayerUses, total=False): ...
+class _LayerStatistics(_BesideStatistics, _LayerUses, total=False): ...
+
+class _LayerOptions(_Options, _LayerSees, total=False):
+    cache: KVCache | None
+    cache_use: Literal["step", "store", "recall"]
 
 class Layer:
     def __new__(
@@ -145,19 +232,84 @@ class Layer:
     def config(self) -> dict[str, Any]: ...
     @property
     def nbytes(self) -> int: ...
+    @overload
+    def __call__(
+        self,
+        query: None = None,
+        key: Any = None,
+        value: Any = None,
+        *,
+        cache: KVCache,
+        cache_use: Literal["store"],
+        **options: Unpack[_LayerStore],
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: _Like,
+        key: Any = None,
+        value: Any = None,
+        *,
+        out: None = None,
+        **options: Unpack[_LayerPlain],
+    ) -> _Like: ...
+    @overload
+    def __call__(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        out: None = None,
+        **options: Unpack[_LayerPlain],
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        out: _Out,
+        **options: Unpack[_LayerPlain],
+    ) -> _Out: ...
+    @overload
+    def __call__(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        return_lse: Literal[True],
+        **options: Unpack[_LayerLse],
+    ) -> Result: ...
+    @overload
+    def __call__(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        return_weights: _Modes,
+        **options: Unpack[_LayerWeights],
+    ) -> Result: ...
+    @overload
+    def __call__(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        statistics: _Parts,
+        **options: Unpack[_LayerStatistics],
+    ) -> Result: ...
+    @overload
     def __call__(
         self,
         query: Any = None,
         key: Any = None,
         value: Any = None,
-        *,
-        cache: KVCache | None = None,
-        cache_use: Literal["step", "store", "recall"] = "step",
-        sequences: Any = None,
-        query_positions: Any = None,
-        key_positions: Any = None,
-        batch_first: bool | None = None,
-        **options: Unpack[_Options],
+        **options: Unpack[_LayerOptions],
     ) -> Any: ...
     def tape(
         self,
@@ -222,6 +374,56 @@ class KVCache:
         lengths: Any = None,
         layout: Literal["bhld", "blhd"] = "bhld",
     ) -> None: ...
+    @overload
+    def attention(
+        self,
+        query: _Like,
+        *,
+        sequences: Any = None,
+        out: None = None,
+        **options: Unpack[_Plain],
+    ) -> _Like: ...
+    @overload
+    def attention(
+        self,
+        query: Any,
+        *,
+        sequences: Any = None,
+        out: None = None,
+        **options: Unpack[_Plain],
+    ) -> Array: ...
+    @overload
+    def attention(
+        self, query: Any, *, sequences: Any = None, out: _Out, **options: Unpack[_Plain]
+    ) -> _Out: ...
+    @overload
+    def attention(
+        self,
+        query: Any,
+        *,
+        sequences: Any = None,
+        return_lse: Literal[True],
+        **options: Unpack[_BesideLse],
+    ) -> Result: ...
+    @overload
+    def attention(
+        self,
+        query: Any,
+        *,
+        sequences: Any = None,
+        return_weights: _Modes,
+        **options: Unpack[_BesideWeights],
+    ) -> Result: ...
+    @overload
+    def attention(
+        self,
+        query: Any,
+        *,
+        sequences: Any = None,
+        statistics: _Parts,
+        **options: Unpack[_BesideStatistics],
+    ) -> Result: ...
+    @overload
     def attention(
         self, query: Any, *, sequences: Any = None, **options: Unpack[_Options]
     ) -> Any: ...

@@ -13,7 +13,7 @@ class Result(NamedTuple):
     output: Any
     lse: Any
     weights: Any
-    statistics: Statistics | None
+    statistics: Statistics | Any  # Any for None: whoever asked for statistics has them
 
 
 class Gradients(NamedTuple):
@@ -72,8 +72,8 @@ class Statistics:
     __slots__ = ("columns", "heads", "rows", "top_keys", "top_weights")
 
     def __init__(self, rows: Any, heads: Any, columns: Any, top_keys: Any, top_weights: Any):
-        self.rows: RowStatistics | None = rows and RowStatistics(**rows)
-        self.heads: HeadStatistics | None = heads and HeadStatistics(**heads)
+        self.rows: RowStatistics | Any = rows and RowStatistics(**rows)
+        self.heads: HeadStatistics | Any = heads and HeadStatistics(**heads)
         self.columns = columns
         self.top_keys = top_keys
         self.top_weights = top_weights

@@ -105,6 +105,35 @@ static int rename_options(PyObject *const *own, PyObject **values)
     return -1;
 }
 
+static PyObject *replaced(PyObject *text, const char *from, const char *to)
+{
+    PyObject *before = PyUnicode_FromString(from), *after = PyUnicode_FromString(to);
+    PyObject *result = text && before && after ? PyUnicode_Replace(text, before, after, -1) : NULL;
+    Py_XDECREF(text);
+    Py_XDECREF(before);
+    Py_XDECREF(after);
+    return result;
+}
+
+/* Whoever reads the exception knows only the shorter names. */
+static void rename_error(const mhap_state *state)
+{
+    PyObject *type, *value, *trace;
+    if (!PyErr_ExceptionMatches(state->error) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = replaced(PyObject_Str(value), "weights_heads", "heads");
+    text = replaced(text, "weights_rows", "rows");
+    text = replaced(text, "weights_out", "out");
+    PyObject *words = text ? PyTuple_Pack(1, text) : NULL;
+    if (!words || PyObject_SetAttrString(value, "args", words))
+        PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(words);
+    PyErr_Restore(type, value, trace);
+}
+
 PyObject *mhap_attention_weights(PyObject *module, PyObject *const *args, Py_ssize_t count,
                                  PyObject *names)
 {
@@ -128,6 +157,8 @@ PyObject *mhap_attention_weights(PyObject *module, PyObject *const *args, Py_ssi
         return NULL;
     if (mhap_call_begin(state, own[OWN_QUERY], own[OWN_KEY], NULL, &call) == 0)
         result = weights_alone(&call, own[OWN_LSE], &lse);
+    if (!result)
+        rename_error(state);
     mhap_release(&lse);
     mhap_call_end(&call);
     return result;
@@ -185,6 +216,7 @@ PyObject *mhap_head_statistics(PyObject *module, PyObject *const *args, Py_ssize
     mhap_call call;
     if (mhap_arguments_fast(state, &signature, args, count, names, own, call.values))
         return NULL;
+    /* cppcheck-suppress uninitvar ; mhap_arguments_fast() wrote them all */
     if (!call.values[MHAP_STATISTICS])
         call.values[MHAP_STATISTICS] = Py_True;
     if (mhap_call_begin(state, own[0], own[1], NULL, &call) == 0)

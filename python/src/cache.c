@@ -35,7 +35,7 @@ int mhap_sequences_read(mhap_state *state, PyObject *object, ptrdiff_t B, const 
                         mhap_kept *kept)
 {
     ptrdiff_t count;
-    *sequences = object ? mhap_integers(state, object, "sequences", B, &count, kept) : NULL;
+    *sequences = object ? mhap_chosen(state, object, "sequences", B, &count, kept) : NULL;
     return object && !*sequences ? -1 : 0;
 }
 
@@ -66,15 +66,15 @@ static PyObject *wrap(PyTypeObject *type, mha_cache *cache)
     return (PyObject *)self;
 }
 
-static PyObject *create(PyTypeObject *type, mha_cache_config *config)
+static PyObject *create(PyTypeObject *type, mha_cache_config config)
 {
     char message[MHAP_MESSAGE] = "";
     mha_cache *cache = NULL;
     mha_status status;
-    config->message = message;
-    config->message_size = sizeof message;
+    config.message = message;
+    config.message_size = sizeof message;
     Py_BEGIN_ALLOW_THREADS;
-    status = mha_cache_create(&cache, config);
+    status = mha_cache_create(&cache, &config);
     Py_END_ALLOW_THREADS;
     return mhap_check(mhap_state_of(type), status, message) ? NULL : wrap(type, cache);
 }
@@ -100,7 +100,7 @@ static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         (value_width && value_width != Py_None &&
          mhap_integer(value_width, "value_head_width", &c.Dv)))
         return NULL;
-    return create(type, &c);
+    return create(type, c);
 }
 
 static void cache_dealloc(PyObject *object)
@@ -449,7 +449,7 @@ static const char doc[] =
     ">>> cache.lengths\n"
     "[2]\n";
 
-static PyType_Slot slots[] = {{Py_tp_doc, (void *)(uintptr_t)doc},
+static PyType_Slot slots[] = {{Py_tp_doc, (void *)doc},
                               {Py_tp_new, cache_new},
                               {Py_tp_dealloc, cache_dealloc},
                               {Py_tp_repr, cache_repr},

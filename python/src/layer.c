@@ -173,17 +173,17 @@ static int read_choices(mhap_state *state, const arguments *a, mha_layer_config 
     return zero < 0 ? -1 : mhap_rope_read(state, a->rope, c->D, &c->rope, kept);
 }
 
-static int create(mhap_state *state, const arguments *a, mha_layer_config *c, mhap_layer *self)
+static int create(mhap_state *state, const arguments *a, mha_layer_config c, mhap_layer *self)
 {
     char message[MHAP_MESSAGE] = "";
     mhap_layer_weights weights;
-    c->message = message;
-    c->message_size = sizeof message;
-    int status = mhap_layer_weights_read(state, a->weights, c, &weights);
+    c.message = message;
+    c.message_size = sizeof message;
+    int status = mhap_layer_weights_read(state, a->weights, &c, &weights);
     if (!status) {
         mha_status made;
         Py_BEGIN_ALLOW_THREADS;
-        made = mha_layer_create(&self->layer, c, &weights.c);
+        made = mha_layer_create(&self->layer, &c, &weights.c);
         Py_END_ALLOW_THREADS;
         status = mhap_check(state, made, message);
         self->given = weights.given;
@@ -208,8 +208,8 @@ static int fill(mhap_state *state, const arguments *a, mhap_layer *self)
     complete_widths(&config);
     const int first = is_given(a->batch_first) ? mhap_truth(a->batch_first) : 1;
     const int status =
-        first < 0 || read_choices(state, a, &config, &kept) || create(state, a, &config, self) ? -1
-                                                                                               : 0;
+        first < 0 || read_choices(state, a, &config, &kept) || create(state, a, config, self) ? -1
+                                                                                              : 0;
     mhap_kept_free(&kept);
     self->batch_first = first > 0;
     self->rope = Py_NewRef(a->rope ? a->rope : Py_None);

@@ -46,8 +46,8 @@ int mhap_sequences_read(mhap_state *state, PyObject *object, ptrdiff_t B, const 
                         mhap_kept *kept);
 
 /* Methods of mha.KVCache that live in cache_call.c. */
-PyObject *mhap_cache_append(PyObject *self, PyObject *args, PyObject *keywords);
-PyObject *mhap_cache_attention(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *mhap_cache_append(PyObject *object, PyObject *args, PyObject *keywords);
+PyObject *mhap_cache_attention(PyObject *object, PyObject *args, PyObject *keywords);
 
 int mhap_cache_type_add(PyObject *module, mhap_state *state);
 
@@ -113,7 +113,7 @@ mha_view mhap_rows_view(const mhap_array *array, bool batch_first);
 mha_out mhap_rows_out(const mhap_array *array, bool batch_first);
 
 /* The method Layer.tape(). */
-PyObject *mhap_layer_tape(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *mhap_layer_tape(PyObject *object, PyObject *args, PyObject *keywords);
 
 /* For the start of the module: everything of layers, with the type mha.Tape and presets. */
 int mhap_layer_types_add(PyObject *module, mhap_state *state);

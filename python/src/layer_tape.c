@@ -349,7 +349,7 @@ static const char doc[] =
     "A call of a layer that is remembered, made by Layer.tape().\n\n"
     "It holds on to the arrays it was given: they must not change before backward().";
 
-static PyType_Slot slots[] = {{Py_tp_doc, (void *)(uintptr_t)doc},
+static PyType_Slot slots[] = {{Py_tp_doc, (void *)doc},
                               {Py_tp_dealloc, tape_dealloc},
                               {Py_tp_methods, methods},
                               {Py_tp_getset, attributes},

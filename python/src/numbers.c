@@ -236,6 +236,18 @@ static int put_int64(const reader *r, PyObject *item, const void *data, ptrdiff_
     return any_integer(r, item, data, (int64_t *)to + number);
 }
 
+/* True and False would be read as 1 and 0, and choose something else than they were meant to. */
+static int put_chosen(const reader *r, PyObject *item, const void *data, ptrdiff_t number, void *to)
+{
+    if (item ? !PyBool_Check(item) : r->array.type != MHAP_BOOL)
+        return put_int64(r, item, data, number, to);
+    PyErr_Format(PyExc_TypeError,
+                 "%s has elements of type bool; it must be integers, which np.flatnonzero() makes "
+                 "of them",
+                 r->name);
+    return -1;
+}
+
 static int put_int32(const reader *r, PyObject *item, const void *data, ptrdiff_t number, void *to)
 {
     int64_t value = 0;
@@ -315,8 +327,8 @@ static int fail_reader(const mhap_state *state, reader *r, int axes, const ptrdi
                      mhap_shape_text(has, r->axes, r->shape), mhap_shape_text(wanted, axes, shape));
 }
 
-const int64_t *mhap_integers(mhap_state *state, PyObject *object, const char *name,
-                             ptrdiff_t wanted, ptrdiff_t *count, mhap_kept *kept)
+static const int64_t *read_integers(mhap_state *state, PyObject *object, const char *name,
+                                    ptrdiff_t wanted, store put, ptrdiff_t *count, mhap_kept *kept)
 {
     reader r;
     if (reader_begin(state, object, name, &r))
@@ -333,7 +345,19 @@ const int64_t *mhap_integers(mhap_state *state, PyObject *object, const char *na
     }
     *count = r.shape[0];
     int64_t *const values = mhap_keep(kept, (size_t)*count * sizeof *values);
-    return reader_end(object, &r, put_int64, values) == 0 ? values : NULL;
+    return reader_end(object, &r, put, values) == 0 ? values : NULL;
+}
+
+const int64_t *mhap_integers(mhap_state *state, PyObject *object, const char *name,
+                             ptrdiff_t wanted, ptrdiff_t *count, mhap_kept *kept)
+{
+    return read_integers(state, object, name, wanted, put_int64, count, kept);
+}
+
+const int64_t *mhap_chosen(mhap_state *state, PyObject *object, const char *name, ptrdiff_t wanted,
+                           ptrdiff_t *count, mhap_kept *kept)
+{
+    return read_integers(state, object, name, wanted, put_chosen, count, kept);
 }
 
 const float *mhap_floats(mhap_state *state, PyObject *object, const char *name, int axes,

@@ -24,6 +24,10 @@ void mhap_kept_free(mhap_kept *kept);
 const int64_t *mhap_integers(mhap_state *state, PyObject *object, const char *name,
                              ptrdiff_t wanted, ptrdiff_t *count, mhap_kept *kept);
 
+/* The same for numbers that choose among heads, rows or sequences: TypeError for booleans. */
+const int64_t *mhap_chosen(mhap_state *state, PyObject *object, const char *name, ptrdiff_t wanted,
+                           ptrdiff_t *count, mhap_kept *kept);
+
 /* Floats of just this shape, as f32. NULL with an exception set. */
 const float *mhap_floats(mhap_state *state, PyObject *object, const char *name, int axes,
                          const ptrdiff_t *shape, mhap_kept *kept);

@@ -372,7 +372,7 @@ static int read_chosen(const reading *r, mhap_option option, const char *name, c
 {
     if (!r->values[option])
         return 0;
-    *to = mhap_integers(r->state, r->values[option], name, -1, count, &r->o->kept);
+    *to = mhap_chosen(r->state, r->values[option], name, -1, count, &r->o->kept);
     return *to ? 0 : -1;
 }
 

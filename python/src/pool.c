@@ -9,18 +9,13 @@
 #include "numbers.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-
-typedef struct pool_entry {
-    int threads;
-    mha_pool *pool;
-    struct pool_entry *next;
-} pool_entry;
 
 struct mhap_pools {
     pid_t process;
-    int threads; /* of the default; 0: one for every CPU */
-    pool_entry *first;
+    int threads;                               /* of the default; 0: one for every CPU */
+    mha_pool *of_threads[MHA_MAX_THREADS + 1]; /* NULL where there is none yet */
 };
 
 /* The pools of this process. */
@@ -31,28 +26,9 @@ static mhap_pools *own_pools(mhap_state *state)
     mhap_pools *const pools = state->pools;
     if (pools && pools->process != getpid()) {
         pools->process = getpid();
-        pools->first = NULL;
+        memset(pools->of_threads, 0, sizeof pools->of_threads);
     }
     return pools;
-}
-
-/* NULL with an exception set. */
-static const pool_entry *make_pool(const mhap_state *state, mhap_pools *pools, int threads)
-{
-    pool_entry *entry = calloc(1, sizeof *entry);
-    if (!entry) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    const mha_status status = mha_pool_create(&entry->pool, threads);
-    if (mhap_check(state, status, NULL)) {
-        free(entry);
-        return NULL;
-    }
-    entry->threads = threads;
-    entry->next = pools->first;
-    pools->first = entry;
-    return entry;
 }
 
 static int find_pool(const mhap_state *state, mhap_pools *pools, int threads, mha_pool **pool)
@@ -60,14 +36,11 @@ static int find_pool(const mhap_state *state, mhap_pools *pools, int threads, mh
     *pool = NULL;
     if (threads == 1)
         return 0;
-    const pool_entry *entry = pools->first;
-    while (entry && entry->threads != threads)
-        entry = entry->next;
-    if (!entry)
-        entry = make_pool(state, pools, threads);
-    if (entry)
-        *pool = entry->pool;
-    return entry ? 0 : -1;
+    mha_pool **const own = &pools->of_threads[threads];
+    if (!*own && mhap_check(state, mha_pool_create(own, threads), NULL))
+        return -1;
+    *pool = *own;
+    return 0;
 }
 
 static int read_threads(const mhap_state *state, PyObject *object, int *threads)

@@ -125,11 +125,13 @@ static int weights_wanted(const mhap_state *state, PyObject *const *values, mha_
 /* Which weights, where none are asked for, is a slip that would go unnoticed. */
 static int no_weights(const mhap_state *state, const mha_options *c)
 {
-    if (!c->weights_heads && !c->weights_rows)
-        return 0;
-    return mhap_fail(state, MHA_ERR_FLAG,
-                     "%s chooses weights, and none are asked for: add return_weights=True",
-                     c->weights_heads ? "weights_heads" : "weights_rows");
+    const char *const idle = c->weights_heads                 ? "weights_heads chooses"
+                             : c->weights_rows                ? "weights_rows chooses"
+                             : c->flags & MHA_AVERAGE_WEIGHTS ? "average_weights averages"
+                                                              : NULL;
+    return idle ? mhap_fail(state, MHA_ERR_FLAG,
+                            "%s weights, and none are asked for: add return_weights=True", idle)
+                : 0;
 }
 
 static int make_weights(mhap_state *state, PyObject *const *values, const mha_shape *s,

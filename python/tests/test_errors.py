@@ -466,6 +466,56 @@ def test_heads() -> None:
         weights_heads=[0],
     )
     fails(mha.Error, "FLAG", "weights_rows chooses weights", weights_rows=[0])
+    fails(
+        mha.Error,
+        "FLAG",
+        "average_weights averages weights, and none are asked for: add return_weights=True",
+        average_weights=True,
+    )
+
+
+CHOICES: dict[str, Any] = {
+    "an array": np.array([True, False, True, False]),
+    "a list": [True, False],
+    "a tuple": (np.int64(1), True),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("name", ["weights_heads", "weights_rows"])
+def test_truth_values_choose_nothing(name: str, choice: Any) -> None:
+    pattern = f"^{name} has elements of type bool; it must be integers, which np.flatnonzero"
+    fails(TypeError, None, pattern, return_weights=True, **{name: choice})
+    with pytest.raises(TypeError, match=pattern.replace("weights_", "")):
+        mha.attention_weights(q, k, **{name.removeprefix("weights_"): choice})
+
+
+def test_truth_values_choose_no_sequences() -> None:
+    cache = mha.KVCache(sequences=2, capacity=4, kv_heads=G, head_width=D)
+    with pytest.raises(TypeError, match="^sequences has elements of type bool"):
+        cache.append(k[:, :, :4], v[:, :, :4], sequences=np.array([True, False]))
+    assert cache.lengths == [0, 0]
+
+
+# What attention_weights() calls heads, rows and out has longer names elsewhere.
+SHORT_NAMES: dict[str, Any] = {
+    "no list": ({"heads": 0}, TypeError, "^heads is an int; it must be a list or an array"),
+    "text": ({"rows": ["x"]}, TypeError, "^an element of rows is a str; it must be an integer"),
+    "no such head": ({"heads": [4]}, mha.Error, r"^heads\[0\] is 4; it must lie in"),
+    "no such row": ({"rows": [-1]}, mha.Error, r"^rows\[0\] is -1"),
+    "no head": ({"heads": [], "average_weights": True}, mha.Error, "^the number of heads is 0"),
+    "a shape": ({"out": np.empty((2, 2), np.float32)}, mha.Error, r"^out has shape \(2, 2\)"),
+    "read-only": ({"out": np.broadcast_to(np.float32(0), (B, H, L, S))}, mha.Error, "^out is read"),
+}
+
+
+@pytest.mark.parametrize("name", SHORT_NAMES)
+def test_names_of_attention_weights(name: str) -> None:
+    options, kind, pattern = SHORT_NAMES[name]
+    with pytest.raises(kind, match=pattern) as caught:
+        mha.attention_weights(q, k, **options)
+    assert not re.search("weights_(heads|rows|out)", str(caught.value))
+    assert kind is TypeError or caught.value.code.startswith("MHA_ERR_")
 
 
 def test_arguments() -> None:

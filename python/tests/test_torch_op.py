@@ -181,7 +181,7 @@ def test_gradgradcheck_float64(name: str) -> None:
 def gradients(name: str, dtype: torch.dtype, average: bool = False) -> list[Tensor]:
     """Gradients of a function of output and log-sum-exp, and of the weights where asked for."""
     tensors = leaves(name, dtype)
-    result = call(name, tensors, return_lse=True, return_weights=average, average_weights=True)
+    result = call(name, tensors, return_lse=True, return_weights=average, average_weights=average)
     loss = (result.output.to(torch.float64) * drawn(B, H, L, DV, seed=5)).sum()
     loss = loss + (_finite(result.lse) * drawn(B, H, L, seed=6)).sum()
     if average:
@@ -438,6 +438,7 @@ def test_threads_are_torchs_and_change_no_bit() -> None:
         ({"mask": torch.ones(L, S + 1, dtype=torch.bool)}, "mask"),
         ({"dropout": 1.5}, "dropout"),
         ({"softcap": -1.0}, "softcap"),
+        ({"average_weights": True}, "average_weights averages weights, and none are asked for"),
         ({"window": (-2, -3), "position": 0}, r"the window is \(-2, -3\)"),
         ({"query_documents": torch.zeros(B, L, dtype=torch.int32)}, "documents need both"),
         ({"key_documents": torch.zeros(B, S, dtype=torch.int32)}, "documents need both"),

@@ -10,8 +10,8 @@
 #include "head_option.h"
 #include "heads_report.h"
 #include "heads_table.h"
-#include "join_words.h"
 #include "kind_name.h"
+#include "sentence_args.h"
 #include "translate_text.h"
 
 static const char details[] =
@@ -204,11 +204,10 @@ int command_heads(int argc, char **argv)
         .given = &given,
     };
     int words;
-    char *joined = NULL;
-    int code = args_parse(&command, argc, argv, &words);
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    words = join_words(argv, words, &joined);
     if (words > 0) {
         r.text = argv[1];
         r.setup.sentences = 1;

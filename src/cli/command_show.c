@@ -15,9 +15,9 @@
 #include "commands.h"
 #include "head_option.h"
 #include "heads_table.h"
-#include "join_words.h"
 #include "json.h"
 #include "kind_name.h"
+#include "sentence_args.h"
 #include "show_maps.h"
 #include "suggest.h"
 #include "terminal.h"
@@ -388,11 +388,10 @@ int command_show(int argc, char **argv)
         .given = &given,
     };
     int words;
-    char *joined = NULL;
-    int code = args_parse(&command, argc, argv, &words);
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    words = join_words(argv, words, &joined);
     r.text = argv[1];
     code =
         words > 1 ? args_wrong("show: one sentence at a time, not %d", words) : check(&r, &command);

@@ -17,9 +17,9 @@
 #include "args.h"
 #include "commands.h"
 #include "head_option.h"
-#include "join_words.h"
 #include "line_reader.h"
 #include "model_path.h"
+#include "sentence_args.h"
 #include "split_name.h"
 #include "translate_evaluate.h"
 #include "translate_json.h"
@@ -432,11 +432,10 @@ int command_translate(int argc, char **argv)
         .given = &given,
     };
     int words;
-    char *joined = NULL;
-    int code = args_parse(&command, argc, argv, &words);
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    words = join_words(argv, words, &joined);
     if (r.svg != NULL && words > 1)
         code = args_wrong("translate: --svg draws one sentence, not %d", words);
     else

@@ -15,8 +15,8 @@
 #include "args.h"
 #include "commands.h"
 #include "heads_setup.h"
-#include "join_words.h"
 #include "model_path.h"
+#include "sentence_args.h"
 #include "terminal.h"
 #include "text.h"
 #include "view_item.h"
@@ -291,11 +291,10 @@ int command_view(int argc, char **argv)
         .given = &given,
     };
     int words;
-    char *joined = NULL;
-    int code = args_parse(&command, argc, argv, &words);
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    words = join_words(argv, words, &joined);
     code = check(&command, &r, words);
     if (code == EXIT_GO_ON)
         code = r.weights != NULL ? run_import(&r) : run_command(&r, argv + 1, words);

@@ -119,6 +119,24 @@ static bool names_us(const http_server *server, struct MHD_Connection *connectio
     return false;
 }
 
+static enum MHD_Result count_host(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    int *const hosts = arg;
+    (void)kind;
+    (void)value;
+    *hosts += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+/* With two of them, whoever looks at the other one sees another request. */
+static bool has_two_hosts(struct MHD_Connection *connection)
+{
+    int hosts = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &hosts);
+    return hosts > 1;
+}
+
 static const http_route *find_route(const http_service *service, const char *path)
 {
     for (int n = 0; n < service->route_count; n++)
@@ -139,6 +157,8 @@ static enum MHD_Result begin_request(const http_server *server, struct MHD_Conne
                                      const char *url, const char *method, void **state)
 {
     const char *const path = path_of(server, url);
+    if (has_two_hosts(connection))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "There is one Host header too many.\n");
     if (!names_us(server, connection) || path == NULL)
         return refuse(connection, MHD_HTTP_FORBIDDEN,
                       "The address is not complete: take the one that \"mha serve\" printed.\n");
@@ -219,10 +239,19 @@ static void extend_lines(http_server *server, struct MHD_Connection *connection,
     pthread_mutex_unlock(&server->lock);
 }
 
+static bool is_crowded(const http_server *server)
+{
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        if (!server->lines[n].used)
+            return false;
+    return true;
+}
+
 void http_server_tick(http_server *server)
 {
-    const double now = clock_seconds();
     pthread_mutex_lock(&server->lock);
+    const double less = is_crowded(server) ? HTTP_SECONDS - HTTP_CROWDED_SECONDS : 0;
+    const double now = clock_seconds() + less;
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
         if (!server->busy && server->lines[n].used && server->lines[n].deadline < now)
             shutdown(server->lines[n].fd, SHUT_RDWR);

@@ -4,8 +4,8 @@
  * know its secret, which is the first part of every path: http://127.0.0.1:8080/SECRET/path.
  *
  * A connection carries one request. Requests are answered one after another on one thread, so that
- * what answers them needs no locks. Whoever is slow loses the connection after HTTP_SECONDS and
- * keeps others waiting only where there are HTTP_CONNECTIONS of them.
+ * what answers them needs no locks. Whoever is slow loses the connection after HTTP_SECONDS, and
+ * where there are HTTP_CONNECTIONS of them, who keep others waiting, after HTTP_CROWDED_SECONDS.
  */
 #ifndef CLI_HTTP_SERVER_H
 #define CLI_HTTP_SERVER_H
@@ -16,8 +16,9 @@
 enum {
     HTTP_SECRET_LETTERS = 32, /* 128 bits */
     HTTP_BODY_MAX = 16384,
-    HTTP_CONNECTIONS = 32, /* more wait in the queue of the system */
-    HTTP_SECONDS = 10,     /* a request must be there this soon, and its answer be taken */
+    HTTP_CONNECTIONS = 32,    /* more wait in the queue of the system */
+    HTTP_SECONDS = 10,        /* a request must be there this soon, and its answer be taken */
+    HTTP_CROWDED_SECONDS = 3, /* the same while no connection is free */
     HTTP_URL_MAX = 64,
     HTTP_MESSAGE_MAX = 256
 };

@@ -73,7 +73,7 @@ void mhai_backward_add_options(mhai_regions *list, const mhai_call *call, const 
 /* For a problem that was checked: call, gradients, o and lse are filled in, the rest follows. */
 void mhai_backward_plan(mhai_backward *pass, const mhak_table *kernels);
 size_t mhai_backward_needs(const mhai_backward *pass, int threads);
-void mhai_backward_run(mhai_backward *pass, void *work, mha_pool *pool);
+void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool);
 
 /* Carve one worker's scratch; with work->base NULL only count. */
 mhai_back_scratch mhai_back_scratch_take(const mhai_backward *pass, mhai_work *work);

@@ -91,7 +91,7 @@ mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_
 
 /* d_x = d_y W, with x the gradient d_y of the outputs of some panels, `columns` wide, and y the
  * gradient d_x of all inputs. */
-void mhai_gemm_back(const mhai_product *product, void *work, mha_pool *pool);
+void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool);
 size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
                                 int threads);
 

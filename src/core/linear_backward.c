@@ -345,12 +345,17 @@ static mha_status check_memory(const mha_linear *linear, ptrdiff_t rows, const m
 
 /* ----------------------------------------------------------------- public ----- */
 
+static size_t work_size_of(const mha_linear *linear, ptrdiff_t rows, int threads)
+{
+    return larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
+                  mhai_outer_work_size(linear->kernels, threads));
+}
+
 size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
 {
     if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS)
         return 0;
-    return larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
-                  mhai_outer_work_size(linear->kernels, threads));
+    return work_size_of(linear, rows, threads);
 }
 
 static void run_backward(const mha_linear *linear, ptrdiff_t rows, const mhai_factor *x,
@@ -388,7 +393,7 @@ mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const v
     mha_status status = mhai_linear_check_rows(linear, rows, x_type, g.d_y_type);
     if (status || (status = mhai_matrix_out_check(&silent, "d_weight", &g.d_weight)))
         return status;
-    const size_t needed = mha_linear_backward_work_size(linear, rows, mha_pool_threads(pool));
+    const size_t needed = work_size_of(linear, rows, mha_pool_threads(pool));
     if ((status = check_memory(linear, rows, &inputs, &g, work, needed)))
         return status;
     if (work && work_size < needed)

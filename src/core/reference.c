@@ -235,7 +235,7 @@ static ptrdiff_t next_largest(const row_job *job, ptrdiff_t before)
     ptrdiff_t best = -1;
     for (ptrdiff_t j = 0; has_weights(job) && j < job->batch.keys; j++) {
         const bool listed = before >= 0 && (job->score[j] > job->score[before] ||
-                                            (job->score[j] == job->score[before] && j <= before));
+                                            (j <= before && job->score[j] == job->score[before]));
         if ((float)job->score[j] > 0.0f && !listed &&
             (best < 0 || job->score[j] > job->score[best]))
             best = j;

@@ -211,6 +211,7 @@ void row_drop(const row_dropout *dropout, ptrdiff_t row, const float *x, int wid
         draw_block(&r, levels);
         for (int c = 0; c < count; c++) {
             /* A factor of 0 would leave a NaN, and a branch no vectors. */
+            /* cppcheck-suppress shiftTooManyBitsSigned ; GNU C shifts the sign in */
             const int32_t keep = (threshold - 1 - (int32_t)levels[c]) >> 31;
             y[first + c] = masked(x[first + c] * scale, keep);
         }

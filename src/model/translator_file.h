@@ -29,7 +29,7 @@ mha_status model_fail_memory(const mhai_st_report *report);
 /* As JSON; the latter for free(), NULL: no memory. */
 enum { CONFIG_TEXT_MAX = 320 };
 void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_MAX]);
-char *model_vocabulary_text(const word_list *words);
+char *model_vocabulary_text(const word_list *list);
 
 /* The way back, strictly. */
 mha_status model_config_read(const mhai_st_report *report, const char *text,

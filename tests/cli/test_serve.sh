@@ -109,6 +109,12 @@ for path in ("/", "/api/view", root[:-1], root[:-2] + "/", "/" + "0" * 32 + "/",
 wanted("a body", ask("/" + "0" * 32 + "/api/view", b"{}")[0], 403)
 wanted("another host", ask(root, headers={"Host": "example.com:%d" % port})[0], 403)
 wanted("by name", ask(root, headers={"Host": "localhost:%d" % port})[0], 200)
+own = "Host: 127.0.0.1:%d\r\n" % port
+for hosts, wish in (own, 200), (own + own, 400), (own + "hOST: example.com\r\n", 400), ("", 403):
+    line = socket.create_connection(("127.0.0.1", port), timeout=60)
+    line.sendall(("GET %s HTTP/1.1\r\n%s\r\n" % (root, hosts)).encode())
+    wanted(hosts, int(line.recv(12).split()[1]), wish)
+    line.close()
 '
 client "what there is" '
 wanted("the page", ask(root)[0], 200)
@@ -238,6 +244,15 @@ while alive and time.time() - began < 30:
 if alive: print(len(alive), "lines are still open after", time.time() - began)
 if time.time() - began < 8: print("no time at all", time.time() - began)
 wanted("then", ask(root)[0], 200)
+'
+# More of them than there is room for make others wait, but not for all their time.
+client "a crowd of slow clients" '
+lines = [socket.create_connection(("127.0.0.1", port), timeout=60) for n in range(40)]
+for line in lines: line.sendall(b"GET ")
+began = time.time()
+wanted("then", ask(root)[0], 200)
+if time.time() - began > 9: print("others wait", time.time() - began)
+for line in lines: line.close()
 '
 client "many clients at once" '
 truth = {n: view({"text": "the cat " * (n % 4 + 1)})[1] for n in range(4)}

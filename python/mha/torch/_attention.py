@@ -36,6 +36,15 @@ def _check(given: tuple[Any, ...]) -> None:
             )
 
 
+def _weights(asked: bool, average: bool) -> int:
+    """Which weights, as the operator takes it: 0 none, 1 those of each head, 2 their mean."""
+    if average and not asked:
+        raise ValueError(
+            "average_weights averages weights, and none are asked for: add return_weights=True"
+        )
+    return asked + average
+
+
 def _as_four_axes(tensor: Tensor | None) -> Tensor | None:
     if tensor is None or tensor.dim() == 4:
         return tensor
@@ -155,7 +164,7 @@ def attention(
         softcap,
         dropout,
     )
-    weights = 0 if not return_weights else 2 if average_weights else 1
+    weights = _weights(bool(return_weights), bool(average_weights))
     if not is_plain(tensors):
         output, lse, shown = torch.ops.mha.attention(*tensors, *settings, weights)
     elif needs_gradients(tensors):

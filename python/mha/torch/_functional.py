@@ -149,7 +149,7 @@ def by_operator(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor 
         _extend(v, p.extra_value, p.zero_attn),
         dropout=call.dropout,
         return_weights=call.need_weights,
-        average_weights=call.average_attn_weights,
+        average_weights=call.need_weights and call.average_attn_weights,
         **call.options(heads, (p.extra_key is not None) + p.zero_attn),
     )
     output, weights = (result.output, result.weights) if call.need_weights else (result, None)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "join_words.h"
+#include "sentence_args.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int join_words(char **argv, int words, char **joined)
+/* How many sentences there are then; a word with a space in it is one already. */
+static int join_words(char **argv, int words, char **joined)
 {
     size_t size = 0, used = 0;
-    *joined = NULL;
     for (int n = 1; n <= words; n++) {
         if (strchr(argv[n], ' ') != NULL)
             return words;
@@ -20,4 +20,14 @@ int join_words(char **argv, int words, char **joined)
         used += (size_t)snprintf(*joined + used, size - used, "%s%s", n > 1 ? " " : "", argv[n]);
     argv[1] = *joined;
     return 1;
+}
+
+int sentence_args_parse(const arg_command *command, int argc, char **argv, int *sentences,
+                        char **joined)
+{
+    *joined = NULL;
+    const int code = args_parse(command, argc, argv, sentences);
+    if (code == EXIT_GO_ON)
+        *sentences = join_words(argv, *sentences, joined);
+    return code;
 }
