@@ -95,14 +95,33 @@ static void store_row(const mhai_worker *worker, int r, const float *from, float
                                                                  out_at(worker, r));
 }
 
-/* p of a row is final: fold made 0 of masked ones, between `first` and `last`. */
-static void store_final(const mhai_worker *worker, int r, float *p, int first, int last, float l)
+/* p of rows [r, r + count) of the tile are final: fold made 0 of masked ones, from `first` to
+ * `last`. */
+static void store_final(const mhai_worker *worker, int row, int r, int count, int first, int last,
+                        const float *l)
 {
-    if (first > 0 || last < MHAK_BLOCK) {
-        memset(p, 0, sizeof(float) * (size_t)first);
-        memset(p + last, 0, sizeof(float) * (size_t)(MHAK_BLOCK - last));
+    const mhai_call *const call = worker->call;
+    const mhai_scratch *const scratch = worker->scratch;
+    float *const p = scratch->s + r * MHAK_BLOCK, *const inverse = scratch->sum;
+    for (int n = 0; n < count; n++)
+        inverse[n] = 1.0f / l[row + r + n];
+    for (int n = 0; (first > 0 || last < MHAK_BLOCK) && n < count; n++) {
+        memset(p + n * MHAK_BLOCK, 0, sizeof(float) * (size_t)first);
+        memset(p + n * MHAK_BLOCK + last, 0, sizeof(float) * (size_t)(MHAK_BLOCK - last));
     }
-    store_row(worker, r, p, 1.0f / l);
+    worker->plan->kernels->store_rows[call->options.weights_type](
+        p, MHAK_BLOCK, count, (int)call->shape.S, inverse, out_at(worker, row + r),
+        call->options.weights.sl);
+}
+
+/* How many rows of the tile, from r on, have l > 0 and follow each other in one head. */
+static int final_rows(const mhai_worker *worker, int row, int r, int count, const float *l)
+{
+    const int most = mhai_rows_together(&worker->scratch->rows[row + r], count - r);
+    int n = 0;
+    while (n < most && l[row + r + n] > 0.0f)
+        n++;
+    return n;
 }
 
 /* A row that sees no key of the tile, or whose weights are not numbers. */
@@ -121,12 +140,13 @@ void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, i
     if (!worker->plan->hold_scores || !one_block(worker))
         return;
     mhai_keep_range(range, first, last);
-    for (int r = 0; r < count; r++) {
-        float *const p = worker->scratch->s + r * MHAK_BLOCK;
-        if (l[row + r] > 0.0f)
-            store_final(worker, row + r, p, first, last, l[row + r]);
+    for (int r = 0, n; r < count; r += n) {
+        n = final_rows(worker, row, r, count, l);
+        if (n > 0)
+            store_final(worker, row, r, n, first, last, l);
         else
             store_odd(worker, row + r, kept(keep, r, range), l[row + r]);
+        n = (int)mhai_max(n, 1);
     }
 }
 
