@@ -293,22 +293,23 @@ static span panel_of(const product_case *c, test_random *random, const span *k, 
 static void check_qk_near(const mhak_table *kernels, test_random *random, const product_case *c,
                           ptrdiff_t stride)
 {
+    const bool more = test_random_below(random, 2) != 0;
+    const int readable = c->columns + (more ? kernels->vector : 0);
     span q = span_rows(random, E_F32, 0, c->rows, c->ldx, c->depth);
-    span k = span_rows(random, c->type, 0, c->columns, stride, c->depth);
+    span k = span_rows(random, c->type, 0, readable, stride, c->depth);
     span_fill_normal(&q, random);
     span_fill_normal(&k, random);
-    span panel = panel_of(c, random, &k, stride), next;
+    span panel = panel_of(c, random, &k, stride);
     span s = span_rows(random, E_F32, 0, c->rows, MHAK_BLOCK, c->columns), want = span_copy(&s);
-    const mhak_ahead ahead = random_ahead(random, &next);
     span_seal(&q);
     span_seal(&k);
-    kernels->qk_near[c->type](q.origin, c->ldx, k.origin, stride, c->depth, c->rows, &ahead,
-                              s.origin);
+    kernels->qk_near[c->type](q.origin, c->ldx, k.origin, stride, c->depth, c->columns, more,
+                              c->rows, s.origin);
     model_product(kernels, c, q.origin, panel.origin, want.origin);
-    span_check(&s, &want, "type %d, d %d, %d rows, stride %td", (int)c->type, c->depth, c->rows,
-               stride);
-    span *const all[] = {&q, &k, &panel, &s, &want, &next};
-    for (int n = 0; n < 6; n++)
+    span_check(&s, &want, "type %d, d %d, %d keys%s, %d rows, stride %td", (int)c->type, c->depth,
+               c->columns, more ? " and more" : "", c->rows, stride);
+    span *const all[] = {&q, &k, &panel, &s, &want};
+    for (int n = 0; n < 5; n++)
         span_free(all[n]);
 }
 
@@ -320,14 +321,15 @@ static void qk_near_gives_the_bits_of_product(const mhak_table *kernels)
         for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
             for (int type = E_F32; type <= E_BF16; type++) {
                 product_case c = {.type = (element)type,
-                                  .columns = kernels->vector,
+                                  .columns = kernels->vector * random_between(&random, 1, 3),
                                   .depth = widths[n],
                                   .rows = rows,
                                   .ldy = MHAK_BLOCK};
                 c.ldx = random_between(&random, c.depth, c.depth + 5);
                 const int gap = random_between(&random, 0, 5);
-                const ptrdiff_t strides[] = {0, c.depth + gap, -c.depth - gap};
-                check_qk_near(kernels, &random, &c, strides[test_random_below(&random, 3)]);
+                const ptrdiff_t strides[] = {0, c.depth + gap, -c.depth - gap, c.depth};
+                for (int way = 0; way < 4; way++)
+                    check_qk_near(kernels, &random, &c, strides[way]);
             }
 }
 
@@ -434,14 +436,15 @@ static void check_pv(const mhak_table *kernels, test_random *random, const pv_ca
     span_free(&next);
 }
 
-/* V in panels, in place, in place backwards, or one row for all keys. */
+/* V in panels, in place, in place backwards, without gaps, or one row for all keys. */
 static void choose_layout(const mhak_table *kernels, test_random *random, pv_case *c)
 {
-    const int64_t how = test_random_below(random, 4);
+    const int64_t how = test_random_below(random, 5);
     c->panel = how == 0 ? (ptrdiff_t)MHAK_BLOCK * kernels->nc : kernels->nc;
     c->stride = how == 0   ? kernels->nc
                 : how == 1 ? random_between(random, c->dv, c->dv + 9)
                 : how == 2 ? -random_between(random, c->dv, c->dv + 9)
+                : how == 3 ? c->dv
                            : 0;
     c->ldo = random_between(random, c->dv, c->dv + 5);
 }
@@ -460,6 +463,23 @@ static void pv_sums_chain_by_chain(const mhak_table *kernels)
                 choose_layout(kernels, &random, &c);
                 check_pv(kernels, &random, &c);
             }
+}
+
+/* V of f32 without gaps, and something to ask for: read in the order in which it lies. */
+static void pv_takes_a_stream_of_values(const mhak_table *kernels)
+{
+    test_random random = {test_seed(58)};
+    for (int rows = 1; rows <= 2 * kernels->mr_pv + 1; rows++)
+        for (int n = 0; n < 24; n++) {
+            pv_case c = {.type = E_F32, .rows = rows, .panel = kernels->nc};
+            c.dv = n % 3 == 0 ? kernels->nc : 8 * kernels->vector;
+            c.stride = c.dv;
+            c.ldo = random_between(&random, c.dv, c.dv + 5);
+            c.no_alpha = n % 4 == 0;
+            c.first = n % 5 == 0 ? 0 : random_between(&random, 0, MHAK_BLOCK - 1);
+            c.last = n % 7 == 0 ? MHAK_BLOCK : random_between(&random, c.first + 1, MHAK_BLOCK);
+            check_pv(kernels, &random, &c);
+        }
 }
 
 static void pv_takes_any_range_of_keys(const mhak_table *kernels)
@@ -554,6 +574,7 @@ int main(int argc, char **argv)
     RUN_KERNELS(groups_and_panels_agree);
     RUN_KERNELS(qk_near_gives_the_bits_of_product);
     RUN_KERNELS(pv_sums_chain_by_chain);
+    RUN_KERNELS(pv_takes_a_stream_of_values);
     RUN_KERNELS(pv_takes_any_range_of_keys);
     RUN_KERNELS(rows_of_product_do_not_see_each_other);
     RUN_KERNELS(rows_of_pv_do_not_see_each_other);

@@ -6,6 +6,7 @@
  *          for each block of MHAK_BLOCK keys        K packed once for all rows of the task
  *              for each tile of row_tile rows
  *                  mask -> scores -> fold -> pv     skipped where no row sees a key
+ *              few rows: each of these for all blocks of the split, then the next
  *      divide by l, store
  *
  * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
@@ -161,36 +162,58 @@ static bool only_means(const mhai_worker *worker, int row, int count)
     return modes;
 }
 
-/* One tile of rows against one block of keys. */
-static void run_tile(task *now, mhai_block *block, int row, int count, const mhai_state *state,
-                     values how)
+/* Some rows against one block of keys: cover is what they see of keys [first, last). */
+typedef struct tile {
+    mhai_block *block;
+    int row, count;
+    int first, last;
+    mhai_cover cover;
+} tile;
+
+static const uint32_t *keep_of(const task *now, const tile *t)
+{
+    return t->cover == MHAI_SOME ? now->worker.scratch->keep : NULL;
+}
+
+static void tile_scores(task *now, tile *t)
+{
+    const mhai_scratch *const scratch = now->worker.scratch;
+    t->cover = cover_of(now, t->block, t->row, t->count, &t->first, &t->last);
+    if (t->cover == MHAI_NONE)
+        return;
+    mark_seen(scratch->keep, t->cover, t->count, scratch->total.seen + t->row);
+    mhai_scores_final(&now->worker, t->block, t->row, t->count, t->first, t->last);
+}
+
+static void tile_fold(const task *now, const tile *t, const mhai_state *state)
 {
     const mhai_worker *const worker = &now->worker;
-    const mhai_scratch *const scratch = worker->scratch;
     const mhak_table *const kernels = worker->plan->kernels;
-    int first, last;
-    const mhai_cover cover = cover_of(now, block, row, count, &first, &last);
-    if (cover == MHAI_NONE)
+    if (t->cover == MHAI_NONE)
         return;
-    mark_seen(scratch->keep, cover, count, scratch->total.seen + row);
-    mhai_scores_final(worker, block, row, count, first, last);
-    const int width = kernels->vector;
-    const uint32_t *const keep = cover == MHAI_SOME ? scratch->keep : NULL;
-    const int from = first / width * width, to = (last + width - 1) / width * width;
+    const int width = kernels->vector, row = t->row;
+    const uint32_t *const keep = keep_of(now, t);
+    const int from = t->first / width * width, to = (t->last + width - 1) / width * width;
     mhak_hold place;
     const mhak_hold *const hold =
-        mhai_hold_tile(worker, block->base, row, count, from, to, keep, &place) ? &place : NULL;
+        mhai_hold_tile(worker, t->block->base, row, t->count, from, to, keep, &place) ? &place
+                                                                                      : NULL;
     if (worker->plan->statistics)
-        mhai_watch_fold(worker, block->base, row, count, from, to, keep, hold, state);
+        mhai_watch_fold(worker, t->block->base, row, t->count, from, to, keep, hold, state);
     else
-        kernels->fold(scratch->s, count, from, to, keep, state->m + row, state->l + row,
-                      scratch->alpha, hold);
-    mhai_store_tile(worker, row, count, from, to, keep, state->l);
-    if (how == NOT_AT_ALL || only_means(worker, row, count))
+        kernels->fold(worker->scratch->s, t->count, from, to, keep, state->m + row, state->l + row,
+                      worker->scratch->alpha, hold);
+    mhai_store_tile(worker, row, t->count, from, to, keep, state->l);
+}
+
+static void tile_values(task *now, const tile *t, const mhai_state *state, values how)
+{
+    if (t->cover == MHAI_NONE || how == NOT_AT_ALL || only_means(&now->worker, t->row, t->count))
         return;
-    const mhai_pv product = {row, count, first, last, keep, keep && how == PER_ROW};
-    mhai_add_values(worker, block, &product, state->o);
-    now->some_masked |= cover == MHAI_SOME;
+    const uint32_t *const keep = keep_of(now, t);
+    const mhai_pv product = {t->row, t->count, t->first, t->last, keep, keep && how == PER_ROW};
+    mhai_add_values(&now->worker, t->block, &product, state->o);
+    now->some_masked |= t->cover == MHAI_SOME;
 }
 
 /* Rows before their first key of a split. They are loaded here and not all at once, so that they
@@ -202,21 +225,91 @@ static void begin_tile(const task *now, int row, int count, const mhai_state *st
         mhai_load_queries(&now->worker, row, count);
 }
 
+/* --------------------------------------------------------------- few rows ----- */
+
+enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK };
+
+/* Will all rows look at all keys of the block behind this one? */
+static bool next_is_read(const task *now, ptrdiff_t base, ptrdiff_t last)
+{
+    const ptrdiff_t next = base + MHAK_BLOCK;
+    return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
+}
+
+/* The n-th tile's own part of the room for scores. */
+static void place_tile(mhai_scratch *scratch, const mhai_scratch *all, int n, int count)
+{
+    scratch->s = all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
+    scratch->keep = all->keep + (ptrdiff_t)n * count * MHAK_WORDS;
+    scratch->alpha = all->alpha + (ptrdiff_t)n * count;
+}
+
+/* Are the rows few, with room for their scores with a whole split, and the keys many? */
+static bool streams(const task *now, ptrdiff_t first, ptrdiff_t last)
+{
+    const mhai_worker *const worker = &now->worker;
+    return mhai_keys_in_place(worker->plan, worker->count) && last - first > MHAK_BLOCK &&
+           worker->count * SPLIT_BLOCKS <= worker->plan->score_rows;
+}
+
+/* Few rows: all time goes into waiting for memory, which comes quickest in long streams. So the
+ * scores of all blocks first, then their softmax, then their values. */
+static void run_split_few(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
+                          values how)
+{
+    mhai_worker *const worker = &now->worker;
+    const mhai_scratch *const all = worker->scratch;
+    const int count = worker->count;
+    mhai_scratch scratch = *all;
+    mhai_block blocks[SPLIT_BLOCKS];
+    tile tiles[SPLIT_BLOCKS];
+    int used = 0;
+    worker->scratch = &scratch;
+    for (ptrdiff_t base = first; base < last; base += MHAK_BLOCK, used++) {
+        place_tile(&scratch, all, used, count);
+        blocks[used] = mhai_block_at(worker, base);
+        blocks[used].next_is_read = next_is_read(now, base, last);
+        tiles[used] = (tile){.block = &blocks[used], .count = count};
+        mhai_masks_come(worker, count, base);
+        tile_scores(now, &tiles[used]);
+        mhai_block_leave(worker, &blocks[used]);
+    }
+    for (int n = 0; n < used; n++) {
+        place_tile(&scratch, all, n, count);
+        tile_fold(now, &tiles[n], state);
+    }
+    for (int n = 0; n < used; n++) {
+        place_tile(&scratch, all, n, count);
+        tile_values(now, &tiles[n], state, how);
+    }
+    worker->scratch = all;
+}
+
+/* ------------------------------------------------------------------ splits ----- */
+
 /* All blocks of one split, into a state that is cleared. */
 static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
                       values how)
 {
     const mhai_worker *const worker = &now->worker;
-    const int tile = worker->plan->row_tile;
-    const ptrdiff_t first_base = first / MHAK_BLOCK * MHAK_BLOCK;
-    for (ptrdiff_t base = first_base; base < last; base += MHAK_BLOCK) {
+    const int most = worker->plan->row_tile;
+    const ptrdiff_t start = first / MHAK_BLOCK * MHAK_BLOCK;
+    if (streams(now, start, last)) {
+        begin_tile(now, 0, worker->count, state, how);
+        run_split_few(now, start, last, state, how);
+        return;
+    }
+    for (ptrdiff_t base = start; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
-        for (int row = 0; row < worker->count; row += tile) {
-            const int count = (int)mhai_min(tile, worker->count - row);
-            if (base == first_base)
-                begin_tile(now, row, count, state, how);
-            mhai_masks_come(worker, row + tile, base);
-            run_tile(now, &block, row, count, state, how);
+        for (int row = 0; row < worker->count; row += most) {
+            tile t = {.block = &block, .row = row};
+            t.count = (int)mhai_min(most, worker->count - row);
+            if (base == start)
+                begin_tile(now, row, t.count, state, how);
+            mhai_masks_come(worker, row + most, base);
+            tile_scores(now, &t);
+            tile_fold(now, &t, state);
+            tile_values(now, &t, state, how);
         }
         mhai_block_leave(worker, &block);
     }

@@ -304,7 +304,7 @@ typedef struct mhai_scratch {
     float *q;               /* [rows][ldq], scaled */
     mhai_state total, part; /* part is used once there is more than one split */
     float *alpha;
-    float *s; /* [row_tile][MHAK_BLOCK] */
+    float *s; /* [score_rows][MHAK_BLOCK] */
     uint32_t *keep;
     float *k_panels; /* of a block of keys; for columns, whose tasks have few rows, of all blocks */
     uint32_t *k_packed; /* for columns: packed_panels of each block of keys */
@@ -333,6 +333,7 @@ struct mha_plan {
     ptrdiff_t held_blocks;     /* for columns: most blocks of keys that the rows of a task see */
     bool edge;                 /* a causal or window edge runs through tiles */
     int row_tile;              /* rows of one tile of scores */
+    int score_rows;            /* room for rows of scores: a tile, or the tiles of a split */
     int task_rows;             /* most rows of one task */
     ptrdiff_t ldq, ldo;        /* floats a row of q and o in the workspace */
 };
@@ -449,6 +450,7 @@ typedef struct mhai_block {
     uint32_t packed_panels; /* bit p: panel p of K (of a cache: group p) lies there */
     bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
+    bool next_is_read;      /* will all keys of the block behind it be read next? */
 } mhai_block;
 
 /* Rows that will be read soon, to be asked for in small portions while others are computed: what

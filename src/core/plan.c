@@ -103,9 +103,10 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.q = mhai_work_take(work, rows * (size_t)plan->ldq, sizeof(float));
     scratch.total = take_state(work, plan->task_rows, plan->ldo);
     scratch.part = take_state(work, shape->S > MHAI_SPLIT ? plan->task_rows : 0, plan->ldo);
-    scratch.alpha = mhai_work_take(work, tile, sizeof(float));
-    scratch.s = mhai_work_take(work, tile * MHAK_BLOCK, sizeof(float));
-    scratch.keep = mhai_work_take(work, tile * MHAK_WORDS, sizeof(uint32_t));
+    const size_t scores = (size_t)plan->score_rows;
+    scratch.alpha = mhai_work_take(work, scores, sizeof(float));
+    scratch.s = mhai_work_take(work, scores * MHAK_BLOCK, sizeof(float));
+    scratch.keep = mhai_work_take(work, scores * MHAK_WORDS, sizeof(uint32_t));
     const size_t blocks = plan->columns ? (size_t)plan->held_blocks : 1;
     scratch.k_panels = mhai_work_take(work, blocks * (size_t)shape->D * MHAK_BLOCK, sizeof(float));
     scratch.k_packed = mhai_work_take(work, plan->columns ? blocks : 0, sizeof(uint32_t));
@@ -189,6 +190,10 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
     const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
     plan->row_tile = (int)mhai_min(tile, plan->task_rows);
+    /* Few rows have the scores of a whole split at once. */
+    plan->score_rows = plan->row_tile;
+    if (mhai_keys_in_place(plan, rows))
+        plan->score_rows = (int)mhai_max(plan->row_tile, rows * (MHAI_SPLIT / MHAK_BLOCK));
     plan->ldq = mhai_row_floats(shape->D);
     plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
 }

@@ -87,13 +87,6 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     return panel;
 }
 
-/* Can panel p be read where it lies? Only a whole one. */
-static bool near_panel(const mhai_worker *worker, const mhai_block *block, int p)
-{
-    return mhai_keys_in_place(worker->plan, worker->count) &&
-           (p + 1) * worker->plan->kernels->nr <= block->keys;
-}
-
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
 {
     const ptrdiff_t size = mhai_size(type);
@@ -102,25 +95,22 @@ mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff
                         (int)mhai_ceil_div(width * size, MHAK_LINE), count};
 }
 
-/* The keys of panel p, a vector at a time; meanwhile the next keys are asked for, or behind the
- * last of the block the first values. */
-static void near_scores(const mhai_worker *worker, const mhai_block *block, int p)
+/* The whole panels among panels [p, end) are read where they lie, if the rows are few. Returns the
+ * first that is left. */
+static int near_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
 {
     const mhai_call *const call = worker->call;
-    const mha_shape *const shape = &call->shape;
+    const mha_dtype type = call->shape.k_type;
     const mhak_table *const kernels = worker->plan->kernels;
-    const int width = kernels->vector, last = (p + 1) * kernels->nr;
-    for (int j = p * kernels->nr; j < last; j += width) {
-        const void *const keys = mhai_at(block->k, shape->k_type, j * call->k.sl);
-        const void *const next = mhai_at(block->k, shape->k_type, (j + width) * call->k.sl);
-        const mhak_ahead ahead =
-            j + width < MHAK_BLOCK
-                ? mhai_ahead(next, shape->k_type, call->k.sl, shape->D, width)
-                : mhai_ahead(block->v, shape->v_type, call->v.sl, shape->Dv, width);
-        kernels->qk_near[shape->k_type](worker->scratch->q, worker->plan->ldq, keys, call->k.sl,
-                                        (int)shape->D, worker->count, &ahead,
-                                        worker->scratch->s + j);
-    }
+    const int whole = (int)mhai_min(end, block->keys / kernels->nr), first = p * kernels->nr;
+    if (p >= whole || !mhai_keys_in_place(worker->plan, worker->count))
+        return p;
+    kernels->qk_near[type](worker->scratch->q, worker->plan->ldq,
+                           mhai_at(block->k, type, first * call->k.sl), call->k.sl,
+                           (int)call->shape.D, whole * kernels->nr - first,
+                           block->next_is_read && whole * kernels->nr == MHAK_BLOCK, worker->count,
+                           worker->scratch->s + first);
+    return whole;
 }
 
 static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int p)
@@ -257,11 +247,9 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
         cache_scores(worker, block, row, count, first, last);
         return;
     }
-    for (int p = first / nr; p * nr < last; p++)
-        if (near_panel(worker, block, p))
-            near_scores(worker, block, p);
-        else
-            panel_scores(worker, block, row, count, p);
+    const int end = (last + nr - 1) / nr;
+    for (int p = near_scores(worker, block, first / nr, end); p < end; p++)
+        panel_scores(worker, block, row, count, p);
 }
 
 void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last)

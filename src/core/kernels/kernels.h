@@ -159,12 +159,13 @@ typedef struct mhak_table {
     void (*scale_row)(float *x, const float *y, int n);
 
     /*
-     * Scores of at most mr_near rows and `vector` keys, read where they lie: row j of K is
-     * `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has rows of
-     * MHAK_BLOCK.
+     * Scores of at most mr_near rows and `keys` keys, whole vectors, read where they lie: row j of
+     * K is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has
+     * rows of MHAK_BLOCK. With `more` the next `vector` rows of K will be read too, and are brought
+     * in.
      */
     void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
-                                int d, int rows, const mhak_ahead *ahead, float *s);
+                                int d, int keys, bool more, int rows, float *s);
 
     /*
      * Fold columns [first, last) of a block of scores into the running softmax of `rows` rows;

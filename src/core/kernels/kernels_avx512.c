@@ -13,6 +13,9 @@
 #define NV_PV 4
 #define HEIGHTS_PV HEIGHT(1) HEIGHT(2) HEIGHT(3)
 
+#define MR_WIDE 2
+#define NV_WIDE 8
+
 #define MR_NEAR 4
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 

@@ -12,6 +12,9 @@
 #define NV_PV 2
 #define HEIGHTS_PV HEIGHT(1) HEIGHT(2) HEIGHT(3)
 
+#define MR_WIDE 1
+#define NV_WIDE 8
+
 #define MR_NEAR 2
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2)
 

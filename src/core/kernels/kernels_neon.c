@@ -12,6 +12,9 @@
 #define NV_PV 4
 #define HEIGHTS_PV HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4) HEIGHT(5)
 
+#define MR_WIDE 2
+#define NV_WIDE 8
+
 #define MR_NEAR 4
 #define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 

@@ -6,6 +6,7 @@
  *
  *      vf, vi           vectors of VL floats or int32
  *      vload vstore     any alignment
+ *      vtouch           load and forget: brings a line into the first cache
  *      vset1            the same number in every lane
  *      vfma(a,b,c)      a*b + c, in one rounding where the hardware has it
  *      vmax(a,b)        b where either is NaN
@@ -44,6 +45,14 @@ enum { VL = 4, BYTES = 8 };
 #error "define MHAK_ISA_AVX512, MHAK_ISA_AVX2, MHAK_ISA_NEON or MHAK_ISA_C"
 #endif
 
+/* What is computed from p is computed where it is used: compilers like to keep the addresses of
+ * many rows over a loop, in more registers than there are. */
+INLINE const void *vforget(const void *p)
+{
+    __asm__("" : "+r"(p));
+    return p;
+}
+
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 typedef uint32_t vu __attribute__((vector_size(4 * VL)));
@@ -57,6 +66,10 @@ INLINE vf vload(const float *p)
 INLINE void vstore(float *p, vf x)
 {
     *(vf_any *)p = x;
+}
+INLINE void vtouch(const void *p)
+{
+    (void)*(const volatile vf_any *)p;
 }
 INLINE vi vload_i32(const int32_t *p)
 {
@@ -397,8 +410,13 @@ INLINE uint32_t byte_bits(const uint8_t *p)
  *      vzip_low  a0 b0 a1 b1      vzip_high  a2 b2 a3 b3
  *      vpair_low a0 a1 b0 b1      vpair_high a2 a3 b2 b3
  * vquads loads VL/4 quarters, `step` elements apart, of a storage type.
+ * vcolumns makes eight vectors of elements 0 to 7 of VL rows: rows[0] to rows[3], the next four
+ * `step` elements behind them, and so on.
  */
 #if defined(MHAK_ISA_AVX512)
+typedef __m256i vh; /* VL halves */
+#define HALVES(operation) _mm256_##operation
+
 INLINE vf vzip_low(vf a, vf b)
 {
     return _mm512_unpacklo_ps(a, b);
@@ -437,7 +455,27 @@ INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
 {
     return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(four_quads_u16(p, step)), 16);
 }
+INLINE vi vquads_pairs(const uint16_t *p, ptrdiff_t step)
+{
+    const __m256i low = _mm256_loadu2_m128i((const __m128i *)(p + step), (const __m128i *)p);
+    const __m256i high =
+        _mm256_loadu2_m128i((const __m128i *)(p + 3 * step), (const __m128i *)(p + 2 * step));
+    return (vi)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+/* Of row t and row t + 8, for t < 8. */
+INLINE vh halves_of_rows(const void *const rows[4], ptrdiff_t step, int t)
+{
+    const uint16_t *const p = (const uint16_t *)rows[t % 4] + t / 4 * step;
+    return _mm256_loadu2_m128i((const __m128i *)(p + 2 * step), (const __m128i *)p);
+}
+INLINE vf vwiden_f16(vh x)
+{
+    return _mm512_cvtph_ps(x);
+}
 #elif defined(MHAK_ISA_AVX2)
+typedef __m128i vh; /* VL halves */
+#define HALVES(operation) _mm_##operation
+
 INLINE vf vzip_low(vf a, vf b)
 {
     return _mm256_unpacklo_ps(a, b);
@@ -469,6 +507,18 @@ INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
 INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
 {
     return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(two_quads_u16(p, step)), 16);
+}
+INLINE vi vquads_pairs(const uint16_t *p, ptrdiff_t step)
+{
+    return (vi)_mm256_loadu2_m128i((const __m128i *)(p + step), (const __m128i *)p);
+}
+INLINE vh halves_of_rows(const void *const rows[4], ptrdiff_t step, int t)
+{
+    return _mm_loadu_si128((const __m128i *)((const uint16_t *)rows[t % 4] + t / 4 * step));
+}
+INLINE vf vwiden_f16(vh x)
+{
+    return _mm256_cvtph_ps(x);
 }
 #else
 INLINE vf vzip_low(vf a, vf b)
@@ -515,6 +565,107 @@ INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
 INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
 {
     return (void)step, vload_bf16(p);
+}
+#endif
+
+/* A transposition of 4 x 4 inside each quarter. */
+INLINE void vturn(const vf rows[4], vf x[4])
+{
+    const vf low01 = vzip_low(rows[0], rows[1]), high01 = vzip_high(rows[0], rows[1]);
+    const vf low23 = vzip_low(rows[2], rows[3]), high23 = vzip_high(rows[2], rows[3]);
+    x[0] = vpair_low(low01, low23);
+    x[1] = vpair_high(low01, low23);
+    x[2] = vpair_low(high01, high23);
+    x[3] = vpair_high(high01, high23);
+}
+
+/* The same for F32_COLUMNS elements of f32. */
+#if defined(MHAK_ISA_AVX512)
+enum { F32_COLUMNS = 8 };
+
+INLINE vf two_eights(const float *a, const float *b)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
+}
+/* Half as many loads as with quarters of rows: they are what the kernels are short of. */
+INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vf a[4], b[4], low[4], high[4];
+    for (int t = 0; t < 4; t++) {
+        const float *const p = rows[t];
+        a[t] = two_eights(p, p + step);
+        b[t] = two_eights(p + 2 * step, p + 3 * step);
+    }
+    vturn(a, low);
+    vturn(b, high);
+    for (int t = 0; t < 4; t++) {
+        x[t] = _mm512_shuffle_f32x4(low[t], high[t], 0x88);
+        x[4 + t] = _mm512_shuffle_f32x4(low[t], high[t], 0xdd);
+    }
+}
+#else
+enum { F32_COLUMNS = 4 };
+
+INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[4])
+{
+    vf quads[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = vquads_f32(rows[t], step);
+    vturn(quads, x);
+}
+#endif
+
+#if defined(MHAK_ISA_AVX512) || defined(MHAK_ISA_AVX2)
+/* Halves are transposed as they are stored, 8 x 8 in each 16 bytes, and then widened. */
+INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vh a[8], b[8];
+    for (int t = 0; t < 4; t++) {
+        const vh even = halves_of_rows(rows, step, 2 * t);
+        const vh odd = halves_of_rows(rows, step, 2 * t + 1);
+        a[t] = HALVES(unpacklo_epi16)(even, odd);
+        a[4 + t] = HALVES(unpackhi_epi16)(even, odd);
+    }
+    for (int t = 0; t < 8; t += 2) {
+        b[t] = HALVES(unpacklo_epi32)(a[t], a[t + 1]);
+        b[t + 1] = HALVES(unpackhi_epi32)(a[t], a[t + 1]);
+    }
+    for (int t = 0; t < 8; t += 4)
+        for (int n = 0; n < 2; n++) {
+            x[t + 2 * n] = vwiden_f16(HALVES(unpacklo_epi64)(b[t + n], b[t + n + 2]));
+            x[t + 2 * n + 1] = vwiden_f16(HALVES(unpackhi_epi64)(b[t + n], b[t + n + 2]));
+        }
+}
+/* Pairs of neighbours are transposed as numbers of 32 bits, and then taken apart. */
+INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vf quads[4], pairs[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = (vf)vquads_pairs(rows[t], step);
+    vturn(quads, pairs);
+    for (int t = 0; t < 4; t++) {
+        x[2 * t] = (vf)((vu)pairs[t] << 16);
+        x[2 * t + 1] = (vf)((vu)pairs[t] & 0xffff0000u);
+    }
+}
+#else
+INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    for (int c = 0; c < 8; c += 4) {
+        vf quads[4];
+        for (int t = 0; t < 4; t++)
+            quads[t] = vquads_f16((const uint16_t *)rows[t] + c, step);
+        vturn(quads, x + c);
+    }
+}
+INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    for (int c = 0; c < 8; c += 4) {
+        vf quads[4];
+        for (int t = 0; t < 4; t++)
+            quads[t] = vquads_bf16((const uint16_t *)rows[t] + c, step);
+        vturn(quads, x + c);
+    }
 }
 #endif
 
