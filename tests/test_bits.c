@@ -294,6 +294,21 @@ static void tokens_from_the_first(void)
     }
 }
 
+/* So many keys that a single query goes through them in more than one go. */
+static void tokens_with_many_keys(void)
+{
+    static const ptrdiff_t keys[] = {4224, 8191, 9300};
+    for (int64_t n = 0; n < test_effort(6); n++) {
+        case_spec spec = {
+            .shape = {.B = 1, .H = 4, .G = n % 2 ? 4 : 1, .L = 6, .S = keys[n % 3], .D = 64},
+            .features = CASE_LSE | CASE_CAUSAL | (n % 3 == 1 ? CASE_SINKS | CASE_ALIBI : 0),
+            .seed = 64500 + (uint64_t)n,
+        };
+        set_types(&spec.shape, n);
+        check_tokens(&spec);
+    }
+}
+
 /* ----------------------------------------------------------------- extras */
 
 static void extra_outputs(void)
@@ -402,6 +417,7 @@ int main(int argc, char **argv)
     RUN(chunks_of_queries);
     RUN(tokens);
     RUN(tokens_from_the_first);
+    RUN(tokens_with_many_keys);
     RUN(extra_outputs);
     RUN(repeats);
     RUN(one_plan_for_many_lengths);

@@ -6,7 +6,7 @@
  *          for each block of MHAK_BLOCK keys        K packed once for all rows of the task
  *              for each tile of row_tile rows
  *                  mask -> scores -> fold -> pv     skipped where no row sees a key
- *              few rows: each of these for all blocks of the split, then the next
+ *              few rows: each of these for all blocks of some splits, then the next
  *      divide by l, store
  *
  * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
@@ -113,6 +113,11 @@ static void list_rows(task *now)
     }
 }
 
+static mhai_state state_at(const mhai_state *state, ptrdiff_t row, ptrdiff_t ldo)
+{
+    return (mhai_state){state->m + row, state->l + row, state->o + row * ldo, state->seen + row};
+}
+
 static void clear_state(const mhai_worker *worker, const mhai_state *state, int row, int count)
 {
     const ptrdiff_t ldo = worker->plan->ldo;
@@ -216,18 +221,26 @@ static void tile_values(task *now, const tile *t, const mhai_state *state, value
     now->some_masked |= t->cover == MHAI_SOME;
 }
 
-/* Rows before their first key of a split. They are loaded here and not all at once, so that they
- * are in the first cache when they are used. */
+/* Rows before their first key of a split. They are loaded before the first of all, and not all at
+ * once, so that they are in the first cache when they are used. */
 static void begin_tile(const task *now, int row, int count, const mhai_state *state, values how)
 {
     clear_state(&now->worker, state, row, count);
-    if (how == TOGETHER && state == &now->worker.scratch->total)
+    if (how == TOGETHER && state->m == now->worker.scratch->total.m)
         mhai_load_queries(&now->worker, row, count);
 }
 
 /* --------------------------------------------------------------- few rows ----- */
 
-enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK };
+enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
+
+/* Few rows against the blocks of some splits. */
+typedef struct few {
+    mhai_scratch scratch; /* the worker's, turned to one tile after another */
+    mhai_block blocks[FEW_BLOCKS];
+    tile tiles[FEW_BLOCKS];
+    int used;
+} few;
 
 /* Will all rows look at all keys of the block behind this one? */
 static bool next_is_read(const task *now, ptrdiff_t base, ptrdiff_t last)
@@ -236,69 +249,74 @@ static bool next_is_read(const task *now, ptrdiff_t base, ptrdiff_t last)
     return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
 }
 
-/* The n-th tile's own part of the room for scores. */
-static void place_tile(mhai_scratch *scratch, const mhai_scratch *all, int n, int count)
-{
-    scratch->s = all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
-    scratch->keep = all->keep + (ptrdiff_t)n * count * MHAK_WORDS;
-    scratch->alpha = all->alpha + (ptrdiff_t)n * count;
-}
-
-/* Are the rows few, with room for their scores with a whole split, and the keys many? */
-static bool streams(const task *now, ptrdiff_t first, ptrdiff_t last)
+/* How many splits from key `at` on go together: 0 where rows or keys are too many or too few. */
+static ptrdiff_t few_splits(const task *now, ptrdiff_t at)
 {
     const mhai_worker *const worker = &now->worker;
-    return mhai_keys_in_place(worker->plan, worker->count) && last - first > MHAK_BLOCK &&
-           worker->count * SPLIT_BLOCKS <= worker->plan->score_rows;
+    const mha_plan *const plan = worker->plan;
+    const ptrdiff_t left = mhai_ceil_div(now->last, MHAI_SPLIT) - at / MHAI_SPLIT;
+    if (!mhai_keys_in_place(plan, worker->count) || now->last - at <= MHAK_BLOCK)
+        return 0;
+    const ptrdiff_t room =
+        mhai_min(plan->score_rows / SPLIT_BLOCKS, plan->task_rows) / worker->count;
+    return mhai_min(mhai_min(left, room), MHAI_FEW_SPLITS);
+}
+
+/* Turn the scratch to tile n: its own part of the room for scores. */
+static const tile *take_tile(few *x, const mhai_scratch *all, int n)
+{
+    const int count = x->tiles[n].count;
+    x->scratch.s = all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
+    x->scratch.keep = all->keep + (ptrdiff_t)n * count * MHAK_WORDS;
+    x->scratch.alpha = all->alpha + (ptrdiff_t)n * count;
+    return &x->tiles[n];
+}
+
+/* The scores of one more block. */
+static void add_tile(task *now, few *x, const mhai_scratch *all, ptrdiff_t base, ptrdiff_t last)
+{
+    const int n = x->used++;
+    x->blocks[n] = mhai_block_at(&now->worker, base);
+    x->blocks[n].next_is_read = next_is_read(now, base, last);
+    x->tiles[n] = (tile){.block = &x->blocks[n], .count = now->worker.count};
+    take_tile(x, all, n);
+    mhai_masks_come(&now->worker, now->worker.count, base);
+    tile_scores(now, &x->tiles[n]);
+    mhai_block_leave(&now->worker, &x->blocks[n]);
 }
 
 /* Few rows: all time goes into waiting for memory, which comes quickest in long streams. So the
- * scores of all blocks first, then their softmax, then their values. */
-static void run_split_few(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
-                          values how)
+ * scores of all blocks first, then their softmax, then their values. The first split's state is
+ * states[0]. */
+static void run_few(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
+                    values how)
 {
     mhai_worker *const worker = &now->worker;
     const mhai_scratch *const all = worker->scratch;
-    const int count = worker->count;
-    mhai_scratch scratch = *all;
-    mhai_block blocks[SPLIT_BLOCKS];
-    tile tiles[SPLIT_BLOCKS];
-    int used = 0;
-    worker->scratch = &scratch;
-    for (ptrdiff_t base = first; base < last; base += MHAK_BLOCK, used++) {
-        place_tile(&scratch, all, used, count);
-        blocks[used] = mhai_block_at(worker, base);
-        blocks[used].next_is_read = next_is_read(now, base, last);
-        tiles[used] = (tile){.block = &blocks[used], .count = count};
-        mhai_masks_come(worker, count, base);
-        tile_scores(now, &tiles[used]);
-        mhai_block_leave(worker, &blocks[used]);
-    }
-    for (int n = 0; n < used; n++) {
-        place_tile(&scratch, all, n, count);
-        tile_fold(now, &tiles[n], state);
-    }
-    for (int n = 0; n < used; n++) {
-        place_tile(&scratch, all, n, count);
-        tile_values(now, &tiles[n], state, how);
-    }
+    few x = {.scratch = *all};
+    for (ptrdiff_t n = 0; n < mhai_ceil_div(last, MHAI_SPLIT) - first / MHAI_SPLIT; n++)
+        begin_tile(now, 0, worker->count, &states[n], how);
+    worker->scratch = &x.scratch;
+    for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK)
+        add_tile(now, &x, all, base, last);
+    for (int n = 0; n < x.used; n++)
+        tile_fold(now, take_tile(&x, all, n),
+                  &states[x.blocks[n].base / MHAI_SPLIT - first / MHAI_SPLIT]);
+    for (int n = 0; n < x.used; n++)
+        tile_values(now, take_tile(&x, all, n),
+                    &states[x.blocks[n].base / MHAI_SPLIT - first / MHAI_SPLIT], how);
     worker->scratch = all;
 }
 
 /* ------------------------------------------------------------------ splits ----- */
 
-/* All blocks of one split, into a state that is cleared. */
+/* All blocks of one split. */
 static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
                       values how)
 {
     const mhai_worker *const worker = &now->worker;
     const int most = worker->plan->row_tile;
     const ptrdiff_t start = first / MHAK_BLOCK * MHAK_BLOCK;
-    if (streams(now, start, last)) {
-        begin_tile(now, 0, worker->count, state, how);
-        run_split_few(now, start, last, state, how);
-        return;
-    }
     for (ptrdiff_t base = start; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
         for (int row = 0; row < worker->count; row += most) {
@@ -315,28 +333,42 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
     }
 }
 
+/* Some splits, from key `at` on, into the total; the first of all is the total, since merging into
+ * nothing changes no bit. Returns the key to go on at. */
+static ptrdiff_t run_splits(task *now, ptrdiff_t at, values how)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mhai_state *const total = &worker->scratch->total;
+    const ptrdiff_t together = few_splits(now, at), splits = mhai_max(1, together);
+    const ptrdiff_t ldo = worker->plan->ldo;
+    const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + splits) * MHAI_SPLIT);
+    mhai_state states[MHAI_FEW_SPLITS];
+    for (ptrdiff_t n = 0; n < splits; n++)
+        states[n] = at == now->first && n == 0
+                        ? *total
+                        : state_at(&worker->scratch->part, n * worker->count, ldo);
+    if (together > 0)
+        run_few(now, at, end, states, how);
+    else
+        run_split(now, at, end, &states[0], how);
+    for (ptrdiff_t n = at == now->first; n < splits; n++)
+        worker->plan->kernels->merge(worker->count, ldo, total->m, total->l, total->o, states[n].m,
+                                     states[n].l, states[n].o);
+    return end;
+}
+
 /* All keys of the task, into scratch->total. */
 static void run_keys(task *now, values how)
 {
     const mhai_worker *const worker = &now->worker;
-    const mhai_scratch *const scratch = worker->scratch;
-    const mhai_state *const total = &scratch->total, *const part = &scratch->part;
+    const mhai_state *const total = &worker->scratch->total;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
     mhai_watch_begin(worker);
     mhai_held_begin(worker);
     if (now->first >= now->last)
         begin_tile(now, 0, worker->count, total, how);
-    bool first_split = true;
-    for (ptrdiff_t at = now->first; at < now->last;) {
-        const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + 1) * MHAI_SPLIT);
-        /* Merging into nothing changes no bit, so the first split needs no merge. */
-        run_split(now, at, end, first_split ? total : part, how);
-        if (!first_split)
-            worker->plan->kernels->merge(worker->count, worker->plan->ldo, total->m, total->l,
-                                         total->o, part->m, part->l, part->o);
-        first_split = false;
-        at = end;
-    }
+    for (ptrdiff_t at = now->first; at < now->last;)
+        at = run_splits(now, at, how);
 }
 
 /* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
@@ -345,11 +377,6 @@ static ptrdiff_t part_row(const task *now, ptrdiff_t split, ptrdiff_t head)
     const mha_shape *const shape = &now->worker.call->shape;
     return ((split * shape->B + now->worker.batch.b) * shape->H + now->h + head) * shape->L +
            now->i;
-}
-
-static mhai_state state_at(const mhai_state *state, ptrdiff_t row, ptrdiff_t ldo)
-{
-    return (mhai_state){state->m + row, state->l + row, state->o + row * ldo, state->seen + row};
 }
 
 static void copy_state(const mhai_state *to, const mhai_state *from, ptrdiff_t rows, ptrdiff_t ldo)

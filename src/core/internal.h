@@ -30,7 +30,8 @@ enum {
     MHAI_ALIGN = 64, /* alignment of every block carved out of a workspace */
     MHAI_SPLIT =
         1024, /* keys of one partial softmax; a multiple of MHAK_BLOCK. Bits depend on it */
-    MHAI_TASK_ROWS = 1040 /* most query rows one task works on */
+    MHAI_TASK_ROWS = 1040, /* most query rows one task works on */
+    MHAI_FEW_SPLITS = 4    /* splits that few rows go through together */
 };
 
 /* No extent may be larger: index arithmetic then has room to spare. */
@@ -333,7 +334,7 @@ struct mha_plan {
     ptrdiff_t held_blocks;     /* for columns: most blocks of keys that the rows of a task see */
     bool edge;                 /* a causal or window edge runs through tiles */
     int row_tile;              /* rows of one tile of scores */
-    int score_rows;            /* room for rows of scores: a tile, or the tiles of a split */
+    int score_rows;            /* room for rows of scores: a tile, or all tiles of some splits */
     int task_rows;             /* most rows of one task */
     ptrdiff_t ldq, ldo;        /* floats a row of q and o in the workspace */
 };

@@ -190,10 +190,12 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
     const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
     plan->row_tile = (int)mhai_min(tile, plan->task_rows);
-    /* Few rows have the scores of a whole split at once. */
     plan->score_rows = plan->row_tile;
-    if (mhai_keys_in_place(plan, rows))
-        plan->score_rows = (int)mhai_max(plan->row_tile, rows * (MHAI_SPLIT / MHAK_BLOCK));
+    if (mhai_keys_in_place(plan, rows)) {
+        const ptrdiff_t keys =
+            mhai_min(mhai_round_up(shape->S, MHAK_BLOCK), (ptrdiff_t)MHAI_FEW_SPLITS * MHAI_SPLIT);
+        plan->score_rows = (int)mhai_max(plan->row_tile, rows * keys / MHAK_BLOCK);
+    }
     plan->ldq = mhai_row_floats(shape->D);
     plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
 }
