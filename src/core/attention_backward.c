@@ -132,12 +132,13 @@ void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scra
 {
     const mha_gradients *const g = &pass->gradients;
     mhai_load_queries(worker, 0, worker->count);
-    for (int r = 0; r < worker->count; r++) {
+    for (int r = 0, n; r < worker->count; r += n) {
         const mhai_row *const row = &scratch->tile.rows[r];
         const ptrdiff_t at = mhai_q_index(&pass->call, &worker->batch, &g->d_o, row->h, row->i);
-        pass->plan.kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, at),
-                                                  (int)pass->call.shape.Dv, 1.0f,
-                                                  scratch->d_o + r * pass->plan.ldo);
+        n = mhai_rows_together(row, worker->count - r);
+        pass->plan.kernels->load_rows[g->d_o_type](
+            mhai_at(g->d_o.data, g->d_o_type, at), g->d_o.sl, n, (int)pass->call.shape.Dv, 1.0f,
+            scratch->d_o + r * pass->plan.ldo, pass->plan.ldo);
     }
 }
 

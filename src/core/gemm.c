@@ -129,10 +129,12 @@ static const void *x_row(const mhai_product *p, ptrdiff_t row)
 
 static void load_inputs(const task *now, ptrdiff_t first, ptrdiff_t count)
 {
-    const mha_dtype type = now->product->x_type;
-    for (int r = 0; r < now->rows; r++)
-        now->kernels->load_row[type](mhai_at(x_row(now->product, now->row + r), type, first),
-                                     (int)count, 1.0f, now->scratch.x + r * now->ldx);
+    const mhai_product *const p = now->product;
+    const int together = p->x_rows ? 1 : now->rows;
+    for (int r = 0; r < now->rows; r += together)
+        now->kernels->load_rows[p->x_type](mhai_at(x_row(p, now->row + r), p->x_type, first),
+                                           p->x_stride, together, (int)count, 1.0f,
+                                           now->scratch.x + r * now->ldx, now->ldx);
 }
 
 /* Where the sums of panel p collect. */

@@ -113,7 +113,7 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
 /* --------------------------------------------------- d_W = d_y turned . x ----- */
 
 enum {
-    BLOCK_LEFT = 128,  /* most rows of a task's block of d_W: columns of its left factor */
+    BLOCK_LEFT = 256,  /* most rows of a task's block of d_W: columns of its left factor */
     BLOCK_RIGHT = 256, /* most columns of it */
     LEAST_LEFT = 32,   /* down to here blocks shrink where there are few */
     LEAST_RIGHT = 64,
@@ -151,28 +151,33 @@ static const void *factor_row(const mhai_factor *factor, ptrdiff_t row, ptrdiff_
     return mhai_at(factor->data, factor->type, at + column);
 }
 
+/* Columns [column, column + count) of rows [first, first + depth) of a factor. */
+static void load_part(const block *now, const mhai_factor *f, ptrdiff_t first, ptrdiff_t depth,
+                      ptrdiff_t column, int count, float *to, ptrdiff_t ld)
+{
+    const ptrdiff_t together = f->rows ? 1 : depth;
+    for (ptrdiff_t i = 0; i < depth; i += together)
+        now->kernels->load_rows[f->type](factor_row(f, first + i, column), f->stride, (int)together,
+                                         count, 1.0f, to + i * ld, ld);
+}
+
 static void load_left(const block *now, ptrdiff_t first, ptrdiff_t depth)
 {
-    const mhai_factor *const f = &now->outer->left;
-    for (ptrdiff_t i = 0; i < depth; i++)
-        now->kernels->load_row[f->type](factor_row(f, first + i, now->left), (int)now->lefts, 1.0f,
-                                        now->a + i * left_stride());
+    load_part(now, &now->outer->left, first, depth, now->left, (int)now->lefts, now->a,
+              left_stride());
 }
 
 /* Panels of nc columns: a row's lines lie beside those of the next row. Columns past the last are
  * 0. */
 static void load_right(const block *now, ptrdiff_t first, ptrdiff_t depth)
 {
-    const mhai_factor *const f = &now->outer->right;
     const ptrdiff_t nc = now->kernels->nc;
     for (ptrdiff_t c = 0; c < now->rights; c += nc) {
         const int count = (int)mhai_min(nc, now->rights - c);
         float *const panel = now->b + c * BLOCK_DEPTH;
         if (count < nc)
             memset(panel, 0, sizeof(float) * (size_t)(depth * nc));
-        for (ptrdiff_t i = 0; i < depth; i++)
-            now->kernels->load_row[f->type](factor_row(f, first + i, now->right + c), count, 1.0f,
-                                            panel + i * nc);
+        load_part(now, &now->outer->right, first, depth, now->right + c, count, panel, nc);
     }
 }
 
