@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,6 +186,43 @@ static void forked_child_frees_the_pool(void)
     mha_pool_free(pool);
 }
 
+/* Masks count behind 2^32 keys: the only key and value, broadcast, in a window around them. */
+static void masks_of_far_keys(void)
+{
+    const int64_t far = INT64_C(1) << 32;
+    enum { BEHIND = 64, BEFORE = 512 };
+    if (sizeof(ptrdiff_t) < 8) {
+        test_skip("addresses have 32 bits");
+        return;
+    }
+    const size_t size = (size_t)(far + BEHIND);
+    unsigned char *const mask = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mask == MAP_FAILED) {
+        test_skip("no 4 GiB of addresses");
+        return;
+    }
+    float x[WIDTH] = {1}, o[WIDTH], lse;
+    memset(mask + far - BEFORE, 1, BEFORE);
+    const mha_shape shape = {
+        .B = 1, .H = 1, .L = 1, .S = (ptrdiff_t)(far + BEHIND), .D = WIDTH, .Dv = WIDTH};
+    const mha_view one = {x, 0, 0, 0};
+    const mha_options options = {.size = sizeof options,
+                                 .flags = MHA_WINDOW,
+                                 .scale = 1,
+                                 .position = MHA_POSITION_OFFSET,
+                                 .offset = (ptrdiff_t)far,
+                                 .window_left = 200,
+                                 .window_right = 30,
+                                 .ignore_mask = {mask, 0, 0, 0},
+                                 .lse = {&lse, 0, 0, 0}};
+    const mha_status status =
+        mha_attention(&shape, one, one, one, mha_out_bhld(o, 1, 1, WIDTH), &options, NULL);
+    CHECK(status == MHA_OK, "status %d", (int)status);
+    CHECK(fabs((double)lse - (1 + log(31))) < 1e-5, "%g keys", exp((double)lse - 1));
+    munmap(mask, size);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -196,5 +234,6 @@ int main(int argc, char **argv)
     RUN(strides_of_one_key_are_unused);
     RUN(mean_over_no_head_is_refused);
     RUN(forked_child_frees_the_pool);
+    RUN(masks_of_far_keys);
     return test_end();
 }

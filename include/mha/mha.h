@@ -24,9 +24,9 @@
  *   - A query row gives the same bits whatever the number of threads, the batch it stands in,
  *     the layout of the views, the way a sequence is cut into calls, and whatever else is asked
  *     for (log-sum-exp, weights). This holds per instruction set (see mha_isa_name).
- *   - What a masked key or value holds (NaN, Inf, garbage) reaches no output. Keys outside causal,
- *     window and lengths are not read at all; of keys that a boolean mask, -inf or documents rule
- *     out, whole blocks are skipped and single ones may be read and dropped.
+ *   - What a masked key or value holds (NaN, Inf, garbage) reaches no output. Keys past the lengths
+ *     are not read at all; of keys that causal, window, a boolean mask, -inf or documents rule out,
+ *     whole blocks are skipped and single ones may be read and dropped.
  *   - A row with no key to attend to gives 0, weights 0 and log-sum-exp -inf. Never NaN.
  *   - An error is a code; outputs are then untouched. The library never prints, aborts or exits.
  */

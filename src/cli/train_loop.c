@@ -14,7 +14,7 @@
 #include "terminal.h"
 #include "whole_file.h"
 
-enum { RECENT = 50, LINE_MAX_LENGTH = 160 };
+enum { RECENT = 50, LINE_MAX_LENGTH = 1024 };
 
 /* ------------------------------------------------------------- signals ----- */
 

@@ -148,10 +148,13 @@ static mhai_cover cover_of(const task *now, const mhai_block *block, int row, in
 {
     const mhai_worker *const worker = &now->worker;
     const int width = worker->plan->kernels->vector;
-    *first = (int)mhai_max(now->all_first - block->base, 0);
-    *last = (int)mhai_min(now->all_last - block->base, MHAK_BLOCK);
-    if ((now->alike || *last - *first == MHAK_BLOCK) && *first % width == 0 && *last % width == 0)
+    const ptrdiff_t from = mhai_max(now->all_first - block->base, 0);
+    const ptrdiff_t to = mhai_min(now->all_last - block->base, MHAK_BLOCK);
+    if ((now->alike || to - from == MHAK_BLOCK) && from % width == 0 && to % width == 0) {
+        *first = (int)from;
+        *last = (int)to;
         return MHAI_ALL;
+    }
     return mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch,
                            worker->scratch->rows + row, count, block->base, worker->scratch->keep,
                            first, last);

@@ -73,14 +73,14 @@ typedef struct parts {
 static void add_tensors(parts *p, int count, const char *prefix, part_home home)
 {
     for (int n = 0; n < count; n++) {
-        const transformer_tensor *const tensor = &p->tensors[n];
+        const transformer_tensor tensor = p->tensors[n];
         file_part *const added = &p->list[p->count++];
         *added = (file_part){.type = MHAI_ST_F32,
-                             .rank = (size_t)tensor->rank,
-                             .shape = {(uint64_t)tensor->shape[0], (uint64_t)tensor->shape[1]},
+                             .rank = (size_t)tensor.rank,
+                             .shape = {(uint64_t)tensor.shape[0], (uint64_t)tensor.shape[1]},
                              .home = home,
-                             .at = tensor->at};
-        snprintf(added->name, sizeof added->name, "%s%s", prefix, tensor->name);
+                             .at = tensor.at};
+        snprintf(added->name, sizeof added->name, "%s%s", prefix, tensor.name);
     }
 }
 

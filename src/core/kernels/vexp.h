@@ -58,7 +58,8 @@ static const int32_t vexp_table[VEXP_STEPS] = {
 /* 2^(k/STEPS). */
 INLINE vf vpower(vi k)
 {
-    return (vf)(vlook(vload_i32(vexp_table), k) + (k << 19));
+    /* Unsigned: of NaN and what is beyond 88 the sum may be any number. */
+    return (vf)((vu)vlook(vload_i32(vexp_table), k) + ((vu)k << 19));
 }
 
 /* exp of `count` vectors at once (a constant), step by step for all of them: each is a long chain
