@@ -25,7 +25,8 @@ static void call_product(const mhak_table *kernels, const product_case *c, const
                          const void *panel, int rows, void *y)
 {
     if (c->group)
-        kernels->product_groups[c->type](x, c->ldx, panel, 0, 1, c->depth, rows, c->add, y, c->ldy);
+        kernels->product_groups[c->type](x, c->ldx, panel, 0, 1, NULL, c->depth, rows, c->add, y,
+                                         c->ldy);
     else
         kernels->product[c->type](x, c->ldx, panel, c->depth, rows, c->add, y, c->ldy);
 }
@@ -163,12 +164,15 @@ static void two_groups_are_each_alone(const mhak_table *kernels)
         c.ldy = random_between(&random, 2 * MHAK_GROUP, 3 * MHAK_GROUP);
         span x = span_rows(&random, E_F32, 0, c.rows, c.ldx, c.depth);
         span groups = span_rows(&random, type, 0, 2, stride, size);
+        span next = span_new(&random, type, 0, 2 * size); /* read at most, and never used */
         span y = span_rows(&random, E_F32, 0, c.rows, c.ldy, 2 * MHAK_GROUP);
         span_fill_normal(&x, &random);
         span_fill_normal(&groups, &random);
         span_fill_normal(&y, &random);
+        span_seal(&next);
         span want = span_copy(&y);
-        kernels->product_groups[type](x.origin, c.ldx, groups.origin, stride, 2, c.depth, c.rows,
+        kernels->product_groups[type](x.origin, c.ldx, groups.origin, stride, 2,
+                                      n / STORAGE_TYPES % 2 ? next.origin : NULL, c.depth, c.rows,
                                       c.add, y.origin, c.ldy);
         for (int g = 0; g < 2; g++)
             call_product(kernels, &c, x.origin,
@@ -177,8 +181,8 @@ static void two_groups_are_each_alone(const mhak_table *kernels)
                          c.rows, (float *)want.origin + g * MHAK_GROUP);
         span_check(&y, &want, "type %d, depth %d, %d rows, stride %td", (int)type, c.depth, c.rows,
                    stride);
-        span *const all[] = {&x, &groups, &y, &want};
-        for (int m = 0; m < 4; m++)
+        span *const all[] = {&x, &groups, &next, &y, &want};
+        for (int m = 0; m < 5; m++)
             span_free(all[m]);
     }
 }

@@ -129,7 +129,7 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
         if (width == nr)
             kernels->product[MHA_F32](q + c, ldq, part, depth, count, c > 0, s, MHAK_BLOCK);
         else
-            kernels->product_groups[MHA_F32](q + c, ldq, part, 0, 1, depth, count, c > 0, s,
+            kernels->product_groups[MHA_F32](q + c, ldq, part, 0, 1, NULL, depth, count, c > 0, s,
                                              MHAK_BLOCK);
     }
 }
@@ -147,6 +147,7 @@ typedef struct groups {
     const void *data;
     mha_dtype type;
     int first, count; /* of the block */
+    const void *next; /* groups that will be read next and should come in by loads; or NULL */
 } groups;
 
 /* Many rows: the group as f32, for all tiles of the task. */
@@ -170,19 +171,33 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
         worker->plan->kernels->product_groups[g->type](
             worker->scratch->q + row * ldq + c, ldq,
             mhai_at(g->data, g->type, (ptrdiff_t)c * MHAI_GROUP), (ptrdiff_t)MHAI_GROUP * d,
-            g->count, (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
+            g->count, g->next, (int)mhai_min(d - c, MHAK_DEPTH), count, c > 0,
             worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
+}
+
+/* The keys of the piece from `start` on, if all or some of it are read after this one. They come in
+ * by loads where that helps: smaller pieces come too late, larger ones overflow the first cache. */
+static const void *next_piece(const mhai_worker *worker, const mhai_block *block, int start,
+                              int last)
+{
+    enum { LEAST = 4096, MOST = 8192 };
+    const ptrdiff_t d = worker->call->shape.D;
+    const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
+    const bool read = start < last || (start == MHAK_BLOCK && block->next_is_read);
+    return read && bytes >= LEAST && bytes <= MOST && d <= MHAK_DEPTH
+               ? piece_at(worker, block, start).k
+               : NULL;
 }
 
 /* Groups [first, last) of the block, all of one piece. */
 static void piece_scores(const mhai_worker *worker, mhai_block *block, const mhai_piece *piece,
-                         int row, int count, int first, int last)
+                         const void *next, int row, int count, int first, int last)
 {
     const mha_dtype type = worker->call->shape.k_type;
     const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
     const int skipped = first % (MHAI_PIECE / MHAI_GROUP);
     const void *const stored = mhai_at(piece->k, type, skipped * elements);
-    groups g = {stored, type, first, last - first};
+    groups g = {stored, type, first, last - first, next};
     if (type != MHA_F32 && worker->count > worker->plan->kernels->mr_qk) {
         g.type = MHA_F32;
         g.data = wide_group(worker, block, stored, first);
@@ -203,8 +218,8 @@ static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, 
         const mhai_piece piece = piece_at(worker, block, start);
         const int from = (int)mhai_max(first, start);
         const int to = (int)mhai_min(last, start + MHAI_PIECE);
-        piece_scores(worker, block, &piece, row, count, from / MHAI_GROUP,
-                     (to + MHAI_GROUP - 1) / MHAI_GROUP);
+        piece_scores(worker, block, &piece, next_piece(worker, block, start + MHAI_PIECE, last),
+                     row, count, from / MHAI_GROUP, (to + MHAI_GROUP - 1) / MHAI_GROUP);
     }
 }
 

@@ -145,10 +145,11 @@ typedef struct mhak_table {
                                 int rows, bool add, float *y, ptrdiff_t ldy);
 
     /* The same with one or two groups of a cache as panels, `stride` elements apart: MHAK_GROUP
-     * columns each, side by side in y. */
+     * columns each, side by side in y. Where two are followed by two others at `next`, as deep and
+     * close together, these are read as well, to have them near; NULL: they may not be. */
     void (*product_groups[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *group,
-                                       ptrdiff_t stride, int groups, int depth, int rows, bool add,
-                                       float *y, ptrdiff_t ldy);
+                                       ptrdiff_t stride, int groups, const void *next, int depth,
+                                       int rows, bool add, float *y, ptrdiff_t ldy);
 
     /* The end of a product: dst[c] = src[c] * scales[c] + bias[c] for c < n, rounded to nearest
      * even; scales NULL: 1. */
