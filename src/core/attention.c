@@ -428,7 +428,7 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
     if (now.split >= 0)
         keep_part(&now);
     else
-        mhai_store_rows(run, &now.worker, &scratch->total, 0, now.worker.count);
+        mhai_store_rows(run, &now.worker, &scratch->total);
 }
 
 void mhai_attention_sums(const mhai_worker *worker, float *stats)
@@ -475,5 +475,5 @@ void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t
                 total.seen[r] |= part.seen[r];
         }
     }
-    mhai_store_rows(run, &now.worker, &scratch->total, 0, now.worker.count);
+    mhai_store_rows(run, &now.worker, &scratch->total);
 }

@@ -547,10 +547,9 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last);
 
-/* Rows [row, row + count) with all their keys in `state`, which may be changed: to where they
- * belong (output.c). */
-void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state,
-                     int row, int count);
+/* The rows of a task with all their keys in `state`, which may be changed: to where they belong
+ * (output.c). */
+void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state);
 
 /* m and 1/l of such a row, as in mhai_shared. */
 void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, float *stats);

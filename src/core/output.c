@@ -169,17 +169,15 @@ static void store_divided(const mhai_worker *worker, const mhai_state *state, in
         mhai_store_held(worker, r, state->m[r], worker->scratch->alpha[r - row]);
 }
 
-void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state,
-                     int row, int count)
+void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state)
 {
-    const int tile = worker->plan->row_tile;
     const bool simple = only_divide(run);
-    for (int from = row, n; from < row + count; from += n) {
-        n = (int)mhai_min(tile, row + count - from);
-        if (simple && divisors(state, from, n, worker->scratch->alpha))
-            store_divided(worker, state, from, n);
+    for (int row = 0, n; row < worker->count; row += n) {
+        n = (int)mhai_min(worker->plan->row_tile, worker->count - row);
+        if (simple && divisors(state, row, n, worker->scratch->alpha))
+            store_divided(worker, state, row, n);
         else
-            for (int r = from; r < from + n; r++)
+            for (int r = row; r < row + n; r++)
                 store_one(run, worker, state, r);
     }
 }

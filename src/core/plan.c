@@ -193,7 +193,7 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->score_rows = plan->row_tile;
     if (mhai_keys_in_place(plan, rows)) {
         const ptrdiff_t keys =
-            mhai_min(mhai_round_up(shape->S, MHAK_BLOCK), (ptrdiff_t)MHAI_FEW_SPLITS * MHAI_SPLIT);
+            mhai_min(mhai_round_up(shape->S, MHAI_SPLIT), (ptrdiff_t)MHAI_FEW_SPLITS * MHAI_SPLIT);
         plan->score_rows = (int)mhai_max(plan->row_tile, rows * keys / MHAK_BLOCK);
     }
     plan->ldq = mhai_row_floats(shape->D);

@@ -175,16 +175,15 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
             worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
 }
 
-/* The keys of the piece from `start` on, if all or some of it are read after this one. They come in
- * by loads where that helps: smaller pieces come too late, larger ones overflow the first cache. */
+/* The keys of the piece from `start` on, if all or some of it are read after this one, and are to
+ * come in by loads. */
 static const void *next_piece(const mhai_worker *worker, const mhai_block *block, int start,
                               int last)
 {
-    enum { LEAST = 4096, MOST = 8192 };
     const ptrdiff_t d = worker->call->shape.D;
     const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
     const bool read = start < last || (start == MHAK_BLOCK && block->next_is_read);
-    return read && bytes >= LEAST && bytes <= MOST && d <= MHAK_DEPTH
+    return read && bytes >= MHAK_NEXT_LEAST && bytes <= MHAK_NEXT_MOST && d <= MHAK_DEPTH
                ? piece_at(worker, block, start).k
                : NULL;
 }

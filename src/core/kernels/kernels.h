@@ -32,6 +32,8 @@ enum {
     MHAK_MAX_PANEL = 32,          /* columns of the widest panel, nr of any table */
     MHAK_LINE = 64,               /* bytes in a cache line */
     MHAK_GROUP = 16,              /* keys of one group of a cache: a multiple of every vector */
+    MHAK_NEXT_LEAST = 4096,       /* bytes of keys that come in by loads while others are used: */
+    MHAK_NEXT_MOST = 8192,        /* fewer come too late, more overflow the first cache */
     MHAK_TYPES = 5 /* storage types as in mha_dtype: f32, f16, bf16, no f64, and i8 in the slots
                     * that weights and caches are read by: pack_v, load_row, product, pv */
 };

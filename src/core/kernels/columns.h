@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * More of the vector vocabulary (simd.h): rows of storage to vectors of columns. Keys lie in rows,
+ * and a product wants one number of many keys in a vector.
+ */
+#ifndef MHAK_COLUMNS_H
+#define MHAK_COLUMNS_H
+
+#include "simd.h"
+
+/*
+ * Inside each quarter (four lanes) of two vectors a = a0 a1 a2 a3, b = b0 b1 b2 b3:
+ *      vzip_low  a0 b0 a1 b1      vzip_high  a2 b2 a3 b3
+ *      vpair_low a0 a1 b0 b1      vpair_high a2 a3 b2 b3
+ * vquads loads VL/4 quarters, `step` elements apart, of a storage type.
+ * vcolumns makes eight vectors of elements 0 to 7 of VL rows: rows[0] to rows[3], the next four
+ * `step` elements behind them, and so on.
+ */
+#if defined(MHAK_ISA_AVX512)
+typedef __m256i vh; /* VL halves */
+#define HALVES(operation) _mm256_##operation
+
+INLINE vf vzip_low(vf a, vf b)
+{
+    return _mm512_unpacklo_ps(a, b);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm512_unpackhi_ps(a, b);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return _mm512_shuffle_ps(a, b, 0x44);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return _mm512_shuffle_ps(a, b, 0xee);
+}
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    const __m256 low = _mm256_loadu2_m128(p + step, p);
+    const __m256 high = _mm256_loadu2_m128(p + 3 * step, p + 2 * step);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+INLINE __m128i two_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm_unpacklo_epi64(_mm_loadu_si64(p), _mm_loadu_si64(p + step));
+}
+INLINE __m256i four_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm256_set_m128i(two_quads_u16(p + 2 * step, step), two_quads_u16(p, step));
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm512_cvtph_ps(four_quads_u16(p, step));
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(four_quads_u16(p, step)), 16);
+}
+INLINE vi vquads_pairs(const uint16_t *p, ptrdiff_t step)
+{
+    const __m256i low = _mm256_loadu2_m128i((const __m128i *)(p + step), (const __m128i *)p);
+    const __m256i high =
+        _mm256_loadu2_m128i((const __m128i *)(p + 3 * step), (const __m128i *)(p + 2 * step));
+    return (vi)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+/* Of row t and row t + 8, for t < 8. */
+INLINE vh halves_of_rows(const void *const rows[4], ptrdiff_t step, int t)
+{
+    const uint16_t *const p = (const uint16_t *)rows[t % 4] + t / 4 * step;
+    return _mm256_loadu2_m128i((const __m128i *)(p + 2 * step), (const __m128i *)p);
+}
+INLINE vf vwiden_f16(vh x)
+{
+    return _mm512_cvtph_ps(x);
+}
+#elif defined(MHAK_ISA_AVX2)
+typedef __m128i vh; /* VL halves */
+#define HALVES(operation) _mm_##operation
+
+INLINE vf vzip_low(vf a, vf b)
+{
+    return _mm256_unpacklo_ps(a, b);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm256_unpackhi_ps(a, b);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return _mm256_shuffle_ps(a, b, 0x44);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return _mm256_shuffle_ps(a, b, 0xee);
+}
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    return _mm256_loadu2_m128(p + step, p);
+}
+INLINE __m128i two_quads_u16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm_unpacklo_epi64(_mm_loadu_si64(p), _mm_loadu_si64(p + step));
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return _mm256_cvtph_ps(two_quads_u16(p, step));
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(two_quads_u16(p, step)), 16);
+}
+INLINE vi vquads_pairs(const uint16_t *p, ptrdiff_t step)
+{
+    return (vi)_mm256_loadu2_m128i((const __m128i *)(p + step), (const __m128i *)p);
+}
+INLINE vh halves_of_rows(const void *const rows[4], ptrdiff_t step, int t)
+{
+    return _mm_loadu_si128((const __m128i *)((const uint16_t *)rows[t % 4] + t / 4 * step));
+}
+INLINE vf vwiden_f16(vh x)
+{
+    return _mm256_cvtph_ps(x);
+}
+#else
+INLINE vf vzip_low(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+}
+INLINE vf vzip_high(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
+INLINE vf vpair_low(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5);
+}
+INLINE vf vpair_high(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 2, 3, 6, 7);
+}
+#endif
+
+/* bf16 is the upper half of an f32. */
+INLINE vf vload_bf16(const uint16_t *p)
+{
+    return (vf)(vload_u16(p) << 16);
+}
+INLINE void vstore_bf16(uint16_t *p, vf x)
+{
+    const vu bits = (vu)x;
+    const vu even = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    const vi nan = x != x;
+    const vu quiet = (bits >> 16) | 0x40u;
+    vstore_u16(p, (nan & (vi)quiet) | (~nan & (vi)even));
+}
+
+#if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_C)
+INLINE vf vquads_f32(const float *p, ptrdiff_t step)
+{
+    return (void)step, vload(p);
+}
+INLINE vf vquads_f16(const uint16_t *p, ptrdiff_t step)
+{
+    return (void)step, vload_f16(p);
+}
+INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
+{
+    return (void)step, vload_bf16(p);
+}
+#endif
+
+/* A transposition of 4 x 4 inside each quarter. */
+INLINE void vturn(const vf rows[4], vf x[4])
+{
+    const vf low01 = vzip_low(rows[0], rows[1]), high01 = vzip_high(rows[0], rows[1]);
+    const vf low23 = vzip_low(rows[2], rows[3]), high23 = vzip_high(rows[2], rows[3]);
+    x[0] = vpair_low(low01, low23);
+    x[1] = vpair_high(low01, low23);
+    x[2] = vpair_low(high01, high23);
+    x[3] = vpair_high(high01, high23);
+}
+
+/* The same for F32_COLUMNS elements of f32. */
+#if defined(MHAK_ISA_AVX512)
+enum { F32_COLUMNS = 8 };
+
+INLINE vf two_eights(const float *a, const float *b)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
+}
+/* Half as many loads as with quarters of rows: they are what the kernels are short of. */
+INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vf a[4], b[4], low[4], high[4];
+    for (int t = 0; t < 4; t++) {
+        const float *const p = rows[t];
+        a[t] = two_eights(p, p + step);
+        b[t] = two_eights(p + 2 * step, p + 3 * step);
+    }
+    vturn(a, low);
+    vturn(b, high);
+    for (int t = 0; t < 4; t++) {
+        x[t] = _mm512_shuffle_f32x4(low[t], high[t], 0x88);
+        x[4 + t] = _mm512_shuffle_f32x4(low[t], high[t], 0xdd);
+    }
+}
+#else
+enum { F32_COLUMNS = 4 };
+
+INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[4])
+{
+    vf quads[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = vquads_f32(rows[t], step);
+    vturn(quads, x);
+}
+#endif
+
+#if defined(MHAK_ISA_AVX512) || defined(MHAK_ISA_AVX2)
+/* Halves are transposed as they are stored, 8 x 8 in each 16 bytes, and then widened. */
+INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vh a[8], b[8];
+    for (int t = 0; t < 4; t++) {
+        const vh even = halves_of_rows(rows, step, 2 * t);
+        const vh odd = halves_of_rows(rows, step, 2 * t + 1);
+        a[t] = HALVES(unpacklo_epi16)(even, odd);
+        a[4 + t] = HALVES(unpackhi_epi16)(even, odd);
+    }
+    for (int t = 0; t < 8; t += 2) {
+        b[t] = HALVES(unpacklo_epi32)(a[t], a[t + 1]);
+        b[t + 1] = HALVES(unpackhi_epi32)(a[t], a[t + 1]);
+    }
+    for (int t = 0; t < 8; t += 4)
+        for (int n = 0; n < 2; n++) {
+            x[t + 2 * n] = vwiden_f16(HALVES(unpacklo_epi64)(b[t + n], b[t + n + 2]));
+            x[t + 2 * n + 1] = vwiden_f16(HALVES(unpackhi_epi64)(b[t + n], b[t + n + 2]));
+        }
+}
+/* Pairs of neighbours are transposed as numbers of 32 bits, and then taken apart. */
+INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vf quads[4], pairs[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = (vf)vquads_pairs(rows[t], step);
+    vturn(quads, pairs);
+    for (int t = 0; t < 4; t++) {
+        x[2 * t] = (vf)((vu)pairs[t] << 16);
+        x[2 * t + 1] = (vf)((vu)pairs[t] & 0xffff0000u);
+    }
+}
+#else
+/* Four columns at a time, of quarters that are widened first. */
+INLINE void vcolumns_halves(vf (*const quads_of)(const uint16_t *p, ptrdiff_t step),
+                            const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    for (int c = 0; c < 8; c += 4) {
+        vf quads[4];
+        for (int t = 0; t < 4; t++)
+            quads[t] = quads_of((const uint16_t *)rows[t] + c, step);
+        vturn(quads, x + c);
+    }
+}
+INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vcolumns_halves(vquads_f16, rows, step, x);
+}
+INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vcolumns_halves(vquads_bf16, rows, step, x);
+}
+#endif
+
+#endif
