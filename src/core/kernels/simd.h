@@ -53,6 +53,14 @@ INLINE const void *vforget(const void *p)
     return p;
 }
 
+/* The row behind this one, likewise. */
+INLINE float *next_row(float *row, ptrdiff_t stride)
+{
+    float *next = row + stride;
+    __asm__("" : "+r"(next));
+    return next;
+}
+
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 typedef uint32_t vu __attribute__((vector_size(4 * VL)));
