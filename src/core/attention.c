@@ -6,36 +6,20 @@
  *          for each block of MHAK_BLOCK keys        K packed once for all rows of the task
  *              for each tile of row_tile rows
  *                  mask -> scores -> fold -> pv     skipped where no row sees a key
- *              few rows: each of these for all blocks of some splits, then the next
+ *              few rows: each of these for all blocks of some splits, then the next (few_rows.c)
  *      divide by l, store
  *
  * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
  */
 #include "statistics.h"
+#include "task.h"
 
 #include <math.h>
 #include <string.h>
 
-/* How values are read. A masked value must not be looked at, yet p = 0 times NaN is NaN: where a
- * row comes out not finite, its task is done again PER_ROW, each row with its masked values
- * replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc. NOT_AT_ALL is
- * for those who want m and l alone. */
-typedef enum { TOGETHER, PER_ROW, NOT_AT_ALL } values;
-
-typedef struct task {
-    mhai_worker worker;
-    const mhai_run *run;
-    ptrdiff_t h, heads;            /* query heads [h, h + heads) */
-    ptrdiff_t i, rows;             /* query rows [i, i + rows) of each */
-    ptrdiff_t split;               /* the only split to work on, or -1 for all */
-    ptrdiff_t first, last;         /* keys that any row may see */
-    ptrdiff_t all_first, all_last; /* keys that every row sees */
-    bool alike;                    /* and no row sees another */
-    bool some_masked;              /* did a tile have both visible and masked keys? */
-} task;
-
 /* Task number -> batch, heads, rows, split. Rows vary fastest, then splits, heads, batches. */
-static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number, bool split)
+static mhai_task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number,
+                         bool split)
 {
     const mhai_tiling *const t = &run->tiling;
     const mha_shape *const shape = &run->plan->shape;
@@ -43,7 +27,7 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
     /* Late rows of a causal task see the most keys: begin with them. */
     const ptrdiff_t row_chunk = t->row_chunks - 1 - number % t->row_chunks;
     number /= t->row_chunks;
-    task now = {.run = run, .split = -1};
+    mhai_task now = {.run = run, .split = -1};
     if (split) {
         now.split = number % t->splits;
         number /= t->splits;
@@ -69,7 +53,7 @@ static task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t 
 }
 
 /* Nobody wants anything of a head whose gate is 0. */
-static bool closed(const task *now, ptrdiff_t h)
+static bool closed(const mhai_task *now, ptrdiff_t h)
 {
     const mhai_call *const call = now->worker.call;
     return !call->options.lse.data && !call->options.weights.data && !call->options.statistics &&
@@ -77,7 +61,7 @@ static bool closed(const task *now, ptrdiff_t h)
 }
 
 /* Which keys do any, and which do all of the rows see? */
-static void bound_keys(task *now)
+static void bound_keys(mhai_task *now)
 {
     now->first = now->worker.batch.keys;
     now->last = 0;
@@ -95,7 +79,7 @@ static void bound_keys(task *now)
     now->alike = now->all_first == now->first && now->all_last == now->last;
 }
 
-static void list_rows(task *now)
+static void list_rows(mhai_task *now)
 {
     mhai_row *row = now->worker.scratch->rows;
     for (ptrdiff_t h = 0; h < now->heads; h++)
@@ -143,8 +127,8 @@ static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *s
 }
 
 /* Which keys of the block do these rows see? Most blocks need no look at the single rows. */
-static mhai_cover cover_of(const task *now, const mhai_block *block, int row, int count, int *first,
-                           int *last)
+static mhai_cover cover_of(const mhai_task *now, const mhai_block *block, int row, int count,
+                           int *first, int *last)
 {
     const mhai_worker *const worker = &now->worker;
     const int width = worker->plan->kernels->vector;
@@ -170,30 +154,26 @@ static bool only_means(const mhai_worker *worker, int row, int count)
     return modes;
 }
 
-/* Some rows against one block of keys: cover is what they see of keys [first, last). */
-typedef struct tile {
-    mhai_block *block;
-    int row, count;
-    int first, last;
-    mhai_cover cover;
-} tile;
-
-static const uint32_t *keep_of(const task *now, const tile *t)
+static const uint32_t *keep_of(const mhai_task *now, const mhai_tile *t)
 {
     return t->cover == MHAI_SOME ? now->worker.scratch->keep : NULL;
 }
 
-static void tile_scores(task *now, tile *t)
+void mhai_tile_cover(const mhai_task *now, mhai_tile *t)
 {
     const mhai_scratch *const scratch = now->worker.scratch;
     t->cover = cover_of(now, t->block, t->row, t->count, &t->first, &t->last);
-    if (t->cover == MHAI_NONE)
-        return;
-    mark_seen(scratch->keep, t->cover, t->count, scratch->total.seen + t->row);
-    mhai_scores_final(&now->worker, t->block, t->row, t->count, t->first, t->last);
+    if (t->cover != MHAI_NONE)
+        mark_seen(scratch->keep, t->cover, t->count, scratch->total.seen + t->row);
 }
 
-static void tile_fold(const task *now, const tile *t, const mhai_state *state)
+void mhai_tile_scores(const mhai_task *now, const mhai_tile *t)
+{
+    if (t->cover != MHAI_NONE)
+        mhai_scores_final(&now->worker, t->block, t->row, t->count, t->first, t->last);
+}
+
+void mhai_tile_fold(const mhai_task *now, const mhai_tile *t, const mhai_state *state)
 {
     const mhai_worker *const worker = &now->worker;
     const mhak_table *const kernels = worker->plan->kernels;
@@ -214,108 +194,33 @@ static void tile_fold(const task *now, const tile *t, const mhai_state *state)
     mhai_store_tile(worker, row, t->count, from, to, keep, state->l);
 }
 
-static void tile_values(task *now, const tile *t, const mhai_state *state, values how)
+void mhai_tile_values(mhai_task *now, const mhai_tile *t, const mhai_state *state, mhai_how how)
 {
-    if (t->cover == MHAI_NONE || how == NOT_AT_ALL || only_means(&now->worker, t->row, t->count))
+    if (t->cover == MHAI_NONE || how == MHAI_NOT_AT_ALL ||
+        only_means(&now->worker, t->row, t->count))
         return;
     const uint32_t *const keep = keep_of(now, t);
-    const mhai_pv product = {t->row, t->count, t->first, t->last, keep, keep && how == PER_ROW};
+    const mhai_pv product = {t->row,  t->count, t->first,
+                             t->last, keep,     keep && how == MHAI_PER_ROW};
     mhai_add_values(&now->worker, t->block, &product, state->o);
     now->some_masked |= t->cover == MHAI_SOME;
 }
 
-/* Rows before their first key of a split. They are loaded before the first of all, and not all at
- * once, so that they are in the first cache when they are used. */
-static void begin_tile(const task *now, int row, int count, const mhai_state *state, values how)
+/* Queries are loaded before the first split, and not all at once, so that they are in the first
+ * cache when they are used. */
+void mhai_tile_begin(const mhai_task *now, int row, int count, const mhai_state *state,
+                     mhai_how how)
 {
     clear_state(&now->worker, state, row, count);
-    if (how == TOGETHER && state->m == now->worker.scratch->total.m)
+    if (how == MHAI_TOGETHER && state->m == now->worker.scratch->total.m)
         mhai_load_queries(&now->worker, row, count);
-}
-
-/* --------------------------------------------------------------- few rows ----- */
-
-enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
-
-/* Few rows against the blocks of some splits. */
-typedef struct few {
-    mhai_scratch scratch; /* the worker's, turned to one tile after another */
-    mhai_block blocks[FEW_BLOCKS];
-    tile tiles[FEW_BLOCKS];
-    int used;
-} few;
-
-/* Will all rows look at all keys of the block behind this one? */
-static bool next_is_read(const task *now, ptrdiff_t base, ptrdiff_t last)
-{
-    const ptrdiff_t next = base + MHAK_BLOCK;
-    return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
-}
-
-/* How many splits from key `at` on go together: 0 where rows or keys are too many or too few. */
-static ptrdiff_t few_splits(const task *now, ptrdiff_t at)
-{
-    const mhai_worker *const worker = &now->worker;
-    const mha_plan *const plan = worker->plan;
-    const ptrdiff_t left = mhai_ceil_div(now->last, MHAI_SPLIT) - at / MHAI_SPLIT;
-    if (!mhai_keys_in_place(plan, worker->count) || now->last - at <= MHAK_BLOCK)
-        return 0;
-    const ptrdiff_t room =
-        mhai_min(plan->score_rows / SPLIT_BLOCKS, plan->task_rows) / worker->count;
-    return mhai_min(mhai_min(left, room), MHAI_FEW_SPLITS);
-}
-
-/* Turn the scratch to tile n: its own part of the room for scores. */
-static const tile *take_tile(few *x, const mhai_scratch *all, int n)
-{
-    const int count = x->tiles[n].count;
-    x->scratch.s = all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
-    x->scratch.keep = all->keep + (ptrdiff_t)n * count * MHAK_WORDS;
-    x->scratch.alpha = all->alpha + (ptrdiff_t)n * count;
-    return &x->tiles[n];
-}
-
-/* The scores of one more block. */
-static void add_tile(task *now, few *x, const mhai_scratch *all, ptrdiff_t base, ptrdiff_t last)
-{
-    const int n = x->used++;
-    x->blocks[n] = mhai_block_at(&now->worker, base);
-    x->blocks[n].next_is_read = next_is_read(now, base, last);
-    x->tiles[n] = (tile){.block = &x->blocks[n], .count = now->worker.count};
-    take_tile(x, all, n);
-    mhai_masks_come(&now->worker, now->worker.count, base);
-    tile_scores(now, &x->tiles[n]);
-    mhai_block_leave(&now->worker, &x->blocks[n]);
-}
-
-/* Few rows: all time goes into waiting for memory, which comes quickest in long streams. So the
- * scores of all blocks first, then their softmax, then their values. The first split's state is
- * states[0]. */
-static void run_few(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
-                    values how)
-{
-    mhai_worker *const worker = &now->worker;
-    const mhai_scratch *const all = worker->scratch;
-    few x = {.scratch = *all};
-    for (ptrdiff_t n = 0; n < mhai_ceil_div(last, MHAI_SPLIT) - first / MHAI_SPLIT; n++)
-        begin_tile(now, 0, worker->count, &states[n], how);
-    worker->scratch = &x.scratch;
-    for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK)
-        add_tile(now, &x, all, base, last);
-    for (int n = 0; n < x.used; n++)
-        tile_fold(now, take_tile(&x, all, n),
-                  &states[x.blocks[n].base / MHAI_SPLIT - first / MHAI_SPLIT]);
-    for (int n = 0; n < x.used; n++)
-        tile_values(now, take_tile(&x, all, n),
-                    &states[x.blocks[n].base / MHAI_SPLIT - first / MHAI_SPLIT], how);
-    worker->scratch = all;
 }
 
 /* ------------------------------------------------------------------ splits ----- */
 
 /* All blocks of one split. */
-static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
-                      values how)
+static void run_split(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
+                      mhai_how how)
 {
     const mhai_worker *const worker = &now->worker;
     const int most = worker->plan->row_tile;
@@ -323,14 +228,15 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
     for (ptrdiff_t base = start; base < last; base += MHAK_BLOCK) {
         mhai_block block = mhai_block_at(worker, base);
         for (int row = 0; row < worker->count; row += most) {
-            tile t = {.block = &block, .row = row};
+            mhai_tile t = {.block = &block, .row = row};
             t.count = (int)mhai_min(most, worker->count - row);
             if (base == start)
-                begin_tile(now, row, t.count, state, how);
+                mhai_tile_begin(now, row, t.count, state, how);
             mhai_masks_come(worker, row + most, base);
-            tile_scores(now, &t);
-            tile_fold(now, &t, state);
-            tile_values(now, &t, state, how);
+            mhai_tile_cover(now, &t);
+            mhai_tile_scores(now, &t);
+            mhai_tile_fold(now, &t, state);
+            mhai_tile_values(now, &t, state, how);
         }
         mhai_block_leave(worker, &block);
     }
@@ -338,11 +244,11 @@ static void run_split(task *now, ptrdiff_t first, ptrdiff_t last, const mhai_sta
 
 /* Some splits, from key `at` on, into the total; the first of all is the total, since merging into
  * nothing changes no bit. Returns the key to go on at. */
-static ptrdiff_t run_splits(task *now, ptrdiff_t at, values how)
+static ptrdiff_t run_splits(mhai_task *now, ptrdiff_t at, mhai_how how)
 {
     const mhai_worker *const worker = &now->worker;
     const mhai_state *const total = &worker->scratch->total;
-    const ptrdiff_t together = few_splits(now, at), splits = mhai_max(1, together);
+    const ptrdiff_t together = mhai_few_splits(now, at), splits = mhai_max(1, together);
     const ptrdiff_t ldo = worker->plan->ldo;
     const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + splits) * MHAI_SPLIT);
     mhai_state states[MHAI_FEW_SPLITS];
@@ -351,7 +257,7 @@ static ptrdiff_t run_splits(task *now, ptrdiff_t at, values how)
                         ? *total
                         : state_at(&worker->scratch->part, n * worker->count, ldo);
     if (together > 0)
-        run_few(now, at, end, states, how);
+        mhai_run_few(now, at, end, states, how);
     else
         run_split(now, at, end, &states[0], how);
     for (ptrdiff_t n = at == now->first; n < splits; n++)
@@ -361,7 +267,7 @@ static ptrdiff_t run_splits(task *now, ptrdiff_t at, values how)
 }
 
 /* All keys of the task, into scratch->total. */
-static void run_keys(task *now, values how)
+static void run_keys(mhai_task *now, mhai_how how)
 {
     const mhai_worker *const worker = &now->worker;
     const mhai_state *const total = &worker->scratch->total;
@@ -369,13 +275,13 @@ static void run_keys(task *now, values how)
     mhai_watch_begin(worker);
     mhai_held_begin(worker);
     if (now->first >= now->last)
-        begin_tile(now, 0, worker->count, total, how);
+        mhai_tile_begin(now, 0, worker->count, total, how);
     for (ptrdiff_t at = now->first; at < now->last;)
         at = run_splits(now, at, how);
 }
 
 /* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
-static ptrdiff_t part_row(const task *now, ptrdiff_t split, ptrdiff_t head)
+static ptrdiff_t part_row(const mhai_task *now, ptrdiff_t split, ptrdiff_t head)
 {
     const mha_shape *const shape = &now->worker.call->shape;
     return ((split * shape->B + now->worker.batch.b) * shape->H + now->h + head) * shape->L +
@@ -390,7 +296,7 @@ static void copy_state(const mhai_state *to, const mhai_state *from, ptrdiff_t r
     memcpy(to->seen, from->seen, sizeof(bool) * (size_t)rows);
 }
 
-static void keep_part(const task *now)
+static void keep_part(const mhai_task *now)
 {
     const ptrdiff_t ldo = now->worker.plan->ldo;
     for (ptrdiff_t h = 0; h < now->heads; h++) {
@@ -401,13 +307,13 @@ static void keep_part(const task *now)
 }
 
 /* What the task reads that comes `threads` after this one. */
-static mhai_coming coming_after(const task *now, ptrdiff_t number)
+static mhai_coming coming_after(const mhai_task *now, ptrdiff_t number)
 {
     const mhai_run *const run = now->run;
     mhai_coming coming = {.any = mhai_masks_look_up(&run->call->options)};
     number += run->tiling.threads;
     if (mhai_short_heads(run) && number < run->tiling.row_tasks) {
-        const task then = task_of(run, now->worker.scratch, number, false);
+        const mhai_task then = task_of(run, now->worker.scratch, number, false);
         mhai_head_comes(&coming, &then.worker, then.h, then.i, then.rows, now->worker.count);
     }
     return coming;
@@ -415,16 +321,16 @@ static mhai_coming coming_after(const task *now, ptrdiff_t number)
 
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    task now = task_of(run, scratch, number, run->tiling.splits > 1);
+    mhai_task now = task_of(run, scratch, number, run->tiling.splits > 1);
     if (now.worker.count == 0)
         return;
     list_rows(&now);
     mhai_coming coming = coming_after(&now, number);
     now.worker.coming = &coming;
-    run_keys(&now, TOGETHER);
+    run_keys(&now, MHAI_TOGETHER);
     if (now.some_masked &&
         !run->plan->kernels->all_finite(scratch->total.o, now.worker.count * run->plan->ldo))
-        run_keys(&now, PER_ROW);
+        run_keys(&now, MHAI_PER_ROW);
     if (now.split >= 0)
         keep_part(&now);
     else
@@ -434,9 +340,9 @@ void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdi
 void mhai_attention_sums(const mhai_worker *worker, float *stats)
 {
     const mhai_state *const total = &worker->scratch->total;
-    task now = {.worker = *worker, .split = -1};
+    mhai_task now = {.worker = *worker, .split = -1};
     bound_keys(&now);
-    run_keys(&now, NOT_AT_ALL);
+    run_keys(&now, MHAI_NOT_AT_ALL);
     for (int r = 0; r < worker->count; r++)
         mhai_close_sums(worker, total, r, stats + 2 * r);
 }
@@ -445,7 +351,7 @@ void mhai_attention_sums(const mhai_worker *worker, float *stats)
 void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     const ptrdiff_t chunks = run->tiling.row_chunks;
-    const task all = task_of(run, scratch, number * chunks, false);
+    const mhai_task all = task_of(run, scratch, number * chunks, false);
     mhai_watch_clear_columns(run->call, all.worker.batch.b, all.h, all.heads);
     memset(scratch->k_packed, 0, sizeof(uint32_t) * (size_t)run->plan->held_blocks);
     for (ptrdiff_t n = chunks; n-- > 0;)
@@ -454,7 +360,7 @@ void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrd
 
 void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    task now = task_of(run, scratch, number, false);
+    mhai_task now = task_of(run, scratch, number, false);
     if (now.worker.count == 0)
         return;
     list_rows(&now);

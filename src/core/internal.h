@@ -452,6 +452,7 @@ typedef struct mhai_block {
     bool reuse_panel;       /* one tile only: every panel may use the same cache-warm place */
     int v_first, v_last;    /* rows of V that lie in scratch->v_panels */
     bool next_is_read;      /* will all keys of the block behind it be read next? */
+    bool scored;            /* mhai_scores finds its work done */
 } mhai_block;
 
 /* Rows that will be read soon, to be asked for in small portions while others are computed: what
@@ -517,6 +518,12 @@ typedef struct mhai_pv {
 /* o = alpha * o + p . v, with p in scratch->s, which dropout and the scales of i8 change first. */
 void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv *x, float *o);
 
+/* The same for few rows and `count` whole blocks of one split, one behind the other, whose p and
+ * alpha lie so too: [block][row]. Does it pay to take them so? Pieces of a cache that hold f16,
+ * bf16 or i8 are so short that it does not. */
+bool mhai_values_together(const mhai_worker *worker);
+void mhai_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int count, float *o);
+
 /* `count` rows of a tensor, from `row` on, as something to ask for while other work is done. */
 mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
                       int count);
@@ -537,6 +544,11 @@ void mhai_head_comes(mhai_coming *coming, const mhai_worker *then, ptrdiff_t h, 
 /* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into scratch->s. */
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                  int last);
+
+/* The same for few rows and `count` whole blocks, one behind the other, into [block][row]; and does
+ * it pay? */
+bool mhai_keys_together(const mhai_worker *worker);
+void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count);
 
 /* Soft cap, then bias, additive mask and ALiBi, on what mhai_scores left. */
 void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last);

@@ -175,17 +175,21 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
             worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
 }
 
+/* Are the keys of a piece brought in by loads while those of the piece before it are used? */
+static bool pieces_come(const mhai_worker *worker)
+{
+    const ptrdiff_t d = worker->call->shape.D;
+    const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
+    return bytes >= MHAK_NEXT_LEAST && bytes <= MHAK_NEXT_MOST && d <= MHAK_DEPTH;
+}
+
 /* The keys of the piece from `start` on, if all or some of it are read after this one, and are to
  * come in by loads. */
 static const void *next_piece(const mhai_worker *worker, const mhai_block *block, int start,
                               int last)
 {
-    const ptrdiff_t d = worker->call->shape.D;
-    const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
     const bool read = start < last || (start == MHAK_BLOCK && block->next_is_read);
-    return read && bytes >= MHAK_NEXT_LEAST && bytes <= MHAK_NEXT_MOST && d <= MHAK_DEPTH
-               ? piece_at(worker, block, start).k
-               : NULL;
+    return read && pieces_come(worker) ? piece_at(worker, block, start).k : NULL;
 }
 
 /* Groups [first, last) of the block, all of one piece. */
@@ -219,6 +223,26 @@ static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, 
         const int to = (int)mhai_min(last, start + MHAI_PIECE);
         piece_scores(worker, block, &piece, next_piece(worker, block, start + MHAI_PIECE, last),
                      row, count, from / MHAI_GROUP, (to + MHAI_GROUP - 1) / MHAI_GROUP);
+    }
+}
+
+/* Few rows and whole pieces of f32, known[0..count), the scores as [block][row]. The piece behind
+ * them is known too if it comes next. Between two calls nothing is looked up that may have left
+ * the first cache. */
+static void stream_pieces(const mhai_worker *worker, const mhai_piece *known, int count, bool more)
+{
+    enum { PIECES = MHAK_BLOCK / MHAI_PIECE };
+    const mhak_table *const kernels = worker->plan->kernels;
+    const int d = (int)worker->call->shape.D, rows = worker->count;
+    const int coming = pieces_come(worker) ? count + more : 0;
+    const float *const q = worker->scratch->q;
+    const ptrdiff_t ldq = worker->plan->ldq, stride = (ptrdiff_t)MHAI_GROUP * d;
+    float *s = worker->scratch->s;
+    for (int n = 0; n < count; n++) {
+        kernels->product_groups[MHA_F32](q, ldq, known[n].k, stride, MHAI_PIECE / MHAI_GROUP,
+                                         n + 1 < coming ? known[n + 1].k : NULL, d, rows, false, s,
+                                         MHAK_BLOCK);
+        s += n % PIECES == PIECES - 1 ? (rows - 1) * MHAK_BLOCK + MHAI_PIECE : MHAI_PIECE;
     }
 }
 
@@ -257,6 +281,8 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
                  int last)
 {
     const int nr = worker->plan->kernels->nr;
+    if (block->scored)
+        return;
     if (worker->call->cache) {
         cache_scores(worker, block, row, count, first, last);
         return;
@@ -264,6 +290,30 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
     const int end = (last + nr - 1) / nr;
     for (int p = near_scores(worker, block, first / nr, end); p < end; p++)
         panel_scores(worker, block, row, count, p);
+}
+
+bool mhai_keys_together(const mhai_worker *worker)
+{
+    const mhai_call *const call = worker->call;
+    return !call->options.head_modes && (!call->cache || call->shape.k_type == MHA_F32);
+}
+
+void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
+{
+    const mhai_call *const call = worker->call;
+    const bool more = blocks[count - 1].next_is_read;
+    const int keys = count * MHAK_BLOCK;
+    mhai_piece pieces[MHAI_FEW_SPLITS * MHAI_SPLIT / MHAI_PIECE + 1];
+    for (int j = 0; call->cache && j < keys + more; j += MHAI_PIECE)
+        pieces[j / MHAI_PIECE] = piece_at(worker, blocks, j);
+    if (call->cache)
+        stream_pieces(worker, pieces, keys / MHAI_PIECE, more);
+    else
+        worker->plan->kernels->qk_near[call->shape.k_type](
+            worker->scratch->q, worker->plan->ldq, blocks->k, call->k.sl, (int)call->shape.D, keys,
+            more, worker->count, worker->scratch->s);
+    for (int n = 0; n < count; n++)
+        blocks[n].scored = true;
 }
 
 void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last)

@@ -175,3 +175,43 @@ void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv
         add_together(worker, block, x->row, x->count, x->first, x->last, o);
     }
 }
+
+bool mhai_values_together(const mhai_worker *worker)
+{
+    const mhai_call *const call = worker->call;
+    return !call->options.head_modes && (!call->cache || call->shape.v_type == MHA_F32) &&
+           mhai_values_in_place(worker->plan, worker->count) &&
+           mhai_drop_threshold(&call->options) == 0;
+}
+
+/* Blocks of f32 in a cache. Where all their pieces lie is found out before the first is read;
+ * between two calls nothing is looked up that may have left the first cache. */
+static void add_cached_blocks(const mhai_worker *worker, const mhai_block *blocks, int count,
+                              float *o)
+{
+    enum { PIECES = MHAK_BLOCK / MHAK_CHAIN };
+    const mhak_table *const kernels = worker->plan->kernels;
+    const int rows = worker->count, dv = (int)worker->call->shape.Dv;
+    const float *p = worker->scratch->s, *alpha = worker->scratch->alpha;
+    const ptrdiff_t ldo = worker->plan->ldo;
+    mhai_values known[MHAI_SPLIT / MHAK_CHAIN];
+    for (int n = 0; n < count * PIECES; n++)
+        mhai_values_of(worker, &blocks[n / PIECES], n % PIECES, &known[n]);
+    mhak_ahead ahead = mhai_ahead(NULL, MHA_F32, dv, dv, MHAK_CHAIN);
+    for (int n = 0; n < count * PIECES; n++) {
+        const bool begins = n % PIECES == 0, ends = n % PIECES == PIECES - 1;
+        ahead.rows = mhai_at(known[n].rows, MHA_F32, (ptrdiff_t)CACHE_LEAD * dv);
+        kernels->pv[MHA_F32](p, known[n].rows, dv, kernels->nc, 0, MHAK_CHAIN, rows, dv, &ahead,
+                             begins ? alpha : NULL, o, ldo);
+        alpha += begins ? rows : 0;
+        p += ends ? (rows - 1) * MHAK_BLOCK + MHAK_CHAIN : MHAK_CHAIN;
+    }
+}
+
+void mhai_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int count, float *o)
+{
+    if (worker->call->cache)
+        add_cached_blocks(worker, blocks, count, o);
+    else
+        add_values_in_place(worker, blocks, worker->count, 0, count * MHAK_BLOCK, o);
+}

@@ -164,8 +164,9 @@ typedef struct mhak_table {
     /*
      * Scores of at most mr_near rows and `keys` keys, whole vectors, read where they lie: row j of
      * K is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has
-     * rows of MHAK_BLOCK. With `more` the next `vector` rows of K will be read too, and are brought
-     * in.
+     * rows of MHAK_BLOCK; where there are more keys than that, each block of them has `rows` rows
+     * behind those of the block before. With `more` the next `vector` rows of K will be read too,
+     * and are brought in.
      */
     void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
                                 int d, int keys, bool more, int rows, float *s);
@@ -197,6 +198,8 @@ typedef struct mhak_table {
      * ascending; the first chain's sum is added to alpha * o, the others to o.
      * Column n*nc + c of row j of the block is v[n*panel + j*stride + c]; dv counts whole
      * vectors. One slot for each storage type of V.
+     * `last` may lie in a block behind the first: then p has `rows` rows and alpha `rows` numbers
+     * for each block, and the result is that of one call a block, to the bit.
      */
     void (*pv[MHAK_TYPES])(const float *p, const void *v, ptrdiff_t stride, ptrdiff_t panel,
                            int first, int last, int rows, int dv, const mhak_ahead *ahead,

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Few rows, as in decoding: all time goes into waiting for memory, which comes quickest in long
+ * streams that nothing interrupts. So the scores of all blocks of some splits first, then their
+ * softmax, then their values; and whole blocks that follow each other in one call of a kernel.
+ * What lies between two calls looks small, but its structs are no longer in the first cache, and
+ * while it waits for them no keys come in.
+ */
+#include "task.h"
+
+enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
+
+/* Few rows against the blocks of some splits. */
+typedef struct few {
+    const mhai_scratch *all; /* with room for the scores of all tiles: [tile][row] */
+    mhai_scratch scratch;    /* the same, turned to one tile after another */
+    mhai_block blocks[FEW_BLOCKS];
+    mhai_tile tiles[FEW_BLOCKS];
+    int used;
+} few;
+
+ptrdiff_t mhai_few_splits(const mhai_task *now, ptrdiff_t at)
+{
+    const mhai_worker *const worker = &now->worker;
+    const mha_plan *const plan = worker->plan;
+    const ptrdiff_t left = mhai_ceil_div(now->last, MHAI_SPLIT) - at / MHAI_SPLIT;
+    if (!mhai_keys_in_place(plan, worker->count) || now->last - at <= MHAK_BLOCK)
+        return 0;
+    const ptrdiff_t room =
+        mhai_min(plan->score_rows / SPLIT_BLOCKS, plan->task_rows) / worker->count;
+    return mhai_min(mhai_min(left, room), MHAI_FEW_SPLITS);
+}
+
+/* Will all rows look at all keys of the block behind this one? */
+static bool next_is_read(const mhai_task *now, ptrdiff_t base, ptrdiff_t last)
+{
+    const ptrdiff_t next = base + MHAK_BLOCK;
+    return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
+}
+
+/* Turn the scratch to tile n: its own part of the room for scores. */
+static const mhai_tile *take_tile(few *x, int n)
+{
+    const int count = x->tiles[n].count;
+    x->scratch.s = x->all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
+    x->scratch.keep = x->all->keep + (ptrdiff_t)n * count * MHAK_WORDS;
+    x->scratch.alpha = x->all->alpha + (ptrdiff_t)n * count;
+    return &x->tiles[n];
+}
+
+/* One more block: what do the rows see of it? */
+static void add_tile(const mhai_task *now, few *x, ptrdiff_t base, ptrdiff_t last)
+{
+    const int n = x->used++;
+    x->blocks[n] = mhai_block_at(&now->worker, base);
+    x->blocks[n].next_is_read = next_is_read(now, base, last);
+    x->tiles[n] = (mhai_tile){.block = &x->blocks[n], .count = now->worker.count};
+    take_tile(x, n);
+    mhai_masks_come(&now->worker, now->worker.count, base);
+    mhai_tile_cover(now, &x->tiles[n]);
+}
+
+/* Is all of the block wanted? */
+static bool whole(const mhai_tile *t)
+{
+    return t->cover != MHAI_NONE && t->first == 0 && t->last == MHAK_BLOCK;
+}
+
+static ptrdiff_t split_of(const mhai_block *block)
+{
+    return block->base / MHAI_SPLIT;
+}
+
+/* Tiles [n, result) are whole; of one split, if wanted so. */
+static int run_end(const few *x, int n, bool one_split)
+{
+    const ptrdiff_t split = split_of(&x->blocks[n]);
+    while (n < x->used && whole(&x->tiles[n]) && (!one_split || split_of(&x->blocks[n]) == split))
+        n++;
+    return n;
+}
+
+/* The scores of tiles that are whole and follow each other. */
+static void scores_together(const mhai_task *now, few *x)
+{
+    for (int n = 0; n < x->used; n++) {
+        const int end = run_end(x, n, false);
+        if (end == n)
+            continue;
+        take_tile(x, n);
+        mhai_scores_of_blocks(&now->worker, &x->blocks[n], end - n);
+        n = end;
+    }
+}
+
+static void all_scores(const mhai_task *now, few *x)
+{
+    if (mhai_keys_together(&now->worker))
+        scores_together(now, x);
+    for (int n = 0; n < x->used; n++) {
+        mhai_tile_scores(now, take_tile(x, n));
+        mhai_block_leave(&now->worker, &x->blocks[n]);
+    }
+}
+
+/* p . v of tiles [n, result). */
+static int add_values(mhai_task *now, few *x, int n, const mhai_state *state, mhai_how how)
+{
+    const mhai_worker *const worker = &now->worker;
+    const bool together = how == MHAI_TOGETHER && mhai_values_together(worker);
+    const int end = together ? run_end(x, n, true) : n;
+    const mhai_tile *const t = take_tile(x, n);
+    if (end == n) {
+        mhai_tile_values(now, t, state, how);
+        return n + 1;
+    }
+    mhai_add_blocks(worker, t->block, end - n, state->o);
+    for (; n < end; n++)
+        now->some_masked |= x->tiles[n].cover == MHAI_SOME;
+    return end;
+}
+
+void mhai_run_few(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
+                  mhai_how how)
+{
+    mhai_worker *const worker = &now->worker;
+    const ptrdiff_t split = first / MHAI_SPLIT;
+    few x = {.all = worker->scratch, .scratch = *worker->scratch};
+    for (ptrdiff_t n = 0; n < mhai_ceil_div(last, MHAI_SPLIT) - split; n++)
+        mhai_tile_begin(now, 0, worker->count, &states[n], how);
+    worker->scratch = &x.scratch;
+    for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK)
+        add_tile(now, &x, base, last);
+    all_scores(now, &x);
+    for (int n = 0; n < x.used; n++)
+        mhai_tile_fold(now, take_tile(&x, n), &states[split_of(&x.blocks[n]) - split]);
+    for (int n = 0; n < x.used;)
+        n = add_values(now, &x, n, &states[split_of(&x.blocks[n]) - split], how);
+    worker->scratch = x.all;
+}
