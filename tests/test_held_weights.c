@@ -78,7 +78,7 @@ static bool same_weights(const snapshot *before, const test_case *c)
     const tensor *const t = &c->tensors[T_WEIGHTS];
     const size_t size = mha_dtype_size(type);
     for (size_t at = 0; at < t->bytes; at += size)
-        if (memcmp(before->bytes[T_WEIGHTS] + at, t->memory + at, size) &&
+        if (memcmp(before->bytes[T_WEIGHTS] + at, t->memory + at, size) != 0 &&
             !(isnan(number_get(type, before->bytes[T_WEIGHTS] + at, 0)) &&
               isnan(number_get(type, t->memory + at, 0))))
             return false;

@@ -95,7 +95,8 @@ static size_t scratch_size(const mha_plan *plan)
 /* The f64 path is not tiled. */
 static mhai_tiling tiling_of(const mha_plan *plan, int threads)
 {
-    return plan->kernels ? mhai_plan_tiling(plan, threads) : (mhai_tiling){.splits = 1};
+    return plan->kernels ? mhai_plan_tiling(plan, threads)
+                         : (mhai_tiling){.threads = threads, .splits = 1};
 }
 
 size_t mhai_run_work_size(const mha_plan *plan, int threads)
@@ -181,8 +182,9 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
         return;
     const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
-    mhai_run run = {.call = call, .scratch_size = scratch_size(plan)};
-    run.tiling = tiling_of(plan, mha_pool_threads(pool));
+    mhai_run run = {.call = call,
+                    .tiling = tiling_of(plan, mha_pool_threads(pool)),
+                    .scratch_size = scratch_size(plan)};
     const mha_plan now = without_unwanted(plan, &run);
     run.plan = &now;
     run.shared = mhai_shared_take(plan, &run.tiling, &carve);

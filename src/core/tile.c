@@ -226,12 +226,15 @@ static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, 
     }
 }
 
-/* Few rows and whole pieces of f32, known[0..count), the scores as [block][row]. The piece behind
- * them is known too if it comes next. Between two calls nothing is looked up that may have left
- * the first cache. */
-static void stream_pieces(const mhai_worker *worker, const mhai_piece *known, int count, bool more)
+/* Few rows and `count` whole pieces of f32 from the block's first key on, the scores as
+ * [block][row]; with `more` another piece comes next. Where they lie is found out before the first
+ * is read, so that between two calls nothing is looked up that may have left the first cache. */
+static void stream_pieces(const mhai_worker *worker, const mhai_block *block, int count, bool more)
 {
-    enum { PIECES = MHAK_BLOCK / MHAI_PIECE };
+    enum { PIECES = MHAK_BLOCK / MHAI_PIECE, MOST = MHAI_FEW_SPLITS * MHAI_SPLIT / MHAI_PIECE };
+    const void *keys[MOST + 1] = {NULL};
+    for (int n = 0; n < count + more; n++)
+        keys[n] = piece_at(worker, block, n * MHAI_PIECE).k;
     const mhak_table *const kernels = worker->plan->kernels;
     const int d = (int)worker->call->shape.D, rows = worker->count;
     const int coming = pieces_come(worker) ? count + more : 0;
@@ -239,8 +242,8 @@ static void stream_pieces(const mhai_worker *worker, const mhai_piece *known, in
     const ptrdiff_t ldq = worker->plan->ldq, stride = (ptrdiff_t)MHAI_GROUP * d;
     float *s = worker->scratch->s;
     for (int n = 0; n < count; n++) {
-        kernels->product_groups[MHA_F32](q, ldq, known[n].k, stride, MHAI_PIECE / MHAI_GROUP,
-                                         n + 1 < coming ? known[n + 1].k : NULL, d, rows, false, s,
+        kernels->product_groups[MHA_F32](q, ldq, keys[n], stride, MHAI_PIECE / MHAI_GROUP,
+                                         n + 1 < coming ? keys[n + 1] : NULL, d, rows, false, s,
                                          MHAK_BLOCK);
         s += n % PIECES == PIECES - 1 ? (rows - 1) * MHAK_BLOCK + MHAI_PIECE : MHAI_PIECE;
     }
@@ -303,11 +306,8 @@ void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int co
     const mhai_call *const call = worker->call;
     const bool more = blocks[count - 1].next_is_read;
     const int keys = count * MHAK_BLOCK;
-    mhai_piece pieces[MHAI_FEW_SPLITS * MHAI_SPLIT / MHAI_PIECE + 1];
-    for (int j = 0; call->cache && j < keys + more; j += MHAI_PIECE)
-        pieces[j / MHAI_PIECE] = piece_at(worker, blocks, j);
     if (call->cache)
-        stream_pieces(worker, pieces, keys / MHAI_PIECE, more);
+        stream_pieces(worker, blocks, keys / MHAI_PIECE, more);
     else
         worker->plan->kernels->qk_near[call->shape.k_type](
             worker->scratch->q, worker->plan->ldq, blocks->k, call->k.sl, (int)call->shape.D, keys,
