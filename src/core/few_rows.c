@@ -89,7 +89,7 @@ static void scores_together(const mhai_task *now, few *x)
             continue;
         take_tile(x, n);
         mhai_scores_of_blocks(&now->worker, &x->blocks[n], end - n);
-        n = end;
+        n = end; /* which is not whole, or not there */
     }
 }
 

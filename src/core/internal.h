@@ -519,8 +519,8 @@ typedef struct mhai_pv {
 void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv *x, float *o);
 
 /* The same for few rows and `count` whole blocks of one split, one behind the other, whose p and
- * alpha lie so too: [block][row]. Does it pay to take them so? Pieces of a cache that hold f16,
- * bf16 or i8 are so short that it does not. */
+ * alpha lie so too: [block][row]. May they be taken so, and does it pay? Dropout and modes of
+ * heads want them one by one; pieces of a cache that hold f16, bf16 or i8 are too short to pay. */
 bool mhai_values_together(const mhai_worker *worker);
 void mhai_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int count, float *o);
 
@@ -545,8 +545,8 @@ void mhai_head_comes(mhai_coming *coming, const mhai_worker *then, ptrdiff_t h, 
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                  int last);
 
-/* The same for few rows and `count` whole blocks, one behind the other, into [block][row]; and does
- * it pay? */
+/* The same for few rows and `count` whole blocks, one behind the other, into [block][row]. Does it
+ * pay? Not with modes of heads, some of which look at no key, nor in a cache, but for f32. */
 bool mhai_keys_together(const mhai_worker *worker);
 void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count);
 
