@@ -9,7 +9,7 @@ install(FILES include/mha/mha.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
 install(TARGETS mha mha_static EXPORT mha-targets)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmha)
 if(MHA_BUILD_PROGRAM)
-    install(TARGETS mha_program)
+    install(TARGETS mha_executable)
     install(FILES man/mha.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     install(FILES completions/mha.bash RENAME mha
             DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

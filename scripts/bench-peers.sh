@@ -31,7 +31,7 @@ install_ggml() {
 
 case " $* " in
 *" --help "* | *" -h "* | *" --list "* | *" --from "*)
-    PYTHONPATH=bench exec "$(command -v "$python" || echo python3)" -m peers "$@"
+    PYTHONPATH=. exec "$(command -v "$python" || echo python3)" -m peers "$@"
     ;;
 esac
 mkdir -p build
@@ -40,5 +40,5 @@ scripts/install-deps.sh bench || echo "going on without it" >&2
 reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
 install_jax
 install_ggml
-export PYTHONPATH=bench PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
+export PYTHONPATH=. PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
 exec "$python" -m peers --json build/peers.json "$@"

@@ -56,7 +56,7 @@ fi
 for isa in "${isas[@]}"; do
     part "$isa: $((100 * percent)) random configurations" \
         env MHA_ISA="$isa" build/mha verify --configs $((100 * percent))
-    for source in tests/test_*.c; do
+    for source in tests/*/test_*.c; do
         name=$(basename -s .c "$source")
         part "$isa: $name" env MHA_ISA="$isa" MHA_TEST_EFFORT="$effort" "build/tests/$name"
     done

@@ -5,6 +5,7 @@
 #
 #   release    every test program, once per instruction set of this CPU
 #   format     every C file is as .clang-format says
+#   rooms      files include and link only what their room may use
 #   docs       the examples run; README and manual agree with the header
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
@@ -25,7 +26,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release format docs consumer symbols cli view python torch asan tsan valgrind aarch64)
+all_parts=(release format rooms docs consumer symbols cli view python torch asan tsan valgrind aarch64)
 jobs_at_once=2
 time_limit=300 # seconds a program
 logs=build/test-logs
@@ -96,11 +97,11 @@ build() {
 
 # The names of all test programs. One that no build makes fails as a crash.
 programs() {
-    basename -s .c tests/test_*.c tests/fuzz_*.c
+    basename -s .c tests/*/test_*.c tests/fuzz/fuzz_*.c
 }
 
 threaded_programs() {
-    grep -l mha_pool_create tests/test_*.c | xargs basename -s .c
+    grep -l mha_pool_create tests/*/test_*.c | xargs basename -s .c
 }
 
 # The instruction sets the library can have on this machine, and those its CPU runs.
@@ -129,9 +130,9 @@ cpu_runs() {
 # Programs that go through the instruction sets by themselves, or that none matters to.
 chooses_isa() {
     case $1 in
-    test_kernel_* | test_exp | test_comparator | test_support | test_words | \
-        test_layer_words | test_opponent | test_json_text | test_png_file | test_safetensors* | \
-        test_serve_wish | fuzz_json | fuzz_safetensors)
+    test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
+        test_layer_words | test_openblas | test_json_reader | test_png_file | test_safetensors* | \
+        test_serve_request | fuzz_json | fuzz_safetensors)
         return 1
         ;;
     esac
@@ -159,11 +160,15 @@ part_format() {
         skip format "no clang-format 14"
         return
     fi
-    job format check_format tests/check_format.sh
+    job format check_format tests/checks/check_format.sh
+}
+
+part_rooms() {
+    job rooms check_rooms tests/checks/check_rooms.sh build
 }
 
 part_docs() {
-    job docs check_docs tests/check_docs.sh build
+    job docs check_docs tests/checks/check_docs.sh build
 }
 
 part_consumer() {
@@ -171,17 +176,17 @@ part_consumer() {
         skip consumer "no g++"
         return
     fi
-    job consumer check_consumer tests/check_consumer.sh build
+    job consumer check_consumer tests/checks/check_consumer.sh build
 }
 
 part_symbols() {
-    job symbols check_library tests/check_library.sh build
-    job symbols check_symbols tests/check_symbols.sh build
+    job symbols check_library tests/checks/check_library.sh build
+    job symbols check_symbols tests/checks/check_symbols.sh build
 }
 
 part_cli() {
     local script
-    for script in tests/cli/*.sh; do
+    for script in tests/program/*.sh; do
         job cli "$(basename -s .sh "$script")" "$script" build/mha
     done
 }
@@ -194,9 +199,9 @@ part_view() {
         return
     fi
     mkdir -p "$tools/modules"
-    cp src/view/*.js "$tools/modules"
+    cp src/page/web/*.js "$tools/modules"
     echo '{"type": "module"}' >"$tools/modules/package.json"
-    job view test_metrics node tests/view/test_metrics.mjs "$tools/modules"
+    job view test_metrics node tests/page/test_metrics.mjs "$tools/modules"
     if ! command -v chromium >/dev/null; then
         skip view "no chromium"
     elif [ ! -d "$tools/node_modules/playwright-core" ] &&
@@ -204,11 +209,11 @@ part_view() {
             >$logs/view-npm.log 2>&1; then
         skip view "npm cannot install playwright-core"
     else
-        job view test_page tests/view/test_view.sh build/mha \
+        job view test_page tests/page/test_view.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
-        job view test_large tests/view/test_large.sh build/mha \
+        job view test_large tests/page/test_large.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
-        job view test_live tests/view/test_live.sh build/mha \
+        job view test_live tests/page/test_live.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
     fi
 }
@@ -292,7 +297,7 @@ part_valgrind() {
 # the judges themselves, and models made of parts that have tests of their own.
 same_everywhere() {
     case $1 in
-    *_faults | test_oracle | test_storage_cost | test_prove | test_training_run | \
+    *_faults | test_oracle | test_storage_cost | test_claims | test_training_run | \
         test_corpus_laws | test_head_roles) ;;
     *) return 1 ;;
     esac

@@ -17,10 +17,10 @@ from xml.etree import ElementTree
 import pytest
 
 np = pytest.importorskip("numpy")
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-if not BENCH.is_dir():
-    pytest.skip("no bench/ here", allow_module_level=True)
-sys.path.insert(0, str(BENCH))
+ROOT = Path(__file__).resolve().parents[2]
+if not (ROOT / "peers").is_dir():
+    pytest.skip("no peers/ here", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
 
 from peers import cases, chart, inputs, measure, memory, registry, report, summary  # noqa: E402
 from peers.contender import Contender, Runner, Unable  # noqa: E402
@@ -333,7 +333,7 @@ def test_places_on_the_axis() -> None:
 
 def program(*arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "peers", *arguments]
-    return subprocess.run(command, cwd=BENCH, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
 def test_the_program_lists_and_refuses() -> None:
@@ -443,7 +443,7 @@ def test_layers_agree(word: str) -> None:
 
 def test_memory_is_measured_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     found = found_of(registry.OURS)
-    monkeypatch.setenv("PYTHONPATH", ":".join([str(BENCH), *filter(None, sys.path)]))
+    monkeypatch.setenv("PYTHONPATH", ":".join([str(ROOT), *filter(None, sys.path)]))
     case = cases.parse("b1h2l512d64:weights")
     ways = {c.name: memory.mark(case, c, 1) for c in found.contenders}
     weights_bytes = 2 * 512 * 512 * 4
@@ -455,7 +455,7 @@ def test_memory_is_measured_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", ":".join([str(BENCH), *filter(None, sys.path)]))
+    monkeypatch.setenv("PYTHONPATH", ":".join([str(ROOT), *filter(None, sys.path)]))
     unknown = fake(registry.OURS, "no such way", 1, [])
     failed = memory.mark(cases.parse("b1h1l64d8"), unknown, 1)
     assert failed.size is None and failed.reason

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public entry points of the operator: check everything, then hand over. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
  *
  * Splits and blocks count from key 0, whatever a row sees, so a row's sums have one order.
  */
-#include "statistics.h"
-#include "task.h"
+#include "core/statistics.h"
+#include "core/task.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * Weights come from the log-sum-exp, in one pass: five products. A unit of work has whole heads, so
  * that every sum is made by one worker in one order.
  */
-#include "backward.h"
+#include "core/backward.h"
 
 #include <math.h>
 #include <string.h>
@@ -352,15 +352,15 @@ static void add_to_keys(const task *now)
     const mha_plan *const plan = &pass->plan;
     const int vector = now->kernels->vector, keys = now->last - now->first;
     if (pass->gradients.d_v.data)
-        now->kernels->product_turned(now->scratch->tile.s + now->first, MHAK_BLOCK,
-                                     now->scratch->d_o, plan->ldo, now->count, keys,
-                                     (int)mhai_round_up(pass->call.shape.Dv, vector),
-                                     now->scratch->d_v + now->first * plan->ldo, plan->ldo);
+        now->kernels->product_transposed(now->scratch->tile.s + now->first, MHAK_BLOCK,
+                                         now->scratch->d_o, plan->ldo, now->count, keys,
+                                         (int)mhai_round_up(pass->call.shape.Dv, vector),
+                                         now->scratch->d_v + now->first * plan->ldo, plan->ldo);
     if (pass->gradients.d_k.data)
-        now->kernels->product_turned(now->scratch->d + now->first, MHAK_BLOCK, now->scratch->tile.q,
-                                     plan->ldq, now->count, keys,
-                                     (int)mhai_round_up(pass->call.shape.D, vector),
-                                     now->scratch->d_k + now->first * plan->ldq, plan->ldq);
+        now->kernels->product_transposed(now->scratch->d + now->first, MHAK_BLOCK,
+                                         now->scratch->tile.q, plan->ldq, now->count, keys,
+                                         (int)mhai_round_up(pass->call.shape.D, vector),
+                                         now->scratch->d_k + now->first * plan->ldq, plan->ldq);
 }
 
 /* One tile of rows of head h against the block. */

@@ -2,14 +2,14 @@
 /*
  * The backward pass.
  *
- *      backward_check.c       the public function: checks, then the phases
+ *      backward.c       the public function: checks, then the phases
  *      attention_backward.c   one task: all rows of some heads against all their keys
  *      backward_extras.c      and against the extra keys of a layer
  */
 #ifndef MHAI_BACKWARD_H
 #define MHAI_BACKWARD_H
 
-#include "region.h"
+#include "core/region.h"
 
 /* Sums of a batch and head. */
 enum { MHAI_SLOPE, MHAI_SINK, MHAI_GATE, MHAI_SUMS };

@@ -3,7 +3,7 @@
  * The backward pass of the key and value that a layer puts behind all others: row by row and plain,
  * since there is only one. The key of zeros (MHA_LAYER_ZERO_ATTN) has no gradient and gives none.
  */
-#include "backward.h"
+#include "core/backward.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  *      cache_rows.c    tokens in and out: append, read, copy, remove, shift
  *      cache_file.c    save; cache_load.c: load
  */
-#include "cache.h"
+#include "core/cache.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #ifndef MHAI_CACHE_H
 #define MHAI_CACHE_H
 
-#include "internal.h"
+#include "core/internal.h"
 
 enum {
     MHAI_GROUP = MHAK_GROUP, /* tokens whose keys are interleaved */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The operator over a cache: a call whose keys, values and lengths come from there. */
-#include "cache.h"
+#include "core/cache.h"
 
 #include <stdlib.h>
 

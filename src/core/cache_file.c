@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing a cache to a file, and what writing and reading share. The format is in cache_file.h. */
-#include "cache_file.h"
+#include "core/cache_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

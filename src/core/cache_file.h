@@ -22,8 +22,8 @@
 #ifndef MHAI_CACHE_FILE_H
 #define MHAI_CACHE_FILE_H
 
-#include "cache.h"
-#include "file.h"
+#include "base/replace_file.h"
+#include "core/cache.h"
 
 #define MHAI_FILE_MAGIC "MHACACHE"
 

@@ -3,7 +3,7 @@
  * Reading a cache from a file. Nothing in it is trusted: its checksum is taken first and tells
  * accidents; then every number is held against its bounds, which tells malice.
  */
-#include "cache_file.h"
+#include "core/cache_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  *
  * Contiguous and ring caches have one page a sequence, each with one owner for good.
  */
-#include "cache.h"
+#include "core/cache.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * Tokens in and out of pages. A row, the keys or values of one token and head, is converted once
  * into a small buffer and then laid where it belongs: values side by side, keys MHAI_GROUP apart.
  */
-#include "cache.h"
-#include "region.h"
-#include "rope.h"
+#include "core/cache.h"
+#include "core/region.h"
+#include "core/rope.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Every argument is checked here, once. First what needs no data (mhai_check_problem), then
  * pointers, arrays and memory (mhai_check_data). Nothing is written before all checks have passed.
  */
-#include "statistics.h"
+#include "core/statistics.h"
 
 #include <math.h>
 #include <stdarg.h>

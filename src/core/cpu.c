@@ -3,7 +3,7 @@
  * What this CPU and its operating system can run. Built with baseline flags: it must work
  * everywhere.
  */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernel table serves this machine. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan in words. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * What lies between two calls looks small, but its structs are no longer in the first cache, and
  * while it waits for them no keys come in.
  */
-#include "task.h"
+#include "core/task.h"
 
 enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
 

@@ -13,7 +13,7 @@
  * in the same order everywhere: a row's bits do not depend on how many others there are, on parts,
  * tasks or threads.
  */
-#include "linear.h"
+#include "core/linear.h"
 
 enum {
     FEW_ROWS = 12,                /* up to here weights are read in place, whatever their type */

@@ -6,10 +6,11 @@
  *        |-------> plan.c       tiles and workspace
  *        `-------> run.c        task list -> workers
  *                    |--> attention.c    one task: rows x keys, online softmax
- *                    |--> weights.c      returned weights, after the rows are done, or alone
+ *                    |--> weights_second_pass.c      returned weights, after the rows are done, or
+ * alone
  *                    `--> reference.c    the f64 path, plain C
- *      attention_weights.c ----> run.c   weights without output
- *      attention.c, weights.c ----> tile.c (scores of one tile) ----> mask.c, kernels/
+ *      weights_alone.c ----> run.c   weights without output
+ *      attention.c, weights_second_pass.c ----> tile.c (scores of one tile) ----> mask.c, kernels/
  *
  *      layer.c ----> linear.c, gemm.c    projections             linear.h
  *        |---------> rope.c              norm and rotation       rope.h
@@ -24,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/kernels.h"
+#include "core/kernels/kernels.h"
 
 enum {
     MHAI_ALIGN = 64, /* alignment of every block carved out of a workspace */
@@ -291,7 +292,7 @@ typedef struct mhai_watch {
     float *bases; /* [rows][held_blocks]: the m that p belongs to; -inf: none */
 } mhai_watch;
 
-/* Scores of a task's rows, where weights are made of them (held_weights.c). */
+/* Scores of a task's rows, where weights are made of them (weights_one_pass.c). */
 typedef struct mhai_held {
     ptrdiff_t blocks; /* of keys */
     float *scores;    /* [rows][blocks][MHAK_BLOCK] */
@@ -566,7 +567,7 @@ void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_
 /* m and 1/l of such a row, as in mhai_shared. */
 void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, float *stats);
 
-/* Weights in the pass, where plan->hold_scores says so (held_weights.c). Nothing is held of a
+/* Weights in the pass, where plan->hold_scores says so (weights_one_pass.c). Nothing is held of a
  * task's rows yet; where a tile's scores go when they become p (false: nowhere); weights of a tile
  * whose p are final, and of row r when its sums are known, to where they belong. */
 void mhai_held_begin(const mhai_worker *worker);

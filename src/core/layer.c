@@ -3,7 +3,7 @@
  * Multi-head attention, in one screen:
  *
  *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row a token       project()
- *                                         norm and rotation of Q, K     layer_shape.c
+ *                                         norm and rotation of Q, K     layer_qk.c
  *      cache: K and V of this call join those of the calls before       remember()
  *      Q [B,H,L,D]  K [B,G,S,D]  V [B,G,S,Dv]
  *            three views with strides: the heads lie side by side in a row, no copy
@@ -13,7 +13,7 @@
  *
  * Everything was checked before (layer_check.c); nothing here can fail or allocates.
  */
-#include "layer.h"
+#include "core/layer.h"
 
 #include <stdlib.h>
 

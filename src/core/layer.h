@@ -2,21 +2,21 @@
 /*
  * The layer's parts.
  *
- *      layer_weights.c   the caller's matrices -> packed linears, once
+ *      layer_create.c   the caller's matrices -> packed linears, once
  *      layer_prune.c     those of a layer -> those of one with fewer heads
  *      layer_check.c     a call is checked
  *      layer_work.c      and becomes an mhai_layer_job: buffers, lists of rows, views
  *      layer.c           the job is run: read that one to know the layer
- *      layer_shape.c     norm and rotation of Q and K, forward and backward
+ *      layer_qk.c     norm and rotation of Q and K, forward and backward
  *      layer_backward_check.c, layer_backward.c   the way back, from the tape a job has left
  */
 #ifndef MHAI_LAYER_H
 #define MHAI_LAYER_H
 
-#include "backward.h"
-#include "cache.h"
-#include "linear.h"
-#include "rope.h"
+#include "core/backward.h"
+#include "core/cache.h"
+#include "core/linear.h"
+#include "core/rope.h"
 
 enum { MHAI_Q, MHAI_K, MHAI_V, MHAI_PROJECTIONS };
 

@@ -5,13 +5,13 @@
  *      d_Y --- W_O ---> d_O [B,L,H*Dv]                        split()
  *            and d_W_O = d_Y turned . O
  *      through the heads: d_Q, d_K, d_V                       mhai_backward_run()
- *      rotation and norm of Q, K the other way round          layer_shape.c
+ *      rotation and norm of Q, K the other way round          layer_qk.c
  *      d_W_Q = d_Q turned . X, and so on                      weight_gradients()
  *      d_Q | d_K | d_V --- W_Q | W_K | W_V ---> d_X           input_gradients()
  *
  * Everything was checked before (layer_backward_check.c); nothing here can fail or allocates.
  */
-#include "layer.h"
+#include "core/layer.h"
 
 #include <stdlib.h>
 #include <string.h>

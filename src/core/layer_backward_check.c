@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The backward pass of a layer is checked, and given its workspace. */
-#include "layer.h"
+#include "core/layer.h"
 
 #include <string.h>
 

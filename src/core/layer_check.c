@@ -9,8 +9,8 @@
  *
  * Nothing is written before all checks have passed, but for the workspace.
  */
-#include "layer.h"
-#include "region.h"
+#include "core/layer.h"
+#include "core/region.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *      W_K, W_V, ...   outputs of their key/value heads, some of them perhaps more than once
  *      W_O             inputs of the heads that stay; every output keeps its bias and i8 scale
  */
-#include "layer.h"
+#include "core/layer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * A checked call becomes a job: the workspace is carved, rows are listed, and the operator's views
  * are laid over the buffers.
  */
-#include "layer.h"
+#include "core/layer.h"
 
 /* ----------------------------------------------------------------- carve ----- */
 

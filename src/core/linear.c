@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Storey 8: weights are checked and packed into panels once, then used by gemm.c. */
-#include "linear.h"
+#include "core/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #ifndef MHAI_LINEAR_H
 #define MHAI_LINEAR_H
 
-#include "region.h"
+#include "core/region.h"
 
 /* One matrix among several with the same inputs that are packed side by side. */
 typedef struct mhai_section {

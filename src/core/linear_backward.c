@@ -8,7 +8,7 @@
  *
  * Whatever the threads, a number is summed by one task over ascending rows or outputs.
  */
-#include "linear.h"
+#include "core/linear.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,13 @@ static char *aligned(void *work)
 
 /* ------------------------------------------------------------ d_x = d_y W ----- */
 
-enum { TURNED_BYTES = 1 << 25 }; /* of panels turned at a time, about */
+enum { TRANSPOSED_BYTES = 1 << 25 }; /* of panels turned at a time, about */
 
 /* Panels of inputs that are turned at a time. */
-static ptrdiff_t turned_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)
+static ptrdiff_t transposed_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)
 {
     const ptrdiff_t bytes = (outputs + 1) * kernels->nr * (ptrdiff_t)sizeof(float);
-    return mhai_min(mhai_ceil_div(inputs, kernels->nr), mhai_max(1, TURNED_BYTES / bytes));
+    return mhai_min(mhai_ceil_div(inputs, kernels->nr), mhai_max(1, TRANSPOSED_BYTES / bytes));
 }
 
 typedef struct turning {
@@ -76,7 +76,7 @@ size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdif
                                 int threads)
 {
     const ptrdiff_t nr = linear->kernels->nr;
-    const ptrdiff_t panels = turned_panels(linear->kernels, linear->inputs, columns);
+    const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, columns);
     mhai_work work = {0};
     mhai_work_take(&work, (size_t)(panels * columns * nr), sizeof(float));
     mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
@@ -88,7 +88,7 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
 {
     const mha_linear *const linear = product->linear;
     const ptrdiff_t nr = linear->kernels->nr, all = mhai_ceil_div(linear->inputs, nr);
-    const ptrdiff_t panels = turned_panels(linear->kernels, linear->inputs, product->columns);
+    const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, product->columns);
     mhai_work work = {.base = aligned(memory)};
     turning now = {.product = product};
     now.turned = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
@@ -190,9 +190,9 @@ static void sum_block(const block *now)
         load_left(now, first, depth);
         load_right(now, first, depth);
         for (ptrdiff_t c = 0; c < now->rights; c += nc)
-            now->kernels->product_turned(now->a, left_stride(), now->b + c * BLOCK_DEPTH, nc,
-                                         (int)depth, (int)now->lefts, (int)nc, now->sums + c,
-                                         BLOCK_RIGHT);
+            now->kernels->product_transposed(now->a, left_stride(), now->b + c * BLOCK_DEPTH, nc,
+                                             (int)depth, (int)now->lefts, (int)nc, now->sums + c,
+                                             BLOCK_RIGHT);
     }
 }
 

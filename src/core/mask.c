@@ -4,7 +4,7 @@
  * additive mask or bias, and documents are looked up key by key. All of them meet in the keep bits
  * of a tile: bit j of a row is 1 where the row sees key base + j.
  */
-#include "cache.h"
+#include "core/cache.h"
 
 #include <string.h>
 

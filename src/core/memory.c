@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory for weights and caches. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

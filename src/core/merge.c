@@ -5,8 +5,8 @@
  *      m = max(lse, lse2)        w = exp(lse - m)        w2 = exp(lse2 - m)
  *      o = (w * o + w2 * o2) / (w + w2)                  lse = m + log(w + w2)
  */
-#include "internal.h"
-#include "region.h"
+#include "core/internal.h"
+#include "core/region.h"
 
 #include <math.h>
 #include <string.h>

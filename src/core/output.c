@@ -3,7 +3,7 @@
  * What becomes of a row when all its keys are in: sinks and extra keys join, o is divided by l and
  * written, and with it whatever else is wanted of the row.
  */
-#include "statistics.h"
+#include "core/statistics.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is decided before the data is there: tile sizes, the cut into tasks, the workspace map. */
-#include "internal.h"
+#include "core/internal.h"
 
 enum {
     WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
@@ -140,7 +140,7 @@ mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mh
 
 bool mhai_keys_in_place(const mha_plan *plan, ptrdiff_t rows)
 {
-    return rows <= plan->kernels->mr_near && plan->shape.D <= MHAK_DEPTH;
+    return rows <= plan->kernels->mr_in_place && plan->shape.D <= MHAK_DEPTH;
 }
 
 bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows)

@@ -6,7 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
-#include "internal.h"
+#include "core/internal.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -4,7 +4,7 @@
  * beside q, k and v in one fused buffer), axis by axis by the strides they share. Layouts that are
  * woven in other ways count as overlapping.
  */
-#include "statistics.h"
+#include "core/statistics.h"
 
 #include <string.h>
 

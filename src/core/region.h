@@ -8,7 +8,7 @@
 #ifndef MHAI_REGION_H
 #define MHAI_REGION_H
 
-#include "internal.h"
+#include "core/internal.h"
 
 enum { MHAI_AXES = 3, MHAI_MAX_REGIONS = 32 };
 

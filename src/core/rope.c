@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rope.h"
+#include "core/rope.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef MHAI_ROPE_H
 #define MHAI_ROPE_H
 
-#include "internal.h"
+#include "core/internal.h"
 
 /*
  * Can heads of width D be turned so? MHA_ERR_FLAG for unknown pairs, MHA_ERR_SHAPE for a width

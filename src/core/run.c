@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The phases of a run, one after another, each a list of tasks for the workers. */
-#include "statistics.h"
+#include "core/statistics.h"
 
 typedef struct phase {
     const mhai_run *run;

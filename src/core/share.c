@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Storey 5: tasks handed out by a counter until none is left. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <stdatomic.h>
 

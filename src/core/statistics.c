@@ -14,9 +14,9 @@
  * A row's sums have a base M of their own, the largest m so far, since m begins anew with every
  * split. Their order is that of the keys: the bits depend on the vector's length only.
  */
-#include "statistics.h"
+#include "core/statistics.h"
 
-#include "cache.h"
+#include "core/cache.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef MHAI_STATISTICS_H
 #define MHAI_STATISTICS_H
 
-#include "region.h"
+#include "core/region.h"
 
 /* The rows of the task have seen nothing. */
 void mhai_watch_begin(const mhai_worker *worker);

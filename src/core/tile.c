@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The scores of one tile: rows of a task against a block of keys, before the softmax. */
-#include "cache.h"
+#include "core/cache.h"
 
 #include <math.h>
 #include <string.h>
@@ -105,11 +105,11 @@ static int near_scores(const mhai_worker *worker, const mhai_block *block, int p
     const int whole = (int)mhai_min(end, block->keys / kernels->nr), first = p * kernels->nr;
     if (p >= whole || !mhai_keys_in_place(worker->plan, worker->count))
         return p;
-    kernels->qk_near[type](worker->scratch->q, worker->plan->ldq,
-                           mhai_at(block->k, type, first * call->k.sl), call->k.sl,
-                           (int)call->shape.D, whole * kernels->nr - first,
-                           block->next_is_read && whole * kernels->nr == MHAK_BLOCK, worker->count,
-                           worker->scratch->s + first);
+    kernels->qk_in_place[type](worker->scratch->q, worker->plan->ldq,
+                               mhai_at(block->k, type, first * call->k.sl), call->k.sl,
+                               (int)call->shape.D, whole * kernels->nr - first,
+                               block->next_is_read && whole * kernels->nr == MHAK_BLOCK,
+                               worker->count, worker->scratch->s + first);
     return whole;
 }
 
@@ -309,7 +309,7 @@ void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int co
     if (call->cache)
         stream_pieces(worker, blocks, keys / MHAI_PIECE, more);
     else
-        worker->plan->kernels->qk_near[call->shape.k_type](
+        worker->plan->kernels->qk_in_place[call->shape.k_type](
             worker->scratch->q, worker->plan->ldq, blocks->k, call->k.sl, (int)call->shape.D, keys,
             more, worker->count, worker->scratch->s);
     for (int n = 0; n < count; n++)

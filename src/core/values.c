@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* o = alpha * o + p . v for one tile: V where it lies, in panels, in a cache, or row by row. */
-#include "internal.h"
+#include "core/internal.h"
 
 #include <string.h>
 

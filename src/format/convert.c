@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "convert.h"
+#include "format/convert.h"
 
 #include <math.h>
 #include <string.h>

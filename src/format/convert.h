@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Element types in software: the same result on every machine, whatever it has in hardware. */
-#ifndef MHAI_CONVERT_H
-#define MHAI_CONVERT_H
+#ifndef FORMAT_CONVERT_H
+#define FORMAT_CONVERT_H
 
 #include <stddef.h>
 #include <stdint.h>

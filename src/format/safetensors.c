@@ -1,63 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-#include "safetensors_parts.h"
+#include "format/safetensors_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../core/file.h"
+#include "base/replace_file.h"
 
 /* ----------------------------------------------------------------- types ----- */
 
 static const struct {
     const char *name;
     unsigned bits;
-} types[MHAI_ST_TYPES] = {
-    [MHAI_ST_BOOL] = {"BOOL", 8},
-    [MHAI_ST_F4] = {"F4", 4},
-    [MHAI_ST_F6_E2M3] = {"F6_E2M3", 6},
-    [MHAI_ST_F6_E3M2] = {"F6_E3M2", 6},
-    [MHAI_ST_U8] = {"U8", 8},
-    [MHAI_ST_I8] = {"I8", 8},
-    [MHAI_ST_F8_E5M2] = {"F8_E5M2", 8},
-    [MHAI_ST_F8_E4M3] = {"F8_E4M3", 8},
-    [MHAI_ST_F8_E8M0] = {"F8_E8M0", 8},
-    [MHAI_ST_F8_E4M3FNUZ] = {"F8_E4M3FNUZ", 8},
-    [MHAI_ST_F8_E5M2FNUZ] = {"F8_E5M2FNUZ", 8},
-    [MHAI_ST_I16] = {"I16", 16},
-    [MHAI_ST_U16] = {"U16", 16},
-    [MHAI_ST_F16] = {"F16", 16},
-    [MHAI_ST_BF16] = {"BF16", 16},
-    [MHAI_ST_I32] = {"I32", 32},
-    [MHAI_ST_U32] = {"U32", 32},
-    [MHAI_ST_F32] = {"F32", 32},
-    [MHAI_ST_C64] = {"C64", 64},
-    [MHAI_ST_F64] = {"F64", 64},
-    [MHAI_ST_I64] = {"I64", 64},
-    [MHAI_ST_U64] = {"U64", 64},
+} types[SAFETENSORS_TYPES] = {
+    [SAFETENSORS_BOOL] = {"BOOL", 8},
+    [SAFETENSORS_F4] = {"F4", 4},
+    [SAFETENSORS_F6_E2M3] = {"F6_E2M3", 6},
+    [SAFETENSORS_F6_E3M2] = {"F6_E3M2", 6},
+    [SAFETENSORS_U8] = {"U8", 8},
+    [SAFETENSORS_I8] = {"I8", 8},
+    [SAFETENSORS_F8_E5M2] = {"F8_E5M2", 8},
+    [SAFETENSORS_F8_E4M3] = {"F8_E4M3", 8},
+    [SAFETENSORS_F8_E8M0] = {"F8_E8M0", 8},
+    [SAFETENSORS_F8_E4M3FNUZ] = {"F8_E4M3FNUZ", 8},
+    [SAFETENSORS_F8_E5M2FNUZ] = {"F8_E5M2FNUZ", 8},
+    [SAFETENSORS_I16] = {"I16", 16},
+    [SAFETENSORS_U16] = {"U16", 16},
+    [SAFETENSORS_F16] = {"F16", 16},
+    [SAFETENSORS_BF16] = {"BF16", 16},
+    [SAFETENSORS_I32] = {"I32", 32},
+    [SAFETENSORS_U32] = {"U32", 32},
+    [SAFETENSORS_F32] = {"F32", 32},
+    [SAFETENSORS_C64] = {"C64", 64},
+    [SAFETENSORS_F64] = {"F64", 64},
+    [SAFETENSORS_I64] = {"I64", 64},
+    [SAFETENSORS_U64] = {"U64", 64},
 };
 
-const char *mhai_st_type_name(mhai_st_type type)
+const char *safetensors_type_name(safetensors_type type)
 {
     return types[type].name;
 }
 
-unsigned mhai_st_type_bits(mhai_st_type type)
+unsigned safetensors_type_bits(safetensors_type type)
 {
     return types[type].bits;
 }
 
-bool mhai_st_type_find(const char *name, mhai_st_type *type)
+bool safetensors_type_find(const char *name, safetensors_type *type)
 {
-    for (int n = 0; n < MHAI_ST_TYPES; n++)
+    for (int n = 0; n < SAFETENSORS_TYPES; n++)
         if (strcmp(name, types[n].name) == 0) {
-            *type = (mhai_st_type)n;
+            *type = (safetensors_type)n;
             return true;
         }
     return false;
 }
 
-mha_status mhai_st_bytes(mhai_st_type type, size_t rank, const uint64_t *shape, uint64_t *bytes)
+mha_status safetensors_bytes(safetensors_type type, size_t rank, const uint64_t *shape,
+                             uint64_t *bytes)
 {
     uint64_t count = 1;
     for (size_t n = 0; n < rank; n++)
@@ -69,16 +70,17 @@ mha_status mhai_st_bytes(mhai_st_type type, size_t rank, const uint64_t *shape, 
     return count % 8 == 0 ? MHA_OK : MHA_ERR_SHAPE;
 }
 
-void mhai_st_swap(mhai_st_type type, void *data, size_t bytes)
+void safetensors_swap(safetensors_type type, void *data, size_t bytes)
 {
-    const unsigned bits = type == MHAI_ST_C64 ? 32 : types[type].bits; /* two numbers */
+    const unsigned bits = type == SAFETENSORS_C64 ? 32 : types[type].bits; /* two numbers */
     const size_t size = bits > 8 ? bits / 8 : 1;
     mhai_file_swap(data, size, bytes / size);
 }
 
 /* -------------------------------------------------------------- messages ----- */
 
-mha_status mhai_st_fail(const mhai_st_report *report, mha_status status, const char *format, ...)
+mha_status safetensors_fail(const safetensors_report *report, mha_status status, const char *format,
+                            ...)
 {
     if (!report->message || report->size == 0)
         return status;
@@ -92,17 +94,17 @@ mha_status mhai_st_fail(const mhai_st_report *report, mha_status status, const c
     return status;
 }
 
-mha_status mhai_st_fail_file(const mhai_st_report *report, const char *done, int error)
+mha_status safetensors_fail_file(const safetensors_report *report, const char *done, int error)
 {
     char reason[128] = "";
     if (strerror_r(error, reason, sizeof reason))
         snprintf(reason, sizeof reason, "error %d", error);
-    return mhai_st_fail(report, MHA_ERR_FILE, "cannot be %s: %s", done, reason);
+    return safetensors_fail(report, MHA_ERR_FILE, "cannot be %s: %s", done, reason);
 }
 
-mhai_st_shown mhai_st_show(const char *name)
+safetensors_shown safetensors_show(const char *name)
 {
-    mhai_st_shown shown;
+    safetensors_shown shown;
     const size_t room = sizeof shown.text - 4;
     size_t used = 0;
     for (; used < room && name[used]; used++) {

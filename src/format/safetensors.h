@@ -31,123 +31,146 @@
  * for keys that stand twice (there the last one counts, or an offset is wrong), \u0000 in a text,
  * more than 64 levels of JSON, and tensors or dtypes spelt as arrays or objects of another form:
  * all of these are refused. Fields of a tensor that the format does not know, and a
- * "__metadata__" of null, are accepted with a warning, or refused if MHAI_ST_STRICT is set; so are
- * extents of 2^48 and more.
+ * "__metadata__" of null, are accepted with a warning, or refused if SAFETENSORS_STRICT is set; so
+ * are extents of 2^48 and more.
  */
-#ifndef MHAI_SAFETENSORS_H
-#define MHAI_SAFETENSORS_H
+#ifndef FORMAT_SAFETENSORS_H
+#define FORMAT_SAFETENSORS_H
 
 #include <mha/mha.h>
 
 #include <stdbool.h>
 
-typedef enum mhai_st_type {
-    MHAI_ST_BOOL,
-    MHAI_ST_F4,
-    MHAI_ST_F6_E2M3,
-    MHAI_ST_F6_E3M2,
-    MHAI_ST_U8,
-    MHAI_ST_I8,
-    MHAI_ST_F8_E5M2,
-    MHAI_ST_F8_E4M3,
-    MHAI_ST_F8_E8M0,
-    MHAI_ST_F8_E4M3FNUZ,
-    MHAI_ST_F8_E5M2FNUZ,
-    MHAI_ST_I16,
-    MHAI_ST_U16,
-    MHAI_ST_F16,
-    MHAI_ST_BF16,
-    MHAI_ST_I32,
-    MHAI_ST_U32,
-    MHAI_ST_F32,
-    MHAI_ST_C64,
-    MHAI_ST_F64,
-    MHAI_ST_I64,
-    MHAI_ST_U64,
-    MHAI_ST_TYPES
-} mhai_st_type;
+typedef enum safetensors_type {
+    SAFETENSORS_BOOL,
+    SAFETENSORS_F4,
+    SAFETENSORS_F6_E2M3,
+    SAFETENSORS_F6_E3M2,
+    SAFETENSORS_U8,
+    SAFETENSORS_I8,
+    SAFETENSORS_F8_E5M2,
+    SAFETENSORS_F8_E4M3,
+    SAFETENSORS_F8_E8M0,
+    SAFETENSORS_F8_E4M3FNUZ,
+    SAFETENSORS_F8_E5M2FNUZ,
+    SAFETENSORS_I16,
+    SAFETENSORS_U16,
+    SAFETENSORS_F16,
+    SAFETENSORS_BF16,
+    SAFETENSORS_I32,
+    SAFETENSORS_U32,
+    SAFETENSORS_F32,
+    SAFETENSORS_C64,
+    SAFETENSORS_F64,
+    SAFETENSORS_I64,
+    SAFETENSORS_U64,
+    SAFETENSORS_TYPES
+} safetensors_type;
 
-#define MHAI_ST_METADATA "__metadata__"
+#define SAFETENSORS_METADATA "__metadata__"
 
 enum {
-    MHAI_ST_LENGTH_BYTES = 8,
-    MHAI_ST_HEADER_MAX = 100000000,
-    MHAI_ST_STRICT = 1 /* flag of the reader */
+    SAFETENSORS_LENGTH_BYTES = 8,
+    SAFETENSORS_HEADER_MAX = 100000000,
+    SAFETENSORS_STRICT = 1 /* flag of the reader */
 };
 
 /* "F32"; bits of an element. */
-const char *mhai_st_type_name(mhai_st_type type);
-unsigned mhai_st_type_bits(mhai_st_type type);
-bool mhai_st_type_find(const char *name, mhai_st_type *type);
+const char *safetensors_type_name(safetensors_type type);
+unsigned safetensors_type_bits(safetensors_type type);
+bool safetensors_type_find(const char *name, safetensors_type *type);
 
 /* Bytes of a tensor. MHA_ERR_OVERFLOW if they cannot be counted, MHA_ERR_SHAPE if they are not
  * whole. */
-mha_status mhai_st_bytes(mhai_st_type type, size_t rank, const uint64_t *shape, uint64_t *bytes);
+mha_status safetensors_bytes(safetensors_type type, size_t rank, const uint64_t *shape,
+                             uint64_t *bytes);
 
 /* Elements from the byte order of this machine to that of the file, or back. */
-void mhai_st_swap(mhai_st_type type, void *data, size_t bytes);
+void safetensors_swap(safetensors_type type, void *data, size_t bytes);
 
 /* --------------------------------------------------------------- reading ----- */
 
-typedef struct mhai_st_tensor {
+typedef struct safetensors_tensor {
     const char *name;
-    mhai_st_type type;
+    safetensors_type type;
     size_t rank; /* 0: a single element */
     const uint64_t *shape;
     uint64_t begin, end; /* bytes, counted from the end of the header */
-} mhai_st_tensor;
+} safetensors_tensor;
 
-typedef struct mhai_st_pair {
+typedef struct safetensors_pair {
     const char *key, *value;
-} mhai_st_pair;
+} safetensors_pair;
 
-typedef struct mhai_st_file {
-    const mhai_st_tensor *tensors; /* in the order of their bytes */
+typedef struct safetensors_file {
+    const safetensors_tensor *tensors; /* in the order of their bytes */
     size_t count;
-    const mhai_st_pair *pairs; /* "__metadata__", in the order of the file */
+    const safetensors_pair *pairs; /* "__metadata__", in the order of the file */
     size_t pair_count;
     uint64_t header_bytes, data_bytes; /* N, and all tensors together */
     size_t warnings;
     char warning[200]; /* the first of them */
-} mhai_st_file;
+} safetensors_file;
 
 /*
- * Opens and checks a file; mhai_st_close() takes it back, and NULL too. `flags` is 0 or
- * MHAI_ST_STRICT. The message, which may be NULL, says why a file was not opened.
+ * Opens and checks a file; safetensors_close() takes it back, and NULL too. `flags` is 0 or
+ * SAFETENSORS_STRICT. The message, which may be NULL, says why a file was not opened.
  */
-mha_status mhai_st_open(mhai_st_file **file, const char *path, unsigned flags, char *message,
-                        size_t message_size);
-void mhai_st_close(mhai_st_file *file);
+mha_status safetensors_open(safetensors_file **file, const char *path, unsigned flags,
+                            char *message, size_t message_size);
+void safetensors_close(safetensors_file *file);
 
 /* The same for a file in memory, which must stay as it is until it is closed. */
-mha_status mhai_st_open_memory(mhai_st_file **file, const void *bytes, size_t size, unsigned flags,
-                               char *message, size_t message_size);
+mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, size_t size,
+                                   unsigned flags, char *message, size_t message_size);
 
 /* NULL where there is no such tensor. */
-const mhai_st_tensor *mhai_st_find(const mhai_st_file *file, const char *name);
+const safetensors_tensor *safetensors_find(const safetensors_file *file, const char *name);
 
 /* The elements of one of the file's own tensors, in the byte order of this machine: end - begin
  * bytes. Several threads may read at once. */
-mha_status mhai_st_read(const mhai_st_file *file, const mhai_st_tensor *tensor, void *data,
-                        char *message, size_t message_size);
+mha_status safetensors_read(const safetensors_file *file, const safetensors_tensor *tensor,
+                            void *data, char *message, size_t message_size);
 
 /* --------------------------------------------------------------- writing ----- */
 
-typedef struct mhai_st_item {
+typedef struct safetensors_item {
     const char *name;
-    mhai_st_type type;
+    safetensors_type type;
     size_t rank;
     const uint64_t *shape; /* may be NULL for rank 0 */
     const void *data;      /* may be NULL where there are no elements */
-} mhai_st_item;
+} safetensors_item;
 
 /*
  * Writes all items, the widest types first, then by name, and all pairs by key: the same content
  * gives the same file, in which every tensor is aligned to its elements. The file at `path` is the
  * old one or the whole new one at any moment, and the old one after an error.
  */
-mha_status mhai_st_write(const char *path, const mhai_st_item *items, size_t count,
-                         const mhai_st_pair *pairs, size_t pair_count, char *message,
-                         size_t message_size);
+mha_status safetensors_write(const char *path, const safetensors_item *items, size_t count,
+                             const safetensors_pair *pairs, size_t pair_count, char *message,
+                             size_t message_size);
+
+/* ------------------------------------------------------------ messages ----- */
+
+/* Where the message of an error goes, for readers that build on this one. */
+typedef struct safetensors_report {
+    const char *path;
+    char *message;
+    size_t size;
+} safetensors_report;
+
+/* "PATH: ..." */
+mha_status safetensors_fail(const safetensors_report *report, mha_status status, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
+
+/* MHA_ERR_FILE: the file cannot be `done`, for the reason `error`. */
+mha_status safetensors_fail_file(const safetensors_report *report, const char *done, int error);
+
+/* The beginning of a name, fit for a message: printable, and not long. */
+typedef struct safetensors_shown {
+    char text[64];
+} safetensors_shown;
+safetensors_shown safetensors_show(const char *name);
 
 #endif

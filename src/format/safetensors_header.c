@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* The header of a safetensors file, taken apart and checked. The rules are in safetensors.h. */
-#include "safetensors_parts.h"
+#include "format/safetensors_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
-#include "json_text.h"
+#include "base/array.h"
+#include "format/json_reader.h"
 
 typedef struct parse {
-    mhai_json json;
-    mhai_st_open_file *f;
-    const mhai_st_report *report;
+    json_reader json;
+    safetensors_open_file *f;
+    const safetensors_report *report;
     bool strict;
     size_t tensor_room, extent_room, pair_room;
     size_t extent_count;
@@ -21,42 +21,42 @@ typedef struct parse {
 
 /* ---------------------------------------------------------------- errors ----- */
 
-#define REFUSE(p, rule, ...) mhai_st_fail((p)->report, MHA_ERR_FORMAT, rule ": " __VA_ARGS__)
+#define REFUSE(p, rule, ...) safetensors_fail((p)->report, MHA_ERR_FORMAT, rule ": " __VA_ARGS__)
 
 static mha_status no_memory(const parse *p)
 {
-    return mhai_st_fail(p->report, MHA_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes",
-                        p->f->file.header_bytes);
+    return safetensors_fail(p->report, MHA_ERR_MEMORY,
+                            "no memory for a header of %" PRIu64 " bytes", p->f->file.header_bytes);
 }
 
-/* After MHAI_JSON_ERROR. */
+/* After JSON_ERROR. */
 static mha_status refuse_json(const parse *p)
 {
-    const mhai_json *const j = &p->json;
-    if (j->fault == MHAI_JSON_MEMORY)
+    const json_reader *const j = &p->json;
+    if (j->fault == JSON_MEMORY)
         return no_memory(p);
-    if (j->fault == MHAI_JSON_DUPLICATE)
+    if (j->fault == JSON_DUPLICATE)
         return REFUSE(p, "DuplicateKey", "\"%s\" stands twice in the header",
-                      mhai_st_show(j->text).text);
+                      safetensors_show(j->text).text);
     return REFUSE(p, "InvalidHeaderDeserialization", "not JSON at byte %zu of the header: %s",
                   j->position, j->problem);
 }
 
 /* A token that is an error, or that is not what must stand here. */
-static mha_status refuse_token(const parse *p, mhai_json_token token, const char *owner,
+static mha_status refuse_token(const parse *p, json_reader_token token, const char *owner,
                                const char *wanted)
 {
-    if (token == MHAI_JSON_ERROR)
+    if (token == JSON_ERROR)
         return refuse_json(p);
-    return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", mhai_st_show(owner).text,
+    return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", safetensors_show(owner).text,
                   wanted);
 }
 
 /* What the format does not foresee, but its readers let pass. */
 static mha_status warn(parse *p, const char *owner, const char *what)
 {
-    mhai_st_file *const file = &p->f->file;
-    const mhai_st_shown shown = mhai_st_show(owner);
+    safetensors_file *const file = &p->f->file;
+    const safetensors_shown shown = safetensors_show(owner);
     if (p->strict)
         return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", shown.text, what);
     if (file->warnings++ == 0)
@@ -66,25 +66,25 @@ static mha_status warn(parse *p, const char *owner, const char *what)
 
 /* ------------------------------------------------------------- one tensor ----- */
 
-static mha_status read_type(parse *p, mhai_st_tensor *tensor)
+static mha_status read_type(parse *p, safetensors_tensor *tensor)
 {
-    const mhai_json_token token = mhai_json_next(&p->json);
-    if (token != MHAI_JSON_STRING)
+    const json_reader_token token = json_reader_next(&p->json);
+    if (token != JSON_STRING)
         return refuse_token(p, token, tensor->name, "dtype is not a text");
-    if (mhai_st_type_find(p->json.text, &tensor->type))
+    if (safetensors_type_find(p->json.text, &tensor->type))
         return MHA_OK;
     return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": unknown dtype \"%s\"",
-                  mhai_st_show(tensor->name).text, mhai_st_show(p->json.text).text);
+                  safetensors_show(tensor->name).text, safetensors_show(p->json.text).text);
 }
 
-static mha_status read_shape(parse *p, mhai_st_tensor *tensor)
+static mha_status read_shape(parse *p, safetensors_tensor *tensor)
 {
-    mhai_json_token token = mhai_json_next(&p->json);
+    json_reader_token token = json_reader_next(&p->json);
     uint64_t extent;
-    if (token != MHAI_JSON_ARRAY)
+    if (token != JSON_ARRAY)
         return refuse_token(p, token, tensor->name, "shape is not an array");
-    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_NUMBER) {
-        if (!mhai_json_integer(&p->json, &extent))
+    while ((token = json_reader_next(&p->json)) == JSON_NUMBER) {
+        if (!json_reader_integer(&p->json, &extent))
             return refuse_token(p, token, tensor->name,
                                 "an extent of the shape is not a whole number below 2^64");
         const mha_status status =
@@ -99,25 +99,25 @@ static mha_status read_shape(parse *p, mhai_st_tensor *tensor)
         extents[p->extent_count++] = extent;
         tensor->rank++;
     }
-    if (token != MHAI_JSON_ARRAY_END)
+    if (token != JSON_ARRAY_END)
         return refuse_token(p, token, tensor->name, "shape holds something else than numbers");
     return MHA_OK;
 }
 
-static mha_status read_offsets(parse *p, mhai_st_tensor *tensor)
+static mha_status read_offsets(parse *p, safetensors_tensor *tensor)
 {
     static const char wanted[] = "data_offsets are not two whole numbers below 2^64";
     uint64_t *const offsets[] = {&tensor->begin, &tensor->end};
-    mhai_json_token token = mhai_json_next(&p->json);
-    if (token != MHAI_JSON_ARRAY)
+    json_reader_token token = json_reader_next(&p->json);
+    if (token != JSON_ARRAY)
         return refuse_token(p, token, tensor->name, "data_offsets is not an array");
     for (int n = 0; n < 2; n++) {
-        token = mhai_json_next(&p->json);
-        if (token != MHAI_JSON_NUMBER || !mhai_json_integer(&p->json, offsets[n]))
+        token = json_reader_next(&p->json);
+        if (token != JSON_NUMBER || !json_reader_integer(&p->json, offsets[n]))
             return refuse_token(p, token, tensor->name, wanted);
     }
-    token = mhai_json_next(&p->json);
-    return token == MHAI_JSON_ARRAY_END ? MHA_OK : refuse_token(p, token, tensor->name, wanted);
+    token = json_reader_next(&p->json);
+    return token == JSON_ARRAY_END ? MHA_OK : refuse_token(p, token, tensor->name, wanted);
 }
 
 typedef enum field { FIELD_TYPE, FIELD_SHAPE, FIELD_OFFSETS, FIELDS } field;
@@ -129,54 +129,54 @@ static mha_status read_unknown(parse *p, const char *owner)
     const mha_status status = warn(p, owner, "a field that the format does not know");
     if (status != MHA_OK)
         return status;
-    return mhai_json_skip(&p->json) ? MHA_OK : refuse_json(p);
+    return json_reader_skip(&p->json) ? MHA_OK : refuse_json(p);
 }
 
-static mha_status read_field(parse *p, mhai_st_tensor *tensor, unsigned *seen)
+static mha_status read_field(parse *p, safetensors_tensor *tensor, unsigned *seen)
 {
-    static mha_status (*const readers[FIELDS])(parse *, mhai_st_tensor *) = {read_type, read_shape,
-                                                                             read_offsets};
+    static mha_status (*const readers[FIELDS])(parse *, safetensors_tensor *) = {
+        read_type, read_shape, read_offsets};
     for (int n = 0; n < FIELDS; n++)
         if (strcmp(p->json.text, fields[n]) == 0) {
             /* A second one is refused at the end of the object at the latest; here, because two
              * shapes must not be taken for one. */
             if (*seen & 1u << n)
                 return REFUSE(p, "DuplicateKey", "\"%s\": %s stands twice",
-                              mhai_st_show(tensor->name).text, fields[n]);
+                              safetensors_show(tensor->name).text, fields[n]);
             *seen |= 1u << n;
             return readers[n](p, tensor);
         }
     return read_unknown(p, tensor->name);
 }
 
-static mha_status read_fields(parse *p, mhai_st_tensor *tensor)
+static mha_status read_fields(parse *p, safetensors_tensor *tensor)
 {
-    mhai_json_token token = mhai_json_next(&p->json);
+    json_reader_token token = json_reader_next(&p->json);
     unsigned seen = 0;
-    if (token != MHAI_JSON_OBJECT)
+    if (token != JSON_OBJECT)
         return refuse_token(p, token, tensor->name, "not an object");
-    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
+    while ((token = json_reader_next(&p->json)) == JSON_KEY) {
         const mha_status status = read_field(p, tensor, &seen);
         if (status != MHA_OK)
             return status;
     }
-    if (token != MHAI_JSON_OBJECT_END)
+    if (token != JSON_OBJECT_END)
         return refuse_json(p);
     for (int n = 0; n < FIELDS; n++)
         if (!(seen & 1u << n))
             return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\" has no %s",
-                          mhai_st_show(tensor->name).text, fields[n]);
+                          safetensors_show(tensor->name).text, fields[n]);
     return MHA_OK;
 }
 
 static mha_status read_tensor(parse *p)
 {
-    mhai_st_open_file *const f = p->f;
-    mhai_st_tensor tensor = {.name = p->json.text};
+    safetensors_open_file *const f = p->f;
+    safetensors_tensor tensor = {.name = p->json.text};
     const mha_status status = read_fields(p, &tensor);
     if (status != MHA_OK)
         return status;
-    mhai_st_tensor *const tensors =
+    safetensors_tensor *const tensors =
         mhai_array_grow(f->tensors, &p->tensor_room, f->file.count + 1, sizeof tensor);
     if (!tensors)
         return no_memory(p);
@@ -189,13 +189,13 @@ static mha_status read_tensor(parse *p)
 
 static mha_status read_pair(parse *p)
 {
-    mhai_st_open_file *const f = p->f;
+    safetensors_open_file *const f = p->f;
     const char *const key = p->json.text;
-    const mhai_json_token token = mhai_json_next(&p->json);
-    if (token != MHAI_JSON_STRING)
+    const json_reader_token token = json_reader_next(&p->json);
+    if (token != JSON_STRING)
         return refuse_token(p, token, key, "a value of __metadata__ is not a text");
-    const mhai_st_pair pair = {key, p->json.text};
-    mhai_st_pair *const pairs =
+    const safetensors_pair pair = {key, p->json.text};
+    safetensors_pair *const pairs =
         mhai_array_grow(f->pairs, &p->pair_room, f->file.pair_count + 1, sizeof pair);
     if (!pairs)
         return no_memory(p);
@@ -206,39 +206,39 @@ static mha_status read_pair(parse *p)
 
 static mha_status read_metadata(parse *p)
 {
-    mhai_json_token token = mhai_json_next(&p->json);
-    if (token == MHAI_JSON_NULL)
-        return warn(p, MHAI_ST_METADATA, "null instead of an object");
-    if (token != MHAI_JSON_OBJECT)
-        return refuse_token(p, token, MHAI_ST_METADATA, "not an object");
-    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
+    json_reader_token token = json_reader_next(&p->json);
+    if (token == JSON_NULL)
+        return warn(p, SAFETENSORS_METADATA, "null instead of an object");
+    if (token != JSON_OBJECT)
+        return refuse_token(p, token, SAFETENSORS_METADATA, "not an object");
+    while ((token = json_reader_next(&p->json)) == JSON_KEY) {
         const mha_status status = read_pair(p);
         if (status != MHA_OK)
             return status;
     }
-    return token == MHAI_JSON_OBJECT_END ? MHA_OK : refuse_json(p);
+    return token == JSON_OBJECT_END ? MHA_OK : refuse_json(p);
 }
 
 static mha_status read_root(parse *p)
 {
-    mhai_json_token token = mhai_json_next(&p->json);
-    if (token == MHAI_JSON_ERROR)
+    json_reader_token token = json_reader_next(&p->json);
+    if (token == JSON_ERROR)
         return refuse_json(p);
-    if (token != MHAI_JSON_OBJECT)
+    if (token != JSON_OBJECT)
         return REFUSE(p, "InvalidHeaderDeserialization", "the header is not an object");
-    while ((token = mhai_json_next(&p->json)) == MHAI_JSON_KEY) {
-        const bool metadata = strcmp(p->json.text, MHAI_ST_METADATA) == 0;
+    while ((token = json_reader_next(&p->json)) == JSON_KEY) {
+        const bool metadata = strcmp(p->json.text, SAFETENSORS_METADATA) == 0;
         const mha_status status = metadata ? read_metadata(p) : read_tensor(p);
         if (status != MHA_OK)
             return status;
     }
-    if (token == MHAI_JSON_ERROR || mhai_json_next(&p->json) != MHAI_JSON_END)
+    if (token == JSON_ERROR || json_reader_next(&p->json) != JSON_END)
         return refuse_json(p);
     return MHA_OK;
 }
 
 /* Shapes lie one after another in the order in which tensors were read; they move no more. */
-static void place_shapes(mhai_st_open_file *f)
+static void place_shapes(safetensors_open_file *f)
 {
     size_t at = 0;
     for (size_t n = 0; n < f->file.count; n++) {
@@ -249,7 +249,7 @@ static void place_shapes(mhai_st_open_file *f)
 
 static int compare_offsets(const void *left, const void *right)
 {
-    const mhai_st_tensor *const a = left, *const b = right;
+    const safetensors_tensor *const a = left, *const b = right;
     if (a->begin != b->begin)
         return a->begin < b->begin ? -1 : 1;
     if (a->end != b->end)
@@ -258,7 +258,7 @@ static int compare_offsets(const void *left, const void *right)
 }
 
 /* Most files are in order already. */
-static void sort_tensors(mhai_st_open_file *f)
+static void sort_tensors(safetensors_open_file *f)
 {
     for (size_t n = 1; n < f->file.count; n++)
         if (compare_offsets(&f->tensors[n - 1], &f->tensors[n]) > 0) {
@@ -267,35 +267,35 @@ static void sort_tensors(mhai_st_open_file *f)
         }
 }
 
-static mha_status check_tensor(const parse *p, const mhai_st_tensor *tensor, uint64_t begin)
+static mha_status check_tensor(const parse *p, const safetensors_tensor *tensor, uint64_t begin)
 {
     uint64_t bytes = 0;
     if (tensor->begin != begin || tensor->end < begin)
         return REFUSE(p, "InvalidOffset",
                       "\"%s\" has the bytes %" PRIu64 " to %" PRIu64
                       ", and should begin at %" PRIu64,
-                      mhai_st_show(tensor->name).text, tensor->begin, tensor->end, begin);
-    switch (mhai_st_bytes(tensor->type, tensor->rank, tensor->shape, &bytes)) {
+                      safetensors_show(tensor->name).text, tensor->begin, tensor->end, begin);
+    switch (safetensors_bytes(tensor->type, tensor->rank, tensor->shape, &bytes)) {
     case MHA_OK:
         break;
     case MHA_ERR_SHAPE:
         return REFUSE(p, "MisalignedSlice", "\"%s\": its elements of %u bits end within a byte",
-                      mhai_st_show(tensor->name).text, mhai_st_type_bits(tensor->type));
+                      safetensors_show(tensor->name).text, safetensors_type_bits(tensor->type));
     default:
         return REFUSE(p, "ValidationOverflow", "\"%s\": its shape has 2^64 bits or more",
-                      mhai_st_show(tensor->name).text);
+                      safetensors_show(tensor->name).text);
     }
     if (tensor->end - begin != bytes)
         return REFUSE(p, "TensorInvalidInfo",
                       "\"%s\": its shape has %" PRIu64 " bytes, its offsets %" PRIu64,
-                      mhai_st_show(tensor->name).text, bytes, tensor->end - begin);
+                      safetensors_show(tensor->name).text, bytes, tensor->end - begin);
     return MHA_OK;
 }
 
 /* Without holes, without overlap, to the end of the file. */
 static mha_status check_tensors(const parse *p)
 {
-    const mhai_st_file *const file = &p->f->file;
+    const safetensors_file *const file = &p->f->file;
     uint64_t at = 0;
     for (size_t n = 0; n < file->count; n++) {
         const mha_status status = check_tensor(p, &p->f->tensors[n], at);
@@ -312,34 +312,35 @@ static mha_status check_tensors(const parse *p)
 
 static int compare_entries(const void *left, const void *right)
 {
-    const mhai_st_entry *const a = left, *const b = right;
+    const safetensors_entry *const a = left, *const b = right;
     return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
 static mha_status make_index(const parse *p)
 {
-    mhai_st_open_file *const f = p->f;
+    safetensors_open_file *const f = p->f;
     const size_t count = f->file.count;
     f->index = calloc(count ? count : 1, sizeof *f->index);
     if (!f->index)
         return no_memory(p);
     for (size_t n = 0; n < count; n++) {
-        const mhai_st_entry entry = {mhai_text_hash(f->tensors[n].name), &f->tensors[n]};
+        const safetensors_entry entry = {mhai_text_hash(f->tensors[n].name), &f->tensors[n]};
         f->index[n] = entry;
     }
     qsort(f->index, count, sizeof *f->index, compare_entries);
     return MHA_OK;
 }
 
-mha_status mhai_st_parse(mhai_st_open_file *f, unsigned flags, const mhai_st_report *report)
+mha_status safetensors_parse(safetensors_open_file *f, unsigned flags,
+                             const safetensors_report *report)
 {
     const size_t length = (size_t)f->file.header_bytes;
-    parse p = {.f = f, .report = report, .strict = flags & MHAI_ST_STRICT};
+    parse p = {.f = f, .report = report, .strict = flags & SAFETENSORS_STRICT};
     if (!mhai_utf8_valid(f->header, length))
         return REFUSE(&p, "InvalidHeader", "the header is not UTF-8");
-    p.json = mhai_json_begin(f->header, length);
+    p.json = json_reader_begin(f->header, length);
     mha_status status = read_root(&p);
-    mhai_json_free(&p.json);
+    json_reader_free(&p.json);
     if (status != MHA_OK)
         return status;
     place_shapes(f);

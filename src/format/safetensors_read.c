@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Safetensors files, opened and read. */
-#include "safetensors_parts.h"
+#include "format/safetensors_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array.h"
+#include "base/array.h"
 
 /* `count` bytes from byte `at` of the file. */
-static mha_status read_at(const mhai_st_open_file *f, uint64_t at, void *data, size_t count,
-                          const mhai_st_report *report)
+static mha_status read_at(const safetensors_open_file *f, uint64_t at, void *data, size_t count,
+                          const safetensors_report *report)
 {
     const size_t largest = (size_t)1 << 30; /* the system reads no more than 2 GB at once */
     unsigned char *const bytes = data;
@@ -24,11 +24,11 @@ static mha_status read_at(const mhai_st_open_file *f, uint64_t at, void *data, s
         const ssize_t got =
             pread(f->fd, bytes + done, left < largest ? left : largest, (off_t)(at + done));
         if (got == 0)
-            return mhai_st_fail(report, MHA_ERR_FILE, "has become shorter while it was read");
+            return safetensors_fail(report, MHA_ERR_FILE, "has become shorter while it was read");
         if (got > 0)
             done += (size_t)got;
         else if (errno != EINTR)
-            return mhai_st_fail_file(report, "read", errno);
+            return safetensors_fail_file(report, "read", errno);
     }
     return MHA_OK;
 }
@@ -36,58 +36,59 @@ static mha_status read_at(const mhai_st_open_file *f, uint64_t at, void *data, s
 static uint64_t header_length(const unsigned char *bytes)
 {
     uint64_t length = 0;
-    for (int n = 0; n < MHAI_ST_LENGTH_BYTES; n++)
+    for (int n = 0; n < SAFETENSORS_LENGTH_BYTES; n++)
         length |= (uint64_t)bytes[n] << 8 * n;
     return length;
 }
 
 /* Before anything is allocated. A pointer file of Git LFS is a text; its first 8 bytes are
  * "version ". */
-static mha_status check_length(mhai_st_open_file *f, const unsigned char *start, uint64_t size,
-                               const mhai_st_report *report)
+static mha_status check_length(safetensors_open_file *f, const unsigned char *start, uint64_t size,
+                               const safetensors_report *report)
 {
     const uint64_t length = header_length(start);
-    if (memcmp(start, "version ", MHAI_ST_LENGTH_BYTES) == 0)
-        return mhai_st_fail(report, MHA_ERR_FORMAT,
-                            "HeaderTooLarge: this is a text, probably a pointer of Git LFS: fetch "
-                            "the file itself with \"git lfs pull\"");
-    if (length > MHAI_ST_HEADER_MAX)
-        return mhai_st_fail(report, MHA_ERR_FORMAT,
-                            "HeaderTooLarge: the header would have %" PRIu64
-                            " bytes; %d are allowed",
-                            length, MHAI_ST_HEADER_MAX);
-    if (length > size - MHAI_ST_LENGTH_BYTES)
-        return mhai_st_fail(report, MHA_ERR_FORMAT,
-                            "InvalidHeaderLength: the header would have %" PRIu64
-                            " bytes, the file has %" PRIu64,
-                            length, size);
+    if (memcmp(start, "version ", SAFETENSORS_LENGTH_BYTES) == 0)
+        return safetensors_fail(
+            report, MHA_ERR_FORMAT,
+            "HeaderTooLarge: this is a text, probably a pointer of Git LFS: fetch "
+            "the file itself with \"git lfs pull\"");
+    if (length > SAFETENSORS_HEADER_MAX)
+        return safetensors_fail(report, MHA_ERR_FORMAT,
+                                "HeaderTooLarge: the header would have %" PRIu64
+                                " bytes; %d are allowed",
+                                length, SAFETENSORS_HEADER_MAX);
+    if (length > size - SAFETENSORS_LENGTH_BYTES)
+        return safetensors_fail(report, MHA_ERR_FORMAT,
+                                "InvalidHeaderLength: the header would have %" PRIu64
+                                " bytes, the file has %" PRIu64,
+                                length, size);
     f->file.header_bytes = length;
-    f->file.data_bytes = size - MHAI_ST_LENGTH_BYTES - length;
+    f->file.data_bytes = size - SAFETENSORS_LENGTH_BYTES - length;
     return MHA_OK;
 }
 
-static mha_status too_small(const mhai_st_report *report, uint64_t size)
+static mha_status too_small(const safetensors_report *report, uint64_t size)
 {
-    return mhai_st_fail(report, MHA_ERR_FORMAT,
-                        "HeaderTooSmall: the file has %" PRIu64 " bytes, not even the first 8",
-                        size);
+    return safetensors_fail(report, MHA_ERR_FORMAT,
+                            "HeaderTooSmall: the file has %" PRIu64 " bytes, not even the first 8",
+                            size);
 }
 
-static mha_status no_memory(const mhai_st_open_file *f, const mhai_st_report *report)
+static mha_status no_memory(const safetensors_open_file *f, const safetensors_report *report)
 {
-    return mhai_st_fail(report, MHA_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes",
-                        f->file.header_bytes);
+    return safetensors_fail(report, MHA_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes",
+                            f->file.header_bytes);
 }
 
-static mha_status load(mhai_st_open_file *f, unsigned flags, const mhai_st_report *report)
+static mha_status load(safetensors_open_file *f, unsigned flags, const safetensors_report *report)
 {
     struct stat about;
-    unsigned char start[MHAI_ST_LENGTH_BYTES];
+    unsigned char start[SAFETENSORS_LENGTH_BYTES];
     if (fstat(f->fd, &about) != 0)
-        return mhai_st_fail_file(report, "read", errno);
+        return safetensors_fail_file(report, "read", errno);
     if (!S_ISREG(about.st_mode))
-        return mhai_st_fail(report, MHA_ERR_FILE, "is not a regular file");
-    if (about.st_size < MHAI_ST_LENGTH_BYTES)
+        return safetensors_fail(report, MHA_ERR_FILE, "is not a regular file");
+    if (about.st_size < SAFETENSORS_LENGTH_BYTES)
         return too_small(report, (uint64_t)about.st_size);
     mha_status status = read_at(f, 0, start, sizeof start, report);
     if (status == MHA_OK)
@@ -98,14 +99,14 @@ static mha_status load(mhai_st_open_file *f, unsigned flags, const mhai_st_repor
     f->header = malloc(length + 1);
     if (!f->header)
         return no_memory(f, report);
-    status = read_at(f, MHAI_ST_LENGTH_BYTES, f->header, length, report);
-    return status == MHA_OK ? mhai_st_parse(f, flags, report) : status;
+    status = read_at(f, SAFETENSORS_LENGTH_BYTES, f->header, length, report);
+    return status == MHA_OK ? safetensors_parse(f, flags, report) : status;
 }
 
-static mha_status load_memory(mhai_st_open_file *f, const unsigned char *bytes, size_t size,
-                              unsigned flags, const mhai_st_report *report)
+static mha_status load_memory(safetensors_open_file *f, const unsigned char *bytes, size_t size,
+                              unsigned flags, const safetensors_report *report)
 {
-    if (size < MHAI_ST_LENGTH_BYTES)
+    if (size < SAFETENSORS_LENGTH_BYTES)
         return too_small(report, size);
     const mha_status status = check_length(f, bytes, size, report);
     if (status != MHA_OK)
@@ -114,12 +115,12 @@ static mha_status load_memory(mhai_st_open_file *f, const unsigned char *bytes, 
     f->header = malloc(length + 1);
     if (!f->header)
         return no_memory(f, report);
-    memcpy(f->header, bytes + MHAI_ST_LENGTH_BYTES, length);
-    f->bytes = bytes + MHAI_ST_LENGTH_BYTES + length;
-    return mhai_st_parse(f, flags, report);
+    memcpy(f->header, bytes + SAFETENSORS_LENGTH_BYTES, length);
+    f->bytes = bytes + SAFETENSORS_LENGTH_BYTES + length;
+    return safetensors_parse(f, flags, report);
 }
 
-static void release(mhai_st_open_file *f)
+static void release(safetensors_open_file *f)
 {
     if (f->fd >= 0)
         close(f->fd);
@@ -133,19 +134,19 @@ static void release(mhai_st_open_file *f)
 }
 
 /* Hands the file out, or takes it back. */
-static mha_status finish(mhai_st_file **file, mhai_st_open_file *f, mha_status status)
+static mha_status finish(safetensors_file **file, safetensors_open_file *f, mha_status status)
 {
     if (status == MHA_OK)
-        *file = (mhai_st_file *)f; /* its beginning */
+        *file = (safetensors_file *)f; /* its beginning */
     else
         release(f);
     return status;
 }
 
-static mhai_st_open_file *new_file(const char *path)
+static safetensors_open_file *new_file(const char *path)
 {
     const size_t length = strlen(path) + 1;
-    mhai_st_open_file *const f = calloc(1, sizeof *f);
+    safetensors_open_file *const f = calloc(1, sizeof *f);
     char *const copy = malloc(length);
     if (!f || !copy) {
         free(f);
@@ -158,49 +159,50 @@ static mhai_st_open_file *new_file(const char *path)
     return f;
 }
 
-mha_status mhai_st_open(mhai_st_file **file, const char *path, unsigned flags, char *message,
-                        size_t message_size)
+mha_status safetensors_open(safetensors_file **file, const char *path, unsigned flags,
+                            char *message, size_t message_size)
 {
-    const mhai_st_report report = {path ? path : "NULL", message, message_size};
+    const safetensors_report report = {path ? path : "NULL", message, message_size};
     if (!file || !path)
-        return mhai_st_fail(&report, MHA_ERR_NULL, "%s is NULL", file ? "path" : "file");
+        return safetensors_fail(&report, MHA_ERR_NULL, "%s is NULL", file ? "path" : "file");
     *file = NULL;
-    mhai_st_open_file *const f = new_file(path);
+    safetensors_open_file *const f = new_file(path);
     if (!f)
-        return mhai_st_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
     f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not keep us waiting */
-    return finish(
-        file, f, f->fd < 0 ? mhai_st_fail_file(&report, "opened", errno) : load(f, flags, &report));
+    return finish(file, f,
+                  f->fd < 0 ? safetensors_fail_file(&report, "opened", errno)
+                            : load(f, flags, &report));
 }
 
-mha_status mhai_st_open_memory(mhai_st_file **file, const void *bytes, size_t size, unsigned flags,
-                               char *message, size_t message_size)
+mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, size_t size,
+                                   unsigned flags, char *message, size_t message_size)
 {
-    const mhai_st_report report = {"memory", message, message_size};
+    const safetensors_report report = {"memory", message, message_size};
     if (!file || (!bytes && size))
-        return mhai_st_fail(&report, MHA_ERR_NULL, "%s is NULL", file ? "bytes" : "file");
+        return safetensors_fail(&report, MHA_ERR_NULL, "%s is NULL", file ? "bytes" : "file");
     *file = NULL;
-    mhai_st_open_file *const f = new_file(report.path);
+    safetensors_open_file *const f = new_file(report.path);
     if (!f)
-        return mhai_st_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
     return finish(file, f, load_memory(f, bytes, size, flags, &report));
 }
 
 /* The file that a caller sees is the beginning of the one that owns it. */
-static const mhai_st_open_file *owner(const mhai_st_file *file)
+static const safetensors_open_file *owner(const safetensors_file *file)
 {
-    return (const mhai_st_open_file *)file;
+    return (const safetensors_open_file *)file;
 }
 
-void mhai_st_close(mhai_st_file *file)
+void safetensors_close(safetensors_file *file)
 {
     if (file)
-        release((mhai_st_open_file *)file);
+        release((safetensors_open_file *)file);
 }
 
-const mhai_st_tensor *mhai_st_find(const mhai_st_file *file, const char *name)
+const safetensors_tensor *safetensors_find(const safetensors_file *file, const char *name)
 {
-    const mhai_st_entry *const index = owner(file)->index;
+    const safetensors_entry *const index = owner(file)->index;
     const uint64_t hash = mhai_text_hash(name);
     size_t low = 0, high = file->count;
     while (low < high) {
@@ -216,22 +218,22 @@ const mhai_st_tensor *mhai_st_find(const mhai_st_file *file, const char *name)
     return NULL;
 }
 
-mha_status mhai_st_read(const mhai_st_file *file, const mhai_st_tensor *tensor, void *data,
-                        char *message, size_t message_size)
+mha_status safetensors_read(const safetensors_file *file, const safetensors_tensor *tensor,
+                            void *data, char *message, size_t message_size)
 {
-    const mhai_st_open_file *const f = owner(file);
-    const mhai_st_report report = {f->path, message, message_size};
+    const safetensors_open_file *const f = owner(file);
+    const safetensors_report report = {f->path, message, message_size};
     const uint64_t bytes = tensor->end - tensor->begin;
     if (bytes > SIZE_MAX)
-        return mhai_st_fail(&report, MHA_ERR_OVERFLOW, "\"%s\" does not fit in memory",
-                            mhai_st_show(tensor->name).text);
+        return safetensors_fail(&report, MHA_ERR_OVERFLOW, "\"%s\" does not fit in memory",
+                                safetensors_show(tensor->name).text);
     mha_status status = MHA_OK;
     if (f->fd >= 0)
-        status = read_at(f, MHAI_ST_LENGTH_BYTES + file->header_bytes + tensor->begin, data,
+        status = read_at(f, SAFETENSORS_LENGTH_BYTES + file->header_bytes + tensor->begin, data,
                          (size_t)bytes, &report);
     else if (bytes)
         memcpy(data, f->bytes + tensor->begin, (size_t)bytes);
     if (status == MHA_OK)
-        mhai_st_swap(tensor->type, data, (size_t)bytes);
+        safetensors_swap(tensor->type, data, (size_t)bytes);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tensors written as a safetensors file. */
-#include "safetensors_parts.h"
+#include "format/safetensors_parts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/file.h"
-#include "array.h"
-#include "json_text.h"
+#include "base/array.h"
+#include "base/replace_file.h"
+#include "format/json_reader.h"
 
 /* Items and pairs in the order of the file, and the header as it grows. */
 typedef struct writer {
-    const mhai_st_report *report;
-    mhai_st_item *items;
+    const safetensors_report *report;
+    safetensors_item *items;
     size_t count;
-    mhai_st_pair *pairs;
+    safetensors_pair *pairs;
     size_t pair_count;
     char *text;
     size_t used, room;
@@ -31,46 +31,47 @@ typedef struct writer {
 static mha_status check_text(const writer *w, const char *text, const char *what)
 {
     if (!text)
-        return mhai_st_fail(w->report, MHA_ERR_NULL, "%s is NULL", what);
+        return safetensors_fail(w->report, MHA_ERR_NULL, "%s is NULL", what);
     if (!mhai_utf8_valid(text, strlen(text)))
-        return mhai_st_fail(w->report, MHA_ERR_FORMAT, "%s is not UTF-8", what);
+        return safetensors_fail(w->report, MHA_ERR_FORMAT, "%s is not UTF-8", what);
     return MHA_OK;
 }
 
-static uint64_t bytes_of(const mhai_st_item *item)
+static uint64_t bytes_of(const safetensors_item *item)
 {
     uint64_t bytes = 0;
-    mhai_st_bytes(item->type, item->rank, item->shape, &bytes);
+    safetensors_bytes(item->type, item->rank, item->shape, &bytes);
     return bytes;
 }
 
-static mha_status check_item(const writer *w, const mhai_st_item *item)
+static mha_status check_item(const writer *w, const safetensors_item *item)
 {
     uint64_t bytes;
     const mha_status named = check_text(w, item->name, "the name of a tensor");
     if (named != MHA_OK)
         return named;
-    const mhai_st_shown shown = mhai_st_show(item->name);
-    if (strcmp(item->name, MHAI_ST_METADATA) == 0)
-        return mhai_st_fail(w->report, MHA_ERR_FORMAT, "a tensor cannot be named %s", shown.text);
-    if ((unsigned)item->type >= MHAI_ST_TYPES)
-        return mhai_st_fail(w->report, MHA_ERR_DTYPE, "\"%s\": unknown type %d", shown.text,
-                            (int)item->type);
+    const safetensors_shown shown = safetensors_show(item->name);
+    if (strcmp(item->name, SAFETENSORS_METADATA) == 0)
+        return safetensors_fail(w->report, MHA_ERR_FORMAT, "a tensor cannot be named %s",
+                                shown.text);
+    if ((unsigned)item->type >= SAFETENSORS_TYPES)
+        return safetensors_fail(w->report, MHA_ERR_DTYPE, "\"%s\": unknown type %d", shown.text,
+                                (int)item->type);
     if (item->rank && !item->shape)
-        return mhai_st_fail(w->report, MHA_ERR_NULL, "\"%s\": shape is NULL", shown.text);
-    const mha_status status = mhai_st_bytes(item->type, item->rank, item->shape, &bytes);
+        return safetensors_fail(w->report, MHA_ERR_NULL, "\"%s\": shape is NULL", shown.text);
+    const mha_status status = safetensors_bytes(item->type, item->rank, item->shape, &bytes);
     if (status == MHA_ERR_SHAPE)
-        return mhai_st_fail(w->report, status, "\"%s\": its elements end within a byte",
-                            shown.text);
+        return safetensors_fail(w->report, status, "\"%s\": its elements end within a byte",
+                                shown.text);
     if (status != MHA_OK || bytes > SIZE_MAX)
-        return mhai_st_fail(w->report, MHA_ERR_OVERFLOW, "\"%s\" does not fit in memory",
-                            shown.text);
+        return safetensors_fail(w->report, MHA_ERR_OVERFLOW, "\"%s\" does not fit in memory",
+                                shown.text);
     if (bytes && !item->data)
-        return mhai_st_fail(w->report, MHA_ERR_NULL, "\"%s\": data is NULL", shown.text);
+        return safetensors_fail(w->report, MHA_ERR_NULL, "\"%s\": data is NULL", shown.text);
     return MHA_OK;
 }
 
-static mha_status check_pair(const writer *w, const mhai_st_pair *pair)
+static mha_status check_pair(const writer *w, const safetensors_pair *pair)
 {
     const mha_status status = check_text(w, pair->key, "a key of the metadata");
     return status != MHA_OK ? status : check_text(w, pair->value, "a value of the metadata");
@@ -80,30 +81,30 @@ static mha_status check_pair(const writer *w, const mhai_st_pair *pair)
 
 static int compare_names(const void *left, const void *right)
 {
-    const mhai_st_item *const a = left, *const b = right;
+    const safetensors_item *const a = left, *const b = right;
     return strcmp(a->name, b->name);
 }
 
 static int compare_places(const void *left, const void *right)
 {
-    const mhai_st_item *const a = left, *const b = right;
-    const unsigned bits_a = mhai_st_type_bits(a->type), bits_b = mhai_st_type_bits(b->type);
+    const safetensors_item *const a = left, *const b = right;
+    const unsigned bits_a = safetensors_type_bits(a->type), bits_b = safetensors_type_bits(b->type);
     return bits_a != bits_b ? (bits_a > bits_b ? -1 : 1) : compare_names(left, right);
 }
 
 static int compare_pairs(const void *left, const void *right)
 {
-    const mhai_st_pair *const a = left, *const b = right;
+    const safetensors_pair *const a = left, *const b = right;
     return strcmp(a->key, b->key);
 }
 
 static mha_status twice(const writer *w, const char *name)
 {
-    return mhai_st_fail(w->report, MHA_ERR_FORMAT, "DuplicateKey: \"%s\" is there twice",
-                        mhai_st_show(name).text);
+    return safetensors_fail(w->report, MHA_ERR_FORMAT, "DuplicateKey: \"%s\" is there twice",
+                            safetensors_show(name).text);
 }
 
-static mha_status order_items(writer *w, const mhai_st_item *items)
+static mha_status order_items(writer *w, const safetensors_item *items)
 {
     for (size_t n = 0; n < w->count; n++) {
         const mha_status status = check_item(w, &items[n]);
@@ -119,7 +120,7 @@ static mha_status order_items(writer *w, const mhai_st_item *items)
     return MHA_OK;
 }
 
-static mha_status order_pairs(writer *w, const mhai_st_pair *pairs)
+static mha_status order_pairs(writer *w, const safetensors_pair *pairs)
 {
     for (size_t n = 0; n < w->pair_count; n++) {
         const mha_status status = check_pair(w, &pairs[n]);
@@ -174,10 +175,10 @@ static void put_string(writer *w, const char *text)
     put(w, "\"", 1);
 }
 
-static void put_item(writer *w, const mhai_st_item *item, uint64_t begin, uint64_t end)
+static void put_item(writer *w, const safetensors_item *item, uint64_t begin, uint64_t end)
 {
     put_string(w, item->name);
-    put_format(w, ":{\"dtype\":\"%s\",\"shape\":[", mhai_st_type_name(item->type));
+    put_format(w, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_type_name(item->type));
     for (size_t n = 0; n < item->rank; n++)
         put_format(w, "%s%" PRIu64, n ? "," : "", item->shape[n]);
     put_format(w, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
@@ -185,7 +186,7 @@ static void put_item(writer *w, const mhai_st_item *item, uint64_t begin, uint64
 
 static void put_pairs(writer *w)
 {
-    put_string(w, MHAI_ST_METADATA);
+    put_string(w, SAFETENSORS_METADATA);
     for (size_t n = 0; n < w->pair_count; n++) {
         put(w, n ? "," : ":{", n ? 1 : 2);
         put_string(w, w->pairs[n].key);
@@ -205,7 +206,7 @@ static mha_status make_header(writer *w)
     for (size_t n = 0; n < w->count; n++) {
         uint64_t end;
         if (__builtin_add_overflow(at, bytes_of(&w->items[n]), &end) || end > INT64_MAX)
-            return mhai_st_fail(w->report, MHA_ERR_OVERFLOW, "no file is that large");
+            return safetensors_fail(w->report, MHA_ERR_OVERFLOW, "no file is that large");
         if (n || w->pair_count)
             put(w, ",", 1);
         put_item(w, &w->items[n], at, end);
@@ -213,18 +214,18 @@ static mha_status make_header(writer *w)
     }
     put(w, "}       ", 1 + (7 - w->used % 8));
     if (w->failed)
-        return mhai_st_fail(w->report, MHA_ERR_MEMORY, "no memory for the header");
-    if (w->used > MHAI_ST_HEADER_MAX)
-        return mhai_st_fail(w->report, MHA_ERR_FORMAT,
-                            "HeaderTooLarge: the header would have %zu bytes; %d are allowed",
-                            w->used, MHAI_ST_HEADER_MAX);
+        return safetensors_fail(w->report, MHA_ERR_MEMORY, "no memory for the header");
+    if (w->used > SAFETENSORS_HEADER_MAX)
+        return safetensors_fail(w->report, MHA_ERR_FORMAT,
+                                "HeaderTooLarge: the header would have %zu bytes; %d are allowed",
+                                w->used, SAFETENSORS_HEADER_MAX);
     return MHA_OK;
 }
 
 /* ------------------------------------------------------------------ file ----- */
 
 /* Pieces, so that other byte orders need no copy of a whole tensor. */
-static int write_data(int fd, mhai_st_type type, const unsigned char *data, uint64_t bytes)
+static int write_data(int fd, safetensors_type type, const unsigned char *data, uint64_t bytes)
 {
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         return mhai_file_write(fd, data, (size_t)bytes);
@@ -233,7 +234,7 @@ static int write_data(int fd, mhai_st_type type, const unsigned char *data, uint
     for (uint64_t at = 0; at < bytes && !error; at += sizeof piece) {
         const size_t size = bytes - at < sizeof piece ? (size_t)(bytes - at) : sizeof piece;
         memcpy(piece, data + at, size);
-        mhai_st_swap(type, piece, size);
+        safetensors_swap(type, piece, size);
         error = mhai_file_write(fd, piece, size);
     }
     return error;
@@ -241,8 +242,8 @@ static int write_data(int fd, mhai_st_type type, const unsigned char *data, uint
 
 static int write_all(const writer *w, int fd)
 {
-    unsigned char length[MHAI_ST_LENGTH_BYTES];
-    for (int n = 0; n < MHAI_ST_LENGTH_BYTES; n++)
+    unsigned char length[SAFETENSORS_LENGTH_BYTES];
+    for (int n = 0; n < SAFETENSORS_LENGTH_BYTES; n++)
         length[n] = (unsigned char)((uint64_t)w->used >> 8 * n);
     int error = mhai_file_write(fd, length, sizeof length);
     if (!error)
@@ -259,10 +260,11 @@ static mha_status write_file(const writer *w)
     int error = mhai_file_open_new(path, w->name, w->name_size, &fd);
     if (!error)
         error = mhai_file_finish_new(fd, w->name, path, write_all(w, fd));
-    return error ? mhai_st_fail_file(w->report, "written", error) : MHA_OK;
+    return error ? safetensors_fail_file(w->report, "written", error) : MHA_OK;
 }
 
-static mha_status write_ordered(writer *w, const mhai_st_item *items, const mhai_st_pair *pairs)
+static mha_status write_ordered(writer *w, const safetensors_item *items,
+                                const safetensors_pair *pairs)
 {
     mha_status status = order_items(w, items);
     if (status == MHA_OK)
@@ -272,16 +274,16 @@ static mha_status write_ordered(writer *w, const mhai_st_item *items, const mhai
     return status == MHA_OK ? write_file(w) : status;
 }
 
-mha_status mhai_st_write(const char *path, const mhai_st_item *items, size_t count,
-                         const mhai_st_pair *pairs, size_t pair_count, char *message,
-                         size_t message_size)
+mha_status safetensors_write(const char *path, const safetensors_item *items, size_t count,
+                             const safetensors_pair *pairs, size_t pair_count, char *message,
+                             size_t message_size)
 {
-    const mhai_st_report report = {path ? path : "NULL", message, message_size};
+    const safetensors_report report = {path ? path : "NULL", message, message_size};
     if (!path || (count && !items) || (pair_count && !pairs))
-        return mhai_st_fail(&report, MHA_ERR_NULL, "%s is NULL",
-                            !path             ? "path"
-                            : count && !items ? "items"
-                                              : "pairs");
+        return safetensors_fail(&report, MHA_ERR_NULL, "%s is NULL",
+                                !path             ? "path"
+                                : count && !items ? "items"
+                                                  : "pairs");
     writer w = {.report = &report,
                 .count = count,
                 .pair_count = pair_count,
@@ -292,7 +294,7 @@ mha_status mhai_st_write(const char *path, const mhai_st_item *items, size_t cou
     const mha_status status =
         w.items && w.pairs && w.name
             ? write_ordered(&w, items, pairs)
-            : mhai_st_fail(&report, MHA_ERR_MEMORY, "no memory to order %zu tensors", count);
+            : safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to order %zu tensors", count);
     free(w.items);
     free(w.pairs);
     free(w.name);

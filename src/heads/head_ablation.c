@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_ablation.h"
+#include "heads/head_ablation.h"
 
 #include <stdlib.h>
 

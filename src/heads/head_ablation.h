@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What closing heads costs, alone and together. */
-#ifndef HEADS_ABLATION_H
-#define HEADS_ABLATION_H
+#ifndef HEADS_HEAD_ABLATION_H
+#define HEADS_HEAD_ABLATION_H
 
-#include "head_eval.h"
-#include "head_study.h"
+#include "heads/head_eval.h"
+#include "heads/head_study.h"
 
 typedef struct head_ablation head_ablation;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_eval.h"
+#include "heads/head_eval.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "translator_parts.h"
+#include "model/translator.h"
 
 enum { TOGETHER = 128 };
 
@@ -52,7 +52,7 @@ head_eval *head_eval_create(const translator *model, const head_pair *pairs, int
     e->sentences = count;
     e->batches = (count + TOGETHER - 1) / TOGETHER;
     e->parts = calloc((size_t)e->batches + 1, sizeof *e->parts);
-    e->network = network_create(&model->config, model->values, pool);
+    e->network = network_create(translator_config(model), translator_values(model), pool);
     if (e->network && make_batches(e, pairs))
         return e;
     head_eval_free(e);
@@ -131,10 +131,10 @@ head_total head_total_of(const head_loss *each, int count)
 
 static void copy_gates(const head_settings *from, head_settings *to)
 {
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int n = 0; n < from->layers[kind] * from->heads; n++)
             if (from->gates[kind][n] == 0.0f)
-                head_settings_change(to, (capture_kind)kind, n / from->heads, n % from->heads,
+                head_settings_change(to, (attention_kind)kind, n / from->heads, n % from->heads,
                                      CAPTURE_ZERO);
 }
 
@@ -142,7 +142,7 @@ static void copy_gates(const head_settings *from, head_settings *to)
 static mha_status add_importance(head_eval *e, const batch *b, const head_settings *closed,
                                  float *gradients, double *raw)
 {
-    head_settings *const s = head_settings_create(&e->model->config, b->pairs);
+    head_settings *const s = head_settings_create(translator_config(e->model), b->pairs);
     if (!s)
         return MHA_ERR_MEMORY;
     if (closed)
@@ -152,8 +152,8 @@ static mha_status add_importance(head_eval *e, const batch *b, const head_settin
     mha_status status = network_forward(e->network, b, &mode, &loss);
     if (status == MHA_OK)
         status = network_backward(e->network, gradients);
-    for (int head = 0; status == MHA_OK && head < head_count(&e->model->config); head++) {
-        const head_name name = head_at(&e->model->config, head);
+    for (int head = 0; status == MHA_OK && head < head_count(translator_config(e->model)); head++) {
+        const head_name name = head_at(translator_config(e->model), head);
         const float *const d = head_settings_gradients(s, name.kind, name.layer) + name.head;
         /* The network's loss is a mean over the words of the batch. */
         for (int n = 0; n < b->pairs; n++)
@@ -178,8 +178,8 @@ static void normalise(const transformer_config *config, const double *raw, doubl
 mha_status head_eval_importance(head_eval *e, const head_settings *closed, double *raw,
                                 double *normal)
 {
-    const transformer_config *const config = &e->model->config;
-    float *const gradients = malloc(e->model->map.count * sizeof *gradients);
+    const transformer_config *const config = translator_config(e->model);
+    float *const gradients = malloc(translator_map(e->model)->count * sizeof *gradients);
     mha_status status = gradients ? MHA_OK : MHA_ERR_MEMORY;
     memset(raw, 0, (size_t)head_count(config) * sizeof *raw);
     for (int n = 0; n < e->batches && status == MHA_OK; n++)
@@ -196,7 +196,7 @@ mha_status head_eval_importance(head_eval *e, const head_settings *closed, doubl
 /* means[heads][width] += the sum over rows. */
 static void add_outputs(const capture *c, head_settings *settings)
 {
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const capture_heads *const h = &c->kind[kind];
         const ptrdiff_t D = h->width;
         for (ptrdiff_t n = 0; n < (ptrdiff_t)h->layers * h->heads; n++)
@@ -209,17 +209,17 @@ mha_status head_means_fill(const translator *model, const head_pair *pairs, int 
                            mha_pool *pool, head_settings *settings)
 {
     static const capture_options options = {.vectors = true};
-    int64_t rows[CAPTURE_KINDS] = {0};
+    int64_t rows[ATTENTION_KINDS] = {0};
     for (int n = 0; n < count; n++) {
         capture *const c = head_capture(model, &pairs[n], &options, pool);
         if (!c)
             return MHA_ERR_MEMORY;
         add_outputs(c, settings);
-        for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+        for (int kind = 0; kind < ATTENTION_KINDS; kind++)
             rows[kind] += c->kind[kind].rows;
         capture_free(c);
     }
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int n = 0; n < settings->layers[kind] * settings->heads * settings->width; n++)
             settings->means[kind][n] /= (float)rows[kind];
     return MHA_OK;

@@ -5,11 +5,11 @@
  * The decoder reads the right words and is asked for the next. A sentence is exact if all words
  * are right, its end included: a greedy search then finds it, since every prefix is right.
  */
-#ifndef HEADS_EVAL_H
-#define HEADS_EVAL_H
+#ifndef HEADS_HEAD_EVAL_H
+#define HEADS_HEAD_EVAL_H
 
-#include "head_pairs.h"
-#include "network.h"
+#include "heads/head_pairs.h"
+#include "model/network.h"
 
 typedef struct head_eval head_eval;
 

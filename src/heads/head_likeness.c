@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_likeness.h"
+#include "heads/head_likeness.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ mha_status head_likeness_measure(const translator *model, const head_pair *pairs
 {
     static const capture_options options = {.weights = true};
     const transformer_config *const config = translator_config(model);
-    const capture_kind kind = head_at(config, head).kind;
+    const attention_kind kind = head_at(config, head).kind;
     double rows = 0.0;
     for (int n = 0; n < head_count(config); n++)
         apart[n] = head_at(config, n).kind == kind ? 0.0 : NAN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HEADS_LIKENESS_H
-#define HEADS_LIKENESS_H
+#ifndef HEADS_HEAD_LIKENESS_H
+#define HEADS_HEAD_LIKENESS_H
 
-#include "head_pairs.h"
+#include "heads/head_pairs.h"
 
 /* How far all heads of a kind are from one of them: head_divergence() a row, over these pairs;
  * apart[head_count()], NaN for heads of other kinds. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_metrics.h"
+#include "heads/head_metrics.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * Definitions follow Clark et al. 2019 (offsets, smoothed entropy, distance of heads), Voita et
  * al. 2019 (confidence, argmax at an offset) and the detectors of induction heads.
  */
-#ifndef HEADS_METRICS_H
-#define HEADS_METRICS_H
+#ifndef HEADS_HEAD_METRICS_H
+#define HEADS_HEAD_METRICS_H
 
 #include <stdbool.h>
 #include <stdint.h>

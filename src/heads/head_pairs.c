@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_pairs.h"
+#include "heads/head_pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 int head_count(const transformer_config *config)
 {
     int layers = 0;
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
-        layers += capture_kind_layers(config, (capture_kind)kind);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        layers += attention_kind_layers(config, (attention_kind)kind);
     return layers * config->heads;
 }
 
@@ -17,25 +17,25 @@ head_name head_at(const transformer_config *config, int number)
 {
     int kind = 0;
     for (;; kind++) {
-        const int here = capture_kind_layers(config, (capture_kind)kind) * config->heads;
+        const int here = attention_kind_layers(config, (attention_kind)kind) * config->heads;
         if (number < here)
             break;
         number -= here;
     }
-    return (head_name){(capture_kind)kind, number / config->heads, number % config->heads};
+    return (head_name){(attention_kind)kind, number / config->heads, number % config->heads};
 }
 
 int head_number(const transformer_config *config, head_name name)
 {
     int layers = name.layer;
     for (int kind = 0; kind < (int)name.kind; kind++)
-        layers += capture_kind_layers(config, (capture_kind)kind);
+        layers += attention_kind_layers(config, (attention_kind)kind);
     return layers * config->heads + name.head;
 }
 
 void head_label(head_name name, char label[HEAD_LABEL_MAX])
 {
-    snprintf(label, HEAD_LABEL_MAX, "%s %d.%d", capture_kind_name(name.kind), name.layer + 1,
+    snprintf(label, HEAD_LABEL_MAX, "%s %d.%d", attention_kind_name(name.kind), name.layer + 1,
              name.head + 1);
 }
 
@@ -137,5 +137,5 @@ head_matrix head_matrix_of(const capture *c, head_name name)
     const capture_heads *const h = &c->kind[name.kind];
     const ptrdiff_t size = (ptrdiff_t)h->rows * h->columns;
     return (head_matrix){h->weights + (name.layer * h->heads + name.head) * size, h->rows,
-                         h->columns, name.kind == CAPTURE_DECODER};
+                         h->columns, name.kind == ATTENTION_DECODER};
 }

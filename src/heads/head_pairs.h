@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Heads by number, and the sentences on which they are watched. */
-#ifndef HEADS_PAIRS_H
-#define HEADS_PAIRS_H
+#ifndef HEADS_HEAD_PAIRS_H
+#define HEADS_HEAD_PAIRS_H
 
-#include "batch.h"
-#include "capture.h"
-#include "head_metrics.h"
+#include "heads/capture.h"
+#include "heads/head_metrics.h"
+#include "model/batch.h"
 
 /* A head; layer and number count from 0. */
 typedef struct head_name {
-    capture_kind kind;
+    attention_kind kind;
     int layer, head;
 } head_name;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_pruning.h"
+#include "heads/head_pruning.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "translator_parts.h"
+#include "model/translator.h"
 
 struct head_pruning {
     const translator *model;
@@ -24,10 +24,10 @@ head_pruning *head_pruning_create(const translator *model, const head_pair *choo
     if (!p)
         return NULL;
     p->model = model;
-    p->heads = p->left = head_count(&model->config);
+    p->heads = p->left = head_count(translator_config(model));
     p->choose = head_eval_create(model, choose, choose_count, pool);
     p->test = head_eval_create(model, test, test_count, pool);
-    p->settings = head_settings_create(&model->config, 1);
+    p->settings = head_settings_create(translator_config(model), 1);
     p->each = malloc((size_t)test_count * sizeof *p->each);
     p->raw = malloc((size_t)p->heads * sizeof *p->raw);
     p->normal = malloc((size_t)p->heads * sizeof *p->normal);
@@ -57,7 +57,7 @@ int head_pruning_left(const head_pruning *p)
 
 bool head_pruning_keeps(const head_pruning *p, int head)
 {
-    const head_name name = head_at(&p->model->config, head);
+    const head_name name = head_at(translator_config(p->model), head);
     return p->settings->gates[name.kind][name.layer * p->settings->heads + name.head] != 0.0f;
 }
 
@@ -79,7 +79,7 @@ mha_status head_pruning_close(head_pruning *p, pruning_step *step)
     for (int head = 0; head < p->heads; head++)
         if (head_pruning_keeps(p, head) && (least < 0 || p->raw[head] < p->raw[least]))
             least = head;
-    const head_name name = head_at(&p->model->config, least);
+    const head_name name = head_at(translator_config(p->model), least);
     head_settings_change(p->settings, name.kind, name.layer, name.head, CAPTURE_ZERO);
     p->left--;
     status = head_pruning_measure(p, step);
@@ -92,9 +92,9 @@ mha_status head_pruning_close(head_pruning *p, pruning_step *step)
 
 static const mha_layer *layer_of(const translator *model, head_name name)
 {
-    const int side = name.kind == CAPTURE_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
-    const coder_layer *const layer = &model->layers[side][name.layer];
-    return name.kind == CAPTURE_CROSS ? layer->cross : layer->self;
+    const int side = name.kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
+    const coder_layer *const layer = translator_layer(model, side, name.layer);
+    return name.kind == ATTENTION_CROSS ? layer->cross : layer->self;
 }
 
 enum { COST_SENTENCES = 32, COST_ROWS = 16, COST_TIMES = 9 };
@@ -133,7 +133,7 @@ static mha_status add_cost(const mha_layer *layer, float *x, attention_cost *cos
 static mha_status add_costs(const head_pruning *p, int first, uint8_t *keep, float *x,
                             attention_cost *before, attention_cost *after)
 {
-    const mha_layer *const whole = layer_of(p->model, head_at(&p->model->config, first));
+    const mha_layer *const whole = layer_of(p->model, head_at(translator_config(p->model), first));
     mha_layer *pruned;
     int left = 0;
     for (int h = 0; h < p->settings->heads; h++)
@@ -150,7 +150,8 @@ static mha_status add_costs(const head_pruning *p, int first, uint8_t *keep, flo
 
 mha_status head_pruning_cost(const head_pruning *p, attention_cost *before, attention_cost *after)
 {
-    const size_t size = (size_t)COST_SENTENCES * COST_ROWS * (size_t)p->model->config.width;
+    const size_t size =
+        (size_t)COST_SENTENCES * COST_ROWS * (size_t)translator_config(p->model)->width;
     uint8_t *const keep = malloc((size_t)p->settings->heads);
     float *const x = calloc(2 * size, sizeof *x);
     mha_status status = keep && x ? MHA_OK : MHA_ERR_MEMORY;
@@ -166,21 +167,22 @@ mha_status head_pruning_cost(const head_pruning *p, attention_cost *before, atte
 
 static const weight_at *output_of(const translator *model, head_name name)
 {
-    const int side = name.kind == CAPTURE_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
-    const layer_at *const at = &model->map.layers[side][name.layer];
-    return name.kind == CAPTURE_CROSS ? &at->cross.o : &at->self.o;
+    const int side = name.kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
+    const layer_at *const at = &translator_map(model)->layers[side][name.layer];
+    return name.kind == ATTENTION_CROSS ? &at->cross.o : &at->self.o;
 }
 
 float *head_pruning_values(const head_pruning *p)
 {
     const translator *const model = p->model;
-    const size_t E = (size_t)model->config.width, D = E / (size_t)model->config.heads;
-    float *const values = malloc(model->map.count * sizeof *values);
+    const size_t E = (size_t)translator_config(model)->width,
+                 D = E / (size_t)translator_config(model)->heads;
+    float *const values = malloc(translator_map(model)->count * sizeof *values);
     if (!values)
         return NULL;
-    memcpy(values, model->values, model->map.count * sizeof *values);
+    memcpy(values, translator_values(model), translator_map(model)->count * sizeof *values);
     for (int head = 0; head < p->heads; head++) {
-        const head_name name = head_at(&model->config, head);
+        const head_name name = head_at(translator_config(model), head);
         float *const o = values + output_of(model, name)->weight + (size_t)name.head * D;
         for (size_t n = 0; n < E && !head_pruning_keeps(p, head); n++)
             memset(o + n * E, 0, D * sizeof *o);

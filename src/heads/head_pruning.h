@@ -4,10 +4,10 @@
  * |d loss / d gate| of those that are left, measured anew after each. It is chosen on some
  * sentences and what is left of the model is measured on others.
  */
-#ifndef HEADS_PRUNING_H
-#define HEADS_PRUNING_H
+#ifndef HEADS_HEAD_PRUNING_H
+#define HEADS_HEAD_PRUNING_H
 
-#include "head_eval.h"
+#include "heads/head_eval.h"
 
 typedef struct head_pruning head_pruning;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_repair.h"
+#include "heads/head_repair.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void add_capture(const transformer_config *config, const capture *c, effe
     for (int head = 0; head < head_count(config); head++) {
         const head_name name = head_at(config, head);
         const capture_heads *const h = &c->kind[name.kind];
-        if (name.kind == CAPTURE_ENCODER)
+        if (name.kind == ATTENTION_ENCODER)
             continue;
         const float *const direct =
             h->direct + (ptrdiff_t)(name.layer * h->heads + name.head) * h->rows;
@@ -102,7 +102,7 @@ static mha_status measure_head(const translator *model, const head_pair *pairs, 
 {
     const transformer_config *const config = translator_config(model);
     uint8_t *const changes = calloc(
-        (size_t)capture_kind_layers(config, name.kind) * (size_t)config->heads, sizeof *changes);
+        (size_t)attention_kind_layers(config, name.kind) * (size_t)config->heads, sizeof *changes);
     if (!changes)
         return MHA_ERR_MEMORY;
     changes[name.layer * config->heads + name.head] = CAPTURE_ZERO;
@@ -131,7 +131,7 @@ mha_status head_repair_measure(const translator *model, const head_pair *pairs, 
     for (int head = 0; head < heads && status == MHA_OK; head++) {
         const head_name name = head_at(config, head);
         repairs[head] = (head_repair){.repair = NAN, .norm = NAN, .helper = -1};
-        if (name.kind == CAPTURE_ENCODER)
+        if (name.kind == ATTENTION_ENCODER)
             continue;
         status = measure_head(model, pairs, count, pool, name, &closed);
         if (status == MHA_OK)

@@ -13,10 +13,10 @@
  * weighs more. Logits are those of the right word less the mean of all words; sums are over all
  * rows.
  */
-#ifndef HEADS_REPAIR_H
-#define HEADS_REPAIR_H
+#ifndef HEADS_HEAD_REPAIR_H
+#define HEADS_HEAD_REPAIR_H
 
-#include "head_pairs.h"
+#include "heads/head_pairs.h"
 
 typedef struct head_repair {
     bool known;    /* a head of decoder or cross, whose direct effect is not next to nothing */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_roles.h"
+#include "heads/head_roles.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,23 +63,23 @@ static role_score make(const head_study *study, int head, role_rule rule, int me
     return score;
 }
 
-static bool score_sink(const head_study *study, int head, capture_kind kind, role_score *best)
+static bool score_sink(const head_study *study, int head, attention_kind kind, role_score *best)
 {
     bool any = false;
     const role_score first =
-        make(study, head, RULE_SINK, MEASURE_FIRST, 0.6, sink_names[kind == CAPTURE_DECODER]);
+        make(study, head, RULE_SINK, MEASURE_FIRST, 0.6, sink_names[kind == ATTENTION_DECODER]);
     const role_score end = make(study, head, RULE_SINK, MEASURE_END, 0.6, sink_names[2]);
     offer(best, &any, &first);
     offer(best, &any, &end);
     return any;
 }
 
-static bool score_offset(const head_study *study, int head, capture_kind kind, role_score *best)
+static bool score_offset(const head_study *study, int head, attention_kind kind, role_score *best)
 {
     bool any = false;
     for (int r = -OFFSET_FAR; r <= OFFSET_FAR; r++) {
         char name[ROLE_NAME_MAX];
-        if (r == 0 || (kind == CAPTURE_DECODER && r > 0))
+        if (r == 0 || (kind == ATTENTION_DECODER && r > 0))
             continue;
         head_offset_name(r, name);
         const role_score argmax =
@@ -92,7 +92,7 @@ static bool score_offset(const head_study *study, int head, capture_kind kind, r
     return any;
 }
 
-static void offer_relation(const head_study *study, int head, capture_kind kind, int measure,
+static void offer_relation(const head_study *study, int head, attention_kind kind, int measure,
                            const char *name, role_score *best, bool *any)
 {
     const head_baseline *const baseline = head_study_baseline(study, kind, measure);
@@ -102,15 +102,15 @@ static void offer_relation(const head_study *study, int head, capture_kind kind,
     offer(best, any, &score);
 }
 
-static bool score_relation(const head_study *study, int head, capture_kind kind, role_score *best)
+static bool score_relation(const head_study *study, int head, attention_kind kind, role_score *best)
 {
     bool any = false;
-    for (int r = 0; kind != CAPTURE_CROSS && r < RELATIONS; r++) {
+    for (int r = 0; kind != ATTENTION_CROSS && r < RELATIONS; r++) {
         char name[ROLE_NAME_MAX];
         head_relation_name(r, name);
         offer_relation(study, head, kind, MEASURE_RELATION + r, name, best, &any);
     }
-    if (kind == CAPTURE_CROSS) {
+    if (kind == ATTENTION_CROSS) {
         offer_relation(study, head, kind, MEASURE_SAYS, aligned_names[0], best, &any);
         offer_relation(study, head, kind, MEASURE_READS, aligned_names[1], best, &any);
     }
@@ -119,7 +119,7 @@ static bool score_relation(const head_study *study, int head, capture_kind kind,
 
 bool head_rule_score(const head_study *study, int head, role_rule rule, role_score *score)
 {
-    const capture_kind kind = head_at(&study->config, head).kind;
+    const attention_kind kind = head_at(&study->config, head).kind;
     bool any = false;
     switch (rule) {
     case RULE_SINK:
@@ -129,7 +129,7 @@ bool head_rule_score(const head_study *study, int head, role_rule rule, role_sco
     case RULE_RELATION:
         return score_relation(study, head, kind, score);
     default: {
-        const bool cross_self = rule == RULE_SELF && kind == CAPTURE_CROSS;
+        const bool cross_self = rule == RULE_SELF && kind == ATTENTION_CROSS;
         const role_score one = make(study, head, rule, plain[rule].measure, plain[rule].threshold,
                                     cross_self ? same_place : plain[rule].name);
         offer(score, &any, &one);

@@ -16,10 +16,10 @@
  *
  * and "mixed" if none does. Numbers without a name are our choice.
  */
-#ifndef HEADS_ROLES_H
-#define HEADS_ROLES_H
+#ifndef HEADS_HEAD_ROLES_H
+#define HEADS_HEAD_ROLES_H
 
-#include "head_study.h"
+#include "heads/head_study.h"
 
 typedef enum role_rule {
     RULE_SINK,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_study.h"
+#include "heads/head_study.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rng.h"
+#include "base/rng.h"
 
 /* What is known of a sentence before any head is asked. */
 typedef struct scene {
     head_study *study;
     const head_pair *pair;
     int sentence;
-    int tokens[CAPTURE_KINDS][CORPUS_TOKENS_MAX]; /* of the columns */
-    bool special[CAPTURE_KINDS][CORPUS_TOKENS_MAX];
+    int tokens[ATTENTION_KINDS][CORPUS_TOKENS_MAX]; /* of the columns */
+    bool special[ATTENTION_KINDS][CORPUS_TOKENS_MAX];
     bool first[CORPUS_TOKENS_MAX], end[CORPUS_TOKENS_MAX], question[CORPUS_TOKENS_MAX];
     const int *frequency[TRANSFORMER_SIDES]; /* by word number */
 } scene;
@@ -51,22 +51,22 @@ static double find_rare(const head_matrix *m, const bool *special, const int *to
     return rows > 0 ? (double)found / rows : 0.0;
 }
 
-static void measure_words(const scene *at, int head, capture_kind kind, const head_matrix *m)
+static void measure_words(const scene *at, int head, attention_kind kind, const head_matrix *m)
 {
-    const int side = kind == CAPTURE_DECODER ? TRANSFORMER_TARGET : TRANSFORMER_SOURCE;
+    const int side = kind == ATTENTION_DECODER ? TRANSFORMER_TARGET : TRANSFORMER_SOURCE;
     const int *const tokens = at->tokens[kind];
     const bool *const special = at->special[kind];
     put(at, head, MEASURE_RARE, find_rare(m, special, tokens, at->frequency[side]));
-    if (kind != CAPTURE_CROSS) {
+    if (kind != ATTENTION_CROSS) {
         put(at, head, MEASURE_DUPLICATE, head_detect(m, head_is_duplicate, tokens));
         put(at, head, MEASURE_INDUCTION, head_detect(m, head_is_induction, tokens));
     }
-    for (int j = 0; kind != CAPTURE_DECODER && j < m->columns; j++)
+    for (int j = 0; kind != ATTENTION_DECODER && j < m->columns; j++)
         if (at->question[j])
             put(at, head, MEASURE_QUESTION, head_mass(m, at->question));
 }
 
-static void measure_shape(const scene *at, int head, capture_kind kind, const head_matrix *m)
+static void measure_shape(const scene *at, int head, attention_kind kind, const head_matrix *m)
 {
     const bool *const special = at->special[kind];
     const double distance = head_distance(m, special);
@@ -75,7 +75,7 @@ static void measure_shape(const scene *at, int head, capture_kind kind, const he
         put(at, head, MEASURE_ARGMAX + OFFSET_FAR + r, head_offset_argmax(m, r));
     }
     put(at, head, MEASURE_FIRST, head_mass(m, at->first));
-    if (kind != CAPTURE_DECODER)
+    if (kind != ATTENTION_DECODER)
         put(at, head, MEASURE_END, head_mass(m, at->end));
     put(at, head, MEASURE_ENTROPY, head_entropy(m));
     put(at, head, MEASURE_SMOOTHED, head_entropy_smoothed(m));
@@ -88,18 +88,18 @@ static void measure_shape(const scene *at, int head, capture_kind kind, const he
 /* ---------------------------------------------------------------- gold ----- */
 
 /* Row and column of a relation in a matrix of the kind; false where the row cannot see it. */
-static bool place_relation(const corpus_role *role, bool back, capture_kind kind, int *from,
+static bool place_relation(const corpus_role *role, bool back, attention_kind kind, int *from,
                            int *to)
 {
-    const int side = kind == CAPTURE_ENCODER ? CORPUS_ENGLISH : CORPUS_FRENCH;
-    const int shift = kind == CAPTURE_DECODER ? 1 : 0; /* WORD_BEGIN */
+    const int side = kind == ATTENTION_ENCODER ? CORPUS_ENGLISH : CORPUS_FRENCH;
+    const int shift = kind == ATTENTION_DECODER ? 1 : 0; /* WORD_BEGIN */
     const int first = role->first[side], second = role->second[side];
     *from = (back ? second : first) + shift;
     *to = (back ? first : second) + shift;
-    return first >= 0 && second >= 0 && (kind == CAPTURE_ENCODER || *to < *from);
+    return first >= 0 && second >= 0 && (kind == ATTENTION_ENCODER || *to < *from);
 }
 
-static void measure_relations(const scene *at, int head, capture_kind kind, const head_matrix *m)
+static void measure_relations(const scene *at, int head, attention_kind kind, const head_matrix *m)
 {
     for (int n = 0; n < 2 * at->pair->gold.role_count; n++) {
         const corpus_role *const role = &at->pair->gold.roles[n / 2];
@@ -120,7 +120,7 @@ static void measure_alignment(const scene *at, int head, const head_matrix *m, b
 {
     const corpus_pair *const gold = &at->pair->gold;
     const head_links links = head_align(m, reads, gold->sources, gold->side[CORPUS_FRENCH].count,
-                                        at->special[CAPTURE_CROSS]);
+                                        at->special[ATTENTION_CROSS]);
     *sample_of(at->study, head, reads ? MEASURE_READS : MEASURE_SAYS, at->sentence) =
         (head_sample){(float)links.words_right, (float)links.words};
     *sample_of(at->study, head, reads ? MEASURE_F_READS : MEASURE_F_SAYS, at->sentence) =
@@ -132,8 +132,8 @@ static void measure_alignment(const scene *at, int head, const head_matrix *m, b
 static void describe(scene *at, const capture *c)
 {
     const int question = at->pair->known ? at->pair->gold.side[CORPUS_ENGLISH].count - 1 : -1;
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
-        const bool own = kind == CAPTURE_DECODER;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const bool own = kind == ATTENTION_DECODER;
         const int *const words = own ? c->target : c->source;
         for (int j = 0; j < c->kind[kind].columns; j++) {
             at->tokens[kind][j] = words[j];
@@ -156,7 +156,7 @@ static void measure(const scene *at, const capture *c)
         measure_words(at, head, name.kind, &m);
         if (!at->pair->known)
             continue;
-        if (name.kind != CAPTURE_CROSS) {
+        if (name.kind != ATTENTION_CROSS) {
             measure_relations(at, head, name.kind, &m);
         } else {
             measure_alignment(at, head, &m, false);
@@ -177,7 +177,7 @@ static bool study_pair(head_study *s, const translator *model, const head_pair *
         at.frequency[side] = frequency[side];
     describe(&at, c);
     measure(&at, c);
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++)
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         s->tokens[kind] += c->kind[kind].rows;
     capture_free(c);
     return true;
@@ -199,7 +199,7 @@ static head_baseline best_offset(const offset_counts *counts)
                            counts->words};
 }
 
-static head_baseline find_baseline(const head_pair *pairs, int count, capture_kind kind,
+static head_baseline find_baseline(const head_pair *pairs, int count, attention_kind kind,
                                    int relation)
 {
     offset_counts counts = {0};
@@ -279,8 +279,8 @@ head_study *head_study_create(const translator *model, const head_pair *pairs, i
     s->sentences = count;
     s->samples = calloc((size_t)s->heads * MEASURES * (size_t)count, sizeof *s->samples);
     for (int r = 0; r < RELATIONS; r++)
-        for (int kind = 0; kind < CAPTURE_CROSS; kind++)
-            s->baselines[kind][r] = find_baseline(pairs, count, (capture_kind)kind, r);
+        for (int kind = 0; kind < ATTENTION_CROSS; kind++)
+            s->baselines[kind][r] = find_baseline(pairs, count, (attention_kind)kind, r);
     for (int reads = 0; reads < 2; reads++)
         s->alignment[reads] = find_alignment(pairs, count, reads);
     if (run(s, model, pairs, pool, watch))
@@ -296,7 +296,7 @@ void head_study_free(head_study *s)
     free(s);
 }
 
-const head_baseline *head_study_baseline(const head_study *s, capture_kind kind, int measure)
+const head_baseline *head_study_baseline(const head_study *s, attention_kind kind, int measure)
 {
     if (measure >= MEASURE_RELATION && measure < MEASURE_SAYS)
         return &s->baselines[kind][measure - MEASURE_RELATION];

@@ -8,10 +8,10 @@
  * The grammar says which words belong together. Whether a head finds them is held against the
  * fixed offset that finds most of them.
  */
-#ifndef HEADS_STUDY_H
-#define HEADS_STUDY_H
+#ifndef HEADS_HEAD_STUDY_H
+#define HEADS_HEAD_STUDY_H
 
-#include "head_pairs.h"
+#include "heads/head_pairs.h"
 
 enum { OFFSET_FAR = 3, OFFSETS = 2 * OFFSET_FAR + 1 };
 
@@ -64,10 +64,10 @@ head_interval head_interval_of(const head_sample *samples, int count, uint64_t s
 typedef struct head_study {
     transformer_config config;
     int heads, sentences;
-    int64_t tokens[CAPTURE_KINDS];                     /* rows in all */
-    head_sample *samples;                              /* [heads][MEASURES][sentences] */
-    head_baseline baselines[CAPTURE_KINDS][RELATIONS]; /* encoder, decoder */
-    head_baseline alignment[2];                        /* by what rows say, what they read */
+    int64_t tokens[ATTENTION_KINDS];                     /* rows in all */
+    head_sample *samples;                                /* [heads][MEASURES][sentences] */
+    head_baseline baselines[ATTENTION_KINDS][RELATIONS]; /* encoder, decoder */
+    head_baseline alignment[2];                          /* by what rows say, what they read */
 } head_study;
 
 /* NULL: no memory, or words that the model does not have. `watch` is told how far it is; NULL:
@@ -85,6 +85,6 @@ double head_study_count(const head_study *study, int head, int measure);
 head_interval head_study_interval(const head_study *study, int head, int measure);
 
 /* The baseline of a relation or alignment measure of a kind; NULL for another measure. */
-const head_baseline *head_study_baseline(const head_study *study, capture_kind kind, int measure);
+const head_baseline *head_study_baseline(const head_study *study, attention_kind kind, int measure);
 
 #endif

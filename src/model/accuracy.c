@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "accuracy.h"
+#include "model/accuracy.h"
 
 #include <stdlib.h>
 

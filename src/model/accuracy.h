@@ -3,7 +3,7 @@
 #ifndef MODEL_ACCURACY_H
 #define MODEL_ACCURACY_H
 
-#include "translator.h"
+#include "model/translator.h"
 
 /* Of sentences [0, count) of a split. */
 mha_status accuracy_measure(const translator *model, uint64_t seed, corpus_split split,

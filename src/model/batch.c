@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* From sentences of the corpus to packed word numbers. */
-#include "batch.h"
+#include "model/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rng.h"
+#include "base/rng.h"
 
 void word_numbers_fill(word_numbers *numbers)
 {

@@ -6,8 +6,8 @@
 #ifndef MODEL_BATCH_H
 #define MODEL_BATCH_H
 
-#include "corpus.h"
-#include "transformer.h"
+#include "corpus/corpus.h"
+#include "model/transformer.h"
 
 typedef struct batch {
     int pairs;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "checksum.h"
+#include "model/checksum.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "corpus.h"
+#include "corpus/corpus.h"
 
 static uint64_t add(uint64_t hash, uint64_t element)
 {
@@ -32,7 +32,7 @@ uint64_t checksum_doubles(uint64_t hash, const double *values, size_t count)
     return hash;
 }
 
-uint64_t checksum_pair(uint64_t hash, const mhai_st_pair *pair)
+uint64_t checksum_pair(uint64_t hash, const safetensors_pair *pair)
 {
     return corpus_hash(corpus_hash(hash, pair->key), pair->value);
 }

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "safetensors.h"
+#include "format/safetensors.h"
 
 /* Each goes on from `hash`. */
 uint64_t checksum_floats(uint64_t hash, const float *values, size_t count);
 uint64_t checksum_doubles(uint64_t hash, const double *values, size_t count);
-uint64_t checksum_pair(uint64_t hash, const mhai_st_pair *pair);
+uint64_t checksum_pair(uint64_t hash, const safetensors_pair *pair);
 
 /* As it stands in a file, under the key that follows. */
 enum { CHECKSUM_TEXT_MAX = 17 };

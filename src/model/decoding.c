@@ -9,13 +9,13 @@
  *
  * Without caches the same layers get all words of a hypothesis and its own copy of the memory.
  */
-#include "translator_parts.h"
+#include "model/translator_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "row_math.h"
+#include "model/row_math.h"
 
 /* -------------------------------------------------------------- memory ----- */
 

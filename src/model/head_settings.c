@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "head_settings.h"
+#include "model/head_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const char *capture_kind_name(capture_kind kind)
+const char *attention_kind_name(attention_kind kind)
 {
-    static const char *const names[CAPTURE_KINDS] = {"encoder", "decoder", "cross"};
+    static const char *const names[ATTENTION_KINDS] = {"encoder", "decoder", "cross"};
     return names[kind];
 }
 
-int capture_kind_layers(const transformer_config *config, capture_kind kind)
+int attention_kind_layers(const transformer_config *config, attention_kind kind)
 {
-    return config->layers[kind == CAPTURE_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET];
+    return config->layers[kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET];
 }
 
 static size_t count_gates(const head_settings *s, int kind)
@@ -47,8 +47,8 @@ head_settings *head_settings_create(const transformer_config *config, int senten
     s->heads = config->heads;
     s->width = config->width / config->heads;
     s->sentences = sentences;
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
-        s->layers[kind] = capture_kind_layers(config, (capture_kind)kind);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        s->layers[kind] = attention_kind_layers(config, (attention_kind)kind);
         if (!make_kind(s, kind)) {
             head_settings_free(s);
             return NULL;
@@ -61,7 +61,7 @@ void head_settings_free(head_settings *s)
 {
     if (!s)
         return;
-    for (int kind = 0; kind < CAPTURE_KINDS; kind++) {
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         free(s->gates[kind]);
         free(s->d_gates[kind]);
         free(s->modes[kind]);
@@ -82,7 +82,7 @@ static uint8_t mode_of(capture_change change)
     }
 }
 
-void head_settings_change(head_settings *s, capture_kind kind, int layer, int head,
+void head_settings_change(head_settings *s, attention_kind kind, int layer, int head,
                           capture_change change)
 {
     float *const gates = s->gates[kind] + (ptrdiff_t)layer * s->sentences * s->heads;
@@ -91,7 +91,8 @@ void head_settings_change(head_settings *s, capture_kind kind, int layer, int he
     s->modes[kind][(ptrdiff_t)layer * s->heads + head] = mode_of(change);
 }
 
-void head_settings_fill(const head_settings *s, capture_kind kind, int layer, mha_options *options)
+void head_settings_fill(const head_settings *s, attention_kind kind, int layer,
+                        mha_options *options)
 {
     const ptrdiff_t first = (ptrdiff_t)layer * s->heads;
     options->gates = s->gates[kind] + first * s->sentences;
@@ -104,7 +105,7 @@ void head_settings_fill(const head_settings *s, capture_kind kind, int layer, mh
         }
 }
 
-float *head_settings_gradients(const head_settings *s, capture_kind kind, int layer)
+float *head_settings_gradients(const head_settings *s, attention_kind kind, int layer)
 {
     return s->d_gates[kind] + (ptrdiff_t)layer * s->sentences * s->heads;
 }

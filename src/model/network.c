@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A network made of packed layers, and kept up to date. */
-#include "network.h"
+#include "model/network.h"
 
 #include <stdlib.h>
 
-#include "network_parts.h"
+#include "model/network_parts.h"
 
 /* --------------------------------------------------------------- parts ----- */
 

@@ -11,9 +11,9 @@
 #ifndef MODEL_NETWORK_H
 #define MODEL_NETWORK_H
 
-#include "batch.h"
-#include "head_settings.h"
-#include "row_math.h"
+#include "model/batch.h"
+#include "model/head_settings.h"
+#include "model/row_math.h"
 
 typedef struct network network;
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "network_parts.h"
+#include "model/network_parts.h"
 
 typedef struct backward_pass {
     const network *net;

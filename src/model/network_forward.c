@@ -2,7 +2,7 @@
 /* Words -> loss. */
 #include <math.h>
 
-#include "network_parts.h"
+#include "model/network_parts.h"
 
 /* --------------------------------------------------------------- check ----- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What one pass over a batch needs: the calls of its layers, and memory. */
-#include "network_parts.h"
+#include "model/network_parts.h"
 
 #include <stdlib.h>
 
-#include "rng.h"
+#include "base/rng.h"
 
 /* --------------------------------------------------------------- calls ----- */
 
@@ -14,11 +14,11 @@ row_dropout network_dropout(const network *net, int side, int number)
     return row_dropout_make(net->mode.dropout, rng_next(&r));
 }
 
-capture_kind network_heads_kind(int side, const network_part *p)
+attention_kind network_heads_kind(int side, const network_part *p)
 {
     if (p->kind == PART_CROSS)
-        return CAPTURE_CROSS;
-    return side == TRANSFORMER_SOURCE ? CAPTURE_ENCODER : CAPTURE_DECODER;
+        return ATTENTION_CROSS;
+    return side == TRANSFORMER_SOURCE ? ATTENTION_ENCODER : ATTENTION_DECODER;
 }
 
 int network_layer(int side, int number)

@@ -11,7 +11,7 @@
 #ifndef MODEL_NETWORK_PARTS_H
 #define MODEL_NETWORK_PARTS_H
 
-#include "network.h"
+#include "model/network.h"
 
 typedef enum part_kind { PART_SELF, PART_CROSS, PART_FF, PART_END } part_kind;
 
@@ -92,7 +92,7 @@ typedef struct attention_call {
 } attention_call;
 
 /* The heads of an attention of a side. */
-capture_kind network_heads_kind(int side, const network_part *part);
+attention_kind network_heads_kind(int side, const network_part *part);
 /* The layer that part `number` of a side belongs to. */
 int network_layer(int side, int number);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "optimizer.h"
+#include "model/optimizer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef MODEL_OPTIMIZER_H
 #define MODEL_OPTIMIZER_H
 
-#include "training.h"
+#include "model/training.h"
 
 /* Elements [first, first + count) of one tensor: one task, and one part of the norm's sum. */
 typedef struct optimizer_piece {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops that become vectors although no sum may change its order. */
-#include "row_math.h"
+#include "model/row_math.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "rng.h"
+#include "base/rng.h"
 
 /* Four numbers at once: said outright where a compiler would leave a loop as it is, because the
  * order of a sum or a comparison of floats stands in its way. */

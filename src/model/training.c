@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "training.h"
+#include "model/training.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "array.h"
-#include "rng.h"
-#include "training_parts.h"
+#include "base/array.h"
+#include "base/rng.h"
+#include "model/training_parts.h"
 
 enum { EVALUATED_AT_ONCE = 64 }; /* sentences; fixed, so that a score is, too */
 

@@ -13,8 +13,8 @@
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
-#include "corpus.h"
-#include "transformer.h"
+#include "corpus/corpus.h"
+#include "model/transformer.h"
 
 /* ------------------------------------------------------- configuration ----- */
 

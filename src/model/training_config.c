@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What decides how a training goes: its defaults, its limits, and its settings by name. */
-#include "training.h"
+#include "model/training.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checksum.h"
-#include "safetensors.h"
-#include "training_parts.h"
+#include "format/safetensors.h"
+#include "model/checksum.h"
+#include "model/training_parts.h"
 
 enum {
     PARTS_MAX = 3 * TRANSFORMER_TENSORS_MAX + 2,
@@ -57,7 +57,7 @@ typedef enum part_home { HOME_VALUES, HOME_MEAN, HOME_SQUARE, HOME_LOSSES, HOME_
 
 typedef struct file_part {
     char name[PART_NAME_MAX];
-    mhai_st_type type;
+    safetensors_type type;
     size_t rank;
     uint64_t shape[2];
     part_home home;
@@ -75,7 +75,7 @@ static void add_tensors(parts *p, int count, const char *prefix, part_home home)
     for (int n = 0; n < count; n++) {
         const transformer_tensor tensor = p->tensors[n];
         file_part *const added = &p->list[p->count++];
-        *added = (file_part){.type = MHAI_ST_F32,
+        *added = (file_part){.type = SAFETENSORS_F32,
                              .rank = (size_t)tensor.rank,
                              .shape = {(uint64_t)tensor.shape[0], (uint64_t)tensor.shape[1]},
                              .home = home,
@@ -92,9 +92,10 @@ static void list_parts(parts *p, const transformer_config *model, uint64_t steps
     add_tensors(p, count, "", HOME_VALUES);
     add_tensors(p, count, "adam.mean.", HOME_MEAN);
     add_tensors(p, count, "adam.square.", HOME_SQUARE);
-    p->list[p->count++] = (file_part){"history.losses", MHAI_ST_F32, 1, {steps}, HOME_LOSSES, 0};
     p->list[p->count++] =
-        (file_part){"history.validation", MHAI_ST_F64, 2, {marks, MARK_COLUMNS}, HOME_MARKS, 0};
+        (file_part){"history.losses", SAFETENSORS_F32, 1, {steps}, HOME_LOSSES, 0};
+    p->list[p->count++] =
+        (file_part){"history.validation", SAFETENSORS_F64, 2, {marks, MARK_COLUMNS}, HOME_MARKS, 0};
 }
 
 /* `marks` are those of the training as a table of numbers. */
@@ -125,8 +126,8 @@ static uint64_t elements_of(const file_part *part)
 static uint64_t hash_part(uint64_t hash, const file_part *part, const void *data)
 {
     const size_t count = (size_t)elements_of(part);
-    return part->type == MHAI_ST_F64 ? checksum_doubles(hash, data, count)
-                                     : checksum_floats(hash, data, count);
+    return part->type == SAFETENSORS_F64 ? checksum_doubles(hash, data, count)
+                                         : checksum_floats(hash, data, count);
 }
 
 static uint64_t hash_vocabulary(const word_numbers *numbers)
@@ -141,7 +142,7 @@ static uint64_t hash_vocabulary(const word_numbers *numbers)
 /* ------------------------------------------------------------ metadata ----- */
 
 typedef struct metadata {
-    mhai_st_pair pairs[PAIRS];
+    safetensors_pair pairs[PAIRS];
     char texts[PAIRS][TRAINING_TEXT_MAX];
     size_t count;
 } metadata;
@@ -149,7 +150,7 @@ typedef struct metadata {
 static char *add_pair(metadata *m, const char *key)
 {
     char *const text = m->texts[m->count];
-    m->pairs[m->count++] = (mhai_st_pair){key, text};
+    m->pairs[m->count++] = (safetensors_pair){key, text};
     return text;
 }
 
@@ -173,7 +174,7 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
     checksum_text(hash, add_pair(m, CHECKSUM_KEY));
 }
 
-static const char *find_pair(const mhai_st_pair *pairs, size_t count, const char *key)
+static const char *find_pair(const safetensors_pair *pairs, size_t count, const char *key)
 {
     for (size_t n = 0; n < count; n++)
         if (strcmp(pairs[n].key, key) == 0)
@@ -187,7 +188,7 @@ static const char *find_pair(const mhai_st_pair *pairs, size_t count, const char
 typedef struct file_room {
     parts parts;
     metadata metadata;
-    mhai_st_item items[PARTS_MAX];
+    safetensors_item items[PARTS_MAX];
     double *marks; /* [marks][MARK_COLUMNS] */
 } file_room;
 
@@ -231,18 +232,19 @@ mha_status training_save(const training *t, const char *path, char message[TRANS
     fill_metadata(&r->metadata, t, isa ? isa : "", &r->parts, r->marks);
     for (size_t n = 0; n < r->parts.count; n++) {
         const file_part *const part = &r->parts.list[n];
-        r->items[n] = (mhai_st_item){part->name, part->type, part->rank, part->shape,
-                                     home_of(t, r->marks, part)};
+        r->items[n] = (safetensors_item){part->name, part->type, part->rank, part->shape,
+                                         home_of(t, r->marks, part)};
     }
-    const mha_status status = mhai_st_write(path, r->items, r->parts.count, r->metadata.pairs,
-                                            r->metadata.count, message, TRANSFORMER_MESSAGE_MAX);
+    const mha_status status =
+        safetensors_write(path, r->items, r->parts.count, r->metadata.pairs, r->metadata.count,
+                          message, TRANSFORMER_MESSAGE_MAX);
     room_free(r);
     return status;
 }
 
 /* ---------------------------------------------------------------- load ----- */
 
-static mha_status read_settings(const mhai_st_file *file, training_config *config,
+static mha_status read_settings(const safetensors_file *file, training_config *config,
                                 const file_report *r)
 {
     const char *const kind = find_pair(file->pairs, file->pair_count, "format");
@@ -264,11 +266,11 @@ static mha_status read_settings(const mhai_st_file *file, training_config *confi
     return MHA_OK;
 }
 
-static mha_status read_progress(const mhai_st_file *file, int64_t *step, size_t *marks,
+static mha_status read_progress(const safetensors_file *file, int64_t *step, size_t *marks,
                                 const file_report *r)
 {
     const char *const text = find_pair(file->pairs, file->pair_count, "steps-done");
-    const mhai_st_tensor *const tensor = mhai_st_find(file, "history.validation");
+    const safetensors_tensor *const tensor = safetensors_find(file, "history.validation");
     char *end = NULL;
     *step = text ? strtoll(text, &end, 10) : -1;
     if (*step < 0 || end == text || *end != '\0')
@@ -281,15 +283,15 @@ static mha_status read_progress(const mhai_st_file *file, int64_t *step, size_t 
     return MHA_OK;
 }
 
-static mha_status compare_part(const mhai_st_file *file, const file_part *part,
+static mha_status compare_part(const safetensors_file *file, const file_part *part,
                                const file_report *r)
 {
-    const mhai_st_tensor *const tensor = mhai_st_find(file, part->name);
+    const safetensors_tensor *const tensor = safetensors_find(file, part->name);
     if (!tensor)
         return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is missing", part->name);
     if (tensor->type != part->type)
         return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not %s", part->name,
-                    mhai_st_type_name(tensor->type), mhai_st_type_name(part->type));
+                    safetensors_type_name(tensor->type), safetensors_type_name(part->type));
     if (tensor->rank != part->rank ||
         memcmp(tensor->shape, part->shape, part->rank * sizeof part->shape[0]) != 0)
         return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" has another shape than its settings say",
@@ -297,7 +299,7 @@ static mha_status compare_part(const mhai_st_file *file, const file_part *part,
     return MHA_OK;
 }
 
-static mha_status compare_parts(const mhai_st_file *file, const parts *p, const file_report *r)
+static mha_status compare_parts(const safetensors_file *file, const parts *p, const file_report *r)
 {
     mha_status status = MHA_OK;
     for (size_t n = 0; n < p->count && status == MHA_OK; n++)
@@ -322,7 +324,7 @@ static bool marks_from_numbers(training *t, const double *numbers, size_t count)
 }
 
 /* Words first: whoever has another corpus is to hear of that, not of a checksum. */
-static mha_status compare_metadata(const mhai_st_file *file, const metadata *own,
+static mha_status compare_metadata(const safetensors_file *file, const metadata *own,
                                    const file_report *r)
 {
     const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
@@ -334,14 +336,14 @@ static mha_status compare_metadata(const mhai_st_file *file, const metadata *own
     return MHA_OK;
 }
 
-static mha_status read_parts(const mhai_st_file *file, training *t, file_room *room, size_t marks,
-                             const file_report *r)
+static mha_status read_parts(const safetensors_file *file, training *t, file_room *room,
+                             size_t marks, const file_report *r)
 {
     const parts *const p = &room->parts;
     for (size_t n = 0; n < p->count; n++) {
-        const mha_status status =
-            mhai_st_read(file, mhai_st_find(file, p->list[n].name),
-                         home_of(t, room->marks, &p->list[n]), r->message, TRANSFORMER_MESSAGE_MAX);
+        const mha_status status = safetensors_read(file, safetensors_find(file, p->list[n].name),
+                                                   home_of(t, room->marks, &p->list[n]), r->message,
+                                                   TRANSFORMER_MESSAGE_MAX);
         if (status != MHA_OK)
             return status;
     }
@@ -353,8 +355,8 @@ static mha_status read_parts(const mhai_st_file *file, training *t, file_room *r
 }
 
 /* A training with all that the file says of it, but not started. */
-static mha_status build(training **made, const mhai_st_file *file, const training_config *config,
-                        mha_pool *pool, const file_report *r)
+static mha_status build(training **made, const safetensors_file *file,
+                        const training_config *config, mha_pool *pool, const file_report *r)
 {
     int64_t step = 0;
     size_t marks = 0;
@@ -384,17 +386,18 @@ static mha_status build(training **made, const mhai_st_file *file, const trainin
 training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const file_report report = {path, message};
-    mhai_st_file *file = NULL;
+    safetensors_file *file = NULL;
     training_config config;
     training *made = NULL;
-    mha_status status = mhai_st_open(&file, path, MHAI_ST_STRICT, message, TRANSFORMER_MESSAGE_MAX);
+    mha_status status =
+        safetensors_open(&file, path, SAFETENSORS_STRICT, message, TRANSFORMER_MESSAGE_MAX);
     if (status == MHA_OK)
         status = read_settings(file, &config, &report);
     if (status == MHA_OK)
         status = build(&made, file, &config, pool, &report);
     if (status == MHA_OK && !training_start(made))
         status = fail(&report, MHA_ERR_MEMORY, "no memory for its model");
-    mhai_st_close(file);
+    safetensors_close(file);
     if (status == MHA_OK)
         return made;
     training_free(made);

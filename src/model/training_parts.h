@@ -3,8 +3,8 @@
 #ifndef MODEL_TRAINING_PARTS_H
 #define MODEL_TRAINING_PARTS_H
 
-#include "network.h"
-#include "optimizer.h"
+#include "model/network.h"
+#include "model/optimizer.h"
 
 struct training {
     training_config config;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the parameters of a transformer lie, what they are called, and what they begin with. */
-#include "transformer.h"
+#include "model/transformer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "rng.h"
+#include "base/rng.h"
 
 /* --------------------------------------------------------------- check ----- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A translator made from parameters, and what it knows of words. */
-#include "translator_parts.h"
+#include "model/translator_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +212,26 @@ void translator_free(translator *t)
     free(t->values);
     free(t->codes);
     free(t);
+}
+
+const float *translator_values(const translator *t)
+{
+    return t->values;
+}
+
+const transformer_map *translator_map(const translator *t)
+{
+    return &t->map;
+}
+
+const coder_layer *translator_layer(const translator *t, int side, int layer)
+{
+    return &t->layers[side][layer];
+}
+
+const mha_linear *translator_logits(const translator *t)
+{
+    return t->logits;
 }
 
 const transformer_config *translator_config(const translator *t)

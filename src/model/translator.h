@@ -3,9 +3,9 @@
  * A trained model that translates.
  *
  *      translator_load()        file -> parameters, vocabularies           translator_file.c,
- *                                                                           translator_text.c
+ *                                                                           model_metadata.c
  *      translator_create()      parameters -> packed layers                translator.c
- *      translator_translate()   greedy or beam search, a word a step       search.c
+ *      translator_translate()   greedy or beam search, a word a step       beam_search.c
  *          source words -> memory, kept as keys and values; a step         decoding.c
  *
  * The file is safetensors with the tensors of transformer.h, each F16 or F32, and in its metadata
@@ -22,8 +22,8 @@
 #ifndef MODEL_TRANSLATOR_H
 #define MODEL_TRANSLATOR_H
 
-#include "corpus.h"
-#include "transformer.h"
+#include "corpus/corpus.h"
+#include "model/transformer.h"
 
 /* Words of one side by number. The special ones come first, the others in the order of their
  * bytes. */
@@ -65,6 +65,19 @@ void translator_free(translator *t);
 const transformer_config *translator_config(const translator *t);
 const vocabulary *translator_vocabulary(const translator *t, int side);
 const char *translator_note_text(const translator *t, const char *name); /* or NULL */
+
+/* The packed layers of one encoder or decoder block. */
+typedef struct coder_layer {
+    mha_layer *self, *cross; /* cross: decoder only */
+    mha_linear *in, *out;    /* feed-forward */
+} coder_layer;
+
+/* The parts of a model, for code that runs it step by step or builds a changed copy of it: the
+ * parameters, where each of them is (transformer.h), and the packed layers. */
+const float *translator_values(const translator *t);
+const transformer_map *translator_map(const translator *t);
+const coder_layer *translator_layer(const translator *t, int side, int layer);
+const mha_linear *translator_logits(const translator *t);
 
 /* Tokens of the longest sentence on either side, end included. */
 int translator_longest(const translator *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Models in files: see translator.h for what is in them. */
-#include "translator_file.h"
+#include "model/translator_file.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checksum.h"
-#include "convert.h"
-#include "training.h"
+#include "format/convert.h"
+#include "model/checksum.h"
+#include "model/training.h"
 
 #define FORMAT "mha-translator-1"
 
@@ -23,7 +23,7 @@ static int key_number(const char *name)
 }
 
 /* Of all pairs but the checksum itself, in any order: other writers have their own. */
-static uint64_t hash_pairs(const mhai_st_pair *pairs, size_t count)
+static uint64_t hash_pairs(const safetensors_pair *pairs, size_t count)
 {
     uint64_t sum = 0;
     for (size_t n = 0; n < count; n++)
@@ -46,17 +46,17 @@ typedef struct model_content {
 
 /* What a file is made of while it is written. */
 typedef struct model_writer {
-    mhai_st_report report;
+    safetensors_report report;
     const model_content *content;
     transformer_tensor list[TRANSFORMER_TENSORS_MAX];
     uint64_t shapes[TRANSFORMER_TENSORS_MAX][2];
-    mhai_st_item items[TRANSFORMER_TENSORS_MAX];
+    safetensors_item items[TRANSFORMER_TENSORS_MAX];
     int count;
     uint16_t *halves; /* all parameters as F16, or NULL */
     char config[CONFIG_TEXT_MAX], *vocabularies[TRANSFORMER_SIDES];
     uint64_t hash; /* of all that is in the file */
     char checksum[CHECKSUM_TEXT_MAX];
-    mhai_st_pair *pairs; /* keys, then notes */
+    safetensors_pair *pairs; /* keys, then notes */
 } model_writer;
 
 static mha_status check_vocabularies(const model_writer *w)
@@ -65,9 +65,9 @@ static mha_status check_vocabularies(const model_writer *w)
         const int wanted = w->content->config->words[side];
         const int there = WORDS_SPECIAL + w->content->words[side].count;
         if (wanted != there)
-            return mhai_st_fail(&w->report, MHA_ERR_SHAPE,
-                                "the model has %d %s words and its vocabulary %d", wanted,
-                                side == TRANSFORMER_SOURCE ? "source" : "target", there);
+            return safetensors_fail(&w->report, MHA_ERR_SHAPE,
+                                    "the model has %d %s words and its vocabulary %d", wanted,
+                                    side == TRANSFORMER_SOURCE ? "source" : "target", there);
     }
     return MHA_OK;
 }
@@ -89,16 +89,16 @@ static mha_status make_pairs(model_writer *w)
                                            w->vocabularies[TRANSFORMER_TARGET], w->checksum};
     for (int n = 0; n < count; n++)
         if (key_number(notes[n].name) >= 0)
-            return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
-                                "a note cannot have the name \"%s\", which is the model's own",
-                                notes[n].name);
+            return safetensors_fail(&w->report, MHA_ERR_FORMAT,
+                                    "a note cannot have the name \"%s\", which is the model's own",
+                                    notes[n].name);
     w->pairs = calloc(MODEL_KEYS + (size_t)count, sizeof *w->pairs);
     if (!w->pairs)
         return model_fail_memory(&w->report);
     for (int n = 0; n < MODEL_KEYS; n++)
-        w->pairs[n] = (mhai_st_pair){model_key(n), texts[n]};
+        w->pairs[n] = (safetensors_pair){model_key(n), texts[n]};
     for (int n = 0; n < count; n++)
-        w->pairs[MODEL_KEYS + n] = (mhai_st_pair){notes[n].name, notes[n].text};
+        w->pairs[MODEL_KEYS + n] = (safetensors_pair){notes[n].name, notes[n].text};
     w->hash = hash_pairs(w->pairs, MODEL_KEYS + (size_t)count);
     return MHA_OK;
 }
@@ -112,9 +112,9 @@ static mha_status convert_tensor(model_writer *w, const transformer_tensor *tens
             w->halves[tensor->at + n] = convert_f32_to_f16(value);
         const float kept = w->halves ? convert_f16_to_f32(w->halves[tensor->at + n]) : value;
         if (!isfinite(kept))
-            return mhai_st_fail(&w->report, MHA_ERR_FORMAT,
-                                "element %zu of \"%s\" is %g: not a finite %s", n, tensor->name,
-                                (double)value, w->halves ? "F16" : "number");
+            return safetensors_fail(&w->report, MHA_ERR_FORMAT,
+                                    "element %zu of \"%s\" is %g: not a finite %s", n, tensor->name,
+                                    (double)value, w->halves ? "F16" : "number");
         w->hash = checksum_floats(w->hash, &kept, 1);
     }
     return MHA_OK;
@@ -135,12 +135,12 @@ static mha_status make_items(model_writer *w)
         for (int axis = 0; axis < tensor->rank; axis++)
             w->shapes[n][axis] = (uint64_t)tensor->shape[axis];
         w->items[n] =
-            (mhai_st_item){.name = tensor->name,
-                           .type = w->halves ? MHAI_ST_F16 : MHAI_ST_F32,
-                           .rank = (size_t)tensor->rank,
-                           .shape = w->shapes[n],
-                           .data = w->halves ? (const void *)(w->halves + tensor->at)
-                                             : (const void *)(w->content->values + tensor->at)};
+            (safetensors_item){.name = tensor->name,
+                               .type = w->halves ? SAFETENSORS_F16 : SAFETENSORS_F32,
+                               .rank = (size_t)tensor->rank,
+                               .shape = w->shapes[n],
+                               .data = w->halves ? (const void *)(w->halves + tensor->at)
+                                                 : (const void *)(w->content->values + tensor->at)};
     }
     return MHA_OK;
 }
@@ -150,19 +150,19 @@ static mha_status write_model(model_writer *w)
     mha_status status;
     char problem[TRANSFORMER_MESSAGE_MAX];
     if (w->content->type != MHA_F16 && w->content->type != MHA_F32)
-        return mhai_st_fail(&w->report, MHA_ERR_DTYPE, "models are written as F16 or F32");
+        return safetensors_fail(&w->report, MHA_ERR_DTYPE, "models are written as F16 or F32");
     if (!transformer_config_check(w->content->config, problem))
-        return mhai_st_fail(&w->report, MHA_ERR_SHAPE, "%s", problem);
+        return safetensors_fail(&w->report, MHA_ERR_SHAPE, "%s", problem);
     if ((status = check_vocabularies(w)) || (status = make_texts(w)) || (status = make_pairs(w)) ||
         (status = make_items(w)))
         return status;
     checksum_text(w->hash, w->checksum);
-    return mhai_st_write(w->report.path, w->items, (size_t)w->count, w->pairs,
-                         MODEL_KEYS + (size_t)w->content->note_count, w->report.message,
-                         TRANSFORMER_MESSAGE_MAX);
+    return safetensors_write(w->report.path, w->items, (size_t)w->count, w->pairs,
+                             MODEL_KEYS + (size_t)w->content->note_count, w->report.message,
+                             TRANSFORMER_MESSAGE_MAX);
 }
 
-static mha_status save(const mhai_st_report *r, const model_content *content)
+static mha_status save(const safetensors_report *r, const model_content *content)
 {
     model_writer *const w = calloc(1, sizeof *w);
     if (!w)
@@ -182,7 +182,7 @@ mha_status translator_save(const char *path, const transformer_config *config, c
                            mha_dtype type, const translator_note *notes, int note_count,
                            char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const mhai_st_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
+    const safetensors_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
     model_content content = {config, values, type, {{NULL, 0}}, notes, note_count};
     corpus_vocabulary corpus[TRANSFORMER_SIDES];
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
@@ -213,7 +213,7 @@ mha_status translator_save_changed(const char *path, const translator *model, co
                                    mha_dtype type, const translator_note *notes, int note_count,
                                    char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const mhai_st_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
+    const safetensors_report r = {path, message, TRANSFORMER_MESSAGE_MAX};
     const size_t room = (size_t)model->note_count + (size_t)note_count + 1;
     translator_note *const all = calloc(room, sizeof *all);
     if (!all)
@@ -233,8 +233,8 @@ mha_status translator_save_changed(const char *path, const translator *model, co
 /* ---------------------------------------------------------------- load ----- */
 
 typedef struct model_reader {
-    mhai_st_report report;
-    mhai_st_file *file;
+    safetensors_report report;
+    safetensors_file *file;
     const char *texts[MODEL_KEYS];
     transformer_config config;
     transformer_tensor list[TRANSFORMER_TENSORS_MAX];
@@ -249,35 +249,39 @@ static mha_status read_metadata(model_reader *r)
             r->texts[key] = r->file->pairs[n].value;
     }
     if (r->texts[KEY_FORMAT] && strcmp(r->texts[KEY_FORMAT], TRAINING_FORMAT) == 0)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
-                            "a checkpoint, not a model: \"mha train --resume\" makes one of it");
+        return safetensors_fail(
+            &r->report, MHA_ERR_FORMAT,
+            "a checkpoint, not a model: \"mha train --resume\" makes one of it");
     for (int n = 0; n < MODEL_KEYS_NEEDED; n++)
         if (!r->texts[n])
-            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
-                                "not a translator: its metadata has no \"%s\"", model_key(n));
+            return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                    "not a translator: its metadata has no \"%s\"", model_key(n));
     if (strcmp(r->texts[KEY_FORMAT], FORMAT) != 0)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "\"format\" is \"%s\", not \"" FORMAT "\"",
-                            mhai_st_show(r->texts[KEY_FORMAT]).text);
+        return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                "\"format\" is \"%s\", not \"" FORMAT "\"",
+                                safetensors_show(r->texts[KEY_FORMAT]).text);
     return model_config_read(&r->report, r->texts[KEY_CONFIG], &r->config);
 }
 
 static mha_status check_tensor(const model_reader *r, const transformer_tensor *wanted)
 {
-    const mhai_st_tensor *const found = mhai_st_find(r->file, wanted->name);
+    const safetensors_tensor *const found = safetensors_find(r->file, wanted->name);
     if (!found)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" is missing",
-                            wanted->name);
-    if (found->type != MHAI_ST_F16 && found->type != MHAI_ST_F32)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not F16 or F32",
-                            wanted->name, mhai_st_type_name(found->type));
+        return safetensors_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" is missing",
+                                wanted->name);
+    if (found->type != SAFETENSORS_F16 && found->type != SAFETENSORS_F32)
+        return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                "the tensor \"%s\" is %s, not F16 or F32", wanted->name,
+                                safetensors_type_name(found->type));
     if (found->rank != (size_t)wanted->rank)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, "the tensor \"%s\" has %zu extents, not %d",
-                            wanted->name, found->rank, wanted->rank);
+        return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                "the tensor \"%s\" has %zu extents, not %d", wanted->name,
+                                found->rank, wanted->rank);
     for (int axis = 0; axis < wanted->rank; axis++)
         if (found->shape[axis] != (uint64_t)wanted->shape[axis])
-            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
-                                "extent %d of the tensor \"%s\" is %" PRIu64 ", not %d", axis,
-                                wanted->name, found->shape[axis], wanted->shape[axis]);
+            return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                    "extent %d of the tensor \"%s\" is %" PRIu64 ", not %d", axis,
+                                    wanted->name, found->shape[axis], wanted->shape[axis]);
     return MHA_OK;
 }
 
@@ -300,9 +304,9 @@ static mha_status check_tensors(model_reader *r)
     }
     for (size_t n = 0; r->file->count > (size_t)r->count && n < r->file->count; n++)
         if (!is_listed(r, r->file->tensors[n].name))
-            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
-                                "the tensor \"%s\" belongs to no such model",
-                                mhai_st_show(r->file->tensors[n].name).text);
+            return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                    "the tensor \"%s\" belongs to no such model",
+                                    safetensors_show(r->file->tensors[n].name).text);
     return MHA_OK;
 }
 
@@ -310,19 +314,19 @@ static mha_status check_tensors(model_reader *r)
 static mha_status read_tensor(const model_reader *r, const transformer_tensor *tensor,
                               uint16_t *halves, float *to)
 {
-    const mhai_st_tensor *const found = mhai_st_find(r->file, tensor->name);
-    const bool half = found->type == MHAI_ST_F16;
-    const mha_status status = mhai_st_read(r->file, found, half ? (void *)halves : (void *)to,
-                                           r->report.message, TRANSFORMER_MESSAGE_MAX);
+    const safetensors_tensor *const found = safetensors_find(r->file, tensor->name);
+    const bool half = found->type == SAFETENSORS_F16;
+    const mha_status status = safetensors_read(r->file, found, half ? (void *)halves : (void *)to,
+                                               r->report.message, TRANSFORMER_MESSAGE_MAX);
     if (status)
         return status;
     for (size_t n = 0; n < tensor->count; n++) {
         if (half)
             to[n] = convert_f16_to_f32(halves[n]);
         if (!isfinite(to[n]))
-            return mhai_st_fail(&r->report, MHA_ERR_FORMAT,
-                                "element %zu of the tensor \"%s\" is not a finite number", n,
-                                tensor->name);
+            return safetensors_fail(&r->report, MHA_ERR_FORMAT,
+                                    "element %zu of the tensor \"%s\" is not a finite number", n,
+                                    tensor->name);
     }
     return MHA_OK;
 }
@@ -346,7 +350,7 @@ static mha_status check_checksum(const model_reader *r, const float *values)
         hash = checksum_floats(hash, values + r->list[n].at, r->list[n].count);
     checksum_text(hash, own);
     if (r->texts[KEY_CHECKSUM] && strcmp(r->texts[KEY_CHECKSUM], own) != 0)
-        return mhai_st_fail(&r->report, MHA_ERR_FORMAT, CHECKSUM_WRONG);
+        return safetensors_fail(&r->report, MHA_ERR_FORMAT, CHECKSUM_WRONG);
     return MHA_OK;
 }
 
@@ -371,7 +375,7 @@ static float *read_values(const model_reader *r)
 }
 
 /* Name and text of a note are one block. */
-static bool copy_note(translator_note *note, const mhai_st_pair *pair)
+static bool copy_note(translator_note *note, const safetensors_pair *pair)
 {
     const size_t name = strlen(pair->key) + 1, text = strlen(pair->value) + 1;
     char *const block = malloc(name + text);
@@ -415,12 +419,13 @@ static mha_status open_file(model_reader *r)
     char rule[TRANSFORMER_MESSAGE_MAX] = "";
     const size_t path = strlen(r->report.path) + 2; /* with ": " it begins every message */
     const mha_status status =
-        mhai_st_open(&r->file, r->report.path, MHAI_ST_STRICT, rule, sizeof rule);
+        safetensors_open(&r->file, r->report.path, SAFETENSORS_STRICT, rule, sizeof rule);
     if (status == MHA_ERR_FORMAT && path < strlen(rule))
-        return mhai_st_fail(&r->report, status,
-                            "not a safetensors file of a model, as \"mha train\" writes it, or a "
-                            "damaged one: %s",
-                            rule + path);
+        return safetensors_fail(
+            &r->report, status,
+            "not a safetensors file of a model, as \"mha train\" writes it, or a "
+            "damaged one: %s",
+            rule + path);
     snprintf(r->report.message, r->report.size, "%s", rule);
     return status;
 }
@@ -440,7 +445,7 @@ static translator *read_model(model_reader *r)
 
 translator *translator_load(const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const mhai_st_report at = {path, message, TRANSFORMER_MESSAGE_MAX};
+    const safetensors_report at = {path, message, TRANSFORMER_MESSAGE_MAX};
     model_reader *const r = calloc(1, sizeof *r);
     if (!r) {
         model_fail_memory(&at);
@@ -449,7 +454,7 @@ translator *translator_load(const char *path, char message[TRANSFORMER_MESSAGE_M
     *message = 0;
     r->report = at;
     translator *const t = read_model(r);
-    mhai_st_close(r->file);
+    safetensors_close(r->file);
     free(r);
     return t;
 }

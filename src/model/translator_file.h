@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What translator_file.c and translator_text.c share: the metadata of a model. */
+/* What translator_file.c and model_metadata.c share: the metadata of a model. */
 #ifndef MODEL_TRANSLATOR_FILE_H
 #define MODEL_TRANSLATOR_FILE_H
 
-#include "safetensors_parts.h"
-#include "translator_parts.h"
+#include "format/safetensors.h"
+#include "model/translator_parts.h"
 
 /* Keys of the metadata that make a model, the last of which may be missing; others are notes. */
 enum {
@@ -24,7 +24,7 @@ typedef struct word_list {
     int count;
 } word_list;
 
-mha_status model_fail_memory(const mhai_st_report *report);
+mha_status model_fail_memory(const safetensors_report *report);
 
 /* As JSON; the latter for free(), NULL: no memory. */
 enum { CONFIG_TEXT_MAX = 320 };
@@ -32,9 +32,9 @@ void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_M
 char *model_vocabulary_text(const word_list *list);
 
 /* The way back, strictly. */
-mha_status model_config_read(const mhai_st_report *report, const char *text,
+mha_status model_config_read(const safetensors_report *report, const char *text,
                              transformer_config *config);
-mha_status model_vocabulary_read(const mhai_st_report *report, int key, const char *text, int count,
-                                 vocabulary *result);
+mha_status model_vocabulary_read(const safetensors_report *report, int key, const char *text,
+                                 int count, vocabulary *result);
 
 #endif

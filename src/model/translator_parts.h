@@ -3,12 +3,7 @@
 #ifndef MODEL_TRANSLATOR_PARTS_H
 #define MODEL_TRANSLATOR_PARTS_H
 
-#include "translator.h"
-
-typedef struct coder_layer {
-    mha_layer *self, *cross; /* cross: decoder only */
-    mha_linear *in, *out;    /* feed-forward */
-} coder_layer;
+#include "model/translator.h"
 
 struct translator {
     transformer_config config;

@@ -6,7 +6,7 @@
 #ifndef MHAK_COLUMNS_H
 #define MHAK_COLUMNS_H
 
-#include "simd.h"
+#include "core/kernels/simd.h"
 
 /*
  * Inside each quarter (four lanes) of two vectors a = a0 a1 a2 a3, b = b0 b1 b2 b3:

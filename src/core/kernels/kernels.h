@@ -90,12 +90,12 @@ typedef struct mhak_watch {
 
 typedef struct mhak_table {
     const char *name;
-    int vector;  /* floats in a vector: row lengths of tiles are multiples of it */
-    int nr;      /* keys in one panel of K */
-    int nc;      /* columns in one panel of V */
-    int mr_qk;   /* rows the product kernels take at once */
-    int mr_pv;   /* rows the pv kernel takes at once */
-    int mr_near; /* most rows of qk_near */
+    int vector;      /* floats in a vector: row lengths of tiles are multiples of it */
+    int nr;          /* keys in one panel of K */
+    int nc;          /* columns in one panel of V */
+    int mr_qk;       /* rows the product kernels take at once */
+    int mr_pv;       /* rows the pv kernel takes at once */
+    int mr_in_place; /* most rows of qk_in_place */
 
     /*
      * Lay `keys` (1..width) rows of K, `stride` elements apart, into one panel of f32:
@@ -162,14 +162,14 @@ typedef struct mhak_table {
     void (*scale_row)(float *x, const float *y, int n);
 
     /*
-     * Scores of at most mr_near rows and `keys` keys, whole vectors, read where they lie: row j of
-     * K is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has
+     * Scores of at most mr_in_place rows and `keys` keys, whole vectors, read where they lie: row j
+     * of K is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has
      * rows of MHAK_BLOCK; where there are more keys than that, each block of them has `rows` rows
      * behind those of the block before. With `more` the next `vector` rows of K will be read too,
      * and are brought in.
      */
-    void (*qk_near[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
-                                int d, int keys, bool more, int rows, float *s);
+    void (*qk_in_place[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
+                                    int d, int keys, bool more, int rows, float *s);
 
     /*
      * Fold columns [first, last) of a block of scores into the running softmax of `rows` rows;
@@ -247,8 +247,8 @@ typedef struct mhak_table {
      * y[r*ldy + c] += the chain of multiply-adds x[i*ldx + r] * w[i*ldw + c] over i ascending.
      * columns counts whole vectors.
      */
-    void (*product_turned)(const float *x, ptrdiff_t ldx, const float *w, ptrdiff_t ldw, int depth,
-                           int rows, int columns, float *y, ptrdiff_t ldy);
+    void (*product_transposed)(const float *x, ptrdiff_t ldx, const float *w, ptrdiff_t ldw,
+                               int depth, int rows, int columns, float *y, ptrdiff_t ldy);
 
     /* d[j] = p[j] * (d[j] - delta) where the keep bit is 1, else 0, for j < n rounded up to whole
      * vectors: from the gradient of a weight to that of a score. */

@@ -15,9 +15,9 @@
 #define MR_WIDE 1
 #define NV_WIDE 8
 
-#define MR_NEAR 2
-#define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2)
+#define MR_IN_PLACE 2
+#define HEIGHTS_IN_PLACE HEIGHT(1) HEIGHT(2)
 
 #define EXP_BATCH 2
 
-#include "table.inc"
+#include "core/kernels/table.inc"

@@ -15,9 +15,9 @@
 #define MR_WIDE 2
 #define NV_WIDE 8
 
-#define MR_NEAR 4
-#define HEIGHTS_NEAR HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
+#define MR_IN_PLACE 4
+#define HEIGHTS_IN_PLACE HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 
 #define EXP_BATCH 4
 
-#include "table.inc"
+#include "core/kernels/table.inc"

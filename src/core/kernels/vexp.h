@@ -15,7 +15,7 @@
 #ifndef MHAK_VEXP_H
 #define MHAK_VEXP_H
 
-#include "simd.h"
+#include "core/kernels/simd.h"
 
 /* 1.5 * 2^23 + 127: adding it rounds to an integer n and leaves n + 127 in the low bits. */
 #define VEXP_MAGIC 12583039.0f

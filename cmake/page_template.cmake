@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+#
+# cmake -DSOURCE=src/page/web -DOUTPUT=page_template.c -P page_template.cmake
+#
+# Puts the page of "mha view" together: page.html with page.css and, as one script, the modules that
+# it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
+# one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
+# The result is C: two strings, what stands before the data and behind it.
+cmake_minimum_required(VERSION 3.22)
+
+file(READ ${SOURCE}/page.html page)
+file(READ ${SOURCE}/page.css style)
+
+string(REGEX MATCH "<!-- modules: ([a-z_. ]*) -->" marker "${page}")
+string(REPLACE " " ";" modules "${CMAKE_MATCH_1}")
+set(script "")
+foreach(module IN LISTS modules)
+    file(READ ${SOURCE}/${module} text)
+    string(REGEX REPLACE "\nimport [^;]*;" "" text "${text}")
+    string(REGEX REPLACE "\nexport " "\n" text "${text}")
+    string(APPEND script "${text}")
+endforeach()
+
+string(REPLACE "${marker}" "<script type=\"module\">\n${script}</script>" page "${page}")
+string(REPLACE "<!-- style -->" "<style>\n${style}</style>" page "${page}")
+
+# quoted(RESULT TEXT): an array of bytes. Strings of C may be too short for a page.
+function(quoted result text)
+    string(HEX "${text}" digits)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${digits}")
+    string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
+           bytes "${bytes}")
+    set(${result} "${bytes}" PARENT_SCOPE)
+endfunction()
+
+string(FIND "${page}" "<!-- data -->" at)
+string(SUBSTRING "${page}" 0 ${at} head)
+math(EXPR at "${at} + 13")
+string(SUBSTRING "${page}" ${at} -1 tail)
+quoted(head "${head}")
+quoted(tail "${tail}")
+file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
+#include \"page/page_template.h\"
+
+const unsigned char view_template_head[] = {
+${head}0};
+const unsigned char view_template_tail[] = {
+${tail}0};
+")

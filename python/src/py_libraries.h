@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* NumPy and PyTorch, as far as they must be known by name. Neither is ever imported from here: an
+ * array of theirs can only be met after somebody has imported them. */
+#ifndef MHAP_LIBRARIES_H
+#define MHAP_LIBRARIES_H
+
+#include "py_array.h"
+
+mhap_origin mhap_origin_of(mhap_state *state, PyObject *object);
+
+/* torch.Tensor or torch.nn.Parameter itself, not a subclass that may mean something else. */
+bool mhap_is_plain_tensor(const mhap_state *state, PyObject *object);
+
+/* mha.Error where the numbers in memory are not all there is to a plain tensor: it requires a
+ * gradient while gradients are on, or is to be read negated. */
+int mhap_torch_check(const mhap_state *state, PyObject *tensor, const char *name);
+
+PyObject *mhap_shape_tuple(int axes, const ptrdiff_t *shape);
+
+/* The DLPack code of an element type. */
+uint8_t mhap_type_code(mhap_type type);
+
+int mhap_library_visit(mhap_library *library, visitproc visit, void *arg);
+void mhap_library_clear(mhap_library *library);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/output_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/replace_file.h"
+
+typedef struct new_file {
+    const char *path;
+    char *name; /* of the file that is to become the one at `path` */
+    int fd;
+} new_file;
+
+static int begin(new_file *file, const char *path)
+{
+    const size_t size = strlen(path) + MHAI_FILE_SUFFIX;
+    *file = (new_file){path, malloc(size), -1};
+    if (file->name == NULL)
+        return ENOMEM;
+    return mhai_file_open_new(path, file->name, size, &file->fd);
+}
+
+static int fill(const new_file *file, void (*write)(FILE *file, const void *arg), const void *arg)
+{
+    const int copy = dup(file->fd);
+    FILE *const stream = copy >= 0 ? fdopen(copy, "w") : NULL;
+    if (stream == NULL) {
+        const int error = errno;
+        if (copy >= 0)
+            close(copy);
+        return error;
+    }
+    errno = 0;
+    write(stream, arg);
+    const bool failed = ferror(stream) != 0;
+    return fclose(stream) != 0 || failed ? (errno != 0 ? errno : EIO) : 0;
+}
+
+static bool told(const char *path, int error)
+{
+    if (error != 0)
+        fprintf(stderr, "mha: cannot write %s: %s\n", path,
+                error == ENOENT       ? "there is no such folder; -o FILE and the like say where"
+                : error == EOPNOTSUPP ? "it is a link or a device, and only files are replaced"
+                                      : strerror(error));
+    return error == 0;
+}
+
+bool output_file_write(const char *path, void (*write)(FILE *file, const void *arg),
+                       const void *arg)
+{
+    new_file file;
+    int error = begin(&file, path);
+    if (error == 0)
+        error = mhai_file_finish_new(file.fd, file.name, path, fill(&file, write, arg));
+    free(file.name);
+    return told(path, error);
+}
+
+bool output_file_check(const char *path)
+{
+    new_file file;
+    const int error = begin(&file, path);
+    if (error == 0) {
+        close(file.fd);
+        unlink(file.name);
+    }
+    free(file.name);
+    return told(path, error);
+}

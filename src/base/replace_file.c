@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/replace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A device, a pipe or a socket is not replaced; nor is a link, whose target would stay as it was.
+ */
+static int check_replaceable(const char *path)
+{
+    struct stat there;
+    if (lstat(path, &there) != 0)
+        return errno == ENOENT ? 0 : errno;
+    if (S_ISDIR(there.st_mode))
+        return EISDIR;
+    return S_ISREG(there.st_mode) ? 0 : EOPNOTSUPP;
+}
+
+int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
+{
+    int error = check_replaceable(path);
+    if (error)
+        return error;
+    error = EEXIST; /* some names may be taken by others */
+    for (int attempt = 0; attempt < 100 && error == EEXIST; attempt++) {
+        snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
+        *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        error = *fd < 0 ? errno : 0;
+    }
+    return error;
+}
+
+int mhai_file_write(int fd, const void *data, size_t count)
+{
+    const size_t largest = (size_t)1 << 30; /* the system writes no more than 2 GB at once */
+    const unsigned char *const bytes = data;
+    size_t done = 0;
+    while (done < count) {
+        const size_t left = count - done;
+        const ssize_t wrote = write(fd, bytes + done, left < largest ? left : largest);
+        if (wrote > 0)
+            done += (size_t)wrote;
+        else if (wrote == 0 || errno != EINTR)
+            return wrote == 0 ? EIO : errno;
+    }
+    return 0;
+}
+
+int mhai_file_finish_new(int fd, const char *name, const char *path, int error)
+{
+    if (!error && fsync(fd) != 0 && errno != EINVAL)
+        error = errno;
+    if (close(fd) != 0 && !error)
+        error = errno;
+    if (!error && rename(name, path) != 0)
+        error = errno;
+    if (error)
+        unlink(name);
+    return error;
+}
+
+void mhai_file_swap(void *data, size_t size, size_t count)
+{
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+        return;
+    unsigned char *const bytes = data;
+    for (size_t n = 0; n < count; n++)
+        for (size_t a = 0, b = size - 1; a < b; a++, b--) {
+            const unsigned char byte = bytes[n * size + a];
+            bytes[n * size + a] = bytes[n * size + b];
+            bytes[n * size + b] = byte;
+        }
+}

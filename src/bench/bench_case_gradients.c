@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operator's backward pass as a bench_case. The forward pass is run once, before the clock; the
+ * loss is |o|^2 / 2, so that the gradient of the output is the output. Asked for are the gradients
+ * of q, k, v and of what a word has of bias, slopes and sinks.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench_case.h"
+#include "problem/attends.h"
+#include "problem/problem.h"
+
+typedef struct gradients_body {
+    problem p;
+    tensor d_o, d_q, d_k, d_v, d_bias;
+    float *d_slopes, *d_sinks;
+    mha_gradients gradients;
+    mha_pool *pool;
+    void *work;
+    size_t work_size;
+} gradients_body;
+
+static mha_status run(void *body)
+{
+    gradients_body *x = body;
+    return mha_attention_backward(&x->p.shape, tensor_view(&x->p.q), tensor_view(&x->p.k),
+                                  tensor_view(&x->p.v), tensor_view(&x->p.o), &x->p.options,
+                                  &x->gradients, x->work, x->work_size, x->pool);
+}
+
+static void free_body(void *body)
+{
+    gradients_body *x = body;
+    tensor *const tensors[] = {&x->d_o, &x->d_q, &x->d_k, &x->d_v, &x->d_bias};
+    for (size_t n = 0; n < sizeof tensors / sizeof tensors[0]; n++)
+        tensor_free(tensors[n]);
+    problem_free(&x->p);
+    mha_pool_free(x->pool);
+    free(x->d_slopes);
+    free(x->d_sinks);
+    free(x->work);
+    free(x);
+}
+
+/* ---------------------------------------------------------------- memory ----- */
+
+/* Zeros in the layout of `of`; none where that has no memory. */
+static bool make_like(tensor *t, const tensor *of, mha_dtype type)
+{
+    *t = *of;
+    t->type = type;
+    t->block = of->block != NULL ? bench_case_memory(tensor_bytes(t)) : NULL;
+    return t->block != NULL || of->block == NULL;
+}
+
+static bool make_heads(float **numbers, bool wanted, ptrdiff_t heads)
+{
+    *numbers = wanted ? bench_case_memory((size_t)heads * sizeof **numbers) : NULL;
+    return *numbers != NULL || !wanted;
+}
+
+static bool make_gradients(gradients_body *x)
+{
+    const problem *p = &x->p;
+    if (!make_like(&x->d_o, &p->o, p->shape.o_type) || !make_like(&x->d_q, &p->q, MHA_F32) ||
+        !make_like(&x->d_k, &p->k, MHA_F32) || !make_like(&x->d_v, &p->v, MHA_F32) ||
+        !make_like(&x->d_bias, &p->bias, MHA_F32) ||
+        !make_heads(&x->d_slopes, p->options.alibi_slopes != NULL, p->shape.H) ||
+        !make_heads(&x->d_sinks, p->options.sinks != NULL, p->shape.H))
+        return false;
+    x->gradients = (mha_gradients){.size = sizeof x->gradients,
+                                   .d_o = tensor_view(&x->d_o),
+                                   .d_o_type = p->shape.o_type,
+                                   .d_q = tensor_out(&x->d_q),
+                                   .d_k = tensor_out(&x->d_k),
+                                   .d_v = tensor_out(&x->d_v),
+                                   .d_bias = tensor_out(&x->d_bias),
+                                   .d_alibi_slopes = x->d_slopes,
+                                   .d_sinks = x->d_sinks};
+    return true;
+}
+
+/* -------------------------------------------------------------- creation ----- */
+
+/* The forward pass, and one backward pass to see that the library takes it. */
+static mha_status make_passes(gradients_body *x, int threads)
+{
+    mha_status status = MHA_OK;
+    if (threads > 1)
+        status = mha_pool_create(&x->pool, threads);
+    if (status == MHA_OK)
+        status = problem_attend(&x->p, x->pool);
+    if (status != MHA_OK)
+        return status;
+    memcpy(x->d_o.block, x->p.o.block, tensor_bytes(&x->p.o));
+    x->work_size = mha_backward_work_size(&x->p.shape, &x->p.options, threads);
+    x->work = bench_case_memory(x->work_size);
+    return x->work != NULL ? run(x) : MHA_ERR_MEMORY;
+}
+
+static bool pass_or_say(bench_case *s, gradients_body *x, char *message, size_t size)
+{
+    char why[WORD_MESSAGE_MAX] = "";
+    x->p.options.message = why;
+    x->p.options.message_size = sizeof why;
+    const mha_status status = make_passes(x, s->threads);
+    x->p.options.message = NULL;
+    x->p.options.message_size = 0;
+    if (status != MHA_OK)
+        snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
+    return status == MHA_OK;
+}
+
+/* What the forward pass needs, the gradient of the output, and the three that come out. */
+static double needed_bytes(const gradients_body *x)
+{
+    return problem_bytes(&x->p) + (double)tensor_bytes(&x->d_o) + (double)tensor_bytes(&x->d_q) +
+           (double)tensor_bytes(&x->d_k) + (double)tensor_bytes(&x->d_v);
+}
+
+bool bench_case_gradients(bench_case *s, const problem_word *word, char *message, size_t size)
+{
+    problem_word forward = *word;
+    forward.lse = true;
+    word_print(word, s->word, sizeof s->word);
+    gradients_body *x = calloc(1, sizeof *x);
+    snprintf(message, size, "%s does not fit in memory", s->word);
+    if (x == NULL)
+        return false;
+    s->body = x;
+    s->run = run;
+    s->free = free_body;
+    if (!problem_create(&x->p, &forward, NULL, message, size) || !make_gradients(x) ||
+        !pass_or_say(s, x, message, size))
+        return false;
+    s->copies = 1;
+    s->work_size = x->work_size;
+    s->flops = problem_backward_flops(&x->p);
+    s->bytes = needed_bytes(x);
+    if (s->flops == 0.0)
+        snprintf(message, size, "%s: no query sees a key, so there is nothing to measure", s->word);
+    return s->flops > 0.0;
+}

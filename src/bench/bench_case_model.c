@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The translator as a bench_case: a step of training, always on the same sentences, and the
+ * translation of sentences of the test set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/bench_case.h"
+#include "model/batch.h"
+#include "model/model_path.h"
+#include "model/training.h"
+#include "model/translator.h"
+
+typedef struct model_body {
+    training *training; /* NULL: translates */
+    translator *model;
+    batch *pairs;
+    translation_options options;
+    const int **sources; /* [pairs] */
+    int *lengths;
+    translation *results;
+    mha_pool *pool;
+} model_body;
+
+static void free_body(void *body)
+{
+    model_body *p = body;
+    training_free(p->training);
+    translator_free(p->model);
+    batch_free(p->pairs);
+    mha_pool_free(p->pool);
+    free(p->sources);
+    free(p->lengths);
+    free(p->results);
+    free(p);
+}
+
+static mha_status run_training(void *body)
+{
+    training_result result;
+    return training_step(((model_body *)body)->training, &result);
+}
+
+static mha_status run_translation(void *body)
+{
+    model_body *p = body;
+    return translator_translate(p->model, p->sources, p->lengths, p->pairs->pairs, &p->options,
+                                p->results, p->pool);
+}
+
+/* ------------------------------------------------------------------ work ----- */
+
+/* Needed by one pass over the pairs: 2 for every weight and each word it meets; heads not counted,
+ * which have little to do on short sentences. */
+static double forward_flops(const transformer_config *c, const batch *pairs)
+{
+    const double e = c->width, ff = 2.0 * e * (double)c->ff_width;
+    const double source = (double)pairs->rows[TRANSFORMER_SOURCE];
+    const double target = (double)pairs->rows[TRANSFORMER_TARGET];
+    const double encoder = (4.0 * e * e + ff) * (double)c->layers[TRANSFORMER_SOURCE];
+    const double decoder = (6.0 * e * e + ff) * (double)c->layers[TRANSFORMER_TARGET];
+    const double memory = 2.0 * e * e * (double)c->layers[TRANSFORMER_TARGET];
+    const double words = e * (double)c->words[TRANSFORMER_TARGET];
+    return 2.0 * (source * (encoder + memory) + target * (decoder + words));
+}
+
+static batch *pairs_of(const layer_word *w, corpus_split split)
+{
+    word_numbers numbers;
+    uint64_t *indices = calloc((size_t)w->b, sizeof *indices);
+    if (indices == NULL)
+        return NULL;
+    for (ptrdiff_t n = 0; n < w->b; n++)
+        indices[n] = (uint64_t)n;
+    word_numbers_fill(&numbers);
+    batch *pairs = batch_create(&numbers, 1, split, indices, (int)w->b, 0.0);
+    free(indices);
+    return pairs;
+}
+
+/* -------------------------------------------------------------- creation ----- */
+
+static bool make_training(bench_case *s, model_body *p, const layer_word *w, char *message,
+                          size_t size)
+{
+    char why[TRANSFORMER_MESSAGE_MAX] = "";
+    training_config config = training_defaults();
+    config.batch = (int)w->b;
+    config.pairs = w->b;
+    p->training = training_create(&config, p->pool, why);
+    if (p->training == NULL) {
+        snprintf(message, size, "%s: %s", s->word, why);
+        return false;
+    }
+    s->flops = 3.0 * forward_flops(&config.model, p->pairs);
+    s->run = run_training;
+    return true;
+}
+
+static bool list_sources(model_body *p)
+{
+    const batch *b = p->pairs;
+    const size_t count = (size_t)b->pairs;
+    p->sources = calloc(count, sizeof *p->sources);
+    p->lengths = calloc(count, sizeof *p->lengths);
+    p->results = calloc(count, sizeof *p->results);
+    if (p->sources == NULL || p->lengths == NULL || p->results == NULL)
+        return false;
+    const int64_t *starts = b->starts[TRANSFORMER_SOURCE];
+    for (int n = 0; n < b->pairs; n++) {
+        p->sources[n] = b->words[TRANSFORMER_SOURCE] + starts[n];
+        p->lengths[n] = (int)(starts[n + 1] - starts[n]) - 1; /* without the end */
+    }
+    return true;
+}
+
+static bool make_translation(bench_case *s, model_body *p, const layer_word *w, char *message,
+                             size_t size)
+{
+    char why[TRANSFORMER_MESSAGE_MAX] = "", path[MODEL_PATH_MAX];
+    if (!model_path_find(NULL, path)) {
+        snprintf(message, size, "%s: there is no model to translate with", s->word);
+        return false;
+    }
+    p->model = translator_load(path, why);
+    if (p->model == NULL) {
+        snprintf(message, size, "%s: %s", s->word, why);
+        return false;
+    }
+    p->options = (translation_options){.beam = 1, .no_cache = w->no_cache};
+    s->flops = forward_flops(translator_config(p->model), p->pairs);
+    s->run = run_translation;
+    return list_sources(p);
+}
+
+bool bench_case_model(bench_case *s, const layer_word *w, char *message, size_t size)
+{
+    model_body *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return false;
+    s->body = p;
+    s->free = free_body;
+    p->pairs = pairs_of(w, w->kind == WORD_TRAIN ? CORPUS_TRAIN : CORPUS_TEST);
+    if (p->pairs == NULL || (s->threads > 1 && mha_pool_create(&p->pool, s->threads) != MHA_OK))
+        return false;
+    if (!(w->kind == WORD_TRAIN ? make_training(s, p, w, message, size)
+                                : make_translation(s, p, w, message, size)))
+        return false;
+    const mha_status status = s->run(p);
+    if (status != MHA_OK)
+        snprintf(message, size, "%s: %s", s->word, mha_status_string(status));
+    return status == MHA_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* For a build without libpng. */
+#include <stdio.h>
+
+#include "claims/png_file.h"
+
+static bool missing(char *message)
+{
+    snprintf(message, PICTURE_MESSAGE_MAX,
+             "this program was built without libpng, which reads and writes pictures; install it "
+             "(Debian: libpng-dev) and build again");
+    return false;
+}
+
+bool png_file_supported(void)
+{
+    return false;
+}
+
+bool png_file_read(const char *path, picture *p, char *message)
+{
+    (void)path;
+    *p = (picture){0};
+    return missing(message);
+}
+
+bool png_file_write(const char *path, const picture *p, char *message)
+{
+    (void)path;
+    (void)p;
+    return missing(message);
+}

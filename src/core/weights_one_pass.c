@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weights of all heads and rows, or their mean over the heads, in the pass that computes the
+ * output: fold holds scores until the rows' sums are known, then they become weights. The same bits
+ * as weights_second_pass.c makes of its own scores, without computing these twice. For few keys
+ * only: what is held must stay in a cache.
+ *
+ * Where all keys are in one block, nothing need be held: p = exp(score - m) is final already.
+ *
+ * For the mean, a worker has some rows of all heads, one head after another, and a row of sums for
+ * each: the first head's weights begin it, the last head's divide it.
+ */
+#include "core/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { HELD_KEYS = 8192 };
+
+bool mhai_scores_may_be_held(const mhai_call *call)
+{
+    const mha_options *const o = &call->options;
+    /* What keys receive has an order of its own, one row after another of each head. */
+    const bool columns = o->statistics && o->statistics->columns;
+    return o->weights.data && o->weights_mode == MHA_WEIGHTS_SOFTMAX && !o->weights_heads &&
+           !o->weights_rows && !(mhai_averages(call) && columns) && !call->cache &&
+           mhai_extras(call) == 0 && call->shape.S <= HELD_KEYS;
+}
+
+mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work)
+{
+    const size_t rows = plan->hold_scores ? (size_t)plan->task_rows : 0;
+    const size_t means = plan->hold_mean ? rows : 0;
+    mhai_held held = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
+    const size_t row = (size_t)held.blocks * MHAK_BLOCK;
+    held.scores = mhai_work_take(work, rows * row, sizeof(float));
+    held.keep = mhai_work_take(work, rows * (size_t)held.blocks * MHAK_WORDS, sizeof(uint32_t));
+    held.sums = mhai_work_take(work, means * row, sizeof(float));
+    return held;
+}
+
+/* A sink would still raise m. */
+static bool one_block(const mhai_worker *worker)
+{
+    return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks &&
+           !worker->plan->hold_mean;
+}
+
+void mhai_held_begin(const mhai_worker *worker)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    if (worker->plan->hold_scores && !one_block(worker))
+        memset(held->keep, 0,
+               sizeof(uint32_t) * (size_t)(worker->count * held->blocks * MHAK_WORDS));
+}
+
+/* The keep bits of row r of a tile: those of `range`, if all rows see that. */
+static const uint32_t *kept(const uint32_t *keep, int r, const uint32_t *range)
+{
+    return keep ? keep + r * MHAK_WORDS : range;
+}
+
+bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                    int last, const uint32_t *keep, mhak_hold *hold)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    const ptrdiff_t slot = row * held->blocks + base / MHAK_BLOCK;
+    uint32_t range[MHAK_WORDS];
+    if (!worker->plan->hold_scores || one_block(worker))
+        return false;
+    mhai_keep_range(range, first, last);
+    for (int r = 0; r < count; r++)
+        memcpy(held->keep + (slot + r * held->blocks) * MHAK_WORDS, kept(keep, r, range),
+               sizeof range);
+    *hold = (mhak_hold){held->scores + slot * MHAK_BLOCK, held->blocks * MHAK_BLOCK};
+    return true;
+}
+
+/* -------------------------------------------------------- scores -> weights ----- */
+
+/* Where the weights of row r begin, or their mean. */
+static void *out_at(const mhai_worker *worker, int r)
+{
+    const mha_options *const o = &worker->call->options;
+    const mhai_row *const row = &worker->scratch->rows[r];
+    const ptrdiff_t head = worker->plan->hold_mean ? 0 : row->h * o->weights.sh;
+    return mhai_out_at(o->weights.data, o->weights_type,
+                       worker->batch.b * o->weights.sb + head + row->i * o->weights.sl);
+}
+
+static void store_row(const mhai_worker *worker, int r, const float *from, float factor)
+{
+    const mhai_call *const call = worker->call;
+    worker->plan->kernels->store_row[call->options.weights_type](from, (int)call->shape.S, factor,
+                                                                 out_at(worker, r));
+}
+
+/* p of rows [r, r + count) of the tile are final: fold made 0 of masked ones, from `first` to
+ * `last`. */
+static void store_final(const mhai_worker *worker, int row, int r, int count, int first, int last,
+                        const float *l)
+{
+    const mhai_call *const call = worker->call;
+    const mhai_scratch *const scratch = worker->scratch;
+    float *const p = scratch->s + r * MHAK_BLOCK, *const inverse = scratch->sum;
+    for (int n = 0; n < count; n++)
+        inverse[n] = 1.0f / l[row + r + n];
+    for (int n = 0; (first > 0 || last < MHAK_BLOCK) && n < count; n++) {
+        memset(p + n * MHAK_BLOCK, 0, sizeof(float) * (size_t)first);
+        memset(p + n * MHAK_BLOCK + last, 0, sizeof(float) * (size_t)(MHAK_BLOCK - last));
+    }
+    worker->plan->kernels->store_rows[call->options.weights_type](
+        p, MHAK_BLOCK, count, (int)call->shape.S, inverse, out_at(worker, row + r),
+        call->options.weights.sl);
+}
+
+/* How many rows of the tile, from r on, have l > 0 and follow each other in one head. */
+static int final_rows(const mhai_worker *worker, int row, int r, int count, const float *l)
+{
+    const int most = mhai_rows_together(&worker->scratch->rows[row + r], count - r);
+    int n = 0;
+    while (n < most && l[row + r + n] > 0.0f)
+        n++;
+    return n;
+}
+
+/* A row that sees no key of the tile, or whose weights are not numbers. */
+static void store_odd(const mhai_worker *worker, int r, const uint32_t *keep, float l)
+{
+    float weights[MHAK_BLOCK] = {0};
+    worker->plan->kernels->weigh(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
+                                 weights);
+    store_row(worker, r, weights, 1.0f);
+}
+
+void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
+                     const uint32_t *keep, const float *l)
+{
+    uint32_t range[MHAK_WORDS];
+    if (!worker->plan->hold_scores || !one_block(worker))
+        return;
+    mhai_keep_range(range, first, last);
+    for (int r = 0, n; r < count; r += n) {
+        n = final_rows(worker, row, r, count, l);
+        if (n > 0)
+            store_final(worker, row, r, n, first, last, l);
+        else
+            store_odd(worker, row + r, kept(keep, r, range), l[row + r]);
+        n = (int)mhai_max(n, 1);
+    }
+}
+
+/* Can the weights of a row go to the output as they are made? */
+static bool direct(const mhai_worker *worker)
+{
+    const mhai_call *const call = worker->call;
+    return call->options.weights_type == MHA_F32 &&
+           call->shape.S % worker->plan->kernels->vector == 0;
+}
+
+/* Held scores of row r become weights, or with `add` join those in `to`, which has room for all
+ * keys there are. */
+static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, bool add, float *to)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    const mhai_row *const row = &worker->scratch->rows[r];
+    const mhak_table *const kernels = worker->plan->kernels;
+    const ptrdiff_t all = mhai_round_up(worker->call->shape.S, kernels->vector);
+    const ptrdiff_t last = row->first < row->last ? row->last : 0;
+    const ptrdiff_t from = last > 0 ? row->first / MHAK_BLOCK * MHAK_BLOCK : 0;
+    const ptrdiff_t end = mhai_min(all, mhai_round_up(last, MHAK_BLOCK));
+    if (!add) {
+        memset(to, 0, sizeof(float) * (size_t)from);
+        memset(to + end, 0, sizeof(float) * (size_t)(all - end));
+    }
+    (add ? kernels->weigh_more : kernels->weigh)(
+        held->scores + r * held->blocks * MHAK_BLOCK + from, (int)(end - from),
+        held->keep + r * held->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
+}
+
+/* A row of one head after another; the mean, when that was the last. */
+static void add_to_mean(const mhai_worker *worker, int r, float m, float inverse)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    const mhai_row *const rows = worker->scratch->rows;
+    const ptrdiff_t heads = worker->call->shape.H;
+    float *const sum = held->sums + (rows[r].i - rows[0].i) * held->blocks * MHAK_BLOCK;
+    weigh_row(worker, r, m, inverse, rows[r].h > 0, sum);
+    if (rows[r].h == heads - 1)
+        store_row(worker, r, sum, 1.0f / (float)heads);
+}
+
+void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse)
+{
+    const mhai_held *const held = &worker->scratch->held;
+    float *const scores = held->scores + r * held->blocks * MHAK_BLOCK;
+    if (worker->plan->hold_mean) {
+        add_to_mean(worker, r, m, inverse);
+    } else if (one_block(worker)) {
+        if (inverse == 0.0f) /* its tile was skipped, or its head gives a mean */
+            memset(out_at(worker, r), 0,
+                   (size_t)worker->call->shape.S *
+                       mha_dtype_size(worker->call->options.weights_type));
+    } else if (direct(worker)) {
+        weigh_row(worker, r, m, inverse, false, out_at(worker, r));
+    } else {
+        weigh_row(worker, r, m, inverse, false, scores);
+        store_row(worker, r, scores, 1.0f);
+    }
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* The French side: agreement, order of adjectives, tenses, negation, pronouns. Elision and
+ * contraction come later, in corpus_build.c: here a word only says what it becomes. */
+#include "corpus/corpus_build.h"
+
+#include <string.h>
+
+static uint64_t bit(int position)
+{
+    return position < 0 ? 0 : UINT64_C(1) << position;
+}
+
+static uint64_t bits(int first, int count)
+{
+    uint64_t set = 0;
+    for (int n = 0; n < count; n++)
+        set |= bit(first + n);
+    return set;
+}
+
+static int put_token(corpus_builder *b, french_token token)
+{
+    if (b->french_count == CORPUS_TOKENS_MAX) {
+        b->full = true;
+        return -1;
+    }
+    b->french[b->french_count] = token;
+    return b->french_count++;
+}
+
+static int put(corpus_builder *b, const char *text, uint64_t sources)
+{
+    return put_token(b, (french_token){.text = text, .sources = sources});
+}
+
+/* A word that loses its vowel before another. */
+static int put_elided(corpus_builder *b, const char *text, const char *elided, uint64_t sources)
+{
+    return put_token(b, (french_token){.text = text, .before_vowel = elided, .sources = sources});
+}
+
+static int put_de(corpus_builder *b, uint64_t sources)
+{
+    return put_elided(b, "de", "d'", sources);
+}
+
+static int put_que(corpus_builder *b, uint64_t sources)
+{
+    return put_elided(b, "que", "qu'", sources);
+}
+
+static void write_clause(corpus_builder *b, int index);
+
+/* ------------------------------------------------------------- phrases ----- */
+
+static bool stands_before(const lexicon_adjective *adjective)
+{
+    return adjective->rank == RANK_OPINION || adjective->rank == RANK_SIZE;
+}
+
+/* What stands around a noun phrase and changes its article. */
+typedef enum phrase_context {
+    AFTER_NOTHING,
+    AFTER_NEGATION, /* a direct object: un, une, des become de */
+    AFTER_DE        /* des is swallowed by the preposition, the token before */
+} phrase_context;
+
+static bool takes_de(const corpus_phrase *phrase, phrase_context context)
+{
+    if (phrase->determiner != DETERMINER_A)
+        return false;
+    if (context == AFTER_NEGATION)
+        return true;
+    bool before = false;
+    for (int n = 0; n < 2; n++)
+        before |= phrase->adjectives[n] != NULL && stands_before(phrase->adjectives[n]);
+    return phrase->plural && before;
+}
+
+static int write_listed_determiner(corpus_builder *b, const corpus_phrase *phrase, uint64_t source)
+{
+    const lexicon_determiner *d = &lexicon_determiners[phrase->determiner];
+    const bool feminine = phrase->noun->feminine;
+    const french_token token = {
+        .text = d->french[phrase->plural ? 2 : feminine],
+        .before_vowel = phrase->plural ? NULL : d->before_vowel[feminine],
+        .sources = source,
+        .article = phrase->determiner == DETERMINER_THE && (phrase->plural || !feminine),
+    };
+    return put_token(b, token);
+}
+
+static int write_determiner(corpus_builder *b, const corpus_phrase *phrase, const phrase_places *at,
+                            phrase_context context)
+{
+    const uint64_t source = bit(at->determiner[CORPUS_ENGLISH]);
+    if (phrase->determiner == DETERMINER_A && phrase->plural && context == AFTER_DE) {
+        b->french[b->french_count - 1].sources |= source;
+        return b->french_count - 1;
+    }
+    if (takes_de(phrase, context))
+        return put_de(b, source);
+    const int position = write_listed_determiner(b, phrase, source);
+    if (phrase->determiner == DETERMINER_MANY)
+        put_de(b, source);
+    return position;
+}
+
+static void write_adjective(corpus_builder *b, const corpus_phrase *phrase, int n,
+                            phrase_places *at)
+{
+    const lexicon_adjective *adjective = phrase->adjectives[n];
+    const int form = lexicon_form(phrase->noun->feminine, phrase->plural);
+    at->adjectives[n][CORPUS_FRENCH] =
+        put_elided(b, adjective->french[form], form == 0 ? adjective->before_vowel : NULL,
+                   bit(at->adjectives[n][CORPUS_ENGLISH]));
+}
+
+static void write_relative(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at)
+{
+    const corpus_clause *clause = &b->derivation->clauses[phrase->relative];
+    const uint64_t source = bit(at->relative[CORPUS_ENGLISH]);
+    at->relative[CORPUS_FRENCH] =
+        clause->gap == GAP_SUBJECT ? put(b, "qui", source) : put_que(b, source);
+    write_clause(b, phrase->relative);
+}
+
+static void write_noun_phrase(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at,
+                              phrase_context context)
+{
+    if (phrase->determiner != DETERMINER_NONE)
+        at->determiner[CORPUS_FRENCH] = write_determiner(b, phrase, at, context);
+    if (phrase->number != 0) {
+        const int number = put(b, lexicon_numbers[phrase->number][CORPUS_FRENCH], bit(at->number));
+        if (phrase->determiner == DETERMINER_NONE)
+            at->determiner[CORPUS_FRENCH] = number;
+    }
+    for (int n = 0; n < 2; n++)
+        if (phrase->adjectives[n] != NULL && stands_before(phrase->adjectives[n]))
+            write_adjective(b, phrase, n, at);
+    at->head[CORPUS_FRENCH] =
+        put(b, phrase->noun->french[phrase->plural], bit(at->head[CORPUS_ENGLISH]));
+    for (int n = 1; n >= 0; n--)
+        if (phrase->adjectives[n] != NULL && !stands_before(phrase->adjectives[n]))
+            write_adjective(b, phrase, n, at);
+    if (phrase->relative != 0)
+        write_relative(b, phrase, at);
+}
+
+static void write_subject(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at)
+{
+    if (phrase->pronoun == PRONOUN_NONE) {
+        write_noun_phrase(b, phrase, at, AFTER_NOTHING);
+        return;
+    }
+    const corpus_agreement a = corpus_agreement_of(b->derivation, phrase);
+    const char *speaker = lexicon_french_speakers[a.person];
+    const char *word =
+        speaker != NULL ? speaker : lexicon_french_subjects[lexicon_form(a.feminine, a.plural)];
+    at->head[CORPUS_FRENCH] =
+        put_elided(b, word, a.person == PERSON_I ? "j'" : NULL, bit(at->head[CORPUS_ENGLISH]));
+}
+
+/* --------------------------------------------------------------- verbs ----- */
+
+static bool says_never(const corpus_clause *clause)
+{
+    return clause->often != NULL && clause->often->kind == ADVERB_NEVER;
+}
+
+static void write_pronouns_before_verb(corpus_builder *b, const corpus_clause *clause,
+                                       clause_places *at, lexicon_person person)
+{
+    if (clause->verb != NULL && clause->verb->auxiliary == REFLEXIVE)
+        put_elided(b, lexicon_reflexive[person], lexicon_reflexive_vowel[person],
+                   bit(at->main[CORPUS_ENGLISH]));
+    if (clause->object.pronoun == PRONOUN_NONE)
+        return;
+    const corpus_agreement a = corpus_agreement_of(b->derivation, &clause->object);
+    const char *word = lexicon_french_objects[lexicon_form(a.feminine, a.plural)];
+    at->object.head[CORPUS_FRENCH] =
+        put_elided(b, word, a.plural ? NULL : "l'", bit(at->object.head[CORPUS_ENGLISH]));
+}
+
+static const char *simple_form(const corpus_clause *clause, lexicon_person person)
+{
+    const lexicon_verb *verb = clause->verb;
+    switch (clause->tense) {
+    case TENSE_PAST:
+        return verb == NULL ? lexicon_be.imperfect[person] : verb->imperfect[person];
+    case TENSE_FUTURE:
+        return verb == NULL ? lexicon_be.future[person] : verb->future[person];
+    default:
+        return verb == NULL ? lexicon_be.present[person] : verb->present[person];
+    }
+}
+
+static bool is_compound(const corpus_clause *clause)
+{
+    return clause->tense == TENSE_PAST && clause->verb != NULL &&
+           clause->verb->imperfect[0] == NULL;
+}
+
+/* The English words of a verb: particles that are no prepositions in French belong to it. */
+static uint64_t verb_sources(const corpus_clause *clause, const clause_places *at)
+{
+    uint64_t set = bit(at->main[CORPUS_ENGLISH]);
+    if (clause->verb != NULL && clause->verb->frame != FRAME_A && clause->verb->frame != FRAME_DE)
+        set |= bit(at->particle);
+    return set;
+}
+
+static void write_finite(corpus_builder *b, const corpus_clause *clause, clause_places *at,
+                         lexicon_person person)
+{
+    const uint64_t auxiliary = bit(at->auxiliary);
+    if (!is_compound(clause)) {
+        at->main[CORPUS_FRENCH] =
+            put(b, simple_form(clause, person), verb_sources(clause, at) | auxiliary);
+        return;
+    }
+    const char *word =
+        clause->verb->auxiliary == WITH_AVOIR ? lexicon_avoir[person] : lexicon_be.present[person];
+    put(b, word, auxiliary != 0 ? auxiliary : bit(at->main[CORPUS_ENGLISH]));
+}
+
+/* With être the participle agrees with the subject, with avoir with an object that stands before
+ * it: a pronoun, or the noun that a relative clause takes up. */
+static void write_participle(corpus_builder *b, int index, corpus_agreement subject)
+{
+    const corpus_clause *clause = &b->derivation->clauses[index];
+    corpus_agreement a = {.feminine = false};
+    if (clause->verb->auxiliary != WITH_AVOIR)
+        a = subject;
+    else if (clause->gap == GAP_OBJECT || clause->object.pronoun != PRONOUN_NONE)
+        a = corpus_agreement_of(b->derivation, corpus_object(b->derivation, index));
+    const char *word = clause->verb->participle[lexicon_form(a.feminine, a.plural)];
+    b->places[index].main[CORPUS_FRENCH] = put(b, word, verb_sources(clause, &b->places[index]));
+}
+
+static void write_verb(corpus_builder *b, int index, corpus_agreement subject)
+{
+    const corpus_clause *clause = &b->derivation->clauses[index];
+    clause_places *at = &b->places[index];
+    const bool never = says_never(clause);
+    if (clause->negative || never)
+        put_elided(b, "ne", "n'", bit(never ? at->often : at->negation));
+    write_pronouns_before_verb(b, clause, at, subject.person);
+    write_finite(b, clause, at, subject.person);
+    if (clause->negative)
+        put(b, "pas", bit(at->negation));
+    if (clause->often != NULL)
+        put(b, clause->often->french, bit(at->often));
+    if (is_compound(clause))
+        write_participle(b, index, subject);
+}
+
+/* --------------------------------------------------------------- rest ------ */
+
+static void write_object(corpus_builder *b, const corpus_clause *clause, clause_places *at)
+{
+    if (clause->object.noun == NULL)
+        return;
+    phrase_context context = AFTER_NOTHING;
+    if (clause->verb->frame == FRAME_A) {
+        put(b, "à", bit(at->particle));
+    } else if (clause->verb->frame == FRAME_DE) {
+        put_de(b, bit(at->particle));
+        context = AFTER_DE;
+    } else if (clause->negative || says_never(clause)) {
+        context = AFTER_NEGATION;
+    }
+    write_noun_phrase(b, &clause->object, &at->object, context);
+}
+
+static void write_place(corpus_builder *b, const corpus_clause *clause, clause_places *at)
+{
+    const lexicon_preposition *preposition = clause->preposition;
+    if (preposition == NULL)
+        return;
+    int words = 0;
+    while (words < 3 && preposition->english[words] != NULL)
+        words++;
+    const uint64_t sources = bits(at->preposition, words);
+    phrase_context context = AFTER_NOTHING;
+    for (int n = 0; n < 3 && preposition->french[n] != NULL; n++) {
+        if (strcmp(preposition->french[n], "de") != 0) {
+            put(b, preposition->french[n], sources);
+            continue;
+        }
+        put_de(b, sources);
+        context = AFTER_DE;
+    }
+    write_noun_phrase(b, &clause->place, &at->place, context);
+}
+
+static void write_after_verb(corpus_builder *b, int index, corpus_agreement subject)
+{
+    const corpus_clause *clause = &b->derivation->clauses[index];
+    clause_places *at = &b->places[index];
+    if (clause->predicate != NULL)
+        at->predicate[CORPUS_FRENCH] =
+            put(b, clause->predicate->french[lexicon_form(subject.feminine, subject.plural)],
+                bit(at->predicate[CORPUS_ENGLISH]));
+    write_object(b, clause, at);
+    if (clause->recipient.noun != NULL) {
+        put(b, "à", bit(at->to));
+        write_noun_phrase(b, &clause->recipient, &at->recipient, AFTER_NOTHING);
+    }
+    if (clause->how != NULL)
+        put(b, clause->how->french, bit(at->how));
+    write_place(b, clause, at);
+    if (clause->when != NULL)
+        put(b, clause->when->french, bit(at->when));
+}
+
+static void write_clause(corpus_builder *b, int index)
+{
+    const corpus_clause *clause = &b->derivation->clauses[index];
+    const corpus_agreement subject =
+        corpus_agreement_of(b->derivation, corpus_subject(b->derivation, index));
+    if (clause->gap != GAP_SUBJECT)
+        write_subject(b, &clause->subject, &b->places[index].subject);
+    write_verb(b, index, subject);
+    write_after_verb(b, index, subject);
+}
+
+static void write_question(corpus_builder *b)
+{
+    const lexicon_question question = b->derivation->question;
+    const char *word = lexicon_question_words[question][CORPUS_FRENCH];
+    if (word != NULL)
+        put(b, word, bit(b->question));
+    if (question == QUESTION_WHO)
+        return;
+    const uint64_t auxiliary = bit(b->places[CLAUSE_MAIN].auxiliary);
+    put(b, "est-ce", auxiliary);
+    put_que(b, auxiliary);
+}
+
+void corpus_write_french(corpus_builder *b)
+{
+    const lexicon_conjunction *conjunction = b->derivation->conjunction;
+    if (b->derivation->question != QUESTION_NONE)
+        write_question(b);
+    write_clause(b, CLAUSE_MAIN);
+    if (conjunction != NULL) {
+        put(b, conjunction->french[0], bit(b->conjunction));
+        if (conjunction->french[1] != NULL)
+            put_que(b, bit(b->conjunction));
+        write_clause(b, CLAUSE_SECOND);
+    }
+    if (b->derivation->question != QUESTION_NONE)
+        put(b, "?", bit(b->mark));
+}

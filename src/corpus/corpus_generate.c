@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random derivations. Words go together by kind (nobody eats a lake), and choices are kept that
+ * have one reading: an adverb never follows a relative clause, a pronoun has one noun to stand for.
+ */
+#include <stddef.h>
+
+#include "base/rng.h"
+#include "corpus/corpus.h"
+
+/* -------------------------------------------------------------- choices ---- */
+
+/* A random one of the items 0..count-1 for which fits(item, wanted) holds; -1 if there is none. */
+static int choose(rng *r, int count, bool (*fits)(int item, unsigned wanted), unsigned wanted)
+{
+    int found = 0;
+    for (int n = 0; n < count; n++)
+        found += fits(n, wanted);
+    if (found == 0)
+        return -1;
+    int skip = (int)rng_below(r, found);
+    for (int n = 0; n < count; n++)
+        if (fits(n, wanted) && skip-- == 0)
+            return n;
+    return -1;
+}
+
+static bool noun_fits(int item, unsigned kinds)
+{
+    return (lexicon_nouns[item].kinds & kinds) != 0;
+}
+
+static const lexicon_noun *choose_noun(rng *r, unsigned kinds)
+{
+    return &lexicon_nouns[choose(r, lexicon_noun_count, noun_fits, kinds)];
+}
+
+static bool verb_fits(int item, unsigned subjects)
+{
+    return (lexicon_verbs[item].subjects & subjects) != 0;
+}
+
+static const lexicon_verb *choose_verb(rng *r, unsigned subjects)
+{
+    const int n = choose(r, lexicon_verb_count, verb_fits, subjects);
+    return n < 0 ? NULL : &lexicon_verbs[n];
+}
+
+/* `wanted` is a kind of noun, shifted, and a set of ranks. */
+enum { RANK_BITS = 4 };
+
+static bool adjective_fits(int item, unsigned wanted)
+{
+    const lexicon_adjective *adjective = &lexicon_adjectives[item];
+    return (adjective->kinds & (wanted >> RANK_BITS)) != 0 &&
+           (wanted & (1u << adjective->rank)) != 0;
+}
+
+static const lexicon_adjective *choose_adjective(rng *r, unsigned kinds, unsigned ranks)
+{
+    const int n = choose(r, lexicon_adjective_count, adjective_fits, (kinds << RANK_BITS) | ranks);
+    return n < 0 ? NULL : &lexicon_adjectives[n];
+}
+
+/* `wanted` is a kind of adverb, shifted, and a set of tenses. */
+static bool adverb_fits(int item, unsigned wanted)
+{
+    const lexicon_adverb *adverb = &lexicon_adverbs[item];
+    return adverb->kind == (lexicon_adverb_kind)(wanted >> 3) && (adverb->tenses & wanted & 7) != 0;
+}
+
+static unsigned tense_bit(corpus_tense tense)
+{
+    static const unsigned bits[] = {
+        [TENSE_PRESENT] = IN_PRESENT, [TENSE_PAST] = IN_PAST, [TENSE_FUTURE] = IN_FUTURE};
+    return bits[tense];
+}
+
+static const lexicon_adverb *choose_adverb(rng *r, lexicon_adverb_kind kind, corpus_tense tense)
+{
+    const unsigned wanted = ((unsigned)kind << 3) | tense_bit(tense);
+    return &lexicon_adverbs[choose(r, lexicon_adverb_count, adverb_fits, wanted)];
+}
+
+/* -------------------------------------------------------------- phrases ---- */
+
+static lexicon_determiner_id choose_determiner(rng *r, bool plural)
+{
+    static const lexicon_determiner_id owners[] = {DETERMINER_MY,  DETERMINER_YOUR,
+                                                   DETERMINER_HIS, DETERMINER_HER,
+                                                   DETERMINER_OUR, DETERMINER_THEIR};
+    const int64_t draw = rng_below(r, 100);
+    if (draw < 48)
+        return DETERMINER_THE;
+    if (draw < 68)
+        return DETERMINER_A;
+    if (draw < 76)
+        return DETERMINER_THIS;
+    if (draw < 94)
+        return owners[rng_below(r, 6)];
+    if (!plural)
+        return DETERMINER_EVERY;
+    return draw < 96 ? DETERMINER_MANY : DETERMINER_NONE;
+}
+
+/* "Two cats", "the two cats", not "some two cats". */
+static void choose_count(rng *r, corpus_phrase *phrase)
+{
+    phrase->plural = rng_chance(r, 35);
+    phrase->determiner = choose_determiner(r, phrase->plural);
+    const bool counted = phrase->determiner == DETERMINER_NONE ||
+                         (phrase->plural && phrase->determiner != DETERMINER_A &&
+                          phrase->determiner != DETERMINER_MANY && rng_chance(r, 15));
+    phrase->number = counted ? (int)rng_between(r, NUMBER_FIRST, NUMBER_LAST) : 0;
+}
+
+static void choose_adjectives(rng *r, corpus_phrase *phrase, int percent)
+{
+    if (!rng_chance(r, percent))
+        return;
+    const unsigned kinds = phrase->noun->kinds;
+    phrase->adjectives[0] = choose_adjective(r, kinds, 15);
+    if (phrase->adjectives[0] == NULL || !rng_chance(r, 25))
+        return;
+    const unsigned later = 15u & ~((2u << phrase->adjectives[0]->rank) - 1u);
+    phrase->adjectives[1] = choose_adjective(r, kinds, later);
+}
+
+static void make_phrase(rng *r, corpus_phrase *phrase, unsigned kinds, int adjective_percent)
+{
+    phrase->noun = choose_noun(r, kinds);
+    choose_count(r, phrase);
+    choose_adjectives(r, phrase, adjective_percent);
+}
+
+/* -------------------------------------------------------------- clauses ---- */
+
+static void make_objects(rng *r, corpus_clause *clause)
+{
+    if (clause->gap != GAP_OBJECT && clause->verb->frame != FRAME_ALONE)
+        make_phrase(r, &clause->object, clause->verb->objects, 35);
+    if (clause->verb->frame == FRAME_GIVE)
+        make_phrase(r, &clause->recipient, KIND_PERSON, 15);
+}
+
+static bool is_event(const corpus_clause *clause)
+{
+    return clause->verb != NULL && clause->verb->imperfect[0] == NULL;
+}
+
+static void make_place(rng *r, corpus_clause *clause)
+{
+    clause->preposition = &lexicon_prepositions[rng_below(r, LEXICON_PREPOSITIONS)];
+    make_phrase(r, &clause->place, clause->preposition->kinds, 15);
+}
+
+/* `rich` clauses may have an adverb of manner or a place. */
+static void make_adverbs(rng *r, corpus_clause *clause, bool rich)
+{
+    const bool free = is_event(clause) &&
+                      (clause->verb->frame == FRAME_ALONE || clause->verb->frame == FRAME_DIRECT);
+    if (rich && free && rng_chance(r, 16))
+        clause->how = choose_adverb(r, ADVERB_HOW, clause->tense);
+    else if (rich && free && rng_chance(r, 20))
+        make_place(r, clause);
+    if (rng_chance(r, 22))
+        clause->when = choose_adverb(r, ADVERB_WHEN, clause->tense);
+}
+
+static lexicon_adverb_kind choose_often(rng *r, bool negative, bool may_negate)
+{
+    if (negative)
+        return ADVERB_OFTEN;
+    if (may_negate && rng_chance(r, 25))
+        return ADVERB_NEVER;
+    return rng_chance(r, 50) ? ADVERB_OFTEN : ADVERB_SOMETIMES;
+}
+
+/* What is said of every one is not denied: it would have two readings. */
+static void make_polarity(rng *r, corpus_clause *clause, bool may_negate)
+{
+    if (clause->subject.determiner == DETERMINER_EVERY)
+        may_negate = false;
+    clause->negative = may_negate && rng_chance(r, 18);
+    if (rng_chance(r, 14))
+        clause->often =
+            choose_adverb(r, choose_often(r, clause->negative, may_negate), clause->tense);
+}
+
+/* A verb, or "to be" with an adjective, for a subject of these kinds; then all but the adverbs. */
+static void make_verb(rng *r, corpus_clause *clause, unsigned subjects)
+{
+    const bool state = clause->gap != GAP_OBJECT && rng_chance(r, 18);
+    clause->verb = state ? NULL : choose_verb(r, subjects);
+    while (clause->gap == GAP_OBJECT && clause->verb->frame != FRAME_DIRECT)
+        clause->verb = choose_verb(r, subjects);
+    if (clause->verb != NULL)
+        make_objects(r, clause);
+    else
+        clause->predicate = choose_adjective(r, subjects, 15);
+}
+
+static lexicon_pronoun_id choose_speaker(rng *r)
+{
+    static const lexicon_pronoun_id speakers[] = {PRONOUN_I,  PRONOUN_I,  PRONOUN_YOU,
+                                                  PRONOUN_WE, PRONOUN_HE, PRONOUN_SHE};
+    return speakers[rng_below(r, 6)];
+}
+
+/* A relative clause for a phrase: "who sleeps", "that i saw". */
+static void make_relative(rng *r, corpus_derivation *d, corpus_phrase *phrase, corpus_tense tense)
+{
+    const int index = CLAUSE_RELATIVE + d->relatives++;
+    corpus_clause *clause = &d->clauses[index];
+    phrase->relative = index;
+    clause->tense = rng_chance(r, 60) ? TENSE_PAST : tense;
+    clause->gap = rng_chance(r, 50) ? GAP_SUBJECT : GAP_OBJECT;
+    if (clause->gap == GAP_SUBJECT) {
+        make_verb(r, clause, phrase->noun->kinds);
+    } else {
+        if (rng_chance(r, 50))
+            clause->subject.pronoun = choose_speaker(r);
+        else
+            make_phrase(r, &clause->subject, KIND_PERSON | KIND_ANIMAL, 0);
+        make_verb(r, clause, KIND_PERSON | KIND_ANIMAL);
+    }
+    make_polarity(r, clause, rng_chance(r, 50));
+    make_adverbs(r, clause, false);
+}
+
+/* Choices made one after another need not go together: a gap and its noun, a predicate. */
+static bool verb_goes_with(const corpus_derivation *d, int index)
+{
+    const corpus_clause *clause = &d->clauses[index];
+    const corpus_phrase *subject = corpus_subject(d, index), *object = corpus_object(d, index);
+    if (clause->verb == NULL)
+        return clause->predicate != NULL;
+    const bool fits_subject = subject == NULL || subject->noun == NULL ||
+                              (subject->noun->kinds & clause->verb->subjects) != 0;
+    const bool fits_object = object == NULL || object->noun == NULL ||
+                             (object->noun->kinds & clause->verb->objects) != 0;
+    return fits_subject && fits_object;
+}
+
+static void make_main_subject(rng *r, corpus_clause *clause)
+{
+    if (rng_chance(r, 28)) {
+        clause->subject.pronoun = choose_speaker(r);
+        return;
+    }
+    /* Mostly somebody who can do something. */
+    const unsigned kinds = rng_chance(r, 80) ? KIND_PERSON | KIND_ANIMAL : KIND_ANY;
+    make_phrase(r, &clause->subject, kinds, 45);
+}
+
+static unsigned subject_kinds(const corpus_derivation *d, int index)
+{
+    const corpus_phrase *subject = corpus_subject(d, index);
+    if (subject != NULL && subject->noun == NULL)
+        subject = corpus_antecedent(d, subject->pronoun);
+    return subject == NULL || subject->noun == NULL ? KIND_PERSON : subject->noun->kinds;
+}
+
+static void make_main(rng *r, corpus_derivation *d)
+{
+    corpus_clause *clause = &d->clauses[CLAUSE_MAIN];
+    if (d->question == QUESTION_WHO)
+        clause->gap = GAP_SUBJECT;
+    else
+        make_main_subject(r, clause);
+    make_verb(r, clause, subject_kinds(d, CLAUSE_MAIN));
+    make_polarity(r, clause, d->question == QUESTION_NONE || d->question == QUESTION_WHO);
+    const bool direct = clause->verb != NULL && clause->verb->frame == FRAME_DIRECT;
+    if (clause->subject.noun != NULL && rng_chance(r, 18))
+        make_relative(r, d, &clause->subject, clause->tense);
+    if (direct && d->relatives == 0 && rng_chance(r, 14))
+        make_relative(r, d, &clause->object, clause->tense);
+    if (clause->object.relative == 0)
+        make_adverbs(r, clause, d->relatives == 0);
+}
+
+/* ----------------------------------------------------- the second clause --- */
+
+/* One of he, she, it, they that has one noun in the main clause and is not `taken`. */
+static lexicon_pronoun_id choose_pronoun(rng *r, const corpus_derivation *d,
+                                         lexicon_pronoun_id taken)
+{
+    const int start = (int)rng_below(r, 4);
+    for (int n = 0; n < 4; n++) {
+        const lexicon_pronoun_id pronoun = (lexicon_pronoun_id)(PRONOUN_HE + (start + n) % 4);
+        if (pronoun != taken && corpus_antecedent(d, pronoun) != NULL)
+            return pronoun;
+    }
+    return PRONOUN_NONE;
+}
+
+static void make_second_subject(rng *r, const corpus_derivation *d, corpus_clause *clause)
+{
+    const int64_t draw = rng_below(r, 100);
+    if (draw < 65)
+        clause->subject.pronoun = choose_pronoun(r, d, PRONOUN_NONE);
+    else if (draw < 85)
+        clause->subject.pronoun = choose_speaker(r);
+    if (clause->subject.pronoun == PRONOUN_NONE)
+        make_phrase(r, &clause->subject, KIND_PERSON | KIND_ANIMAL, 20);
+}
+
+static void make_second_object(rng *r, const corpus_derivation *d, corpus_clause *clause)
+{
+    const bool direct = clause->verb != NULL &&
+                        (clause->verb->frame == FRAME_DIRECT || clause->verb->frame == FRAME_GIVE);
+    if (!direct || !rng_chance(r, 65))
+        return;
+    const lexicon_pronoun_id pronoun = choose_pronoun(r, d, clause->subject.pronoun);
+    const corpus_phrase *antecedent = corpus_antecedent(d, pronoun);
+    if (antecedent == NULL || (antecedent->noun->kinds & clause->verb->objects) == 0)
+        return;
+    clause->object = (corpus_phrase){.pronoun = pronoun};
+}
+
+static void make_second(rng *r, corpus_derivation *d)
+{
+    corpus_clause *clause = &d->clauses[CLAUSE_SECOND];
+    d->conjunction = &lexicon_conjunctions[rng_below(r, LEXICON_CONJUNCTIONS)];
+    clause->tense = d->clauses[CLAUSE_MAIN].tense;
+    make_second_subject(r, d, clause);
+    make_verb(r, clause, subject_kinds(d, CLAUSE_SECOND));
+    make_second_object(r, d, clause);
+    make_polarity(r, clause, true);
+    make_adverbs(r, clause, false);
+}
+
+/* ------------------------------------------------------------- sentences --- */
+
+static corpus_tense choose_tense(rng *r)
+{
+    const int64_t draw = rng_below(r, 100);
+    if (draw < 42)
+        return TENSE_PAST;
+    return draw < 78 ? TENSE_PRESENT : TENSE_FUTURE;
+}
+
+static lexicon_question choose_question(rng *r)
+{
+    if (!rng_chance(r, 16))
+        return QUESTION_NONE;
+    return (lexicon_question)rng_between(r, QUESTION_WHETHER, QUESTION_COUNT - 1);
+}
+
+static void make_derivation(rng *r, corpus_derivation *d)
+{
+    *d = (corpus_derivation){.question = choose_question(r)};
+    d->clauses[CLAUSE_MAIN].tense = choose_tense(r);
+    make_main(r, d);
+    if (d->question == QUESTION_NONE && rng_chance(r, 30))
+        make_second(r, d);
+}
+
+static bool question_makes_sense(const corpus_derivation *d)
+{
+    const corpus_clause *main = &d->clauses[CLAUSE_MAIN];
+    const bool goes =
+        main->verb != NULL && (main->verb->frame == FRAME_A || main->verb->frame == FRAME_DE);
+    if (d->question == QUESTION_WHERE)
+        return is_event(main) && !goes && main->how == NULL && main->preposition == NULL;
+    return d->question != QUESTION_WHEN || main->when == NULL;
+}
+
+/* "The cake fell because it fell." */
+static bool repeats_itself(const corpus_derivation *d)
+{
+    const corpus_clause *main = &d->clauses[CLAUSE_MAIN], *second = &d->clauses[CLAUSE_SECOND];
+    return d->conjunction != NULL && main->verb == second->verb &&
+           main->predicate == second->predicate;
+}
+
+static bool makes_sense(const corpus_derivation *d)
+{
+    for (int n = 0; n < CORPUS_CLAUSES_MAX; n++)
+        if (corpus_has_clause(d, n) && !verb_goes_with(d, n))
+            return false;
+    if (d->conjunction != NULL &&
+        (d->conjunction->tenses & tense_bit(d->clauses[CLAUSE_MAIN].tense)) == 0)
+        return false;
+    return !repeats_itself(d) && question_makes_sense(d);
+}
+
+static bool is_of_split(const corpus_derivation *d, corpus_split split)
+{
+    corpus_combination list[CORPUS_COMBINATIONS_MAX];
+    const int count = corpus_combinations(d, list);
+    int found[CORPUS_SPLITS] = {0};
+    for (int n = 0; n < count; n++)
+        found[corpus_combination_split(&list[n])]++;
+    for (int other = CORPUS_VALID; other < CORPUS_SPLITS; other++)
+        if ((found[other] > 0) != (other == (int)split))
+            return false;
+    return true;
+}
+
+void corpus_generate(uint64_t seed, corpus_split split, uint64_t index, corpus_pair *pair,
+                     corpus_derivation *derivation)
+{
+    rng r = rng_for(seed + (uint64_t)split * UINT64_C(0x9fb21c651e98df25), index);
+    corpus_derivation own = {.relatives = 0};
+    corpus_derivation *d = derivation == NULL ? &own : derivation;
+    do
+        make_derivation(&r, d);
+    while (!makes_sense(d) || !is_of_split(d, split) || !corpus_build(d, pair) ||
+           pair->side[CORPUS_ENGLISH].count > CORPUS_ENGLISH_MAX);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * English text to a derivation, by recursive descent. The reader is lenient about forms ("the cat
+ * sleep"): what it understood is built again, and must come out as it was read.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "corpus/corpus.h"
+
+typedef struct reader {
+    const corpus_sentence *sentence;
+    int at, end;
+    corpus_derivation *derivation;
+} reader;
+
+static const char *peek(const reader *r)
+{
+    return r->at < r->end ? r->sentence->tokens[r->at] : "";
+}
+
+static bool accept(reader *r, const char *word)
+{
+    if (word == NULL || strcmp(peek(r), word) != 0)
+        return false;
+    r->at++;
+    return true;
+}
+
+static bool read_clause(reader *r, int index);
+static bool read_verb_phrase(reader *r, int index);
+
+/* ------------------------------------------------------------- phrases ----- */
+
+static bool read_number(reader *r, corpus_phrase *phrase)
+{
+    for (int n = NUMBER_FIRST; n <= NUMBER_LAST; n++)
+        if (accept(r, lexicon_numbers[n][CORPUS_ENGLISH])) {
+            phrase->number = n;
+            return true;
+        }
+    return false;
+}
+
+static bool read_determiner(reader *r, corpus_phrase *phrase)
+{
+    if (accept(r, "an") || accept(r, "any")) {
+        phrase->determiner = DETERMINER_A;
+        return true;
+    }
+    for (int n = DETERMINER_THE; n < DETERMINER_COUNT; n++)
+        if (accept(r, lexicon_determiners[n].english[0]) ||
+            accept(r, lexicon_determiners[n].english[1])) {
+            phrase->determiner = (lexicon_determiner_id)n;
+            return true;
+        }
+    return false;
+}
+
+static const lexicon_adjective *read_adjective(reader *r)
+{
+    for (int n = 0; n < lexicon_adjective_count; n++)
+        if (accept(r, lexicon_adjectives[n].english))
+            return &lexicon_adjectives[n];
+    return NULL;
+}
+
+static bool read_noun(reader *r, corpus_phrase *phrase)
+{
+    for (int n = 0; n < lexicon_noun_count; n++)
+        for (int plural = 0; plural < 2; plural++)
+            if (accept(r, lexicon_nouns[n].english[plural])) {
+                phrase->noun = &lexicon_nouns[n];
+                phrase->plural = plural == 1;
+                return true;
+            }
+    return false;
+}
+
+static bool begins_subject(const reader *r)
+{
+    reader ahead = *r;
+    corpus_phrase phrase;
+    if (read_determiner(&ahead, &phrase) || read_number(&ahead, &phrase))
+        return true;
+    for (int n = PRONOUN_I; n < PRONOUN_COUNT; n++)
+        if (strcmp(peek(r), lexicon_pronouns[n].subject) == 0)
+            return true;
+    return false;
+}
+
+static bool read_relative(reader *r, corpus_phrase *phrase)
+{
+    if (!accept(r, "that") && !accept(r, "who"))
+        return true;
+    const int index = CLAUSE_RELATIVE + r->derivation->relatives;
+    if (index == CORPUS_CLAUSES_MAX)
+        return false;
+    r->derivation->relatives++;
+    phrase->relative = index;
+    corpus_clause *clause = &r->derivation->clauses[index];
+    clause->gap = begins_subject(r) ? GAP_OBJECT : GAP_SUBJECT;
+    return clause->gap == GAP_OBJECT ? read_clause(r, index) : read_verb_phrase(r, index);
+}
+
+/* Not "two cat", "many cat", "every cats". */
+static bool is_countable(const corpus_phrase *phrase)
+{
+    if (phrase->number != 0 && !phrase->plural)
+        return false;
+    return phrase->determiner == DETERMINER_NONE ||
+           lexicon_determiners[phrase->determiner].english[phrase->plural] != NULL;
+}
+
+static bool read_noun_phrase(reader *r, corpus_phrase *phrase)
+{
+    const bool determined = read_determiner(r, phrase);
+    const bool counted = read_number(r, phrase);
+    if (!determined && !counted)
+        return false;
+    for (int n = 0; n < 2; n++)
+        phrase->adjectives[n] = read_adjective(r);
+    return read_noun(r, phrase) && is_countable(phrase) && read_relative(r, phrase);
+}
+
+static bool read_subject(reader *r, corpus_phrase *phrase)
+{
+    for (int n = PRONOUN_I; n < PRONOUN_COUNT; n++)
+        if (accept(r, lexicon_pronouns[n].subject)) {
+            phrase->pronoun = (lexicon_pronoun_id)n;
+            return true;
+        }
+    return read_noun_phrase(r, phrase);
+}
+
+/* "her" may be both: it is the pronoun where no noun phrase comes of it. */
+static bool read_object(reader *r, corpus_phrase *phrase)
+{
+    const reader start = *r;
+    if (read_noun_phrase(r, phrase))
+        return true;
+    *r = start;
+    *phrase = (corpus_phrase){.noun = NULL};
+    for (int n = PRONOUN_HE; n < PRONOUN_COUNT; n++)
+        if (accept(r, lexicon_pronouns[n].object)) {
+            phrase->pronoun = (lexicon_pronoun_id)n;
+            return true;
+        }
+    return false;
+}
+
+/* --------------------------------------------------------------- verbs ----- */
+
+static const lexicon_adverb *read_adverb(reader *r, lexicon_adverb_kind kind)
+{
+    for (int n = 0; n < lexicon_adverb_count; n++)
+        if (lexicon_adverbs[n].kind == kind && accept(r, lexicon_adverbs[n].english))
+            return &lexicon_adverbs[n];
+    return NULL;
+}
+
+/* The next words, `count` of them as in a list that NULL may end early. */
+static bool accept_all(reader *r, const char *const *words, int count)
+{
+    const int start = r->at;
+    for (int n = 0; n < count && words[n] != NULL; n++)
+        if (!accept(r, words[n])) {
+            r->at = start;
+            return false;
+        }
+    return true;
+}
+
+/* Verbs with a particle are tried first: "ran away" is not "ran". */
+static bool read_main_verb(reader *r, corpus_clause *clause, bool finite)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int n = 0; n < lexicon_verb_count; n++)
+            for (int form = 0; form < (finite ? 3 : 1); form++) {
+                const lexicon_verb *verb = &lexicon_verbs[n];
+                const char *const words[] = {verb->english[form], verb->particle};
+                if ((verb->particle == NULL) != (pass == 1) || !accept_all(r, words, 2))
+                    continue;
+                clause->verb = verb;
+                if (form == 2)
+                    clause->tense = TENSE_PAST;
+                return true;
+            }
+    return false;
+}
+
+static bool read_objects(reader *r, corpus_clause *clause)
+{
+    if (clause->verb->frame == FRAME_ALONE)
+        return true;
+    const bool direct = clause->verb->frame == FRAME_DIRECT || clause->verb->frame == FRAME_GIVE;
+    if (clause->gap != GAP_OBJECT &&
+        !(direct ? read_object(r, &clause->object) : read_noun_phrase(r, &clause->object)))
+        return false;
+    if (clause->verb->frame != FRAME_GIVE)
+        return clause->gap != GAP_OBJECT || clause->verb->frame == FRAME_DIRECT;
+    return accept(r, "to") && read_noun_phrase(r, &clause->recipient);
+}
+
+static bool read_place(reader *r, corpus_clause *clause)
+{
+    for (int n = 0; n < LEXICON_PREPOSITIONS; n++)
+        if (accept_all(r, lexicon_prepositions[n].english, 3)) {
+            clause->preposition = &lexicon_prepositions[n];
+            return read_noun_phrase(r, &clause->place);
+        }
+    return true;
+}
+
+/* What an auxiliary says: the tense, and whether it was a form of "to be". */
+typedef struct read_auxiliary {
+    bool found, copula;
+} read_auxiliary;
+
+static read_auxiliary read_aux(reader *r, corpus_clause *clause)
+{
+    static const char *const plain[] = {"do", "does", "did", "will"};
+    static const corpus_tense tenses[] = {TENSE_PRESENT, TENSE_PRESENT, TENSE_PAST, TENSE_FUTURE};
+    for (int n = 0; n < 4; n++)
+        if (accept(r, plain[n])) {
+            clause->tense = tenses[n];
+            return (read_auxiliary){.found = true};
+        }
+    for (int person = 0; person < PERSON_COUNT; person++) {
+        const bool past = accept(r, lexicon_be.english_past[person]);
+        if (past || accept(r, lexicon_be.english_present[person])) {
+            clause->tense = past ? TENSE_PAST : TENSE_PRESENT;
+            return (read_auxiliary){.found = true, .copula = true};
+        }
+    }
+    return (read_auxiliary){.found = false};
+}
+
+static bool read_after_auxiliary(reader *r, corpus_clause *clause, read_auxiliary auxiliary)
+{
+    clause->negative = accept(r, "not");
+    for (int kind = ADVERB_OFTEN; kind <= ADVERB_NEVER && clause->often == NULL; kind++)
+        if (kind == ADVERB_OFTEN || !clause->negative)
+            clause->often = read_adverb(r, (lexicon_adverb_kind)kind);
+    if (auxiliary.copula || accept(r, "be")) {
+        clause->predicate = read_adjective(r);
+        if (clause->predicate == NULL)
+            return false;
+    } else if (!read_main_verb(r, clause, !auxiliary.found) || !read_objects(r, clause)) {
+        return false;
+    }
+    clause->how = read_adverb(r, ADVERB_HOW);
+    if (!read_place(r, clause))
+        return false;
+    clause->when = read_adverb(r, ADVERB_WHEN);
+    return true;
+}
+
+static bool read_verb_phrase(reader *r, int index)
+{
+    corpus_clause *clause = &r->derivation->clauses[index];
+    const read_auxiliary auxiliary = read_aux(r, clause);
+    return read_after_auxiliary(r, clause, auxiliary);
+}
+
+static bool read_clause(reader *r, int index)
+{
+    return read_subject(r, &r->derivation->clauses[index].subject) && read_verb_phrase(r, index);
+}
+
+/* ----------------------------------------------------------- sentences ----- */
+
+static bool read_question(reader *r)
+{
+    corpus_derivation *d = r->derivation;
+    corpus_clause *clause = &d->clauses[CLAUSE_MAIN];
+    d->question = QUESTION_WHETHER;
+    for (int n = QUESTION_WHO; n < QUESTION_COUNT; n++)
+        if (accept(r, lexicon_question_words[n][CORPUS_ENGLISH]))
+            d->question = (lexicon_question)n;
+    if (d->question == QUESTION_WHO) {
+        clause->gap = GAP_SUBJECT;
+        return read_verb_phrase(r, CLAUSE_MAIN);
+    }
+    const read_auxiliary auxiliary = read_aux(r, clause);
+    return auxiliary.found && read_subject(r, &clause->subject) &&
+           read_after_auxiliary(r, clause, auxiliary);
+}
+
+static bool read_sentence(reader *r)
+{
+    if (r->end > 0 && strcmp(r->sentence->tokens[r->end - 1], "?") == 0) {
+        r->end--;
+        return read_question(r);
+    }
+    if (!read_clause(r, CLAUSE_MAIN))
+        return false;
+    for (int n = 0; n < LEXICON_CONJUNCTIONS; n++)
+        if (accept(r, lexicon_conjunctions[n].english)) {
+            r->derivation->conjunction = &lexicon_conjunctions[n];
+            return read_clause(r, CLAUSE_SECOND);
+        }
+    return true;
+}
+
+static bool refuse(char message[CORPUS_MESSAGE_MAX], const char *text, const char *word)
+{
+    snprintf(message, CORPUS_MESSAGE_MAX, "%s%s%.40s%s", text, *word ? " \"" : "", word,
+             *word ? "\"" : "");
+    return false;
+}
+
+/* Whether what was understood reads the same again. */
+static bool compare(const corpus_sentence *read, const corpus_sentence *built,
+                    char message[CORPUS_MESSAGE_MAX])
+{
+    for (int n = 0; n < read->count && n < built->count; n++)
+        if (strcmp(read->tokens[n], built->tokens[n]) != 0) {
+            snprintf(message, CORPUS_MESSAGE_MAX, "\"%.40s\" should be \"%.40s\"", read->tokens[n],
+                     built->tokens[n]);
+            return false;
+        }
+    return read->count == built->count || refuse(message, "words are missing or too many", "");
+}
+
+bool corpus_translate(const char *english, corpus_pair *pair, corpus_derivation *derivation,
+                      char message[CORPUS_MESSAGE_MAX])
+{
+    char buffer[CORPUS_TEXT_MAX];
+    corpus_sentence sentence;
+    corpus_derivation own = {.relatives = 0};
+    corpus_derivation *d = derivation == NULL ? &own : derivation;
+    *d = (corpus_derivation){.relatives = 0};
+    message[0] = '\0';
+    if (!corpus_tokenise(CORPUS_ENGLISH, english, buffer, &sentence))
+        return refuse(message, "the sentence is too long", "");
+    reader r = {.sentence = &sentence, .end = sentence.count, .derivation = d};
+    if (!read_sentence(&r) || r.at != r.end)
+        return refuse(message, r.at < r.end ? "cannot go on at" : "the sentence is not finished",
+                      peek(&r));
+    if (!corpus_build(d, pair))
+        return refuse(message, "a pronoun has not one clear noun, or there is no room", "");
+    return compare(&sentence, &pair->side[CORPUS_ENGLISH], message);
+}

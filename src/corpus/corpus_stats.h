@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The corpus counted: how large the splits are, and that they share nothing they must not. */
+#ifndef CORPUS_STATS_H
+#define CORPUS_STATS_H
+
+#include "corpus/corpus.h"
+
+typedef struct corpus_split_stats {
+    int64_t distinct; /* English sentences */
+    int64_t tokens[CORPUS_SIDES];
+    int shortest[CORPUS_SIDES], longest[CORPUS_SIDES];
+    int words[CORPUS_SIDES]; /* of the vocabulary, that occurred */
+    int64_t combinations;    /* different ones that occurred */
+    int64_t held_out;        /* of these, those that belong to this split */
+} corpus_split_stats;
+
+typedef struct corpus_stats {
+    int64_t sentences; /* a split */
+    int vocabulary[CORPUS_SIDES];
+    int64_t possible[ROLE_KINDS][CORPUS_SPLITS]; /* combinations the grammar has, by split */
+    corpus_split_stats split[CORPUS_SPLITS];
+    int64_t shared_combinations; /* of valid or test, that occurred in train */
+    int64_t shared_sentences;    /* of valid or test, that occurred in train */
+} corpus_stats;
+
+/* Counts the first `sentences` of every split. False if memory runs out. */
+bool corpus_stats_measure(corpus_stats *stats, uint64_t seed, int64_t sentences);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words of the corpus: English, French, and what the grammar must know of them. All tables
+ * are constant; every word form of both languages stands in one of them.
+ */
+#ifndef CORPUS_LEXICON_H
+#define CORPUS_LEXICON_H
+
+#include <stdbool.h>
+
+/* What a noun is, and what can be done with it: which adjectives, verbs and prepositions go with
+ * it. */
+enum {
+    KIND_PERSON = 1 << 0,
+    KIND_ANIMAL = 1 << 1,
+    KIND_FOOD = 1 << 2,
+    KIND_OBJECT = 1 << 3,
+    KIND_TEXT = 1 << 4,
+    KIND_VEHICLE = 1 << 5,
+    KIND_PLACE = 1 << 6,
+    KIND_NATURE = 1 << 7,
+    KIND_INSIDE = 1 << 8,   /* one can be in it */
+    KIND_SURFACE = 1 << 9,  /* one can be on it */
+    KIND_SHELTER = 1 << 10, /* one can be under it */
+    KIND_OPENS = 1 << 11,   /* it can be opened, and be empty */
+    KIND_WRITTEN = 1 << 12, /* somebody writes it alone */
+    KIND_ANY = (1 << 13) - 1
+};
+
+/* Forms of a French word that agrees: by gender and number. */
+static inline int lexicon_form(bool feminine, bool plural)
+{
+    return (plural ? 2 : 0) + (feminine ? 1 : 0);
+}
+
+typedef struct lexicon_noun {
+    const char *english[2], *french[2]; /* singular, plural */
+    bool feminine;                      /* in French; for a person in English too */
+    unsigned kinds;
+} lexicon_noun;
+
+/* English adjectives stand in the order of their ranks, at most one of each. In French the first
+ * two ranks stand before the noun, the others after it, in the opposite order. */
+typedef enum lexicon_rank { RANK_OPINION, RANK_SIZE, RANK_QUALITY, RANK_COLOUR } lexicon_rank;
+
+typedef struct lexicon_adjective {
+    const char *english;
+    const char *french[4];    /* lexicon_form() */
+    const char *before_vowel; /* masculine singular, where it differs: bel, vieil */
+    lexicon_rank rank;
+    unsigned kinds; /* of nouns it goes with */
+} lexicon_adjective;
+
+typedef enum lexicon_person {
+    PERSON_I,
+    PERSON_YOU,
+    PERSON_IT,
+    PERSON_WE,
+    PERSON_THEY,
+    PERSON_COUNT
+} lexicon_person;
+
+typedef enum lexicon_auxiliary { WITH_AVOIR, WITH_ETRE, REFLEXIVE } lexicon_auxiliary;
+
+typedef enum lexicon_frame {
+    FRAME_ALONE,  /* no object */
+    FRAME_DIRECT, /* a direct object */
+    FRAME_A,      /* an object after a preposition, in French à */
+    FRAME_DE,     /* the same with de */
+    FRAME_GIVE    /* a direct object, and a person after to, in French à */
+} lexicon_frame;
+
+typedef struct lexicon_verb {
+    const char *name;       /* base and particle: tells "run" from "run away" */
+    const char *english[3]; /* base, third person, past */
+    const char *particle;   /* a word that belongs to it: run away, look at; or its preposition */
+    const char *present[PERSON_COUNT], *future[PERSON_COUNT];
+    const char *imperfect[PERSON_COUNT]; /* of states; events have none, and a participle instead */
+    const char *participle[4];           /* lexicon_form() */
+    lexicon_auxiliary auxiliary;
+    lexicon_frame frame;
+    unsigned subjects, objects; /* kinds of nouns */
+} lexicon_verb;
+
+/* "is", "are", ... in English; être in French. */
+typedef struct lexicon_copula {
+    const char *english_present[PERSON_COUNT], *english_past[PERSON_COUNT];
+    const char *present[PERSON_COUNT], *imperfect[PERSON_COUNT], *future[PERSON_COUNT];
+} lexicon_copula;
+
+typedef enum lexicon_adverb_kind {
+    ADVERB_OFTEN,
+    ADVERB_SOMETIMES, /* where "often" stands, but not after "not" */
+    ADVERB_NEVER,
+    ADVERB_HOW,
+    ADVERB_WHEN
+} lexicon_adverb_kind;
+
+enum { IN_PAST = 1, IN_PRESENT = 2, IN_FUTURE = 4 };
+
+typedef struct lexicon_adverb {
+    const char *english, *french;
+    lexicon_adverb_kind kind;
+    unsigned tenses; /* it goes with */
+} lexicon_adverb;
+
+/* Up to three words a side; a French one that ends in "de" contracts with the article. */
+typedef struct lexicon_preposition {
+    const char *english[3], *french[3];
+    unsigned kinds;
+} lexicon_preposition;
+
+typedef enum lexicon_determiner_id {
+    DETERMINER_NONE, /* a number alone */
+    DETERMINER_THE,
+    DETERMINER_A, /* plural: some */
+    DETERMINER_THIS,
+    DETERMINER_MY,
+    DETERMINER_YOUR,
+    DETERMINER_HIS,
+    DETERMINER_HER,
+    DETERMINER_OUR,
+    DETERMINER_THEIR,
+    DETERMINER_EVERY, /* singular only */
+    DETERMINER_MANY,  /* plural only */
+    DETERMINER_COUNT
+} lexicon_determiner_id;
+
+typedef struct lexicon_determiner {
+    const char *english[2];      /* singular, plural; NULL where there is none */
+    const char *french[3];       /* masculine, feminine, plural */
+    const char *before_vowel[2]; /* masculine, feminine, where they differ */
+} lexicon_determiner;
+
+typedef enum lexicon_pronoun_id {
+    PRONOUN_NONE,
+    PRONOUN_I,
+    PRONOUN_YOU,
+    PRONOUN_WE,
+    PRONOUN_HE,
+    PRONOUN_SHE,
+    PRONOUN_IT,
+    PRONOUN_THEY,
+    PRONOUN_COUNT
+} lexicon_pronoun_id;
+
+/* Third persons in French follow the gender of what they stand for; see lexicon_french_pronouns. */
+typedef struct lexicon_pronoun {
+    const char *subject, *object; /* English; object NULL where it is not used */
+    lexicon_person person;
+} lexicon_pronoun;
+
+typedef struct lexicon_conjunction {
+    const char *english;
+    const char *french[2];
+    unsigned tenses; /* of the clauses it joins */
+} lexicon_conjunction;
+
+typedef enum lexicon_question {
+    QUESTION_NONE,
+    QUESTION_WHETHER, /* yes or no */
+    QUESTION_WHO,     /* asks for the subject */
+    QUESTION_WHERE,
+    QUESTION_WHEN,
+    QUESTION_WHY,
+    QUESTION_COUNT
+} lexicon_question;
+
+enum {
+    NUMBER_FIRST = 2,
+    NUMBER_LAST = 10,
+    LEXICON_PREPOSITIONS = 7,
+    LEXICON_CONJUNCTIONS = 4,
+};
+
+extern const lexicon_noun lexicon_nouns[];
+extern const int lexicon_noun_count;
+extern const lexicon_adjective lexicon_adjectives[];
+extern const int lexicon_adjective_count;
+extern const lexicon_verb lexicon_verbs[];
+extern const int lexicon_verb_count;
+extern const lexicon_adverb lexicon_adverbs[];
+extern const int lexicon_adverb_count;
+
+extern const lexicon_copula lexicon_be;
+/* avoir, which makes the past tense; it is also the verb "have" of the table. */
+extern const char *const lexicon_avoir[PERSON_COUNT];
+/* me te se nous se, and m' t' s' before a vowel. */
+extern const char *const lexicon_reflexive[PERSON_COUNT];
+extern const char *const lexicon_reflexive_vowel[PERSON_COUNT];
+/* je tu nous, and by form il elle ils elles; le la les les. */
+extern const char *const lexicon_french_speakers[PERSON_COUNT];
+extern const char *const lexicon_french_subjects[4], *const lexicon_french_objects[4];
+
+extern const lexicon_preposition lexicon_prepositions[LEXICON_PREPOSITIONS];
+extern const lexicon_determiner lexicon_determiners[DETERMINER_COUNT];
+extern const lexicon_pronoun lexicon_pronouns[PRONOUN_COUNT];
+extern const lexicon_conjunction lexicon_conjunctions[LEXICON_CONJUNCTIONS];
+/* Of where, when and why: English, French. */
+extern const char *const lexicon_question_words[QUESTION_COUNT][2];
+/* Two to ten: English, French. */
+extern const char *const lexicon_numbers[NUMBER_LAST + 1][2];
+
+/* Begins with a vowel or a silent h, so that the word before it is elided. */
+bool lexicon_begins_with_vowel(const char *french);
+
+/* Calls visit() with every word of English (0) or French (1), some of them more than once. */
+void lexicon_each_word(int language, void (*visit)(void *context, const char *word), void *context);
+
+#endif

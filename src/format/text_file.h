@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Files that "mha view" is given beside the model. They are taken for hostile. */
+#ifndef FORMAT_TEXT_FILE_H
+#define FORMAT_TEXT_FILE_H
+
+#include <stddef.h>
+
+enum { VIEW_MESSAGE_MAX = 512, VIEW_FILE_MAX = 16 << 20 };
+
+/* A file of UTF-8 text with a 0 behind it, for free(). NULL with a message. */
+char *text_file_read(const char *path, size_t *length, char message[VIEW_MESSAGE_MAX]);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One sentence pair through a translator, as in training without dropout, with everything kept.
+ *
+ *      source --encoder--> memory --+
+ *      target --decoder: self, cross, ff, a layer after another--> logits --> likelihoods
+ */
+#include "heads/capture_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/row_math.h"
+
+/* One capture at work. Arrays are [rows of the longer side][width] but `inside` and `logits`. */
+typedef struct run {
+    const translator *model;
+    const capture_options *options;
+    mha_pool *pool;
+    head_settings *settings; /* NULL: no head is changed */
+    capture *c;
+    float *x, *normed, *added, *memory;
+    float *inside, *logits, *stats;
+} run;
+
+/* -------------------------------------------------------------- memory ----- */
+
+static float *floats(ptrdiff_t a, ptrdiff_t b)
+{
+    return calloc((size_t)a * (size_t)b + 1, sizeof(float));
+}
+
+static bool make_heads(const run *r, attention_kind kind)
+{
+    const transformer_config *const config = translator_config(r->model);
+    capture_heads *const h = &r->c->kind[kind];
+    h->layers = attention_kind_layers(config, kind);
+    h->heads = config->heads;
+    h->width = config->width / config->heads;
+    h->rows = kind == ATTENTION_ENCODER ? r->c->source_count : r->c->target_count;
+    h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
+    if ((r->options->weights || r->options->vectors) && !capture_weights_make(h))
+        return false;
+    return !r->options->vectors || capture_vectors_make(h, kind != ATTENTION_ENCODER);
+}
+
+static bool make_settings(run *r)
+{
+    bool wanted = false;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        wanted |= r->options->changes[kind] != NULL;
+    if (!wanted)
+        return true;
+    head_settings *const s = r->settings = head_settings_create(translator_config(r->model), 1);
+    if (!s)
+        return false;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const size_t heads = (size_t)s->layers[kind] * (size_t)s->heads;
+        if (r->options->means[kind])
+            memcpy(s->means[kind], r->options->means[kind],
+                   heads * (size_t)s->width * sizeof *s->means[kind]);
+        for (int n = 0; r->options->changes[kind] && n < (int)heads; n++)
+            head_settings_change(s, (attention_kind)kind, n / s->heads, n % s->heads,
+                                 (capture_change)r->options->changes[kind][n]);
+    }
+    return true;
+}
+
+static bool make_arrays(run *r)
+{
+    const transformer_config *const config = translator_config(r->model);
+    const int source = r->c->source_count, target = r->c->target_count;
+    const ptrdiff_t rows = source > target ? source : target;
+    r->x = floats(rows, config->width);
+    r->normed = floats(rows, config->width);
+    r->added = floats(rows, config->width);
+    r->memory = floats(source, config->width);
+    r->inside = floats(rows, config->ff_width);
+    r->logits = floats(target, config->words[TRANSFORMER_TARGET]);
+    r->stats = floats(rows, 2);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        if (!make_heads(r, (attention_kind)kind))
+            return false;
+    return r->x && r->normed && r->added && r->memory && r->inside && r->logits && r->stats &&
+           make_settings(r);
+}
+
+static void free_arrays(run *r)
+{
+    float *const arrays[] = {r->x, r->normed, r->added, r->memory, r->inside, r->logits, r->stats};
+    for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
+        free(arrays[n]);
+    head_settings_free(r->settings);
+}
+
+/* --------------------------------------------------------------- parts ----- */
+
+static void normalise(run *r, ptrdiff_t rows, const weight_at *at, float *to)
+{
+    const float *const values = translator_values(r->model);
+    transformer_norm(r->x, rows, translator_config(r->model)->width, values + at->weight,
+                     values + at->bias, to, r->stats, r->pool);
+}
+
+static void add(run *r, ptrdiff_t rows)
+{
+    const ptrdiff_t width = translator_config(r->model)->width;
+    for (ptrdiff_t row = 0; row < rows; row++)
+        row_add(r->added + row * width, (int)width, r->x + row * width);
+}
+
+static mha_status attend(run *r, attention_kind kind, int layer)
+{
+    const ptrdiff_t width = translator_config(r->model)->width;
+    const int side = kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
+    const layer_at *const at = &translator_map(r->model)->layers[side][layer];
+    const coder_layer *const packed = translator_layer(r->model, side, layer);
+    const attention_at *const own = kind == ATTENTION_CROSS ? &at->cross : &at->self;
+    capture_heads *const h = &r->c->kind[kind];
+    mha_options options = {.size = sizeof options,
+                           .flags = kind == ATTENTION_DECODER ? (uint32_t)MHA_CAUSAL : 0u};
+    mha_layer_call call = {.size = sizeof call,
+                           .B = 1,
+                           .L = h->rows,
+                           .S = h->columns,
+                           .query = mha_view_ble(r->normed, h->rows, width),
+                           .output = mha_out_ble(r->added, h->rows, width),
+                           .options = &options};
+    if (h->weights)
+        options.weights =
+            mha_out_bhld(h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns, h->heads,
+                         h->rows, h->columns);
+    if (r->settings)
+        head_settings_fill(r->settings, kind, layer, &options);
+    if (kind == ATTENTION_CROSS)
+        call.key = mha_view_ble(r->memory, h->columns, width);
+    normalise(r, h->rows, &own->norm, r->normed);
+    const mha_status status = mha_layer_run(kind == ATTENTION_CROSS ? packed->cross : packed->self,
+                                            &call, NULL, 0, r->pool);
+    if (status != MHA_OK)
+        return status;
+    const capture_inputs inputs = {own, r->normed, kind == ATTENTION_CROSS ? r->memory : r->normed};
+    if (r->options->vectors)
+        capture_vectors_fill(r->model, r->settings, kind, h, layer, &inputs);
+    add(r, h->rows);
+    return MHA_OK;
+}
+
+static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
+{
+    const ptrdiff_t width = translator_config(r->model)->width,
+                    inside = translator_config(r->model)->ff_width;
+    const coder_layer *const packed = translator_layer(r->model, side, layer);
+    normalise(r, rows, &translator_map(r->model)->layers[side][layer].ff.norm, r->normed);
+    mha_status status = mha_linear_run(packed->in, rows, r->normed, MHA_F32, width, r->inside,
+                                       MHA_F32, inside, NULL, 0, r->pool);
+    if (status != MHA_OK)
+        return status;
+    for (ptrdiff_t row = 0; row < rows; row++)
+        row_relu(r->inside + row * inside, (int)inside);
+    status = mha_linear_run(packed->out, rows, r->inside, MHA_F32, inside, r->added, MHA_F32, width,
+                            NULL, 0, r->pool);
+    add(r, rows);
+    return status;
+}
+
+static void enter(run *r, int side, const int *words, int rows)
+{
+    int positions[CORPUS_TOKENS_MAX];
+    for (int n = 0; n < rows; n++)
+        positions[n] = n;
+    transformer_embed(translator_config(r->model),
+                      translator_values(r->model) + translator_map(r->model)->embedding[side],
+                      words, positions, rows, r->x);
+}
+
+static mha_status encode(run *r)
+{
+    mha_status status = MHA_OK;
+    enter(r, TRANSFORMER_SOURCE, r->c->source, r->c->source_count);
+    for (int n = 0; n < translator_config(r->model)->layers[TRANSFORMER_SOURCE] && status == MHA_OK;
+         n++) {
+        status = attend(r, ATTENTION_ENCODER, n);
+        if (status == MHA_OK)
+            status = feed_forward(r, TRANSFORMER_SOURCE, n, r->c->source_count);
+    }
+    normalise(r, r->c->source_count, &translator_map(r->model)->norm[TRANSFORMER_SOURCE],
+              r->memory);
+    return status;
+}
+
+static mha_status decode(run *r)
+{
+    const transformer_config *const config = translator_config(r->model);
+    const int rows = r->c->target_count;
+    mha_status status = MHA_OK;
+    enter(r, TRANSFORMER_TARGET, r->c->target, rows);
+    for (int n = 0; n < config->layers[TRANSFORMER_TARGET] && status == MHA_OK; n++) {
+        status = attend(r, ATTENTION_DECODER, n);
+        if (status == MHA_OK)
+            status = attend(r, ATTENTION_CROSS, n);
+        if (status == MHA_OK)
+            status = feed_forward(r, TRANSFORMER_TARGET, n, rows);
+    }
+    if (status != MHA_OK)
+        return status;
+    normalise(r, rows, &translator_map(r->model)->norm[TRANSFORMER_TARGET], r->normed);
+    return mha_linear_run(translator_logits(r->model), rows, r->normed, MHA_F32, config->width,
+                          r->logits, MHA_F32, config->words[TRANSFORMER_TARGET], NULL, 0, r->pool);
+}
+
+/* --------------------------------------------------------------- words ----- */
+
+static void judge_row(run *r, int row)
+{
+    const int words = translator_config(r->model)->words[TRANSFORMER_TARGET],
+              expected = r->c->expected[row];
+    float *const logits = r->logits + (ptrdiff_t)row * words;
+    double sum = 0.0;
+    float rest;
+    int best = WORD_BEGIN + 1;
+    for (int w = 0; w < words; w++) {
+        sum += (double)logits[w];
+        best = w > best && logits[w] > logits[best] ? w : best;
+    }
+    r->c->said[row] = best;
+    r->c->logit[row] = (double)logits[expected] - sum / words;
+    r->c->log_likelihood[row] = -row_softmax(logits, words, expected, &rest).loss;
+}
+
+/* Numbers that are words of a side, with the special one before or behind them. */
+static bool words_fit(const translator *model, int side, const int *words, int count)
+{
+    if (count < 0 || count >= translator_longest(model))
+        return false;
+    for (int n = 0; n < count; n++)
+        if (words[n] < 0 || words[n] >= translator_config(model)->words[side])
+            return false;
+    return true;
+}
+
+static void take_words(capture *c, const int *source, int source_count, const int *target,
+                       int target_count)
+{
+    memcpy(c->source, source, (size_t)source_count * sizeof *source);
+    memcpy(c->target + 1, target, (size_t)target_count * sizeof *target);
+    memcpy(c->expected, target, (size_t)target_count * sizeof *target);
+    c->source[source_count] = WORD_END;
+    c->target[0] = WORD_BEGIN;
+    c->expected[target_count] = WORD_END;
+    c->source_count = source_count + 1;
+    c->target_count = target_count + 1;
+}
+
+capture *capture_create(const translator *model, const int *source, int source_count,
+                        const int *target, int target_count, const capture_options *options,
+                        mha_pool *pool)
+{
+    if (!words_fit(model, TRANSFORMER_SOURCE, source, source_count) ||
+        !words_fit(model, TRANSFORMER_TARGET, target, target_count))
+        return NULL;
+    capture *const c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    run r = {.model = model, .options = options, .pool = pool, .c = c};
+    take_words(c, source, source_count, target, target_count);
+    bool fine = make_arrays(&r) && encode(&r) == MHA_OK && decode(&r) == MHA_OK;
+    for (int row = 0; fine && row < c->target_count; row++)
+        judge_row(&r, row);
+    if (fine && options->vectors)
+        fine = capture_vectors_direct(model, c, r.stats);
+    free_arrays(&r);
+    if (fine)
+        return c;
+    capture_free(c);
+    return NULL;
+}
+
+void capture_free(capture *c)
+{
+    for (int kind = 0; c && kind < ATTENTION_KINDS; kind++) {
+        const capture_heads *const h = &c->kind[kind];
+        float *const arrays[] = {h->weights,     h->q,       h->k,     h->v,
+                                 h->value_norms, h->outputs, h->direct};
+        for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
+            free(arrays[n]);
+    }
+    free(c);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Queries, keys, values and outputs of single heads, and what these weigh behind W_O. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "heads/capture_parts.h"
+
+static double dot(const float *a, const float *b, ptrdiff_t count)
+{
+    double sum = 0.0;
+    for (ptrdiff_t c = 0; c < count; c++)
+        sum += (double)a[c] * (double)b[c];
+    return sum;
+}
+
+static float *floats(const capture_heads *h, ptrdiff_t rows, ptrdiff_t columns)
+{
+    return calloc((size_t)h->layers * (size_t)h->heads * (size_t)rows * (size_t)columns,
+                  sizeof(float));
+}
+
+bool capture_weights_make(capture_heads *h)
+{
+    h->weights = floats(h, h->rows, h->columns);
+    return h->weights;
+}
+
+bool capture_vectors_make(capture_heads *h, bool direct)
+{
+    h->q = floats(h, h->rows, h->width);
+    h->k = floats(h, h->columns, h->width);
+    h->v = floats(h, h->columns, h->width);
+    h->value_norms = floats(h, h->columns, 1);
+    h->outputs = floats(h, h->rows, h->width);
+    if (direct)
+        h->direct = floats(h, h->rows, 1);
+    return h->q && h->k && h->v && h->value_norms && h->outputs && (h->direct || !direct);
+}
+
+/* to[heads][rows][width of a head] of one layer = x W^T + bias. */
+static void project(const translator *model, const weight_at *at, const float *x, ptrdiff_t rows,
+                    int heads, float *to)
+{
+    const ptrdiff_t E = translator_config(model)->width, D = E / heads;
+    for (ptrdiff_t n = 0; n < E; n++)
+        for (ptrdiff_t i = 0; i < rows; i++)
+            to[(n / D * rows + i) * D + n % D] =
+                (float)(dot(x + i * E, translator_values(model) + at->weight + n * E, E) +
+                        (double)translator_values(model)[at->bias + (size_t)n]);
+}
+
+/* |v W_O of the head|. */
+static float norm_behind(const translator *model, const weight_at *o, int head, const float *v)
+{
+    const ptrdiff_t E = translator_config(model)->width, D = E / translator_config(model)->heads;
+    double sum = 0.0;
+    for (ptrdiff_t n = 0; n < E; n++) {
+        const double part = dot(v, translator_values(model) + o->weight + n * E + head * D, D);
+        sum += part * part;
+    }
+    return (float)sqrt(sum);
+}
+
+/* What the head gives, as it is set. */
+static void fill_output(const head_settings *settings, attention_kind kind, const capture_heads *h,
+                        int layer, int head)
+{
+    const ptrdiff_t number = (ptrdiff_t)layer * h->heads + head, D = h->width;
+    const float *const weights = h->weights + number * h->rows * h->columns;
+    const float *const v = h->v + number * h->columns * D;
+    float *const out = h->outputs + number * h->rows * D;
+    const float *const mean = settings ? settings->means[kind] + number * D : NULL;
+    const double gate = settings ? (double)settings->gates[kind][number] : 1.0;
+    const bool is_mean = settings && settings->modes[kind][number] == MHA_HEAD_MEAN;
+    for (ptrdiff_t i = 0; i < h->rows; i++)
+        for (ptrdiff_t c = 0; c < D; c++) {
+            double sum = is_mean ? (double)mean[c] : 0.0;
+            for (ptrdiff_t j = 0; !is_mean && j < h->columns; j++)
+                sum += (double)weights[i * h->columns + j] * (double)v[j * D + c];
+            out[i * D + c] = (float)(gate * sum);
+        }
+}
+
+void capture_vectors_fill(const translator *model, const head_settings *settings,
+                          attention_kind kind, capture_heads *h, int layer,
+                          const capture_inputs *inputs)
+{
+    const ptrdiff_t first = (ptrdiff_t)layer * h->heads, D = h->width;
+    project(model, &inputs->at->q, inputs->queries, h->rows, h->heads, h->q + first * h->rows * D);
+    project(model, &inputs->at->k, inputs->keys, h->columns, h->heads,
+            h->k + first * h->columns * D);
+    project(model, &inputs->at->v, inputs->keys, h->columns, h->heads,
+            h->v + first * h->columns * D);
+    for (int head = 0; head < h->heads; head++) {
+        const ptrdiff_t number = first + head;
+        for (ptrdiff_t j = 0; j < h->columns; j++)
+            h->value_norms[number * h->columns + j] =
+                norm_behind(model, &inputs->at->o, head, h->v + (number * h->columns + j) * D);
+        fill_output(settings, kind, h, layer, head);
+    }
+}
+
+/* -------------------------------------------------------------- direct ----- */
+
+/*
+ * The gradient of a row's logit, less the mean of all, to x in front of the last norm, while the
+ * norm's deviation stays:
+ *
+ *      y = (x - mean) / deviation * weight + bias,     logit = y . (u_expected - mean of all u)
+ *
+ * and the part of the logit that is the bias's.
+ */
+static void find_direction(const translator *model, const float *mean_word, int expected,
+                           double inverse, double *to, double *norm_logit)
+{
+    const ptrdiff_t E = translator_config(model)->width;
+    const float *const word = translator_values(model) +
+                              translator_map(model)->embedding[TRANSFORMER_TARGET] + expected * E;
+    const float *const weight =
+        translator_values(model) + translator_map(model)->norm[TRANSFORMER_TARGET].weight;
+    const float *const bias =
+        translator_values(model) + translator_map(model)->norm[TRANSFORMER_TARGET].bias;
+    double mean = 0.0;
+    *norm_logit = 0.0;
+    for (ptrdiff_t c = 0; c < E; c++) {
+        const double apart = (double)word[c] - (double)mean_word[c];
+        *norm_logit += (double)bias[c] * apart;
+        to[c] = inverse * (double)weight[c] * apart;
+        mean += to[c] / (double)E;
+    }
+    for (ptrdiff_t c = 0; c < E; c++)
+        to[c] -= mean;
+}
+
+static void find_mean_word(const translator *model, float *to)
+{
+    const ptrdiff_t E = translator_config(model)->width,
+                    words = translator_config(model)->words[TRANSFORMER_TARGET];
+    const float *const all =
+        translator_values(model) + translator_map(model)->embedding[TRANSFORMER_TARGET];
+    for (ptrdiff_t c = 0; c < E; c++) {
+        double sum = 0.0;
+        for (ptrdiff_t w = 0; w < words; w++)
+            sum += (double)all[w * E + c];
+        to[c] = (float)(sum / (double)words);
+    }
+}
+
+/* direction . (W_O of the head . its output) */
+static double reach(const translator *model, const weight_at *o, int head, const float *output,
+                    const double *direction)
+{
+    const ptrdiff_t E = translator_config(model)->width, D = E / translator_config(model)->heads;
+    double sum = 0.0;
+    for (ptrdiff_t n = 0; n < E; n++)
+        sum +=
+            direction[n] * dot(output, translator_values(model) + o->weight + n * E + head * D, D);
+    return sum;
+}
+
+static void fill_row(const translator *model, capture *c, const double *direction, int row)
+{
+    for (int kind = ATTENTION_DECODER; kind < ATTENTION_KINDS; kind++) {
+        const capture_heads *const h = &c->kind[kind];
+        for (int n = 0; n < h->layers * h->heads; n++) {
+            const layer_at *const at =
+                &translator_map(model)->layers[TRANSFORMER_TARGET][n / h->heads];
+            const ptrdiff_t place = (ptrdiff_t)n * h->rows + row;
+            h->direct[place] =
+                (float)reach(model, kind == ATTENTION_CROSS ? &at->cross.o : &at->self.o,
+                             n % h->heads, h->outputs + place * h->width, direction);
+        }
+    }
+}
+
+bool capture_vectors_direct(const translator *model, capture *c, const float *stats)
+{
+    const size_t E = (size_t)translator_config(model)->width;
+    float *const mean_word = malloc(E * sizeof *mean_word);
+    double *const direction = malloc(E * sizeof *direction);
+    const bool fine = mean_word && direction;
+    if (fine)
+        find_mean_word(model, mean_word);
+    for (int row = 0; fine && row < c->target_count; row++) {
+        const double inverse = (double)stats[2 * row + 1];
+        c->deviation[row] = 1.0 / inverse;
+        find_direction(model, mean_word, c->expected[row], inverse, direction, &c->norm_logit[row]);
+        fill_row(model, c, direction, row);
+    }
+    free(mean_word);
+    free(direction);
+    return fine;
+}

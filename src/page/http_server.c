@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/http_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { CONNECTION_MEMORY = 32768, QUEUE = 128 };
+
+/* A connection from its first byte to its last. */
+typedef struct line {
+    bool used;
+    int fd;
+    double deadline;
+} line;
+
+struct http_server {
+    const http_service *service;
+    struct MHD_Daemon *daemon;
+    int port;
+    char secret[HTTP_SECRET_LETTERS + 1];
+    char url[HTTP_URL_MAX + HTTP_SECRET_LETTERS];
+    pthread_mutex_t lock; /* of what follows: http_server_tick() comes from another thread */
+    bool busy;            /* with an answer: others wait, and no time passes for them */
+    line lines[HTTP_CONNECTIONS];
+};
+
+/* A request whose body is on its way. */
+typedef struct request {
+    const http_route *route;
+    size_t length;
+    char body[HTTP_BODY_MAX + 1];
+} request;
+
+/* ------------------------------------------------------------- answers ----- */
+
+/* Nobody but the page itself may use what is answered, and nothing is to remember it. */
+static bool put_headers(struct MHD_Response *response, const char *type)
+{
+    static const char *const headers[][2] = {
+        {"Cache-Control", "no-store"},
+        {"Referrer-Policy", "no-referrer"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Content-Security-Policy", "frame-ancestors 'none'"},
+        {"Connection", "close"},
+    };
+    bool fine = MHD_add_response_header(response, "Content-Type", type) == MHD_YES;
+    for (size_t n = 0; n < sizeof headers / sizeof headers[0]; n++)
+        fine &= MHD_add_response_header(response, headers[n][0], headers[n][1]) == MHD_YES;
+    return fine;
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, const http_answer *answer)
+{
+    struct MHD_Response *const response =
+        MHD_create_response_from_buffer(strlen(answer->text), answer->text, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(answer->text);
+        return MHD_NO;
+    }
+    const enum MHD_Result result = put_headers(response, answer->type)
+                                       ? MHD_queue_response(connection, answer->status, response)
+                                       : MHD_NO;
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *words)
+{
+    const http_answer answer = {status, "text/plain; charset=utf-8", strdup(words)};
+    return answer.text != NULL ? send_answer(connection, &answer) : MHD_NO;
+}
+
+/* ------------------------------------------------------------ who asks ----- */
+
+/* Takes as long for a good guess as for a bad one. */
+static bool same_secret(const char *secret, const char *guess)
+{
+    unsigned different = 0;
+    for (int n = 0; n < HTTP_SECRET_LETTERS; n++)
+        different |= (unsigned char)secret[n] ^ (unsigned char)guess[n];
+    return different == 0;
+}
+
+/* The path behind the secret; NULL without the secret. */
+static const char *path_of(const http_server *server, const char *url)
+{
+    if (url[0] != '/' || strnlen(url, HTTP_SECRET_LETTERS + 2) < HTTP_SECRET_LETTERS + 2 ||
+        url[HTTP_SECRET_LETTERS + 1] != '/' || !same_secret(server->secret, url + 1))
+        return NULL;
+    return url + HTTP_SECRET_LETTERS + 2;
+}
+
+/* A name of somebody else that leads here is no good: its pages would count as ours. */
+static bool names_us(const http_server *server, struct MHD_Connection *connection)
+{
+    static const char *const names[] = {"127.0.0.1", "localhost"};
+    const char *const host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    char port[16];
+    snprintf(port, sizeof port, ":%d", server->port);
+    for (size_t n = 0; host != NULL && n < sizeof names / sizeof names[0]; n++) {
+        const size_t length = strlen(names[n]);
+        if (strncasecmp(host, names[n], length) == 0 &&
+            (strcmp(host + length, port) == 0 || (server->port == 80 && host[length] == '\0')))
+            return true;
+    }
+    return false;
+}
+
+static enum MHD_Result count_host(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    int *const hosts = arg;
+    (void)kind;
+    (void)value;
+    *hosts += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+/* With two of them, whoever looks at the other one sees another request. */
+static bool has_two_hosts(struct MHD_Connection *connection)
+{
+    int hosts = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &hosts);
+    return hosts > 1;
+}
+
+static const http_route *find_route(const http_service *service, const char *path)
+{
+    for (int n = 0; n < service->route_count; n++)
+        if (strcmp(service->routes[n].path, path) == 0)
+            return &service->routes[n];
+    return NULL;
+}
+
+static bool says_too_much(struct MHD_Connection *connection)
+{
+    const char *const length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    return length != NULL && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
+}
+
+/* The headers are there. */
+static enum MHD_Result begin_request(const http_server *server, struct MHD_Connection *connection,
+                                     const char *url, const char *method, void **state)
+{
+    const char *const path = path_of(server, url);
+    if (has_two_hosts(connection))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "There is one Host header too many.\n");
+    if (!names_us(server, connection) || path == NULL)
+        return refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "The address is not complete: take the one that \"mha serve\" printed.\n");
+    const http_route *const route = find_route(server->service, path);
+    if (route == NULL)
+        return refuse(connection, MHD_HTTP_NOT_FOUND, "There is nothing here.\n");
+    if (strcmp(route->method, method) != 0)
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Not in this way.\n");
+    if (says_too_much(connection))
+        return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "This is too long.\n");
+    request *const r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return MHD_NO;
+    r->route = route;
+    *state = r;
+    return MHD_YES;
+}
+
+/* ------------------------------------------------------------- the time ----- */
+
+static line *find_line(http_server *server, int fd)
+{
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        if (server->lines[n].used && server->lines[n].fd == fd)
+            return &server->lines[n];
+    return NULL;
+}
+
+static int fd_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *const info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info != NULL ? info->connect_fd : -1;
+}
+
+static void open_line(http_server *server, int fd)
+{
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        if (!server->lines[n].used) {
+            server->lines[n] = (line){true, fd, clock_seconds() + HTTP_SECONDS};
+            return;
+        }
+}
+
+/* The descriptor is closed after this was told, so that no line has one of somebody else. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    http_server *const server = arg;
+    const int fd = fd_of(connection);
+    (void)state;
+    pthread_mutex_lock(&server->lock);
+    line *const there = find_line(server, fd);
+    if (there != NULL)
+        there->used = false;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        open_line(server, fd);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void set_busy(http_server *server, bool busy)
+{
+    pthread_mutex_lock(&server->lock);
+    server->busy = busy;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* An answer took some seconds: the others have as many more, and whoever gets it has time anew to
+ * take it. */
+static void extend_lines(http_server *server, struct MHD_Connection *connection, double seconds)
+{
+    pthread_mutex_lock(&server->lock);
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        server->lines[n].deadline += seconds;
+    line *const own = find_line(server, fd_of(connection));
+    if (own != NULL)
+        own->deadline = clock_seconds() + HTTP_SECONDS;
+    pthread_mutex_unlock(&server->lock);
+}
+
+static bool is_crowded(const http_server *server)
+{
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        if (!server->lines[n].used)
+            return false;
+    return true;
+}
+
+void http_server_tick(http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    const double less = is_crowded(server) ? HTTP_SECONDS - HTTP_CROWDED_SECONDS : 0;
+    const double now = clock_seconds() + less;
+    for (int n = 0; n < HTTP_CONNECTIONS; n++)
+        if (!server->busy && server->lines[n].used && server->lines[n].deadline < now)
+            shutdown(server->lines[n].fd, SHUT_RDWR);
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* ------------------------------------------------------------ requests ----- */
+
+static http_answer make_answer(http_server *server, struct MHD_Connection *connection, request *r)
+{
+    const double begin = clock_seconds();
+    set_busy(server, true);
+    const http_answer answer = r->route->answer(server->service->arg, r->body, r->length);
+    extend_lines(server, connection, clock_seconds() - begin);
+    set_busy(server, false);
+    return answer;
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **state)
+{
+    http_server *const server = arg;
+    request *const r = *state;
+    (void)version;
+    if (r == NULL)
+        return begin_request(server, connection, url, method, state);
+    if (*size > 0) {
+        if (*size > HTTP_BODY_MAX - r->length)
+            return MHD_NO;
+        memcpy(r->body + r->length, data, *size);
+        r->length += *size;
+        *size = 0;
+        return MHD_YES;
+    }
+    const http_answer answer = make_answer(server, connection, r);
+    return answer.text != NULL ? send_answer(connection, &answer) : MHD_NO;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+    (void)arg;
+    (void)connection;
+    (void)code;
+    free(*state);
+    *state = NULL;
+}
+
+/* ------------------------------------------------------- start and stop ----- */
+
+bool http_server_supported(void)
+{
+    return true;
+}
+
+static bool make_secret(char secret[HTTP_SECRET_LETTERS + 1])
+{
+    unsigned char bytes[HTTP_SECRET_LETTERS / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    for (size_t n = 0; n < sizeof bytes; n++)
+        snprintf(secret + 2 * n, 3, "%02x", (unsigned)bytes[n]);
+    return true;
+}
+
+/* A socket that listens; -1 with errno. */
+static int listen_at(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)*port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    const int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(fd, (const struct sockaddr *)&address, size) == 0 && listen(fd, QUEUE) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address, &size) == 0) {
+        *port = ntohs(address.sin_port);
+        return fd;
+    }
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static struct MHD_Daemon *start_daemon(http_server *server, int fd)
+{
+    return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
+                            NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+}
+
+static bool start(http_server *server, int port, char *message)
+{
+    if (!make_secret(server->secret)) {
+        snprintf(message, HTTP_MESSAGE_MAX, "the system has no random numbers");
+        return false;
+    }
+    server->port = port;
+    const int fd = listen_at(&server->port);
+    if (fd < 0) {
+        snprintf(message, HTTP_MESSAGE_MAX, "cannot listen on port %d: %s", port, strerror(errno));
+        return false;
+    }
+    snprintf(server->url, sizeof server->url, "http://127.0.0.1:%d/%s/", server->port,
+             server->secret);
+    if ((server->daemon = start_daemon(server, fd)) != NULL)
+        return true;
+    snprintf(message, HTTP_MESSAGE_MAX, "the server cannot be started");
+    return false;
+}
+
+http_server *http_server_start(const http_service *service, int port,
+                               char message[HTTP_MESSAGE_MAX])
+{
+    http_server *const server = calloc(1, sizeof *server);
+    if (server == NULL) {
+        snprintf(message, HTTP_MESSAGE_MAX, "out of memory");
+        return NULL;
+    }
+    server->service = service;
+    pthread_mutex_init(&server->lock, NULL);
+    if (start(server, port, message))
+        return server;
+    http_server_stop(server);
+    return NULL;
+}
+
+const char *http_server_url(const http_server *server)
+{
+    return server->url;
+}
+
+void http_server_stop(http_server *server)
+{
+    if (server->daemon != NULL)
+        MHD_stop_daemon(server->daemon);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}

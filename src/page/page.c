@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "page/page_attention.h"
+#include "page/page_template.h"
+#include "page/page_weights.h"
+
+/* ---------------------------------------------------------------- JSON ----- */
+
+/* False: no memory. */
+static bool put_floats(json *j, const char *key, const float *values, size_t count)
+{
+    return view_put_text(j, key, view_floats_text(values, count));
+}
+
+static void put_model(json *j, const translator *model)
+{
+    const transformer_config *const config = translator_config(model);
+    json_open_object(j, "model");
+    json_integer(j, "width", config->width);
+    json_integer(j, "heads", config->heads);
+    json_integer(j, "encoder_layers", config->layers[TRANSFORMER_SOURCE]);
+    json_integer(j, "decoder_layers", config->layers[TRANSFORMER_TARGET]);
+    json_close(j);
+}
+
+/* Words with one before the first or behind the last. */
+static void put_words(json *j, const char *key, const char *before, const corpus_sentence *words,
+                      const char *behind)
+{
+    json_open_array(j, key);
+    if (before != NULL)
+        json_string(j, NULL, before);
+    for (int n = 0; n < words->count; n++)
+        json_string(j, NULL, words->tokens[n]);
+    if (behind != NULL)
+        json_string(j, NULL, behind);
+    json_close(j);
+}
+
+static void put_said(json *j, const capture *heads, const vocabulary *words)
+{
+    json_open_array(j, "said");
+    for (int i = 0; i < heads->target_count; i++)
+        json_string(j, NULL, words->words[heads->said[i]]);
+    json_close(j);
+    json_open_array(j, "log_likelihood");
+    for (int i = 0; i < heads->target_count; i++)
+        json_number(j, NULL, heads->log_likelihood[i]);
+    json_close(j);
+}
+
+static void put_alignment(json *j, const corpus_pair *pair)
+{
+    json_open_array(j, "alignment");
+    for (int i = 0; i < pair->side[CORPUS_FRENCH].count; i++) {
+        json_open_array(j, NULL);
+        for (int s = 0; s < pair->side[CORPUS_ENGLISH].count; s++)
+            if (pair->sources[i] >> s & 1)
+                json_integer(j, NULL, s);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void put_roles(json *j, const corpus_pair *pair)
+{
+    static const char *const sides[CORPUS_SIDES] = {"source", "target"};
+    json_open_array(j, "roles");
+    for (int n = 0; n < pair->role_count; n++) {
+        const corpus_role *const role = &pair->roles[n];
+        json_open_object(j, NULL);
+        json_string(j, "name", corpus_role_name(role->kind));
+        for (int side = 0; side < CORPUS_SIDES; side++) {
+            json_open_array(j, sides[side]);
+            json_integer(j, NULL, role->first[side]);
+            json_integer(j, NULL, role->second[side]);
+            json_close(j);
+        }
+        json_close(j);
+    }
+    json_close(j);
+}
+
+/* Only the words that are others than with all heads open. */
+static void put_changed(json *j, const view_sentence *s, attention_kind kind,
+                        const vocabulary *words)
+{
+    const capture_heads *const heads = &s->heads->kind[kind];
+    const int rows = s->heads->target_count;
+    const int *said = s->closed[kind].said;
+    json_open_array(j, "changed");
+    for (int map = 0; map < heads->layers * heads->heads; map++, said += rows)
+        for (int i = 0; i < rows; i++)
+            if (said[i] != s->heads->said[i]) {
+                json_open_object(j, NULL);
+                json_integer(j, "map", map);
+                json_integer(j, "row", i);
+                json_string(j, "word", words->words[said[i]]);
+                json_close(j);
+            }
+    json_close(j);
+}
+
+static const float *layer_of(void *arg, int layer)
+{
+    const capture_heads *const h = arg;
+    return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
+}
+
+/* Begin and end, which say nothing. */
+static void find_special(const int *tokens, int count, bool *special)
+{
+    for (int j = 0; j < count; j++)
+        special[j] = tokens[j] == WORD_BEGIN || tokens[j] == WORD_END;
+}
+
+static bool put_weights(json *j, const view_sentence *s, attention_kind kind)
+{
+    const capture_heads *const h = &s->heads->kind[kind];
+    const int *const tokens = kind == ATTENTION_DECODER ? s->heads->target : s->heads->source;
+    bool special[CORPUS_TOKENS_MAX];
+    find_special(tokens, h->columns, special);
+    const view_kind heads = {
+        .scene = {kind, tokens, special, s->gold ? &s->pair : NULL},
+        .layers = h->layers,
+        .heads = h->heads,
+        .rows = h->rows,
+        .columns = h->columns,
+        .causal = kind == ATTENTION_DECODER,
+        .weights = layer_of,
+        .arg = (void *)h,
+    };
+    return view_kind_put(j, &heads);
+}
+
+static bool put_kind(json *j, const view_sentence *s, attention_kind kind, const vocabulary *words)
+{
+    const capture_heads *const h = &s->heads->kind[kind];
+    const size_t maps = (size_t)h->layers * (size_t)h->heads;
+    const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
+    const size_t width = (size_t)h->width;
+    json_open_object(j, NULL);
+    const bool fine = put_weights(j, s, kind) && put_floats(j, "q", h->q, rows * width) &&
+                      put_floats(j, "k", h->k, columns * width) &&
+                      put_floats(j, "v", h->v, columns * width) &&
+                      put_floats(j, "value_norms", h->value_norms, columns) &&
+                      put_floats(j, "losses", s->closed[kind].losses, maps) &&
+                      put_floats(j, "uniform_losses", s->closed[kind].uniform_losses, maps);
+    json_integer(j, "width", h->width);
+    put_changed(j, s, kind, words);
+    json_close(j);
+    return fine;
+}
+
+static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
+{
+    const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
+    const char *const begin = words->words[WORD_BEGIN], *const end = words->words[WORD_END];
+    char target[CORPUS_TEXT_MAX];
+    bool fine = true;
+    corpus_detokenise(CORPUS_FRENCH, &s->target, target);
+    json_open_object(j, NULL);
+    json_string(j, "text", s->text);
+    json_string(j, "translation", target);
+    put_words(j, "source", NULL, &s->source, end);
+    put_words(j, "target", begin, &s->target, NULL);
+    put_words(j, "expected", NULL, &s->target, end);
+    put_said(j, s->heads, words);
+    if (s->gold) {
+        put_alignment(j, &s->pair);
+        put_roles(j, &s->pair);
+    } else {
+        json_string(j, "no_gold", s->reason);
+    }
+    json_open_array(j, "kinds");
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        fine &= put_kind(j, s, (attention_kind)kind, words);
+    json_close(j);
+    json_close(j);
+    return fine;
+}
+
+char *view_page_json(const view_page *page)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const file = open_memstream(&text, &size);
+    if (file == NULL)
+        return NULL;
+    json j = json_begin(file);
+    bool fine = true;
+    json_open_object(&j, NULL);
+    json_string(&j, "format", "mha-view-2");
+    json_string(&j, "version", mha_version_string());
+    json_string(&j, "command", page->command);
+    if (page->model != NULL)
+        put_model(&j, page->model);
+    if (page->study != NULL)
+        view_study_put(&j, page->study);
+    if (page->ablation != NULL)
+        view_ablation_put(&j, page->ablation);
+    json_open_array(&j, "sentences");
+    if (page->import != NULL)
+        fine = view_import_put(&j, page->import);
+    for (int n = 0; n < page->count; n++)
+        fine &= put_sentence(&j, page, &page->sentences[n]);
+    json_close(&j);
+    json_close(&j);
+    fine &= ferror(file) == 0;
+    fine &= fclose(file) == 0;
+    if (!fine) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* ---------------------------------------------------------------- page ----- */
+
+/* "<" only stands in strings, where it may be written so that no text ends the script. */
+static void put_harmless(FILE *file, const char *text)
+{
+    while (*text != '\0') {
+        const size_t plain = strcspn(text, "<");
+        fwrite(text, 1, plain, file);
+        text += plain;
+        if (*text == '<') {
+            fputs("\\u003c", file);
+            text++;
+        }
+    }
+}
+
+void view_page_write(FILE *file, const void *json_text)
+{
+    fputs((const char *)view_template_head, file);
+    put_harmless(file, json_text);
+    fputs((const char *)view_template_tail, file);
+}
+
+/* A page that may ask where it came from, and knows that it can. */
+void view_page_write_live(FILE *file, const char *json_text)
+{
+    static const char *const inserts[][2] = {
+        {"<html", " data-live"},
+        {"default-src 'none';", " connect-src 'self';"},
+    };
+    const char *head = (const char *)view_template_head;
+    for (size_t n = 0; n < sizeof inserts / sizeof inserts[0]; n++) {
+        const char *const at = strstr(head, inserts[n][0]) + strlen(inserts[n][0]);
+        fwrite(head, 1, (size_t)(at - head), file);
+        fputs(inserts[n][1], file);
+        head = at;
+    }
+    fputs(head, file);
+    put_harmless(file, json_text);
+    fputs((const char *)view_template_tail, file);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page of "mha view": a template that the build puts together from src/page/web/, with what the
+ * heads do on some sentences as JSON in its middle.
+ *
+ *      {"format": "mha-view-2", "command": ..., "model": {...}, "sentences": [
+ *          {"source": [words], "target": [words], ..., "kinds": [{"name": "encoder", ...}, ...]},
+ *          ...]}
+ *
+ * page_attention.h has what is said of a kind. The page of an imported file has no "model", and its
+ * sentence only words and kinds.
+ */
+#ifndef PAGE_H
+#define PAGE_H
+
+#include <stdio.h>
+
+#include "heads/capture.h"
+#include "page/page_ablation.h"
+#include "page/page_import.h"
+#include "page/page_study.h"
+
+/* What becomes of the sentence when one head after another is changed. Losses are by how much the
+ * expected words become less likely, in nats. */
+typedef struct view_closing {
+    float *losses;         /* [layers][heads] of a closed head */
+    float *uniform_losses; /* [layers][heads] of one that looks at all it may see alike */
+    int *said;             /* [layers][heads][target_count] words with the head closed */
+} view_closing;
+
+typedef struct view_sentence {
+    const char *text;
+    corpus_sentence source, target; /* without ends */
+    const capture *heads;
+    view_closing closed[ATTENTION_KINDS];
+    bool gold; /* the grammar knows the sentence, and gives this translation */
+    corpus_pair pair;
+    char reason[CORPUS_MESSAGE_MAX]; /* not gold */
+} view_sentence;
+
+typedef struct view_page {
+    const translator *model;       /* NULL: imported */
+    const char *command;           /* that makes this page */
+    const view_study *study;       /* NULL: none */
+    const view_ablation *ablation; /* NULL: none */
+    view_import *import;           /* then there are no other sentences; NULL: none */
+    const view_sentence *sentences;
+    int count;
+} view_page;
+
+/* For free(); NULL: no memory, or an imported file that cannot be read any more. */
+char *view_page_json(const view_page *page);
+
+/* The page around such a text, for output_file_write(). */
+void view_page_write(FILE *file, const void *json_text);
+
+/* The same for "mha serve": this page asks for other sentences itself. */
+void view_page_write_live(FILE *file, const char *json_text);
+
+#endif

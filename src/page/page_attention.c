@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page_attention.h"
+
+#include <stdlib.h>
+
+#include "page/page_weights.h"
+
+/* What is gathered while the weights go by. */
+typedef struct gathered {
+    double *measures; /* [maps][VIEW_MEASURES] */
+    char **pictures;  /* [maps], or NULL */
+} gathered;
+
+bool view_put_text(json *j, const char *key, char *text)
+{
+    if (text == NULL)
+        return false;
+    json_string(j, key, text);
+    free(text);
+    return true;
+}
+
+static bool has_pictures(const view_kind *k)
+{
+    return k->rows > VIEW_PICTURE_SIDE || k->columns > VIEW_PICTURE_SIDE;
+}
+
+static bool is_compact(const view_kind *k)
+{
+    return (double)k->layers * k->heads * k->rows * k->columns > VIEW_EXACT_CELLS;
+}
+
+static bool put_head(json *j, const view_kind *k, const head_matrix *m, int map,
+                     const gathered *all)
+{
+    view_measure_head(m, &k->scene, all->measures + (ptrdiff_t)map * VIEW_MEASURES);
+    if (all->pictures != NULL && (all->pictures[map] = view_picture_text(m)) == NULL)
+        return false;
+    const size_t cells = (size_t)m->rows * (size_t)m->columns;
+    return view_put_text(
+        j, NULL, is_compact(k) ? view_compact_text(m) : view_floats_text(m->weights, cells));
+}
+
+static bool put_weights(json *j, const view_kind *k, const gathered *all)
+{
+    const ptrdiff_t cells = (ptrdiff_t)k->rows * k->columns;
+    bool fine = true;
+    json_open_array(j, "weights");
+    for (int layer = 0; fine && layer < k->layers; layer++) {
+        const float *const weights = k->weights(k->arg, layer);
+        fine = weights != NULL;
+        for (int head = 0; fine && head < k->heads; head++) {
+            const head_matrix m = {weights + head * cells, k->rows, k->columns, k->causal};
+            fine = put_head(j, k, &m, layer * k->heads + head, all);
+        }
+    }
+    json_close(j);
+    return fine;
+}
+
+static void put_shape(json *j, const view_kind *k)
+{
+    json_string(j, "name", attention_kind_name(k->scene.kind));
+    json_integer(j, "layers", k->layers);
+    json_integer(j, "heads", k->heads);
+    json_integer(j, "rows", k->rows);
+    json_integer(j, "columns", k->columns);
+    json_bool(j, "causal", k->causal);
+    json_bool(j, "compact", is_compact(k));
+}
+
+bool view_kind_put(json *j, const view_kind *k)
+{
+    const int maps = k->layers * k->heads;
+    gathered all = {calloc((size_t)maps * VIEW_MEASURES + 1, sizeof *all.measures), NULL};
+    if (has_pictures(k))
+        all.pictures = calloc((size_t)maps + 1, sizeof *all.pictures);
+    bool fine = all.measures != NULL && has_pictures(k) == (all.pictures != NULL);
+    if (fine) {
+        put_shape(j, k);
+        fine = put_weights(j, k, &all);
+    }
+    if (fine) {
+        view_measures_put(j, all.measures, maps);
+        if (all.pictures != NULL)
+            json_strings(j, "pictures", (const char *const *)all.pictures, maps);
+    }
+    for (int map = 0; all.pictures != NULL && map < maps; map++)
+        free(all.pictures[map]);
+    free(all.pictures);
+    free(all.measures);
+    return fine;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heads of one kind of attention as the page has them:
+ *
+ *      "name": "encoder", "layers": 2, "heads": 4, "rows": 7, "columns": 7, "causal": false,
+ *      "compact": false, "weights": ["AACAPw...", ... one text a head], "measures": {...}
+ *
+ * Weights of a kind are exact up to VIEW_EXACT_CELLS of them and compact above (page_weights.h).
+ * Heads with more rows or columns than a small picture has come with one: "pictures".
+ */
+#ifndef PAGE_ATTENTION_H
+#define PAGE_ATTENTION_H
+
+#include "page/page_measures.h"
+
+enum { VIEW_EXACT_CELLS = 1 << 20 };
+
+typedef struct view_kind {
+    view_scene scene;
+    int layers, heads, rows, columns;
+    bool causal;
+    /* [heads][rows][columns] of a layer, until the next is asked for; NULL: they are not to be
+     * had. */
+    const float *(*weights)(void *arg, int layer);
+    void *arg;
+} view_kind;
+
+/* Into an object that is open. False: no memory, or no weights. */
+bool view_kind_put(json *j, const view_kind *kind);
+
+/* A text as it is made by page_weights.h, which it frees; false for NULL. */
+bool view_put_text(json *j, const char *key, char *text);
+
+#endif

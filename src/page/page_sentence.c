@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page_sentence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One sentence at work. */
+typedef struct making {
+    view_item *item;
+    view_sentence *sentence;
+    const translator *model;
+    const pair_request *request;
+    mha_pool *pool;
+    uint8_t *changes[ATTENTION_KINDS]; /* those of the request, to be changed further */
+    char *message;
+} making;
+
+static bool out_of_memory(const making *m)
+{
+    snprintf(m->message, PAIR_MESSAGE_MAX, "out of memory");
+    return false;
+}
+
+static int kind_heads(const making *m, int kind)
+{
+    const transformer_config *const config = translator_config(m->model);
+    return attention_kind_layers(config, (attention_kind)kind) * config->heads;
+}
+
+/* --------------------------------------------------------------- heads ----- */
+
+static capture *capture_with(const making *m, capture_options options)
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        options.changes[kind] = m->changes[kind];
+    capture *const heads = sentence_pair_capture(&m->item->pair, m->model, &options, m->pool);
+    if (heads == NULL)
+        out_of_memory(m);
+    return heads;
+}
+
+static double sum_log_likelihood(const capture *heads)
+{
+    double sum = 0.0;
+    for (int i = 0; i < heads->target_count; i++)
+        sum += heads->log_likelihood[i];
+    return sum;
+}
+
+/* The sentence with one more head changed; NULL without memory. */
+static capture *capture_changed(const making *m, int kind, int map, capture_change change)
+{
+    uint8_t *const place = &m->changes[kind][map];
+    const uint8_t before = *place;
+    *place = (uint8_t)change;
+    capture *const heads = capture_with(m, (capture_options){.weights = false});
+    *place = before;
+    return heads;
+}
+
+static bool change_head(const making *m, int kind, int map)
+{
+    const capture *const open = m->item->heads;
+    const view_closing *const closed = &m->sentence->closed[kind];
+    const double likely = sum_log_likelihood(open);
+    capture *const zero = capture_changed(m, kind, map, CAPTURE_ZERO);
+    capture *const uniform = zero != NULL ? capture_changed(m, kind, map, CAPTURE_UNIFORM) : NULL;
+    if (uniform != NULL) {
+        closed->losses[map] = (float)(likely - sum_log_likelihood(zero));
+        closed->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
+        memcpy(closed->said + (ptrdiff_t)map * open->target_count, zero->said,
+               (size_t)open->target_count * sizeof zero->said[0]);
+    }
+    capture_free(zero);
+    capture_free(uniform);
+    return uniform != NULL;
+}
+
+/* Where the numbers of the sentence lie. */
+static void place_closings(const making *m)
+{
+    const transformer_config *const config = translator_config(m->model);
+    float *const losses = m->item->losses, *const uniform = losses + head_count(config);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const int first = head_number(config, (head_name){(attention_kind)kind, 0, 0});
+        m->sentence->closed[kind] = (view_closing){
+            losses + first, uniform + first, m->item->said + (ptrdiff_t)first * CORPUS_TOKENS_MAX};
+    }
+}
+
+static bool fill_heads(const making *m)
+{
+    view_item *const item = m->item;
+    m->sentence->heads = item->heads =
+        capture_with(m, (capture_options){.weights = true, .vectors = true});
+    bool fine = item->heads != NULL;
+    place_closings(m);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int map = 0; fine && map < kind_heads(m, kind); map++)
+            fine = change_head(m, kind, map);
+    return fine;
+}
+
+/* ---------------------------------------------------------------- gold ----- */
+
+static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
+{
+    for (int n = 0; n < a->count && n < b->count; n++)
+        if (strcmp(a->tokens[n], b->tokens[n]) != 0)
+            return false;
+    return a->count == b->count;
+}
+
+static void find_gold(view_sentence *s)
+{
+    s->gold = corpus_translate(s->text, &s->pair, NULL, s->reason);
+    if (!s->gold)
+        return;
+    s->gold = same_tokens(&s->source, &s->pair.side[CORPUS_ENGLISH]) &&
+              same_tokens(&s->target, &s->pair.side[CORPUS_FRENCH]);
+    if (!s->gold) {
+        char french[CORPUS_TEXT_MAX];
+        corpus_detokenise(CORPUS_FRENCH, &s->pair.side[CORPUS_FRENCH], french);
+        snprintf(s->reason, sizeof s->reason, "the grammar translates it otherwise: %.200s",
+                 french);
+    }
+}
+
+/* --------------------------------------------------------------- whole ----- */
+
+static bool take_changes(making *m)
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const size_t count = (size_t)kind_heads(m, kind);
+        if ((m->changes[kind] = calloc(count + 1, 1)) == NULL)
+            return out_of_memory(m);
+        if (m->request->changes[kind] != NULL)
+            memcpy(m->changes[kind], m->request->changes[kind], count);
+    }
+    return true;
+}
+
+bool view_item_make(view_item *item, view_sentence *sentence, const translator *model,
+                    const pair_request *request, mha_pool *pool, char message[PAIR_MESSAGE_MAX])
+{
+    making m = {item, sentence, model, request, pool, {NULL}, message};
+    const size_t heads = (size_t)head_count(translator_config(model));
+    *item = (view_item){.heads = NULL};
+    *sentence = (view_sentence){.text = NULL};
+    item->losses = calloc(2 * heads, sizeof *item->losses);
+    item->said = calloc(heads * CORPUS_TOKENS_MAX, sizeof *item->said);
+    bool fine = ((item->losses != NULL && item->said != NULL) || out_of_memory(&m)) &&
+                take_changes(&m) && sentence_pair_read(&item->pair, model, request, pool, message);
+    if (fine) {
+        sentence->text = item->pair.source.text;
+        sentence->source = item->pair.source.tokens;
+        sentence->target = item->pair.target;
+        find_gold(sentence);
+        fine = fill_heads(&m);
+    }
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        free(m.changes[kind]);
+    return fine;
+}
+
+void view_item_free(view_item *item)
+{
+    capture_free(item->heads);
+    sentence_pair_free(&item->pair);
+    free(item->losses);
+    free(item->said);
+}

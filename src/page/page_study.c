@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page_study.h"
+
+#include <stdlib.h>
+
+#include "base/terminal.h"
+#include "heads/head_eval.h"
+
+enum { STUDY_SEED = 1 };
+
+static void watch(int done, int count)
+{
+    progress("sentence %d of %d", done, count);
+}
+
+static bool find_importance(view_study *study, const translator *model, const head_pair *pairs,
+                            mha_pool *pool)
+{
+    double *const raw = malloc((size_t)study->count * 2 * sizeof *raw);
+    head_eval *const eval = head_eval_create(model, pairs, study->sentences, pool);
+    const bool fine = raw != NULL && eval != NULL &&
+                      head_eval_importance(eval, NULL, raw, raw + study->count) == MHA_OK;
+    for (int n = 0; fine && n < study->count; n++)
+        study->heads[n].importance = raw[study->count + n];
+    head_eval_free(eval);
+    free(raw);
+    return fine;
+}
+
+static bool find_roles(view_study *study, const translator *model, const head_pair *pairs,
+                       mha_pool *pool)
+{
+    head_study *const all = head_study_create(model, pairs, study->sentences, pool, watch);
+    progress_end();
+    if (all == NULL)
+        return false;
+    for (int n = 0; n < study->count; n++) {
+        study->heads[n].name = head_at(&all->config, n);
+        study->heads[n].role = head_role_find(all, n);
+    }
+    head_study_free(all);
+    return true;
+}
+
+mha_status view_study_make(view_study *study, const translator *model, int sentences,
+                           mha_pool *pool)
+{
+    *study = (view_study){sentences, head_count(translator_config(model)), NULL};
+    study->heads = calloc((size_t)study->count, sizeof *study->heads);
+    head_pair *const pairs = head_pairs_of_corpus(model, STUDY_SEED, CORPUS_TEST, sentences);
+    mha_status status = MHA_ERR_MEMORY;
+    if (pairs != NULL && !head_pairs_fit(model, pairs, sentences))
+        status = MHA_ERR_LENGTH;
+    else if (study->heads != NULL && pairs != NULL && find_roles(study, model, pairs, pool) &&
+             find_importance(study, model, pairs, pool))
+        status = MHA_OK;
+    free(pairs);
+    return status;
+}
+
+void view_study_free(view_study *study)
+{
+    free(study->heads);
+}
+
+static void put_head(json *j, const view_head *head)
+{
+    static const char *const rules[RULES] = {
+        "sink",     "offset", "self",     "duplicate", "induction",
+        "question", "rare",   "relation", "broad",     "far",
+    };
+    const head_role *const role = &head->role;
+    json_open_object(j, NULL);
+    json_string(j, "kind", attention_kind_name(head->name.kind));
+    json_integer(j, "layer", head->name.layer + 1);
+    json_integer(j, "head", head->name.head + 1);
+    json_bool(j, "found", role->found);
+    json_string(j, "rule", rules[role->best.rule]);
+    json_string(j, "name", role->best.name);
+    json_number(j, "score", role->best.score);
+    json_number(j, "low", role->interval.low);
+    json_number(j, "high", role->interval.high);
+    json_number(j, "count", role->count);
+    json_string(j, "next", role->next.name);
+    json_number(j, "next_score", role->next.score);
+    json_number(j, "importance", head->importance);
+    json_close(j);
+}
+
+void view_study_put(json *j, const view_study *study)
+{
+    json_open_object(j, "study");
+    json_integer(j, "sentences", study->sentences);
+    json_string(j, "split", corpus_split_name(CORPUS_TEST));
+    json_integer(j, "seed", STUDY_SEED);
+    json_open_array(j, "heads");
+    for (int n = 0; n < study->count; n++)
+        put_head(j, &study->heads[n]);
+    json_close(j);
+    json_close(j);
+}

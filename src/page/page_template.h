@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The page without its data: cmake/page_template.cmake makes it from src/page/web/. */
+#ifndef PAGE_TEMPLATE_H
+#define PAGE_TEMPLATE_H
+
+/* What stands before the data and behind it. */
+extern const unsigned char view_template_head[], view_template_tail[];
+
+#endif

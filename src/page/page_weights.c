@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page_weights.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* -------------------------------------------------------------- floats ----- */
+
+typedef struct base64 {
+    char *text;
+    size_t used;
+    uint32_t bits;
+    int held; /* bytes in `bits` */
+} base64;
+
+static void put_group(base64 *b, int letters)
+{
+    for (int n = 0; n < 4; n++)
+        b->text[b->used++] = n < letters ? alphabet[b->bits >> (18 - 6 * n) & 63] : '=';
+    b->bits = 0;
+    b->held = 0;
+}
+
+static void put_byte(base64 *b, unsigned byte)
+{
+    b->bits |= byte << (16 - 8 * b->held);
+    if (++b->held == 3)
+        put_group(b, 4);
+}
+
+char *view_floats_text(const float *values, size_t count)
+{
+    base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
+    if (b.text == NULL)
+        return NULL;
+    for (size_t n = 0; n < count; n++)
+        for (int byte = 0; byte < 4; byte++)
+            put_byte(&b, float_bits(values[n]) >> 8 * byte & 255);
+    if (b.held > 0)
+        put_group(&b, b.held + 1);
+    b.text[b.used] = '\0';
+    return b.text;
+}
+
+/* ------------------------------------------------------------- compact ----- */
+
+enum { SCALE_LETTERS = 6, LEVELS = 4095 };
+
+static float largest_of(const float *row, int count)
+{
+    float largest = 0.0f;
+    for (int j = 0; j < count; j++)
+        largest = row[j] > largest ? row[j] : largest;
+    return largest;
+}
+
+/* The letters of a little-endian float: those of its four bytes and two of zero. */
+static char *put_scale(char *at, float scale)
+{
+    const uint32_t bits = float_bits(scale);
+    uint64_t bytes = 0;
+    for (int n = 0; n < 4; n++)
+        bytes = bytes << 8 | (bits >> 8 * n & 255);
+    bytes <<= 4;
+    for (int n = 0; n < SCALE_LETTERS; n++)
+        *at++ = alphabet[bytes >> (30 - 6 * n) & 63];
+    return at;
+}
+
+static char *put_row(char *at, const float *row, int count)
+{
+    const float largest = largest_of(row, count);
+    const double inverse = largest > 0.0f ? 1.0 / (double)largest : 0.0;
+    at = put_scale(at, largest);
+    for (int j = 0; j < count; j++) {
+        const unsigned q = (unsigned)(LEVELS * sqrt((double)row[j] * inverse) + 0.5);
+        *at++ = alphabet[q >> 6 & 63];
+        *at++ = alphabet[q & 63];
+    }
+    return at;
+}
+
+char *view_compact_text(const head_matrix *m)
+{
+    size_t size = 1;
+    for (int i = 0; i < m->rows; i++)
+        size += SCALE_LETTERS + 2 * (size_t)head_seen(m, i);
+    char *const text = malloc(size);
+    char *at = text;
+    if (text == NULL)
+        return NULL;
+    for (int i = 0; i < m->rows; i++)
+        at = put_row(at, m->weights + (ptrdiff_t)i * m->columns, head_seen(m, i));
+    *at = '\0';
+    return text;
+}
+
+/* ------------------------------------------------------------- picture ----- */
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The largest weight of rows [i0, i1) and columns [j0, j1). */
+static float spot(const head_matrix *m, int i0, int i1, int j0, int j1)
+{
+    float largest = 0.0f;
+    for (int i = i0; i < i1; i++) {
+        const float here = largest_of(m->weights + (ptrdiff_t)i * m->columns + j0, j1 - j0);
+        largest = here > largest ? here : largest;
+    }
+    return largest;
+}
+
+char *view_picture_text(const head_matrix *m)
+{
+    const int height = smaller(m->rows, VIEW_PICTURE_SIDE);
+    const int width = smaller(m->columns, VIEW_PICTURE_SIDE);
+    char *const text = malloc((size_t)height * (size_t)width + 1);
+    char *at = text;
+    if (text == NULL)
+        return NULL;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            const float w = spot(m, y * m->rows / height, (y + 1) * m->rows / height,
+                                 x * m->columns / width, (x + 1) * m->columns / width);
+            *at++ = alphabet[smaller(63, (int)(63.0 * sqrt((double)w) + 0.5))];
+        }
+    *at = '\0';
+    return text;
+}

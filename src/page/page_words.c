@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/page_words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json_reader.h"
+
+/* A file at work. */
+typedef struct reading {
+    view_words *words;
+    const char *path;
+    int found[VIEW_SIDES]; /* words read so far; -1: the side is not in the file */
+    char *message;
+} reading;
+
+static bool wrong(const reading *r, const char *what)
+{
+    snprintf(r->message, VIEW_MESSAGE_MAX, "%s: %s", r->path, what);
+    return false;
+}
+
+/* Words that are too many are counted only. */
+static void take(reading *r, int side, const char *word)
+{
+    if (r->found[side] < r->words->count[side])
+        r->words->words[side][r->found[side]] = word;
+    r->found[side]++;
+}
+
+static void take_both(reading *r, const char *word)
+{
+    for (int side = 0; side < VIEW_SIDES; side++)
+        take(r, side, word);
+}
+
+/* ---------------------------------------------------------------- text ----- */
+
+static void read_lines(reading *r)
+{
+    char *at = r->words->text;
+    while (*at != '\0') {
+        char *const line = at;
+        at += strcspn(at, "\n");
+        char *const end = at > line && at[-1] == '\r' ? at - 1 : at;
+        at += *at == '\n';
+        *end = '\0';
+        take_both(r, line);
+    }
+}
+
+/* ---------------------------------------------------------------- JSON ----- */
+
+/* Behind the opening bracket; side VIEW_SIDES: all. */
+static bool read_array(reading *r, json_reader *j, int side)
+{
+    json_reader_token token;
+    while ((token = json_reader_next(j)) == JSON_STRING)
+        if (side == VIEW_SIDES)
+            take_both(r, j->text);
+        else
+            take(r, side, j->text);
+    return token == JSON_ARRAY_END || wrong(r, "an array of texts was expected");
+}
+
+static bool read_object(reading *r, json_reader *j)
+{
+    json_reader_token token;
+    r->found[VIEW_SOURCE] = r->found[VIEW_TARGET] = -1;
+    while ((token = json_reader_next(j)) == JSON_KEY) {
+        const bool source = strcmp(j->text, "source") == 0;
+        if (!source && strcmp(j->text, "target") != 0)
+            return wrong(r, "the keys are \"source\" and \"target\"");
+        const int side = source ? VIEW_SOURCE : VIEW_TARGET;
+        r->found[side] = 0;
+        if (json_reader_next(j) != JSON_ARRAY)
+            return wrong(r, "\"source\" and \"target\" are arrays of texts");
+        if (!read_array(r, j, side))
+            return false;
+    }
+    return token == JSON_OBJECT_END;
+}
+
+static bool read_json(reading *r, size_t length)
+{
+    json_reader j = json_reader_begin(r->words->text, length);
+    const json_reader_token first = json_reader_next(&j);
+    bool fine = first == JSON_ARRAY    ? read_array(r, &j, VIEW_SIDES)
+                : first == JSON_OBJECT ? read_object(r, &j)
+                                       : wrong(r, "an array of texts was expected");
+    fine = fine && json_reader_next(&j) == JSON_END;
+    if (!fine && j.fault != JSON_FINE)
+        wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key stands twice");
+    json_reader_free(&j);
+    return fine;
+}
+
+/* --------------------------------------------------------------- whole ----- */
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t length = strlen(text), own = strlen(end);
+    return length >= own && strcmp(text + length - own, end) == 0;
+}
+
+static bool read_file(reading *r)
+{
+    size_t length;
+    r->words->text = text_file_read(r->path, &length, r->message);
+    if (r->words->text == NULL)
+        return false;
+    if (ends_in(r->path, ".json")) {
+        if (!read_json(r, length))
+            return false;
+    } else if (strlen(r->words->text) < length) {
+        return wrong(r, "has a byte of 0");
+    } else {
+        read_lines(r);
+    }
+    static const char *const names[VIEW_SIDES] = {"source", "target"};
+    for (int side = 0; side < VIEW_SIDES; side++)
+        if (r->words->count[side] > 0 && r->found[side] != r->words->count[side]) {
+            if (r->found[side] < 0)
+                snprintf(r->message, VIEW_MESSAGE_MAX, "%s: there is no \"%s\"", r->path,
+                         names[side]);
+            else
+                snprintf(r->message, VIEW_MESSAGE_MAX,
+                         "%s: %d words, but the weights are of %d words in the %s", r->path,
+                         r->found[side], r->words->count[side], names[side]);
+            return false;
+        }
+    return true;
+}
+
+static bool count_out(view_words *words)
+{
+    enum { DIGITS = 12 };
+    const size_t most =
+        (size_t)(words->count[VIEW_SOURCE] > words->count[VIEW_TARGET] ? words->count[VIEW_SOURCE]
+                                                                       : words->count[VIEW_TARGET]);
+    if ((words->text = malloc((most + 1) * DIGITS)) == NULL)
+        return false;
+    for (size_t n = 0; n < most; n++) {
+        char *const word = words->text + n * DIGITS;
+        snprintf(word, DIGITS, "%d", (int)n + 1);
+        for (int side = 0; side < VIEW_SIDES; side++)
+            if ((int)n < words->count[side])
+                words->words[side][n] = word;
+    }
+    return true;
+}
+
+static void number(const view_words *words, int side)
+{
+    for (int n = 0; n < words->count[side]; n++) {
+        int same = 0;
+        while (same < n && strcmp(words->words[side][same], words->words[side][n]) != 0)
+            same++;
+        words->numbers[side][n] = same;
+    }
+}
+
+static bool make_room(view_words *words)
+{
+    bool fine = true;
+    for (int side = 0; side < VIEW_SIDES; side++) {
+        const size_t count = (size_t)words->count[side] + 1;
+        words->words[side] = calloc(count, sizeof *words->words[side]);
+        words->numbers[side] = calloc(count, sizeof *words->numbers[side]);
+        fine = fine && words->words[side] != NULL && words->numbers[side] != NULL;
+        for (size_t n = 0; fine && n < count; n++)
+            words->words[side][n] = "";
+    }
+    return fine;
+}
+
+bool view_words_read(view_words *words, const char *path, const int count[VIEW_SIDES],
+                     char message[VIEW_MESSAGE_MAX])
+{
+    *words = (view_words){.count = {count[VIEW_SOURCE], count[VIEW_TARGET]}};
+    reading r = {words, path, {0, 0}, message};
+    if (!make_room(words) || (path == NULL && !count_out(words))) {
+        snprintf(message, VIEW_MESSAGE_MAX, "out of memory");
+        return false;
+    }
+    if (path != NULL && !read_file(&r))
+        return false;
+    for (int side = 0; side < VIEW_SIDES; side++)
+        number(words, side);
+    return true;
+}
+
+void view_words_free(view_words *words)
+{
+    for (int side = 0; side < VIEW_SIDES; side++) {
+        free((void *)words->words[side]);
+        free(words->numbers[side]);
+    }
+    free(words->text);
+}

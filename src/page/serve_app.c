@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/serve_app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "page/serve_request.h"
+
+static const char first_text[] = "the cat that i saw yesterday ran away";
+static const char json_type[] = "application/json";
+
+static http_answer error_answer(const char *message)
+{
+    http_answer answer = {400, json_type, NULL};
+    size_t size;
+    FILE *const file = open_memstream(&answer.text, &size);
+    if (file == NULL)
+        return answer;
+    json j = json_begin(file);
+    json_open_object(&j, NULL);
+    json_string(&j, "error", message);
+    json_close(&j);
+    fclose(file);
+    return answer;
+}
+
+/* The data of a page; NULL without memory. No command makes a page with changed heads. */
+static char *page_data(const serve_app *app, const view_item *item, bool changed,
+                       const view_sentence *sentence)
+{
+    const char *const target = item->pair.target_text[0] != '\0' ? item->pair.target_text : NULL;
+    const view_call call = {.output = "view.html",
+                            .model_file = app->model_file,
+                            .target = target,
+                            .study = VIEW_STUDY_SENTENCES};
+    char *const command = view_call_text(&call, sentence, 1);
+    const view_page page = {.model = app->model,
+                            .command = changed ? "mha serve" : command,
+                            .study = app->study,
+                            .sentences = sentence,
+                            .count = 1};
+    char *const text = command != NULL ? view_page_json(&page) : NULL;
+    free(command);
+    return text;
+}
+
+/* The data, or NULL with a message. */
+static char *answer_request(const serve_app *app, const pair_request *request, bool changed,
+                            char message[PAIR_MESSAGE_MAX])
+{
+    view_item *const item = calloc(1, sizeof *item);
+    view_sentence *const sentence = calloc(1, sizeof *sentence);
+    char *text = NULL;
+    snprintf(message, PAIR_MESSAGE_MAX, "out of memory");
+    if (item != NULL && sentence != NULL &&
+        view_item_make(item, sentence, app->model, request, app->pool, message))
+        text = page_data(app, item, changed, sentence);
+    if (item != NULL)
+        view_item_free(item);
+    free(item);
+    free(sentence);
+    return text;
+}
+
+http_answer serve_view(void *arg, char *body, size_t length)
+{
+    const serve_app *const app = arg;
+    char message[PAIR_MESSAGE_MAX] = "";
+    serve_request request;
+    if (!serve_request_read(&request, translator_config(app->model), body, length, message))
+        return error_answer(message);
+    char *const text = answer_request(app, &request.request, request.changed, message);
+    return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
+}
+
+/* The page with a sentence to begin with: the page asks for others itself. */
+http_answer serve_page(void *arg, char *body, size_t length)
+{
+    const serve_app *const app = arg;
+    const pair_request request = {first_text, NULL, {NULL}};
+    char message[PAIR_MESSAGE_MAX];
+    http_answer answer = {200, "text/html; charset=utf-8", NULL};
+    (void)body;
+    (void)length;
+    char *const text = answer_request(app, &request, false, message);
+    size_t size;
+    FILE *const file = text != NULL ? open_memstream(&answer.text, &size) : NULL;
+    if (file != NULL) {
+        view_page_write_live(file, text);
+        fclose(file);
+    }
+    free(text);
+    return answer;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/ablate_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/terminal.h"
+
+static double percent(int64_t part, int64_t all)
+{
+    return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
+}
+
+const char *ablate_mode_words(const char *mode)
+{
+    if (strcmp(mode, "mean") == 0)
+        return "give their mean";
+    return strcmp(mode, "uniform") == 0 ? "look at everything alike" : "give nothing";
+}
+
+/* ---------------------------------------------------------------- text ----- */
+
+static void print_heading(const char *text)
+{
+    const terminal screen = terminal_query(stdout);
+    terminal_style(stdout, &screen, STYLE_BOLD);
+    printf("%s", text);
+    terminal_plain(stdout, &screen);
+    printf("\n");
+}
+
+/* With no sign before a zero of four digits. */
+static double nats(double value)
+{
+    return fabs(value) < 0.00005 ? 0.0 : value;
+}
+
+static void print_damage(const head_damage *d)
+{
+    printf(" %8.4f", nats(d->delta));
+    if (d->total.sentences > 1)
+        printf("  %8.4f..%8.4f", nats(d->interval.low), nats(d->interval.high));
+    else
+        printf("  %18s", "-");
+    printf("  %6.2f %% %6.1f %%", percent(d->total.right, d->total.words),
+           percent(d->total.exact, d->total.sentences));
+}
+
+static void print_repair(const ablate_report *r, int head)
+{
+    const head_repair *const repair = &r->repairs[head];
+    char label[HEAD_LABEL_MAX];
+    if (head_at(&r->config, head).kind == ATTENTION_ENCODER)
+        return;
+    printf("  %7.2f %7.2f", repair->direct, repair->lost);
+    if (repair->known)
+        printf(" %7.2f %7.2f", repair->repair, repair->norm);
+    else
+        printf(" %7s %7s", "-", "-");
+    if (repair->helper >= 0 && repair->help >= 0.005) {
+        head_label(head_at(&r->config, repair->helper), label);
+        printf("  %s (+%.2f)", label, repair->help);
+    }
+}
+
+static void print_heads(const ablate_report *r)
+{
+    print_heading(r->repairs ? "closed          loss +               95 %   words right  exact"
+                               "   direct    lost  repair  by norm  who helps"
+                             : "closed          loss +               95 %   words right  exact");
+    for (int head = 0; head < r->heads; head++) {
+        char label[HEAD_LABEL_MAX];
+        head_label(head_at(&r->config, head), label);
+        printf("%-13s", label);
+        print_damage(&r->single[head]);
+        if (r->repairs)
+            print_repair(r, head);
+        printf("\n");
+    }
+}
+
+static void print_layers(const ablate_report *r)
+{
+    printf("\n");
+    print_heading("all heads of    loss +               95 %   words right  exact  sum of single"
+                  " ones");
+    for (int n = 0; n < r->layer_count; n++) {
+        const ablate_layer *const l = &r->layers[n];
+        char label[HEAD_LABEL_MAX];
+        snprintf(label, sizeof label, "%s %d", attention_kind_name(l->kind), l->layer + 1);
+        printf("%-13s", label);
+        print_damage(&l->damage);
+        printf("  %8.4f\n", nats(l->sum));
+    }
+}
+
+static void print_pair(const ablate_report *r, const ablate_pair *pair)
+{
+    for (int n = 0; n < 2; n++) {
+        char label[HEAD_LABEL_MAX];
+        head_label(head_at(&r->config, pair->heads[n]), label);
+        printf("%-13s", label);
+    }
+    printf(" %8.4f %8.4f %8.4f %9.4f\n", nats(pair->damage.delta),
+           nats(r->single[pair->heads[0]].delta), nats(r->single[pair->heads[1]].delta),
+           nats(pair->extra));
+}
+
+enum { PAIRS_SHOWN = 10 };
+
+static void print_pairs(const ablate_report *r)
+{
+    const int shown = r->pair_count < PAIRS_SHOWN ? r->pair_count : PAIRS_SHOWN;
+    printf("\nPairs that back each other up most: together they cost more than one by one\n");
+    print_heading("                              both    first   second     extra");
+    for (int n = 0; n < shown; n++)
+        print_pair(r, &r->pairs[n]);
+    printf("\nPairs that work one for the other: together they cost less\n");
+    for (int n = r->pair_count - 1; n >= r->pair_count - shown && n >= 0; n--)
+        print_pair(r, &r->pairs[n]);
+}
+
+/* Nats a word, below which nothing is said of a layer but its numbers. */
+static const double loss_that_matters = 0.02;
+
+static void print_summary(const ablate_report *r)
+{
+    int worst = 0, harmless = 0, better = 0;
+    char label[HEAD_LABEL_MAX];
+    if (r->plain.sentences == 1) {
+        printf("\nNo intervals: n = 1, and they come of drawing sentences anew.\n");
+        return;
+    }
+    for (int n = 0; n < r->heads; n++) {
+        worst = r->single[n].delta > r->single[worst].delta ? n : worst;
+        harmless += r->single[n].interval.low <= 0.0 && r->single[n].interval.high >= 0.0;
+        better += r->single[n].interval.high < 0.0;
+    }
+    head_label(head_at(&r->config, worst), label);
+    printf("\nOf %d heads %d can go alone without a loss that shows, %d with a gain; the worst to "
+           "lose is %s.\n",
+           r->heads, harmless, better, label);
+    for (int n = 0; n < r->layer_count; n++) {
+        const ablate_layer *const l = &r->layers[n];
+        const double sum = l->sum > 0.0 ? l->sum : 0.0;
+        printf("%s layer %d: all heads closed cost %.3f nats a word, one by one %.3f in sum",
+               attention_kind_name(l->kind), l->layer + 1, l->damage.delta, l->sum);
+        if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
+            printf(":\n    what one head leaves out is made up for, by others or by the norm "
+                   "(--repair)");
+        printf(".\n");
+    }
+}
+
+void ablate_report_text(const ablate_report *r)
+{
+    printf("%s\non %d sentence%s of %s, seed %" PRIu64 ": loss %.4f nats a word, %.2f %% of words "
+           "right, %.1f %% of sentences exact.\nClosed heads %s. Layers and heads count from "
+           "1.\n\n",
+           r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",
+           corpus_split_name(r->split), r->seed, r->plain.loss,
+           percent(r->plain.right, r->plain.words), percent(r->plain.exact, r->plain.sentences),
+           ablate_mode_words(r->mode));
+    print_heads(r);
+    if (r->repairs)
+        printf("direct: what the head itself adds to the logit of the right word, a row; lost: "
+               "what the logit loses\nwithout it; repair = 1 - lost / direct, of which by norm: "
+               "the last "
+               "norm has less to divide by; who\nhelps: the head that adds most more, the norm "
+               "held. On %d sentences, heads closed with zero.\n",
+               r->repair_sentences);
+    print_layers(r);
+    if (r->pairs)
+        print_pairs(r);
+    print_summary(r);
+}
+
+/* ---------------------------------------------------------------- JSON ----- */
+
+static void json_total(json *j, const head_total *t)
+{
+    json_number(j, "loss", t->loss);
+    json_number(j, "words_right", percent(t->right, t->words) / 100.0);
+    json_number(j, "exact", percent(t->exact, t->sentences) / 100.0);
+}
+
+static void json_damage(json *j, const head_damage *d)
+{
+    json_number(j, "delta", d->delta);
+    json_number(j, "low", d->total.sentences > 1 ? d->interval.low : NAN);
+    json_number(j, "high", d->total.sentences > 1 ? d->interval.high : NAN);
+    json_total(j, &d->total);
+}
+
+static void json_name(json *j, const ablate_report *r, int head)
+{
+    const head_name name = head_at(&r->config, head);
+    json_string(j, "kind", attention_kind_name(name.kind));
+    json_integer(j, "layer", name.layer + 1);
+    json_integer(j, "head", name.head + 1);
+}
+
+static void json_heads(json *j, const ablate_report *r)
+{
+    json_open_array(j, "heads");
+    for (int n = 0; n < r->heads; n++) {
+        json_open_object(j, NULL);
+        json_name(j, r, n);
+        json_damage(j, &r->single[n]);
+        if (r->repairs && head_at(&r->config, n).kind != ATTENTION_ENCODER) {
+            const head_repair *const repair = &r->repairs[n];
+            json_number(j, "direct", repair->direct);
+            json_number(j, "lost", repair->lost);
+            json_number(j, "repair", repair->repair);
+            json_number(j, "repair_by_norm", repair->norm);
+            json_number(j, "help", repair->help);
+            if (repair->helper >= 0) {
+                json_open_object(j, "helper");
+                json_name(j, r, repair->helper);
+                json_close(j);
+            }
+        }
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void json_layers(json *j, const ablate_report *r)
+{
+    json_open_array(j, "layers");
+    for (int n = 0; n < r->layer_count; n++) {
+        json_open_object(j, NULL);
+        json_string(j, "kind", attention_kind_name(r->layers[n].kind));
+        json_integer(j, "layer", r->layers[n].layer + 1);
+        json_damage(j, &r->layers[n].damage);
+        json_number(j, "sum_of_heads", r->layers[n].sum);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void json_pairs(json *j, const ablate_report *r)
+{
+    json_open_array(j, "pairs");
+    for (int n = 0; n < r->pair_count; n++) {
+        json_open_object(j, NULL);
+        json_open_array(j, "heads");
+        for (int k = 0; k < 2; k++) {
+            json_open_object(j, NULL);
+            json_name(j, r, r->pairs[n].heads[k]);
+            json_close(j);
+        }
+        json_close(j);
+        json_damage(j, &r->pairs[n].damage);
+        json_number(j, "extra", r->pairs[n].extra);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+void ablate_report_json(const ablate_report *r)
+{
+    json j = json_begin(stdout);
+    json_open_object(&j, NULL);
+    json_string(&j, "model", r->model);
+    json_string(&j, "mode", r->mode);
+    json_string(&j, "split", corpus_split_name(r->split));
+    json_unsigned(&j, "seed", r->seed);
+    json_integer(&j, "sentences", r->plain.sentences);
+    json_integer(&j, "counted_from", 1);
+    json_open_object(&j, "plain");
+    json_total(&j, &r->plain);
+    json_close(&j);
+    json_heads(&j, r);
+    json_layers(&j, r);
+    if (r->pairs)
+        json_pairs(&j, r);
+    json_close(&j);
+}

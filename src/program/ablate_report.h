@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What mha ablate finds and prints. */
+#ifndef PROGRAM_ABLATE_REPORT_H
+#define PROGRAM_ABLATE_REPORT_H
+
+#include "format/json_writer.h"
+#include "heads/head_ablation.h"
+#include "heads/head_repair.h"
+
+/* Two heads of a kind closed together. */
+typedef struct ablate_pair {
+    int heads[2];
+    head_damage damage;
+    double extra; /* delta, less those of the two alone: positive where they back each other up */
+} ablate_pair;
+
+/* All heads of one layer of a kind. */
+typedef struct ablate_layer {
+    attention_kind kind;
+    int layer;
+    head_damage damage;
+    double sum; /* of what its heads cost alone */
+} ablate_layer;
+
+enum { ABLATE_LAYERS_MAX = ATTENTION_KINDS * TRANSFORMER_LAYERS_MAX };
+
+typedef struct ablate_report {
+    const char *model, *mode;
+    corpus_split split;
+    uint64_t seed;
+    transformer_config config;
+    head_total plain;
+    int heads;
+    head_damage *single;  /* [heads] */
+    head_repair *repairs; /* [heads], or NULL */
+    int repair_sentences;
+    ablate_layer layers[ABLATE_LAYERS_MAX];
+    int layer_count;
+    ablate_pair *pairs; /* by `extra`, the largest first; NULL: not asked for */
+    int pair_count;
+} ablate_report;
+
+/* What heads do that are closed by a mode, as in "closed heads ...". */
+const char *ablate_mode_words(const char *mode);
+
+void ablate_report_text(const ablate_report *report);
+void ablate_report_json(const ablate_report *report);
+
+/* A picture: each kind a grid of layers and heads, as output_file_write() wants it. */
+void ablate_report_svg(FILE *file, const void *report);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Losses of closed heads as grids, one a kind:
+ *
+ *      encoder    1     2     3    ...       all
+ *      layer 1   0.0   0.1   0.0   ...       6.0
+ *      layer 2   0.4   0.2   0.1   ...      11.9
+ *
+ * "all" is what the layer costs with all its heads closed; it has no colour, which would leave none
+ * for single heads.
+ */
+#include <math.h>
+
+#include "draw/heatmap.h"
+#include "program/ablate_report.h"
+
+enum {
+    CELL = 52,
+    CELL_HEIGHT = 30,
+    LEFT = 72,
+    TOP = 84,
+    GAP = 50,
+    ALL = 72, /* columns of "all" */
+    RIGHT = 24,
+    LEGEND_STEPS = 60,
+    LEGEND_STEP = 4
+};
+
+static double largest(const ablate_report *r)
+{
+    double most = 1e-9;
+    for (int n = 0; n < r->heads; n++)
+        most = r->single[n].delta > most ? r->single[n].delta : most;
+    return most;
+}
+
+static int grid_top(const ablate_report *r, int kind)
+{
+    int top = TOP;
+    for (int n = 0; n < kind; n++)
+        top += attention_kind_layers(&r->config, (attention_kind)n) * CELL_HEIGHT + GAP;
+    return top;
+}
+
+/* Thousandths of a nat, with no sign before a zero. */
+static const char *number_text(double nats, char text[32])
+{
+    const double value = 1e3 * nats;
+    if (fabs(value) >= 99.95)
+        snprintf(text, 32, "%.0f", value);
+    else
+        snprintf(text, 32, "%.1f", fabs(value) < 0.05 ? 0.0 : value);
+    return text;
+}
+
+/* A root brings out small losses beside large ones. */
+static void put_cell(FILE *file, const ablate_report *r, int head, double most)
+{
+    const head_name name = head_at(&r->config, head);
+    const double delta = r->single[head].delta, share = delta > 0.0 ? sqrt(delta / most) : 0.0;
+    const rgb color = heatmap_color(share);
+    const int x = LEFT + name.head * CELL;
+    const int y = grid_top(r, (int)name.kind) + name.layer * CELL_HEIGHT;
+    char text[32];
+    fprintf(file,
+            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"#%02x%02x%02x\"/>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" style=\"fill:%s\">%s</text>\n",
+            x, y, CELL - 2, CELL_HEIGHT - 2, color.r, color.g, color.b, x + CELL / 2 - 1,
+            y + CELL_HEIGHT / 2 + 3, share > 0.6 ? "#111827" : "#f9fafb", number_text(delta, text));
+}
+
+static int all_right(const ablate_report *r)
+{
+    return LEFT + r->config.heads * CELL + ALL - 16;
+}
+
+static void put_layer(FILE *file, const ablate_report *r, const ablate_layer *layer)
+{
+    const int y = grid_top(r, (int)layer->kind) + layer->layer * CELL_HEIGHT + CELL_HEIGHT / 2 + 3;
+    char text[32];
+    fprintf(file,
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">layer %d</text>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
+            LEFT - 10, y, layer->layer + 1, all_right(r), y,
+            number_text(layer->damage.delta, text));
+}
+
+static void put_heading(FILE *file, const ablate_report *r, int kind)
+{
+    const int y = grid_top(r, kind) - 8;
+    fprintf(file, "<text class=\"h\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 10,
+            y, attention_kind_name((attention_kind)kind));
+    for (int head = 0; head < r->config.heads; head++)
+        fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
+                LEFT + head * CELL + CELL / 2 - 1, y, head + 1);
+    fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"end\">all</text>\n",
+            all_right(r), y);
+}
+
+/* The root makes a quarter of the largest loss half of the scale. */
+static void put_legend(FILE *file, double most, int y)
+{
+    static const double shares[] = {0.0, 0.5, 1.0};
+    char text[32];
+    for (int n = 0; n < LEGEND_STEPS; n++) {
+        const rgb color = heatmap_color((double)n / (LEGEND_STEPS - 1));
+        fprintf(file,
+                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"10\" fill=\"#%02x%02x%02x\"/>\n",
+                LEFT + n * LEGEND_STEP, y, LEGEND_STEP, color.r, color.g, color.b);
+    }
+    for (int n = 0; n < 3; n++)
+        fprintf(file, "<text class=\"n\" x=\"%g\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                LEFT + shares[n] * LEGEND_STEPS * LEGEND_STEP, y + 24,
+                number_text(shares[n] * shares[n] * most, text));
+}
+
+static void put_frame(FILE *file, const ablate_report *r, int width, int height)
+{
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>What closing a head costs</title>\n"
+            "<style>text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#374151}"
+            ".h{font-weight:bold}.n{fill:#6b7280}.b{fill:#fff}"
+            "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.n{fill:#9ca3af}"
+            ".b{fill:#0d1117}}</style>\n"
+            "<rect class=\"b\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n"
+            "<text class=\"h\" x=\"16\" y=\"24\">What closing a head costs: loss a word, in "
+            "thousandths of a nat</text>\n"
+            "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; %d sentence%s of %s; "
+            "closed heads %s</text>\n",
+            width, height, width, height, width, height, 1e3 * r->plain.loss, r->plain.sentences,
+            r->plain.sentences == 1 ? "" : "s", corpus_split_name(r->split),
+            ablate_mode_words(r->mode));
+}
+
+void ablate_report_svg(FILE *file, const void *report)
+{
+    const ablate_report *const r = report;
+    const int least = 560, wide = LEFT + r->config.heads * CELL + ALL + RIGHT;
+    const int width = wide > least ? wide : least;
+    const int bottom = grid_top(r, ATTENTION_KINDS) - GAP;
+    const double most = largest(r);
+    put_frame(file, r, width, bottom + 64);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        put_heading(file, r, kind);
+    for (int n = 0; n < r->layer_count; n++)
+        put_layer(file, r, &r->layers[n]);
+    for (int head = 0; head < r->heads; head++)
+        put_cell(file, r, head, most);
+    put_legend(file, most, bottom + 18);
+    fputs("</svg>\n", file);
+}

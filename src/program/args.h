@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arguments of a command: --name, --name=value, --name value, -n value, and words in any order;
+ * "--" ends the options. The same table that is parsed prints the help.
+ */
+#ifndef PROGRAM_ARGS_H
+#define PROGRAM_ARGS_H
+
+#include <stdint.h>
+
+typedef enum arg_kind {
+    ARG_FLAG,   /* bool */
+    ARG_NUMBER, /* int64_t within min..max */
+    ARG_SEED,   /* uint64_t, decimal or 0x... */
+    ARG_TEXT    /* const char * */
+} arg_kind;
+
+typedef struct arg_option {
+    const char *name; /* without the dashes: two, or one before a single letter */
+    arg_kind kind;
+    void *target;
+    const char *value; /* what stands for the value in the help; NULL for a flag */
+    const char *help;
+    int64_t min, max;
+} arg_option;
+
+typedef struct arg_command {
+    const char *name;
+    const char *usage;   /* after "mha NAME" */
+    const char *summary; /* one line */
+    const char *details; /* after the options; may be NULL */
+    const arg_option *options;
+    int option_count;
+    int words_min, words_max;
+    uint64_t *given; /* bit n: option n was given; NULL: nobody asks */
+} arg_command;
+
+enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/*
+ * argv[0] is the command's name. Words are moved to argv[1] and on, and counted in *words.
+ * Returns EXIT_GO_ON, or what to exit with: EXIT_FINE after --help, EXIT_USAGE after a message on
+ * stderr.
+ */
+int args_parse(const arg_command *command, int argc, char **argv, int *words);
+
+/*
+ * For options that would do nothing beside others: EXIT_USAGE, with "--NAME REASON" on stderr, if
+ * one of `names`, which have spaces between them, was given. Else EXIT_GO_ON. After args_parse(),
+ * of a command with `given`.
+ */
+int args_refuse(const arg_command *command, const char *names, const char *reason);
+
+/* How the program was called, for commands that the reader is to type: main() sets it. */
+extern const char *args_program;
+
+/* "mha: " and the message on stderr; returns EXIT_USAGE. */
+int args_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Threads to use: `asked` if positive, else MHA_NUM_THREADS, else OMP_NUM_THREADS (its first
+ * number), else `fallback`. 0, with a message on stderr, for a variable that is no thread count.
+ */
+int args_threads(int64_t asked, int fallback);
+
+#endif

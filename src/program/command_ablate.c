@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* mha ablate: what a translator loses when heads are closed, and how much of it is made up for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output_file.h"
+#include "base/suggest.h"
+#include "base/terminal.h"
+#include "program/ablate_report.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/heads_setup.h"
+
+static const char details[] =
+    "Every head is closed alone, then all heads of each layer; with --pairs every two heads of a\n"
+    "kind. The decoder reads the right words. A sentence is exact if all its words are right, its\n"
+    "end too, which is when a greedy search finds it. If all heads of a layer cost much more than\n"
+    "one by one, what one leaves out is made up for.\n"
+    "\n"
+    "Modes, all before the output projection; biases stay:\n"
+    "  zero     the head gives nothing\n"
+    "  mean     it gives its mean output on sentences of train\n"
+    "  uniform  it looks at everything alike\n"
+    "\n"
+    "Examples:\n"
+    "  mha ablate\n"
+    "  mha ablate --repair\n"
+    "  mha ablate --mode mean --pairs --json\n"
+    "  mha ablate --svg heads.svg\n";
+
+enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
+
+typedef struct ablate_request {
+    heads_setup setup;
+    const char *mode_name, *svg;
+    capture_change mode;
+    bool pairs, repair, as_json;
+} ablate_request;
+
+static int find_mode(ablate_request *r)
+{
+    static const char *const names[] = {"zero", "uniform", "mean"};
+    for (int n = 0; n < 3; n++)
+        if (strcmp(r->mode_name, names[n]) == 0) {
+            r->mode = (capture_change)(CAPTURE_ZERO + n);
+            return EXIT_GO_ON;
+        }
+    const char *near = suggest_nearest(r->mode_name, names, 3);
+    if (near != NULL)
+        return args_wrong("ablate: no mode \"%s\"; did you mean \"%s\"?", r->mode_name, near);
+    return args_wrong("ablate: no mode \"%s\"; there are zero, mean and uniform", r->mode_name);
+}
+
+/* ------------------------------------------------------------- measured ----- */
+
+static mha_status measure_heads(head_ablation *a, ablate_report *report)
+{
+    mha_status status = MHA_OK;
+    for (int head = 0; head < report->heads && status == MHA_OK; head++) {
+        status = head_ablation_measure(a, &head, 1, &report->single[head]);
+        heads_watch(head + 1, report->heads);
+    }
+    return status;
+}
+
+static mha_status measure_layers(head_ablation *a, ablate_report *report)
+{
+    const int heads = report->config.heads;
+    int *const numbers = malloc((size_t)heads * sizeof *numbers);
+    mha_status status = numbers != NULL ? MHA_OK : MHA_ERR_MEMORY;
+    for (int first = 0; first < report->heads && status == MHA_OK; first += heads) {
+        const head_name name = head_at(&report->config, first);
+        ablate_layer *const layer = &report->layers[report->layer_count++];
+        *layer = (ablate_layer){.kind = name.kind, .layer = name.layer};
+        for (int h = 0; h < heads; h++) {
+            numbers[h] = first + h;
+            layer->sum += report->single[first + h].delta;
+        }
+        status = head_ablation_measure(a, numbers, heads, &layer->damage);
+    }
+    free(numbers);
+    return status;
+}
+
+static int by_extra(const void *a, const void *b)
+{
+    const double x = ((const ablate_pair *)a)->extra, y = ((const ablate_pair *)b)->extra;
+    return (x < y) - (x > y);
+}
+
+static mha_status measure_pairs(head_ablation *a, ablate_report *report)
+{
+    const size_t all = (size_t)report->heads * (size_t)report->heads / 2 + 1;
+    report->pairs = malloc(all * sizeof *report->pairs);
+    mha_status status = report->pairs != NULL ? MHA_OK : MHA_ERR_MEMORY;
+    for (int g = 0; g < report->heads; g++)
+        for (int h = g + 1; h < report->heads && status == MHA_OK; h++) {
+            if (head_at(&report->config, g).kind != head_at(&report->config, h).kind)
+                break;
+            ablate_pair *const pair = &report->pairs[report->pair_count++];
+            *pair = (ablate_pair){.heads = {g, h}};
+            status = head_ablation_measure(a, pair->heads, 2, &pair->damage);
+            pair->extra = pair->damage.delta - report->single[g].delta - report->single[h].delta;
+            progress("pairs: head %d of %d", g + 1, report->heads);
+        }
+    if (status == MHA_OK)
+        qsort(report->pairs, (size_t)report->pair_count, sizeof *report->pairs, by_extra);
+    return status;
+}
+
+static mha_status measure_repair(const ablate_request *r, ablate_report *report)
+{
+    const int64_t asked = r->setup.sentences;
+    report->repair_sentences = (int)(asked < REPAIR_SENTENCES ? asked : REPAIR_SENTENCES);
+    report->repairs = malloc((size_t)report->heads * sizeof *report->repairs);
+    if (report->repairs == NULL)
+        return MHA_ERR_MEMORY;
+    return head_repair_measure(r->setup.model, r->setup.pairs, report->repair_sentences,
+                               r->setup.pool, report->repairs, heads_watch);
+}
+
+static mha_status measure(const ablate_request *r, head_ablation *a, ablate_report *report)
+{
+    report->single = malloc((size_t)report->heads * sizeof *report->single);
+    report->plain = head_ablation_plain(a);
+    mha_status status = report->single != NULL ? measure_heads(a, report) : MHA_ERR_MEMORY;
+    if (status == MHA_OK)
+        status = measure_layers(a, report);
+    if (status == MHA_OK && r->pairs)
+        status = measure_pairs(a, report);
+    if (status == MHA_OK && r->repair)
+        status = measure_repair(r, report);
+    progress_end();
+    return status;
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+static head_ablation *begin(const ablate_request *r)
+{
+    const heads_setup *const s = &r->setup;
+    head_pair *const means =
+        r->mode == CAPTURE_MEAN
+            ? head_pairs_of_corpus(s->model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
+            : NULL;
+    head_ablation *const a = r->mode == CAPTURE_MEAN && means == NULL
+                                 ? NULL
+                                 : head_ablation_create(s->model, s->pairs, (int)s->sentences,
+                                                        r->mode, means, MEAN_SENTENCES, s->pool);
+    free(means);
+    return a;
+}
+
+static int print(const ablate_request *r, const ablate_report *report)
+{
+    if (r->as_json)
+        ablate_report_json(report);
+    else
+        ablate_report_text(report);
+    if (r->svg != NULL && !output_file_write(r->svg, ablate_report_svg, report))
+        return EXIT_FAILED;
+    return EXIT_FINE;
+}
+
+static int run(const ablate_request *r)
+{
+    head_ablation *const a = begin(r);
+    ablate_report report = {.model = r->setup.path,
+                            .mode = r->mode_name,
+                            .split = r->setup.split,
+                            .seed = r->setup.seed,
+                            .config = *translator_config(r->setup.model),
+                            .heads = head_count(translator_config(r->setup.model))};
+    const mha_status status = a != NULL ? measure(r, a, &report) : MHA_ERR_MEMORY;
+    const int code = status == MHA_OK ? print(r, &report) : heads_failed(status);
+    head_ablation_free(a);
+    free(report.single);
+    free(report.repairs);
+    free(report.pairs);
+    return code;
+}
+
+int command_ablate(int argc, char **argv)
+{
+    ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
+                        .mode_name = "zero"};
+    const arg_option options[] = {
+        heads_option(&r.setup, HEADS_MODEL),
+        {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
+        {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
+        {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write a picture to a file", 0, 0},
+        heads_option(&r.setup, HEADS_THREADS),
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "ablate",
+        .usage = "[OPTION...]",
+        .summary = "Close heads of a translator and measure what that costs.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+    };
+    int words;
+    int code = args_parse(&command, argc, argv, &words);
+    if (code == EXIT_GO_ON)
+        code = find_mode(&r);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r.svg != NULL && !output_file_check(r.svg))
+        return EXIT_FAILED;
+    code = heads_setup_open(&r.setup, "ablate");
+    if (code == EXIT_GO_ON)
+        code = run(&r);
+    heads_setup_close(&r.setup);
+    return code;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* mha heads: what every head of a translator looks at, measured. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/sentence.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/head_option.h"
+#include "program/heads_report.h"
+#include "program/heads_table.h"
+#include "program/kind_name.h"
+#include "program/sentence_args.h"
+
+static const char details[] =
+    "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
+    "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
+    "what the score is a mean over: sentences, or words with that relation. Importance is the "
+    "mean\n"
+    "of |d loss / d gate|, divided by the length of that vector over the heads of the layer.\n"
+    "With TEXT the heads are measured on this sentence alone. With --like heads are compared by "
+    "the\n"
+    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be spelt\n"
+    "\"cross L2 H4\".\n"
+    "\n"
+    "--where takes role=NAME, where the beginning of a name is enough, and columns against "
+    "numbers.\n"
+    "Columns for --where and --sort:\n"
+    "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
+    "  end prev self next duplicate induction question rare aer says reads apart\n"
+    "\n"
+    "Examples:\n"
+    "  mha heads\n"
+    "  mha heads --where 'prev>0.5 layer<2'\n"
+    "  mha heads --kind cross --sort aer --gold\n"
+    "  mha heads --like 'cross 2.4'\n"
+    "  mha heads --where role=sink --json\n";
+
+typedef struct heads_request {
+    heads_setup setup;
+    const char *where, *sort, *kind_name;
+    int kind; /* ATTENTION_KINDS: all */
+    const char *like_name;
+    head_name like; /* with like_name */
+    bool gold, as_json;
+    const char *text;
+} heads_request;
+
+/* -------------------------------------------------------------- options ----- */
+
+static int find_like(heads_request *r)
+{
+    head_choice choice;
+    if (r->like_name == NULL)
+        return EXIT_GO_ON;
+    const int code = head_option_read("heads", "like", r->like_name, &choice);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (choice.kind == ATTENTION_KINDS || choice.layer == 0)
+        return args_wrong("heads: --like %s: which? Say kind, layer and head, as \"cross 2.4\" or "
+                          "\"cross L2 H4\"",
+                          r->like_name);
+    if (r->kind != ATTENTION_KINDS && r->kind != choice.kind)
+        return args_wrong("heads: --like compares heads of one kind; leave out --kind %s",
+                          r->kind_name);
+    r->like = (head_name){(attention_kind)choice.kind, choice.layer - 1, choice.head - 1};
+    return EXIT_GO_ON;
+}
+
+/* What only the model knows. */
+static int check_like(const heads_request *r)
+{
+    const transformer_config *const config = translator_config(r->setup.model);
+    if (r->like_name == NULL || (r->like.layer < attention_kind_layers(config, r->like.kind) &&
+                                 r->like.head < config->heads))
+        return EXIT_GO_ON;
+    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name,
+                      attention_kind_layers(config, r->like.kind), config->heads);
+}
+
+/* What would do nothing beside the rest. */
+static int check_idle(const heads_request *r, const arg_command *command)
+{
+    int code = EXIT_GO_ON;
+    if (r->text != NULL)
+        code = args_refuse(command, "sentences split seed",
+                           "chooses sentences of the corpus; with a TEXT leave it out");
+    if (code == EXIT_GO_ON && r->like_name == NULL &&
+        ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
+         (r->where != NULL && strstr(r->where, "apart") != NULL)))
+        code = args_wrong("heads: \"apart\" is from a head: say which with --like HEAD");
+    return code;
+}
+
+/* Mistakes are told before the work begins. */
+static int check(heads_request *r)
+{
+    int none = 0;
+    int code = kind_find("heads", r->kind_name, &r->kind);
+    if (code == EXIT_GO_ON)
+        code = find_like(r);
+    if (code == EXIT_GO_ON && r->where != NULL)
+        code = heads_filter("heads", r->where, NULL, &none);
+    if (code == EXIT_GO_ON && r->sort != NULL)
+        code = heads_sort(r->sort, NULL, 0);
+    return code;
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+static int print(const heads_request *r, const head_study *study, const heads_row *all,
+                 heads_row *chosen)
+{
+    int count = 0;
+    for (int n = 0; n < study->heads; n++)
+        if ((r->kind == ATTENTION_KINDS || r->kind == (int)all[n].name.kind) &&
+            (r->like_name == NULL || r->like.kind == all[n].name.kind))
+            chosen[count++] = all[n];
+    if (r->where != NULL)
+        heads_filter("heads", r->where, chosen, &count);
+    if (r->sort != NULL || r->like_name != NULL)
+        heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
+    const heads_report report = {.model = r->setup.path,
+                                 .text = r->text,
+                                 .split = r->setup.split,
+                                 .seed = r->setup.seed,
+                                 .study = study,
+                                 .rows = chosen,
+                                 .count = count,
+                                 .all = all,
+                                 .gold = r->gold,
+                                 .like = r->like_name != NULL};
+    if (r->as_json)
+        heads_report_json(&report);
+    else
+        heads_report_text(&report);
+    return EXIT_FINE;
+}
+
+static int study_and_print(const heads_request *r)
+{
+    const transformer_config *const config = translator_config(r->setup.model);
+    heads_table table;
+    heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
+    mha_status status = heads_table_make(&table, &r->setup,
+                                         r->like_name != NULL ? head_number(config, r->like) : -1);
+    if (chosen == NULL)
+        status = MHA_ERR_MEMORY;
+    const int code =
+        status == MHA_OK ? print(r, table.study, table.rows, chosen) : heads_failed(status);
+    heads_table_free(&table);
+    free(chosen);
+    return code;
+}
+
+static int run(const heads_request *r)
+{
+    char message[HEAD_MESSAGE_MAX];
+    const int code = check_like(r);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r->text == NULL)
+        return study_and_print(r);
+    source_sentence source = {.line = 0};
+    source_read(&source, r->setup.model, r->text, false);
+    source_warn_unknown(&source);
+    heads_request cleaned = *r;
+    cleaned.text = source.text;
+    if (source.problem[0] == '\0' &&
+        head_pair_of_text(r->setup.model, source.text, r->setup.pairs, r->setup.pool, message))
+        return study_and_print(&cleaned);
+    fprintf(stderr, "mha: %s\n", source.problem[0] != '\0' ? source.problem : message);
+    return EXIT_FAILED;
+}
+
+int command_heads(int argc, char **argv)
+{
+    heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
+    uint64_t given = 0;
+    const arg_option options[] = {
+        heads_option(&r.setup, HEADS_MODEL),
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
+        {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
+        {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
+        {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
+        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"cross 2.4\"", 0,
+         0},
+        {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
+        heads_option(&r.setup, HEADS_THREADS),
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "heads",
+        .usage = "[OPTION...] [TEXT...]",
+        .summary = "Measure what every head of a translator looks at, and name its role.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_max = INT_MAX,
+        .given = &given,
+    };
+    int words;
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (words > 0) {
+        r.text = argv[1];
+        r.setup.sentences = 1;
+        r.setup.own_text = true;
+    }
+    code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
+    if (code == EXIT_GO_ON)
+        code = check_idle(&r, &command);
+    if (code == EXIT_GO_ON)
+        code = heads_setup_open(&r.setup, "heads");
+    if (code == EXIT_GO_ON)
+        code = run(&r);
+    heads_setup_close(&r.setup);
+    free(joined);
+    return code;
+}

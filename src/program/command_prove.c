@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* mha prove: claims about attention, run live with numbers. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/suggest.h"
+#include "base/terminal.h"
+#include "claims/claims.h"
+#include "program/args.h"
+#include "program/commands.h"
+
+static const char details[] =
+    "Claims, by name or number; all of them if none is named:\n"
+    "  1 scores       without projections no score beats both tokens' own; the popular\n"
+    "                 wording about the weights is false, and what is true of them\n"
+    "  2 pointwise    one head that looks at itself is a 1x1 convolution\n"
+    "  3 convolution  h heads are a sqrt(h) x sqrt(h) convolution: codes, paddings,\n"
+    "                 strides, dilations, factorings; and fewer heads are not\n"
+    "  4 places       one head cannot read two places apart, two heads can\n"
+    "  5 cost         parameters and operations do not grow with h at d = E/h\n"
+    "  6 fold         W_V and W_O fold into one matrix, and when they do not\n"
+    "\n"
+    "A line with <= or >= is an assertion: what was computed, and its bound. The others are\n"
+    "for information.\n"
+    "\n"
+    "Exit code: 0 all assertions hold, 1 one does not, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  mha prove scores\n"
+    "  mha prove 3 --json\n"
+    "  mha prove --seed 7\n";
+
+/* ---------------------------------------------------------------- report ----- */
+
+static void print_verdict(const terminal *t, const proof_row *row)
+{
+    const bool asserted = row->kind != PROOF_NOTE;
+    if (asserted)
+        terminal_style(stdout, t, row->holds ? STYLE_GOOD : STYLE_BAD);
+    printf("  %-5s", !asserted ? "" : row->holds ? "ok" : "FAIL");
+    if (asserted)
+        terminal_plain(stdout, t);
+}
+
+static void print_row(const terminal *t, const proof_row *row)
+{
+    if (row->kind == PROOF_SAY) {
+        printf("  %s\n", row->text);
+        return;
+    }
+    print_verdict(t, row);
+    printf("%-45s %11.6g", row->text, row->value);
+    if (row->kind != PROOF_NOTE)
+        printf("  %s %.6g", row->kind == PROOF_AT_MOST ? "<=" : ">=", row->bound);
+    printf("\n");
+}
+
+static void print_proof(int number, const proof *p, double seconds)
+{
+    const terminal t = terminal_query(stdout);
+    terminal_style(stdout, &t, STYLE_BOLD);
+    printf("%d %s: %s", number + 1, claims[number].name, claims[number].title);
+    terminal_plain(stdout, &t);
+    printf("\n");
+    for (int n = 0; n < p->count; n++)
+        print_row(&t, &p->rows[n]);
+    printf("  %d of %d assertions hold, %.2f s\n\n", p->asserted - p->failed, p->asserted, seconds);
+}
+
+static void row_json(json *j, const proof_row *row)
+{
+    json_open_object(j, NULL);
+    json_string(j, row->kind == PROOF_SAY ? "text" : "what", row->text);
+    if (row->kind != PROOF_SAY)
+        json_number(j, "value", row->value);
+    if (row->kind == PROOF_AT_MOST || row->kind == PROOF_AT_LEAST) {
+        json_string(j, "relation", row->kind == PROOF_AT_MOST ? "<=" : ">=");
+        json_number(j, "bound", row->bound);
+        json_bool(j, "holds", row->holds);
+    }
+    json_close(j);
+}
+
+static void proof_json(json *j, int number, const proof *p, double seconds)
+{
+    json_open_object(j, NULL);
+    json_string(j, "claim", claims[number].name);
+    json_integer(j, "number", number + 1);
+    json_string(j, "title", claims[number].title);
+    json_bool(j, "holds", proof_holds(p));
+    json_integer(j, "assertions", p->asserted);
+    json_integer(j, "failed", p->failed);
+    json_unsigned(j, "seed", p->seed);
+    json_number(j, "seconds", seconds);
+    json_open_array(j, "rows");
+    for (int n = 0; n < p->count; n++)
+        row_json(j, &p->rows[n]);
+    json_close(j);
+    json_close(j);
+}
+
+/* ------------------------------------------------------------------ run ------ */
+
+typedef struct prove_request {
+    uint64_t seed;
+    bool as_json;
+    bool chosen[CLAIM_COUNT];
+} prove_request;
+
+/* `j` is NULL for plain text. */
+static bool prove_one(const prove_request *request, int number, json *j)
+{
+    proof p = {.seed = request->seed};
+    const double begin = clock_seconds();
+    progress("claim %d of %d: %s", number + 1, CLAIM_COUNT, claims[number].name);
+    claims[number].prove(&p);
+    progress_end();
+    if (j != NULL)
+        proof_json(j, number, &p, clock_seconds() - begin);
+    else
+        print_proof(number, &p, clock_seconds() - begin);
+    if (p.status != MHA_OK)
+        fprintf(stderr, "mha: %s: %s\n", claims[number].name, mha_status_string(p.status));
+    const bool holds = proof_holds(&p);
+    proof_free(&p);
+    return holds;
+}
+
+static int prove(const prove_request *request)
+{
+    if (require_isa() == NULL)
+        return EXIT_FAILED;
+    json j = json_begin(stdout);
+    int proved = 0, held = 0;
+    if (request->as_json)
+        json_open_array(&j, NULL);
+    for (int n = 0; n < CLAIM_COUNT; n++)
+        if (request->chosen[n]) {
+            held += prove_one(request, n, request->as_json ? &j : NULL);
+            proved++;
+        }
+    if (request->as_json)
+        json_close(&j);
+    else
+        printf("%d of %d claims hold, seed %" PRIu64 ", isa %s\n", held, proved, request->seed,
+               mha_isa_name());
+    return held == proved ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* The number of a claim; -1: there is none of this name. */
+static int find_claim(const char *word)
+{
+    for (int n = 0; n < CLAIM_COUNT; n++) {
+        const char number[] = {(char)('1' + n), '\0'};
+        if (strcmp(word, claims[n].name) == 0 || strcmp(word, number) == 0)
+            return n;
+    }
+    return -1;
+}
+
+static int unknown_claim(const char *word)
+{
+    const char *names[CLAIM_COUNT];
+    for (int n = 0; n < CLAIM_COUNT; n++)
+        names[n] = claims[n].name;
+    const char *near = suggest_nearest(word, names, CLAIM_COUNT);
+    if (near != NULL)
+        return args_wrong("prove: no claim \"%s\"; did you mean \"%s\"?", word, near);
+    return args_wrong("prove: no claim \"%s\"; see \"mha prove --help\"", word);
+}
+
+static int choose(prove_request *request, char **argv, int words)
+{
+    for (int n = 1; n <= words; n++) {
+        const int number = find_claim(argv[n]);
+        if (number < 0)
+            return unknown_claim(argv[n]);
+        request->chosen[number] = true;
+    }
+    for (int n = 0; words == 0 && n < CLAIM_COUNT; n++)
+        request->chosen[n] = true;
+    return EXIT_GO_ON;
+}
+
+int command_prove(int argc, char **argv)
+{
+    prove_request request = {.seed = 1};
+    const arg_option options[] = {
+        {"seed", ARG_SEED, &request.seed, "N", "seed of random tokens and pictures (1)", 0, 0},
+        {"json", ARG_FLAG, &request.as_json, NULL, "the results as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "prove",
+        .usage = "[--seed N] [--json] [CLAIM...]",
+        .summary = "Run claims about attention live, and hold numbers against bounds.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_max = CLAIM_COUNT,
+    };
+    int words;
+    int code = args_parse(&command, argc, argv, &words);
+    if (code == EXIT_GO_ON)
+        code = choose(&request, argv, words);
+    return code == EXIT_GO_ON ? prove(&request) : code;
+}

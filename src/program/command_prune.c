@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* mha prune: heads of a translator closed one after another, the least important first. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output_file.h"
+#include "base/terminal.h"
+#include "format/convert.h"
+#include "format/json_writer.h"
+#include "model/translator.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/heads_setup.h"
+#include "program/prune_curve.h"
+
+static const char details[] =
+    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed; then\n"
+    "importance is measured anew, until N heads are left. What the model still does is measured "
+    "on\n"
+    "other sentences after every step. The file that -o writes has the same tensors: the output\n"
+    "projections do not read closed heads any more.\n"
+    "\n"
+    "Examples:\n"
+    "  mha prune --curve curve.svg\n"
+    "  mha prune --keep 20 -o small.safetensors\n"
+    "  mha translate --model small.safetensors \"the cat sleeps\"\n";
+
+enum { CHOOSE_SENTENCES = 128 };
+
+typedef struct prune_request {
+    heads_setup setup;
+    int64_t keep;
+    const char *curve, *output;
+    bool as_json;
+} prune_request;
+
+typedef struct prune_result {
+    const prune_request *request;
+    head_pruning *pruning;
+    pruning_step *steps; /* [heads + 1] */
+    int count, heads;
+    attention_cost before, after;
+} prune_result;
+
+/* ---------------------------------------------------------------- print ----- */
+
+static double percent(int64_t part, int64_t all)
+{
+    return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
+}
+
+/* By how many per cent. */
+static double less(double after, double before)
+{
+    return 100.0 * (1.0 - after / before);
+}
+
+static void print_step(const prune_result *r, int n)
+{
+    const pruning_step *const step = &r->steps[n];
+    char label[HEAD_LABEL_MAX] = "";
+    if (step->closed >= 0)
+        head_label(head_at(translator_config(r->request->setup.model), step->closed), label);
+    printf("%5d  %-13s", r->heads - n, label);
+    if (step->closed >= 0)
+        printf("%11.4f", step->importance);
+    else
+        printf("%11s", "");
+    printf(" %9.4f %9.2f %% %7.1f %%\n", step->total.loss,
+           percent(step->total.right, step->total.words),
+           percent(step->total.exact, step->total.sentences));
+}
+
+static void print_kept(const prune_result *r)
+{
+    const transformer_config *const config = translator_config(r->request->setup.model);
+    printf("Kept:");
+    for (int first = 0; first < r->heads; first += config->heads) {
+        const head_name name = head_at(config, first);
+        printf("%s %s %d:", first > 0 ? ";" : "", attention_kind_name(name.kind), name.layer + 1);
+        int kept = 0;
+        for (int h = 0; h < config->heads; h++)
+            if (head_pruning_keeps(r->pruning, first + h)) {
+                printf(" %d", h + 1);
+                kept++;
+            }
+        if (kept == 0)
+            printf(" none");
+    }
+    printf(".\n");
+}
+
+/* The last step up to which this share of the exact sentences is always left. */
+static int cheapest(const prune_result *r, double share)
+{
+    int next = 1;
+    while (next < r->count && r->steps[next].total.exact >= share * r->steps[0].total.exact)
+        next++;
+    return next - 1;
+}
+
+static void print_text(const prune_result *r)
+{
+    const heads_setup *const s = &r->request->setup;
+    const terminal screen = terminal_query(stdout);
+    printf("%s\nheads chosen on %d sentences of valid, measured on %d of %s, seed %" PRIu64
+           ". Layers and heads count from 1.\n\n",
+           s->path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split), s->seed);
+    terminal_style(stdout, &screen, STYLE_BOLD);
+    printf("heads  closed         importance      loss words right     exact");
+    terminal_plain(stdout, &screen);
+    printf("\n");
+    for (int n = 0; n < r->count; n++)
+        print_step(r, n);
+    const int fine = cheapest(r, 0.99);
+    printf("\n%d of %d heads can go (%.0f %%) with 99 %% of the exact sentences left.\n", fine,
+           r->heads, percent(fine, r->heads));
+    if (head_pruning_left(r->pruning) == 0)
+        return;
+    print_kept(r);
+    printf("All attention layers, pruned: %.0f of %.0f KB (%.0f %% less), %.2f of %.2f ms for 512 "
+           "rows (%.0f %% less).\n",
+           (double)r->after.bytes / 1024.0, (double)r->before.bytes / 1024.0,
+           less((double)r->after.bytes, (double)r->before.bytes), 1e3 * r->after.seconds,
+           1e3 * r->before.seconds, less(r->after.seconds, r->before.seconds));
+}
+
+static void json_name(json *j, const char *key, head_name name)
+{
+    json_open_object(j, key);
+    json_string(j, "kind", attention_kind_name(name.kind));
+    json_integer(j, "layer", name.layer + 1);
+    json_integer(j, "head", name.head + 1);
+    json_close(j);
+}
+
+static void json_step(json *j, const prune_result *r, int n)
+{
+    const pruning_step *const step = &r->steps[n];
+    json_open_object(j, NULL);
+    json_integer(j, "heads", r->heads - n);
+    if (step->closed >= 0) {
+        json_name(j, "closed", head_at(translator_config(r->request->setup.model), step->closed));
+        json_number(j, "importance", step->importance);
+    }
+    json_number(j, "loss", step->total.loss);
+    json_number(j, "words_right", percent(step->total.right, step->total.words) / 100.0);
+    json_number(j, "exact", percent(step->total.exact, step->total.sentences) / 100.0);
+    json_close(j);
+}
+
+static void print_json(const prune_result *r)
+{
+    const heads_setup *const s = &r->request->setup;
+    json j = json_begin(stdout);
+    json_open_object(&j, NULL);
+    json_string(&j, "model", s->path);
+    json_string(&j, "split", corpus_split_name(s->split));
+    json_unsigned(&j, "seed", s->seed);
+    json_integer(&j, "sentences", s->sentences);
+    json_integer(&j, "counted_from", 1);
+    json_open_array(&j, "steps");
+    for (int n = 0; n < r->count; n++)
+        json_step(&j, r, n);
+    json_close(&j);
+    json_open_array(&j, "kept");
+    for (int head = 0; head < r->heads; head++)
+        if (head_pruning_keeps(r->pruning, head))
+            json_name(&j, NULL, head_at(translator_config(s->model), head));
+    json_close(&j);
+    json_unsigned(&j, "attention_bytes", r->before.bytes);
+    json_unsigned(&j, "attention_bytes_pruned", r->after.bytes);
+    json_number(&j, "attention_seconds", r->before.seconds);
+    json_number(&j, "attention_seconds_pruned", r->after.seconds);
+    json_close(&j);
+}
+
+/* ----------------------------------------------------------------- save ----- */
+
+/* f16 where that loses nothing. */
+static mha_dtype smallest_type(const float *values, size_t count)
+{
+    for (size_t n = 0; n < count; n++)
+        if (convert_f16_to_f32(convert_f32_to_f16(values[n])) != values[n])
+            return MHA_F32;
+    return MHA_F16;
+}
+
+static int save(const prune_result *r)
+{
+    const translator *const model = r->request->setup.model;
+    char message[TRANSFORMER_MESSAGE_MAX] = "", kept[64];
+    float *const values = head_pruning_values(r->pruning);
+    if (values == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    snprintf(kept, sizeof kept, "%d of %d heads kept", head_pruning_left(r->pruning), r->heads);
+    const translator_note note = {"pruned", kept};
+    const mha_status status = translator_save_changed(
+        r->request->output, model, values, smallest_type(values, translator_map(model)->count),
+        &note, 1, message);
+    free(values);
+    if (status == MHA_OK)
+        return EXIT_FINE;
+    fprintf(stderr, "mha: %s\n", message);
+    return EXIT_FAILED;
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+static mha_status prune(prune_result *r)
+{
+    mha_status status = head_pruning_measure(r->pruning, &r->steps[r->count++]);
+    while (status == MHA_OK && head_pruning_left(r->pruning) > r->request->keep) {
+        progress("%d heads left", head_pruning_left(r->pruning));
+        status = head_pruning_close(r->pruning, &r->steps[r->count++]);
+    }
+    progress_end();
+    return status == MHA_OK ? head_pruning_cost(r->pruning, &r->before, &r->after) : status;
+}
+
+static int print(const prune_result *r)
+{
+    const prune_request *const request = r->request;
+    const prune_curve curve = {r->steps, r->count, r->heads, request->setup.split};
+    if (request->as_json)
+        print_json(r);
+    else
+        print_text(r);
+    if (request->curve != NULL && !output_file_write(request->curve, prune_curve_svg, &curve))
+        return EXIT_FAILED;
+    return request->output != NULL ? save(r) : EXIT_FINE;
+}
+
+/* `choose` are the sentences that say which head is closed next. */
+static int run_with(const prune_request *request, const head_pair *choose)
+{
+    const heads_setup *const s = &request->setup;
+    const int heads = head_count(translator_config(s->model));
+    prune_result r = {
+        .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
+    r.pruning = head_pruning_create(s->model, choose, CHOOSE_SENTENCES, s->pairs, (int)s->sentences,
+                                    s->pool);
+    const mha_status status = r.pruning != NULL && r.steps != NULL ? prune(&r) : MHA_ERR_MEMORY;
+    const int code = status == MHA_OK ? print(&r) : heads_failed(status);
+    head_pruning_free(r.pruning);
+    free(r.steps);
+    return code;
+}
+
+static int run(const prune_request *request)
+{
+    const heads_setup *const s = &request->setup;
+    const int heads = head_count(translator_config(s->model));
+    if (request->keep > heads)
+        return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
+    head_pair *const choose =
+        head_pairs_of_corpus(s->model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
+    if (choose == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    const int code = head_pairs_fit(s->model, choose, CHOOSE_SENTENCES) ? run_with(request, choose)
+                                                                        : heads_too_short(s->model);
+    free(choose);
+    return code;
+}
+
+/* Mistakes are told before the work begins. */
+static int check(const prune_request *r)
+{
+    if (r->output != NULL && r->keep < 0)
+        return args_wrong("prune: -o writes a model: --keep says how many heads it has");
+    if ((r->curve != NULL && !output_file_check(r->curve)) ||
+        (r->output != NULL && !output_file_check(r->output)))
+        return EXIT_FAILED;
+    return EXIT_GO_ON;
+}
+
+int command_prune(int argc, char **argv)
+{
+    prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
+    const arg_option options[] = {
+        {"keep", ARG_NUMBER, &r.keep, "N", "heads that stay (0: the whole curve)", 0, 1000000},
+        heads_option(&r.setup, HEADS_MODEL),
+        {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
+        {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
+        heads_option(&r.setup, HEADS_SENTENCES),
+        heads_option(&r.setup, HEADS_SPLIT),
+        heads_option(&r.setup, HEADS_SEED),
+        heads_option(&r.setup, HEADS_THREADS),
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "prune",
+        .usage = "[OPTION...]",
+        .summary = "Close the least important heads of a translator one after another.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+    };
+    int words;
+    int code = args_parse(&command, argc, argv, &words);
+    if (code == EXIT_GO_ON)
+        code = check(&r);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r.keep < 0)
+        r.keep = 0;
+    code = heads_setup_open(&r.setup, "prune");
+    if (code == EXIT_GO_ON)
+        code = run(&r);
+    heads_setup_close(&r.setup);
+    return code;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mha show: what every head of a translator looks at on one sentence, as heat maps in the terminal.
+ *
+ *      text --sentence_pair_read()--> words --sentence_pair_capture()--> weights of all heads
+ *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
+ *      both --show_maps_make()--> sheets, as text, SVG, TikZ or JSON
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output_file.h"
+#include "base/suggest.h"
+#include "base/terminal.h"
+#include "format/json_writer.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/head_option.h"
+#include "program/heads_table.h"
+#include "program/kind_name.h"
+#include "program/sentence_args.h"
+#include "program/show_maps.h"
+
+enum { STUDY_SENTENCES = 200 };
+
+static const char details[] =
+    "TEXT is a sentence; words without quotes are one sentence. A row looks, a column is\n"
+    "looked at. Rows of the decoder are words that it reads, rows of cross-attention words\n"
+    "that it says. Colours as the terminal has them, else characters from light to dark;\n"
+    "the brightest is the largest value of a layer. Below each head stands its role, found\n"
+    "as by \"mha heads\" on sentences of the corpus. --where takes the conditions of\n"
+    "\"mha heads\"; a head may also be spelt \"cross L2 H4\". The model is\n"
+    "sought as by \"mha translate\".\n"
+    "\n"
+    "Examples:\n"
+    "  mha show \"the cat that i saw yesterday ran away\"\n"
+    "  mha show --kind cross --layer 2 --mean \"the old king sings\"\n"
+    "  mha show --where role=determiner \"the small black cat sleeps\"\n"
+    "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n"
+    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n";
+
+typedef struct show_request {
+    heads_setup setup;
+    const char *text, *target, *kind_name, *head_name, *values_name, *where, *svg, *tikz;
+    int64_t layer, width, study; /* 0: not given; study: none */
+    int head;                    /* 0: all */
+    int kind;                    /* ATTENTION_KINDS: all */
+    bool mean, norm, as_json;
+} show_request;
+
+/* -------------------------------------------------------------- options ----- */
+
+static int find_values(show_request *r)
+{
+    static const char *const names[] = {"raw", "norm"};
+    if (r->values_name == NULL || strcmp(r->values_name, "raw") == 0)
+        return EXIT_GO_ON;
+    r->norm = strcmp(r->values_name, "norm") == 0;
+    if (r->norm)
+        return EXIT_GO_ON;
+    const char *near = suggest_nearest(r->values_name, names, 2);
+    if (near != NULL)
+        return args_wrong("show: no values \"%s\"; did you mean \"%s\"?", r->values_name, near);
+    return args_wrong("show: no values \"%s\"; there are raw and norm", r->values_name);
+}
+
+/* --head may also say the kind and the layer. */
+static int find_head(show_request *r, const arg_command *command)
+{
+    head_choice choice;
+    if (r->head_name == NULL)
+        return EXIT_GO_ON;
+    int code = head_option_read("show", "head", r->head_name, &choice);
+    if (code == EXIT_GO_ON)
+        code = args_refuse(command, "mean", "is of several heads; leave it out with --head");
+    if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS)
+        code = args_refuse(command, "kind", "is said by --head already; leave it out");
+    if (code == EXIT_GO_ON && choice.layer > 0)
+        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+    if (code != EXIT_GO_ON)
+        return code;
+    r->kind = choice.kind != ATTENTION_KINDS ? choice.kind : r->kind;
+    r->layer = choice.layer > 0 ? choice.layer : r->layer;
+    r->head = choice.head;
+    return EXIT_GO_ON;
+}
+
+static bool draws_on_terminal(const show_request *r)
+{
+    return !r->as_json && r->svg == NULL && r->tikz == NULL;
+}
+
+/* Mistakes are told before the work begins. */
+static int check(show_request *r, const arg_command *command)
+{
+    int none = 0;
+    int code = kind_find("show", r->kind_name, &r->kind);
+    if (code == EXIT_GO_ON)
+        code = find_head(r, command);
+    if (code == EXIT_GO_ON)
+        code = find_values(r);
+    if (code == EXIT_GO_ON && !draws_on_terminal(r))
+        code = args_refuse(command, "width", "is for maps in the terminal; leave it out");
+    if (code == EXIT_GO_ON && r->where != NULL)
+        code = heads_filter("show", r->where, NULL, &none);
+    if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
+        code = args_wrong("show: --where needs sentences to measure heads on: a --study above 0");
+    return code;
+}
+
+/* What only the model knows. */
+static int check_model(const show_request *r)
+{
+    const transformer_config *const config = translator_config(r->setup.model);
+    int layers = 0;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const int here = attention_kind_layers(config, (attention_kind)kind);
+        if ((r->kind == ATTENTION_KINDS || r->kind == kind) && here > layers)
+            layers = here;
+    }
+    if (r->layer > layers)
+        return args_wrong("show: --layer %d: there %s %d layer%s", (int)r->layer,
+                          layers == 1 ? "is" : "are", layers, layers == 1 ? "" : "s");
+    if (r->head > config->heads)
+        return args_wrong("show: --head %d: a layer has %d heads", r->head, config->heads);
+    return EXIT_GO_ON;
+}
+
+/* ---------------------------------------------------------------- heads ----- */
+
+static bool asked_for(const show_request *r, head_name name)
+{
+    return (r->kind == ATTENTION_KINDS || r->kind == (int)name.kind) &&
+           (r->layer == 0 || r->layer == name.layer + 1) &&
+           (r->head == 0 || r->head == name.head + 1);
+}
+
+/* Which heads are drawn, and their roles; `roles` only with a table. */
+static void choose(const show_request *r, const heads_table *table, bool *drawn, const char **roles)
+{
+    const transformer_config *const config = translator_config(r->setup.model);
+    for (int n = 0; n < head_count(config); n++)
+        drawn[n] = table == NULL && asked_for(r, head_at(config, n));
+    if (table == NULL)
+        return;
+    int count = table->study->heads;
+    for (int n = 0; n < count; n++)
+        roles[n] = heads_role_name(&table->rows[n]);
+    if (r->where != NULL)
+        heads_filter("show", r->where, table->rows, &count);
+    for (int n = 0; n < count; n++)
+        drawn[table->rows[n].number] = asked_for(r, table->rows[n].name);
+}
+
+/* --------------------------------------------------------------- output ----- */
+
+typedef struct show_picture {
+    const show_request *request;
+    const heatmap_sheet *sheets;
+    int count;
+} show_picture;
+
+static void write_svg(FILE *file, const void *arg)
+{
+    const show_picture *const picture = arg;
+    heatmap_svg(file, picture->sheets, picture->count,
+                picture->request->norm ? "$ mha show --values norm" : "$ mha show");
+}
+
+static void write_tikz(FILE *file, const void *arg)
+{
+    const show_picture *const picture = arg;
+    heatmap_tikz(file, picture->sheets, picture->count);
+}
+
+static int save(const show_request *r, const show_maps *maps)
+{
+    heatmap_sheet *const sheets = calloc((size_t)maps->count + 1, sizeof *sheets);
+    if (sheets == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    for (int n = 0; n < maps->count; n++)
+        sheets[n] = maps->sheets[n].map.sheet;
+    const show_picture picture = {r, sheets, maps->count};
+    const bool fine = (r->svg == NULL || output_file_write(r->svg, write_svg, &picture)) &&
+                      (r->tikz == NULL || output_file_write(r->tikz, write_tikz, &picture));
+    free(sheets);
+    return fine ? EXIT_FINE : EXIT_FAILED;
+}
+
+static void print(const show_request *r, const show_scene *scene, const show_maps *maps)
+{
+    terminal screen = terminal_query(stdout);
+    char target[CORPUS_TEXT_MAX];
+    if (r->width > 0)
+        screen.width = (int)r->width;
+    corpus_detokenise(CORPUS_FRENCH, &scene->pair->target, target);
+    printf("%s\n%s\n", scene->pair->source.text, target);
+    if (maps->count == 0)
+        printf("\nno head is like that\n");
+    for (int n = 0; n < maps->count; n++) {
+        printf("\n");
+        heatmap_draw(stdout, &maps->sheets[n].map.sheet, &screen);
+    }
+}
+
+static void put_words(json *j, const char *key, const char *begin, const corpus_sentence *tokens,
+                      const char *end)
+{
+    json_open_array(j, key);
+    if (begin != NULL)
+        json_string(j, NULL, begin);
+    for (int n = 0; n < tokens->count; n++)
+        json_string(j, NULL, tokens->tokens[n]);
+    if (end != NULL)
+        json_string(j, NULL, end);
+    json_close(j);
+}
+
+static void put_map(json *j, const show_sheet *sheet, int n, bool roles)
+{
+    const heatmap_sheet *const s = &sheet->map.sheet;
+    const ptrdiff_t columns = s->columns.count, rows = s->rows.count;
+    json_open_object(j, NULL);
+    json_string(j, "kind", attention_kind_name(sheet->kind));
+    json_integer(j, "layer", sheet->layer + 1);
+    if (n < sheet->count)
+        json_integer(j, "head", sheet->chosen[n] + 1);
+    else
+        json_bool(j, "mean", true);
+    if (n < sheet->count && roles)
+        json_string(j, "role", s->notes[n]);
+    json_open_array(j, "cells");
+    for (ptrdiff_t i = 0; i < rows; i++)
+        json_numbers(j, NULL, s->weights + (n * rows + i) * columns, (int)columns);
+    json_close(j);
+    json_close(j);
+}
+
+static void print_json(const show_request *r, const show_scene *scene, const show_maps *maps)
+{
+    const vocabulary *const from = translator_vocabulary(scene->model, TRANSFORMER_SOURCE);
+    const vocabulary *const to = translator_vocabulary(scene->model, TRANSFORMER_TARGET);
+    const corpus_sentence *const source = &scene->pair->source.tokens;
+    const corpus_sentence *const target = &scene->pair->target;
+    json j = json_begin(stdout);
+    json_open_object(&j, NULL);
+    json_string(&j, "model", r->setup.path);
+    json_string(&j, "text", scene->pair->source.text);
+    json_string(&j, "values", r->norm ? "norm" : "raw");
+    json_integer(&j, "study", r->study);
+    put_words(&j, "source", NULL, source, from->words[WORD_END]);
+    put_words(&j, "target", to->words[WORD_BEGIN], target, NULL);
+    put_words(&j, "expected", NULL, target, to->words[WORD_END]);
+    json_open_array(&j, "maps");
+    for (int n = 0; n < maps->count; n++)
+        for (int map = 0; map < maps->sheets[n].map.sheet.heads; map++)
+            put_map(&j, &maps->sheets[n], map, scene->roles != NULL);
+    json_close(&j);
+    json_close(&j);
+}
+
+static int deliver(const show_request *r, const show_scene *scene, const show_maps *maps)
+{
+    const bool files = r->svg != NULL || r->tikz != NULL;
+    if (maps->count == 0 && files) {
+        fprintf(stderr, "mha: no head is like that: there is nothing to write\n");
+        return EXIT_FAILED;
+    }
+    if (r->as_json)
+        print_json(r, scene, maps);
+    else if (!files)
+        print(r, scene, maps);
+    return files ? save(r, maps) : EXIT_FINE;
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+static int make_maps(const show_request *r, const show_scene *scene)
+{
+    show_maps maps;
+    const int code =
+        show_maps_make(&maps, scene) ? deliver(r, scene, &maps) : heads_failed(MHA_ERR_MEMORY);
+    show_maps_free(&maps);
+    return code;
+}
+
+/* With room for all heads in drawn[] and roles[]. */
+static int measure(const show_request *r, show_scene *scene, bool *drawn, const char **roles)
+{
+    heads_table table = {NULL, NULL};
+    const mha_status status = r->study > 0 ? heads_table_make(&table, &r->setup, -1) : MHA_OK;
+    int code;
+    if (status == MHA_OK) {
+        choose(r, r->study > 0 ? &table : NULL, drawn, roles);
+        scene->drawn = drawn;
+        scene->roles = r->study > 0 ? roles : NULL;
+        code = make_maps(r, scene);
+    } else {
+        code = heads_failed(status);
+    }
+    heads_table_free(&table);
+    return code;
+}
+
+static int show(const show_request *r, sentence_pair *pair)
+{
+    const heads_setup *const s = &r->setup;
+    const capture_options options = {.weights = true, .vectors = r->norm};
+    const size_t heads = (size_t)head_count(translator_config(s->model));
+    const pair_request request = {r->text, r->target, {NULL}};
+    char message[PAIR_MESSAGE_MAX];
+    if (!sentence_pair_read(pair, s->model, &request, s->pool, message)) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    sentence_pair_warn(pair);
+    capture *const seen = sentence_pair_capture(pair, s->model, &options, s->pool);
+    if (seen == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    bool *const drawn = calloc(heads, sizeof *drawn);
+    const char **const roles = calloc(heads, sizeof *roles);
+    show_scene scene = {
+        .model = s->model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
+    const int code = drawn != NULL && roles != NULL ? measure(r, &scene, drawn, roles)
+                                                    : heads_failed(MHA_ERR_MEMORY);
+    free(drawn);
+    free(roles);
+    capture_free(seen);
+    return code;
+}
+
+static int run(show_request *r)
+{
+    /* Without a study nothing is measured on the one sentence, which then need not fit. */
+    r->setup.sentences = r->study > 0 ? r->study : 1;
+    r->setup.own_text = r->study == 0;
+    int code = heads_setup_open(&r->setup, "show");
+    if (code == EXIT_GO_ON)
+        code = check_model(r);
+    if (code == EXIT_GO_ON && ((r->svg != NULL && !output_file_check(r->svg)) ||
+                               (r->tikz != NULL && !output_file_check(r->tikz))))
+        code = EXIT_FAILED;
+    sentence_pair *const pair = calloc(1, sizeof *pair);
+    if (code == EXIT_GO_ON)
+        code = pair != NULL ? show(r, pair) : heads_failed(MHA_ERR_MEMORY);
+    if (pair != NULL)
+        sentence_pair_free(pair);
+    free(pair);
+    heads_setup_close(&r->setup);
+    return code;
+}
+
+int command_show(int argc, char **argv)
+{
+    show_request r = {.setup = {.split_name = "test", .seed = 1}, .study = STUDY_SENTENCES};
+    uint64_t given = 0;
+    const arg_option options[] = {
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
+        heads_option(&r.setup, HEADS_MODEL),
+        {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
+        {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
+        {"head", ARG_TEXT, &r.head_name, "H", "only this one: \"cross 2.4\", or 4 of each layer", 0,
+         0},
+        {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
+        {"mean", ARG_FLAG, &r.mean, NULL, "the mean of the heads of a layer, too", 0, 0},
+        {"values", ARG_TEXT, &r.values_name, "V",
+         "raw weights, or norm: times |v W_O| of the column (raw)", 0, 0},
+        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+         0, 100000},
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file instead", 0, 0},
+        {"tikz", ARG_TEXT, &r.tikz, "FILE", "the same for LaTeX, with the numbers", 0, 0},
+        {"width", ARG_NUMBER, &r.width, "N", "columns to fill (those of the terminal)",
+         TERMINAL_WIDTH_MIN, TERMINAL_WIDTH_MAX},
+        heads_option(&r.setup, HEADS_THREADS),
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "show",
+        .usage = "[OPTION...] TEXT...",
+        .summary = "Draw what every head of a translator looks at on a sentence.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_min = 1,
+        .words_max = INT_MAX,
+        .given = &given,
+    };
+    int words;
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    if (code != EXIT_GO_ON)
+        return code;
+    r.text = argv[1];
+    code =
+        words > 1 ? args_wrong("show: one sentence at a time, not %d", words) : check(&r, &command);
+    if (code == EXIT_GO_ON)
+        code = run(&r);
+    free(joined);
+    return code;
+}

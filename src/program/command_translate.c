@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mha translate: English to French with a trained model.
+ *
+ *      arguments, or lines of standard input --> groups of sentences
+ *      source_read() each, translator_translate() all, then text, maps, SVG or JSON in their order
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/line_reader.h"
+#include "base/output_file.h"
+#include "model/model_path.h"
+#include "program/alignment_map.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/head_option.h"
+#include "program/sentence_args.h"
+#include "program/split_name.h"
+#include "program/translate_evaluate.h"
+#include "program/translate_json.h"
+
+enum { TOGETHER = 128 };
+
+static const char details[] =
+    "Each TEXT is a sentence; words without quotes are one sentence. Without TEXT lines of\n"
+    "standard input are translated, a line for each. Words the model does not know are\n"
+    "reported and stand in the translation as they are. The model knows the language of\n"
+    "\"mha corpus\" and is sought in models/, in the installed data and beside the program.\n"
+    "\n"
+    "Examples:\n"
+    "  mha translate \"The cat that I saw yesterday ran away\"\n"
+    "  mha translate --attention \"the quick brown fox jumps\"\n"
+    "  mha translate --beam 4 --nbest 4 --gold \"she gave the small black cat to the king\"\n"
+    "  mha corpus --split test | cut -f 1 | mha translate\n"
+    "  mha translate --evaluate 1000\n";
+
+typedef struct translate_request {
+    const char *model_file, *svg, *split_name, *penalty, *head_name;
+    int64_t beam, nbest, layer, evaluate, threads; /* 0: not given */
+    int head;                                      /* 0: all */
+    uint64_t seed;
+    bool attention, as_json, gold, errors, no_cache;
+
+    translation_options options;
+    corpus_split split;
+} translate_request;
+
+/* One run of the command. */
+typedef struct translate_run {
+    const translate_request *request;
+    translator *model;
+    mha_pool *pool;
+    terminal screen;
+    json json;
+    bool failed;
+    source_sentence *sources; /* [TOGETHER] */
+    translation *results;     /* [TOGETHER][nbest] */
+} translate_run;
+
+/* -------------------------------------------------------------- stderr ----- */
+
+static void warn(const translated *t)
+{
+    if (t->source->problem[0] != '\0') {
+        source_print_place(t->source);
+        fprintf(stderr, "%s\n", t->source->problem);
+    }
+    source_warn_unknown(t->source);
+    if (t->results != NULL && !target_ends(t->results)) {
+        source_print_place(t->source);
+        fprintf(stderr, "the translation did not come to an end\n");
+    }
+}
+
+/* -------------------------------------------------------------- stdout ----- */
+
+static void print_targets(const translated *t, bool scores)
+{
+    for (int n = 0; n < t->count && (n == 0 || t->results[n].target_count > 0); n++) {
+        corpus_sentence tokens;
+        char text[CORPUS_TEXT_MAX];
+        target_tokens(t, n, &tokens);
+        corpus_detokenise(CORPUS_FRENCH, &tokens, text);
+        if (scores)
+            printf("%.4f\t", t->results[n].score);
+        printf("%s\n", text);
+    }
+}
+
+static void print_gold(const translated *t, const terminal *screen)
+{
+    gold_translation gold;
+    gold_find(&gold, t);
+    if (!gold.known) {
+        printf("  the grammar has no such sentence: %s\n", gold.reason);
+        return;
+    }
+    terminal_style(stdout, screen, gold.agrees ? STYLE_GOOD : STYLE_BAD);
+    printf("  the grammar %s%s", gold.agrees ? "agrees" : "says: ", gold.agrees ? "" : gold.text);
+    terminal_plain(stdout, screen);
+    printf("\n");
+}
+
+static void draw_svg(FILE *file, const void *arg)
+{
+    heatmap_svg(file, &((const layer_map *)arg)->sheet, 1, "$ mha translate --attention");
+}
+
+static bool draw(const translate_run *run, const translated *t)
+{
+    const translate_request *const r = run->request;
+    const int layers = translator_config(run->model)->layers[TRANSFORMER_TARGET];
+    const int layer = r->layer > 0 ? (int)r->layer : layers;
+    layer_map map;
+    bool fine = alignment_map_make(&map, t, layer, r->head);
+    if (!fine)
+        fprintf(stderr, "mha: out of memory\n");
+    if (fine && r->attention && !r->as_json) {
+        printf("\nLayer %d of %d: what each French word looks at in the English sentence\n\n",
+               layer, layers);
+        heatmap_draw(stdout, &map.sheet, &run->screen);
+        printf("\n");
+    }
+    if (fine && r->svg != NULL)
+        fine = output_file_write(r->svg, draw_svg, &map);
+    layer_map_free(&map);
+    return fine;
+}
+
+static void print_sentence(translate_run *run, const translated *t)
+{
+    const translate_request *const r = run->request;
+    const translate_json_parts parts = {r->attention, r->options.nbest > 1, r->gold};
+    warn(t);
+    run->failed |= t->source->problem[0] != '\0';
+    if (r->as_json)
+        translate_json(&run->json, t, &parts);
+    else if (t->results == NULL)
+        printf("\n");
+    else
+        print_targets(t, r->options.nbest > 1);
+    if (t->results == NULL)
+        return;
+    if (r->gold && !r->as_json)
+        print_gold(t, &run->screen);
+    if (r->options.weights && (r->svg != NULL || !r->as_json))
+        run->failed |= !draw(run, t);
+}
+
+/* -------------------------------------------------------------- groups ----- */
+
+static bool can_be_translated(const source_sentence *source)
+{
+    return source->problem[0] == '\0' && source->tokens.count > 0;
+}
+
+/* Weights also tell which unknown word is which. */
+static translation_options group_options(const translate_run *run, int count)
+{
+    translation_options options = run->request->options;
+    for (int n = 0; n < count; n++)
+        options.weights |= run->sources[n].unknown_count > 1;
+    return options;
+}
+
+/* False if the translator gives up, which only happens without memory. */
+static bool translate_group(translate_run *run, int count)
+{
+    const int *words[TOGETHER] = {NULL};
+    int lengths[TOGETHER] = {0}, wanted = 0;
+    const int nbest = run->request->options.nbest;
+    for (int n = 0; n < count; n++)
+        if (can_be_translated(&run->sources[n])) {
+            words[wanted] = run->sources[n].numbers;
+            lengths[wanted++] = run->sources[n].tokens.count;
+        }
+    const translation_options options = group_options(run, count);
+    const mha_status status =
+        translator_translate(run->model, words, lengths, wanted, &options, run->results, run->pool);
+    if (status != MHA_OK) {
+        fprintf(stderr, "mha: cannot translate: %s\n", mha_status_string(status));
+        return false;
+    }
+    const translation *result = run->results;
+    for (int n = 0; n < count; n++) {
+        const bool done = can_be_translated(&run->sources[n]);
+        const translated t = {run->model, &run->sources[n], done ? result : NULL, done ? nbest : 0};
+        print_sentence(run, &t);
+        result += done ? nbest : 0;
+    }
+    for (int n = 0; n < wanted * nbest; n++)
+        free(run->results[n].weights);
+    return true;
+}
+
+static bool translate_arguments(translate_run *run, char **texts, int count)
+{
+    for (int first = 0; first < count; first += TOGETHER) {
+        const int some = count - first < TOGETHER ? count - first : TOGETHER;
+        for (int n = 0; n < some; n++) {
+            run->sources[n].line = 0;
+            source_read(&run->sources[n], run->model, texts[first + n], false);
+        }
+        if (!translate_group(run, some))
+            return false;
+    }
+    return true;
+}
+
+static bool translate_lines(translate_run *run)
+{
+    line_reader reader = {.fd = STDIN_FILENO};
+    int64_t line = 0;
+    int count;
+    bool fine = true;
+    input_line *const lines = malloc(TOGETHER * sizeof *lines);
+    if (lines == NULL) {
+        fprintf(stderr, "mha: out of memory\n");
+        return false;
+    }
+    while (fine && (count = line_reader_take(&reader, lines, TOGETHER)) > 0) {
+        for (int n = 0; n < count; n++) {
+            run->sources[n].line = ++line;
+            source_read(&run->sources[n], run->model, lines[n].text, lines[n].cut);
+        }
+        fine = translate_group(run, count);
+        fflush(stdout);
+    }
+    free(lines);
+    if (reader.error != 0)
+        fprintf(stderr, "mha: cannot read standard input: %s\n", strerror(reader.error));
+    return fine && reader.error == 0;
+}
+
+static int translate_all(translate_run *run, char **texts, int count)
+{
+    const translate_request *const r = run->request;
+    run->sources = calloc(TOGETHER, sizeof *run->sources);
+    run->results = calloc(TOGETHER * (size_t)r->options.nbest, sizeof *run->results);
+    run->screen = terminal_query(stdout);
+    run->json = json_begin(stdout);
+    bool fine = run->sources != NULL && run->results != NULL;
+    if (!fine)
+        fprintf(stderr, "mha: out of memory\n");
+    if (r->as_json)
+        json_open_array(&run->json, NULL);
+    if (fine)
+        fine = count > 0 ? translate_arguments(run, texts, count) : translate_lines(run);
+    if (r->as_json)
+        json_close(&run->json);
+    free(run->sources);
+    free(run->results);
+    return fine && !run->failed ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* ------------------------------------------------------------- options ----- */
+
+/* --head may also say the layer. */
+static int find_head(translate_request *r, const arg_command *command)
+{
+    head_choice choice;
+    if (r->head_name == NULL)
+        return EXIT_GO_ON;
+    int code = head_option_read("translate", "head", r->head_name, &choice);
+    if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS && choice.kind != ATTENTION_CROSS)
+        code = args_wrong("translate: --head %s: only heads of cross-attention are drawn here; "
+                          "\"mha show\" draws all",
+                          r->head_name);
+    if (code == EXIT_GO_ON && choice.layer > 0)
+        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+    if (code != EXIT_GO_ON)
+        return code;
+    r->layer = choice.layer > 0 ? choice.layer : r->layer;
+    r->head = choice.head;
+    return EXIT_GO_ON;
+}
+
+/* What would do nothing beside the rest. */
+static int check_idle(const translate_request *r, const arg_command *command)
+{
+    int code = EXIT_GO_ON;
+    if (r->evaluate > 0)
+        code = args_refuse(command, "attention layer head svg nbest gold",
+                           "is about single sentences; leave it out with --evaluate");
+    else
+        code = args_refuse(command, "split seed errors", "goes with --evaluate N");
+    if (code == EXIT_GO_ON && r->as_json && r->svg == NULL)
+        code = args_refuse(command, "layer head",
+                           "chooses what is drawn; JSON has all heads with --attention");
+    if (code == EXIT_GO_ON && r->beam <= 1)
+        code = args_refuse(command, "length-penalty",
+                           "ranks hypotheses; there is only one without --beam 2 or more");
+    return code;
+}
+
+static int check_evaluation(translate_request *r, int words)
+{
+    if (r->evaluate == 0)
+        return EXIT_GO_ON;
+    if (words > 0)
+        return args_wrong("translate: --evaluate takes sentences of the corpus, not texts");
+    return split_find("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
+}
+
+static int check_penalty(translate_request *r)
+{
+    char *end;
+    if (r->penalty == NULL)
+        return EXIT_GO_ON;
+    r->options.length_penalty = strtod(r->penalty, &end);
+    if (end == r->penalty || *end != '\0' || !(fabs(r->options.length_penalty) <= 10.0))
+        return args_wrong("translate: --length-penalty %s: not a number from -10 to 10",
+                          r->penalty);
+    return EXIT_GO_ON;
+}
+
+static int check(translate_request *r, const arg_command *command, int words)
+{
+    int code = find_head(r, command);
+    if (code != EXIT_GO_ON)
+        return code;
+    r->attention |= (r->layer > 0 || r->head > 0) && r->svg == NULL;
+    if (r->beam == 0)
+        r->beam = r->nbest > 0 ? r->nbest : 1;
+    if (r->nbest > r->beam)
+        return args_wrong("translate: --nbest %d needs a --beam of at least as much",
+                          (int)r->nbest);
+    if (r->svg != NULL && words == 0 && r->evaluate == 0)
+        return args_wrong("translate: --svg draws one sentence, which must be given as TEXT");
+    r->options = (translation_options){.beam = (int)r->beam,
+                                       .nbest = r->nbest > 0 ? (int)r->nbest : 1,
+                                       .no_cache = r->no_cache,
+                                       .weights = r->attention || r->svg != NULL};
+    code = check_idle(r, command);
+    if (code == EXIT_GO_ON)
+        code = check_penalty(r);
+    return code == EXIT_GO_ON ? check_evaluation(r, words) : code;
+}
+
+/* What only the model knows. */
+static int check_model(const translate_request *r, const translator *model)
+{
+    const transformer_config *const config = translator_config(model);
+    if (r->layer > config->layers[TRANSFORMER_TARGET])
+        return args_wrong("translate: --layer %d: the decoder has %d layers", (int)r->layer,
+                          config->layers[TRANSFORMER_TARGET]);
+    if (r->head > config->heads)
+        return args_wrong("translate: --head %d: a layer has %d heads", r->head, config->heads);
+    return EXIT_GO_ON;
+}
+
+static int run_with(const translate_request *r, translate_run *run, char **argv, int words)
+{
+    const int code = check_model(r, run->model);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r->evaluate == 0)
+        return translate_all(run, argv + 1, words);
+    const evaluation request = {.model = run->model,
+                                .pool = run->pool,
+                                .options = r->options,
+                                .split = r->split,
+                                .seed = r->seed,
+                                .count = r->evaluate,
+                                .as_json = r->as_json,
+                                .errors = r->errors};
+    return translate_evaluate(&request);
+}
+
+static int run_command(const translate_request *r, char **argv, int words)
+{
+    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
+    translate_run run = {.request = r};
+    const int threads = args_threads(r->threads, -1);
+    if (threads == 0)
+        return EXIT_USAGE;
+    if (require_isa() == NULL || !model_path_find(r->model_file, path))
+        return EXIT_FAILED;
+    if ((run.model = translator_load(path, message)) == NULL) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
+    if (status != MHA_OK)
+        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
+    const int code = status == MHA_OK ? run_with(r, &run, argv, words) : EXIT_FAILED;
+    mha_pool_free(run.pool);
+    translator_free(run.model);
+    return code;
+}
+
+int command_translate(int argc, char **argv)
+{
+    translate_request r = {.seed = 1};
+    uint64_t given = 0;
+    const arg_option options[] = {
+        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
+        {"beam", ARG_NUMBER, &r.beam, "N", "hypotheses at once, 1 is greedy (1)", 1,
+         TRANSLATION_BEAM_MAX},
+        {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
+         TRANSLATION_BEAM_MAX},
+        {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (0)", 0, 0},
+        {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head looks at", 0, 0},
+        {"layer", ARG_NUMBER, &r.layer, "N", "of this decoder layer (the last)", 1,
+         TRANSFORMER_LAYERS_MAX},
+        {"head", ARG_TEXT, &r.head_name, "H", "this head only: 4, or \"cross 2.4\"", 0, 0},
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file", 0, 0},
+        {"gold", ARG_FLAG, &r.gold, NULL, "compare with the grammar's translation", 0, 0},
+        {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N sentences of the corpus and count",
+         1, 100000000},
+        {"split", ARG_TEXT, &r.split_name, "S", "of train, valid or test (test)", 0, 0},
+        {"seed", ARG_SEED, &r.seed, "N", "seed of these sentences (1)", 0, 0},
+        {"errors", ARG_FLAG, &r.errors, NULL, "print those that are wrong", 0, 0},
+        {"no-cache", ARG_FLAG, &r.no_cache, NULL, "compute every step from all words", 0, 0},
+        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+    };
+    const arg_command command = {
+        .name = "translate",
+        .usage = "[OPTION...] [TEXT...]",
+        .summary = "Translate English to French with a trained model.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_max = INT_MAX,
+        .given = &given,
+    };
+    int words;
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r.svg != NULL && words > 1)
+        code = args_wrong("translate: --svg draws one sentence, not %d", words);
+    else
+        code = check(&r, &command, words);
+    if (code == EXIT_GO_ON)
+        code = run_command(&r, argv, words);
+    free(joined);
+    return code;
+}

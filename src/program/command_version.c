@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* mha version: what is running, and on what. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mha/mha.h>
+
+#include "format/json_writer.h"
+#include "program/args.h"
+#include "program/commands.h"
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+const char *require_isa(void)
+{
+    const char *isa = mha_isa_name();
+    if (isa != NULL)
+        return isa;
+    const char *asked = getenv("MHA_ISA");
+    fprintf(stderr,
+            "mha: MHA_ISA=%s: no such instruction set, or not one this CPU has; c always runs, "
+            "unset chooses the best\n",
+            asked != NULL ? asked : "");
+    return NULL;
+}
+
+static int cpu_count(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+static void report_json(const char *isa, int threads)
+{
+    json j = json_begin(stdout);
+    json_open_object(&j, NULL);
+    json_string(&j, "version", mha_version_string());
+    json_string(&j, "isa", isa);
+    json_string(&j, "compiler", COMPILER);
+    json_integer(&j, "threads", threads);
+    json_close(&j);
+}
+
+int command_version(int argc, char **argv)
+{
+    bool as_json = false;
+    const arg_option options[] = {{"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0}};
+    const arg_command command = {
+        .name = "version",
+        .usage = "[--json]",
+        .summary = "Print version, instruction set, compiler and number of threads.",
+        .options = options,
+        .option_count = 1,
+    };
+    int words;
+    const int code = args_parse(&command, argc, argv, &words);
+    if (code != EXIT_GO_ON)
+        return code;
+    const char *isa = require_isa();
+    if (isa == NULL)
+        return EXIT_FAILED;
+    const int threads = args_threads(0, cpu_count());
+    if (threads == 0)
+        return EXIT_USAGE;
+    if (as_json)
+        report_json(isa, threads);
+    else
+        printf("mha %s\nisa       %s\ncompiler  %s\nthreads   %d\n", mha_version_string(), isa,
+               COMPILER, threads);
+    return EXIT_FINE;
+}

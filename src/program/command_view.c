@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mha view: one page that shows every head of a translator on some sentences.
+ *
+ *      texts --view_item_make()--> translations, and what all heads do
+ *      sentences of the corpus --view_study_make()--> roles of the heads
+ *      a file of "mha ablate" --view_ablation_read()--> what they are worth over a corpus
+ *      or, instead of a model, a file of weights --view_import_open()--> what heads do
+ *      all of it --view_page_json(), view_page_write()--> the page
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/output_file.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "model/model_path.h"
+#include "page/page_sentence.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/heads_setup.h"
+#include "program/sentence_args.h"
+
+enum { SENTENCES_MAX = 16 };
+
+static const char details[] =
+    "Each TEXT is a sentence; words without quotes are one sentence. The page shows what\n"
+    "each head of the model looks at while it reads TEXT and says its translation. It is\n"
+    "one file that any browser opens from disk, without a network. Two sentences or more\n"
+    "can be compared with each other. The model is sought as by \"mha translate\".\n"
+    "\n"
+    "--weights shows attention weights of any model: a safetensors file with a tensor\n"
+    "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
+    "decoder.0, cross.0 ... Its words are in --tokens: one a line, or in a file *.json\n"
+    "an array. --ablation adds what \"mha ablate --json\" printed for the same model.\n"
+    "\n"
+    "Examples:\n"
+    "  mha view \"the cat that i saw yesterday ran away\"\n"
+    "  mha view -o cats.html \"the black cat sleeps\" \"the black cats sleep\"\n"
+    "  mha view --to \"le chat dort\" \"the cat sleeps\"\n"
+    "  mha ablate --json > cost.json && mha view --ablation cost.json \"the cat sleeps\"\n"
+    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
+
+typedef struct view_request {
+    const char *model_file, *target, *output;
+    const char *weights, *tokens, *ablation; /* files; NULL: none */
+    int64_t threads, study;
+} view_request;
+
+typedef struct view_run {
+    const view_request *request;
+    translator *model;
+    mha_pool *pool;
+    view_item *items;         /* [count] */
+    view_sentence *sentences; /* [count] */
+    int count;
+    view_study study;
+    view_ablation ablation;
+    view_import *import; /* instead of a model */
+} view_run;
+
+static bool out_of_memory(void)
+{
+    fprintf(stderr, "mha: out of memory\n");
+    return false;
+}
+
+/* A message in which a file may have its say: control characters become "?". */
+static bool failed(const char *message)
+{
+    fputs("mha: ", stderr);
+    while (*message != '\0') {
+        uint32_t c;
+        const size_t length = text_decode(message, &c);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+            fputc('?', stderr);
+        else
+            fwrite(message, 1, length, stderr);
+        message += length;
+    }
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool fill_sentence(view_run *run, int n, const char *text)
+{
+    char message[PAIR_MESSAGE_MAX];
+    const pair_request request = {text, run->request->target, {NULL}};
+    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->model, &request,
+                                     run->pool, message);
+    progress_end();
+    if (fine)
+        sentence_pair_warn(&run->items[n].pair);
+    else
+        fprintf(stderr, "mha: %s\n", message);
+    return fine;
+}
+
+static view_heads heads_of(const view_run *run)
+{
+    view_heads shape;
+    for (int n = 0; n < ATTENTION_KINDS; n++) {
+        const attention_kind kind = (attention_kind)n;
+        shape.layers[n] = run->import != NULL
+                              ? view_import_layers(run->import, kind)
+                              : attention_kind_layers(translator_config(run->model), kind);
+        shape.heads[n] = run->import != NULL ? view_import_heads(run->import, kind)
+                                             : translator_config(run->model)->heads;
+    }
+    return shape;
+}
+
+static void report(const view_run *run)
+{
+    struct stat about;
+    const view_heads shape = heads_of(run);
+    const int sentences = run->import != NULL ? 1 : run->count;
+    int heads = 0;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        heads += shape.layers[kind] * shape.heads[kind];
+    const long long kilobytes =
+        stat(run->request->output, &about) == 0 ? ((long long)about.st_size + 1023) / 1024 : 0;
+    printf("%s: %d head%s, %d sentence%s, %lld KB; open it in a browser\n", run->request->output,
+           heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
+}
+
+static bool write_page(const view_run *run)
+{
+    const view_request *const r = run->request;
+    const view_call call = {.output = r->output,
+                            .model_file = r->model_file,
+                            .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                            .weights = r->weights,
+                            .tokens = r->tokens,
+                            .ablation = r->ablation,
+                            .study = (int)r->study};
+    char *const command = view_call_text(&call, run->sentences, run->count);
+    const view_page page = {.model = run->model,
+                            .command = command,
+                            .study = run->study.heads != NULL ? &run->study : NULL,
+                            .ablation = r->ablation != NULL ? &run->ablation : NULL,
+                            .import = run->import,
+                            .sentences = run->sentences,
+                            .count = run->count};
+    char *const text = command != NULL ? view_page_json(&page) : NULL;
+    const bool fine =
+        text != NULL ? output_file_write(r->output, view_page_write, text) : out_of_memory();
+    free(text);
+    free(command);
+    if (fine)
+        report(run);
+    return fine;
+}
+
+static bool make_room(view_run *run)
+{
+    run->items = calloc((size_t)run->count, sizeof *run->items);
+    run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
+    return run->items != NULL && run->sentences != NULL;
+}
+
+static void free_room(view_run *run)
+{
+    for (int n = 0; run->items != NULL && n < run->count; n++)
+        view_item_free(&run->items[n]);
+    free(run->items);
+    free(run->sentences);
+    view_study_free(&run->study);
+    view_ablation_free(&run->ablation);
+}
+
+/* Before the work begins. */
+static bool read_ablation(view_run *run)
+{
+    char message[VIEW_MESSAGE_MAX];
+    const view_heads shape = heads_of(run);
+    if (run->request->ablation == NULL)
+        return true;
+    return view_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
+           failed(message);
+}
+
+static bool make_study(view_run *run)
+{
+    const mha_status status =
+        view_study_make(&run->study, run->model, (int)run->request->study, run->pool);
+    if (status == MHA_OK)
+        return true;
+    if (status != MHA_ERR_LENGTH)
+        return out_of_memory();
+    heads_too_short(run->model);
+    fprintf(stderr, "mha: --study 0 makes a page without them\n");
+    return false;
+}
+
+static bool make_page(view_run *run, char **texts)
+{
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
+    for (int n = 0; fine && n < run->count; n++) {
+        progress("sentence %d of %d", n + 1, run->count);
+        fine = fill_sentence(run, n, texts[n]);
+    }
+    if (fine && run->request->study > 0)
+        fine = make_study(run);
+    fine = fine && write_page(run);
+    free_room(run);
+    return fine;
+}
+
+static int run_import(const view_request *r)
+{
+    char message[VIEW_MESSAGE_MAX];
+    view_run run = {.request = r};
+    if (!output_file_check(r->output))
+        return EXIT_FAILED;
+    if ((run.import = view_import_open(r->weights, r->tokens, message)) == NULL) {
+        failed(message);
+        return EXIT_FAILED;
+    }
+    const bool fine = read_ablation(&run) && write_page(&run);
+    free_room(&run);
+    view_import_close(run.import);
+    return fine ? EXIT_FINE : EXIT_FAILED;
+}
+
+static int run_command(const view_request *r, char **texts, int count)
+{
+    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
+    view_run run = {.request = r, .count = count};
+    const int threads = args_threads(r->threads, -1);
+    if (threads == 0)
+        return EXIT_USAGE;
+    if (require_isa() == NULL || !model_path_find(r->model_file, path) ||
+        !output_file_check(r->output))
+        return EXIT_FAILED;
+    if ((run.model = translator_load(path, message)) == NULL) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
+    if (status != MHA_OK)
+        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
+    const bool fine = status == MHA_OK && make_page(&run, texts);
+    mha_pool_free(run.pool);
+    translator_free(run.model);
+    return fine ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* What goes together, and how many sentences. */
+static int check(const arg_command *command, const view_request *r, int words)
+{
+    if (r->weights != NULL && words > 0)
+        return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
+    if (r->weights != NULL)
+        return args_refuse(command, "to model study threads",
+                           "is for a model, and --weights takes its place");
+    if (words == 0)
+        return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
+    if (words > SENTENCES_MAX)
+        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
+    if (r->target != NULL && words > 1)
+        return args_wrong("view: --to is the translation of one sentence, not of %d", words);
+    return args_refuse(command, "tokens", "has the words of a file: it goes with --weights");
+}
+
+int command_view(int argc, char **argv)
+{
+    view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
+    const arg_option options[] = {
+        {"o", ARG_TEXT, &r.output, "FILE", "where to write the page (view.html)", 0, 0},
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
+        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
+        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+         0, 100000},
+        {"ablation", ARG_TEXT, &r.ablation, "FILE", "what \"mha ablate --json\" printed", 0, 0},
+        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights, instead of a model", 0, 0},
+        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words of --weights (1, 2, ...)", 0, 0},
+        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+    };
+    uint64_t given = 0;
+    const arg_command command = {
+        .name = "view",
+        .usage = "[OPTION...] TEXT...",
+        .summary = "Write a page that shows every head on a sentence.",
+        .details = details,
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .words_min = 0,
+        .words_max = 1024,
+        .given = &given,
+    };
+    int words;
+    char *joined;
+    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    if (code != EXIT_GO_ON)
+        return code;
+    code = check(&command, &r, words);
+    if (code == EXIT_GO_ON)
+        code = r.weights != NULL ? run_import(&r) : run_command(&r, argv + 1, words);
+    free(joined);
+    return code;
+}

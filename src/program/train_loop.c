@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train_loop.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/output_file.h"
+#include "base/terminal.h"
+#include "program/args.h"
+#include "program/loss_curve.h"
+
+enum { RECENT = 50, LINE_MAX_LENGTH = 1024 };
+
+/* ------------------------------------------------------------- signals ----- */
+
+/* Signals of one keystroke may come in a burst: only one that comes later ends the program. */
+enum { PATIENCE = 1 /* second */ };
+
+static volatile sig_atomic_t signal_met;
+static volatile time_t signal_time;
+
+static void meet_signal(int number)
+{
+    const time_t now = time(NULL);
+    if (signal_met != 0 && now - signal_time > PATIENCE) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    if (signal_met == 0)
+        signal_time = now;
+    signal_met = number;
+}
+
+static const int signals[] = {SIGINT, SIGTERM};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+
+/* One that is ignored stays ignored, as a shell wants it for programs in the background. */
+static void listen_begin(struct sigaction old[SIGNALS])
+{
+    struct sigaction action = {.sa_handler = meet_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    signal_met = 0;
+    for (int n = 0; n < SIGNALS; n++) {
+        sigaction(signals[n], NULL, &old[n]);
+        if (old[n].sa_handler != SIG_IGN)
+            sigaction(signals[n], &action, NULL);
+    }
+}
+
+static void listen_end(const struct sigaction old[SIGNALS])
+{
+    for (int n = 0; n < SIGNALS; n++)
+        sigaction(signals[n], &old[n], NULL);
+}
+
+/* ------------------------------------------------------------ progress ----- */
+
+typedef struct train_pace {
+    double started, saved;      /* when the loop began, when there was a checkpoint last */
+    int64_t first_step, tokens; /* of this loop */
+    training_score valid;       /* of the last validation; no words: none yet */
+} train_pace;
+
+/* Mean of the last losses. */
+static double recent_loss(const training *t)
+{
+    const int64_t done = training_steps_done(t), count = done < RECENT ? done : RECENT;
+    const float *const losses = training_get_history(t).losses;
+    double sum = 0.0;
+    for (int64_t n = done - count; n < done; n++)
+        sum += (double)losses[n];
+    return sum / (double)count;
+}
+
+static void time_left_text(double seconds, char text[32])
+{
+    if (seconds < 90.0)
+        snprintf(text, 32, "%.0f s left", seconds);
+    else if (seconds < 90.0 * 60.0)
+        snprintf(text, 32, "%.0f min left", seconds / 60.0);
+    else
+        snprintf(text, 32, "%.1f h left", seconds / 3600.0);
+}
+
+/* `brief`: what fits into 80 columns. */
+static void progress_text(const training *t, const train_pace *pace, bool brief,
+                          char text[LINE_MAX_LENGTH])
+{
+    const int64_t done = training_steps_done(t), steps = training_get_config(t)->steps;
+    const double passed = clock_seconds() - pace->started;
+    const double a_step = passed / (double)(done - pace->first_step);
+    char left[32], valid[64] = "", right[64] = "";
+    time_left_text(a_step * (double)(steps - done), left);
+    if (pace->valid.words > 0 && !brief)
+        snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
+    if (pace->valid.words > 0)
+        snprintf(right, sizeof right, "  words right %.2f %%", 100.0 * pace->valid.words_right);
+    snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s  %.0f tokens/s  %s",
+             brief ? "" : "step ", done, steps, recent_loss(t), valid, right,
+             (double)pace->tokens / passed, left);
+}
+
+/* `lasting`: a line of its own where there is no terminal to write it over. */
+static void show(const train_loop_job *job, const train_pace *pace, bool lasting)
+{
+    const bool live = progress_is_live();
+    char text[LINE_MAX_LENGTH];
+    if (job->quiet || (!lasting && !live))
+        return;
+    progress_text(job->training, pace, live, text);
+    if (live)
+        progress("%.*s", terminal_query(stderr).width - 1, text);
+    else
+        fprintf(stderr, "%s\n", text);
+}
+
+/* ----------------------------------------------------------- the parts ----- */
+
+int train_loop_save(const train_loop_job *job)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const mha_status status = training_save(job->training, job->checkpoint, message);
+    if (status == MHA_OK)
+        return EXIT_FINE;
+    progress_end();
+    fprintf(stderr, "mha: no checkpoint: %s\n", message);
+    return EXIT_FAILED;
+}
+
+int train_loop_draw(const train_loop_job *job)
+{
+    bool fine = true;
+    if (job->curve != NULL)
+        fine = output_file_write(job->curve, loss_curve_svg, job->training);
+    if (job->log != NULL)
+        fine = output_file_write(job->log, loss_curve_csv, job->training) && fine;
+    return fine ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* Every hundredth of the steps, and at the end. */
+static bool validation_is_due(const training *t)
+{
+    const int64_t done = training_steps_done(t), steps = training_get_config(t)->steps;
+    const int64_t every = steps < 100 ? 1 : steps / 100;
+    return done % every == 0 || done == steps;
+}
+
+static int stop_failing(const train_loop_job *job, const char *what, mha_status status)
+{
+    progress_end();
+    fprintf(stderr, "mha: %s: %s\n", what, mha_status_string(status));
+    if (train_loop_save(job) == EXIT_FINE)
+        fprintf(stderr, "mha: saved in %s; --resume goes on from there\n", job->checkpoint);
+    return EXIT_FAILED;
+}
+
+static int stop_diverged(const train_loop_job *job)
+{
+    progress_end();
+    fprintf(stderr,
+            "mha: the training has diverged: the loss of step %" PRId64 " is not a number. Begin "
+            "anew with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
+            training_steps_done(job->training), training_get_config(job->training)->learning_rate);
+    if (access(job->checkpoint, F_OK) == 0)
+        fprintf(
+            stderr,
+            "mha: %s is from before that, but with the same settings --resume comes to the same "
+            "step: delete it\n",
+            job->checkpoint);
+    return EXIT_FAILED;
+}
+
+static int validate(const train_loop_job *job, train_pace *pace)
+{
+    const mha_status status = training_validate(job->training, job->validation, &pace->valid);
+    if (status != MHA_OK)
+        return stop_failing(job, "validation failed", status);
+    show(job, pace, true);
+    train_loop_draw(job);
+    return EXIT_GO_ON;
+}
+
+static bool checkpoint_is_due(const train_loop_job *job, const train_pace *pace)
+{
+    const int64_t done = training_steps_done(job->training);
+    if (done == training_get_config(job->training)->steps)
+        return false;
+    if (job->every_steps > 0)
+        return done % job->every_steps == 0;
+    return clock_seconds() - pace->saved >= job->every_seconds;
+}
+
+/* ---------------------------------------------------------------- loop ----- */
+
+/* A picture or checkpoint that cannot be written now is told, and tried again at the next time:
+ * hours of work do not end for it. */
+static int take_step(const train_loop_job *job, train_pace *pace)
+{
+    training_result result;
+    const mha_status status = training_step(job->training, &result);
+    if (status != MHA_OK)
+        return stop_failing(job, "a step failed", status);
+    if (!isfinite(result.loss))
+        return stop_diverged(job);
+    pace->tokens += result.tokens;
+    if (validation_is_due(job->training)) {
+        const int code = validate(job, pace);
+        if (code != EXIT_GO_ON)
+            return code;
+    }
+    show(job, pace, false);
+    if (checkpoint_is_due(job, pace)) {
+        train_loop_save(job);
+        pace->saved = clock_seconds();
+    }
+    return EXIT_GO_ON;
+}
+
+static int stop_interrupted(const train_loop_job *job)
+{
+    progress_end();
+    if (train_loop_save(job) != EXIT_FINE)
+        return EXIT_FAILED;
+    fprintf(stderr, "mha: stopped after step %" PRId64 " of %" PRId64 ", saved in %s\n",
+            training_steps_done(job->training), training_get_config(job->training)->steps,
+            job->checkpoint);
+    return 128 + (int)signal_met;
+}
+
+int train_loop(const train_loop_job *job)
+{
+    const int64_t steps = training_get_config(job->training)->steps;
+    const double now = clock_seconds();
+    train_pace pace = {
+        .started = now, .saved = now, .first_step = training_steps_done(job->training)};
+    struct sigaction old[SIGNALS];
+    int code = EXIT_GO_ON;
+    listen_begin(old);
+    while (code == EXIT_GO_ON && training_steps_done(job->training) < steps && signal_met == 0)
+        code = take_step(job, &pace);
+    if (code == EXIT_GO_ON && training_steps_done(job->training) < steps)
+        code = stop_interrupted(job);
+    listen_end(old);
+    progress_end();
+    return code;
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# check_consumer.sh BUILD: install what was built, move it, and build programs against it as a
+# stranger would: with CMake and pkg-config, in C and C++, shared and static.
+set -u
+build=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/checks/check_lib.sh"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+prefix=$stage/root/opt/mha
+
+installs() {
+    DESTDIR=$stage/root cmake --install "$build" --prefix /opt/mha
+}
+
+
+builds_with_cmake() {
+    cmake -S "$root/tests/consumer" -B "$stage/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+        cmake --build "$stage/build"
+}
+
+# with_pkg_config OUTPUT COMPILER SOURCE: the shared library.
+with_pkg_config() {
+    local flags
+    flags=$(pkg-config --cflags --libs libmha) &&
+        $2 -Wall -Wextra -Wpedantic -Werror "$root/tests/consumer/$3" -o "$stage/$1" $flags &&
+        LD_LIBRARY_PATH=$(pkg-config --variable=libdir libmha) "$stage/$1"
+}
+
+# The same with everything, libc too, in one file.
+with_pkg_config_static() {
+    local flags
+    flags=$(pkg-config --static --cflags --libs libmha) &&
+        $2 -static "$root/tests/consumer/$3" -o "$stage/$1" $flags && "$stage/$1"
+}
+
+check installs installs
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name libmha.pc)")
+export PKG_CONFIG_PATH
+for file in bin/mha include/mha/mha.h share/man/man1/mha.1 share/man/man3/mha_attention.3 \
+    share/man/man3/mha_plan_run.3 share/doc/libmha/LICENSE \
+    share/bash-completion/completions/mha share/zsh/site-functions/_mha \
+    share/fish/vendor_completions.d/mha.fish; do
+    check "installed_$file" test -e "$prefix/$file"
+done
+check builds_with_cmake builds_with_cmake
+for name in consumer_c consumer_c_static consumer_cpp consumer_cpp_static; do
+    check "cmake_$name" "$stage/build/$name"
+done
+check pkg_config_c with_pkg_config c gcc consumer.c
+check pkg_config_cpp with_pkg_config cpp g++ consumer.cpp
+check pkg_config_static with_pkg_config_static static gcc consumer.c
+finish

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# check_docs.sh BUILD: every example runs, the README and libmha(3) show examples as they are, links
+# lead to files that exist, the manual knows every name and every field of the header, and the
+# constants in docs/numerics.md are those of the sources.
+set -u
+build=$1
+root=$(dirname "$0")/../..
+. "$root/tests/checks/check_lib.sh"
+
+# All blocks of C in the README, one after another.
+readme_shows_examples() {
+    diff <(sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '/^```/d') \
+        <(tail -q -n +2 "$root"/examples/readme.c "$root"/examples/readme_layer.c)
+}
+
+links_lead_somewhere() {
+    local page link status=0
+    for page in "$root"/*.md "$root"/docs/*.md; do
+        for link in $(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '://'); do
+            [ -e "$(dirname "$page")/$link" ] || { echo "$page: $link"; status=1; }
+        done
+    done
+    return $status
+}
+
+# Everything but the include guard, the export attribute and the three version numbers.
+manual_is_complete() {
+    local name status=0
+    for name in $(grep -ohE '\b(mha|MHA)_[A-Za-z0-9_]+' "$root/include/mha/mha.h" | sort -u |
+        grep -vE '^(MHA_MHA_H|MHA_API|MHA_VERSION_[A-Z]+)$'); do
+        cat "$root"/man/*.3 | grep -qw "$name" || { echo "no manual page has $name"; status=1; }
+    done
+    return $status
+}
+
+# The fields of all structs of the header, a line each: "struct field".
+fields() {
+    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//s|/\*.*||' -e '/^ *\*/d' "$root/include/mha/mha.h" |
+        sed -e 's/(\*\([a-z_]*\)).*/\1;/' | awk '
+            /^typedef struct [a-z_]+ \{/ { name = $3; next }
+            /^}/ { name = "" }
+            name { while (match($0, /[A-Za-z_0-9]+[,;]/)) {
+                print name, substr($0, RSTART, RLENGTH - 1)
+                $0 = substr($0, RSTART + RLENGTH)
+            } }'
+}
+
+# A field counts as known where its struct is named on the same page.
+manual_knows_fields() {
+    local struct name status=0
+    [ "$(fields | wc -l)" -gt 130 ] && fields | grep -qx "mha_gradients d_gates" || return 1
+    while read -r struct name; do
+        cat /dev/null $(grep -lw "$struct" "$root"/man/*.3) | grep -qw "$name" ||
+            { echo "no manual page of $struct has $name"; status=1; }
+    done < <(fields)
+    return $status
+}
+
+# Functions of the header, and the pages that are installed for them.
+functions_have_pages() {
+    local name status=0
+    for name in $(grep -oE '\bmha_[a-z0-9_]+\(' "$root/include/mha/mha.h" | tr -d '(' | sort -u); do
+        grep -qw "$name" "$root/cmake/install.cmake" || { echo "no page for $name"; status=1; }
+    done
+    return $status
+}
+
+manual_shows_example() {
+    diff <(sed -n '/^#include <mha/,/^\.fi/p' "$root/man/libmha.3" |
+        sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/readme_layer.c")
+}
+
+# The lines of the table look like: | `NAME` | 128 | ...
+numerics_has_the_constants() {
+    local sources name value count=0
+    sources=$(cat "$root"/src/core/{kernels/kernels,internal,backward}.h | tr -s '\n ' ' ')
+    while read -r name value; do
+        count=$((count + 1))
+        grep -qwE "$name = $value" <<<"$sources" || { echo "$name is not $value"; return 1; }
+    done < <(sed -nE 's/^\| `(MHA[A-Z_]+)` \| ([0-9]+) \|.*/\1 \2/p' "$root/docs/numerics.md")
+    [ $count -ge 6 ]
+}
+
+check readme_shows_examples readme_shows_examples
+check links_lead_somewhere links_lead_somewhere
+check manual_is_complete manual_is_complete
+check manual_knows_fields manual_knows_fields
+check functions_have_pages functions_have_pages
+check manual_shows_example manual_shows_example
+check numerics_has_the_constants numerics_has_the_constants
+for source in "$root"/examples/*.c; do
+    name=$(basename -s .c "$source")
+    check "example_$name" "$build/examples/$name"
+done
+finish

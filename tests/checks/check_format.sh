@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# check_format.sh: every C file is as .clang-format says. "make format" makes it so.
+set -u
+root=$(dirname "$0")/../..
+. "$root/tests/checks/check_lib.sh"
+
+cd "$root" || exit 1
+for folder in include src/* python/src tests/* examples; do
+    mapfile -t files < <(find "$folder" -name '*.[ch]' -o -name '*.inc' | sort)
+    [ ${#files[@]} -eq 0 ] || check "format_of_$folder" clang-format --dry-run --Werror "${files[@]}"
+done
+finish

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_rooms.sh BUILD: the walls between the rooms of src/ hold. A room's CMakeLists.txt says with
+# "add_room(NAME USES ...)" which other rooms it may use; "core" there stands for the public header
+# and the library behind it, never for the core's internal headers.
+#
+#   - every file of src/ is in a room, and every room has a README.md and a CMakeLists.txt
+#   - a room uses only rooms that come before it in the top CMakeLists.txt
+#   - includes name the room, and only one that may be used; *_parts.h never leave their room
+#   - what a room's library links from another one comes from a room that may be used
+set -u
+build=$(cd "$1" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/checks/check_lib.sh"
+cd "$root/src" || exit 1
+
+# In the order of the top CMakeLists.txt.
+rooms="base core $(sed -n 's/^foreach(room IN ITEMS \(.*\))$/\1/p' ../CMakeLists.txt)"
+
+# uses ROOM: the rooms it may use. The core may replace files, which is in base.
+uses() {
+    [ "$1" != core ] || echo base
+    sed -n "/^add_room($1\$/,/SOURCES/s/^ *USES //p" "$1/CMakeLists.txt"
+}
+
+may_use() {
+    [ "$1" = "$2" ] || grep -qw "$2" <<<"$(uses "$1")"
+}
+
+every_file_has_a_room() {
+    diff <(ls) <(tr ' ' '\n' <<<"$rooms" | sort) || return 1
+    local room status=0
+    for room in $rooms; do
+        for file in README.md CMakeLists.txt; do
+            [ -f "$room/$file" ] || { echo "src/$room has no $file"; status=1; }
+        done
+    done
+    return $status
+}
+
+# Also: nothing in the folder is left out of its CMakeLists.txt.
+sources_are_listed() {
+    local file status=0
+    for file in */*.c; do
+        grep -qw "$(basename "$file")" "$(dirname "$file")/CMakeLists.txt" ||
+            { echo "src/$file is not in its CMakeLists.txt"; status=1; }
+    done
+    return $status
+}
+
+rooms_are_in_order() {
+    local room used before="" status=0
+    for room in $rooms; do
+        for used in $(uses "$room"); do
+            grep -qw "$used" <<<"$before" || { echo "$room uses $used, a later room"; status=1; }
+        done
+        before+=" $room"
+    done
+    return $status
+}
+
+# "FILE HEADER" for every include in quotes.
+includes() {
+    grep -rnoE '^ *# *include "[^"]+"' --include='*.[ch]' --include='*.inc' "$1" |
+        sed -E 's/^([^:]+):[0-9]+: *# *include "([^"]+)"/\1 \2/'
+}
+
+includes_stay_inside() {
+    local room file header other status=0
+    for room in $rooms; do
+        while read -r file header; do
+            other=${header%%/*}
+            if [ ! -f "$header" ] && [ "$header" != page/page_template.h ]; then
+                echo "src/$file includes \"$header\", which names no room"
+            elif [ "$other" = core ] && [ "$room" != core ]; then
+                echo "src/$file includes \"$header\"; the core is used through <mha/mha.h>"
+            elif ! may_use "$room" "$other"; then
+                echo "src/$file includes \"$header\", but $room may not use $other"
+            elif [ "$other" != "$room" ] && [[ $header == *_parts.h ]]; then
+                echo "src/$file includes \"$header\", which is private to $other"
+            else
+                continue
+            fi
+            status=1
+        done < <(includes "$room")
+    done
+    return $status
+}
+
+# The archive of a room. The core's also holds what it uses of base.
+archive() {
+    case $1 in
+    core) echo "$build/libmha.a" ;;
+    *) echo "$build/src/$1/libmha_$1.a" ;;
+    esac
+}
+
+# "SYMBOL ROOM" for what each archive defines; base comes first and keeps what the core shares.
+definitions() {
+    local room
+    for room in $rooms; do
+        nm --defined-only --extern-only --format=posix "$(archive "$room")" 2>/dev/null |
+            awk -v room="$room" 'NF > 1 { print $1, room }'
+    done | awk '!seen[$1]++'
+}
+
+links_stay_inside() {
+    local room symbol other table status=0
+    table=$(definitions)
+    [ "$(wc -l <<<"$table")" -gt 500 ] || { echo "too few symbols in $build"; return 1; }
+    for room in $rooms; do
+        while read -r symbol other; do
+            if ! may_use "$room" "$other"; then
+                echo "$room links $symbol of $other, which it may not use"
+                status=1
+            elif [ "$other" = core ] && [ "$room" != core ] && [[ $symbol != mha_* ]]; then
+                echo "$room links $symbol, which the public header does not have"
+                status=1
+            fi
+        done < <(nm --undefined-only --format=posix "$(archive "$room")" 2>/dev/null |
+            awk 'NF > 1 { print $1 }' | sort -u |
+            awk 'NR == FNR { room[$1] = $2; next } $1 in room { print $1, room[$1] }' \
+                <(echo "$table") -)
+    done
+    return $status
+}
+
+check every_file_has_a_room every_file_has_a_room
+check sources_are_listed sources_are_listed
+check rooms_are_in_order rooms_are_in_order
+check includes_stay_inside includes_stay_inside
+check links_stay_inside links_stay_inside
+finish

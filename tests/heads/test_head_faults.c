@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heads and failing memory (faults.h): capturing, measuring, closing and pruning say that it cannot
+ * be done, leak nothing, and work again afterwards.
+ */
+#include <stdlib.h>
+
+#include "heads/head_ablation.h"
+#include "heads/head_likeness.h"
+#include "heads/head_pruning.h"
+#include "heads/head_repair.h"
+#include "heads/head_study.h"
+#include "support/faults.h"
+#include "support/test.h"
+#include "support/tiny_model.h"
+
+enum { PAIRS = 2, HEADS_MAX = 24 };
+
+static transformer_config config;
+static translator *model;
+static head_pair *pairs;
+
+/* A job says whether it was done. */
+typedef bool (*job)(void);
+
+static bool take(void)
+{
+    static const uint8_t changes[8] = {[2] = CAPTURE_ZERO, [5] = CAPTURE_UNIFORM};
+    const capture_options options = {
+        .changes = {changes, NULL, changes}, .weights = true, .vectors = true};
+    capture *const c = head_capture(model, &pairs[0], &options, NULL);
+    capture_free(c);
+    return c;
+}
+
+static bool read_corpus(void)
+{
+    head_pair *const again = head_pairs_of_corpus(model, 1, CORPUS_TEST, PAIRS);
+    const bool done = again != NULL;
+    free(again);
+    return done;
+}
+
+static bool study(void)
+{
+    head_study *const s = head_study_create(model, pairs, PAIRS, NULL, NULL);
+    head_study_free(s);
+    return s;
+}
+
+static bool ablate(void)
+{
+    const int heads[2] = {1, 9};
+    head_damage damage;
+    head_ablation *const a =
+        head_ablation_create(model, pairs, PAIRS, CAPTURE_MEAN, pairs, PAIRS, NULL);
+    const bool done = a && head_ablation_measure(a, heads, 2, &damage) == MHA_OK;
+    head_ablation_free(a);
+    return done;
+}
+
+static bool prune(void)
+{
+    pruning_step step;
+    attention_cost before, after;
+    head_pruning *const p = head_pruning_create(model, pairs, PAIRS, pairs, PAIRS, NULL);
+    float *values = NULL;
+    bool done = p && head_pruning_close(p, &step) == MHA_OK;
+    done = done && head_pruning_cost(p, &before, &after) == MHA_OK;
+    done = done && (values = head_pruning_values(p)) != NULL;
+    free(values);
+    head_pruning_free(p);
+    return done;
+}
+
+static bool repair(void)
+{
+    head_repair repairs[HEADS_MAX];
+    return head_repair_measure(model, pairs, 1, NULL, repairs, NULL) == MHA_OK;
+}
+
+static bool compare(void)
+{
+    double apart[HEADS_MAX];
+    return head_likeness_measure(model, pairs, PAIRS, 3, NULL, apart) == MHA_OK;
+}
+
+static void meet_failures(job work, int apart)
+{
+    for (int for_ever = 0; for_ever < 2; for_ever++)
+        for (int n = 1;; n += apart) {
+            faults_arm(MEMORY, n, for_ever);
+            const bool done = work();
+            faults_disarm();
+            const bool met = faults_requests(MEMORY) >= n;
+            CHECK(done == !met, "request %d refused: %s", n, done ? "done" : "not done");
+            CHECK(faults_left(MEMORY) == 0, "request %d refused: %d blocks are left", n,
+                  faults_left(MEMORY));
+            if (!met)
+                break;
+        }
+}
+
+static void capturing(void)
+{
+    meet_failures(take, 1);
+    meet_failures(read_corpus, 1);
+}
+
+static void studying(void)
+{
+    meet_failures(study, 7);
+    meet_failures(compare, 3);
+}
+
+static void ablating(void)
+{
+    meet_failures(ablate, 3);
+}
+
+static void pruning(void)
+{
+    meet_failures(prune, 23);
+}
+
+static void repairing(void)
+{
+    meet_failures(repair, 61);
+}
+
+int main(int argc, char **argv)
+{
+    char message[TRANSFORMER_MESSAGE_MAX];
+    test_begin(argc, argv);
+    config = tiny_corpus_config();
+    config.positions = CORPUS_TOKENS_MAX;
+    float *const values = tiny_values(&config, 3);
+    model = translator_create(&config, values, message);
+    pairs = model ? head_pairs_of_corpus(model, 1, CORPUS_TEST, PAIRS) : NULL;
+    if (pairs) {
+        RUN(capturing);
+        RUN(studying);
+        RUN(ablating);
+        RUN(pruning);
+        RUN(repairing);
+    }
+    free(pairs);
+    translator_free(model);
+    free(values);
+    return test_end();
+}

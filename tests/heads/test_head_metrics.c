@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every number about heads, on heads for which it is known: one that looks at itself, one at the
+ * token before, one at all alike, one at a single column; whole, causal and with more columns than
+ * rows.
+ */
+#include "heads/head_metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test.h"
+
+enum { SIZE = 9, WIDE = 13 };
+
+typedef enum pattern { IDENTITY, SHIFT, UNIFORM, COLUMN, PATTERNS } pattern;
+
+typedef struct subject {
+    float weights[WIDE * WIDE];
+    head_matrix m;
+} subject;
+
+/* A row that cannot look where the pattern says looks at column 0. */
+static void fill(subject *s, pattern what, int rows, int columns, bool causal)
+{
+    memset(s->weights, 0, sizeof s->weights);
+    s->m = (head_matrix){s->weights, rows, columns, causal};
+    for (int i = 0; i < rows; i++) {
+        const int seen = head_seen(&s->m, i);
+        const int at = what == IDENTITY ? i : what == SHIFT && i > 0 ? i - 1 : 0;
+        for (int j = 0; j < seen; j++)
+            s->weights[i * columns + j] = what == UNIFORM ? (float)(1.0 / seen)
+                                          : j == at       ? 1.0f
+                                                          : 0.0f;
+    }
+}
+
+static void near(double got, double wanted, const char *what)
+{
+    CHECK(fabs(got - wanted) < 1e-6, "%s: %.9g, not %.9g", what, got, wanted);
+}
+
+static void offsets_of_known_heads(void)
+{
+    subject s;
+    fill(&s, IDENTITY, SIZE, SIZE, false);
+    near(head_offset_mass(&s.m, 0), 1, "identity");
+    near(head_offset_mass(&s.m, -1), 0, "identity, previous");
+    near(head_offset_argmax(&s.m, 0), 1, "identity, argmax");
+    fill(&s, SHIFT, SIZE, SIZE, false);
+    near(head_offset_mass(&s.m, -1), (SIZE - 1.0) / SIZE, "shift: the first has none before it");
+    near(head_offset_argmax(&s.m, -1), 1, "shift, argmax");
+    near(head_offset_mass(&s.m, 0), 1.0 / SIZE, "shift: the first looks at itself");
+    fill(&s, SHIFT, SIZE, SIZE, true);
+    near(head_offset_mass(&s.m, -1), 1, "causal shift: the first has no choice");
+    fill(&s, UNIFORM, SIZE, SIZE, false);
+    near(head_offset_mass(&s.m, 1), (SIZE - 1.0) / SIZE / SIZE, "uniform, next");
+    fill(&s, UNIFORM, SIZE, WIDE, false);
+    near(head_offset_mass(&s.m, 1), 1.0 / WIDE, "uniform, rectangular, next");
+    fill(&s, COLUMN, SIZE, WIDE, false);
+    near(head_offset_mass(&s.m, -2), 1.0 / SIZE, "column: one row is two behind it");
+}
+
+static void columns_of_known_heads(void)
+{
+    bool first[WIDE] = {true}, others[WIDE];
+    subject s;
+    for (int j = 0; j < WIDE; j++)
+        others[j] = j > 0;
+    fill(&s, COLUMN, SIZE, WIDE, false);
+    near(head_mass(&s.m, first), 1, "column");
+    near(head_mass(&s.m, others), 0, "column, elsewhere");
+    near(head_confidence(&s.m, NULL), 1, "column, confidence");
+    near(head_confidence(&s.m, first), 0, "column, confidence without it");
+    fill(&s, UNIFORM, SIZE, WIDE, false);
+    near(head_mass(&s.m, first), 1.0 / WIDE, "uniform");
+    near(head_confidence(&s.m, NULL), 1.0 / WIDE, "uniform, confidence");
+    fill(&s, UNIFORM, 3, 3, true);
+    near(head_mass(&s.m, first), (1.0 / 2 + 1.0 / 3) / 2, "causal uniform");
+}
+
+static void entropies_of_known_heads(void)
+{
+    subject s;
+    for (int what = 0; what < PATTERNS; what++) {
+        fill(&s, (pattern)what, SIZE, WIDE, false);
+        const double entropy = what == UNIFORM ? log(WIDE) : 0.0;
+        const double high = 0.9999 + 0.0001 / WIDE, low = 0.0001 / WIDE;
+        const double smooth =
+            what == UNIFORM ? log(WIDE) : -high * log(high) - (WIDE - 1) * low * log(low);
+        near(head_entropy(&s.m), entropy, "entropy");
+        near(head_entropy_smoothed(&s.m), smooth, "smoothed entropy");
+        near(head_breadth(&s.m), what == UNIFORM ? 1 : 0, "breadth");
+    }
+    fill(&s, UNIFORM, 8, 8, false);
+    CHECK(fabs(head_entropy(&s.m) - log(8)) < 1e-12, "%.17g is not ln 8", head_entropy(&s.m));
+    fill(&s, UNIFORM, SIZE, SIZE, true);
+    near(head_breadth(&s.m), 1, "causal breadth: as wide as each row can be");
+}
+
+static void distances_of_known_heads(void)
+{
+    bool first[WIDE] = {true};
+    subject s;
+    fill(&s, IDENTITY, SIZE, SIZE, false);
+    near(head_distance(&s.m, NULL), 0, "identity");
+    fill(&s, SHIFT, SIZE, SIZE, true);
+    near(head_distance(&s.m, NULL), 1, "shift");
+    fill(&s, COLUMN, SIZE, SIZE, false);
+    near(head_distance(&s.m, NULL), (SIZE - 1) / 2.0, "column");
+    near(head_distance(&s.m, first), 0, "column, without it");
+    fill(&s, UNIFORM, SIZE, SIZE, false);
+    near(head_distance(&s.m, NULL), (SIZE * SIZE - 1.0) / (3.0 * SIZE), "uniform");
+}
+
+static void skipping_leaves_the_weights_alone(void)
+{
+    subject s, before;
+    bool skip[WIDE] = {true, true};
+    fill(&s, UNIFORM, SIZE, WIDE, false);
+    before = s;
+    head_confidence(&s.m, skip);
+    head_distance(&s.m, skip);
+    CHECK(head_argmax(&s.m, 3, skip) == 2, "the first of equal ones");
+    memset(skip, true, sizeof skip);
+    CHECK(head_argmax(&s.m, 3, skip) == -1, "none is left");
+    CHECK(memcmp(s.weights, before.weights, sizeof s.weights) == 0, "the weights have changed");
+}
+
+static void detectors_by_hand(void)
+{
+    static const float rows[4][4] = {{1}, {.5f, .5f}, {.2f, .3f, .5f}, {.1f, .15f, .5f, .25f}};
+    const head_matrix m = {&rows[0][0], 4, 4, true};
+    const int tokens[] = {7, 8, 7, 8};
+    near(head_detect(&m, head_is_previous, tokens), 1.3 / 4, "previous");
+    near(head_detect(&m, head_is_duplicate, tokens), (0.2 + 0.15) / 4, "duplicate");
+    near(head_detect(&m, head_is_induction, tokens), (0.3 + 0.5) / 4, "induction");
+    subject s;
+    fill(&s, SHIFT, 4, 4, true);
+    near(head_detect(&s.m, head_is_previous, tokens), 3.0 / 4, "a perfect one, share");
+}
+
+static void divergence_is_a_distance(void)
+{
+    subject a, b;
+    fill(&a, IDENTITY, SIZE, SIZE, false);
+    fill(&b, IDENTITY, SIZE, SIZE, false);
+    near(head_divergence(&a.m, &b.m), 0, "of itself");
+    fill(&b, SHIFT, SIZE, SIZE, false);
+    const double there = head_divergence(&a.m, &b.m);
+    near(there, head_divergence(&b.m, &a.m), "there and back");
+    CHECK(there > 0.98 * (SIZE - 1) * log(2) && there < (SIZE - 1) * log(2),
+          "all but one row apart: %g", there);
+    fill(&b, UNIFORM, SIZE, SIZE, false);
+    CHECK(head_divergence(&a.m, &b.m) < there, "uniform is nearer");
+}
+
+/* Five words that look at columns 0, 2, 3, 2 and 4. Known are 0-0, 1-1, 2-3 and 2-2, 4-4, and
+ * nothing for word 3: 3 of 5 links are right, 3 of the 4 words that have any. */
+static void alignment_by_hand(void)
+{
+    static const int looks[5] = {0, 2, 3, 2, 4};
+    static const uint64_t links[5] = {1 << 0, 1 << 1, 1 << 3 | 1 << 2, 0, 1 << 4};
+    float weights[6 * 5] = {0};
+    const bool last[5] = {[4] = true};
+    for (int n = 0; n < 5; n++)
+        weights[(n + 1) * 5 + looks[n]] = 1;
+    const head_matrix m = {weights, 6, 5, false};
+    const head_links by_hand = head_align(&m, 1, links, 5, NULL);
+    CHECK(by_hand.words == 4 && by_hand.words_right == 3, "%d of %d words", by_hand.words_right,
+          by_hand.words);
+    CHECK(by_hand.found == 5 && by_hand.right == 3 && by_hand.known == 5, "%d of %d, %d known",
+          by_hand.right, by_hand.found, by_hand.known);
+    near(1 - 2.0 * by_hand.right / (by_hand.found + by_hand.known), 0.4, "error rate");
+    CHECK(head_align(&m, 1, links, 5, last).right == 2, "a column that is skipped");
+    CHECK(head_align(&m, 0, links, 5, NULL).right == 2, "the rows of the words before");
+}
+
+static void no_rows_give_numbers(void)
+{
+    const float one[1] = {1};
+    const head_matrix m = {one, 1, 1, true};
+    const bool none[1] = {false};
+    CHECK(head_entropy(&m) == 0 && head_breadth(&m) == 0 && head_offset_mass(&m, 0) == 0 &&
+              head_offset_argmax(&m, 0) == 0 && head_mass(&m, none) == 0 &&
+              head_distance(&m, NULL) == 0,
+          "a sentence of one token");
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(offsets_of_known_heads);
+    RUN(columns_of_known_heads);
+    RUN(entropies_of_known_heads);
+    RUN(distances_of_known_heads);
+    RUN(skipping_leaves_the_weights_alone);
+    RUN(detectors_by_hand);
+    RUN(divergence_is_a_distance);
+    RUN(alignment_by_hand);
+    RUN(no_rows_give_numbers);
+    return test_end();
+}

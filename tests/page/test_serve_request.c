@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* What a stranger asks of "mha serve": what is taken, and that nothing else is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page/serve_request.h"
+#include "support/test.h"
+#include "support/tiny_model.h"
+
+static serve_request request;
+static char message[PAIR_MESSAGE_MAX];
+
+/* The texts of the request lie in the body, which the next call frees: its end is watched by a
+ * sanitizer. */
+static bool read_bytes(const char *body, size_t length)
+{
+    static char *copy;
+    const transformer_config config = tiny_config();
+    free(copy);
+    copy = malloc(length + 1);
+    memcpy(copy, body, length + 1);
+    message[0] = '\0';
+    return serve_request_read(&request, &config, copy, length, message);
+}
+
+static bool read_body(const char *body)
+{
+    return read_bytes(body, strlen(body));
+}
+
+static void a_text_is_enough(void)
+{
+    CHECK(read_body("{\"text\": \"the c\\u0061t\"}"), "%s", message);
+    CHECK(strcmp(request.request.text, "the cat") == 0, "%s", request.request.text);
+    CHECK(request.request.target == NULL && !request.changed, "nothing else is wished");
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        CHECK(request.request.changes[kind] == NULL, "kind %d", kind);
+}
+
+static void changes_come_where_they_belong(void)
+{
+    CHECK(read_body("{\"changes\": [{\"kind\": \"cross\", \"layer\": 2, \"head\": 3, "
+                    "\"change\": \"zero\"}, {\"change\": \"uniform\", \"head\": 4, \"layer\": 1, "
+                    "\"kind\": \"decoder\"}], \"to\": \"le chat\", \"text\": \"the cat\"}"),
+          "%s", message);
+    CHECK(request.changed && strcmp(request.request.target, "le chat") == 0, "the target");
+    CHECK(request.request.changes[ATTENTION_ENCODER] == NULL, "the encoder is as it was");
+    for (int n = 0; n < 8; n++) {
+        CHECK(request.changes[ATTENTION_CROSS][n] == (n == 6 ? CAPTURE_ZERO : CAPTURE_PLAIN), "%d",
+              n);
+        CHECK(request.changes[ATTENTION_DECODER][n] == (n == 3 ? CAPTURE_UNIFORM : CAPTURE_PLAIN),
+              "%d", n);
+    }
+}
+
+static void what_is_wrong_is_said(void)
+{
+    static const char *const cases[][2] = {
+        {"", "not JSON"},
+        {"{\"text\": \"a\"", "not JSON"},
+        {"{\"text\": \"a\"} 1", "not JSON"},
+        {"{\"text\": \"a\", \"text\": \"b\"}", "twice"},
+        {"\xff", "UTF-8"},
+        {"[]", "an object"},
+        {"{}", "no \"text\""},
+        {"{\"text\": 1}", "a text was expected"},
+        {"{\"text\": \"a\", \"model\": \"b\"}", "not known; there are text"},
+        {"{\"text\": \"a\", \"changes\": {}}", "an array"},
+        {"{\"text\": \"a\", \"changes\": [[]]}", "objects"},
+        {"{\"text\": \"a\", \"changes\": [{}]}", "kind"},
+        {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 3, \"head\": 1, "
+         "\"change\": \"zero\"}]}",
+         "no such head"},
+        {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 1, \"head\": 5, "
+         "\"change\": \"zero\"}]}",
+         "no such head"},
+        {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 1, \"head\": 0.5, "
+         "\"change\": \"zero\"}]}",
+         "whole number"},
+        {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 1, \"head\": 1}]}",
+         "zero or uniform"},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)
+        CHECK(!read_body(cases[n][0]) && strstr(message, cases[n][1]) != NULL, "%s: %s",
+              cases[n][0], message);
+}
+
+/* Bytes of a good body changed, left out and doubled: never a crash, never a refusal without a
+ * word, never a change of a head that is not there. */
+static void damaged_bodies(void)
+{
+    static const char good[] =
+        "{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 2, \"head\": 3, "
+        "\"change\": \"zero\"}], \"to\": \"\\u00e9\"}";
+    test_random random = {test_seed(7)};
+    for (int64_t n = test_effort(20000); n > 0; n--) {
+        char body[sizeof good + 8];
+        size_t length = strlen(good);
+        memcpy(body, good, sizeof good);
+        for (int64_t hits = test_random_below(&random, 4); hits >= 0; hits--) {
+            const size_t at = (size_t)test_random_below(&random, (int64_t)length);
+            switch (test_random_below(&random, 3)) {
+            case 0:
+                body[at] = (char)(test_random_below(&random, 255) + 1);
+                break;
+            case 1:
+                memmove(body + at, body + at + 1, length-- - at);
+                break;
+            default:
+                memmove(body + at + 1, body + at, ++length - at);
+                break;
+            }
+        }
+        const bool taken = read_bytes(body, length);
+        CHECK(taken || message[0] != '\0', "no word about %s", body);
+        for (int kind = 0; taken && kind < ATTENTION_KINDS; kind++)
+            for (int head = 8; head < SERVE_HEADS_MAX; head++)
+                if (request.changes[kind][head] != CAPTURE_PLAIN)
+                    CHECK(false, "head %d by %s", head, body);
+    }
+    read_body("");
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(a_text_is_enough);
+    RUN(changes_come_where_they_belong);
+    RUN(what_is_wrong_is_said);
+    RUN(damaged_bodies);
+    return test_end();
+}

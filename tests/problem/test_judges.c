@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the program that judge others: conversions, the error measure, who attends to whom,
+ * the random cases; and that a planted mistake is found. */
+#include "support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "base/text.h"
+#include "bench/measure.h"
+#include "format/convert.h"
+#include "format/json_writer.h"
+#include "problem/attends.h"
+#include "problem/compare.h"
+#include "problem/problem_check.h"
+#include "problem/random_case.h"
+
+/* ----------------------------------------------------------- conversions ----- */
+
+static void f16_reads_back(void)
+{
+    for (uint32_t bits = 0; bits < 0x10000; bits++) {
+        const float x = convert_f16_to_f32((uint16_t)bits);
+        const uint16_t back = convert_f32_to_f16(x);
+        if (isnan(x))
+            CHECK(isnan(convert_f16_to_f32(back)), "%04x: NaN became %04x", bits, back);
+        else
+            CHECK(back == bits, "%04x became %04x", bits, back);
+    }
+}
+
+static void bf16_reads_back(void)
+{
+    for (uint32_t bits = 0; bits < 0x10000; bits++) {
+        const float x = convert_bf16_to_f32((uint16_t)bits);
+        const uint16_t back = convert_f32_to_bf16(x);
+        if (isnan(x))
+            CHECK(isnan(convert_bf16_to_f32(back)), "%04x: NaN became %04x", bits, back);
+        else
+            CHECK(back == bits, "%04x became %04x", bits, back);
+    }
+}
+
+/* Halfway between two neighbours the even one wins; a hair off it, the nearer one. */
+static void f16_rounds_to_nearest_even(void)
+{
+    for (uint32_t bits = 0; bits < 0x7bff; bits++) {
+        const float low = convert_f16_to_f32((uint16_t)bits);
+        const float high = convert_f16_to_f32((uint16_t)(bits + 1));
+        const float half = low + (high - low) / 2;
+        const uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+        CHECK(convert_f32_to_f16(half) == even, "%04x: halfway", bits);
+        CHECK(convert_f32_to_f16(-half) == (even | 0x8000), "%04x: halfway below 0", bits);
+        CHECK(convert_f32_to_f16(nextafterf(half, 0)) == bits, "%04x: below", bits);
+        CHECK(convert_f32_to_f16(nextafterf(half, high)) == bits + 1, "%04x: above", bits);
+    }
+    CHECK(convert_f32_to_f16(65519.996f) == 0x7bff, "largest");
+    CHECK(convert_f32_to_f16(65520.0f) == 0x7c00, "halfway to infinity");
+    CHECK(convert_f32_to_f16(1e-30f) == 0, "tiny");
+}
+
+static void bf16_rounds_to_nearest_even(void)
+{
+    for (uint32_t bits = 0; bits < 0x7f7f; bits++) {
+        const float low = convert_bf16_to_f32((uint16_t)bits);
+        const float high = convert_bf16_to_f32((uint16_t)(bits + 1));
+        const float half = low + (high - low) / 2;
+        const uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+        CHECK(convert_f32_to_bf16(half) == even, "%04x: halfway", bits);
+        CHECK(convert_f32_to_bf16(nextafterf(half, high)) == bits + 1, "%04x: above", bits);
+    }
+}
+
+/* --------------------------------------------------------------- measure ----- */
+
+static void errors_are_measured(void)
+{
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    CHECK(compare_error(1.0, 1.0, 0.0, 0.0) == 0.0, "equal");
+    CHECK(compare_error(1.5, 1.0, 0.25, 0.0) == 2.0, "twice the bound");
+    CHECK(compare_error(1.5, 1.0, 0.25, 0.25) == 1.0, "less the allowance");
+    CHECK(compare_error(1.5, 1.0, 0.25, 0.5) == 0.0, "within the allowance");
+    CHECK(compare_error(1.0, 0.0, 0.0, 0.0) == inf, "no bound");
+    CHECK(compare_error(nan, 1.0, 1.0, 1.0) == inf, "NaN for a number");
+    CHECK(compare_error(1.0, nan, 1.0, 1.0) == inf, "a number for NaN");
+    CHECK(compare_error(nan, nan, 1.0, 0.0) == 0.0, "NaN for NaN");
+    CHECK(compare_error(0.0, -inf, 1.0, 1.0) == inf, "0 for -inf");
+    CHECK(compare_error(-3e38, -inf, 1.0, 1.0) == inf, "very negative for -inf");
+    CHECK(compare_error(inf, -inf, 1.0, 1.0) == inf, "inf for -inf");
+    CHECK(compare_error(-inf, -inf, 0.0, 0.0) == 0.0, "-inf for -inf");
+    CHECK(compare_error(-inf, 0.0, 1.0, inf) == inf, "-inf for 0");
+}
+
+static void half_ulps(void)
+{
+    CHECK(compare_half_ulp(MHA_F32, 1.0) == 0.0, "f32");
+    CHECK(compare_half_ulp(MHA_F16, 1.0) == 0x1p-11, "f16 at 1");
+    CHECK(compare_half_ulp(MHA_F16, -1.99) == 0x1p-11, "f16 at -1.99");
+    CHECK(compare_half_ulp(MHA_F16, 0.0) == 0x1p-25, "f16 at 0");
+    CHECK(compare_half_ulp(MHA_F16, 1e-6) == 0x1p-25, "f16 subnormal");
+    CHECK(compare_half_ulp(MHA_BF16, 4.0) == 0x1p-6, "bf16 at 4");
+}
+
+static void quantiles(void)
+{
+    double values[] = {5.0, 1.0, 3.0, 2.0, 4.0};
+    CHECK(measure_quantile(values, 5, 0.5) == 3.0, "median");
+    CHECK(measure_quantile(values, 5, 0.75) == 4.0, "upper quartile");
+    CHECK(measure_quantile(values, 5, 1.0) == 5.0, "best");
+    CHECK(fabs(measure_quantile(values, 4, 0.5) - 2.5) < 1e-12, "median of four");
+    CHECK(measure_quantile(values, 1, 0.75) == 1.0, "of one");
+}
+
+/* ------------------------------------------------------ problems and work ----- */
+
+static bool make(problem *p, const char *text)
+{
+    problem_word word = word_default();
+    char message[WORD_MESSAGE_MAX] = "";
+    memset(p, 0, sizeof *p);
+    return CHECK(word_parse(&word, text, message, sizeof message) &&
+                     problem_create(p, &word, NULL, message, sizeof message),
+                 "%s: %s", text, message);
+}
+
+static void expect_work(const char *text, double pairs, double bytes)
+{
+    problem p;
+    if (!make(&p, text))
+        return;
+    const double flops = 2.0 * (double)(p.shape.D + p.shape.Dv) * pairs;
+    CHECK(problem_pairs(&p) == pairs, "%s: %g pairs", text, problem_pairs(&p));
+    CHECK(problem_flops(&p) == flops, "%s: %g flops", text, problem_flops(&p));
+    CHECK(problem_bytes(&p) == bytes, "%s: %g bytes", text, problem_bytes(&p));
+    problem_free(&p);
+}
+
+/* Half the keys at random: every group of 16 holds some, so all of them count as work. */
+static void expect_scattered_work(void)
+{
+    problem p;
+    if (!make(&p, "l64s64d4:mask=bool50"))
+        return;
+    CHECK(problem_pairs(&p) < 0.6 * 64 * 64, "%g pairs", problem_pairs(&p));
+    CHECK(problem_flops(&p) == 2.0 * 8 * 64 * 64, "%g flops", problem_flops(&p));
+    problem_free(&p);
+}
+
+static void needed_work_is_counted(void)
+{
+    expect_work("b2h3l5s7d4", 2 * 3 * 35, 2 * 3 * 4 * (2 * 7 * 4 + 2 * 5 * 4));
+    expect_work("h2l6d4:causal", 2 * 21, 2 * 4 * 4 * 6 * 4);
+    expect_work("l4s8d4:causal:tl", 10, 4 * (2 * 4 * 4 + 2 * 4 * 4));
+    expect_work("l4s8d4:causal:br", 5 + 6 + 7 + 8, 4 * (2 * 8 * 4 + 2 * 4 * 4));
+    expect_work("l4s8d4:causal:offset=-2", 3, 4 * (2 * 2 * 4 + 2 * 4 * 4));
+    expect_work("l6d4:window=1,2", 3 + 4 + 4 + 4 + 3 + 2, 4 * 4 * 6 * 4);
+    expect_work("l8d4:pad", 16, 4 * 4 * 4 * 4);
+    expect_work("l8d4:padk", 32, 4 * (2 * 4 * 4 + 2 * 8 * 4));
+    expect_work("l32d4:docs=2", 512, 4 * 4 * 32 * 4);
+    expect_work("b2l4d4:packed", 4 + 16, 4 * 4 * 6 * 4);
+    expect_work("l8d4:mask=bool0", 0, 4 * 2 * 8 * 4);
+    expect_work("l8d4:mask=bool100", 64, 4 * 4 * 8 * 4);
+    expect_scattered_work();
+    expect_work("h4g1l1s10d8v2:f16", 40, 2 * (10 * (8 + 2) + 4 * (8 + 2)));
+}
+
+/* The shortcut that counts ranges agrees with asking for every pair. */
+static void pairs_agree_with_the_predicate(void)
+{
+    const uint64_t seed = test_seed(21);
+    for (int64_t n = 0; n < test_effort(60); n++) {
+        problem_word word;
+        problem_style style;
+        problem p;
+        char message[WORD_MESSAGE_MAX];
+        random_case(seed, (uint64_t)n, &word, &style);
+        if (!CHECK(problem_create(&p, &word, &style, message, sizeof message), "%s", message))
+            return;
+        double pairs = 0.0;
+        for (ptrdiff_t b = 0; b < word.b; b++)
+            for (ptrdiff_t h = 0; h < word.h; h++)
+                for (ptrdiff_t i = 0; i < word.l; i++)
+                    for (ptrdiff_t j = 0; j < word.s; j++)
+                        pairs += problem_attends(&p, b, h, i, j);
+        CHECK(pairs == problem_pairs(&p), "case %d: %g and %g pairs", (int)n, pairs,
+              problem_pairs(&p));
+        problem_free(&p);
+    }
+}
+
+/* The same seed and index give the same problem, to the byte. */
+static void random_cases_repeat(void)
+{
+    const uint64_t seed = test_seed(22);
+    for (int64_t n = 0; n < test_effort(40); n++) {
+        problem_word word[2];
+        problem_style style[2];
+        problem p[2];
+        char message[WORD_MESSAGE_MAX];
+        for (int k = 0; k < 2; k++) {
+            random_case(seed, (uint64_t)n, &word[k], &style[k]);
+            if (!CHECK(problem_create(&p[k], &word[k], &style[k], message, sizeof message), "%s",
+                       message))
+                return;
+        }
+        CHECK(tensor_bytes(&p[0].k) == tensor_bytes(&p[1].k) &&
+                  memcmp(p[0].k.block, p[1].k.block, tensor_bytes(&p[0].k)) == 0,
+              "case %d: other keys", (int)n);
+        problem_free(&p[0]);
+        problem_free(&p[1]);
+    }
+}
+
+/* An executor that runs every task, then spoils one output byte of the problem under test. */
+static problem *victim;
+
+static void spoiling_run(void *context, int tasks, void (*task)(void *arg, int index), void *arg)
+{
+    const size_t size = tensor_bytes(&victim->o);
+    (void)context;
+    for (int n = 0; n < tasks; n++)
+        task(arg, n);
+    ((unsigned char *)victim->o.block)[size / 2] ^= 1;
+}
+
+static void planted_mistakes_are_found(void)
+{
+    problem p;
+    check_result result;
+    mha_pool *pool;
+    const mha_executor executor = {sizeof executor, NULL, 2, spoiling_run};
+    if (!make(&p, "h2l16d8"))
+        return;
+    check_problem(&p, NULL, &result);
+    CHECK(!result.failed, "a sound problem: %s", result.what);
+    victim = &p;
+    if (CHECK(mha_pool_create_from(&pool, &executor) == MHA_OK, "no pool")) {
+        check_problem(&p, pool, &result);
+        CHECK(result.failed && result.what[0] != '\0', "not found");
+        mha_pool_free(pool);
+    }
+    problem_free(&p);
+}
+
+/* A refused call is a failure too, and says why. */
+static void refused_calls_are_found(void)
+{
+    problem p;
+    check_result result;
+    if (!make(&p, "h2l16d8"))
+        return;
+    p.options.softcap = -1.0f;
+    check_problem(&p, NULL, &result);
+    CHECK(result.failed && result.what[0] != '\0', "not found");
+    problem_free(&p);
+}
+
+/* ------------------------------------------------------------------ text ----- */
+
+static void suggestions(void)
+{
+    static const char *const names[] = {"verify", "bench", "explain", "version"};
+    const char *near = suggest_nearest("verfiy", names, 4);
+    CHECK(near != NULL && strcmp(near, "verify") == 0, "verfiy");
+    near = suggest_nearest("expl", names, 4);
+    CHECK(near != NULL && strcmp(near, "explain") == 0, "expl");
+    CHECK(suggest_nearest("", names, 4) == NULL, "nothing");
+    CHECK(suggest_nearest("zzzzzz", names, 4) == NULL, "zzzzzz");
+    CHECK(suggest_nearest("an-argument-of-more-than-thirty-one-letters", names, 4) == NULL, "long");
+}
+
+static void sentences_are_split(void)
+{
+    text_word words[4];
+    CHECK(text_split("  one\ttwo\nthree ", words, 4, 10) == 3, "count");
+    CHECK(strcmp(words[2].bytes, "three") == 0 && words[2].columns == 5, "three");
+    CHECK(text_split("a b c d e f", words, 4, 10) == 6, "more than fit");
+    CHECK(text_split("", words, 4, 10) == 0 && text_split(" \n", words, 4, 10) == 0, "empty");
+    text_split("abcdefghij abcdefghijk", words, 4, 10);
+    CHECK(strcmp(words[0].bytes, "abcdefghij") == 0, "just fits: %s", words[0].bytes);
+    CHECK(strcmp(words[1].bytes, "abcdefghi~") == 0, "is cut: %s", words[1].bytes);
+    text_split("\xe6\x9d\xb1\xe4\xba\xac e\xcc\x81 \x1b[31m \xff\xc3", words, 4, 10);
+    CHECK(words[0].columns == 4 && words[0].letters == 2, "wide letters");
+    CHECK(words[1].columns == 1 && words[1].letters == 1, "a letter with a mark");
+    CHECK(strcmp(words[2].bytes, "\ufffd[31m") == 0, "control: %s", words[2].bytes);
+    CHECK(strcmp(words[3].bytes, "\ufffd\ufffd") == 0, "bad bytes: %s", words[3].bytes);
+    char many[101];
+    memset(many, '\xff', 100);
+    many[100] = '\0';
+    text_split(many, words, 4, 60);
+    const size_t length = strlen(words[0].bytes);
+    CHECK(length < TEXT_WORD_BYTES && words[0].bytes[length - 1] == '~' && length % 3 == 1,
+          "%zu bytes of no text: %s", length, words[0].bytes);
+}
+
+/* Bytes that are no UTF-8, and control characters of one byte or two. */
+static void json_is_valid_for_any_text(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!CHECK(file != NULL, "no memory stream"))
+        return;
+    json j = json_begin(file);
+    json_open_array(&j, NULL);
+    json_string(&j, NULL, "a\xff\xc3 \xed\xa0\x80 \xc3\xa9 \xf0\x9f\x98\x80\x7f\xc2\x9b\x1b");
+    json_close(&j);
+    fclose(file);
+    CHECK(strcmp(text,
+                 "[\n  \"a\ufffd\ufffd \ufffd\ufffd\ufffd \u00e9 \U0001f600\\u007f\\u009b\\u001b\""
+                 "\n]\n") == 0,
+          "%s", text);
+    free(text);
+}
+
+static void json_is_escaped(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!CHECK(file != NULL, "no memory stream"))
+        return;
+    json j = json_begin(file);
+    json_open_object(&j, NULL);
+    json_string(&j, "a\"b", "line\nend\\\x01");
+    json_open_array(&j, "list");
+    json_number(&j, NULL, 0.5);
+    json_number(&j, NULL, (double)NAN);
+    json_close(&j);
+    json_bool(&j, "yes", true);
+    json_close(&j);
+    fclose(file);
+    CHECK(strcmp(text, "{\n  \"a\\\"b\": \"line\\nend\\\\\\u0001\",\n  \"list\": [\n    0.5,\n"
+                       "    null\n  ],\n  \"yes\": true\n}\n") == 0,
+          "%s", text);
+    free(text);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(f16_reads_back);
+    RUN(bf16_reads_back);
+    RUN(f16_rounds_to_nearest_even);
+    RUN(bf16_rounds_to_nearest_even);
+    RUN(errors_are_measured);
+    RUN(half_ulps);
+    RUN(quantiles);
+    RUN(needed_work_is_counted);
+    RUN(pairs_agree_with_the_predicate);
+    RUN(random_cases_repeat);
+    RUN(planted_mistakes_are_found);
+    RUN(refused_calls_are_found);
+    RUN(suggestions);
+    RUN(sentences_are_split);
+    RUN(json_is_valid_for_any_text);
+    RUN(json_is_escaped);
+    return test_end();
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/file_faults.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
+
+int __real_open(const char *path, int flags, ...);
+ssize_t __real_read(int fd, void *data, size_t size);
+ssize_t __real_pread(int fd, void *data, size_t size, off_t at);
+ssize_t __real_write(int fd, const void *data, size_t size);
+int __real_fsync(int fd);
+int __real_close(int fd);
+int __real_rename(const char *from, const char *to);
+
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __wrap_read(int fd, void *data, size_t size);
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t at);
+ssize_t __wrap_write(int fd, const void *data, size_t size);
+int __wrap_fsync(int fd);
+int __wrap_close(int fd);
+int __wrap_rename(const char *from, const char *to);
+
+/* Calls are counted from 1 while armed. */
+static struct {
+    bool armed, slow;
+    int calls, fail_at;
+    int open;
+} files;
+
+static bool refuse(void)
+{
+    if (!files.armed || ++files.calls != files.fail_at)
+        return false;
+    errno = EIO;
+    return true;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    const int mode = flags & O_CREAT ? va_arg(list, int) : 0;
+    va_end(list);
+    if (refuse())
+        return -1;
+    const int fd = __real_open(path, flags, mode);
+    files.open += files.armed && fd >= 0;
+    return fd;
+}
+
+/* Every third time interrupted, else a few bytes only. */
+static bool interrupted(size_t *size)
+{
+    static int turn;
+    if (!files.armed || !files.slow)
+        return false;
+    *size = *size < 7 ? *size : 7;
+    errno = EINTR;
+    return ++turn % 3 == 0;
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t size)
+{
+    return interrupted(&size) || refuse() ? -1 : __real_read(fd, data, size);
+}
+
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t at)
+{
+    return interrupted(&size) || refuse() ? -1 : __real_pread(fd, data, size, at);
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t size)
+{
+    return interrupted(&size) || refuse() ? -1 : __real_write(fd, data, size);
+}
+
+int __wrap_fsync(int fd)
+{
+    return refuse() ? -1 : __real_fsync(fd);
+}
+
+int __wrap_close(int fd)
+{
+    files.open -= files.armed;
+    const int result = __real_close(fd);
+    return refuse() ? -1 : result;
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    return refuse() ? -1 : __real_rename(from, to);
+}
+
+void file_faults_arm(int fail_at, bool slow)
+{
+    memset(&files, 0, sizeof files);
+    files.fail_at = fail_at;
+    files.slow = slow;
+    files.armed = true;
+}
+
+void file_faults_disarm(void)
+{
+    files.armed = false;
+}
+
+int file_faults_calls(void)
+{
+    return files.calls;
+}
+
+int file_faults_left(void)
+{
+    return files.open;
+}

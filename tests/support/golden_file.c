@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/golden_file.h"
+
+#include "support/test.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const golden_entry *golden_find(const golden *g, const char *name)
+{
+    for (int n = 0; n < g->count; n++)
+        if (strcmp(g->entries[n].name, name) == 0)
+            return &g->entries[n];
+    return NULL;
+}
+
+double golden_number(const golden *g, const char *name)
+{
+    const golden_entry *const found = golden_find(g, name);
+    return found ? found->number : 0;
+}
+
+ptrdiff_t golden_extent(const golden *g, const char *name)
+{
+    return (ptrdiff_t)golden_number(g, name);
+}
+
+const void *golden_data(const golden *g, const char *name)
+{
+    const golden_entry *const found = golden_find(g, name);
+    return found ? found->data : NULL;
+}
+
+mha_view golden_mask(const golden *g, const char *name)
+{
+    const golden_entry *const e = golden_find(g, name);
+    if (!e)
+        return (mha_view){0};
+    const ptrdiff_t *const n = e->extents;
+    return (mha_view){e->data, n[0] > 1 ? n[1] * n[2] * n[3] : 0, n[1] > 1 ? n[2] * n[3] : 0,
+                      n[2] > 1 ? n[3] : 0};
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* A line of the text; false for one that is not known. */
+static bool read_line(golden_entry *e, char *line, size_t *size)
+{
+    char type[8], rest[120], *end;
+    if (sscanf(line, "set %31s %119s", e->name, rest) == 2) {
+        e->number = strtod(rest, &end);
+        return end != rest && *end == '\0';
+    }
+    if (sscanf(line, "tensor %31s %7s %119[0-9 ]", e->name, type, rest) != 3)
+        return false;
+    int rank = 0;
+    e->count = 1;
+    for (char *at = rest; rank < GOLDEN_RANK; at = end) {
+        const ptrdiff_t extent = strtol(at, &end, 10);
+        if (end == at)
+            break;
+        e->extents[rank++] = extent;
+        e->count *= (size_t)extent;
+    }
+    *size = strcmp(type, "f32") == 0 ? 4 : strcmp(type, "i64") == 0 ? 8 : 1;
+    return *size != 1 || strcmp(type, "u8") == 0;
+}
+
+static bool read_file(golden *g, FILE *file, const char *title)
+{
+    char line[200];
+    size_t sizes[GOLDEN_ENTRIES] = {0};
+    if (!fgets(line, sizeof line, file) || strcspn(line, "\n") != strlen(title) ||
+        strncmp(line, title, strlen(title)) != 0)
+        return false;
+    while (fgets(line, sizeof line, file) && strcmp(line, "end\n") != 0) {
+        if (g->count == GOLDEN_ENTRIES || !read_line(&g->entries[g->count], line, &sizes[g->count]))
+            return false;
+        g->count++;
+    }
+    for (int n = 0; n < g->count; n++) {
+        golden_entry *const e = &g->entries[n];
+        if (e->count == 0)
+            continue;
+        e->data = malloc(e->count * sizes[n] + 1);
+        if (!e->data || fread(e->data, sizes[n], e->count, file) != e->count)
+            return false;
+    }
+    return fgetc(file) == EOF;
+}
+
+bool golden_read(golden *g, const char *path, const char *title)
+{
+    memset(g, 0, sizeof *g);
+    FILE *const file = fopen(path, "rb");
+    if (!file)
+        return false;
+    const bool ok = read_file(g, file, title);
+    fclose(file);
+    return ok;
+}
+
+void golden_free(golden *g)
+{
+    for (int n = 0; n < g->count; n++)
+        free(g->entries[n].data);
+}
+
+/* ---------------------------------------------------------------- running */
+
+char golden_path[PATH_MAX];
+
+static int is_golden(const struct dirent *found)
+{
+    const char *const end = strrchr(found->d_name, '.');
+    return end && strcmp(end, ".golden") == 0;
+}
+
+int golden_run_all(const char *folder, void (*body)(void))
+{
+    struct dirent **entries = NULL;
+    const int count = scandir(folder, &entries, is_golden, alphasort);
+    for (int n = 0; n < count; n++) {
+        snprintf(golden_path, sizeof golden_path, "%s/%s", folder, entries[n]->d_name);
+        *strrchr(entries[n]->d_name, '.') = '\0';
+        test_run(entries[n]->d_name, body);
+        free(entries[n]);
+    }
+    free(entries);
+    return count;
+}

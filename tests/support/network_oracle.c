@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* First: parameters in it would shadow the type `batch`. */
+#include "core/internal.h"
+
+#include "support/network_oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/network_parts.h"
+#include "support/test.h"
+
+static void *checked(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static double *rows_of(int rows, int width)
+{
+    return checked(calloc((size_t)rows * (size_t)width, sizeof(double)));
+}
+
+/* Where the computation stands: in which pair and on which side, with how many parts behind it. */
+typedef struct oracle {
+    const transformer_config *config;
+    transformer_map map;
+    const double *values;
+    const batch *batch;
+    const network *dropped; /* or NULL */
+    int pair, side, part;
+    double kink;
+} oracle;
+
+/* ------------------------------------------------------------- dropout ----- */
+
+/* What comes into x from row `row` of the pair, dropped out as the network does. */
+static void drop_row(const oracle *o, int row, double *y)
+{
+    const int width = o->config->width;
+    float *const mask = checked(malloc((size_t)width * sizeof *mask));
+    for (int c = 0; c < width; c++)
+        mask[c] = 1.0f;
+    if (o->dropped) {
+        const row_dropout dropout = network_dropout(o->dropped, o->side, o->part);
+        row_drop(&dropout, o->batch->starts[o->side][o->pair] + row, mask, width, mask);
+    }
+    for (int c = 0; c < width; c++)
+        y[c] *= (double)mask[c];
+    free(mask);
+}
+
+/* What dropout makes of weight (h, i, j) of the attention at hand: a factor. */
+static double weight_factor(const oracle *o, int h, int i, int j)
+{
+    attention_call a;
+    if (!o->dropped)
+        return 1.0;
+    network_fill_call(o->dropped, o->side, o->part, &a);
+    const double threshold = floor((double)a.options.dropout * 65536.0 + 0.5);
+    const mhak_drop drop = {a.options.dropout_seed, (uint32_t)o->pair, (uint32_t)h,
+                            (uint32_t)threshold};
+    return mhai_drop_keeps(&drop, i, j) ? 65536.0 / (65536.0 - threshold) : 0.0;
+}
+
+/* ---------------------------------------------------------------- rows ----- */
+
+static void linear(const oracle *o, weight_at at, const double *x, int inputs, double *y,
+                   int outputs)
+{
+    for (int n = 0; n < outputs; n++) {
+        y[n] = o->values[at.bias + (size_t)n];
+        for (int c = 0; c < inputs; c++)
+            y[n] += o->values[at.weight + (size_t)(n * inputs + c)] * x[c];
+    }
+}
+
+static void norm(const oracle *o, weight_at at, const double *x, int rows, double *y)
+{
+    const int width = o->config->width;
+    for (int row = 0; row < rows; row++, x += width, y += width) {
+        double mean = 0.0, variance = 0.0;
+        for (int c = 0; c < width; c++)
+            mean += x[c] / width;
+        for (int c = 0; c < width; c++)
+            variance += (x[c] - mean) * (x[c] - mean) / width;
+        for (int c = 0; c < width; c++)
+            y[c] = (x[c] - mean) / sqrt(variance + 1e-5) * o->values[at.weight + (size_t)c] +
+                   o->values[at.bias + (size_t)c];
+    }
+}
+
+/* x += y dropped out: a part is done. */
+static void add_rows(oracle *o, double *y, int rows, double *x)
+{
+    const int width = o->config->width;
+    o->part++;
+    for (int row = 0; row < rows; row++) {
+        drop_row(o, row, y + row * width);
+        for (int c = 0; c < width; c++)
+            x[row * width + c] += y[row * width + c];
+    }
+}
+
+/* ----------------------------------------------------------- attention ----- */
+
+/* Row i of head h: out = softmax(q . k / sqrt(d)) . v over the first `seen` keys. */
+static void attend(const oracle *o, int h, int i, const double *q, const double *k, const double *v,
+                   int seen, double *out)
+{
+    const int width = o->config->width, d = width / o->config->heads;
+    double *const weights = rows_of(1, seen), sum = 0.0;
+    for (int j = 0; j < seen; j++) {
+        double score = 0.0;
+        for (int c = 0; c < d; c++)
+            score += q[h * d + c] * k[j * width + h * d + c];
+        sum += weights[j] = exp(score / sqrt(d));
+    }
+    for (int j = 0; j < seen; j++)
+        for (int c = 0; c < d; c++)
+            out[h * d + c] +=
+                weights[j] / sum * weight_factor(o, h, i, j) * v[j * width + h * d + c];
+    free(weights);
+}
+
+/* x += attention of norm(x) to memory, or to itself where memory is NULL. */
+static void add_attention(oracle *o, const attention_at *at, double *x, int rows,
+                          const double *memory, int keys, bool causal)
+{
+    const int width = o->config->width;
+    double *const normed = rows_of(rows, width), *const q = rows_of(1, width);
+    double *const k = rows_of(keys, width), *const v = rows_of(keys, width);
+    double *const heads = rows_of(rows, width), *const y = rows_of(rows, width);
+    norm(o, at->norm, x, rows, normed);
+    const double *const known = memory ? memory : normed;
+    for (int j = 0; j < keys; j++) {
+        linear(o, at->k, known + j * width, width, k + j * width, width);
+        linear(o, at->v, known + j * width, width, v + j * width, width);
+    }
+    for (int i = 0; i < rows; i++) {
+        linear(o, at->q, normed + i * width, width, q, width);
+        for (int h = 0; h < o->config->heads; h++)
+            attend(o, h, i, q, k, v, causal ? i + 1 : keys, heads + i * width);
+        linear(o, at->o, heads + i * width, width, y + i * width, width);
+    }
+    add_rows(o, y, rows, x);
+    free(normed), free(q), free(k), free(v), free(heads), free(y);
+}
+
+static void add_feed_forward(oracle *o, const feed_forward_at *at, double *x, int rows)
+{
+    const int width = o->config->width, ff_width = o->config->ff_width;
+    double *const normed = rows_of(rows, width), *const y = rows_of(rows, width);
+    double *const inside = rows_of(1, ff_width);
+    norm(o, at->norm, x, rows, normed);
+    for (int row = 0; row < rows; row++) {
+        linear(o, at->in, normed + row * width, width, inside, ff_width);
+        for (int c = 0; c < ff_width; c++) {
+            o->kink = fmin(o->kink, fabs(inside[c]));
+            inside[c] = fmax(inside[c], 0.0);
+        }
+        linear(o, at->out, inside, ff_width, y + row * width, width);
+    }
+    add_rows(o, y, rows, x);
+    free(normed), free(y), free(inside);
+}
+
+/* --------------------------------------------------------------- sides ----- */
+
+static void embed(const oracle *o, const int *words, int rows, double *x)
+{
+    const int width = o->config->width;
+    for (int row = 0; row < rows; row++) {
+        const double *const embedding =
+            o->values + o->map.embedding[o->side] + (size_t)(words[row] * width);
+        for (int c = 0; c < width; c++) {
+            const double angle = row * pow(10000.0, -(double)(c - c % 2) / width);
+            x[row * width + c] = embedding[c] * sqrt(width) + (c % 2 ? cos(angle) : sin(angle));
+        }
+        drop_row(o, row, x + row * width);
+    }
+}
+
+/* Rows behind the last norm of a side. memory: of the encoder, NULL in it. free(). */
+static double *run_side(oracle *o, int side, int rows, const double *memory, int keys)
+{
+    double *const x = rows_of(rows, o->config->width), *const y = rows_of(rows, o->config->width);
+    o->side = side;
+    o->part = 0;
+    embed(o, o->batch->words[side] + o->batch->starts[side][o->pair], rows, x);
+    for (int n = 0; n < o->config->layers[side]; n++) {
+        const layer_at *const layer = &o->map.layers[side][n];
+        add_attention(o, &layer->self, x, rows, NULL, rows, memory != NULL);
+        if (memory)
+            add_attention(o, &layer->cross, x, rows, memory, keys, false);
+        add_feed_forward(o, &layer->ff, x, rows);
+    }
+    norm(o, o->map.norm[side], x, rows, y);
+    free(x);
+    return y;
+}
+
+/* Adds the row's loss to `loss`, of which `smoothed` is a sum as long as rows come. */
+static void add_loss(const oracle *o, const double *x, int expected, double smoothing,
+                     oracle_loss *loss)
+{
+    const int words = o->config->words[TRANSFORMER_TARGET], width = o->config->width;
+    const double *const embedding = o->values + o->map.embedding[TRANSFORMER_TARGET];
+    double *const logits = rows_of(1, words), total = 0.0, mean = 0.0;
+    bool right = true;
+    for (int w = 0; w < words; w++) {
+        for (int c = 0; c < width; c++)
+            logits[w] += embedding[w * width + c] * x[c];
+        total += exp(logits[w]);
+        mean += logits[w] / words;
+    }
+    for (int w = 0; w < words; w++)
+        right = right && logits[w] <= logits[expected];
+    /* cppcheck-suppress invalidFunctionArg ; there are words */
+    const double log_total = log(total);
+    loss->sum += log_total - logits[expected];
+    loss->smoothed += log_total - (1.0 - smoothing) * logits[expected] - smoothing * mean;
+    loss->right += right;
+    free(logits);
+}
+
+oracle_loss network_oracle(const transformer_config *config, const double *values, const batch *b,
+                           double smoothing, const network *dropped)
+{
+    oracle o = {
+        .config = config, .values = values, .batch = b, .dropped = dropped, .kink = INFINITY};
+    transformer_map_fill(&o.map, config);
+    oracle_loss loss = {0};
+    for (o.pair = 0; o.pair < b->pairs; o.pair++) {
+        const int64_t *const source = b->starts[TRANSFORMER_SOURCE] + o.pair;
+        const int64_t *const target = b->starts[TRANSFORMER_TARGET] + o.pair;
+        const int keys = (int)(source[1] - source[0]), rows = (int)(target[1] - target[0]);
+        double *const memory = run_side(&o, TRANSFORMER_SOURCE, keys, NULL, 0);
+        double *const x = run_side(&o, TRANSFORMER_TARGET, rows, memory, keys);
+        for (int row = 0; row < rows; row++)
+            add_loss(&o, x + row * config->width, b->expected[target[0] + row], smoothing, &loss);
+        free(memory);
+        free(x);
+    }
+    loss.smoothed /= (double)b->rows[TRANSFORMER_TARGET];
+    loss.kink = o.kink;
+    return loss;
+}
+
+/* --------------------------------------------------------------- cases ----- */
+
+const transformer_config network_small = {
+    .width = 16, .heads = 2, .ff_width = 24, .layers = {1, 2}, .words = {19, 21}, .positions = 12};
+
+float *network_case_values(const transformer_config *config, uint64_t seed)
+{
+    static transformer_tensor list[TRANSFORMER_TENSORS_MAX];
+    transformer_map map;
+    transformer_map_fill(&map, config);
+    float *const values = checked(malloc(map.count * sizeof *values));
+    transformer_init(config, seed, values);
+    test_random random = {seed};
+    const int count = transformer_tensors(config, list);
+    for (int n = 0; n < count; n++)
+        for (size_t k = 0; list[n].rank == 1 && k < list[n].count; k++)
+            values[list[n].at + k] += 0.3f * test_random_normal(&random);
+    return values;
+}
+
+static void fill_side(batch *b, int side, int words, int longest, test_random *random)
+{
+    for (int n = 0; n < b->pairs; n++) {
+        const int length = 1 + (int)test_random_below(random, longest);
+        for (int k = 0; k < length; k++) {
+            const ptrdiff_t row = b->rows[side]++;
+            b->words[side][row] = (int)test_random_below(random, words);
+            b->positions[side][row] = k;
+            if (side == TRANSFORMER_TARGET)
+                b->expected[row] = (int)test_random_below(random, words);
+        }
+        b->starts[side][n + 1] = b->rows[side];
+        b->longest[side] = length > b->longest[side] ? length : b->longest[side];
+    }
+}
+
+batch *network_case_batch(const transformer_config *config, uint64_t seed, int pairs, int longest)
+{
+    const size_t n = (size_t)pairs, rows = n * (size_t)longest;
+    const size_t starts_size = TRANSFORMER_SIDES * (n + 1) * sizeof(int64_t);
+    batch *const b = checked(calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int)));
+    int64_t *const starts = (int64_t *)(b + 1);
+    int *const ints = (int *)(starts + TRANSFORMER_SIDES * (n + 1));
+    test_random random = {seed};
+    b->pairs = pairs;
+    b->expected = ints + 4 * rows;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        b->starts[side] = starts + (size_t)side * (n + 1);
+        b->words[side] = ints + (size_t)(2 * side) * rows;
+        b->positions[side] = ints + (size_t)(2 * side + 1) * rows;
+        fill_side(b, side, config->words[side] - 2, longest, &random);
+    }
+    return b;
+}
+
+void network_case_pair(const batch *all, int number, lone_pair *out)
+{
+    memset(out, 0, sizeof *out);
+    batch *const b = &out->batch;
+    b->pairs = 1;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const int64_t first = all->starts[side][number];
+        out->starts[side][1] = all->starts[side][number + 1] - first;
+        b->starts[side] = out->starts[side];
+        b->rows[side] = out->starts[side][1];
+        b->longest[side] = (int)out->starts[side][1];
+        b->words[side] = all->words[side] + first;
+        b->positions[side] = all->positions[side] + first;
+    }
+    b->expected = all->expected + all->starts[TRANSFORMER_TARGET][number];
+}

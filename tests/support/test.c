@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRINTED_FAILURES = 10 };
+
+static struct {
+    int passed, failed, skipped;
+    int failures_here;
+    bool skipped_here;
+    uint64_t seed;
+    bool seeded;
+    int filter_count;
+    char **filters;
+    const char *program;
+    const char *running;
+} run;
+
+void test_begin(int argc, char **argv)
+{
+    const char *slash = strrchr(argv[0], '/');
+    run.program = slash ? slash + 1 : argv[0];
+    run.filter_count = argc - 1;
+    run.filters = argv + 1;
+}
+
+static bool wanted(const char *name)
+{
+    for (int i = 0; i < run.filter_count; i++)
+        if (strstr(name, run.filters[i]))
+            return true;
+    return run.filter_count == 0;
+}
+
+void test_run(const char *name, void (*body)(void))
+{
+    if (!wanted(name))
+        return;
+    run.failures_here = 0;
+    run.skipped_here = false;
+    run.running = name;
+    run.seeded = false;
+    body();
+    if (run.failures_here > 0) {
+        run.failed++;
+        printf("FAIL %s (%d failures", name, run.failures_here);
+        if (run.seeded)
+            printf("; MHA_TEST_SEED=%llu", (unsigned long long)run.seed);
+        printf(")\n");
+    } else if (run.skipped_here) {
+        run.skipped++;
+    } else {
+        run.passed++;
+        printf("ok   %s\n", name);
+    }
+    fflush(stdout);
+}
+
+bool test_check(bool ok, const char *file, int line, const char *format, ...)
+{
+    if (ok)
+        return true;
+    if (run.failures_here++ < PRINTED_FAILURES) {
+        va_list list;
+        va_start(list, format);
+        printf("%s:%d: %s: ", file, line, run.running);
+        vprintf(format, list);
+        printf("\n");
+        va_end(list);
+    }
+    return false;
+}
+
+void test_skip(const char *reason)
+{
+    run.skipped_here = true;
+    printf("skip %s: %s\n", run.running, reason);
+}
+
+int test_end(void)
+{
+    printf("%s: %d passed, %d failed, %d skipped\n", run.program, run.passed, run.failed,
+           run.skipped);
+    return run.failed > 0;
+}
+
+uint64_t test_random_u64(test_random *random)
+{
+    uint64_t z = (random->state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t test_random_below(test_random *random, int64_t n)
+{
+    return (int64_t)(test_random_u64(random) % (uint64_t)n);
+}
+
+float test_random_float(test_random *random)
+{
+    return (float)(test_random_u64(random) >> 40) * 0x1p-23f - 1.0f;
+}
+
+float test_random_normal(test_random *random)
+{
+    /* Sum of 12 uniform numbers in [-1, 1) has variance 4. */
+    float sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += test_random_float(random);
+    return sum * 0.5f;
+}
+
+uint64_t test_seed(uint64_t fallback)
+{
+    const char *text = getenv("MHA_TEST_SEED");
+    run.seed = text && *text ? strtoull(text, NULL, 0) : fallback;
+    run.seeded = true;
+    return run.seed;
+}
+
+int64_t test_effort(int64_t base)
+{
+    const char *text = getenv("MHA_TEST_EFFORT");
+    const double factor = text && *text ? strtod(text, NULL) : 1.0;
+    const double count = factor * (double)base;
+    return count < 1 ? 1 : (int64_t)count;
+}
