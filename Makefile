@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: build run test bench bench-peers soak format lint install clean help build-deps
+.PHONY: build run check test bench bench-peers soak format lint install clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -22,6 +22,9 @@ run: build-deps ## translate a few sentences, and draw what every head looked at
 	@echo "Building, a minute or two; the log is build/build.log" >&2
 	@$(MAKE) --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
 	@scripts/run.sh build/mha
+
+check: build-deps ## the tests for daily work: some minutes
+	@scripts/test.sh quick format rooms docs symbols cli
 
 test: build-deps ## run all tests; the last line counts passed, failed and skipped
 	@scripts/test.sh

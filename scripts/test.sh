@@ -5,7 +5,7 @@
 #
 #   release    every test program, once per instruction set of this CPU
 #   format     every C file is as .clang-format says
-#   rooms      files include and link only what their room may use
+#   rooms      files include and link only what their room may use, and the map names all of them
 #   docs       the examples run; README and manual agree with the header
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
@@ -18,6 +18,9 @@
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
 #   aarch64    the test programs that the machine matters to, cross compiled, under qemu-user
+#
+# One more part is not among all of them: "quick", every test program once with the best instruction
+# set of this CPU and a third of its random cases, for daily work ("make check").
 #
 # Every program ends with "NAME: N passed, N failed, N skipped"; one that does not, or that exits
 # with an error and yet no failure, has crashed and counts as one failure. A part that cannot run
@@ -154,6 +157,13 @@ part_release() {
     done
 }
 
+part_quick() {
+    local name
+    for name in $(programs); do
+        job quick "$name" env MHA_TEST_EFFORT=0.3 "build/tests/$name"
+    done
+}
+
 # Other versions break lines elsewhere.
 part_format() {
     if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
@@ -165,6 +175,7 @@ part_format() {
 
 part_rooms() {
     job rooms check_rooms tests/checks/check_rooms.sh build
+    job rooms check_maps tests/checks/check_maps.sh
 }
 
 part_docs() {
