@@ -2,15 +2,15 @@
 /*
  * 1. The operator.
  *
- * Attention is a lookup that never says no. There are keys, each with a value, and a query. The
- * query is compared with every key, and the answer is a mean of all values in which those with
- * similar keys weigh most:
+ * Attention is a soft lookup. There are keys, each with a value, and a query. The query is compared
+ * with every key, and the answer is a mean of all values in which those with similar keys have the
+ * largest weights:
  *
  *      score[j]  = scale * (query . key[j])                similarity
  *      weight[j] = exp(score[j]) / sum of all exp(score)   softmax: positive, sums to 1
  *      answer    = sum of weight[j] * value[j]             mean
  *
- * That is all. The rest of the course is about where queries, keys and values come from.
+ * The rest of the course is about where queries, keys and values come from.
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -24,7 +24,7 @@ static const float query[WIDTH] = {0.6f, 0.8f};
 static const float keys[KEYS][WIDTH] = {{1, 0}, {0, 1}, {0.6f, 0.8f}, {-1, 0}};
 static const float values[KEYS] = {10, 20, 30, 40};
 
-/* The three lines above, word for word. */
+/* The three formulas above, written out. */
 static double by_hand(double scale)
 {
     double sum = 0, answer = 0;
@@ -39,8 +39,8 @@ static double by_hand(double scale)
     return answer / sum;
 }
 
-/* The larger the scale, the sharper the look: from the mean of all values to the best one alone.
- * Without a word the scale is 1/sqrt(WIDTH): scores then have the same size at any width. */
+/* The larger the scale, the sharper the attention: from the mean of all values to the best one
+ * alone. The default scale is 1/sqrt(WIDTH): scores then have the same size at any width. */
 static int look_up(float scale)
 {
     /* One batch, one head, one query row (L), four keys (S); the width of the values is 1. */
@@ -65,9 +65,9 @@ static int look_up(float scale)
 /* ---- many heads at once ---- */
 
 /*
- * One call does this for every head, each with queries, keys and values of its own. Here keys lie
- * on a circle, one step a word, and head h asks for the word h steps back. The weights come back
- * for the heads and rows that were asked for: this is how one sees what a head looks at.
+ * One call does this for every head, each with its own queries, keys and values. Here keys are on a
+ * circle, one step per word, and head h looks for the word h steps back. The weights are returned
+ * for the requested heads and rows: they show what a head attends to.
  */
 enum { H = 4, L = 6, D = 4, HEADS = 2, ROWS = 2 };
 
@@ -101,7 +101,7 @@ static int look_back(void)
     const int64_t heads[HEADS] = {1, 3}, rows[ROWS] = {3, 5};
     const mha_shape shape = {.B = 1, .H = H, .L = L, .S = L, .D = D};
     const mha_options options = {.size = sizeof options,
-                                 .flags = MHA_CAUSAL, /* nobody looks at words to come */
+                                 .flags = MHA_CAUSAL, /* no word attends to later words */
                                  .lse = {lse, H * L, L, 1},
                                  .weights = mha_out_bhld(weights, HEADS, ROWS, L),
                                  .weights_heads = heads,

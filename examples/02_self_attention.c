@@ -2,12 +2,12 @@
 /*
  * 2. Self-attention without weights.
  *
- * Take the vectors of the words themselves for queries, keys and values: every word looks at every
- * word of its own sentence, and becomes a mean of what it finds. No parameters at all. This page
+ * Use the vectors of the words themselves as queries, keys and values: every word attends to every
+ * word of its own sentence, and becomes a mean of what it finds. There are no parameters. This page
  * shows what that can do, and three reasons why it is too weak:
  *
  *      - scores are symmetric: if "cat" matters to "sat", "sat" matters to "cat" just as much;
- *      - nothing is more like a word than the word itself, so each mostly attends to itself;
+ *      - nothing is more similar to a word than the word itself, so each attends mostly to itself;
  *      - the order of the words makes no difference: both "the" become the same vector.
  */
 #include <mha/mha.h>
@@ -22,8 +22,8 @@ static const char *const words[L] = {"the", "cat", "sat", "on", "the", "mat"};
 static float x[L][E], y[L][E];
 static float scores[L][L], weights[L][L];
 
-/* One vector a word, +1 or -1 in each place: all of one length. Equal words have equal vectors,
- * and cat and mat, which are both things, share half of theirs. */
+/* One vector per word, +1 or -1 in each place: all of the same length. Equal words have equal
+ * vectors; cat and mat, which are both things, share half of theirs. */
 static void embed(void)
 {
     numbers(&x[0][0], L * E, 5, 1.0f);
@@ -34,8 +34,8 @@ static void embed(void)
     memcpy(x[5], x[1], sizeof x[1] / 2);
 }
 
-/* q = k = v = x. What is returned beside the output is the caller's choice: here scale * q.k, or
- * the weights. */
+/* q = k = v = x. The caller chooses what is returned beside the output: here scale * q.k, or the
+ * weights. */
 static mha_status attend(float *shown, mha_weights_mode mode)
 {
     const mha_shape shape = {.B = 1, .H = 1, .L = L, .S = L, .D = E};
@@ -68,8 +68,8 @@ static int symmetric(void)
     return wrong == 0;
 }
 
-/* The weight that words give to themselves, twins included, against 2/L or 1/L if they looked
- * everywhere alike. */
+/* The weight that words give to themselves, including equal words, compared with 2/L or 1/L for
+ * uniform attention. */
 static int looks_at_itself(void)
 {
     int right = 1;
@@ -107,7 +107,7 @@ int main(void)
     show("scores, scale * x[i].x[j]", scores);
     show("weights, softmax of each row", weights);
     const int right = symmetric() & looks_at_itself() & order_is_lost();
-    /* The cure is on the next page: let every word ask with one vector, be found by another, and
-     * answer with a third. */
+    /* The solution is on the next page: every word gets three vectors, one to ask with, one to be
+     * found by, and one to answer with. */
     return !right;
 }

@@ -2,22 +2,22 @@
 /*
  * 3. One head with weights.
  *
- * Three matrices make of each word's vector x what it asks, how it is found and what it answers;
- * a fourth turns the answer into a vector of the model again:
+ * Three matrices turn each word's vector x into a query, a key and a value; a fourth turns the
+ * answer into a vector of the model again:
  *
  *      q = W_Q x        k = W_K x        v = W_V x        y = W_O (mean of v)
  *
- * Training would find the matrices. Here they are written by hand, to do a thing that attention
- * without weights cannot: every word looks at the word before it, never at itself.
+ * Training would find the matrices. Here they are written by hand, to do something that attention
+ * without weights cannot do: every word attends to the previous word, never to itself.
  *
  *      x = [ cos a   sin a   word   0 ]        a = 0.5 * position: a point on a circle
  *
  *      W_K  takes the point as it is
- *      W_Q  takes the point turned back by one position, times a large number: sharp
+ *      W_Q  takes the point rotated back by one position, times a large number: sharp
  *      W_V  takes the number of the word
  *      W_O  puts it into the last place, which is empty
  *
- * So y = [ 0  0  0  word before ], and x + y knows both words.
+ * So y = [ 0  0  0  previous word ], and x + y contains both words.
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -28,7 +28,7 @@ enum { L = 6, E = 4, D = 2, Dv = 1 };
 static const char *const words[L] = {"the", "cat", "sat", "on", "the", "mat"};
 static float x[L][E], y[L][E], weights[L][L];
 
-/* Row n of a matrix makes element n of the result: [outputs, inputs], as PyTorch keeps them. */
+/* Row n of a matrix makes element n of the result: [outputs, inputs], as PyTorch stores them. */
 static float w_q[D][E];
 static const float w_k[D][E] = {{1, 0, 0, 0}, {0, 1, 0, 0}};
 static const float w_v[Dv][E] = {{0, 0, 1, 0}};
@@ -49,7 +49,7 @@ static void fill(void)
     w_q[1][1] = sharp * cosf(step);
 }
 
-/* The layer packs the weights once; after this call our own copies are not needed any more. */
+/* The layer packs the weights once; after this call our own copies are no longer needed. */
 static mha_status make(mha_layer **layer)
 {
     const mha_layer_config config = {.size = sizeof config, .E = E, .H = 1, .D = D, .Dv = Dv};
@@ -83,7 +83,7 @@ static double project(const float *row, const float *vector)
     return sum;
 }
 
-/* What row i must give in its last place: the mean over all j of v[j], weighed by q[i].k[j]. */
+/* The expected last element of row i: the mean over all j of v[j], weighted by q[i].k[j]. */
 static double by_hand(int i)
 {
     double sum = 0, mean = 0, score[L], largest = -INFINITY;
@@ -116,7 +116,7 @@ int main(void)
 
     int wrong = 0;
     for (int i = 0; i < L; i++) {
-        /* The first word has none before it: the nearest point is its own. */
+        /* The first word has no previous word: the nearest point is its own. */
         const int before = i > 0 ? i - 1 : 0;
         printf("\"%s\" looks at \"%s\" with weight %.3f; y = %.3f, by hand %.3f\n", words[i],
                words[before], (double)weights[i][before], (double)y[i][3], by_hand(i));

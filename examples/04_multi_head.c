@@ -2,14 +2,14 @@
 /*
  * 4. Many heads.
  *
- * One head can look at one kind of thing at a time. So there are several, each with its own small
+ * One head can attend to one kind of thing at a time. So there are several, each with its own small
  * W_Q, W_K and W_V; their answers are put side by side, and W_O mixes them:
  *
  *      head h = attention(X W_Q,h   X W_K,h   X W_V,h)        64 wide each
  *      Y      = [head 0 | head 1 | ... | head 7] W_O          512 wide again
  *
  * The W_Q of all heads are the rows of one matrix: head h has rows 64h to 64h + 63. So one product
- * makes the queries of all heads, and "splitting into heads" moves nothing: it is a way to count.
+ * computes the queries of all heads, and "splitting into heads" moves no data: it is only indexing.
  *
  * The sizes are those of the first Transformer: width 512, 8 heads; a batch of 2 sentences of 10
  * words.
@@ -26,7 +26,7 @@ enum { B = 2, L = 10, E = 512, H = 8, D = E / H };
 static float x[B][L][E], y[B][L][E], again[B][L][E];
 static float weights[B][H][L][L], average[B][L][L];
 
-/* PyTorch's nn.MultiheadAttention: W_Q, W_K and W_V lie one below the other in in_proj_weight. */
+/* PyTorch's nn.MultiheadAttention stores W_Q, W_K and W_V one below the other in in_proj_weight. */
 static float in_proj_weight[3 * E][E], in_proj_bias[3 * E];
 static float out_proj_weight[E][E], out_proj_bias[E];
 
@@ -78,7 +78,7 @@ static mha_status run_both(const mha_layer *layer)
     return status == MHA_OK ? run(layer, &mean, again) : status;
 }
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
 static int rows_sum_to_1(void)
 {
@@ -93,7 +93,7 @@ static int rows_sum_to_1(void)
     return worst < 1e-5;
 }
 
-/* And what is returned beside it does not change a bit of the output. */
+/* Requesting weights does not change a bit of the output. */
 static int mean_is_mean(void)
 {
     double worst = 0;

@@ -2,7 +2,7 @@
 /*
  * 5. Masks.
  *
- * A mask says who may look at whom. Rows are queries, columns keys:
+ * A mask says which queries may attend to which keys. Rows are queries, columns keys:
  *
  *      x . . .      x x . .      x x x .
  *      x x . .      x x x .      x x x .
@@ -10,11 +10,11 @@
  *      x x x x      . . x x      x x x .
  *      causal       window       padding
  *
- * Causal is for decoders: no word sees those to come. Windows keep the work of long texts in
- * bounds. Padding is what fills up the shorter sentences of a batch, and padding is where software
- * disagrees: some pass lengths, some a mask of the keys to ignore, some a mask of those to attend
- * to, some numbers to add, 0 and -inf. Here each has its own name, none is guessed, all of them
- * apply together, and said either way the same mask gives the same bits.
+ * Causal is for decoders: no word attends to later ones. Windows limit the work for long texts.
+ * Padding fills up the shorter sentences of a batch, and it is where libraries disagree: some pass
+ * lengths, some a mask of the keys to ignore, some a mask of those to attend to, some numbers to
+ * add, 0 and -inf. Here each has its own name, none is guessed, all of them apply together, and the
+ * same mask gives the same bits in each form.
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -28,7 +28,7 @@ enum { B = 2, L = 6, D = 8 };
 static float q[B][L][D], k[B][L][D], v[B][L][D];
 static float o[B][L][D], weights[B][L][L];
 
-/* Who sees whom, said once more without the library. */
+/* Which keys a query may attend to, computed without the library. */
 typedef int rule(int b, int i, int j);
 
 static const int64_t lengths[B] = {L, 4}; /* the second sentence has four words */
@@ -80,7 +80,7 @@ static void draw(const char *title)
         }
 }
 
-/* Run with these options and compare who looked at whom with the rule. Returns 1 if all is well. */
+/* Run with these options and compare the weights with the rule. Returns 1 if they agree. */
 static int follows(const char *title, mha_options options, rule *sees)
 {
     char message[256] = "";
@@ -107,7 +107,7 @@ static int follows(const char *title, mha_options options, rule *sees)
     return wrong == 0;
 }
 
-/* One mask in four dialects. A row of keys for each sentence, the same for all heads and queries:
+/* One mask in four conventions. A row of keys per sentence, shared by all heads and queries through
  * strides of 0. */
 static int padding_four_ways(void)
 {
@@ -133,22 +133,22 @@ static int padding_four_ways(void)
     return right;
 }
 
-/* Masks that apply together, and garbage behind them that reaches no output. */
+/* Masks that apply together; the garbage in masked keys and values affects no output. */
 static int all_at_once(void)
 {
     k[1][4][0] = NAN;
     v[1][5][0] = INFINITY;
-    const unsigned char ignore[L] = {0, 1}; /* nobody may look at word 1 */
+    const unsigned char ignore[L] = {0, 1}; /* no query may attend to word 1 */
     const mha_options options = {.flags = MHA_CAUSAL,
                                  .k_lengths = lengths,
                                  .ignore_mask = {ignore, 0, 0, 0},
-                                 /* With lengths there may be other numbers of keys than of queries:
-                                  * say where query 0 stands. */
+                                 /* With lengths the numbers of keys and queries may differ:
+                                  * give the position of query 0. */
                                  .position = MHA_POSITION_TOP_LEFT};
     return follows("causal, lengths and ignore_mask", options, everything);
 }
 
-/* A row that sees no key gives 0; not NaN, and not the mean of all values. */
+/* A row that attends to no key gives 0; not NaN, and not the mean of all values. */
 static int nothing_to_see(void)
 {
     const unsigned char ignore[L] = {1, 1, 1, 1, 1, 1};

@@ -2,17 +2,17 @@
 /*
  * 6. Encoder and decoder.
  *
- * The first Transformer translates. Its three uses of attention are one layer in three situations:
+ * The first Transformer translates. Its three uses of attention are one layer in three roles:
  *
- *      source ---> encoder: self-attention, all words see all -------> memory
+ *      source ---> encoder: self-attention, all words to all --------> memory
  *                                                                        | keys, values
  *                                                                        v
  *      target ---> decoder: self-attention, causal ---- queries ---> cross-attention ---> y
  *
- * Cross-attention has its queries from the target and its keys and values from the memory: L != S.
+ * Cross-attention takes its queries from the target, its keys and values from the memory: L != S.
  * The memory does not change while the target grows, so its keys and values are computed once and
  * kept in a cache. (Between these layers a Transformer has residual sums, norms and feed-forward
- * networks; they do not matter for who sees whom and are left out.)
+ * networks; they do not mix words, and are left out.)
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -92,7 +92,7 @@ static mha_status remember(const mha_layer *layer, mha_cache **cache)
     return mha_layer_run(layer, &call, NULL, 0, NULL);
 }
 
-/* One word of the target after the other: only its query is computed. */
+/* The target word by word: only the query of the new word is computed. */
 static mha_status recall(const mha_layer *layer, mha_cache *cache, float output[TARGET][E])
 {
     mha_status status = MHA_OK;
@@ -123,7 +123,7 @@ static int same_from_cache(const mha_layer *layer)
     return same;
 }
 
-/* ---- who depends on whom ---- */
+/* ---- which rows depend on which words ---- */
 
 /* Change the last word and run again: how many rows of the output are still the same? */
 static int rows_unmoved(const mha_layer *layer, mha_status run(const mha_layer *),

@@ -2,18 +2,18 @@
 /*
  * 7. Generation with a cache.
  *
- * A decoder writes one token, reads it back and writes the next. Token t looks at the keys and
- * values of all tokens before it, and these never change: so they are kept. The prompt goes through
- * in one call (prefill), then every step computes one row and appends one key and one value.
+ * A decoder writes one token, reads it back and writes the next. Token t attends to the keys and
+ * values of all tokens before it. These never change, so they are kept. The prompt is processed in
+ * one call (prefill), then every step computes one row and appends one key and one value.
  *
  *      prompt  [ 0 1 ... 69 ]  one call with L = 70        cache: 70 tokens
  *      step    [ 70 ]          one call with L = 1         cache: 71 tokens
  *      step    [ 71 ]          ...
  *
  * Here a "model" of a single layer continues a prompt in two ways at once: after the prompt the
- * sequence is forked, and both go on in one call. They share the pages of the prompt; only a page
- * that one of them writes into is copied. At the end each is computed again in one call without a
- * cache: the bits are the same.
+ * sequence is forked, and both sequences continue in one call. They share the pages of the prompt;
+ * a page is copied only when one of them writes into it. At the end each is computed again in one
+ * call without a cache: the bits are the same.
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -26,13 +26,13 @@ enum { E = 64, H = 4, G = 2, D = E / H, VOCABULARY = 50, PROMPT = 70, TOKENS = 1
 
 static float matrices[4][E][E];
 static float embedding[VOCABULARY][E];
-static int token[WAYS][TOKENS];         /* what was written */
-static float input[WAYS][TOKENS][E];    /* embedding of each */
-static float stepwise[WAYS][TOKENS][E]; /* what the layer made of it */
+static int token[WAYS][TOKENS];         /* the tokens so far */
+static float input[WAYS][TOKENS][E];    /* their embeddings */
+static float stepwise[WAYS][TOKENS][E]; /* output of the layer */
 static float at_once[TOKENS][E];
 
 /* Grouped heads: 4 query heads share 2 heads of keys and values, so the cache is half as large.
- * RoPE turns queries and keys by their positions; the cache knows which those are. */
+ * RoPE rotates queries and keys by their positions, which the cache knows. */
 static mha_status make(mha_layer **layer)
 {
     const float size = 3 * sqrtf(3.0f / E);
@@ -67,7 +67,7 @@ static void write_token(int way, int position, int word)
 }
 
 /* Tokens [first, first + count) of the first `ways` sequences. The position of a token is the
- * number of those before it in the cache. */
+ * number of tokens before it in the cache. */
 static mha_status step(const mha_layer *layer, mha_cache *cache, int ways, int first, int count)
 {
     const mha_options options = {.size = sizeof options, .flags = MHA_CAUSAL};
@@ -81,7 +81,7 @@ static mha_status step(const mha_layer *layer, mha_cache *cache, int ways, int f
     return mha_layer_run(layer, &call, NULL, 0, NULL);
 }
 
-/* The token whose embedding is most like y; `but`: not that one. */
+/* The token whose embedding is most similar to y, except the token `but`. */
 static int most_like(const float *y, int but)
 {
     int best = -1;
@@ -98,8 +98,8 @@ static int most_like(const float *y, int but)
     return best;
 }
 
-/* The prompt, the fork, then both ways token by token: way 0 goes on with the best token, way 1
- * with the second. */
+/* The prompt, the fork, then both ways token by token: way 0 continues with the best token, way 1
+ * with the second best. */
 static mha_status generate(const mha_layer *layer, mha_cache *cache)
 {
     for (int t = 0; t < PROMPT; t++)
@@ -158,7 +158,7 @@ int main(void)
         printf(" ...; %s one call\n", same ? "same bits as" : "DIFFERENT from");
         right &= same && mha_cache_length(cache, way) == TOKENS;
     }
-    /* 100 tokens are 4 pages of 32. Two of them are full of prompt and shared. */
+    /* 100 tokens are 4 pages of 32. Two of them contain only prompt and are shared. */
     const int used = (int)(pages - mha_cache_free_pages(cache));
     printf("%d pages for two sequences of 4\n", used);
     right &= used == 6 && token[0][PROMPT] != token[1][PROMPT];

@@ -2,14 +2,14 @@
 /*
  * 8. Your own threads, your own memory.
  *
- * Nothing forces a program to give the library its memory or its CPUs. What can be decided before
- * the data is there is decided once, in a plan; a run then works in a buffer that the caller owns
- * and allocates nothing. Threads come from a pool of the library, or from whatever executor the
- * program has. None of this changes a bit of the result:
+ * A program can keep control of its memory and its CPUs. What can be decided before the data is
+ * there is decided once, in a plan; a run then works in a buffer that the caller owns and does not
+ * allocate. Threads are those of a pool of the library, or of any executor the program has. None of
+ * this changes a bit of the result:
  *
  *      one call              allocates a workspace, works on this thread, frees it
  *      plan + own buffer     the same, no allocation: here token by token, over keys and values
- *                            that lie in arrays of our own
+ *                            in our own arrays
  *      own executor          the same, on threads we started ourselves
  */
 #include <mha/mha.h>
@@ -83,7 +83,7 @@ static void *start(void *data)
 }
 
 /*
- * One thread a task; a program with a thread pool hands the tasks to that instead. Task 0 runs
+ * One thread per task; a program with a thread pool passes the tasks to that instead. Task 0 runs
  * here. A task whose thread cannot be started runs here too: every index must run once.
  */
 static void execute(void *context, int tasks, void (*task)(void *arg, int index), void *arg)
@@ -104,9 +104,9 @@ static void execute(void *context, int tasks, void (*task)(void *arg, int index)
     *(int *)context += tasks;
 }
 
-/* ---- a layer, likewise ---- */
+/* ---- a layer with our own buffer ---- */
 
-/* The same again for a whole layer: ask how much memory a call needs, then bring it. */
+/* The same for a whole layer: query how much memory a call needs, then provide it. */
 static int layer_in_own_memory(mha_pool *pool)
 {
     static float matrix[E][E], x[T][E], alone[T][E], together[T][E];

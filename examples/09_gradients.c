@@ -2,25 +2,25 @@
 /*
  * 9. Gradients: attention that learns.
  *
- * In step 3 a matrix was written by hand, so that every word looks at the word before it. Here such
- * a matrix is found. The 12 hours of a clock are points on a circle:
+ * In step 3 a matrix was written by hand that makes every word attend to the previous one. Here
+ * gradient descent finds such a matrix. The 12 hours of a clock are points on a circle:
  *
  *      x = [ cos a   sin a ]        a = 30 degrees * hour
  *
  *      q = W x        k = x        v of hour j = [ 0 ... 1 at place j ... 0 ]
  *
- * The values make the output a copy of the weights: o[i][j] is how much hour i looks at hour j.
- * Every hour is to look at the hour before it, and the loss says how far from that we are:
+ * The values make the output a copy of the weights: o[i][j] is how much hour i attends to hour j.
+ * Every hour should attend to the previous hour, and the loss measures how far we are from that:
  *
  *      loss = 1/2 * sum over i, j of (o[i][j] - wanted[i][j])^2
  *
- * W starts at 0, where all hours look at all hours alike. Each step goes
+ * W starts at 0, where all hours attend to all hours equally. Each step has three parts:
  *
  *      forward     o from q, and with it the log-sum-exp of every row, which is kept
  *      backward    d_o = o - wanted, by hand; d_q from it, by the library; d_W = d_q x^T, by hand
  *      downhill    W = W - rate * d_W
  *
- * It ends at the matrix that one would have written: turn back by 30 degrees, times a large number.
+ * It ends at the matrix one would write by hand: rotate back by 30 degrees, times a large number.
  */
 #include <math.h>
 #include <mha/mha.h>
@@ -55,7 +55,7 @@ static float wanted(int i, int j)
     return j == (i + HOURS - 1) % HOURS ? 1.0f : 0.0f;
 }
 
-/* o for the W there is; returns the loss. */
+/* Computes o for the current W; returns the loss. */
 static double forward(void)
 {
     double loss = 0;
@@ -71,13 +71,13 @@ static double forward(void)
     return loss;
 }
 
-/* d_W, behind a forward() with the same W. */
+/* d_W, after a forward() with the same W. */
 static void backward(float d_w[D][D])
 {
     for (int i = 0; i < HOURS; i++)
         for (int j = 0; j < HOURS; j++)
             d_o[i][j] = o[i][j] - wanted(i, j);
-    /* Keys and values are not learned: their gradients are not asked for. */
+    /* Keys and values are not learned: their gradients are not requested. */
     const mha_gradients gradients = {.size = sizeof gradients,
                                      .d_o = mha_view_bhld(d_o, 1, HOURS, HOURS),
                                      .d_q = mha_out_bhld(d_q, 1, HOURS, D)};
@@ -93,7 +93,7 @@ static void backward(float d_w[D][D])
         }
 }
 
-/* How the loss changes with one number of W, without any calculus: a little more, a little less. */
+/* The derivative of the loss by one number of W, as a central difference. */
 static double difference(float *number)
 {
     const float here = *number, step = 0x1p-6f;

@@ -2,17 +2,17 @@
 /*
  * 10. A layer that learns.
  *
- * In step 9 the gradient of one small matrix was finished by hand. A layer does all of that: one
- * call forward that keeps a tape, one call backward that gives the gradient of every weight.
+ * In step 9 the gradient of one small matrix was completed by hand. A layer does all of that: one
+ * forward call that fills a tape, one backward call that gives the gradient of every weight.
  *
  * The task: a sentence of 8 words, each of 7 random numbers and a mark. One word is marked, and
- * every word is to say the numbers of the marked one.
+ * every word should output the numbers of the marked one.
  *
  *      x = [ n1 n2 n3 n4 n5 n6 n7 | mark ]        mark = 1 for one word of the sentence, else 0
  *      wanted: the n1 ... n7 of the word with the mark, at every place
  *
- * Nobody tells the heads how: that keys have to show the mark, queries to ask for it, values to
- * carry the numbers. Each step makes 32 new sentences and goes
+ * The heads must learn by themselves that keys have to show the mark, queries to look for it, and
+ * values to carry the numbers. Each step generates 32 new sentences and has five parts:
  *
  *      forward     mha_layer_run() with a tape
  *      loss        1/2 * mean of (y - wanted)^2, and by hand its gradient d_y
@@ -30,7 +30,7 @@ enum { B = 32, L = 8, E = 8, H = 2, STEPS = 600 };
 
 static const float rate = 0.5f, momentum = 0.9f;
 
-/* All that is learned in one block, and its gradients in another that is alike. */
+/* All learned parameters in one block, and their gradients in another of the same layout. */
 typedef struct parameters {
     float q[E][E], k[E][E], v[E][E], o[E][E];
     float q_bias[E], k_bias[E], v_bias[E], o_bias[E];
@@ -75,7 +75,7 @@ static void write_sentences(uint32_t seed)
     }
 }
 
-/* The loss, and its gradient by y. */
+/* The loss, and its gradient with respect to y. */
 static double loss_and_gradient(void)
 {
     double loss = 0;
@@ -90,7 +90,7 @@ static double loss_and_gradient(void)
     return loss;
 }
 
-/* d_x is not learned, so it is not asked for. */
+/* d_x is not learned, so it is not requested. */
 static void backward(const mha_layer *layer, const mha_layer_call *call)
 {
     parameters *const g = &gradient;
@@ -116,7 +116,7 @@ static void go_downhill(void)
     }
 }
 
-/* How much all words look at the marked one, mean over heads and places. */
+/* The mean weight of the marked word over heads and places. */
 static double attention_to_mark(void)
 {
     double sum = 0;
@@ -142,7 +142,7 @@ int main(void)
     const mha_layer_weights first = weights_of(&learned);
     stop_on(mha_layer_create(&layer, &config, &first));
 
-    /* The tape is one block for all steps: it depends on the extents alone. */
+    /* The tape is one block for all steps: its size depends on the extents only. */
     call.tape_size = mha_layer_tape_size(layer, &call);
     call.tape = aligned_alloc(64, (call.tape_size + 63) / 64 * 64);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers where a trained model would have its own: the same on every machine, in [-size, size). */
+/* Numbers in place of trained weights: the same on every machine, in [-size, size). */
 #ifndef EXAMPLES_NUMBERS_H
 #define EXAMPLES_NUMBERS_H
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Generate with a small GPT-2 of random weights, and draw what each head looked at.
+"""Generate with a small GPT-2 of random weights, and draw what each head attends to.
 
     python hf_attentions.py [FILE.svg]
 
-The tokens are those of eager attention, and the weights come back from the fast path.
+The tokens are those of eager attention, and the fast path returns the weights.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the heads of a real model look at, and how much a sentence moves when they are closed.
+"""What the heads of a real model attend to, and how much disabling them changes a sentence.
 
     python hf_heads.py [MODEL [SENTENCE]]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Three ways to run an existing PyTorch model on libmha, and what its heads look at.
+"""Three ways to run an existing PyTorch model on libmha, and what its heads attend to.
 
     python torch_drop_in.py
 
-The function, the context manager and the module give what torch gives; the weights of every head
-come along without a slow path.
+The function, the context manager and the module give the same results as torch; the weights of
+every head are returned without a slow path.
 """
 
 from __future__ import annotations

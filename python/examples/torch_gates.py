@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Which heads does a model need? The gradient of a gate per head tells without closing any.
+"""Which heads does a model need? The gradient of a gate per head estimates it without ablation.
 
     python torch_gates.py
 
-A small model learns to name the token before each token. One backward pass then gives the
-gradient of the loss by the gates, which stand at 1; closing the heads one by one shows what each
-is really worth.
+A small model learns to predict the previous token. One backward pass then gives the gradient of
+the loss with respect to the gates, which are 1; disabling the heads one by one shows how much each
+really matters.
 """
 
 from __future__ import annotations

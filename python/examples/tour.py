@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A tour in five stops: a layer, a cache, what heads do, closing heads, gradients.
+"""A tour in five stops: a layer, a cache, what heads do, disabling heads, gradients.
 
     python tour.py [PICTURE.svg]
 
@@ -19,14 +19,14 @@ WORDS = "the cat that I saw yesterday ran away".split()
 
 
 def make_layer() -> tuple[mha.Layer, np.ndarray]:
-    """A layer with random weights, and vectors that stand for words."""
+    """A layer with random weights, and random vectors in place of words."""
     layer = mha.Layer.random(WIDTH, HEADS, seed=1)
     words = np.random.default_rng(1).standard_normal((1, len(WORDS), WIDTH), dtype=np.float32)
     return layer, 2 * words
 
 
 def look(layer: mha.Layer, words: np.ndarray, picture: str) -> None:
-    """Weights come with the output, in the same pass."""
+    """Weights are returned with the output, from the same pass."""
     result = layer(words, causal=True, return_weights=True)
     print(f"{layer}\noutput {result.output.shape}, weights {result.weights.shape}")
     assert np.allclose(result.weights.sum(-1), 1, atol=1e-5)
@@ -46,7 +46,7 @@ def generate(layer: mha.Layer, words: np.ndarray) -> None:
 
 
 def measure(layer: mha.Layer, words: np.ndarray) -> None:
-    """What heads look at, gathered without a matrix of weights: memory grows with L + S."""
+    """What heads attend to, gathered without a matrix of weights: memory grows with L + S."""
     heads = layer(words, causal=True, statistics=True).statistics.heads
     print("\nhead  entropy  distance  own word")
     for h in range(HEADS):
@@ -55,17 +55,17 @@ def measure(layer: mha.Layer, words: np.ndarray) -> None:
 
 
 def close(layer: mha.Layer, words: np.ndarray) -> None:
-    """A closed head, and the layer without it: the same but for rounding, and less work."""
+    """A disabled head, and the layer without it: the same up to rounding, and less work."""
     whole = layer(words, causal=True)
     gates = np.array([1, 0, 1, 1], np.float32)
     gated = layer(words, causal=True, gates=gates)
     pruned = layer.prune(gates.astype(bool))
     assert np.allclose(pruned(words, causal=True), gated, atol=1e-5)
-    print(f"\nwithout head 1 the output moves by {np.linalg.norm(gated - whole):.2f}")
+    print(f"\nwithout head 1 the output changes by {np.linalg.norm(gated - whole):.2f}")
 
 
 def learn() -> None:
-    """Gradients: a query is moved until its answer is 30."""
+    """Gradients: a query is adjusted until its answer is 30."""
     rng = np.random.default_rng(2)
     key, value = np.eye(4, dtype=np.float32), np.array([[10], [20], [30], [40]], np.float32)
     query = 0.1 * rng.standard_normal((1, 4), dtype=np.float32)
