@@ -213,6 +213,7 @@ part_view() {
     cp src/page/web/*.js "$tools/modules"
     echo '{"type": "module"}' >"$tools/modules/package.json"
     job view test_metrics node tests/page/test_metrics.mjs "$tools/modules"
+    job view test_roles tests/page/test_roles.sh build/mha "$tools/modules"
     if ! command -v chromium >/dev/null; then
         skip view "no chromium"
     elif [ ! -d "$tools/node_modules/playwright-core" ] &&

@@ -52,7 +52,7 @@ int head_argmax(const head_matrix *m, int i, const bool *skip)
 {
     int best = -1;
     for (int j = 0; j < head_seen(m, i); j++)
-        if (!(skip && skip[j]) && (best < 0 || weight(m, i, j) > weight(m, i, best)))
+        if (!(skip && skip[j]) && weight(m, i, j) > (best < 0 ? 0.0 : weight(m, i, best)))
             best = j;
     return best;
 }
@@ -70,18 +70,15 @@ double head_offset_argmax(const head_matrix *m, int r)
 
 /* ------------------------------------------------------------- columns ----- */
 
-static double on_chosen(const head_matrix *m, int i, const void *arg)
+static double on_column(const head_matrix *m, int i, const void *arg)
 {
-    const bool *const chosen = arg;
-    double sum = 0.0;
-    for (int j = 0; j < head_seen(m, i); j++)
-        sum += chosen[j] ? weight(m, i, j) : 0.0;
-    return sum;
+    const int j = *(const int *)arg;
+    return sees(m, i, j) ? weight(m, i, j) : 0.0;
 }
 
-double head_mass(const head_matrix *m, const bool *chosen)
+double head_column_mass(const head_matrix *m, int column)
 {
-    return mean_of_rows(m, on_chosen, chosen);
+    return mean_of_rows(m, on_column, &column);
 }
 
 static double largest(const head_matrix *m, int i, const void *arg)

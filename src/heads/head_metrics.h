@@ -28,11 +28,11 @@ double head_offset_mass(const head_matrix *m, int r);
 double head_offset_argmax(const head_matrix *m, int r);
 
 /* The column with the largest weight, of those not skipped; skip: [columns] or NULL. The first of
- * several. -1: none. */
+ * equal ones. -1: all are skipped, or their weights are 0: the row attends to none of them. */
 int head_argmax(const head_matrix *m, int i, const bool *skip);
 
-/* Mean weight on the chosen columns. */
-double head_mass(const head_matrix *m, const bool *chosen);
+/* Mean weight on one column. */
+double head_column_mass(const head_matrix *m, int column);
 
 /* Mean of the largest weight outside skipped columns. */
 double head_confidence(const head_matrix *m, const bool *skip);

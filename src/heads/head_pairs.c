@@ -95,6 +95,20 @@ static bool translate(const translator *model, head_pair *pair, mha_pool *pool)
     return true;
 }
 
+/* Whether the words of the pair are those of the grammar's translation. */
+static bool says_gold(const translator *model, const head_pair *pair)
+{
+    numbered_pair gold;
+    for (int side = 0; side < CORPUS_SIDES; side++) {
+        number_side(model, side, &pair->gold.side[side], &gold);
+        if (gold.count[side] != pair->words.count[side] ||
+            memcmp(gold.words[side], pair->words.words[side],
+                   (size_t)gold.count[side] * sizeof gold.words[side][0]) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool head_pair_of_text(const translator *model, const char *text, head_pair *pair, mha_pool *pool,
                        char message[HEAD_MESSAGE_MAX])
 {
@@ -110,16 +124,13 @@ bool head_pair_of_text(const translator *model, const char *text, head_pair *pai
         snprintf(message, HEAD_MESSAGE_MAX, "the sentence has no words");
         return false;
     }
-    if (corpus_translate(text, &pair->gold, NULL, reason) &&
-        pair->gold.side[CORPUS_FRENCH].count <= room) {
-        take_gold(model, pair);
-        return true;
-    }
     number_side(model, TRANSFORMER_SOURCE, &tokens, &pair->words);
-    if (translate(model, pair, pool))
-        return true;
-    snprintf(message, HEAD_MESSAGE_MAX, "the sentence cannot be translated");
-    return false;
+    if (!translate(model, pair, pool)) {
+        snprintf(message, HEAD_MESSAGE_MAX, "the sentence cannot be translated");
+        return false;
+    }
+    pair->known = corpus_translate(text, &pair->gold, NULL, reason) && says_gold(model, pair);
+    return true;
 }
 
 /* ------------------------------------------------------------- captures ----- */

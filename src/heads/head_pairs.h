@@ -36,8 +36,9 @@ head_pair *head_pairs_of_corpus(const translator *model, uint64_t seed, corpus_s
 bool head_pairs_fit(const translator *model, const head_pair *pairs, int count);
 
 /*
- * An English sentence with the grammar's translation or, where it has none, the model's. False,
- * with a sentence in `message`, where there is nothing to look at: no words, or too many.
+ * An English sentence with the translation that the model says, as on the page of "mha view";
+ * `known` where the grammar translates it the same way. False, with a sentence in `message`, where
+ * there is nothing to measure: no words, or too many.
  */
 enum { HEAD_MESSAGE_MAX = 256 };
 bool head_pair_of_text(const translator *model, const char *text, head_pair *pair, mha_pool *pool,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The rules of head_roles.h. head_study.c and head_measures.c make the numbers that they read. */
 #include "heads/head_roles.h"
 
 #include <math.h>
@@ -45,7 +46,16 @@ void head_relation_name(int relation, char name[ROLE_NAME_MAX])
         snprintf(name, ROLE_NAME_MAX, "%s-%.*s", second + 1, (int)(second - both), both);
 }
 
-/* Takes the score if it is nearer to its threshold than what is there. */
+const char *head_rule_name(role_rule rule)
+{
+    static const char *const names[RULES] = {
+        "sink",     "offset", "self",     "duplicate", "induction",
+        "question", "rare",   "relation", "broad",     "far",
+    };
+    return names[rule];
+}
+
+/* Takes the score if it is nearer to its threshold than the one so far. */
 static void offer(role_score *best, bool *any, const role_score *score)
 {
     if (isnan(score->score) ||
@@ -55,82 +65,86 @@ static void offer(role_score *best, bool *any, const role_score *score)
     *any = true;
 }
 
-static role_score make(const head_study *study, int head, role_rule rule, int measure,
-                       double threshold, const char *name)
+/* Samples are floats, so that thresholds are compared as floats: 9 rows of 10 are 0.9. */
+static bool holds(const role_score *score)
 {
-    role_score score = {rule, measure, "", head_study_mean(study, head, measure), threshold};
+    return (float)score->score >= (float)score->threshold;
+}
+
+static role_score make(const head_means *h, role_rule rule, int measure, double threshold,
+                       const char *name)
+{
+    role_score score = {rule, measure, "", h->mean[measure], threshold};
     snprintf(score.name, sizeof score.name, "%s", name);
     return score;
 }
 
-static bool score_sink(const head_study *study, int head, attention_kind kind, role_score *best)
+static bool score_sink(const head_means *h, role_score *best)
 {
     bool any = false;
-    const role_score first =
-        make(study, head, RULE_SINK, MEASURE_FIRST, 0.6, sink_names[kind == ATTENTION_DECODER]);
-    const role_score end = make(study, head, RULE_SINK, MEASURE_END, 0.6, sink_names[2]);
+    const role_score first = make(h, RULE_SINK, MEASURE_FIRST, 0.6, sink_names[h->begins]);
+    const role_score end = make(h, RULE_SINK, MEASURE_END, 0.6, sink_names[2]);
     offer(best, &any, &first);
     offer(best, &any, &end);
     return any;
 }
 
-static bool score_offset(const head_study *study, int head, attention_kind kind, role_score *best)
+static bool score_offset(const head_means *h, role_score *best)
 {
     bool any = false;
     for (int r = -OFFSET_FAR; r <= OFFSET_FAR; r++) {
         char name[ROLE_NAME_MAX];
-        if (r == 0 || (kind == ATTENTION_DECODER && r > 0))
+        if (r == 0 || (h->kind == ATTENTION_DECODER && r > 0))
             continue;
         head_offset_name(r, name);
-        const role_score argmax =
-            make(study, head, RULE_OFFSET, MEASURE_ARGMAX + OFFSET_FAR + r, 0.9, name);
-        const role_score mass =
-            make(study, head, RULE_OFFSET, MEASURE_MASS + OFFSET_FAR + r, 0.5, name);
+        const role_score argmax = make(h, RULE_OFFSET, MEASURE_ARGMAX + OFFSET_FAR + r, 0.9, name);
+        const role_score mass = make(h, RULE_OFFSET, MEASURE_MASS + OFFSET_FAR + r, 0.5, name);
         offer(best, &any, &argmax);
         offer(best, &any, &mass);
     }
     return any;
 }
 
-static void offer_relation(const head_study *study, int head, attention_kind kind, int measure,
+static void offer_relation(const head_means *h, const head_baseline *baseline, int measure,
                            const char *name, role_score *best, bool *any)
 {
-    const head_baseline *const baseline = head_study_baseline(study, kind, measure);
     if (baseline->count < RELATION_COUNT_MIN)
         return;
-    const role_score score = make(study, head, RULE_RELATION, measure, baseline->share + 0.1, name);
+    const role_score score = make(h, RULE_RELATION, measure, baseline->share + 0.1, name);
     offer(best, any, &score);
 }
 
-static bool score_relation(const head_study *study, int head, attention_kind kind, role_score *best)
+static bool score_relation(const head_means *h, role_score *best)
 {
     bool any = false;
-    for (int r = 0; kind != ATTENTION_CROSS && r < RELATIONS; r++) {
+    if (!h->baselines)
+        return false;
+    for (int r = 0; h->kind != ATTENTION_CROSS && r < RELATIONS; r++) {
         char name[ROLE_NAME_MAX];
         head_relation_name(r, name);
-        offer_relation(study, head, kind, MEASURE_RELATION + r, name, best, &any);
+        offer_relation(h, &h->baselines->relation[h->kind][r], MEASURE_RELATION + r, name, best,
+                       &any);
     }
-    if (kind == ATTENTION_CROSS) {
-        offer_relation(study, head, kind, MEASURE_SAYS, aligned_names[0], best, &any);
-        offer_relation(study, head, kind, MEASURE_READS, aligned_names[1], best, &any);
-    }
+    for (int reads = 0; h->kind == ATTENTION_CROSS && reads < 2; reads++)
+        offer_relation(h, &h->baselines->alignment[reads], MEASURE_SAYS + reads,
+                       aligned_names[reads], best, &any);
     return any;
 }
 
-bool head_rule_score(const head_study *study, int head, role_rule rule, role_score *score)
+/* The best score of a rule; false where nothing of the kind occurred, or too little of it. */
+static bool score_rule(const head_means *h, role_rule rule, role_score *score)
 {
-    const attention_kind kind = head_at(&study->config, head).kind;
     bool any = false;
     switch (rule) {
     case RULE_SINK:
-        return score_sink(study, head, kind, score);
+        return score_sink(h, score);
     case RULE_OFFSET:
-        return score_offset(study, head, kind, score);
+        return score_offset(h, score);
     case RULE_RELATION:
-        return score_relation(study, head, kind, score);
+        return score_relation(h, score);
     default: {
-        const bool cross_self = rule == RULE_SELF && kind == ATTENTION_CROSS;
-        const role_score one = make(study, head, rule, plain[rule].measure, plain[rule].threshold,
+        const bool cross_self = rule == RULE_SELF && h->kind == ATTENTION_CROSS;
+        const role_score one = make(h, rule, plain[rule].measure, plain[rule].threshold,
                                     cross_self ? same_place : plain[rule].name);
         offer(score, &any, &one);
         return any;
@@ -138,15 +152,14 @@ bool head_rule_score(const head_study *study, int head, role_rule rule, role_sco
     }
 }
 
-head_role head_role_find(const head_study *study, int head)
+head_role head_role_choose(const head_means *h)
 {
     role_score scores[RULES];
     bool there[RULES], any = false, next = false;
-    head_role role = {0};
-    int chosen = -1;
+    head_role role = {.interval = {NAN, NAN}};
     for (int rule = 0; rule < RULES; rule++) {
-        there[rule] = head_rule_score(study, head, (role_rule)rule, &scores[rule]);
-        if (!role.found && there[rule] && scores[rule].score >= scores[rule].threshold) {
+        there[rule] = score_rule(h, (role_rule)rule, &scores[rule]);
+        if (!role.found && there[rule] && holds(&scores[rule])) {
             role.found = any = true;
             role.best = scores[rule];
         }
@@ -154,14 +167,37 @@ head_role head_role_find(const head_study *study, int head)
     for (int rule = 0; rule < RULES && !role.found; rule++)
         if (there[rule])
             offer(&role.best, &any, &scores[rule]);
-    chosen = any ? (int)role.best.rule : -1;
     for (int rule = 0; rule < RULES; rule++)
-        if (there[rule] && rule != chosen)
+        if (there[rule] && !(any && rule == (int)role.best.rule))
             offer(&role.next, &next, &scores[rule]);
-    if (any) {
-        role.interval = head_study_interval(study, head, role.best.measure);
-        role.count = head_study_count(study, head, role.best.measure);
+    if (any)
+        role.count = h->count[role.best.measure];
+    return role;
+}
+
+head_means head_means_of(const head_scene *scene, const head_sample samples[MEASURES],
+                         const head_baselines *baselines)
+{
+    head_means h = {.kind = scene->kind, .begins = scene->begins, .baselines = baselines};
+    for (int n = 0; n < MEASURES; n++) {
+        h.count[n] = (double)samples[n].count;
+        h.mean[n] = samples[n].count > 0.0f ? (double)samples[n].sum / h.count[n] : NAN;
     }
+    return h;
+}
+
+head_role head_role_find(const head_study *study, int head)
+{
+    const attention_kind kind = head_at(&study->config, head).kind;
+    head_means h = {
+        .kind = kind, .begins = kind == ATTENTION_DECODER, .baselines = &study->baselines};
+    for (int n = 0; n < MEASURES; n++) {
+        h.mean[n] = head_study_mean(study, head, n);
+        h.count[n] = head_study_count(study, head, n);
+    }
+    head_role role = head_role_choose(&h);
+    if (role.count > 0.0)
+        role.interval = head_study_interval(study, head, role.best.measure);
     return role;
 }
 

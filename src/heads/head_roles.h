@@ -2,19 +2,23 @@
 /*
  * The role of a head: the first of these rules that holds.
  *
- *      sink            at least 0.6 of its weight on the first column, or on the end of the source
- *      offset          largest weight at one fixed offset in 0.9 of the rows (Voita), or half of
- *                      its weight there (Clark)
- *      self            half of its weight at offset 0; in cross-attention: the same place
+ *      sink            at least 0.6 of its weight on the first column, or on the last one of the
+ *                      source
+ *      offset          the largest weight at one fixed offset in 0.9 of the rows (Voita), or half
+ *                      of the weight there (Clark)
+ *      self            half of its weight at offset 0; in cross-attention: "same place"
  *      duplicate, induction    0.4 of its weight where the detector says
  *      question        0.6 of its weight on "?"
- *      rare            largest weight on the rarest word in half of the rows
+ *      rare            the largest weight on the rarest word in half of the rows
  *      relation        finds the other word of a relation of the grammar in 0.1 more of the cases
- *                      than the best fixed offset does; in cross-attention: the word it comes from
- *      broad           entropy at least 0.9 of what equal weights have
+ *                      than the best fixed offset does; in cross-attention: a word that the French
+ *                      word translates. Needs RELATION_COUNT_MIN cases.
+ *      broad           entropy at least 0.9 of that of equal weights
  *      far             mean distance at least a third of the columns
  *
- * and "mixed" if none does. Numbers without a name are our choice.
+ * and "mixed" if none holds. The rules are the same for one sentence and for many, in the terminal
+ * and on the page of "mha view", which prints what head_role_choose() found. Thresholds without a
+ * name are our choice. tests/golden/roles.json pins rules, names and thresholds.
  */
 #ifndef HEADS_HEAD_ROLES_H
 #define HEADS_HEAD_ROLES_H
@@ -48,16 +52,29 @@ typedef struct role_score {
 typedef struct head_role {
     bool found; /* else it is mixed, and `best` is the nearest rule */
     role_score best;
-    role_score next;        /* of the other rules the nearest */
-    head_interval interval; /* of the score */
+    role_score next;        /* the nearest of the other rules */
+    head_interval interval; /* of the score; NaN from head_role_choose() */
     double count;           /* what the score is a mean over */
 } head_role;
 
-/* The best of what a rule looks at; false where nothing of the kind occurred, or too little of
- * it: relations want RELATION_COUNT_MIN words. */
-bool head_rule_score(const head_study *study, int head, role_rule rule, role_score *score);
+/* What the rules read of one head. */
+typedef struct head_means {
+    attention_kind kind;
+    bool begins;                            /* the first column is the begin mark */
+    double mean[MEASURES], count[MEASURES]; /* NaN and 0: not measured */
+    const head_baselines *baselines;        /* NULL: no relation is known */
+} head_means;
 
+/* The means of one sentence. */
+head_means head_means_of(const head_scene *scene, const head_sample samples[MEASURES],
+                         const head_baselines *baselines);
+
+/* The role of a head with these means; for a head of a study with the interval of the score. */
+head_role head_role_choose(const head_means *means);
 head_role head_role_find(const head_study *study, int head);
+
+/* The name of a rule in JSON: "sink", "offset" and so on. */
+const char *head_rule_name(role_rule rule);
 
 /* The names of all roles, and ROLE_NONE; returns how many there are, at most ROLE_NAMES. */
 #define ROLE_NONE "mixed"

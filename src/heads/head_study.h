@@ -11,36 +11,8 @@
 #ifndef HEADS_HEAD_STUDY_H
 #define HEADS_HEAD_STUDY_H
 
+#include "heads/head_measures.h"
 #include "heads/head_pairs.h"
-
-enum { OFFSET_FAR = 3, OFFSETS = 2 * OFFSET_FAR + 1 };
-
-/* A relation is looked for from its first word to its second and back: number 2 * role and
- * 2 * role + 1. Cross-attention has its own: a French word and those it comes from. */
-enum { RELATIONS = 2 * ROLE_KINDS };
-
-typedef enum head_measure {
-    MEASURE_MASS,                             /* + OFFSET_FAR + r: mean weight at i + r */
-    MEASURE_ARGMAX = MEASURE_MASS + OFFSETS,  /* + OFFSET_FAR + r: share of largest there */
-    MEASURE_FIRST = MEASURE_ARGMAX + OFFSETS, /* weight on the first column */
-    MEASURE_END,                              /* on the end of the source; not of the decoder */
-    MEASURE_ENTROPY,
-    MEASURE_SMOOTHED,
-    MEASURE_BREADTH,
-    MEASURE_CONFIDENCE, /* special words left out, as in the next three */
-    MEASURE_DISTANCE,
-    MEASURE_REACH, /* distance as a share of the columns */
-    MEASURE_RARE,  /* share of largest weights on the rarest word */
-    MEASURE_DUPLICATE,
-    MEASURE_INDUCTION,
-    MEASURE_QUESTION,                            /* weight on "?", of sentences that have one */
-    MEASURE_RELATION,                            /* + relation: share of words found */
-    MEASURE_SAYS = MEASURE_RELATION + RELATIONS, /* alignment of the row that says a word */
-    MEASURE_READS,                               /* of the row that reads it, one below */
-    MEASURE_F_SAYS,                              /* 1 - alignment error rate, both readings */
-    MEASURE_F_READS,
-    MEASURES
-} head_measure;
 
 /* The offset from one word of a relation to the other that is right most often. */
 typedef struct head_baseline {
@@ -49,9 +21,12 @@ typedef struct head_baseline {
     int count; /* words with that relation */
 } head_baseline;
 
-typedef struct head_sample {
-    float sum, count;
-} head_sample;
+typedef struct head_baselines {
+    head_baseline relation[ATTENTION_CROSS][RELATIONS]; /* of encoder and decoder */
+    head_baseline alignment[2];                         /* of the row that says a word, reads it */
+} head_baselines;
+
+void head_baselines_find(head_baselines *baselines, const head_pair *pairs, int count);
 
 typedef struct head_interval {
     double low, high;
@@ -64,10 +39,9 @@ head_interval head_interval_of(const head_sample *samples, int count, uint64_t s
 typedef struct head_study {
     transformer_config config;
     int heads, sentences;
-    int64_t tokens[ATTENTION_KINDS];                     /* rows in all */
-    head_sample *samples;                                /* [heads][MEASURES][sentences] */
-    head_baseline baselines[ATTENTION_KINDS][RELATIONS]; /* encoder, decoder */
-    head_baseline alignment[2];                          /* by what rows say, what they read */
+    int64_t tokens[ATTENTION_KINDS]; /* rows in all */
+    head_sample *samples;            /* [heads][MEASURES][sentences] */
+    head_baselines baselines;
 } head_study;
 
 /* NULL: no memory, or words that the model does not have. `watch` is told how far it is; NULL:

@@ -111,21 +111,14 @@ static const float *layer_of(void *arg, int layer)
     return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
 }
 
-/* Begin and end, which say nothing. */
-static void find_special(const int *tokens, int count, bool *special)
-{
-    for (int j = 0; j < count; j++)
-        special[j] = tokens[j] == WORD_BEGIN || tokens[j] == WORD_END;
-}
-
-static bool put_weights(json *j, const view_sentence *s, attention_kind kind)
+static bool put_weights(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
 {
     const capture_heads *const h = &s->heads->kind[kind];
-    const int *const tokens = kind == ATTENTION_DECODER ? s->heads->target : s->heads->source;
+    const corpus_pair *const gold = s->gold ? &s->pair : NULL;
     bool special[CORPUS_TOKENS_MAX];
-    find_special(tokens, h->columns, special);
     const view_kind heads = {
-        .scene = {kind, tokens, special, s->gold ? &s->pair : NULL},
+        .scene = head_scene_of(s->heads, kind, page->words, gold, special),
+        .baselines = &s->baselines,
         .layers = h->layers,
         .heads = h->heads,
         .rows = h->rows,
@@ -137,14 +130,15 @@ static bool put_weights(json *j, const view_sentence *s, attention_kind kind)
     return view_kind_put(j, &heads);
 }
 
-static bool put_kind(json *j, const view_sentence *s, attention_kind kind, const vocabulary *words)
+static bool put_kind(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
 {
+    const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
     const capture_heads *const h = &s->heads->kind[kind];
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
     const size_t width = (size_t)h->width;
     json_open_object(j, NULL);
-    const bool fine = put_weights(j, s, kind) && put_floats(j, "q", h->q, rows * width) &&
+    const bool fine = put_weights(j, page, s, kind) && put_floats(j, "q", h->q, rows * width) &&
                       put_floats(j, "k", h->k, columns * width) &&
                       put_floats(j, "v", h->v, columns * width) &&
                       put_floats(j, "value_norms", h->value_norms, columns) &&
@@ -178,7 +172,7 @@ static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
     }
     json_open_array(j, "kinds");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        fine &= put_kind(j, s, (attention_kind)kind, words);
+        fine &= put_kind(j, page, s, (attention_kind)kind);
     json_close(j);
     json_close(j);
     return fine;

@@ -35,11 +35,13 @@ typedef struct view_sentence {
     view_closing closed[ATTENTION_KINDS];
     bool gold; /* the grammar knows the sentence, and gives this translation */
     corpus_pair pair;
+    head_baselines baselines;        /* of this sentence */
     char reason[CORPUS_MESSAGE_MAX]; /* not gold */
 } view_sentence;
 
 typedef struct view_page {
     const translator *model;       /* NULL: imported */
+    const head_words *words;       /* of the model */
     const char *command;           /* that makes this page */
     const view_study *study;       /* NULL: none */
     const view_ablation *ablation; /* NULL: none */

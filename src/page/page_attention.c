@@ -7,8 +7,8 @@
 
 /* What is gathered while the weights go by. */
 typedef struct gathered {
-    double *measures; /* [maps][VIEW_MEASURES] */
-    char **pictures;  /* [maps], or NULL */
+    view_measured *measured; /* [maps] */
+    char **pictures;         /* [maps], or NULL */
 } gathered;
 
 bool view_put_text(json *j, const char *key, char *text)
@@ -33,7 +33,7 @@ static bool is_compact(const view_kind *k)
 static bool put_head(json *j, const view_kind *k, const head_matrix *m, int map,
                      const gathered *all)
 {
-    view_measure_head(m, &k->scene, all->measures + (ptrdiff_t)map * VIEW_MEASURES);
+    all->measured[map] = view_measure_head(m, &k->scene, k->baselines);
     if (all->pictures != NULL && (all->pictures[map] = view_picture_text(m)) == NULL)
         return false;
     const size_t cells = (size_t)m->rows * (size_t)m->columns;
@@ -72,22 +72,22 @@ static void put_shape(json *j, const view_kind *k)
 bool view_kind_put(json *j, const view_kind *k)
 {
     const int maps = k->layers * k->heads;
-    gathered all = {calloc((size_t)maps * VIEW_MEASURES + 1, sizeof *all.measures), NULL};
+    gathered all = {calloc((size_t)maps + 1, sizeof *all.measured), NULL};
     if (has_pictures(k))
         all.pictures = calloc((size_t)maps + 1, sizeof *all.pictures);
-    bool fine = all.measures != NULL && has_pictures(k) == (all.pictures != NULL);
+    bool fine = all.measured != NULL && has_pictures(k) == (all.pictures != NULL);
     if (fine) {
         put_shape(j, k);
         fine = put_weights(j, k, &all);
     }
     if (fine) {
-        view_measures_put(j, all.measures, maps);
+        view_measures_put(j, all.measured, maps);
         if (all.pictures != NULL)
             json_strings(j, "pictures", (const char *const *)all.pictures, maps);
     }
     for (int map = 0; all.pictures != NULL && map < maps; map++)
         free(all.pictures[map]);
     free(all.pictures);
-    free(all.measures);
+    free(all.measured);
     return fine;
 }

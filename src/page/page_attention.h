@@ -3,7 +3,8 @@
  * The heads of one kind of attention as the page has them:
  *
  *      "name": "encoder", "layers": 2, "heads": 4, "rows": 7, "columns": 7, "causal": false,
- *      "compact": false, "weights": ["AACAPw...", ... one text a head], "measures": {...}
+ *      "compact": false, "weights": ["AACAPw...", ... one text per head], "measures": {...},
+ * "roles": [...]
  *
  * Weights of a kind are exact up to VIEW_EXACT_CELLS of them and compact above (page_weights.h).
  * Heads with more rows or columns than a small picture has come with one: "pictures".
@@ -16,7 +17,8 @@
 enum { VIEW_EXACT_CELLS = 1 << 20 };
 
 typedef struct view_kind {
-    view_scene scene;
+    head_scene scene;
+    const head_baselines *baselines; /* NULL: not known */
     int layers, heads, rows, columns;
     bool causal;
     /* [heads][rows][columns] of a layer, until the next is asked for; NULL: they are not to be

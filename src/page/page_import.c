@@ -335,8 +335,9 @@ static bool put_kind(json *j, view_import *v, attention_kind kind)
     const layers *const own = &v->kinds[kind];
     source from = {v, own};
     const view_kind heads = {
-        .scene = {kind, v->words.numbers[kind == ATTENTION_DECODER ? VIEW_TARGET : VIEW_SOURCE],
-                  NULL, NULL},
+        .scene = {.kind = kind,
+                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? VIEW_TARGET : VIEW_SOURCE],
+                  .question = -1},
         .layers = own->count,
         .heads = own->heads,
         .rows = own->rows,

@@ -127,6 +127,13 @@ static void find_gold(view_sentence *s)
     }
 }
 
+/* As "mha heads TEXT" finds them. */
+static void find_baselines(view_sentence *s)
+{
+    const head_pair pair = {.known = s->gold, .gold = s->pair};
+    head_baselines_find(&s->baselines, &pair, 1);
+}
+
 /* --------------------------------------------------------------- whole ----- */
 
 static bool take_changes(making *m)
@@ -157,6 +164,7 @@ bool view_item_make(view_item *item, view_sentence *sentence, const translator *
         sentence->source = item->pair.source.tokens;
         sentence->target = item->pair.target;
         find_gold(sentence);
+        find_baselines(sentence);
         fine = fill_heads(&m);
     }
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)

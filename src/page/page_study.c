@@ -5,6 +5,7 @@
 
 #include "base/terminal.h"
 #include "heads/head_eval.h"
+#include "page/page_measures.h"
 
 enum { STUDY_SEED = 1 };
 
@@ -65,24 +66,11 @@ void view_study_free(view_study *study)
 
 static void put_head(json *j, const view_head *head)
 {
-    static const char *const rules[RULES] = {
-        "sink",     "offset", "self",     "duplicate", "induction",
-        "question", "rare",   "relation", "broad",     "far",
-    };
-    const head_role *const role = &head->role;
     json_open_object(j, NULL);
     json_string(j, "kind", attention_kind_name(head->name.kind));
     json_integer(j, "layer", head->name.layer + 1);
     json_integer(j, "head", head->name.head + 1);
-    json_bool(j, "found", role->found);
-    json_string(j, "rule", rules[role->best.rule]);
-    json_string(j, "name", role->best.name);
-    json_number(j, "score", role->best.score);
-    json_number(j, "low", role->interval.low);
-    json_number(j, "high", role->interval.high);
-    json_number(j, "count", role->count);
-    json_string(j, "next", role->next.name);
-    json_number(j, "next_score", role->next.score);
+    view_role_put(j, &head->role);
     json_number(j, "importance", head->importance);
     json_close(j);
 }

@@ -35,6 +35,7 @@ static char *page_data(const serve_app *app, const view_item *item, bool changed
                             .study = VIEW_STUDY_SENTENCES};
     char *const command = view_call_text(&call, sentence, 1);
     const view_page page = {.model = app->model,
+                            .words = &app->words,
                             .command = changed ? "mha serve" : command,
                             .study = app->study,
                             .sentences = sentence,

@@ -21,6 +21,7 @@ typedef struct serve_app {
     const char *model_file; /* as it was asked for; NULL: it was not */
     mha_pool *pool;
     const view_study *study; /* NULL: none */
+    head_words words;        /* of the model */
 } serve_app;
 
 /* For the routes of an http_service, with a serve_app. */

@@ -127,14 +127,24 @@ static bool make_study(serve_app *app, view_study *study)
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
+static bool count_words(serve_app *app)
+{
+    if (head_words_count(&app->words, app->model))
+        return true;
+    heads_failed(MHA_ERR_MEMORY);
+    return false;
+}
+
 static bool run_with_model(const serve_request *r, const translator *model, int threads)
 {
     view_study study = {.heads = NULL};
-    serve_app app = {model, r->model_file, NULL, &study};
+    serve_app app = {.model = model, .model_file = r->model_file, .study = &study};
     const mha_status status = make_pool(&app.pool, threads);
     if (status != MHA_OK)
         fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const bool fine = status == MHA_OK && make_study(&app, &study) && serve(r, &app);
+    const bool fine =
+        status == MHA_OK && count_words(&app) && make_study(&app, &study) && serve(r, &app);
+    head_words_free(&app.words);
     view_study_free(&study);
     mha_pool_free(app.pool);
     return fine;

@@ -55,6 +55,7 @@ typedef struct view_run {
     view_item *items;         /* [count] */
     view_sentence *sentences; /* [count] */
     int count;
+    head_words words;
     view_study study;
     view_ablation ablation;
     view_import *import; /* instead of a model */
@@ -137,6 +138,7 @@ static bool write_page(const view_run *run)
                             .study = (int)r->study};
     char *const command = view_call_text(&call, run->sentences, run->count);
     const view_page page = {.model = run->model,
+                            .words = &run->words,
                             .command = command,
                             .study = run->study.heads != NULL ? &run->study : NULL,
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
@@ -166,6 +168,7 @@ static void free_room(view_run *run)
         view_item_free(&run->items[n]);
     free(run->items);
     free(run->sentences);
+    head_words_free(&run->words);
     view_study_free(&run->study);
     view_ablation_free(&run->ablation);
 }
@@ -196,7 +199,9 @@ static bool make_study(view_run *run)
 
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
+    bool fine =
+        ((make_room(run) && head_words_count(&run->words, run->model)) || out_of_memory()) &&
+        read_ablation(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);

@@ -13,40 +13,48 @@
 /* Columns that are no measure. */
 enum { OWN_LAYER = MEASURES, OWN_HEAD, OWN_SCORE, OWN_IMPORTANCE, OWN_SINK, OWN_AER, OWN_APART };
 
-static const struct {
-    const char *name;
-    int what; /* a head_measure, or one of the above */
-} columns[] = {
-    {"layer", OWN_LAYER},
-    {"head", OWN_HEAD},
-    {"score", OWN_SCORE},
-    {"importance", OWN_IMPORTANCE},
-    {"entropy", MEASURE_ENTROPY},
-    {"smoothed", MEASURE_SMOOTHED},
-    {"broad", MEASURE_BREADTH},
-    {"confidence", MEASURE_CONFIDENCE},
-    {"distance", MEASURE_DISTANCE},
-    {"far", MEASURE_REACH},
-    {"sink", OWN_SINK},
-    {"first", MEASURE_FIRST},
-    {"end", MEASURE_END},
-    {"prev", MEASURE_MASS + OFFSET_FAR - 1},
-    {"self", MEASURE_MASS + OFFSET_FAR},
-    {"next", MEASURE_MASS + OFFSET_FAR + 1},
-    {"duplicate", MEASURE_DUPLICATE},
-    {"induction", MEASURE_INDUCTION},
-    {"question", MEASURE_QUESTION},
-    {"rare", MEASURE_RARE},
-    {"aer", OWN_AER},
-    {"says", MEASURE_SAYS},
-    {"reads", MEASURE_READS},
-    {"apart", OWN_APART},
+static const char *const own_names[] = {
+    [OWN_LAYER - MEASURES] = "layer", [OWN_HEAD - MEASURES] = "head",
+    [OWN_SCORE - MEASURES] = "score", [OWN_IMPORTANCE - MEASURES] = "importance",
+    [OWN_SINK - MEASURES] = "sink",   [OWN_AER - MEASURES] = "aer",
+    [OWN_APART - MEASURES] = "apart",
+};
+
+/* In the order of the help. */
+static const int columns[] = {
+    OWN_LAYER,
+    OWN_HEAD,
+    OWN_SCORE,
+    OWN_IMPORTANCE,
+    MEASURE_ENTROPY,
+    MEASURE_SMOOTHED,
+    MEASURE_BREADTH,
+    MEASURE_CONFIDENCE,
+    MEASURE_DISTANCE,
+    MEASURE_REACH,
+    OWN_SINK,
+    MEASURE_FIRST,
+    MEASURE_END,
+    MEASURE_MASS + OFFSET_FAR - 1,
+    MEASURE_MASS + OFFSET_FAR,
+    MEASURE_MASS + OFFSET_FAR + 1,
+    MEASURE_DUPLICATE,
+    MEASURE_INDUCTION,
+    MEASURE_QUESTION,
+    MEASURE_RARE,
+    OWN_AER,
+    MEASURE_SAYS,
+    MEASURE_READS,
+    OWN_APART,
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0], COLUMN_NAME_MAX = 24 };
 
 const char *heads_column_name(int column)
 {
-    return column < COLUMNS ? columns[column].name : NULL;
+    if (column >= COLUMNS)
+        return NULL;
+    const int what = columns[column];
+    return what < MEASURES ? head_measure_name(what) : own_names[what - MEASURES];
 }
 
 static double larger(double a, double b)
@@ -56,7 +64,7 @@ static double larger(double a, double b)
 
 double heads_column_value(const heads_row *row, int column)
 {
-    const int what = columns[column].what;
+    const int what = columns[column];
     switch (what) {
     case OWN_LAYER:
         return row->name.layer + 1;
@@ -97,7 +105,7 @@ static int find_column(const char *command, const char *name, int *column)
 {
     const char *names[COLUMNS];
     for (int n = 0; n < COLUMNS; n++) {
-        names[n] = columns[n].name;
+        names[n] = heads_column_name(n);
         if (strcmp(name, names[n]) == 0) {
             *column = n;
             return EXIT_GO_ON;
@@ -235,8 +243,8 @@ int heads_filter(const char *command, const char *where, heads_row *rows, int *c
 static bool behind(const heads_row *a, const heads_row *b, int column)
 {
     const double x = heads_column_value(a, column), y = heads_column_value(b, column);
-    const bool ascending = columns[column].what == OWN_LAYER || columns[column].what == OWN_HEAD ||
-                           columns[column].what == OWN_AER || columns[column].what == OWN_APART;
+    const bool ascending = columns[column] == OWN_LAYER || columns[column] == OWN_HEAD ||
+                           columns[column] == OWN_AER || columns[column] == OWN_APART;
     if (isnan(x) || isnan(y))
         return isnan(x) && !isnan(y);
     return ascending ? y < x : y > x;

@@ -19,8 +19,12 @@ const T = 8;
 // Numbers of a head that does nothing in particular.
 const NOTHING = {
     ...{ entropy: 1, broad: 0.5, confidence: 0.4, distance: 1, far: 0.1, first: 0.1, end: 0.1 },
-    ...{ prev: 0.1, self: 0.1, next: 0.1, duplicate: 0, induction: 0, offset: -1 },
-    ...{ offset_mass: 0.1, offset_share: 0.1, says: null, reads: null, aer_says: null },
+    ...{ prev: 0.1, self: 0.1, next: 0.1, duplicate: 0, induction: 0, smoothed: 1, rare: 0 },
+    ...{ question: null, says: null, reads: null, aer_says: null, aer_reads: null },
+};
+const NO_ROLE = {
+    ...{ found: false, rule: "far", name: "far", score: 0.3, threshold: 1 / 3 },
+    ...{ low: null, high: null, count: 1, next: "broad", next_score: 0.5 },
 };
 
 // A head whose row i looks at columns as weightOf(i, j) says.
@@ -39,6 +43,7 @@ function makeHead(weightOf, { rows = T, columns = T, kind = "encoder", layer = 1
         causal: kind === "decoder",
         compact: false,
         measures: NOTHING,
+        roleRecord: NO_ROLE,
         picture: { rows, columns, values: weights },
         width: 2,
         rowWords: words(rows),
@@ -57,27 +62,24 @@ const column = makeHead((_, j) => Number(j === 0));
 const causal = makeHead((i, j) => (j <= i ? 1 / (i + 1) : 0), { kind: "decoder" });
 const measured = (head, measures) => ({ ...head, measures: { ...NOTHING, ...measures } });
 
+const withRole = (head, rule, name, score) => ({
+    ...head,
+    roleRecord: { ...NO_ROLE, found: true, rule, name, score },
+});
+
+// The rules themselves are the program's: test_roles.mjs compares.
 await test("roles_on_one_sentence", () => {
-    const named = (measures, head = identity) => roles.roleHere(measured(head, measures)).role;
-    equal(named({}), "mixed", "nothing in particular");
-    equal(named({ first: 0.6 }), "sink: first word", "first");
-    equal(named({ first: 0.59 }), "mixed", "just under the threshold");
-    equal(named({ end: 0.7, first: 0.65 }), "sink: end", "end");
-    const begin = { ...identity, columnWords: ["\u2039begin\u203a", "a"] };
-    equal(named({ first: 0.6 }, begin), "sink: begin", "begin");
-    equal(named({ offset_mass: 0.5 }), "previous", "by mass");
-    equal(named({ offset: 1, offset_share: 0.9 }), "next", "by the largest weights");
-    equal(named({ offset: -3, offset_share: 1 }), "3 before", "farther");
-    equal(named({ self: 0.5 }), "self", "self");
-    equal(named({ self: 0.5 }, { ...identity, kind: "cross" }), "same place", "of cross-attention");
-    equal(named({ duplicate: 0.4 }), "duplicate", "duplicate");
-    equal(named({ induction: 0.4 }), "induction", "induction");
-    equal(named({ broad: 0.9 }), "broad", "broad");
-    equal(named({ far: 0.34 }), "far", "far");
-    equal(named({ says: 0.6, self: 0.9 }), "aligned: says", "alignment comes first");
-    const nearly = roles.roleHere(measured(identity, { far: 0.3 }));
+    const nearly = roles.roleHere(identity);
+    equal(nearly.role, "mixed", "nothing in particular");
     equal(nearly.score, null, "without a role");
-    equal(nearly.runner.role, "far", "what comes nearest");
+    equal(nearly.runner.role, "far", "the nearest rule");
+    const sink = roles.roleHere(withRole(causal, "sink", "sink: begin", 0.7));
+    equal(`${sink.role} ${sink.letter} ${sink.score}`, "sink: begin K 0.7", "a role");
+    equal(sink.over, "7 rows", "rows that have a choice");
+    equal(sink.runner.role, "broad", "the next rule");
+    const aligned = withRole(identity, "relation", "aligned: says", 0.9);
+    aligned.roleRecord.count = 21;
+    equal(roles.roleHere(aligned).over, "21 words", "words of a relation");
 });
 
 await test("roles_over_many_sentences", () => {
@@ -134,6 +136,7 @@ function compactPage(head) {
     const kind = {
         ...{ name: head.kind, layers: 1, heads: 1, rows: head.rows, columns: head.columns },
         ...{ causal: head.causal, compact: true, weights: [compactText(head)], measures: {} },
+        roles: [NO_ROLE],
     };
     const sentence = { text: "", source: head.columnWords, target: head.columnWords };
     const page = { format: "mha-view-2", sentences: [{ ...sentence, kinds: [kind] }] };
@@ -296,9 +299,9 @@ await test("patterns", () => {
 
 await test("queries", () => {
     const items = [
-        measured(identity, { self: 1 }),
-        measured({ ...shift, head: 2 }, { prev: 0.9, offset_mass: 0.9 }),
-        measured({ ...uniform, layer: 2, loss: 0.3 }, { broad: 1 }),
+        withRole(measured(identity, { self: 1 }), "self", "self", 1),
+        withRole(measured({ ...shift, head: 2 }, { prev: 0.9 }), "offset", "previous", 0.9),
+        withRole(measured({ ...uniform, layer: 2, loss: 0.3 }, { broad: 1 }), "broad", "broad", 1),
     ].map((head) => {
         const role = roles.roleHere(head);
         return { head, role, here: role };

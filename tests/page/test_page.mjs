@@ -306,6 +306,15 @@ await test("the_flow_of_a_word", async () => {
             .forEach(({ word, share }, n) =>
                 near(share, Number(cells[n]), 1e-5, `as in the map: ${word}`),
             );
+        check(
+            /^Attention followed down from .* \(rollout\)$/.test(
+                await page.locator("figure:has(#flow) h3").textContent(),
+            ),
+            "a title that says what it is",
+        );
+        const caption = await page.locator("figure:has(#flow) figcaption").textContent();
+        check(/without .*values and feed-forward layers/.test(caption), "what it leaves out");
+        equal(/decoder\u2019s self-attention/.test(caption), kind === "cross", "of the decoder");
         const svg = (await save(page, "#flow-svg")).bytes.toString();
         check((svg.match(/<path/g) ?? []).length > cells.length, "bands in the SVG");
         await page.focus("#flow");
@@ -394,19 +403,41 @@ function overlaps() {
     return found;
 }
 
-await test("small_screens_have_room", async () => {
-    for (const width of [390, 500])
+// Figures that are wider than the window, each with whether the frame around it scrolls sideways.
+function wideFigures() {
+    return [...document.querySelectorAll("canvas")]
+        .filter((canvas) => canvas.getBoundingClientRect().width > window.innerWidth)
+        .map((canvas) => {
+            const frame = canvas.closest(".scroll");
+            frame.scrollLeft = 50;
+            return { id: canvas.id, scrolls: frame.scrollLeft === 50 };
+        });
+}
+
+await test("small_screens_scroll_only_downwards", async () => {
+    const framed = new Set();
+    for (const width of [360, 390, 500])
         for (const view of ["wall", "head", "compare", "align", "flow"]) {
-            const page = await open(`view=${view}&row=1&column=1`, {
+            const page = await open(`view=${view}&kind=cross&sentence=1&row=1&column=1`, {
                 viewport: { width, height: 800 },
-                path: costPath,
+                path: view === "wall" || view === "head" ? costPath : twoPath,
+            });
+            const left = await page.evaluate(() => {
+                window.scrollTo(1000, 0);
+                return window.scrollX;
             });
             const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-            check(wide <= width, `${view}: ${wide}`);
+            check(wide <= width && left === 0, `${view} at ${width}: ${wide}, moved by ${left}`);
+            for (const { id, scrolls } of await page.evaluate(wideFigures)) {
+                check(scrolls, `${view} at ${width}: ${id} is cut`);
+                framed.add(`${view} ${id}`);
+            }
             const found = await page.evaluate(overlaps);
             equal(found.length, 0, `${view} at ${width}: ${found[0]}`);
             await close(page);
         }
+    for (const figure of ["align main", "flow flow"])
+        check(framed.has(figure), `${figure} fits: no test of its frame`);
 });
 
 await test("everything_shows_that_it_has_the_focus", async () => {
@@ -453,6 +484,7 @@ function largePage(path) {
         );
         for (const name of Object.keys(kind.measures))
             kind.measures[name] = new Array(maps).fill(kind.measures[name][0]);
+        kind.roles = new Array(maps).fill(kind.roles[0]);
         for (const name of ["q", "k", "v"]) kind[name] = packed(maps * size * width, (n) => n % 7);
         kind.value_norms = packed(maps * size, () => 1);
         for (const name of ["losses", "uniform_losses"]) kind[name] = packed(maps, (n) => n);

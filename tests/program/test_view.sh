@@ -138,23 +138,24 @@ for kind in page["sentences"][0]["kinds"]:
         if change["word"] == page["sentences"][0]["said"][change["row"]]: print(change)
 ' first.html
 
-# So are the numbers of each head on this sentence, under their names.
+# So are the numbers of each head on this sentence, under their names, and its role. No alignment is
+# known: this model does not translate as the grammar does (tests/page/test_roles.mjs has a better one).
 "$mha" heads --json "the cat sleeps" >here.json 2>/dev/null
+exits 0 view -o here.html --study 0 "the cat sleeps"
 with "the numbers of mha heads" '
 seen = 0
 kinds = {kind["name"]: kind for kind in page["sentences"][0]["kinds"]}
 for head in json.load(open(sys.argv[2]))["heads"]:
     kind, map = kinds[head["kind"]], (head["layer"] - 1) * 2 + head["head"] - 1
     for name, value in head["measures"].items():
-        if name not in kind["measures"] or value is None: continue
-        own = kind["measures"][name][map]
+        if name in ("layer", "head", "score", "importance", "sink"): continue
         seen += 1
-        if own is None or abs(own - value) > 1e-5: print(head["kind"], map, name, own, value)
-    if head["kind"] == "cross":
-        own = min(kind["measures"]["aer_says"][map], kind["measures"]["aer_reads"][map])
-        if abs(own - head["measures"]["aer"]) > 1e-5: print("aer", map, own, head["measures"])
-if seen < 12 * 10: print("only", seen)
-' first.html here.json
+        if kind["measures"][name][map] != value: print(head["kind"], map, name, value)
+    role = kind["roles"][map]
+    if (role["name"] if role["found"] else "mixed") != head["role"]: print(role, head["role"])
+    if "aer" in head["measures"] or kind["measures"]["aer_says"][map] is not None: print("aer", map)
+if seen < 12 * 12: print("only", seen)
+' here.html here.json
 
 # Roles are those of "mha heads".
 "$mha" heads --sentences 200 --json >heads.json 2>/dev/null

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What "mha ablate" found over a corpus, beside the picture of a head.
+// The part of a head's page that shows what "mha ablate" measured over a corpus: loss and accuracy
+// without the head, beside the other heads of its layer.
 import { headFile, headName } from "./data.js";
 import { headsOfLayer } from "./metrics.js";
 import { barsFigure } from "./figures.js";
@@ -9,7 +10,7 @@ import { el } from "./dom.js";
 const HOW = {
     zero: "Closed",
     mean: "Replaced by its mean",
-    uniform: "Made to look at all alike",
+    uniform: "Made to look at all words equally",
 };
 
 function percent(share) {
@@ -27,8 +28,8 @@ function layerFigure(app, head) {
         name: `${headFile(head)}-ablation`,
         title: `Loss + over the corpus, ${head.kind} ${head.layer}`,
         summary:
-            "Nats a word that are lost without each head of the layer" +
-            (sure ? ", with 95 % intervals." : "; of one sentence there are no intervals."),
+            "Nats per word that are lost without each head of the layer" +
+            (sure ? ", with 95 % intervals." : "; one sentence has no intervals."),
         words: heads.map(headName),
         values: damages.map(({ delta }) => delta),
         intervals: sure ? damages.map(({ low, high }) => [low, high]) : null,
@@ -45,7 +46,7 @@ function intervalText({ low, high }) {
     const harmless = low <= 0 && high >= 0;
     return (
         `, 95 % ${low.toPrecision(3)} to ${high.toPrecision(3)}` +
-        (harmless ? ": nothing that shows" : "")
+        (harmless ? ": no measurable effect" : "")
     );
 }
 
@@ -65,7 +66,7 @@ export function ablationPart(app, head) {
                 {},
                 `loss ${own.delta < 0 ? "\u2212" : "+"}${Math.abs(own.delta).toPrecision(3)}`,
             ),
-            ` nats a word${intervalText(own)}`,
+            ` nats per word${intervalText(own)}`,
         ),
         el(
             "p",

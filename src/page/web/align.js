@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cross-attention as alignment: ribbons from French to English words, and how often each head is
-// right where the grammar knows.
+// The Alignment view: cross-attention as ribbons from French to English words, and the error rate
+// of each head where the grammar knows the alignment.
 import { headName } from "./data.js";
 import { headsOfLayer, largestOf, meanWeights } from "./metrics.js";
 import { ribbonsFigure, strongest, windowOf } from "./figures.js";
@@ -19,12 +19,12 @@ function alignmentMatrix(app, heads, title) {
         name: `mha-alignment-${title.replaceAll(/[^A-Za-z0-9]+/g, "-")}`,
         title,
         summary:
-            `What is read above, what is said below; wide ribbons are large weights. ` +
+            `The source above, the translation below; wide ribbons are large weights. ` +
             (shift
                 ? "Each word with the row that has just read it."
                 : "Each word with the row that says it.") +
             (sentence.alignment && app.state.gold
-                ? " Dashed: which words the grammar made it from."
+                ? " Dashed: the alignment of the grammar."
                 : ""),
         rows: rowWords.length,
         columns,
@@ -42,9 +42,9 @@ function alignmentMatrix(app, heads, title) {
     };
 }
 
-const SIDE = 24; // words that have room in a line
+const SIDE = 24; // words that fit into a line
 
-// Of a long text the part around the chosen row, and where it looks.
+// Of a long text, the part around the chosen row and its largest weight.
 function shownPart(app, matrix) {
     if (matrix.rows <= 2 * SIDE && matrix.columns <= 2 * SIDE) return matrix;
     const row = Math.min(matrix.rows - 1, Math.max(0, app.state.row));
@@ -162,7 +162,7 @@ export function alignView(app) {
                 { class: "hint" },
                 app.sentence().no_gold
                     ? `No alignment is known for this sentence: ${app.sentence().no_gold}.`
-                    : "What the words come from is not known.",
+                    : "No alignment is known for these words.",
             ),
     );
 }

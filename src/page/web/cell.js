@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One cell taken apart: how a weight comes about, and what it brings.
+// One cell in detail: the steps from query and key to the weight, and what the value adds to the
+// output.
 import { headFile, isVisible } from "./data.js";
 import { takeApart } from "./metrics.js";
 import { barsFigure } from "./figures.js";
@@ -66,26 +67,26 @@ function softmaxTable(head, apart, i) {
     );
 }
 
-// Why a cell cannot be taken apart; null: it can.
+// Why the steps of a cell cannot be shown; null: they can.
 function reasonAgainst(head, i, j) {
     if (!isVisible(head, i, j))
         return (
-            "The mask is in the way: a word sees only the words up to itself. The score becomes " +
+            "This cell is masked: a word sees only the words up to itself. The score becomes " +
             "\u2212\u221e, the weight 0."
         );
     if (!head.q)
         return (
             "This page has weights only: the file that it was made from has no queries, keys and " +
-            "values, of which a weight could be made again."
+            "values from which a weight could be computed again."
         );
     return null;
 }
 
-// Fills `room` anew for row i and column j.
+// Fills `room` for row i and column j.
 export function showCell(room, head, i, j) {
     if (i < 0 || j < 0) {
         const hint = head.q
-            ? "Choose a cell with a click or with Enter, and it is taken apart here."
+            ? "Choose a cell with a click or with Enter to see here how its weight is computed."
             : "";
         room.replaceChildren(el("p", { class: "hint" }, hint));
         return;
@@ -100,7 +101,8 @@ export function showCell(room, head, i, j) {
     }
     const apart = takeApart(head, i, j);
     const stored = head.weights[i * head.columns + j];
-    const space = { width: Math.min(380, room.clientWidth || 380) };
+    const view = document.getElementById("view"); // the room may not be on the page yet
+    const space = { width: Math.min(380, view.clientWidth) };
     room.replaceChildren(
         title,
         el(
@@ -133,7 +135,7 @@ export function showCell(room, head, i, j) {
             ),
             step(
                 3,
-                "What it brings",
+                "What the value adds",
                 figureView(valueFigure(head, apart, j, space), { id: "value" }).element,
             ),
         ),

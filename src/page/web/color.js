@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Colour maps whose lightness rises or falls evenly, so that they can be read without seeing hue:
-// interpolated in OKLab. The two ends of the diverging maps are blue and orange.
+// Colour maps, interpolated in OKLab. Their lightness rises or falls evenly, so that they can be
+// read without seeing hue. The two ends of the diverging maps are blue and orange.
 
 function hexToLinear(hex) {
     return [1, 3, 5].map((at) => {
@@ -61,7 +61,7 @@ const MAPS = {
     },
 };
 
-// share: 0 to 1, for the diverging map 0.5 is nothing. Three bytes.
+// share: 0 to 1, for the diverging map 0.5 stands for zero. Three bytes.
 export function colorBytes(theme, name, share) {
     const n = Math.round(255 * Math.min(1, Math.max(0, share)));
     return MAPS[theme][name].subarray(3 * n, 3 * n + 3);
@@ -71,7 +71,7 @@ export function colorText(theme, name, share) {
     return `rgb(${colorBytes(theme, name, share).join(",")})`;
 }
 
-// Black or white, whichever can be read on it.
+// Black or white, whichever is readable on the colour.
 export function inkOn(theme, name, share) {
     const [r, g, b] = colorBytes(theme, name, share);
     return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15161a" : "#ffffff";

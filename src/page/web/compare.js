@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two heads, or one head on two sentences, side by side with their difference.
+// The Compare view: two heads, or one head on two sentences, side by side with their difference.
 import { headFile, headName, isVisible, rowOf } from "./data.js";
 import { alignWords, largestOf, largestPlaces, rowDivergence, rowVariation } from "./metrics.js";
 import { barsFigure, heatmapFigure } from "./figures.js";
@@ -7,7 +7,7 @@ import { figureView } from "./figure_view.js";
 import { headMatrix } from "./head.js";
 import { el, NARROW, picker } from "./dom.js";
 
-// The second head: as the state says, or the next one of the layer.
+// The second head: that of the state, or the next one of the layer.
 export function otherHead(app) {
     const [sentence, kind, layer, head] = app.state.other.split(".");
     const list = app.page.sentences[Number(sentence)]?.heads[kind];
@@ -110,7 +110,7 @@ function rowDistances(a, b) {
         name: "mha-row-distances",
         title: "Distance of each row",
         summary:
-            `Jensen-Shannon divergence in nats; 0.693 is nothing in common. Mean total variation ` +
+            `Jensen-Shannon divergence in nats; 0.693: no weight in common. Mean total variation ` +
             `${(variation / a.rows).toFixed(3)}.` +
             (shown.length < a.rows ? ` The ${shown.length} largest of ${a.rows} rows.` : ""),
         words: shown.map((i) => a.rowLabels[i]),
@@ -152,14 +152,14 @@ export function compareView(app) {
                 { class: "grow" },
                 gap.rows > 0 && gap.columns > 0
                     ? figureView(heatmapFigure(gap), { id: "difference" }).element
-                    : el("p", {}, "They have no words in common."),
+                    : el("p", {}, "These two have no words in common."),
             ),
             el(
                 "aside",
                 {},
                 same
                     ? figureView(rowDistances(a, b), { id: "distances" }).element
-                    : el("p", { class: "hint" }, "Rows of different lengths have no distance."),
+                    : el("p", { class: "hint" }, "Rows of different lengths cannot be compared."),
             ),
         ),
     );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The data of the page: JSON with numbers as base64, as objects that the views share. Nothing is
-// decoded before it is asked for: a page may have a hundred million weights.
+// Reads the data of the page, JSON with numbers as base64, into the objects that the views share.
+// Numbers are decoded when they are first used: a page may have a hundred million weights.
 
 export const KIND_WORDS = {
     encoder: "Encoder",
@@ -16,7 +16,7 @@ function decodeFloats(text) {
     return new Float32Array(bytes.buffer);
 }
 
-// A property that is made when it is first asked for.
+// A property that is computed when it is first read.
 function lazy(object, name, make) {
     Object.defineProperty(object, name, {
         configurable: true,
@@ -30,8 +30,8 @@ function lazy(object, name, make) {
 }
 
 // ------------------------------------------------------- compact weights -----
-// Row by row: the largest weight m in six letters, then two letters q for each weight that the row
-// sees, which is m (q / 4095)^2. Why, and how exact that is: src/page/page_weights.h.
+// Per row: the largest weight m in six letters, then two letters q for each weight that the row
+// sees, which is m (q / 4095)^2. The format and its error are described in src/page/page_weights.h.
 
 const SCALE_LETTERS = 6;
 const LEVELS = 4095;
@@ -73,7 +73,7 @@ function decodeCompact(head) {
     return weights;
 }
 
-// The heads that were decoded last: all of them would be too many.
+// The heads that were decoded last; all of them would take too much memory.
 const KEPT = 16;
 const kept = new Map();
 
@@ -94,7 +94,7 @@ export function rowOf(head, i) {
     return row;
 }
 
-// How far a weight of row i may be from what was computed; 0: it is exact.
+// The largest error of a weight of row i by rounding; 0: it is exact.
 export function weightError(head, i, weight) {
     if (!head.compact) return 0;
     const most = compactScale(head, i);
@@ -103,8 +103,9 @@ export function weightError(head, i, weight) {
 
 // ---------------------------------------------------------------- heads -----
 
-// A head in small: {rows, columns, values, share(value)}, values as weights are and how strong a
-// spot is to look. Long texts have a picture of their own, whose spots are the largest weights there.
+// The small picture of a head: {rows, columns, values, share(value)}. Values are weights; share()
+// gives the strength of the colour. Long texts come with a picture whose values are the largest
+// weights of each part.
 const PICTURE_SIDE = 64;
 
 function makePicture(head, text) {
@@ -119,7 +120,7 @@ function makePicture(head, text) {
     };
 }
 
-// Words that are none, such as the end, in other brackets than tags have.
+// Special words, such as the end mark, in other brackets than HTML tags have.
 function shownWord(word) {
     return word.replace(/^<(begin|end|unknown)>$/, "\u2039$1\u203a");
 }
@@ -154,6 +155,7 @@ function makeHead(sentence, kind, arrays, map, known) {
         measures: Object.fromEntries(
             Object.entries(kind.measures).map(([name, values]) => [name, values[map]]),
         ),
+        roleRecord: kind.roles[map],
         study: known.study?.[map],
         ablation: known.ablation?.[map],
     };
@@ -170,7 +172,7 @@ function makeHead(sentence, kind, arrays, map, known) {
     return head;
 }
 
-// known: what else is known of the heads of the kind, in their order.
+// known: labels of rows, study and ablation of the heads of the kind, in their order.
 function makeHeads(page, sentence, kind) {
     const arrays = {};
     for (const name of ["q", "k", "v", "value_norms", "losses", "uniform_losses"])
@@ -185,7 +187,7 @@ function makeHeads(page, sentence, kind) {
     );
 }
 
-// page.sentences[s].heads.encoder[n] and so on; shown words instead of special ones.
+// The page with page.sentences[s].heads.encoder[n] and so on, and special words in other brackets.
 export function readPage(text) {
     const page = JSON.parse(text);
     if (page.format !== "mha-view-2") throw new Error(`unknown format ${page.format}`);
@@ -202,7 +204,7 @@ export function readPage(text) {
     return page;
 }
 
-// As the terminal has it: kind, layer and head, from 1.
+// The name of a head in the terminal: kind, layer and head, from 1.
 export function headName(head) {
     return `${head.kind} ${head.layer}.${head.head}`;
 }
@@ -226,7 +228,7 @@ export function exactText(value) {
     return String(Number(value.toPrecision(9)));
 }
 
-// A number that is known to within an error: only the digits that it has.
+// A number with an error: only the digits that are certain.
 export function roundedText(value, error) {
     if (error <= 0) return exactText(value);
     const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(error))));

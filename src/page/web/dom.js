@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Elements in one call: el("button", {id: "x", onclick: f}, "text", child).
+// Makes elements in one call, el("button", {id: "x", onclick: f}, "text", child), and the controls
+// that several views share.
 
-// Windows up to this many pixels have one column, as in the style sheet.
+// Windows up to this many pixels wide have one column, as in the style sheet.
 export const NARROW = 980;
 
 export function el(tag, attributes = {}, ...children) {
@@ -16,7 +17,7 @@ export function el(tag, attributes = {}, ...children) {
     return element;
 }
 
-// A row of buttons of which one is pressed. choices: {value: text}.
+// A row of buttons, one of them pressed. choices: {value: text}.
 export function chooser(id, label, choices, chosen, choose) {
     return el(
         "div",

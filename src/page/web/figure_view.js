@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A figure on the page: canvas, cursor by mouse and keys, value as text, table, and the files it
-// can be saved as.
+// A figure of figures.js on the page: canvas, cursor by mouse and keys, value as text, table, and
+// files to save. A figure wider than the page scrolls within its own frame.
 import { CanvasPainter, SvgPainter } from "./painter.js";
 import { download, el, tableElement } from "./dom.js";
 
-// The colours of the theme, as the style sheet has them.
+// The colours of the theme, read from the style sheet.
 export function currentLook() {
     const style = getComputedStyle(document.documentElement);
     const named = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -74,11 +74,11 @@ function moved(figure, cursor, key) {
     };
 }
 
-// A table of more would be slow to lay out; the CSV has them.
+// Larger tables would be slow to lay out; the CSV has all cells.
 const TABLE_CELLS = 20000;
 
-// {element, redraw(figure), cursor}. options: id, cursor, onmove(i, j), onchoose(i, j), drag: a
-// pressed mouse that moves chooses too.
+// Returns {element, redraw(figure), cursor}. options: id, cursor, hint, onmove(i, j),
+// onchoose(i, j), drag: moving the pressed mouse chooses too.
 export function figureView(figure, options) {
     let cursor = options.cursor ?? null;
     let shown = figure;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Figures: what is drawn, where it is hit, how it is said in words and in a table.
-//
-//   {name, title, summary, width, height, rows, columns,
-//    draw(painter, look, cursor), hit(x, y) -> {i, j} or null, describe(i, j), table()}
-//
-// look: colours of the theme. cursor: {i, j} or null. table(): rows of texts, the first one heads.
+// Figures as objects that painter.js draws and figure_view.js shows: {name, title, summary, width,
+// height, rows, columns, draw(painter, look, cursor), hit(x, y) -> {i, j} or null, describe(i, j),
+// table()}. look: colours of the theme. cursor: {i, j} or null. table(): rows of texts, the first
+// one titles.
 import { exactText, roundedText } from "./data.js";
 import { colorBytes, colorText, inkOn } from "./color.js";
 import { textWidth } from "./painter.js";
@@ -12,7 +10,7 @@ import { textWidth } from "./painter.js";
 const LABEL = 13;
 const GAP = 8;
 
-// Room for the chosen one in bold, too.
+// Wide enough for the chosen word in bold.
 function widest(words) {
     return 1.08 * Math.max(0, ...words.map((word) => textWidth(word, LABEL)));
 }
@@ -71,7 +69,7 @@ export function windowOf(m, row, column, side) {
     };
 }
 
-// Cells of long texts are too small for words.
+// Beyond this the cells are too small for words.
 const WORDS_MAX = 128;
 
 // m: {name, title, summary, rows, columns, rowWords, columnWords, values, visible(i, j), most,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention followed through the layers (rollout): half of each layer is the word itself, half what
-// its heads look at on average. From one word as a flow, from all words as a map.
+// The Flow view: attention rollout (Abnar and Zuidema). Every layer is taken as half the identity
+// and half the mean of its heads' weights, and these matrices are multiplied down to the words.
+// Values and feed-forward layers are left out, and cross-attention goes straight to the encoder,
+// past the decoder's own attention. One word is drawn as bands, all words as a map.
 import {
     crossRollout,
     headsOfLayer,
@@ -16,9 +18,9 @@ import { figureView } from "./figure_view.js";
 import { el, picker } from "./dom.js";
 
 const WORDS_SHOWN = 18;
-const PRODUCTS_MAX = 5e8; // of the map of all words
+const PRODUCTS_MAX = 5e8; // multiplications for the map of all words
 
-// One layer down: what each word below has of the shares above.
+// One layer down: the share of each word below.
 function stepDown(shares, mixing, columns) {
     const below = new Float64Array(columns);
     shares.forEach((share, i) => {
@@ -57,7 +59,7 @@ function allLevels(app, layer, row) {
     return { levels, mixings };
 }
 
-// Of many words those that have the largest shares somewhere below the top.
+// Of many words, those with the largest share in any level below the top.
 function shownPlaces(levels) {
     const most = Float64Array.from(levels[1].words, (_, n) =>
         Math.max(...levels.slice(1).map(({ shares }) => shares[n])),
@@ -92,18 +94,28 @@ function flowParts(app, layer, row) {
     };
 }
 
+// What the shares are, and what they leave out.
+function rolloutWords(app) {
+    return app.state.kind === "cross"
+        ? "Mean of the heads of the layer, then per encoder layer half the mean of its heads and " +
+              "half the word itself; without the decoder\u2019s self-attention, values and " +
+              "feed-forward layers."
+        : "Per layer half the mean of the heads and half the word itself; without values and " +
+              "feed-forward layers.";
+}
+
 function flowOf(app, layer, row) {
     const own = app.sentence().heads[app.state.kind],
         word = own[0].rowLabels[row];
     const { left, ...parts } = flowParts(app, layer, row);
     return flowFigure({
         name: `mha-flow-${app.state.kind}-${layer}-row${row + 1}`,
-        title: `Where \u201c${word}\u201d comes from`,
+        title: `Attention followed down from \u201c${word}\u201d (rollout)`,
         word,
         summary:
-            "Bands are as wide as what flows, from the chosen word down to the words as read." +
+            `${rolloutWords(app)} Bands are as wide as their share of the product.` +
             (left > 0.005
-                ? ` Words that are left out have ${(100 * left).toFixed(0)} % of it.`
+                ? ` Words that are not shown have ${(100 * left).toFixed(0)} % of it.`
                 : ""),
         ...parts,
         room: { width: app.width() },
@@ -122,10 +134,7 @@ function rolloutMatrix(app, layer, word) {
     return {
         name: `mha-rollout-${app.state.kind}-${layer}`,
         title: `Rollout, ${app.state.kind}, up to layer ${layer}`,
-        summary:
-            app.state.kind === "cross"
-                ? "What each row takes from each word of the source, through the encoder. Rows sum to 1."
-                : "How much of each row comes, by these layers, from each word. Rows sum to 1.",
+        summary: `${rolloutWords(app)} Rows sum to 1.`,
         rows: own[0].rows,
         columns: own[0].columns,
         rowWords: own[0].rowLabels,
@@ -145,7 +154,7 @@ function rolloutMap(app, layer, word) {
         return el(
             "p",
             { class: "hint" },
-            `The same for all ${rows} words at once would take too long; choose words above.`,
+            `A map of all ${rows} words would take too long to compute; choose words above.`,
         );
     return figureView(heatmapFigure(rolloutMatrix(app, layer, word)), {
         id: "main",
@@ -182,7 +191,7 @@ export function flowView(app) {
         ),
         figureView(flowOf(app, layer, word), {
             id: "flow",
-            hint: "Point at a word, or move with the arrow keys, to see what goes through it.",
+            hint: "Point at a word, or move with the arrow keys, to see its share.",
         }).element,
         rolloutMap(app, layer, word),
     );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a word takes from other words, layer by layer, as bands from the word at the top down to the
-// words as they were read. Bands are as wide as what flows; at every word they stand side by side.
+// The figure of flow.js: the rollout of one word, layer by layer, as bands from the word at the top
+// down to the input words. Bands are as wide as their share; at every word they lie side by side.
 import { exactText } from "./data.js";
 import { lineUp, lineWidth } from "./figures.js";
 import { textWidth } from "./painter.js";
@@ -8,7 +8,7 @@ import { textWidth } from "./painter.js";
 const STEP = 104; // from one level to the next
 const BAR = 5; // height of the bar of a word
 const SIZE = 14; // of words
-const LEAST = 0.003; // what flows less is not drawn
+const LEAST = 0.003; // smaller shares are not drawn
 
 // Where the bands of a step begin above and end below: [x, x] on the bars of their words.
 function placeBands(step, above, below, widthOf) {

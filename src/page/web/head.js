@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One head: its map or arcs, the chosen row as bars, what is known of it, and who is like it.
+// The Head view: map or arcs of one head, the chosen row as bars, its role and numbers, and the
+// nearest heads.
 import { headFile, headName, isVisible, rowOf, seenColumns, weightError } from "./data.js";
 import {
     divergenceStep,
@@ -44,12 +45,12 @@ export function goldCells(page, head) {
         .filter(({ row, column }) => isVisible(head, row, column));
 }
 
-// Modes that need values are for pages that have them.
+// Modes that need value vectors are only for pages that have them.
 export function modesOf(head) {
     return head.q ? MODES : { raw: MODES.raw, hidden: MODES.hidden };
 }
 
-// How far a shown number may be from what was computed; undefined: all are exact.
+// The error of a shown number by rounding; undefined: all are exact.
 function errorOf(head, mode) {
     if (!head.compact) return undefined;
     return (i, j) => {
@@ -177,7 +178,7 @@ function nearestHeads(app, item) {
     );
 }
 
-// Over many sentences, where it is known, and on this one.
+// The role over many sentences, if they were studied, and on this one.
 function roleLines(app, { head, here, role }) {
     const line = (title, { words, score, over, runner }, badge) =>
         el(
@@ -202,7 +203,7 @@ function roleLines(app, { head, here, role }) {
     return [head.study ? studied() : null, line("On this sentence", here, roleBadge(here))];
 }
 
-// The numbers of this sentence, by their names in the terminal.
+// The numbers of this sentence, by the names of "mha heads".
 function facts(app, item) {
     const { head } = item,
         m = head.measures,
@@ -217,7 +218,7 @@ function facts(app, item) {
             "dl",
             { class: "facts" },
             list("entropy", `${m.entropy.toFixed(3)} of ${largestEntropy(head).toFixed(3)} nats`),
-            list("broad", `${m.broad.toFixed(3)}, the same as a share`),
+            list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
             list("distance", `${m.distance.toFixed(2)} words on average`),
             list(
@@ -256,7 +257,7 @@ function changedWords(app, head) {
     );
 }
 
-// Where the grammar's relations of this sentence lie in this head.
+// The weights of this head on the grammar's relations of this sentence.
 function relations(app, head) {
     const cells = goldCells(app.page, head).filter(({ name }) => name !== "alignment");
     if (cells.length === 0) return null;
@@ -267,7 +268,7 @@ function relations(app, head) {
     return el(
         "div",
         {},
-        el("h4", {}, "Words that belong together"),
+        el("h4", {}, "Relations of the grammar"),
         el(
             "ul",
             { class: "relations" },
@@ -284,10 +285,10 @@ function relations(app, head) {
     );
 }
 
-// How the head works, where that can be changed.
+// Open, closed or blurred: only on a served page.
 function liveChooser(app, head) {
     if (!app.live) return null;
-    const choices = { open: "Open", zero: "Closed", uniform: "Looks at all alike" };
+    const choices = { open: "Open", zero: "Closed", uniform: "Looks at all words equally" };
     return chooser(
         "change",
         "This head",
@@ -327,7 +328,7 @@ function controls(app) {
     );
 }
 
-// The map of a text whose words have room, or its arcs.
+// The map or the arcs of a text that is short enough to show all words.
 function shortMap(app, matrix, { onrow, onchoose }) {
     const figure = () =>
         (app.state.form === "arcs" ? arcsFigure : heatmapFigure)({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Roles as a letter in a shape, and what the letters mean.
+// The badge of a role, a letter in a shape, and the legend of all letters.
 import { RULES } from "./roles.js";
 import { el } from "./dom.js";
 
@@ -12,7 +12,7 @@ export function roleBadge(role, name = role.role) {
     );
 }
 
-// What the letters mean: those of this wall, which also find their heads, and all of them.
+// The letters of this wall, as buttons that find their heads, and a list of all letters.
 export function legend(app) {
     const counts = new Map();
     for (const { role } of app.items()) counts.set(role.rule, (counts.get(role.rule) ?? 0) + 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the page can do when "mha serve" serves it: translate what is typed, close heads, and show
-// what that does to the translation and to the other heads. Heads that are changed stand in the
-// address: closed=cross.1.2.zero,encoder.2.1.uniform.
+// The live part of a page that "mha serve" serves: translates the typed sentence, closes heads, and
+// shows the effect on the translation and on the other heads. Changed heads are in the address:
+// closed=cross.1.2.zero,encoder.2.1.uniform.
 import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
 
 const TYPING_PAUSE = 350; // milliseconds
-const CHANGE_WORDS = { zero: "closed", uniform: "looks at all alike" };
+const CHANGE_WORDS = { zero: "closed", uniform: "looks at all words equally" };
 
 export function readChanges(text) {
     return text
@@ -25,7 +25,7 @@ function sameHead(a, b) {
     return a.kind === b.kind && a.layer === b.layer && a.head === b.head;
 }
 
-// The changes as the address has them, with that of one head set; "": it works as it was trained.
+// The changes in the form of the address, with that of one head set; "": the head is unchanged.
 export function withChange(text, head, change) {
     const others = readChanges(text).filter((other) => !sameHead(other, head));
     if (change) others.push({ kind: head.kind, layer: head.layer, head: head.head, change });
@@ -38,7 +38,7 @@ export function changeOf(text, head) {
     return readChanges(text).find((other) => sameHead(other, head))?.change ?? "";
 }
 
-// Rows that have read the same words in both: all of the encoder, else up to the first other word.
+// Rows that have read the same words in both: all of the encoder, else up to the first difference.
 function commonRows(head, before) {
     if (head.kind === "encoder") return head.rows;
     let rows = 0;
@@ -47,7 +47,7 @@ function commonRows(head, before) {
     return rows;
 }
 
-// By how much a head looks elsewhere than before: the mean over common rows of half the sum of
+// How far the weights of a head have moved: the mean over common rows of half the sum of
 // |differences|, 0 to 1.
 export function shiftOf(head, before) {
     const rows = commonRows(head, before);
@@ -177,7 +177,7 @@ export function liveCard(app, item, card) {
     );
 }
 
-// What the label of a card says besides.
+// What is added to the label of a card.
 export function liveLabel(app, head) {
     if (!app.live || app.live.closed === "") return "";
     const change = changeOf(app.live.closed, head);
@@ -187,14 +187,14 @@ export function liveLabel(app, head) {
     );
 }
 
-// ---------------------------------------------------------------- the rest -----
+// ------------------------------------------------------------- requests -----
 
 // The live part of the page: live.open is the page of the same text with all heads open.
 export function startLive(app) {
     const [{ text: beginning }] = app.page.sentences;
     let waiting = 0,
         asking = null,
-        wanted = { text: beginning, closed: "" }; // what is shown, or will be
+        wanted = { text: beginning, closed: "" }; // what is shown or has been requested
     const live = {
         app,
         text: beginning,
@@ -212,14 +212,14 @@ export function startLive(app) {
             clearTimeout(waiting);
             waiting = setTimeout(() => live.ask({ text }), TYPING_PAUSE);
         },
-        // Asks for what the address says, if it says something else than is shown.
+        // Requests what the address says, if that differs from what is shown.
         follow() {
             const text = app.state.text || live.text;
             if (text !== live.text || app.state.closed !== live.closed)
                 live.ask({ text, closed: app.state.closed });
         },
-        async ask(wish) {
-            wanted = { ...wanted, ...wish };
+        async ask(change) {
+            wanted = { ...wanted, ...change };
             const { text, closed } = wanted;
             clearTimeout(waiting);
             asking?.abort();

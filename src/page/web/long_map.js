@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The map of a long text: all of it in small, and a part of it with its words. A click, a drag or
-// Enter on the one moves the other.
+// The map of a long text: a small map of all cells, and a close-up of a part with its words. A
+// click, a drag or Enter on the small map moves the close-up.
 import { arcsFigure, heatmapFigure, windowOf } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { el } from "./dom.js";
 
-const PART_SIDE = 24; // words of the part
+const PART_SIDE = 24; // words of the close-up
 
 function partFigure(app, matrix, row, column) {
     const part = windowOf(matrix, row, column, PART_SIDE);

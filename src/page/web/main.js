@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The page as a whole: which view is shown, what stands around it, and the keys.
-//
-// A view is a function of `app` that makes an element:
-//   app.page, app.state     the data and what is shown of it
-//   app.set(patch)          show something else: the view is made anew
-//   app.show(page, patch)   show other data
-//   app.live                see live.js; null where nobody serves the page
-//   app.note(patch)         remember without that
-//   app.item(), app.items() the chosen head, all of its kind: {head, here, role}; here: its role
-//                           on this sentence, role: over many, where it is known
+// The page as a whole: reads the data, shows one of the views with the bars around it, and handles
+// keys. A view is a function of `app` that makes an element. The build joins all modules into one
+// script.
 import { headName, KIND_WORDS, readPage } from "./data.js";
 import { roleHere, studiedRole } from "./roles.js";
 import { readState, stateText, withinPage } from "./state.js";
@@ -33,7 +26,7 @@ const KEYS = [
     ["1 \u2026 5", "wall, head, compare, alignment, flow"],
     ["[ ]", "the head before, the next"],
     ["{ }", "the layer before, the next"],
-    ["k", "encoder, decoder, cross in turn"],
+    ["k", "next kind: encoder, decoder, cross"],
     ["s", "the next sentence"],
     ["m", "weights, times value norms, first word hidden"],
     ["a", "map or arcs"],
@@ -42,11 +35,19 @@ const KEYS = [
     ["d", "compare this head with the next"],
     ["/", "find heads"],
     ["arrows", "move in a figure or on the wall"],
-    ["Enter", "choose: a head on the wall, a cell to take apart"],
+    ["Enter", "choose a head on the wall, or a cell to see how its weight is computed"],
     ["t", "light, dark"],
     ["?", "this list"],
 ];
 
+// What views see:
+//   app.page, app.state     the data and what is shown of it
+//   app.set(patch)          changes the state and makes the view again
+//   app.note(patch)         changes the state only
+//   app.show(page, patch)   shows other data
+//   app.live                see live.js; null if the page is a file
+//   app.item(), app.items() the chosen head, all of its kind: {head, here, role}; here: its role
+//                           on this sentence, role: over many if they were studied
 const app = {
     page: readPage(document.getElementById("data").textContent),
     state: null,
@@ -100,11 +101,11 @@ function measuredItems(sentence, kind) {
     return measured.get(key);
 }
 
-// ------------------------------------------------------------ around it -----
+// ----------------------------------------------------- header and navigation -----
 
 const WORDS_ABOVE = 36;
 
-// A line of words; of a long text its beginning.
+// A line of words; of a long text only its beginning.
 function wordLine(words, attributes, make) {
     const more = words.length - WORDS_ABOVE;
     return el(
@@ -215,7 +216,7 @@ function showCommand() {
         `${app.page.command}   \u2192   ${stateText(app.state)}`;
 }
 
-// The words of the page, for those who hear it.
+// The title of the page, and what a screen reader says after a change.
 function announce() {
     const { view } = app.state;
     const item = app.item();
@@ -233,7 +234,7 @@ function applyTheme() {
     document.getElementById("theme").textContent = theme === "dark" ? "Light" : "Dark";
 }
 
-// Whoever had the focus has it again if it is still there.
+// Keeps the focus on the same element if it still exists.
 function render() {
     const focused = document.activeElement?.id;
     applyTheme();
@@ -247,15 +248,15 @@ function render() {
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
-// ------------------------------------------------------------- the keys -----
+// ------------------------------------------------------------------ keys -----
 
-function turned(list, value, step = 1) {
+function nextOf(list, value, step = 1) {
     return list[(list.indexOf(value) + step + list.length) % list.length];
 }
 
 function stepHead(name, step) {
     const numbers = [...new Set(app.items().map(({ head }) => head[name]))];
-    app.set({ [name]: turned(numbers, app.state[name], step) });
+    app.set({ [name]: nextOf(numbers, app.state[name], step) });
 }
 
 const ACTIONS = {
@@ -263,9 +264,9 @@ const ACTIONS = {
     "]": () => stepHead("head", 1),
     "{": () => stepHead("layer", -1),
     "}": () => stepHead("layer", 1),
-    k: () => app.set({ kind: turned(kindNames(), app.state.kind) }),
+    k: () => app.set({ kind: nextOf(kindNames(), app.state.kind) }),
     s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
-    m: () => app.set({ mode: turned(Object.keys(modesOf(app.item().head)), app.state.mode) }),
+    m: () => app.set({ mode: nextOf(Object.keys(modesOf(app.item().head)), app.state.mode) }),
     a: () => app.set({ form: app.state.form === "map" ? "arcs" : "map" }),
     c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
     g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
@@ -307,7 +308,7 @@ async function copyCommand(event) {
     }, 1500);
 }
 
-// ----------------------------------------------------------- the beginning -----
+// ----------------------------------------------------------------- start -----
 
 // The head of the card that has the focus, else the chosen one.
 function liveHead() {
@@ -335,8 +336,8 @@ function aboutText() {
               .map((kind) => `${kind.name}: ${kind.layers} layers of ${kind.heads} heads`)
               .join(", ");
     const precision = kinds.some(({ compact }) => compact)
-        ? "weights are rounded to 12 bits: one of w, in a row whose largest is m, is off by at " +
-          "most \u221a(w m) / 4095"
+        ? "weights are rounded to 12 bits: a weight w, in a row whose largest is m, has an error of " +
+          "at most \u221a(w m) / 4095"
         : model
           ? "weights are 32-bit floats as computed"
           : "weights are as in the file";

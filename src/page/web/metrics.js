@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What is computed of weights on the page; what can be said of a head alone comes with the data.
-// Weights are row-stochastic; i is a row, j a column. Rows that see one column only have no choice
-// and count for nothing.
+// Numbers that the page computes from weights: distances, rollout, patterns, and the steps of one
+// weight. The measures and roles of single heads come with the data. Rows of weights sum to 1; i is
+// a row, j a column. Rows that see one column only have no choice and are left out of means.
 import { isVisible, rowOf, seenColumns } from "./data.js";
 
-// Of many numbers, where Math.max(...values) would be too many arguments.
+// For many numbers, where Math.max(...values) would have too many arguments.
 export function largestOf(values, least = 0) {
     let most = least;
     for (let n = 0; n < values.length; n++) if (values[n] > most) most = values[n];
@@ -26,7 +26,8 @@ export function largestPlaces(values, count) {
         .sort((a, b) => a - b);
 }
 
-// Jensen-Shannon divergence of two rows, in nats: 0 for the same, ln 2 for nothing in common.
+// Jensen-Shannon divergence of two rows, in nats: 0 for equal rows, ln 2 for rows without a common
+// column.
 export function rowDivergence(a, b) {
     let sum = 0;
     for (let j = 0; j < a.length; j++) {
@@ -41,7 +42,7 @@ export function rowVariation(a, b) {
     return a.reduce((sum, value, j) => sum + Math.abs(value - b[j]), 0) / 2;
 }
 
-// Heads of long texts are held against each other on some of their rows: every `step`-th.
+// Heads of long texts are compared on every `step`-th row only.
 const DIVERGENCE_CELLS = 1 << 13;
 
 export function divergenceStep(head) {
@@ -60,7 +61,7 @@ export function headDivergence(a, b) {
     return rows > 0 ? sum / rows : 0;
 }
 
-// What is shown instead of the weights: {values, most, note}.
+// What can be shown instead of the weights.
 export const MODES = {
     raw: "Weights",
     norm: "Weights \u00d7 value norm",
@@ -103,7 +104,7 @@ function multiply(a, b, rows, inner, columns) {
     return result;
 }
 
-// Half of what the heads of a layer look at on average, half the word itself (Abnar and Zuidema).
+// One layer of attention rollout (Abnar and Zuidema): half the mean of the heads, half identity.
 export function layerMixing(heads) {
     const mixed = meanWeights(heads).map((a) => a / 2);
     for (let i = 0; i < heads[0].rows; i++) mixed[i * heads[0].columns + i] += 0.5;
@@ -114,7 +115,7 @@ export function headsOfLayer(heads, layer) {
     return heads.filter((head) => head.layer === layer);
 }
 
-// Layer by layer from the first to `layer`. Rows sum to 1.
+// The product of layers 1 to `layer`. Rows sum to 1.
 export function rollout(heads, layer) {
     const size = heads[0].rows;
     let result = layerMixing(headsOfLayer(heads, 1));
@@ -123,7 +124,7 @@ export function rollout(heads, layer) {
     return result;
 }
 
-// Cross-attention of one layer followed back through the whole encoder.
+// The mean of the heads of one cross-attention layer times the rollout of the whole encoder.
 export function crossRollout(cross, encoder, layer) {
     const { rows, columns } = cross[0];
     const last = encoder[encoder.length - 1].layer;
@@ -136,7 +137,7 @@ export function crossRollout(cross, encoder, layer) {
     );
 }
 
-// A head's picture as `size` x `size` numbers, and how alike two such pictures are (cosine).
+// The picture of a head as `size` x `size` numbers; two such pictures are compared by their cosine.
 export function pattern(head, size) {
     const { rows, columns, values } = head.picture;
     const result = new Float64Array(size * size);
@@ -173,7 +174,7 @@ export function cosine(a, b) {
     return aa > 0 && bb > 0 ? ab / Math.sqrt(aa * bb) : 0;
 }
 
-// Pairs of places of two lists of words: a longest common part in the order of both.
+// Pairs of places of two lists of words: a longest common subsequence.
 export function alignWords(a, b) {
     const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
     for (let i = a.length - 1; i >= 0; i--)
@@ -189,7 +190,7 @@ export function alignWords(a, b) {
     return pairs;
 }
 
-// One weight computed again from queries and keys: every step of the way for row i.
+// One weight computed again from queries and keys, with all steps for row i.
 export function takeApart(head, i, j) {
     const scale = 1 / Math.sqrt(head.width);
     const terms = Array.from({ length: head.width }, (_, c) => ({

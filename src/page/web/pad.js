@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A pattern that is drawn by hand, to find heads that look like it.
+// The 8 x 8 grid on which a pattern is drawn, to find heads with similar weights.
 import { el } from "./dom.js";
 
 export const PATTERN_SIZE = 8;
@@ -63,7 +63,7 @@ export function drawPanel(app, drawn) {
                 "p",
                 {},
                 "Paint where a head should look: rows are words that look, columns ",
-                "words looked at. The heads most like it come first.",
+                "words looked at. The most similar heads come first.",
             ),
             el(
                 "div",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two ways to draw one figure: on a canvas, and as the text of an SVG. A figure only knows these
-// calls, so what is exported is what is shown.
+// Two painters with the same calls: one draws on a canvas, the other writes SVG. Figures use only
+// these calls, so that a saved figure is the one that is shown.
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The language that finds heads:  prev>0.9 layer<2 aligned attends(it -> cat)>0.4 like 2.3
+// The query language that finds heads:  prev>0.9 layer<2 aligned attends(it -> cat)>0.4 like 2.3
 // Numbers have the names of the columns of "mha heads".
 import { headDivergence } from "./metrics.js";
 import { isVisible, rowOf } from "./data.js";
@@ -14,6 +14,7 @@ const COMPARISONS = {
 };
 const MEASURED = [
     "entropy",
+    "smoothed",
     "broad",
     "confidence",
     "distance",
@@ -25,6 +26,8 @@ const MEASURED = [
     "next",
     "duplicate",
     "induction",
+    "question",
+    "rare",
     "says",
     "reads",
 ];
@@ -40,14 +43,14 @@ const DERIVED = {
 };
 const QUERY_FIELDS = [...Object.keys(DERIVED), ...MEASURED];
 
-// Those that some of the items have.
+// Fields that some of the items have.
 export function knownFields(items) {
     return QUERY_FIELDS.filter((field) =>
         items.some((item) => (fieldValue(item, field) ?? null) !== null),
     );
 }
 
-// Of the reading that it is better for; null: not known.
+// The smaller of the two error rates; null: not known.
 export function alignmentError(measures) {
     return measures.aer_says === null ? null : Math.min(measures.aer_says, measures.aer_reads);
 }
@@ -56,7 +59,7 @@ function fieldValue(item, field) {
     return DERIVED[field] ? DERIVED[field](item) : item.head.measures[field];
 }
 
-// The largest weight from one word to another; words may stand at several places.
+// The largest weight from one word to another; words may occur several times.
 function attends(head, from, to) {
     let most = 0;
     head.rowWords.forEach((word, i) => {
@@ -97,7 +100,7 @@ function roleTest(word, items) {
 }
 
 // {test(item), like}: which items to show, and which head to sort by likeness to. Throws an Error
-// with a sentence for what it does not understand.
+// with a sentence if the text is not understood.
 export function parseQuery(text, items) {
     const tests = [];
     let like = null;
@@ -130,7 +133,7 @@ export function parseQuery(text, items) {
     return { test: (item) => tests.every((test) => test(item)), like };
 }
 
-// Numbers that are not known come last.
+// Items without the number come last.
 const fallingBy = (value) => (a, b) => (value(b) ?? -Infinity) - (value(a) ?? -Infinity);
 const SORTS = {
     layer: () => 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is shown, as the address says it: page.html#view=head&kind=cross&layer=2&head=3. What is as
-// at the beginning is left out.
+// The state of the page and its form in the address: page.html#view=head&kind=cross&layer=2&head=3.
+// Fields with their initial value are left out.
 
 export const BEGINNING = {
     view: "wall", // wall, head, compare, align, flow
@@ -33,7 +33,7 @@ export function readState(hash, page) {
     return withinPage(state, page);
 }
 
-// A state that was made for another page, or by hand, shows something that is there.
+// Limits a state that was made for another page, or by hand, to what this page has.
 export function withinPage(state, page) {
     const inRange = (n, least, most) => Math.min(most, Math.max(least, n));
     state.sentence = inRange(state.sentence, 0, page.sentences.length - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The wall: all heads of a kind, each a small picture with its role, and with what it costs to close
-// it. Pictures are drawn when they come into sight.
+// The Wall view: all heads of a kind, each with a small picture, its role, and the loss without it.
+// Pictures are drawn when they scroll into view.
 import { headName } from "./data.js";
 import { cosine, pattern } from "./metrics.js";
 import { knownFields, parseQuery, sortItems } from "./query.js";
@@ -12,7 +12,7 @@ import { legend, roleBadge } from "./legend.js";
 import { drawPanel, PATTERN_SIZE } from "./pad.js";
 import { liveCard, liveLabel } from "./live.js";
 
-const DENSE_HEADS = 10; // in a layer; of more only pictures and letters have room
+const DENSE_HEADS = 10; // per layer; with more, cards have room only for pictures and letters
 const SORT_WORDS = [
     ["layer", "Layer and head"],
     ["role", "Role"],
@@ -21,7 +21,7 @@ const SORT_WORDS = [
     ["delta", "Most needed over the corpus first"],
 ];
 
-// What it comes nearest to, where it has no role.
+// The score of the role, or of the nearest rule if there is no role.
 function scoreText({ role, score, runner }) {
     if (score === null) return `nearest: ${runner.role} ${runner.score.toFixed(2)}`;
     return `${role} ${score.toFixed(2)}`;
@@ -51,7 +51,7 @@ function meter(label, share, text, kind = "") {
     );
 }
 
-// How far closed heads make it look elsewhere.
+// How far the weights of the head have moved because of closed heads.
 function movedMeter(app, head) {
     if (!app.live?.closed) return null;
     const { shift } = app.live.shift(head);
@@ -86,7 +86,7 @@ function cardMeters(app, head, most) {
                   meter(
                       "closed, over the corpus",
                       ablation.delta / most.delta,
-                      `${ablation.delta.toPrecision(2)} nats a word`,
+                      `${ablation.delta.toPrecision(2)} nats per word`,
                       "loss",
                   ),
               ]
@@ -109,7 +109,7 @@ function drawPicture(canvas, head) {
     );
 }
 
-// draws(canvas, head): when it is seen.
+// draws(canvas, head): draws the picture when it is seen.
 function card(app, item, most, likeness, draws) {
     const { head, role } = item;
     const canvas = el("canvas", { class: "thumb", "aria-hidden": "true" });
@@ -144,7 +144,7 @@ function card(app, item, most, likeness, draws) {
     );
 }
 
-// Draws what comes into sight, once; on paper all of it.
+// Draws pictures once, when they scroll into view; on paper all at once.
 function drawsWhenSeen() {
     if (matchMedia("print").matches) return drawPicture;
     const heads = new Map();
@@ -164,7 +164,7 @@ function drawsWhenSeen() {
     };
 }
 
-// Arrow keys go from card to card as they lie on the screen.
+// Arrow keys move from card to card by their places on the screen.
 function moveFocus(event) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
         event.key
@@ -193,8 +193,8 @@ function moveFocus(event) {
 const drawn = new Float64Array(PATTERN_SIZE * PATTERN_SIZE);
 let drawing = false;
 
-// The items of the query, in their order; {items, likeness, message}. likeness: of each item to the
-// drawing, if there is one.
+// The items that the query finds, sorted: {items, likeness, message}. likeness: of each item to the
+// drawn pattern, if there is one.
 function chosenItems(app) {
     const all = app.items();
     const likeness = new Map();
@@ -216,7 +216,7 @@ function inLayers(app) {
     return app.state.sort === "layer" && app.state.find === "" && !drawing;
 }
 
-// What a full meter stands for.
+// The values at which meters are full.
 function mostOf(items) {
     return {
         loss: Math.max(0.05, ...items.map(({ head }) => head.loss ?? 0)),
@@ -307,9 +307,9 @@ export function wallView(app) {
             "p",
             { class: "hint" },
             "Each picture is one head: a row for every word that looks, a column ",
-            "for every word looked at, stronger where it looks more. ",
+            "for every word looked at, stronger where the weight is larger. ",
             app.items()[0].head.large
-                ? "Of a long text each spot is the largest weight there, by its square root. "
+                ? "For a long text each spot is the square root of the largest weight there. "
                 : "",
             "Choose one to see its words.",
         ),

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* One head on one sentence: head_metrics.c has the formulas, this file applies them to the words
+ * of the sentence and to what the grammar knows of it. */
+#include "heads/head_measures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *head_measure_name(int measure)
+{
+    static const char *const names[MEASURES] = {
+        [MEASURE_MASS + OFFSET_FAR - 1] = "prev",
+        [MEASURE_MASS + OFFSET_FAR] = "self",
+        [MEASURE_MASS + OFFSET_FAR + 1] = "next",
+        [MEASURE_FIRST] = "first",
+        [MEASURE_END] = "end",
+        [MEASURE_ENTROPY] = "entropy",
+        [MEASURE_SMOOTHED] = "smoothed",
+        [MEASURE_BREADTH] = "broad",
+        [MEASURE_CONFIDENCE] = "confidence",
+        [MEASURE_DISTANCE] = "distance",
+        [MEASURE_REACH] = "far",
+        [MEASURE_RARE] = "rare",
+        [MEASURE_DUPLICATE] = "duplicate",
+        [MEASURE_INDUCTION] = "induction",
+        [MEASURE_QUESTION] = "question",
+        [MEASURE_SAYS] = "says",
+        [MEASURE_READS] = "reads",
+    };
+    return names[measure];
+}
+
+static void put(head_sample *samples, int measure, double value)
+{
+    samples[measure] = (head_sample){(float)value, 1.0f};
+}
+
+/* ------------------------------------------------------- shape and words ----- */
+
+static void measure_shape(const head_matrix *m, const head_scene *scene, head_sample *samples)
+{
+    const double distance = head_distance(m, scene->special);
+    for (int r = -OFFSET_FAR; r <= OFFSET_FAR; r++) {
+        put(samples, MEASURE_MASS + OFFSET_FAR + r, head_offset_mass(m, r));
+        put(samples, MEASURE_ARGMAX + OFFSET_FAR + r, head_offset_argmax(m, r));
+    }
+    put(samples, MEASURE_FIRST, head_column_mass(m, 0));
+    if (scene->kind != ATTENTION_DECODER)
+        put(samples, MEASURE_END, head_column_mass(m, m->columns - 1));
+    put(samples, MEASURE_ENTROPY, head_entropy(m));
+    put(samples, MEASURE_SMOOTHED, head_entropy_smoothed(m));
+    put(samples, MEASURE_BREADTH, head_breadth(m));
+    put(samples, MEASURE_CONFIDENCE, head_confidence(m, scene->special));
+    put(samples, MEASURE_DISTANCE, distance);
+    put(samples, MEASURE_REACH, distance / m->columns);
+}
+
+/* Of the rows that see two ordinary words or more, the share whose largest weight is on the rarest
+ * of them. */
+static double find_rare(const head_matrix *m, const head_scene *scene)
+{
+    int rows = 0, found = 0;
+    for (int i = 0; i < m->rows; i++) {
+        int rarest = -1, choices = 0;
+        for (int j = 0; j < head_seen(m, i); j++)
+            if (!(scene->special && scene->special[j])) {
+                choices++;
+                if (rarest < 0 ||
+                    scene->frequency[scene->tokens[j]] < scene->frequency[scene->tokens[rarest]])
+                    rarest = j;
+            }
+        if (choices > 1) {
+            rows++;
+            found += head_argmax(m, i, scene->special) == rarest;
+        }
+    }
+    return rows > 0 ? (double)found / rows : 0.0;
+}
+
+static void measure_words(const head_matrix *m, const head_scene *scene, head_sample *samples)
+{
+    if (scene->frequency)
+        put(samples, MEASURE_RARE, find_rare(m, scene));
+    if (scene->kind != ATTENTION_CROSS) {
+        put(samples, MEASURE_DUPLICATE, head_detect(m, head_is_duplicate, scene->tokens));
+        put(samples, MEASURE_INDUCTION, head_detect(m, head_is_induction, scene->tokens));
+    }
+    if (scene->question >= 0)
+        put(samples, MEASURE_QUESTION, head_column_mass(m, scene->question));
+}
+
+/* ---------------------------------------------------------------- gold ----- */
+
+bool head_relation_place(const corpus_role *role, bool back, attention_kind kind, int *from,
+                         int *to)
+{
+    const int side = kind == ATTENTION_ENCODER ? CORPUS_ENGLISH : CORPUS_FRENCH;
+    const int shift = kind == ATTENTION_DECODER ? 1 : 0; /* WORD_BEGIN */
+    const int first = role->first[side], second = role->second[side];
+    *from = (back ? second : first) + shift;
+    *to = (back ? first : second) + shift;
+    return first >= 0 && second >= 0 && (kind == ATTENTION_ENCODER || *to < *from);
+}
+
+static void measure_relations(const head_matrix *m, const head_scene *scene, head_sample *samples)
+{
+    for (int n = 0; n < 2 * scene->gold->role_count; n++) {
+        const corpus_role *const role = &scene->gold->roles[n / 2];
+        head_sample *const sample = &samples[MEASURE_RELATION + 2 * (int)role->kind + n % 2];
+        bool skip[CORPUS_TOKENS_MAX] = {false};
+        int from, to;
+        if (!head_relation_place(role, n % 2, scene->kind, &from, &to))
+            continue;
+        if (scene->special)
+            memcpy(skip, scene->special, (size_t)m->columns * sizeof skip[0]);
+        skip[from] = true;
+        sample->sum += head_argmax(m, from, skip) == to ? 1.0f : 0.0f;
+        sample->count += 1.0f;
+    }
+}
+
+static void measure_alignment(const head_matrix *m, const head_scene *scene, bool reads,
+                              head_sample *samples)
+{
+    const corpus_pair *const gold = scene->gold;
+    const head_links links =
+        head_align(m, reads, gold->sources, gold->side[CORPUS_FRENCH].count, scene->special);
+    samples[reads ? MEASURE_READS : MEASURE_SAYS] =
+        (head_sample){(float)links.words_right, (float)links.words};
+    samples[reads ? MEASURE_F_READS : MEASURE_F_SAYS] =
+        (head_sample){2.0f * (float)links.right, (float)(links.found + links.known)};
+}
+
+void head_measure_sentence(const head_matrix *m, const head_scene *scene,
+                           head_sample samples[MEASURES])
+{
+    memset(samples, 0, MEASURES * sizeof samples[0]);
+    measure_shape(m, scene, samples);
+    measure_words(m, scene, samples);
+    if (scene->gold && scene->kind != ATTENTION_CROSS)
+        measure_relations(m, scene, samples);
+    for (int reads = 0; scene->gold && scene->kind == ATTENTION_CROSS && reads < 2; reads++)
+        measure_alignment(m, scene, reads, samples);
+}
+
+/* --------------------------------------------------- the words of a model ----- */
+
+enum { FREQUENCY_SENTENCES = 4000 };
+
+bool head_words_count(head_words *words, const translator *model)
+{
+    const transformer_config *const config = translator_config(model);
+    const int question = vocabulary_find(translator_vocabulary(model, TRANSFORMER_SOURCE), "?");
+    *words = (head_words){.question = question == WORD_UNKNOWN ? -1 : question};
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        words->frequency[side] =
+            calloc((size_t)config->words[side], sizeof *words->frequency[side]);
+        if (!words->frequency[side])
+            return false;
+    }
+    for (int n = 0; n < FREQUENCY_SENTENCES; n++) {
+        corpus_pair pair;
+        corpus_generate(1, CORPUS_TRAIN, (uint64_t)n, &pair, NULL);
+        for (int side = 0; side < TRANSFORMER_SIDES; side++)
+            for (int k = 0; k < pair.side[side].count; k++)
+                words->frequency[side][vocabulary_find(translator_vocabulary(model, side),
+                                                       pair.side[side].tokens[k])]++;
+    }
+    return true;
+}
+
+void head_words_free(head_words *words)
+{
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        free(words->frequency[side]);
+}
+
+head_scene head_scene_of(const capture *c, attention_kind kind, const head_words *words,
+                         const corpus_pair *gold, bool special[CORPUS_TOKENS_MAX])
+{
+    const bool own = kind == ATTENTION_DECODER;
+    const int *const tokens = own ? c->target : c->source;
+    head_scene scene = {
+        .kind = kind,
+        .tokens = tokens,
+        .special = special,
+        .begins = tokens[0] == WORD_BEGIN,
+        .question = -1,
+        .frequency = words->frequency[own ? TRANSFORMER_TARGET : TRANSFORMER_SOURCE],
+        .gold = gold,
+    };
+    for (int j = 0; j < c->kind[kind].columns; j++) {
+        special[j] = tokens[j] == WORD_BEGIN || tokens[j] == WORD_END;
+        if (!own && tokens[j] == words->question)
+            scene.question = j;
+    }
+    return scene;
+}
