@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claim 3: h heads are a sqrt(h) x sqrt(h) convolution. Every code, padding, factoring, stride and
- * dilation on small pictures; how the error falls with alpha; what happens at the border; and the
- * converse: with fewer heads than taps the energy of the missing taps is lost.
+ * Claim 3: K^2 heads compute any K x K convolution. First half: every positional code, padding,
+ * factoring, stride and dilation on small pictures; how the error falls with alpha; and what
+ * happens at the border. The second half, how many heads are needed, is in claim_heads_needed.c.
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "claims/claim_tools.h"
 
 static const char *const code_names[] = {"quadratic", "absolute", "one-hot", "hard"};
 
-/* -------------------------------------------------------------- matrix ----- */
+/* ---------------------------------------------------------- all layers ----- */
 
 enum { INPUTS = 2, OUTPUTS = 3, TAPS_MAX = 25, PIXELS_MAX = 30 };
 
+/* Totals over all layers of one code and type. */
 typedef struct sums {
     int runs;
-    double worst; /* error / bound */
-    double unequal, outputs;
+    double worst;            /* largest error / bound */
+    double unequal, outputs; /* numbers compared bit by bit, and those that differ */
 } sums;
 
 typedef struct material {
@@ -27,7 +27,7 @@ typedef struct material {
     double full[TAPS_MAX * INPUTS * OUTPUTS], rank_1[TAPS_MAX * INPUTS * OUTPUTS];
 } material;
 
-/* Factors of 12 bits, so that f32 has their products. */
+/* A tap of rank 1. Its factors have 12 bits, so that their products are exact in f32. */
 static void fill_rank_1(rng *r, double *w)
 {
     double left[INPUTS], right[OUTPUTS];
@@ -49,7 +49,8 @@ static void fill_material(material *m, uint64_t seed)
         fill_rank_1(&r, m->rank_1 + t * INPUTS * OUTPUTS);
 }
 
-/* One layer of the matrix. By rank, heads have width 1 and the loop sums in another order. */
+/* Adds one layer. Factored by rank, heads have width 1 and the loop adds in another order: bits
+ * are not compared then. */
 static bool add_run(proof *p, const material *m, const conv_spec *spec, sums *s)
 {
     conv_trial trial;
@@ -58,7 +59,7 @@ static bool add_run(proof *p, const material *m, const conv_spec *spec, sums *s)
     if (trial.outputs == 0)
         return true;
     s->runs++;
-    s->worst = proof_worse(s->worst, trial.error / trial.bound);
+    s->worst = proof_larger(s->worst, trial.error / trial.bound);
     if (spec->factoring != CONV_BY_RANK) {
         s->unequal += (double)trial.unequal;
         s->outputs += (double)trial.outputs;
@@ -66,7 +67,8 @@ static bool add_run(proof *p, const material *m, const conv_spec *spec, sums *s)
     return true;
 }
 
-/* Pictures are not square, and one is lower than the largest kernel. */
+/* All kernels, paddings, factorings, strides and dilations with one code. The pictures are not
+ * square, and one has fewer rows than the largest kernel. */
 static bool all_of_code(proof *p, const material *m, conv_code code, mha_dtype type, sums *s)
 {
     static const ptrdiff_t kernels[] = {1, 2, 3, 5};
@@ -94,7 +96,7 @@ static bool all_of_code(proof *p, const material *m, conv_code code, mha_dtype t
     return true;
 }
 
-static bool the_matrix(proof *p)
+static bool show_all_layers(proof *p)
 {
     material m;
     fill_material(&m, p->seed);
@@ -119,6 +121,7 @@ static bool the_matrix(proof *p)
 
 enum { ROWS = 10, COLUMNS = 9, WIDE_IN = 3, WIDE_OUT = 4, TAPS = 9 };
 
+/* The picture and the kernel of the measurements below. */
 typedef struct scene {
     double picture[ROWS * COLUMNS * WIDE_IN], weights[TAPS * WIDE_IN * WIDE_OUT];
 } scene;
@@ -137,7 +140,7 @@ static conv_spec scene_spec(const scene *s, mha_dtype type, double alpha)
                        .weights = s->weights};
 }
 
-static bool the_sharpness(proof *p, const scene *s)
+static bool show_sharpness(proof *p, const scene *s)
 {
     static const double alphas[] = {4, 8, 16, 20, 32, 40};
     proof_say(p,
@@ -155,7 +158,9 @@ static bool the_sharpness(proof *p, const scene *s)
     return true;
 }
 
-static bool the_slope(proof *p, const scene *s)
+/* The slope of ln(error) between alpha = 6 and 16, and the weight beside the tap against its bound.
+ */
+static bool show_slope(proof *p, const scene *s)
 {
     const conv_spec soft = scene_spec(s, MHA_F64, 6.0), sharp = scene_spec(s, MHA_F64, 16.0);
     conv_heads heads;
@@ -176,8 +181,8 @@ static bool the_slope(proof *p, const scene *s)
 
 /* -------------------------------------------------------------- border ----- */
 
-/* Heads that know no position beyond the border, with a one-hot code: a tap off the picture leaves
- * their rows uniform. */
+/* Error of one-hot heads on a picture that is not padded: where the tap lies outside, no key has
+ * the larger score, and the row is uniform. */
 static bool one_hot_at_border(proof *p, const scene *s, double *error)
 {
     const conv_spec spec = scene_spec(s, MHA_F64, 32.0);
@@ -193,7 +198,7 @@ static bool one_hot_at_border(proof *p, const scene *s, double *error)
     return fine;
 }
 
-static bool the_border(proof *p, const scene *s)
+static bool show_border(proof *p, const scene *s)
 {
     double replicate[ROWS * COLUMNS * WIDE_OUT], zero[ROWS * COLUMNS * WIDE_OUT], uniform;
     conv_spec spec = scene_spec(s, MHA_F64, 64.0);
@@ -204,95 +209,13 @@ static bool the_border(proof *p, const scene *s)
     spec.padding = CONV_REPLICATE;
     if (!proof_convolve(p, &spec, s->picture, &trial) || !one_hot_at_border(p, s, &uniform))
         return false;
-    proof_say(p, "At the border softmax sees pixels that exist: plain heads are a convolution");
-    proof_say(p, "with REPLICATE padding; zeros need padding, or masked rows that are 0.");
-    proof_at_most(p, trial.error, trial.bound, "alpha = 64, nothing padded: from replicate");
+    proof_say(p, "At the border softmax sees only existing pixels: plain heads are a convolution");
+    proof_say(p, "with REPLICATE padding. Zeros need a padded picture, or fully masked rows.");
+    proof_at_most(p, trial.error, trial.bound, "alpha = 64, not padded: from replicate");
     proof_at_least(p, proof_difference(replicate, zero, ROWS * COLUMNS * WIDE_OUT), 0.1,
                    "replicate from zero padding");
-    proof_at_least(p, uniform, 0.05, "one-hot, nothing padded: from replicate");
+    proof_at_least(p, uniform, 0.05, "one-hot, not padded: from replicate");
     return true;
-}
-
-/* ------------------------------------------------------------ converse ----- */
-
-enum { SIDE = 32, PIXELS = SIDE * SIDE };
-
-/* What each of nine hard heads reads: y [PIXELS][TAPS]. */
-static bool read_taps(proof *p, const double *picture, double *y)
-{
-    double select[TAPS * TAPS] = {0};
-    for (int t = 0; t < TAPS; t++)
-        select[t * TAPS + t] = 1.0;
-    const conv_spec spec = {.picture = {SIDE, SIDE},
-                            .kernel = {3, 3},
-                            .inputs = 1,
-                            .outputs = TAPS,
-                            .stride = 1,
-                            .dilation = 1,
-                            .padding = CONV_CIRCULAR,
-                            .code = CONV_HARD,
-                            .factoring = CONV_BY_INPUTS,
-                            .type = MHA_F32,
-                            .weights = select};
-    conv_heads heads;
-    if (!proof_ok(p, conv_heads_create(&heads, &spec)))
-        return false;
-    const bool fine = proof_ok(p, conv_run(&heads, 1, picture, picture, y, NULL, NULL));
-    conv_heads_free(&heads);
-    return fine;
-}
-
-/*
- * What the first `heads` of the taps leave of the convolution at best, over the energy of the taps
- * that are missing; with no tap missing, over that of all. z is [TAPS + 1][PIXELS], room for what
- * each tap reads and for the convolution.
- */
-static double residual(const double *taps, const double *kernel, double *z, int heads)
-{
-    double *const target = z + TAPS * PIXELS;
-    double energy = 0.0, missing = 0.0;
-    memset(target, 0, PIXELS * sizeof *target);
-    for (int t = 0; t < TAPS; t++)
-        for (int n = 0; n < PIXELS; n++) {
-            z[t * PIXELS + n] = taps[n * TAPS + t];
-            target[n] += kernel[t] * taps[n * TAPS + t];
-            energy += taps[n * TAPS + t] * taps[n * TAPS + t] / TAPS;
-        }
-    for (int t = heads % TAPS; t < TAPS; t++)
-        missing += kernel[t] * kernel[t] * energy;
-    return proof_unexplained(z, heads, target, PIXELS) / missing;
-}
-
-static void judge_converse(proof *p, const char *name, const double *taps, double *z, double slack)
-{
-    double kernel[TAPS], worst = 0.0;
-    rng r = rng_for(p->seed, 31);
-    proof_fill(&r, kernel, TAPS);
-    for (int heads = 0; heads < TAPS; heads++)
-        worst = proof_worse(worst, fabs(residual(taps, kernel, z, heads) - 1.0));
-    proof_at_most(p, worst, slack, "%s: lost / energy of missing taps, - 1", name);
-    proof_at_most(p, residual(taps, kernel, z, TAPS), 1e-20, "%s: lost with 9 heads", name);
-}
-
-static bool the_converse(proof *p)
-{
-    double *const picture = proof_room(p, PIXELS * (2 * TAPS + 2) * sizeof *picture);
-    rng r = rng_for(p->seed, 32);
-    if (picture == NULL)
-        return false;
-    double *const taps = picture + PIXELS, *const z = taps + PIXELS * TAPS;
-    proof_say(p, "The converse: 0 to 8 heads fit a random 3x3 kernel by least squares no better");
-    proof_say(p, "than without the missing taps (%d x %d pixels, circular):", SIDE, SIDE);
-    picture[0] = 1.0;
-    bool fine = read_taps(p, picture, taps);
-    if (fine)
-        judge_converse(p, "impulse", taps, z, 1e-12);
-    proof_fill(&r, picture, PIXELS);
-    fine = fine && read_taps(p, picture, taps);
-    if (fine)
-        judge_converse(p, "noise", taps, z, 0.3);
-    free(picture);
-    return fine;
 }
 
 void prove_convolution(proof *p)
@@ -301,8 +224,8 @@ void prove_convolution(proof *p)
     rng r = rng_for(p->seed, 33);
     proof_fill(&r, s.picture, ROWS * COLUMNS * WIDE_IN);
     proof_fill(&r, s.weights, TAPS * WIDE_IN * WIDE_OUT);
-    proof_say(p, "Pixels are tokens; head h looks at the pixel its tap is away, W_V_h W_O_h is");
-    proof_say(p, "the tap's matrix: h heads express a sqrt(h) x sqrt(h) convolution, exactly.");
-    if (the_matrix(p) && the_sharpness(p, &s) && the_slope(p, &s) && the_border(p, &s))
-        the_converse(p);
+    proof_say(p, "Pixels are tokens. With one head per tap, the head attends to the pixel of its");
+    proof_say(p, "tap and W_V_h W_O_h is the tap's matrix: K^2 heads compute any K x K kernel.");
+    if (show_all_layers(p) && show_sharpness(p, &s) && show_slope(p, &s) && show_border(p, &s))
+        prove_heads_needed(p);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claim 5: parameters and operations do not grow with the number of heads if each has the width
- * E/h. The counts are those of layers that are made here; what does grow, the number of softmaxes,
- * is said too.
+ * Claim 5: parameters and operations do not grow with the number of heads h if each head has the
+ * width E/h. The counts come from layers that are created here. The number of softmax exponentials
+ * does grow with h; it is printed too, and so is the measured time.
  */
 #include <stdlib.h>
 
@@ -16,11 +16,11 @@ typedef struct count {
     double parameters, bytes;
     double products; /* flops of projections and of q.k and p.v */
     double exponentials;
-    double seconds; /* least of some runs */
+    double seconds; /* fastest of ROUNDS runs */
 } count;
 
-/* Projections: 2 flops for every weight and token. Heads: 2 for every element of a query and of a
- * value, for every pair of tokens. */
+/* Projections take 2 flops per weight and token. Heads take 2 flops per element of a query and of a
+ * value, for each pair of tokens. */
 static void count_work(count *c, const mha_layer *layer)
 {
     const mha_layer_config made = mha_layer_get_config(layer);
@@ -33,6 +33,7 @@ static void count_work(count *c, const mha_layer *layer)
     c->exponentials = (double)made.H * L * L;
 }
 
+/* Runs the layer ROUNDS times and keeps the shortest time. */
 static mha_status measure(count *c, const mha_layer *layer, const float *x, float *y)
 {
     const mha_layer_call call = {.size = sizeof call,
@@ -51,7 +52,7 @@ static mha_status measure(count *c, const mha_layer *layer, const float *x, floa
     return MHA_OK;
 }
 
-/* D = 0: E/h. */
+/* Creates a layer, counts its work and measures it. D = 0 gives heads of width E/h. */
 static mha_status count_layer(count *c, ptrdiff_t heads, ptrdiff_t D, const float *w,
                               const float *x, float *y)
 {
@@ -72,6 +73,7 @@ static mha_status count_layer(count *c, ptrdiff_t heads, ptrdiff_t D, const floa
     return status;
 }
 
+/* One block of rows: ratios to the layer with one head. */
 static void compare_counts(proof *p, const count *one, const count *many, int heads)
 {
     proof_at_most(p, many->parameters / one->parameters, 1.0, "h = %d: parameters", heads);
@@ -86,7 +88,7 @@ static void judge(proof *p, const float *w, const float *x, float *y)
     count one = {0}, many = {0};
     if (!proof_ok(p, count_layer(&one, 1, 0, w, x, y)))
         return;
-    proof_say(p, "A layer of width %d on %d tokens; all against the same layer with one head:", E,
+    proof_say(p, "A layer of width %d on %d tokens, compared with such a layer with one head:", E,
               L);
     proof_note(p, one.parameters, "h = 1: parameters, 4 E^2");
     proof_note(p, one.products, "h = 1: flops of products, 8 L E^2 + 4 L^2 E");
@@ -98,15 +100,15 @@ static void judge(proof *p, const float *w, const float *x, float *y)
     if (!proof_ok(p, count_layer(&one, 1, 64, w, x, y)) ||
         !proof_ok(p, count_layer(&many, 8, 64, w, x, y)))
         return;
-    proof_say(p, "At a fixed width of 64 they do grow:");
-    proof_at_least(p, many.parameters / one.parameters, 8.0, "h = 8 against h = 1: parameters");
-    proof_at_least(p, many.products / one.products, 8.0, "h = 8 against h = 1: flops");
+    proof_say(p, "With heads of a fixed width, 64, they do grow:");
+    proof_at_least(p, many.parameters / one.parameters, 8.0, "h = 8 / h = 1: parameters");
+    proof_at_least(p, many.products / one.products, 8.0, "h = 8 / h = 1: flops of products");
 }
 
 void prove_cost(proof *p)
 {
     enum { WIDEST = 8 * 64 };
-    float *const block = proof_room(p, (E * WIDEST + 2 * L * E) * sizeof *block);
+    float *const block = proof_calloc(p, (E * WIDEST + 2 * L * E) * sizeof *block);
     rng r = rng_for(p->seed, 50);
     if (block == NULL)
         return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claim 6: W_V and W_O fold into one matrix when one head reads everything.
+ * Claim 6: with one head, W_V and W_O fold into one matrix.
  *
  *      one head      Y = A (X W_V + b_V) W_O + b_O = A X (W_V W_O) + (b_V W_O + b_O)
  *      many heads    Y = sum_h A_h X (W_V_h W_O_h) + (b_V W_O + b_O)
  *
- * The bias needs rows of A that sum to 1: a sink, or a row that sees nothing, breaks it. With many
- * heads each has a product of its own, and they become one only where all A_h are the same.
+ * The bias b_V folds only if each row of A sums to 1, which a sink or a fully masked row prevents.
+ * Several heads have one product each, and these add up to one only if all A_h are equal.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,15 +17,15 @@
 
 enum { E = 16, L = 96, HEADS = 4, WIDTH = E / HEADS, APART = HEADS * E };
 
-/* Matrices are [out][in], as the library's. */
+/* Inputs and weights of all layers. Matrices are [out][in]. */
 typedef struct ground {
     float x[L * E], q[E * E], k[E * E], v[E * E], o[E * E], v_bias[E], o_bias[E];
     float zero[E * E], unity[E * E];
     float product[E * E], bias[E];               /* W_V W_O, and b_V W_O + b_O */
-    float products[APART * E], adder[E * APART]; /* W_V_h W_O_h one below the other; all added up */
+    float products[APART * E], adder[E * APART]; /* W_V_h W_O_h stacked; the sum over heads */
 } ground;
 
-/* A layer that is tried: heads and their widths, and which matrices it has. */
+/* One layer: the number of heads, the width of their values, and the matrices. */
 typedef struct form {
     ptrdiff_t H, Dv;
     const float *q, *v, *o, *v_bias, *o_bias;
@@ -37,7 +37,7 @@ static void fill(rng *r, float *x, int count, double size)
         x[n] = (float)(size * rng_normal(r));
 }
 
-/* W_V W_O from input c to output n, over the elements of some heads. */
+/* Element of W_V W_O from input c to output n, over the head elements first to last - 1. */
 static double path(const ground *g, int n, int c, int first, int last)
 {
     double sum = 0.0;
@@ -46,6 +46,7 @@ static double path(const ground *g, int n, int c, int first, int last)
     return sum;
 }
 
+/* Computes the folded matrices and the folded bias from v, o and their biases. */
 static void fold(ground *g)
 {
     for (int n = 0; n < E; n++) {
@@ -78,6 +79,7 @@ static void make_ground(ground *g, uint64_t seed)
 
 /* --------------------------------------------------------------- layers ---- */
 
+/* Creates the layer, runs it on g->x and frees it. False: a call failed. */
 static bool run(proof *p, const ground *g, const form *f, const mha_options *options, float *y)
 {
     const mha_layer_config config = {
@@ -107,12 +109,14 @@ static form plain(const ground *g, ptrdiff_t heads)
     return (form){heads, E / heads, g->q, g->v, g->o, g->v_bias, g->o_bias};
 }
 
+/* W_V W_O as the only value matrix, and the identity as W_O. */
 static form folded(const ground *g, ptrdiff_t heads)
 {
     return (form){heads, E / heads, g->q, g->product, g->unity, NULL, g->bias};
 }
 
-/* Largest difference of two layers, over the largest output. NaN: a call failed. */
+/* Largest difference of the outputs of two layers, divided by the largest output. NaN: a call
+ * failed. */
 static double differ(proof *p, const ground *g, const form *a, const form *b,
                      const mha_options *options)
 {
@@ -121,15 +125,15 @@ static double differ(proof *p, const ground *g, const form *a, const form *b,
     if (!run(p, g, a, options, y) || !run(p, g, b, options, z))
         return NAN;
     for (int n = 0; n < L * E; n++) {
-        worst = proof_worse(worst, fabs((double)y[n] - (double)z[n]));
-        top = proof_worse(top, fabs((double)y[n]));
+        worst = proof_larger(worst, fabs((double)y[n] - (double)z[n]));
+        top = proof_larger(top, fabs((double)y[n]));
     }
     return worst / top;
 }
 
 /* ------------------------------------------------------------- one head ---- */
 
-static void the_one_head(proof *p, const ground *g)
+static void show_one_head(proof *p, const ground *g)
 {
     uint8_t mask[L * L];
     const float sink = 4.0f;
@@ -137,19 +141,18 @@ static void the_one_head(proof *p, const ground *g)
     const mha_options masked = {.size = sizeof masked, .attend_mask = {mask, 0, 0, L}};
     const form one = plain(g, 1), product = folded(g, 1);
     memset(mask, 1, sizeof mask);
-    memset(mask, 0, L); /* row 0 sees nothing */
-    proof_say(p, "One head: Y = A X (W_V W_O) + (b_V W_O + b_O). Largest difference of the");
-    proof_say(p, "folded layer, of the largest output:");
+    memset(mask, 0, L); /* row 0 is fully masked */
+    proof_say(p, "One head: Y = A X (W_V W_O) + (b_V W_O + b_O). Largest difference between the");
+    proof_say(p, "layer and the folded layer, divided by the largest output:");
     proof_at_most(p, differ(p, g, &one, &product, NULL), 1e-5, "one head, with biases");
-    proof_say(p, "b_V folds only where the weights of a row sum to 1:");
+    proof_say(p, "b_V folds only if the weights of each row sum to 1:");
     proof_at_least(p, differ(p, g, &one, &product, &drained), 1e-3, "one head with a sink");
-    proof_at_least(p, differ(p, g, &one, &product, &masked), 1e-3,
-                   "one head, a row that sees nothing");
+    proof_at_least(p, differ(p, g, &one, &product, &masked), 1e-3, "one head, a fully masked row");
 }
 
 /* ---------------------------------------------------------- many heads ----- */
 
-/* A_h X, by columns: [E][L]. */
+/* The columns of A_h X, [E][L]. */
 static void mix(const float *weights, const float *x, double *columns)
 {
     for (int c = 0; c < E; c++)
@@ -162,9 +165,10 @@ static void mix(const float *weights, const float *x, double *columns)
 }
 
 /*
- * Without a W_O that mixes heads, an output channel reads one head. Over the channels, the share of
- * their energy (without the bias) that is lost if each has the best matrix there is. NaN: a call
- * failed. room: [HEADS][L][L] floats behind [E + 1][L] doubles.
+ * One matrix W for all heads, without a W_O that mixes them: an output channel reads one head only.
+ * Returns the share of the outputs' sum of squares (without the bias) that is lost with the best
+ * such W, found by least squares. NaN: a call failed. `room` has [E + 1][L] doubles, followed by
+ * [HEADS][L][L] floats.
  */
 static double lost_at_best(proof *p, const ground *g, double *room)
 {
@@ -188,21 +192,21 @@ static double lost_at_best(proof *p, const ground *g, double *room)
     return lost / energy;
 }
 
-static void the_heads(proof *p, const ground *g)
+static void show_heads(proof *p, const ground *g)
 {
     double *const room =
-        proof_room(p, (E + 1) * L * sizeof(double) + HEADS * L * L * sizeof(float));
+        proof_calloc(p, (E + 1) * L * sizeof(double) + HEADS * L * L * sizeof(float));
     form uniform = plain(g, HEADS), product = folded(g, HEADS);
     const form many = uniform;
     const form apart = {HEADS, E, g->q, g->products, g->adder, NULL, g->bias};
     if (room == NULL)
         return;
     proof_say(
-        p, "%d heads: one product for each head folds, W_V W_O for all of them does not:", HEADS);
+        p, "%d heads: each head's own product folds, one W_V W_O for all heads does not:", HEADS);
     proof_at_most(p, differ(p, g, &many, &apart, NULL), 1e-5, "each head with its W_V_h W_O_h");
-    proof_note(p, HEADS * E * E / (2.0 * E * E), "weights that takes, of W_V's and W_O's");
+    proof_note(p, HEADS * E * E / (2.0 * E * E), "weights this needs / weights of W_V and W_O");
     proof_at_least(p, differ(p, g, &many, &product, NULL), 1e-2, "one W_V W_O for all heads");
-    proof_at_least(p, lost_at_best(p, g, room), 1e-2, "energy lost with the best one, any W");
+    proof_at_least(p, lost_at_best(p, g, room), 1e-2, "share of squares lost with the best W");
     uniform.q = product.q = g->zero;
     proof_at_most(p, differ(p, g, &uniform, &product, NULL), 1e-5,
                   "all heads with the same A (W_Q = 0)");
@@ -211,11 +215,11 @@ static void the_heads(proof *p, const ground *g)
 
 void prove_fold(proof *p)
 {
-    ground *const g = proof_room(p, sizeof *g);
+    ground *const g = proof_calloc(p, sizeof *g);
     if (g == NULL)
         return;
     make_ground(g, p->seed);
-    the_one_head(p, g);
-    the_heads(p, g);
+    show_one_head(p, g);
+    show_heads(p, g);
     free(g);
 }

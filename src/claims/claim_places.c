@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claim 4: one head cannot read two places apart, two heads can.
- *
- * The task: T tokens on a circle, each with a number x. Token i is to give the pair
- * (x[i-2], x[i+3]). Queries and keys see positions only, values see numbers only.
- *
- * One head gives token i a single mixture m = sum_j a_ij x_j and then a pair w m, whatever its
- * weights and whatever a_ij depends on: all pairs on one line. So it loses at least what the best
- * line through the origin loses, the smaller eigenvalue of the pairs' second moments: half the
- * energy of independent numbers. Two heads have two mixtures.
+ * Claim 4: if a token has one number, one head cannot read two places separately; two heads can.
+ * The task: T tokens on a circle, token i has to output the pair (x[i-2], x[i+3]). One head gives
+ * it a single mixture m = sum_j a_ij x_j and the pair w m, whatever a_ij depends on: all pairs lie
+ * on one line, and at least the smaller eigenvalue of the pairs' second moments is lost, which is
+ * half the sum of squares here. With vectors, one head can keep both contents, but not their
+ * places.
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "claims/claims.h"
@@ -23,11 +21,12 @@ typedef struct task {
     float places[T * T];          /* one-hot */
     float x[NUMBERS];             /* [BATCH][T] */
     float wanted[NUMBERS * PAIR]; /* [BATCH][T][PAIR] */
-    double energy;                /* of what is wanted */
-    double floor;                 /* least that one head loses of it, up to rounding */
+    double energy;                /* sum of squares of `wanted` */
+    double floor;                 /* least share that one head loses, up to rounding */
 } task;
 
-/* The smaller eigenvalue of sum w w^T over its trace. */
+/* The smaller eigenvalue of the 2x2 matrix sum w w^T over the wanted pairs w, divided by its trace.
+ */
 static double best_line(const task *t)
 {
     double aa = 0.0, ab = 0.0, bb = 0.0;
@@ -40,8 +39,8 @@ static double best_line(const task *t)
     return 0.5 - sqrt(0.25 * (aa - bb) * (aa - bb) + ab * ab) / (aa + bb);
 }
 
-/* Every other sequence is the one before it with every other sign turned: places an odd number
- * apart are then not correlated at all, and the best line is no better than any. */
+/* Every second sequence repeats the one before it with every second sign flipped. Places an odd
+ * distance apart are then exactly uncorrelated, and no line is better than any other. */
 static void make_task(task *t, uint64_t seed)
 {
     rng r = rng_for(seed, 40);
@@ -58,13 +57,13 @@ static void make_task(task *t, uint64_t seed)
             t->wanted[PAIR * n + k] = number;
             t->energy += (double)(number * number);
         }
-    t->floor = best_line(t) - 1e-6; /* sums of the layer are f32 */
+    t->floor = best_line(t) - 1e-6; /* the layer adds in f32 */
 }
 
 /* --------------------------------------------------------------- layer ----- */
 
-/* All weights of a layer, one matrix after another: W_Q and W_K [T][T], W_V [T], W_O [PAIR][T].
- * However many heads there are, they share the width T. */
+/* All weights of a layer in one array: W_Q and W_K [T][T], W_V [T], W_O [PAIR][T]. The heads divide
+ * the width T among them, so that the number of weights does not depend on the number of heads. */
 enum { Q_AT = 0, K_AT = T * T, V_AT = 2 * T * T, O_AT = V_AT + T, WEIGHTS = O_AT + PAIR * T };
 
 static mha_layer_weights weights_of(const float *w)
@@ -84,7 +83,7 @@ static mha_status create(mha_layer **layer, int heads, const float *w)
     return mha_layer_create(layer, &config, &weights);
 }
 
-/* The places are the same for all of the batch. */
+/* Queries and keys are the positions, the same for the whole batch; values are the numbers. */
 static mha_layer_call call_of(const task *t, float *y)
 {
     return (mha_layer_call){.size = sizeof(mha_layer_call),
@@ -97,7 +96,7 @@ static mha_layer_call call_of(const task *t, float *y)
                             .output = mha_out_ble(y, T, PAIR)};
 }
 
-/* Share of the energy that is lost; d_y, if wanted, is its gradient. */
+/* Squared error divided by the energy. Its gradient goes to d_y, unless that is NULL. */
 static double loss(const task *t, const float *y, float *d_y)
 {
     double sum = 0.0;
@@ -112,9 +111,10 @@ static double loss(const task *t, const float *y, float *d_y)
 
 /* ------------------------------------------------------------- by hand ----- */
 
-/* Keys stand on a circle, in the first two elements of a head. Query i looks at the one `offset`
- * further; the next best is 1 - cos(2 pi/T) of `sharp` behind. */
-static void look_at(float *w, int width, int head, int offset)
+/* Makes token i attend to the token at i + offset. Keys are points on a circle, in the first two
+ * elements of the head; the score of the second best key is lower by 1 - cos(2 pi/T) times `sharp`,
+ * before the scaling by 1/sqrt(width). */
+static void attend_to(float *w, int width, int head, int offset)
 {
     const double turn = 6.283185307179586 / T, sharp = 512.0 * sqrt((double)width);
     float *const q = w + Q_AT + head * width * T, *const k = w + K_AT + head * width * T;
@@ -127,8 +127,8 @@ static void look_at(float *w, int width, int head, int offset)
     w[V_AT + head * width] = 1.0f;
 }
 
-/* One head of width T that looks at both places alike. */
-static void look_at_both(float *w)
+/* One head of width T that gives both places the same weight. */
+static void attend_to_both(float *w)
 {
     for (int i = 0; i < T; i++) {
         w[K_AT + i * T + i] = 1.0f;
@@ -138,7 +138,8 @@ static void look_at_both(float *w)
     w[V_AT] = 1.0f;
 }
 
-static bool lose_by_hand(proof *p, const task *t, int heads, const float *w, double *lost)
+/* The loss of a layer with these weights. */
+static bool loss_of(proof *p, const task *t, int heads, const float *w, double *lost)
 {
     float y[NUMBERS * PAIR];
     const mha_layer_call call = call_of(t, y);
@@ -150,24 +151,24 @@ static bool lose_by_hand(proof *p, const task *t, int heads, const float *w, dou
     return fine;
 }
 
-static bool the_construction(proof *p, const task *t)
+static bool show_construction(proof *p, const task *t)
 {
     float one[WEIGHTS] = {0}, both[WEIGHTS] = {0}, two[WEIGHTS] = {0};
     double lost[3];
-    look_at(one, T, 0, offsets[0]);
+    attend_to(one, T, 0, offsets[0]);
     one[O_AT] = 1.0f;
-    look_at_both(both);
+    attend_to_both(both);
     both[O_AT] = both[O_AT + T] = 1.0f;
     for (int h = 0; h < PAIR; h++) {
-        look_at(two, T / 2, h, offsets[h]);
+        attend_to(two, T / 2, h, offsets[h]);
         two[O_AT + h * T + h * T / 2] = 1.0f;
     }
-    if (!lose_by_hand(p, t, 1, one, &lost[0]) || !lose_by_hand(p, t, 1, both, &lost[1]) ||
-        !lose_by_hand(p, t, 2, two, &lost[2]))
+    if (!loss_of(p, t, 1, one, &lost[0]) || !loss_of(p, t, 1, both, &lost[1]) ||
+        !loss_of(p, t, 2, two, &lost[2]))
         return false;
-    proof_say(p, "So it loses at least %.6f of the energy. Heads made by hand:", t->floor);
-    proof_at_least(p, lost[0], t->floor, "one head that looks at one of the places");
-    proof_at_least(p, lost[1], t->floor, "one head that gives half to each: their mean");
+    proof_say(p, "So one head loses at least %.6f of the squares. Weights set by hand:", t->floor);
+    proof_at_least(p, lost[0], t->floor, "one head that attends to one of the places");
+    proof_at_least(p, lost[1], t->floor, "one head, half of the weight for each place");
     proof_at_most(p, lost[2], 1e-9, "two heads of half the width");
     return true;
 }
@@ -176,23 +177,23 @@ static bool the_construction(proof *p, const task *t)
 
 typedef struct training {
     mha_layer *layer;
-    float w[WEIGHTS], slope[WEIGHTS], mean[WEIGHTS], square[WEIGHTS];
+    float w[WEIGHTS], gradient[WEIGHTS], mean[WEIGHTS], square[WEIGHTS];
     float y[NUMBERS * PAIR], d_y[NUMBERS * PAIR];
     void *tape;
 } training;
 
-/* Forward and backward pass through the layer; the slope is that of the loss. */
-static mha_status find_slope(training *g, const task *t, double *lost)
+/* Forward and backward pass through the layer: the loss, and its gradient in g->gradient. */
+static mha_status find_gradient(training *g, const task *t, double *lost)
 {
     mha_layer_call call = call_of(t, g->y);
     call.tape = g->tape;
     call.tape_size = mha_layer_tape_size(g->layer, &call);
     const mha_layer_gradients gradients = {.size = sizeof gradients,
                                            .d_output = mha_view_ble(g->d_y, T, PAIR),
-                                           .q = {g->slope + Q_AT, T, 1},
-                                           .k = {g->slope + K_AT, T, 1},
-                                           .v = {g->slope + V_AT, 1, 1},
-                                           .o = {g->slope + O_AT, T, 1}};
+                                           .q = {g->gradient + Q_AT, T, 1},
+                                           .k = {g->gradient + K_AT, T, 1},
+                                           .v = {g->gradient + V_AT, 1, 1},
+                                           .o = {g->gradient + O_AT, T, 1}};
     mha_status status = mha_layer_run(g->layer, &call, NULL, 0, NULL);
     if (status != MHA_OK)
         return status;
@@ -200,18 +201,19 @@ static mha_status find_slope(training *g, const task *t, double *lost)
     return mha_layer_backward(g->layer, &call, &gradients, NULL, 0, NULL);
 }
 
-/* One step of Adam. */
+/* One step of Adam, with beta_1 = 0.9 and beta_2 = 0.99. */
 static void descend(training *g, int step, double rate)
 {
-    const double settle = sqrt(1.0 - pow(0.99, step + 1)) / (1.0 - pow(0.9, step + 1));
+    const double correction = sqrt(1.0 - pow(0.99, step + 1)) / (1.0 - pow(0.9, step + 1));
     for (int n = 0; n < WEIGHTS; n++) {
-        g->mean[n] = 0.9f * g->mean[n] + 0.1f * g->slope[n];
-        g->square[n] = 0.99f * g->square[n] + 0.01f * g->slope[n] * g->slope[n];
+        g->mean[n] = 0.9f * g->mean[n] + 0.1f * g->gradient[n];
+        g->square[n] = 0.99f * g->square[n] + 0.01f * g->gradient[n] * g->gradient[n];
         g->w[n] -=
-            (float)(rate * settle * (double)g->mean[n] / (sqrt((double)g->square[n]) + 1e-8));
+            (float)(rate * correction * (double)g->mean[n] / (sqrt((double)g->square[n]) + 1e-8));
     }
 }
 
+/* STEPS steps of gradient descent. `least` is lowered to the smallest loss that was seen. */
 static mha_status train(training *g, const task *t, double *least)
 {
     for (int step = 0; step < STEPS; step++) {
@@ -219,7 +221,7 @@ static mha_status train(training *g, const task *t, double *least)
         const mha_layer_weights weights = weights_of(g->w);
         mha_status status = mha_layer_update(g->layer, &weights);
         if (status == MHA_OK)
-            status = find_slope(g, t, &lost);
+            status = find_gradient(g, t, &lost);
         if (status != MHA_OK)
             return status;
         *least = lost < *least ? lost : *least;
@@ -238,9 +240,10 @@ static mha_status start_and_train(training *g, const task *t, int heads, double 
     return g->tape != NULL ? train(g, t, least) : MHA_ERR_MEMORY;
 }
 
-static bool lose_by_training(proof *p, const task *t, int heads, uint64_t attempt, double *least)
+/* Trains a layer from random weights; see train() for `least`. */
+static bool train_attempt(proof *p, const task *t, int heads, uint64_t attempt, double *least)
 {
-    training *const g = proof_room(p, sizeof *g);
+    training *const g = proof_calloc(p, sizeof *g);
     rng r = rng_for(p->seed, 41 + attempt);
     if (g == NULL)
         return false;
@@ -253,16 +256,17 @@ static bool lose_by_training(proof *p, const task *t, int heads, uint64_t attemp
     return fine;
 }
 
-/* Descent can end in a place where both heads read the same: then another start is tried. */
-static bool the_training(proof *p, const task *t)
+/* Descent can end in a local minimum where both heads read the same place. Then two heads get
+ * another start, up to ATTEMPTS; one head always has that many. */
+static bool show_training(proof *p, const task *t)
 {
     double one = INFINITY, two = INFINITY;
     int attempts = 0;
     for (uint64_t n = 0; n < ATTEMPTS; n++)
-        if (!lose_by_training(p, t, 1, n, &one))
+        if (!train_attempt(p, t, 1, n, &one))
             return false;
     while (two > 0.01 && attempts < ATTEMPTS)
-        if (!lose_by_training(p, t, 2, (uint64_t)attempts++, &two))
+        if (!train_attempt(p, t, 2, (uint64_t)attempts++, &two))
             return false;
     proof_say(p, "Found by gradient descent through the layer, with %d weights each:", WEIGHTS);
     proof_at_least(p, one, t->floor, "one head, best of %d starts", ATTEMPTS);
@@ -270,16 +274,148 @@ static bool the_training(proof *p, const task *t)
     return true;
 }
 
+/* ------------------------------------------------------------- vectors ----- */
+
+enum { CONTENT = 4, RUNS = 1 + T };
+
+/* Tokens with vectors: those at even places have a content in the first half of their elements,
+ * those at odd places in the second half. The two places of a token are an odd number apart. Run 0
+ * has the contents x; run 1 + i has those of token i's two places swapped. */
+typedef struct contents {
+    float places[T * T];
+    float x[RUNS * T * CONTENT];
+    float one[RUNS * T * CONTENT];        /* output of one head */
+    float two[RUNS * T * CONTENT * PAIR]; /* output of two heads, side by side */
+} contents;
+
+static int place_of(int token, int which)
+{
+    return (token + offsets[which] + T) % T;
+}
+
+static void make_contents(contents *c, uint64_t seed)
+{
+    rng r = rng_for(seed, 45);
+    for (int i = 0; i < T; i++)
+        c->places[i * T + i] = 1.0f;
+    for (int n = 0; n < T * CONTENT; n++) {
+        const bool filled = n % CONTENT / (CONTENT / 2) == n / CONTENT % 2;
+        const double number = (0.5 + rng_unit(&r)) * (rng_chance(&r, 50) ? 1.0 : -1.0);
+        c->x[n] = filled ? (float)number : 0.0f;
+    }
+    for (int i = 0; i < T; i++) {
+        float *const swapped = c->x + (1 + i) * T * CONTENT;
+        const int first = place_of(i, 0), second = place_of(i, 1);
+        memcpy(swapped, c->x, T * CONTENT * sizeof *swapped);
+        memcpy(swapped + first * CONTENT, c->x + second * CONTENT, CONTENT * sizeof *swapped);
+        memcpy(swapped + second * CONTENT, c->x + first * CONTENT, CONTENT * sizeof *swapped);
+    }
+}
+
+/* W_Q and W_K are those of `w`, W_V copies a token's vector into each head, and W_O is `factor`
+ * times the identity. */
+static bool read_contents(proof *p, const contents *c, int heads, const float *w, float factor,
+                          float *y)
+{
+    enum { WIDEST = PAIR * CONTENT };
+    const ptrdiff_t wide = heads * CONTENT;
+    float v[WIDEST * CONTENT] = {0}, o[WIDEST * WIDEST] = {0};
+    for (int n = 0; n < wide; n++) {
+        v[n * CONTENT + n % CONTENT] = 1.0f;
+        o[n * wide + n] = factor;
+    }
+    const mha_layer_config config = {.size = sizeof config,
+                                     .E = T,
+                                     .H = heads,
+                                     .Dv = CONTENT,
+                                     .value_width = CONTENT,
+                                     .output_width = wide};
+    mha_layer_weights weights = weights_of(w);
+    weights.v = mha_matrix_out_in(v, MHA_F32, CONTENT);
+    weights.o = mha_matrix_out_in(o, MHA_F32, wide);
+    const mha_layer_call call = {.size = sizeof call,
+                                 .B = RUNS,
+                                 .L = T,
+                                 .S = T,
+                                 .query = {c->places, 0, 0, T},
+                                 .key = {c->places, 0, 0, T},
+                                 .value = mha_view_ble(c->x, T, CONTENT),
+                                 .output = mha_out_ble(y, T, wide)};
+    mha_layer *layer;
+    const bool fine = proof_ok(p, mha_layer_create(&layer, &config, &weights)) &&
+                      proof_ok(p, mha_layer_run(layer, &call, NULL, 0, NULL));
+    mha_layer_free(layer);
+    return fine;
+}
+
+/* Largest difference between the output of run 0 and the contents of both places: their sum for one
+ * head, both side by side for two heads. */
+static double content_error(const contents *c, int heads, const float *y)
+{
+    double worst = 0.0;
+    for (int n = 0; n < T * heads * CONTENT; n++) {
+        const int token = n / (heads * CONTENT), head = n / CONTENT % heads, at = n % CONTENT;
+        double wanted = (double)c->x[place_of(token, head) * CONTENT + at];
+        if (heads == 1)
+            wanted += (double)c->x[place_of(token, 1) * CONTENT + at];
+        worst = proof_larger(worst, fabs((double)y[n] - wanted));
+    }
+    return worst;
+}
+
+/* Largest change of what token i reads between run 0 and run 1 + i; of all tokens, the smallest and
+ * the largest such change. */
+static void swap_changes(const float *y, int wide, double *least, double *most)
+{
+    *least = INFINITY;
+    *most = 0.0;
+    for (int i = 0; i < T; i++) {
+        const float *const kept = y + i * wide, *const swapped = kept + (1 + i) * T * wide;
+        double change = 0.0;
+        for (int n = 0; n < wide; n++)
+            change = proof_larger(change, fabs((double)kept[n] - (double)swapped[n]));
+        *least = proof_smaller(*least, change);
+        *most = proof_larger(*most, change);
+    }
+}
+
+static bool show_vectors(proof *p, contents *c)
+{
+    float both[WEIGHTS] = {0}, two[WEIGHTS] = {0};
+    double least, most;
+    make_contents(c, p->seed);
+    attend_to_both(both);
+    for (int h = 0; h < PAIR; h++)
+        attend_to(two, T / 2, h, offsets[h]);
+    if (!read_contents(p, c, 1, both, 2.0f, c->one) || !read_contents(p, c, 2, two, 1.0f, c->two))
+        return false;
+    proof_say(p, "With a vector per token, one head's mean keeps both contents if they lie in");
+    proof_say(p, "different subspaces. It loses which content came from which place: if the two");
+    proof_say(p, "tokens swap their contents, the mean is the same. Largest differences:");
+    proof_at_most(p, content_error(c, 1, c->one), 1e-6,
+                  "one head: 2 * mean - sum of both contents");
+    swap_changes(c->one, CONTENT, &least, &most);
+    proof_at_most(p, most, 1e-6, "one head: change by the swap, largest");
+    proof_at_most(p, content_error(c, 2, c->two), 1e-6,
+                  "two heads: output - content of each place");
+    swap_changes(c->two, PAIR * CONTENT, &least, &most);
+    proof_at_least(p, least, 0.5, "two heads: change by the swap, smallest");
+    return true;
+}
+
 void prove_places(proof *p)
 {
-    task *const t = proof_room(p, sizeof *t);
-    if (t == NULL)
-        return;
-    make_task(t, p->seed);
-    proof_say(p, "%d tokens on a circle: token i is to give the pair (x[i-2], x[i+3]). One head",
-              T);
-    proof_say(p, "gives w * sum_j a_ij x_j, a point on a line; pairs do not lie on a line.");
-    if (the_construction(p, t))
-        the_training(p, t);
+    task *const t = proof_calloc(p, sizeof *t);
+    contents *const c = proof_calloc(p, sizeof *c);
+    if (t != NULL && c != NULL) {
+        make_task(t, p->seed);
+        proof_say(p, "One number per token, %d tokens on a circle: token i has to give the pair",
+                  T);
+        proof_say(p, "(x[i-2], x[i+3]). One head gives w * sum_j a_ij x_j, a point on one line;");
+        proof_say(p, "the pairs do not lie on a line.");
+        if (show_construction(p, t) && show_training(p, t))
+            show_vectors(p, c);
+    }
     free(t);
+    free(c);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claim 2: one head that looks at itself, A = I, is Y = X W_V W_O + b: a 1x1 convolution. Three
- * ways to such a head, each on a path of its own: a Gaussian around the token, a mask, and a single
- * token, whose softmax is 1 whatever its score.
+ * Claim 2: one head whose tokens attend to themselves, A = I, computes Y = X W_V W_O + b, which is
+ * a 1x1 convolution. Three ways lead to such a head, each through another path of the library: a
+ * Gaussian around the token, a mask, and a single token, whose weight is 1 whatever its score.
  */
 #include <math.h>
 
@@ -16,6 +16,7 @@ typedef struct way {
     conv_point picture;
 } way;
 
+/* Asserts that each of the three heads is the product, in this type. */
 static bool try_ways(proof *p, mha_dtype type)
 {
     static const way ways[] = {
@@ -50,8 +51,8 @@ static bool try_ways(proof *p, mha_dtype type)
     return true;
 }
 
-/* What y_0 of two tokens changes by when x_1 does, by 1. A 1x1 convolution never looks there; a
- * head does if its A says so. */
+/* Two tokens: the change of y_0 if x_1 changes by 1. It is 0 for a 1x1 convolution; for a head it
+ * depends on the mask. */
 static bool reach(proof *p, const uint8_t mask[4], double *change)
 {
     static const float x[2][2] = {{3.0f, 5.0f}, {3.0f, 6.0f}};
@@ -72,13 +73,13 @@ void prove_pointwise(proof *p)
 {
     static const uint8_t self[4] = {1, 0, 0, 1}, swap[4] = {0, 1, 1, 0};
     double still, moved;
-    proof_say(p, "One head with A = I is Y = X W_V W_O + b, a 1x1 convolution. Largest");
+    proof_say(p, "One head with A = I computes Y = X W_V W_O + b, a 1x1 convolution. Largest");
     proof_say(p, "difference, %d x %d pixels, %d -> %d channels:", ROWS, COLUMNS, INPUTS, OUTPUTS);
     if (!try_ways(p, MHA_F64) || !try_ways(p, MHA_F32) || !reach(p, self, &still) ||
         !reach(p, swap, &moved))
         return;
-    proof_say(p, "The inclusion is strict: a head that swaps two tokens is no 1x1 convolution.");
-    proof_say(p, "What y_0 changes by when x_1 changes by 1:");
+    proof_say(p, "Not every head is one: a head that swaps two tokens is not a 1x1 convolution.");
+    proof_say(p, "Change of y_0 if x_1 changes by 1:");
     proof_at_most(p, fabs(still), 0.0, "A = I");
     proof_at_least(p, moved, 1.0, "A = swap");
 }

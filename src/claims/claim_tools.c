@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the claims about convolutions share: runs one convolution as attention heads, and compares
+ * the outputs with the plain loop in double and, bit by bit, with the loop in the type of the
+ * layer. The heads are those of convolution.h.
+ */
 #include "claims/claim_tools.h"
 
 #include <math.h>
@@ -14,25 +19,27 @@ double proof_difference(const double *a, const double *b, ptrdiff_t count)
 {
     double worst = 0.0;
     for (ptrdiff_t n = 0; n < count; n++)
-        worst = proof_worse(worst, fabs(a[n] - b[n]));
+        worst = proof_larger(worst, fabs(a[n] - b[n]));
     return worst;
 }
 
+/* Largest sum of the weights of a row without its largest one. */
 static double largest_leak(const double *weights, ptrdiff_t rows, ptrdiff_t S)
 {
     double worst = 0.0;
     for (ptrdiff_t row = 0; row < rows; row++) {
         double top = 0.0, sum = 0.0;
         for (ptrdiff_t j = 0; j < S; j++) {
-            top = proof_worse(top, weights[row * S + j]);
+            top = proof_larger(top, weights[row * S + j]);
             sum += weights[row * S + j];
         }
-        worst = proof_worse(worst, sum - top);
+        worst = proof_larger(worst, sum - top);
     }
     return worst;
 }
 
-/* keys, queries, y, and two outputs of the loop, in one block. */
+/* Runs the heads on the picture and fills in the trial. `block` has room for the keys, the queries,
+ * y and two outputs of the loop. */
 static bool compare(proof *p, const conv_heads *heads, const double *picture, double *block,
                     conv_trial *trial)
 {
@@ -58,7 +65,7 @@ bool proof_convolve_heads(proof *p, const conv_heads *heads, const double *pictu
                           conv_trial *trial)
 {
     const ptrdiff_t count = (heads->S + heads->L) * heads->E + 3 * heads->L * heads->spec.outputs;
-    double *const block = proof_room(p, (size_t)count * sizeof *block);
+    double *const block = proof_calloc(p, (size_t)count * sizeof *block);
     const bool fine = block != NULL && compare(p, heads, picture, block, trial);
     free(block);
     return fine;
@@ -68,7 +75,7 @@ bool proof_leak(proof *p, const conv_heads *heads, const double *picture, double
 {
     const ptrdiff_t rows = heads->H * heads->L;
     const ptrdiff_t count = (heads->S + heads->L) * heads->E + heads->L * heads->spec.outputs;
-    double *const keys = proof_room(p, (size_t)(count + rows * heads->S) * sizeof *keys);
+    double *const keys = proof_calloc(p, (size_t)(count + rows * heads->S) * sizeof *keys);
     if (keys == NULL)
         return false;
     double *const queries = keys + heads->S * heads->E, *const y = queries + heads->L * heads->E;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of claims, and what all of them use: rows of text and numbers are collected in a proof,
+ * an assertion compares a number with its bound, and the first call of the library that fails voids
+ * the proof. Each claim is in a file of its own, prove_*.c; command_prove.c prints the rows.
+ */
 #include "claims/claims.h"
 
 #include <math.h>
@@ -7,12 +12,13 @@
 #include <stdlib.h>
 
 const claim claims[CLAIM_COUNT] = {
-    {"scores", "without projections no score beats both tokens' own", prove_scores},
-    {"pointwise", "one head that looks at itself is a 1x1 convolution", prove_pointwise},
-    {"convolution", "h heads are a sqrt(h) x sqrt(h) convolution", prove_convolution},
-    {"places", "one head cannot read two places apart, two heads can", prove_places},
+    {"scores", "without projections no score exceeds both tokens' own scores", prove_scores},
+    {"pointwise", "a head whose tokens attend to themselves is a 1x1 convolution", prove_pointwise},
+    {"convolution", "K^2 heads compute any K x K convolution, two any of one channel",
+     prove_convolution},
+    {"places", "one number per token: one head cannot read two places, two can", prove_places},
     {"cost", "parameters and flops do not grow with h at d = E/h", prove_cost},
-    {"fold", "W_V and W_O are one matrix if there is one head", prove_fold},
+    {"fold", "W_V and W_O fold into one matrix if there is one head", prove_fold},
 };
 
 void proof_free(proof *p)
@@ -21,7 +27,8 @@ void proof_free(proof *p)
     *p = (proof){.seed = p->seed};
 }
 
-/* A new row, its text from `format`. NULL: no memory, which voids the proof. */
+/* Appends a row with the formatted text. Returns NULL if there is no memory, and voids the proof.
+ */
 static proof_row *add_row(proof *p, proof_kind kind, const char *format, va_list list)
 {
     proof_row *const rows = realloc(p->rows, (size_t)(p->count + 1) * sizeof *rows);
@@ -54,6 +61,8 @@ void proof_note(proof *p, double value, const char *format, ...)
         row->value = value;
 }
 
+/* Compares the value with the bound, in the direction that the kind of the row says. A comparison
+ * with NaN is false, so that NaN never holds. */
 static void judge(proof *p, proof_row *row, double value, double bound)
 {
     if (row == NULL)
@@ -88,7 +97,7 @@ bool proof_ok(proof *p, mha_status status)
     return status == MHA_OK;
 }
 
-void *proof_room(proof *p, size_t size)
+void *proof_calloc(proof *p, size_t size)
 {
     void *const room = calloc(1, size);
     if (room == NULL)
@@ -96,9 +105,14 @@ void *proof_room(proof *p, size_t size)
     return room;
 }
 
-double proof_worse(double a, double b)
+double proof_larger(double a, double b)
 {
     return isnan(a) || a >= b ? a : b;
+}
+
+double proof_smaller(double a, double b)
+{
+    return -proof_larger(-a, -b);
 }
 
 static double dot(const double *a, const double *b, ptrdiff_t count)
@@ -109,22 +123,23 @@ static double dot(const double *a, const double *b, ptrdiff_t count)
     return sum;
 }
 
-/* Takes from x its part along `direction`. */
-static void take_part(double *x, const double *direction, ptrdiff_t count)
+/* Subtracts from x its component along `direction`. */
+static void remove_component(double *x, const double *direction, ptrdiff_t count)
 {
     const double square = dot(direction, direction, count);
-    const double part = square > 0.0 ? dot(x, direction, count) / square : 0.0;
+    const double factor = square > 0.0 ? dot(x, direction, count) / square : 0.0;
     for (ptrdiff_t n = 0; n < count; n++)
-        x[n] -= part * direction[n];
+        x[n] -= factor * direction[n];
 }
 
-/* By Gram and Schmidt, as modified: each column loses its part along those before it. */
+/* The modified Gram-Schmidt method: each column loses its components along the columns before it.
+ */
 double proof_unexplained(double *columns, int count, double *target, ptrdiff_t rows)
 {
     for (int c = 0; c < count; c++) {
         for (int before = 0; before < c; before++)
-            take_part(columns + c * rows, columns + before * rows, rows);
-        take_part(target, columns + c * rows, rows);
+            remove_component(columns + c * rows, columns + before * rows, rows);
+        remove_component(target, columns + c * rows, rows);
     }
     return dot(target, target, rows);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims about attention, run live. A claim is a function that says what is claimed, computes it
- * with the library's own operator and layers, and asserts numbers against bounds:
+ * Claims about attention, checked by running them. A claim is a function that states what is
+ * claimed, computes it with the library's own operator and layers, and compares the numbers with
+ * bounds:
  *
  *      proof_say(p, "Rows of equal norm: no token prefers another to itself.");
  *      proof_at_most(p, worst, bound, "largest a_ij / a_ii - 1");
@@ -20,7 +21,7 @@ typedef enum proof_kind { PROOF_SAY, PROOF_NOTE, PROOF_AT_MOST, PROOF_AT_LEAST }
 
 enum { PROOF_TEXT = 96 };
 
-/* A line of a proof: a sentence, a number, or a number held against a bound. */
+/* A line of a proof: a sentence, a number, or a number that is compared with a bound. */
 typedef struct proof_row {
     proof_kind kind;
     char text[PROOF_TEXT];
@@ -32,35 +33,38 @@ typedef struct proof {
     uint64_t seed;
     proof_row *rows;
     int count, asserted, failed;
-    mha_status status; /* of the first call that failed; the proof is then void */
+    mha_status status; /* of the first call that failed; it makes the proof void */
 } proof;
 
+/* Frees the rows and resets everything but the seed. */
 void proof_free(proof *p);
 
+/* Adds a sentence, or a number for information. Texts are cut to PROOF_TEXT - 1 characters. */
 void proof_say(proof *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void proof_note(proof *p, double value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* NaN is neither. */
+/* Adds an assertion: value <= bound, or value >= bound. It fails if one of them is NaN. */
 void proof_at_most(proof *p, double value, double bound, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void proof_at_least(proof *p, double value, double bound, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Whether a call went well; the first that did not is kept. */
+/* Whether a call succeeded. The status of the first call that failed is kept. */
 bool proof_ok(proof *p, mha_status status);
 
-/* Memory of zeros, for free(). NULL voids the proof. */
-void *proof_room(proof *p, size_t size);
+/* Zeroed memory, to be released with free(). If there is none, returns NULL and voids the proof. */
+void *proof_calloc(proof *p, size_t size);
 
-/* The larger; NaN if one of them is. */
-double proof_worse(double a, double b);
+/* The larger and the smaller of two numbers; NaN if one of them is NaN. */
+double proof_larger(double a, double b);
+double proof_smaller(double a, double b);
 
-/* Least squares: the energy of `target` [rows] that no sum of `count` columns [count][rows] has.
- * Destroys both. */
+/* Least squares: the sum of squares that remains of `target` [rows] after the best combination of
+ * the `count` columns [count][rows] has been subtracted. Destroys both. */
 double proof_unexplained(double *columns, int count, double *target, ptrdiff_t rows);
 
-/* Whether everything was computed and every assertion holds. */
+/* Whether no call failed, there is an assertion, and every assertion holds. */
 bool proof_holds(const proof *p);
 
 /* ---------------------------------------------------------------- claims ----- */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Geometry of a convolution, and the run of its heads. */
+/*
+ * A convolution as attention heads: its geometry, the positional codes (biases and masks), and the
+ * tokens of a picture. convolution_weights.c makes the matrices, convolution_run.c runs the heads,
+ * convolution_direct.c has the plain loop and the error bound, and convolution_mixed.c heads that
+ * attend to several taps.
+ */
 #include "claims/convolution.h"
 
 #include <stdlib.h>
@@ -30,6 +35,7 @@ ptrdiff_t conv_source(conv_padding padding, ptrdiff_t n, ptrdiff_t extent)
     return -1;
 }
 
+/* Number of outputs along one direction. */
 static ptrdiff_t output_extent(const conv_spec *spec, ptrdiff_t picture, ptrdiff_t kernel)
 {
     const ptrdiff_t lost = (kernel - 1) * spec->dilation + 2 * spec->margin;
@@ -50,7 +56,7 @@ conv_point conv_tap(const conv_spec *spec, ptrdiff_t head)
                         (column - (spec->kernel.column - 1) / 2) * spec->dilation};
 }
 
-/* Whether the code does this padding by itself. */
+/* Whether the code gives this padding without a padded picture. */
 static bool is_natural(conv_code code, conv_padding padding)
 {
     switch (padding) {
@@ -66,6 +72,7 @@ static bool is_natural(conv_code code, conv_padding padding)
     return true;
 }
 
+/* Sets the extents: the grid of keys, the output, and where the queries are on the grid. */
 static void lay_out(conv_heads *heads)
 {
     const conv_spec *const spec = &heads->spec;
@@ -86,7 +93,7 @@ static void lay_out(conv_heads *heads)
     heads->S = heads->grid.row * heads->grid.column;
 }
 
-/* Where query i stands on the grid. */
+/* The position of query i on the grid. */
 static conv_point query_point(const conv_heads *heads, ptrdiff_t i)
 {
     const ptrdiff_t stride = heads->spec.stride, columns = heads->output.column;
@@ -101,14 +108,15 @@ static conv_point key_point(const conv_heads *heads, ptrdiff_t j)
 
 /* --------------------------------------------------------------- codes ----- */
 
-/* The shorter way round. */
+/* The distance on a circle, with the sign of the shorter way. */
 static ptrdiff_t wrapped(ptrdiff_t distance, ptrdiff_t extent)
 {
     const ptrdiff_t rest = modulo(distance, extent);
     return 2 * rest > extent ? rest - extent : rest;
 }
 
-/* The code of one head for one query, all keys; `tap` is the point where the tap is. */
+/* Fills the bias or the mask of one query of a head, for all keys. `tap` is the position of the tap
+ * on the grid, and `place` the index of the first element. */
 static void fill_row(conv_heads *heads, conv_point tap, ptrdiff_t place)
 {
     for (ptrdiff_t row = 0; row < heads->grid.row; row++)
@@ -143,7 +151,7 @@ static void fill_codes(conv_heads *heads)
 
 static bool allocate_codes(conv_heads *heads)
 {
-    /* One element where there is none, so that no memory means no memory. */
+    /* One element more, so that calloc(0) returning NULL is not taken for a failure. */
     const size_t count = (size_t)(heads->H * heads->L * heads->S) + 1;
     if (heads->spec.code == CONV_ABSOLUTE)
         return true;
@@ -188,8 +196,8 @@ void conv_heads_free(conv_heads *heads)
 
 /* -------------------------------------------------------------- tokens ----- */
 
-/* Channels of the pixel at a point of the grid, then where it is. Points count from the middle of
- * the grid: scores are then smaller. */
+/* The channels of the pixel at a point of the grid, then its position. Positions count from the
+ * middle of the grid, which keeps scores small. */
 static void fill_token(const conv_heads *heads, const double *picture, conv_point at, double *token)
 {
     const conv_spec *const spec = &heads->spec;

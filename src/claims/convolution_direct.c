@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The convolution itself, and how far its heads may be from it. */
+/*
+ * The convolution by a plain loop, which the heads are compared with, in the arithmetic and order
+ * of a layer so that bits can be compared; and the bound of the error of heads with one tap each.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +16,8 @@ conv_arithmetic conv_arithmetic_of(mha_dtype type)
     return isa != NULL && strcmp(isa, "c") == 0 ? CONV_F32 : CONV_F32_FUSED;
 }
 
-/* sum + x * w. Sums and products of two f32 numbers that are rounded to double first are still
- * rounded right when they become f32. */
+/* sum + x * w. A sum or product of two f32 numbers that is rounded to double and then to f32 is
+ * still rounded correctly. */
 static double add_product(conv_arithmetic arithmetic, double sum, double x, double w)
 {
     switch (arithmetic) {
@@ -34,7 +37,7 @@ typedef struct direct {
     const double *picture;
 } direct;
 
-/* The pixel a tap reads for output (row, column); NULL: none, it is 0. */
+/* The pixel that a tap reads for an output, or NULL if it is 0. */
 static const double *pixel_of(const direct *d, ptrdiff_t tap, conv_point output)
 {
     const conv_spec *const spec = d->spec;
@@ -51,14 +54,14 @@ static const double *pixel_of(const direct *d, ptrdiff_t tap, conv_point output)
                : d->picture + (row * spec->picture.column + column) * spec->inputs;
 }
 
-/* A sum as a linear of the library has it: f32 sums run over slices of so many products, which are
- * then added up. */
+/* The order of sums in the library's products: f32 sums run over slices of so many terms, and the
+ * slices are then added up. */
 enum { SLICE = 256 };
 
 typedef struct slices {
     conv_arithmetic arithmetic;
     double sum, slice;
-    ptrdiff_t number; /* of the slice that is being summed */
+    ptrdiff_t number; /* of the current slice */
 } slices;
 
 static void add_term(slices *s, ptrdiff_t place, double x, double w)
@@ -71,7 +74,7 @@ static void add_term(slices *s, ptrdiff_t place, double x, double w)
     s->slice = add_product(s->arithmetic, s->slice, x, w);
 }
 
-/* A tap's own sum over its channels. */
+/* The sum of one tap over its channels. */
 static double tap_sum(const direct *d, const double *pixel, const double *w)
 {
     double sum = 0.0;
@@ -80,8 +83,8 @@ static double tap_sum(const direct *d, const double *pixel, const double *w)
     return sum;
 }
 
-/* One output channel. Factored by outputs, the layer has each tap's sum by itself before it adds
- * them; else one sum runs over everything. */
+/* One output channel. Factored by outputs, the layer first computes the sum of each tap and then
+ * adds these; otherwise one sum runs over taps and channels. */
 static double output_of(const direct *d, conv_point output, ptrdiff_t channel)
 {
     const conv_spec *const spec = d->spec;
@@ -122,15 +125,15 @@ double conv_leak(const conv_heads *heads)
         return 0.0;
     if (heads->spec.code == CONV_ONE_HOT)
         return (double)(heads->S - 1) * exp(-sharpness);
-    /* Over all the points of the plane but the tap: the square of the sum over a line is less the
-     * one, (1 + tail)^2 - 1. */
+    /* The sum over all points of the plane but the tap: exp(-alpha (x^2 + y^2)) is a product, so it
+     * is (1 + tail)^2 - 1, where 1 + tail is the sum over a line. */
     double tail = 0.0;
     for (int n = 1; n < 1000 && exp(-sharpness * n * n) > 0.0; n++)
         tail += 2.0 * exp(-sharpness * n * n);
     return tail * (2.0 + tail);
 }
 
-/* Smallest and largest of a channel of the keys. */
+/* Smallest and largest number in a channel of the keys. */
 static void range_of(const conv_heads *heads, const double *keys, ptrdiff_t channel, double *low,
                      double *high)
 {
@@ -142,7 +145,7 @@ static void range_of(const conv_heads *heads, const double *keys, ptrdiff_t chan
     }
 }
 
-/* |W_V_h| |W_O_h| from an input to an output. */
+/* Element of |W_V_h| |W_O_h| from an input to an output. */
 static double path_weight(const conv_heads *heads, ptrdiff_t h, ptrdiff_t input, ptrdiff_t output)
 {
     double sum = 0.0;
@@ -153,9 +156,9 @@ static double path_weight(const conv_heads *heads, ptrdiff_t h, ptrdiff_t input,
 }
 
 /*
- * A head gives leak/(1 + leak) of its weight to wrong pixels, and a wrong pixel differs from the
- * right one by the range of its channel at most. The other part is rounding: a sum of `terms`
- * products, with a few roundings more for softmax, factors and bias.
+ * A head gives at most leak/(1 + leak) of its weight to wrong pixels, and a wrong pixel differs
+ * from the right one by at most the range of its channel. The other part is rounding: a sum of
+ * `terms` products, and some more roundings for softmax, factors and bias.
  */
 double conv_bound(const conv_heads *heads, const double *keys)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A convolution's heads at work: as a layer in f32, or as the operator in f64. */
+/*
+ * Runs the heads of a convolution: in f32 as an mha_layer, in f64 as mha_attention() between
+ * products in double. Callers pass f64 in both cases; f32 rounds on the way in.
+ */
 #include <stdlib.h>
 
 #include "claims/convolution_parts.h"
 
-/* The codes are the same for all pictures of a batch. */
+/* The bias or mask, with a batch stride of 0: all pictures of a batch share it. */
 static mha_options options_of(const conv_heads *heads)
 {
     const ptrdiff_t L = heads->L, S = heads->S;
@@ -23,6 +26,7 @@ static mha_options options_of(const conv_heads *heads)
 
 /* ----------------------------------------------------------------- f32 ----- */
 
+/* A copy in f32; NULL if there is no memory. A count of 0 is not an error. */
 static float *to_f32(const double *x, ptrdiff_t count)
 {
     float *const y = malloc((size_t)(count + 1) * sizeof *y);
@@ -91,6 +95,7 @@ static mha_status run_layer(const conv_heads *heads, ptrdiff_t B, const float *k
     return mha_layer_run(heads->layer, &call, NULL, 0, pool);
 }
 
+/* Rounds keys and queries, runs the layer, and widens the outputs. */
 static mha_status run_f32(const conv_heads *heads, ptrdiff_t B, const double *keys,
                           const double *queries, double *y, double *weights, mha_pool *pool)
 {
@@ -117,7 +122,8 @@ static mha_status run_f32(const conv_heads *heads, ptrdiff_t B, const double *ke
 
 /* ----------------------------------------------------------------- f64 ----- */
 
-/* y = x W^T + bias, where `bias` may be NULL; sums in ascending order. NULL: no memory. */
+/* x W^T + bias in a new array; `bias` may be NULL. Sums run in ascending order. Returns NULL if
+ * there is no memory. */
 static double *product(const double *x, ptrdiff_t rows, ptrdiff_t inputs, const double *w,
                        ptrdiff_t outputs, const double *bias)
 {
@@ -132,6 +138,7 @@ static double *product(const double *x, ptrdiff_t rows, ptrdiff_t inputs, const 
     return y;
 }
 
+/* The operator on projected q, k and v; o is [B][L][H][Dv]. */
 static mha_status attend(const conv_heads *heads, ptrdiff_t B, const double *q, const double *k,
                          const double *v, double *o, double *weights, mha_pool *pool)
 {
@@ -162,6 +169,7 @@ static void copy(const double *x, ptrdiff_t count, double *y)
         y[n] = x[n];
 }
 
+/* Projects, attends, and projects the heads to the output. */
 static mha_status run_f64(const conv_heads *heads, ptrdiff_t B, const double *keys,
                           const double *queries, double *y, double *weights, mha_pool *pool)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The matrices of a convolution's heads. */
+/*
+ * The matrices of the heads of a convolution: W_V and W_O from the taps, factored in one of three
+ * ways, and W_Q and W_K, which are 0 unless the heads read positions from channels.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,8 @@
 
 /* ----------------------------------------------------------- factoring ----- */
 
-/* Place and size of the largest element of a matrix [rows][columns]. */
+/* Absolute value and position of the largest element of a matrix [rows][columns]. `at` is unchanged
+ * if all are 0. */
 static double largest(const double *m, ptrdiff_t rows, ptrdiff_t columns, conv_point *at)
 {
     double top = 0.0;
@@ -20,9 +24,9 @@ static double largest(const double *m, ptrdiff_t rows, ptrdiff_t columns, conv_p
     return top;
 }
 
-/* Takes from m its part of rank 1 through the element at `at`, left * right. */
-static void peel(double *m, ptrdiff_t rows, ptrdiff_t columns, conv_point at, double *left,
-                 double *right)
+/* Subtracts the matrix left * right of rank 1 that makes the row and the column of `at` zero. */
+static void eliminate(double *m, ptrdiff_t rows, ptrdiff_t columns, conv_point at, double *left,
+                      double *right)
 {
     for (ptrdiff_t c = 0; c < rows; c++)
         left[c] = m[c * columns + at.column];
@@ -31,22 +35,22 @@ static void peel(double *m, ptrdiff_t rows, ptrdiff_t columns, conv_point at, do
     for (ptrdiff_t c = 0; c < rows; c++)
         for (ptrdiff_t n = 0; n < columns; n++)
             m[c * columns + n] -= left[c] * right[n];
-    /* What elimination makes 0 is 0, and never a pivot again. */
+    /* Rounding leaves small numbers there, which must not become pivots. */
     for (ptrdiff_t c = 0; c < rows; c++)
         m[c * columns + at.column] = 0.0;
     for (ptrdiff_t n = 0; n < columns; n++)
         m[at.row * columns + n] = 0.0;
 }
 
-/* W = left . right by elimination with full pivoting; left is [rank][inputs], right
- * [rank][outputs]. Destroys m; returns the rank. */
+/* Factors m [inputs][outputs] = left^T right by elimination with full pivoting; left is
+ * [rank][inputs], right [rank][outputs]. Destroys m and returns the rank. */
 static ptrdiff_t factor(double *m, ptrdiff_t inputs, ptrdiff_t outputs, double *left, double *right)
 {
     conv_point at = {0, 0};
     const double negligible = 1e-13 * largest(m, inputs, outputs, &at);
     ptrdiff_t rank = 0;
     while (largest(m, inputs, outputs, &at) > negligible) {
-        peel(m, inputs, outputs, at, left + rank * inputs, right + rank * outputs);
+        eliminate(m, inputs, outputs, at, left + rank * inputs, right + rank * outputs);
         rank++;
     }
     return rank;
@@ -55,10 +59,11 @@ static ptrdiff_t factor(double *m, ptrdiff_t inputs, ptrdiff_t outputs, double *
 typedef struct factors {
     double *block, *copy;
     double *left, *right; /* of all taps: [taps][width][inputs], [taps][width][outputs] */
-    ptrdiff_t width;      /* most that a rank can be */
-    ptrdiff_t rank;       /* largest */
+    ptrdiff_t width;      /* largest possible rank */
+    ptrdiff_t rank;       /* largest rank of a tap */
 } factors;
 
+/* Factors all taps. False: no memory. The caller frees the block. */
 static bool factor_all(factors *f, const conv_spec *spec, ptrdiff_t taps)
 {
     const ptrdiff_t inputs = spec->inputs, outputs = spec->outputs;
@@ -82,7 +87,7 @@ static bool factor_all(factors *f, const conv_spec *spec, ptrdiff_t taps)
 
 /* -------------------------------------------------------------- values ----- */
 
-/* From input c to element n of head h. */
+/* Element of W_V from input c to element n of head h. */
 static double value_weight(const conv_spec *spec, const factors *f, ptrdiff_t h, ptrdiff_t n,
                            ptrdiff_t c)
 {
@@ -93,7 +98,7 @@ static double value_weight(const conv_spec *spec, const factors *f, ptrdiff_t h,
     return n == c ? 1.0 : 0.0;
 }
 
-/* From element n of head h to output `out`. */
+/* Element of W_O from element n of head h to output `out`. */
 static double output_weight(const conv_spec *spec, const factors *f, ptrdiff_t h, ptrdiff_t n,
                             ptrdiff_t out)
 {
@@ -120,8 +125,8 @@ static void fill_values(conv_heads *heads, const factors *f)
 /* ----------------------------------------------------- queries and keys ---- */
 
 /*
- * -alpha |p(k) - p(q) - t|^2 is 2 alpha (p(q) + t) . p(k) - alpha |p(k)|^2 and a number that is the
- * same for all keys, which softmax does not see. So
+ * -alpha |p(k) - p(q) - t|^2 is 2 alpha (p(q) + t) . p(k) - alpha |p(k)|^2 plus a number that is
+ * the same for all keys, which softmax cancels. So
  *
  *      query = (2 alpha (row + t.row), 2 alpha (column + t.column), -alpha)
  *      key   = (row, column, row^2 + column^2)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Kernels of mha conv: a table of those with a name, and a reader for text files. The reader checks
+ * that the kernel is square and small, and reports the line of a mistake. A name that is neither in
+ * the table nor a file gets a suggestion.
+ */
 #include "claims/filter_kernel.h"
 
 #include <errno.h>
@@ -29,7 +34,8 @@ typedef struct reader {
     char *message;
 } reader;
 
-/* With a number behind it, unless that is NaN. */
+/* Writes a message about the file, and the line if there is one. A number follows the text unless
+ * it is NaN. Always returns false. */
 static bool wrong(const reader *r, const char *why, double number)
 {
     char place[32] = "", end[16] = "";
@@ -41,7 +47,8 @@ static bool wrong(const reader *r, const char *why, double number)
     return false;
 }
 
-/* The numbers of one line; -1 after a message. */
+/* Reads the numbers of one line and returns how many there are, or -1 after a message. They are
+ * rounded to f32. */
 static int read_numbers(const reader *r, char *line, double *numbers)
 {
     static const char blanks[] = " \t\r\n";
@@ -66,7 +73,8 @@ static int read_numbers(const reader *r, char *line, double *numbers)
     return count;
 }
 
-/* One line more of the kernel; `rows` counts those there are. */
+/* Adds one line of the file to the kernel, unless it is blank or a comment. `rows` counts the rows
+ * so far. */
 static bool add_line(reader *r, char *line, conv_kernel *kernel, ptrdiff_t *rows)
 {
     double numbers[KERNEL_SIZE_MAX];
@@ -87,6 +95,7 @@ static bool add_line(reader *r, char *line, conv_kernel *kernel, ptrdiff_t *rows
     return true;
 }
 
+/* Reads all lines of the text, which it destroys. */
 static bool read_lines(reader *r, char *text, conv_kernel *kernel)
 {
     ptrdiff_t rows = 0;
@@ -127,7 +136,7 @@ static bool read_text(reader *r, FILE *file, conv_kernel *kernel)
     return fine;
 }
 
-/* A name that is neither known nor a file. */
+/* Reports a name that is neither in the table nor a file. Always returns false. */
 static bool unknown(const char *name, char *message)
 {
     const char *names[NAMED];

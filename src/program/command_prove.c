@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mha prove: claims about attention, run live with numbers. */
+/*
+ * mha prove: runs the claims of claims.h that the user names, or all of them, and prints their rows
+ * as text or JSON. The exit code says whether every assertion holds.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +17,22 @@
 
 static const char details[] =
     "Claims, by name or number; all of them if none is named:\n"
-    "  1 scores       without projections no score beats both tokens' own; the popular\n"
-    "                 wording about the weights is false, and what is true of them\n"
-    "  2 pointwise    one head that looks at itself is a 1x1 convolution\n"
-    "  3 convolution  h heads are a sqrt(h) x sqrt(h) convolution: codes, paddings,\n"
-    "                 strides, dilations, factorings; and fewer heads are not\n"
-    "  4 places       one head cannot read two places apart, two heads can\n"
+    "  1 scores       without projections no score exceeds both tokens' own scores; the\n"
+    "                 same wording for the weights is false; what is true for them, and\n"
+    "                 which W_Q and W_K let two tokens prefer each other\n"
+    "  2 pointwise    a head whose tokens attend to themselves is a 1x1 convolution\n"
+    "  3 convolution  K^2 heads compute any K x K convolution: codes, paddings, strides,\n"
+    "                 dilations, factorings; two heads suffice for one channel; how many\n"
+    "                 heads are needed for several channels\n"
+    "  4 places       with one number per token, one head cannot read two places, two\n"
+    "                 heads can; what one head keeps and loses of vectors\n"
     "  5 cost         parameters and operations do not grow with h at d = E/h\n"
-    "  6 fold         W_V and W_O fold into one matrix, and when they do not\n"
+    "  6 fold         with one head, W_V and W_O fold into one matrix; when they do not\n"
     "\n"
-    "A line with <= or >= is an assertion: what was computed, and its bound. The others are\n"
-    "for information.\n"
+    "A line with <= or >= is an assertion: the computed number and its bound. The others\n"
+    "are for information.\n"
     "\n"
-    "Exit code: 0 all assertions hold, 1 one does not, 2 wrong usage.\n"
+    "Exit code: 0 all assertions hold, 1 one does not hold, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  mha prove scores\n"
@@ -35,6 +41,7 @@ static const char details[] =
 
 /* ---------------------------------------------------------------- report ----- */
 
+/* "ok" or "FAIL" for an assertion, blanks for other numbers. */
 static void print_verdict(const terminal *t, const proof_row *row)
 {
     const bool asserted = row->kind != PROOF_NOTE;
@@ -70,6 +77,7 @@ static void print_proof(int number, const proof *p, double seconds)
     printf("  %d of %d assertions hold, %.2f s\n\n", p->asserted - p->failed, p->asserted, seconds);
 }
 
+/* One row as an object: its text, and the number and the assertion if it has them. */
 static void row_json(json *j, const proof_row *row)
 {
     json_open_object(j, NULL);
@@ -110,7 +118,7 @@ typedef struct prove_request {
     bool chosen[CLAIM_COUNT];
 } prove_request;
 
-/* `j` is NULL for plain text. */
+/* Runs one claim and prints it, as JSON unless `j` is NULL. Returns whether it holds. */
 static bool prove_one(const prove_request *request, int number, json *j)
 {
     proof p = {.seed = request->seed};
@@ -129,6 +137,7 @@ static bool prove_one(const prove_request *request, int number, json *j)
     return holds;
 }
 
+/* Runs the chosen claims in the order of their numbers. Returns the exit code. */
 static int prove(const prove_request *request)
 {
     if (require_isa() == NULL)
@@ -150,7 +159,7 @@ static int prove(const prove_request *request)
     return held == proved ? EXIT_FINE : EXIT_FAILED;
 }
 
-/* The number of a claim; -1: there is none of this name. */
+/* The index of the claim with this name or number, or -1. */
 static int find_claim(const char *word)
 {
     for (int n = 0; n < CLAIM_COUNT; n++) {
@@ -161,6 +170,7 @@ static int find_claim(const char *word)
     return -1;
 }
 
+/* Reports an unknown claim, with the nearest name if there is one. */
 static int unknown_claim(const char *word)
 {
     const char *names[CLAIM_COUNT];
@@ -172,6 +182,7 @@ static int unknown_claim(const char *word)
     return args_wrong("prove: no claim \"%s\"; see \"mha prove --help\"", word);
 }
 
+/* Marks the claims that are named on the command line, or all if there is none. */
 static int choose(prove_request *request, char **argv, int words)
 {
     for (int n = 1; n <= words; n++) {
@@ -189,13 +200,13 @@ int command_prove(int argc, char **argv)
 {
     prove_request request = {.seed = 1};
     const arg_option options[] = {
-        {"seed", ARG_SEED, &request.seed, "N", "seed of random tokens and pictures (1)", 0, 0},
-        {"json", ARG_FLAG, &request.as_json, NULL, "the results as JSON", 0, 0},
+        {"seed", ARG_SEED, &request.seed, "N", "seed of the random tokens and pictures (1)", 0, 0},
+        {"json", ARG_FLAG, &request.as_json, NULL, "print the results as JSON", 0, 0},
     };
     const arg_command command = {
         .name = "prove",
         .usage = "[--seed N] [--json] [CLAIM...]",
-        .summary = "Run claims about attention live, and hold numbers against bounds.",
+        .summary = "Check claims about attention by running them, and compare numbers with bounds.",
         .details = details,
         .options = options,
         .option_count = sizeof options / sizeof options[0],

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions by attention: the geometry, the loop, the heads, and that a wrong one is seen. */
+/*
+ * Convolutions as attention: geometry, plain loop, heads with one tap each, and mixtures with
+ * several taps per head, compared with a second loop. A layer that is slightly wrong must be
+ * noticed.
+ */
 #include "support/test.h"
 
 #include <math.h>
@@ -7,6 +11,7 @@
 #include <string.h>
 
 #include "claims/convolution.h"
+#include "claims/convolution_mixed.h"
 
 static double *numbers(test_random *random, ptrdiff_t count)
 {
@@ -58,7 +63,8 @@ static void extents_of_outputs(void)
 
 /* ----------------------------------------------------------------- loop ---- */
 
-/* A second loop, the other way round: every pixel is spread to the outputs that read it. */
+/* A second, independent loop: starts from the bias and adds one product after another, for every
+ * output and tap. */
 static void scatter(const conv_spec *spec, const double *picture, double *y)
 {
     const conv_point out = conv_output(spec), first = conv_tap(spec, 0);
@@ -97,7 +103,7 @@ typedef struct conv_case {
     double *picture, *weights, *bias;
 } conv_case;
 
-/* Kernels of any extents, on pictures that may be smaller. */
+/* Random settings. The kernel may be larger than the picture. */
 static conv_case random_case(test_random *random)
 {
     conv_case c = {0};
@@ -149,6 +155,7 @@ static void the_loop_is_the_definition(void)
 
 /* ---------------------------------------------------------------- heads ---- */
 
+/* The heads of a case with their inputs and outputs; `weights` is [H][L][S]. */
 typedef struct run_result {
     conv_heads heads;
     double *keys, *queries, *y, *weights;
@@ -177,7 +184,7 @@ static void run_free(run_result *r)
     free(r->weights);
 }
 
-/* Largest |a - b|; NaN if there is one. */
+/* Largest |a - b|, or NaN if a difference is NaN. */
 static double difference(const double *a, const double *b, ptrdiff_t count)
 {
     double worst = 0.0;
@@ -187,7 +194,7 @@ static double difference(const double *a, const double *b, ptrdiff_t count)
     return worst;
 }
 
-/* sum |x| |w| of the largest output. */
+/* Largest sum of |x| |w| over an output, plus 1. */
 static double magnitude(const conv_case *c)
 {
     conv_spec spec = c->spec;
@@ -195,8 +202,7 @@ static double magnitude(const conv_case *c)
     const ptrdiff_t pixels = spec.picture.row * spec.picture.column * spec.inputs;
     const ptrdiff_t taps = spec.kernel.row * spec.kernel.column * spec.inputs * spec.outputs;
     const ptrdiff_t count = out.row * out.column * spec.outputs;
-    double *const x = malloc((size_t)pixels * sizeof *x), *const w =
-                                                              malloc((size_t)taps * sizeof *w);
+    double *const x = malloc((size_t)(pixels + taps) * sizeof *x), *const w = x + pixels;
     double *const y = calloc((size_t)count + 1, sizeof *y);
     double top = 0.0;
     for (ptrdiff_t n = 0; n < pixels; n++)
@@ -209,11 +215,11 @@ static double magnitude(const conv_case *c)
     for (ptrdiff_t n = 0; n < count; n++)
         top = y[n] > top ? y[n] : top;
     free(x);
-    free(w);
     free(y);
     return top + 1.0;
 }
 
+/* Compares the heads of a case with the loop: within both bounds, and bit by bit for hard heads. */
 static void check_case(const conv_case *c, int number)
 {
     run_result r;
@@ -246,7 +252,7 @@ static void heads_are_the_convolution(void)
     }
 }
 
-/* 9 * 40 elements of heads: the sums of W_O go over two slices. */
+/* With 9 * 40 head elements, the sums of W_O run over two slices of 256 products. */
 static void long_sums_are_bit_equal_too(void)
 {
     test_random random = {test_seed(3)};
@@ -286,7 +292,7 @@ static conv_case plain_case(test_random *random, conv_code code, mha_dtype type,
     return c;
 }
 
-/* exp(-128) is 0 in f32: what is left of softmax is a choice. */
+/* exp(-128) is 0 in f32, so that every weight is 0 or 1. */
 static void sharp_heads_choose(void)
 {
     test_random random = {test_seed(4)};
@@ -307,8 +313,8 @@ static void sharp_heads_choose(void)
     }
 }
 
-/* Rows of hard heads beyond the border see nothing: zero padding for nothing. */
-static void hard_heads_see_nothing_outside(void)
+/* Where the tap of a hard head lies outside, the row is fully masked: zero padding at no cost. */
+static void hard_heads_read_zero_outside(void)
 {
     test_random random = {test_seed(5)};
     conv_case c = plain_case(&random, CONV_HARD, MHA_F32, 0.0);
@@ -318,14 +324,14 @@ static void hard_heads_see_nothing_outside(void)
         CHECK(!r.heads.padded && r.heads.S == 42, "the picture was padded");
         double sum = 0.0;
         for (ptrdiff_t j = 0; j < r.heads.S; j++)
-            sum += r.weights[j]; /* head 0 looks up and left, row 0 is the corner */
+            sum += r.weights[j]; /* head 0 attends up and left, row 0 is the corner */
         CHECK(sum == 0.0, "the corner sees %g", sum);
     }
     run_free(&r);
     case_free(&c);
 }
 
-/* A plain layer with W_Q and W_K is the same attention as a bias. */
+/* Position channels that W_Q and W_K read give the same weights as a bias. */
 static void places_are_as_good_as_a_bias(void)
 {
     test_random random = {test_seed(6)};
@@ -358,7 +364,7 @@ static void the_leak_is_bounded(void)
     case_free(&c);
 }
 
-static void a_margin_only_looks(void)
+static void a_margin_gives_no_output(void)
 {
     test_random random = {test_seed(8)};
     conv_case c = plain_case(&random, CONV_HARD, MHA_F32, 0.0);
@@ -380,7 +386,7 @@ static void a_margin_only_looks(void)
     case_free(&c);
 }
 
-/* The same bits alone, in a batch, and on any number of threads. */
+/* The bits do not depend on the batch or on the number of threads. */
 static void batches_and_threads_change_nothing(void)
 {
     enum { BATCH = 5, S = 42, E = 6, OUT = 42 * 3 };
@@ -409,7 +415,7 @@ static void batches_and_threads_change_nothing(void)
     case_free(&c);
 }
 
-/* A layer whose taps are swapped, or whose head looks elsewhere, is further away than the bound. */
+/* A layer with a weight that is 1e-6 off, or with one wrong position, exceeds the bound. */
 static void a_wrong_layer_is_seen(void)
 {
     test_random random = {test_seed(10)};
@@ -425,11 +431,148 @@ static void a_wrong_layer_is_seen(void)
         CHECK(conv_run(&r.heads, 1, r.keys, r.queries, r.y, NULL, NULL) == MHA_OK, "run");
         CHECK(difference(r.y, truth, 126) > bound, "a weight that is 1e-6 off");
         r.heads.v[0] = kept;
-        r.heads.bias[1] += 1000.0; /* one query of one head looks at another pixel */
+        r.heads.bias[1] += 1000.0; /* one query of one head attends to another pixel */
         CHECK(conv_run(&r.heads, 1, r.keys, r.queries, r.y, NULL, NULL) == MHA_OK, "run");
-        CHECK(difference(r.y, truth, 126) > bound, "a head that looks elsewhere");
+        CHECK(difference(r.y, truth, 126) > bound, "a head that attends elsewhere");
     }
     run_free(&r);
+    case_free(&c);
+}
+
+/* ------------------------------------------------------------- mixtures ---- */
+
+/* Random extents, which may be smaller than the kernel, so that taps share a pixel. */
+static conv_case mixed_case(test_random *random, ptrdiff_t side_max, ptrdiff_t channels_max)
+{
+    conv_case c = {0};
+    conv_spec *const s = &c.spec;
+    s->picture = (conv_point){1 + test_random_below(random, 7), 1 + test_random_below(random, 7)};
+    s->kernel = (conv_point){1 + test_random_below(random, side_max),
+                             1 + test_random_below(random, side_max)};
+    s->inputs = 1 + test_random_below(random, channels_max);
+    s->outputs = 1 + test_random_below(random, channels_max);
+    s->stride = 1;
+    s->dilation = 1 + test_random_below(random, 2);
+    s->padding = test_random_below(random, 2) == 0 ? CONV_REPLICATE : CONV_CIRCULAR;
+    s->type = test_random_below(random, 2) == 0 ? MHA_F32 : MHA_F64;
+    c.picture = numbers(random, s->picture.row * s->picture.column * s->inputs);
+    c.weights = numbers(random, s->kernel.row * s->kernel.column * s->inputs * s->outputs);
+    s->weights = c.weights;
+    return c;
+}
+
+/* The largest error of a mixture's heads on the picture, and its bound. */
+static double mixture_error(const conv_case *c, const conv_mixture *m, double *bound)
+{
+    conv_heads heads;
+    *bound = -1.0;
+    if (!CHECK(conv_mixed_heads(&heads, &c->spec, m) == MHA_OK, "create"))
+        return NAN;
+    const ptrdiff_t count = heads.L * c->spec.outputs;
+    double *const y = calloc((size_t)(2 * count), sizeof *y), *const z = y + count;
+    CHECK(heads.H == m->heads, "%td heads, not %td", heads.H, m->heads);
+    CHECK(conv_run(&heads, 1, c->picture, c->picture, y, NULL, NULL) == MHA_OK, "run");
+    scatter(&c->spec, c->picture, z);
+    const double error = difference(y, z, count);
+    *bound = conv_mixed_bound(&heads, m, c->picture);
+    free(y);
+    conv_heads_free(&heads);
+    return error;
+}
+
+/* Makes the taps random, not negative, not positive or zero, and counts the signs they have. */
+static int choose_signs(conv_case *c, int kind)
+{
+    bool positive = false, negative = false;
+    for (ptrdiff_t t = 0; t < c->spec.kernel.row * c->spec.kernel.column; t++) {
+        double *const tap = &c->weights[t];
+        *tap = kind == 1 ? fabs(*tap) : kind == 2 ? -fabs(*tap) : kind == 3 ? 0.0 : *tap;
+        *tap = t % 5 == 4 ? 0.0 : *tap;
+        positive = positive || *tap > 0.0;
+        negative = negative || *tap < 0.0;
+    }
+    return positive + negative;
+}
+
+static void two_heads_are_any_kernel_of_one_channel(void)
+{
+    test_random random = {test_seed(11)};
+    for (int64_t n = 0; n < test_effort(300); n++) {
+        conv_case c = mixed_case(&random, 7, 1);
+        const int signs = choose_signs(&c, (int)(n % 4));
+        const conv_mixture m = conv_mix_by_sign(&c.spec);
+        double bound;
+        const double error = mixture_error(&c, &m, &bound);
+        CHECK(m.heads == (signs == 2 ? 2 : 1), "case %d: %td heads for %d signs", (int)n, m.heads,
+              signs);
+        CHECK(error <= bound && error <= 1e-5 * magnitude(&c), "case %d: %g of %g allowed", (int)n,
+              error, bound);
+        case_free(&c);
+    }
+}
+
+/* sum over heads of share[h][t] M_h, minus the taps: the sum of squares. Also checks the weights.
+ */
+static double mixture_distance(const conv_spec *spec, const conv_mixture *m)
+{
+    double sum = 0.0;
+    for (ptrdiff_t h = 0; h < m->heads; h++) {
+        double total = 0.0;
+        for (ptrdiff_t t = 0; t < m->taps; t++) {
+            CHECK(m->share[h * m->taps + t] >= 0.0, "a negative weight");
+            total += m->share[h * m->taps + t];
+        }
+        CHECK(fabs(total - 1.0) < 1e-14, "head %td: weights sum to %g", h, total);
+    }
+    for (ptrdiff_t n = 0; n < m->taps * m->paths; n++) {
+        double tap = 0.0;
+        for (ptrdiff_t h = 0; h < m->heads; h++)
+            tap += m->share[h * m->taps + n / m->paths] * m->matrix[h * m->paths + n % m->paths];
+        sum += (tap - spec->weights[n]) * (tap - spec->weights[n]);
+    }
+    return sum;
+}
+
+/* Of every rank the nearest kernel, by the singular values; of the full rank the kernel itself, by
+ * one head more than the rank. */
+static void mixtures_by_rank(void)
+{
+    test_random random = {test_seed(12)};
+    for (int64_t n = 0; n < test_effort(100); n++) {
+        conv_case c = mixed_case(&random, 5, 3);
+        const ptrdiff_t paths = c.spec.inputs * c.spec.outputs;
+        double values[MIXED_PATHS_MAX], bound;
+        conv_singular_values(&c.spec, values);
+        for (ptrdiff_t rank = 0; rank <= paths; rank++) {
+            const conv_mixture m = conv_mix_by_rank(&c.spec, rank);
+            double rest = 0.0;
+            for (ptrdiff_t k = rank; k < paths; k++)
+                rest += values[k] * values[k];
+            const double distance = mixture_distance(&c.spec, &m);
+            CHECK(m.heads == rank + 1, "%td heads of rank %td", m.heads, rank);
+            CHECK(fabs(distance - rest) < 1e-12 * (1.0 + rest), "case %d, rank %td: %g, not %g",
+                  (int)n, rank, distance, rest);
+            const double error = mixture_error(&c, &m, &bound);
+            CHECK(rank < paths || (error <= bound && error <= 1e-4 * magnitude(&c)),
+                  "case %d: %g of %g allowed", (int)n, error, bound);
+        }
+        case_free(&c);
+    }
+}
+
+/* A mixture with one matrix or one weight that is slightly wrong is further away than its bound. */
+static void a_wrong_mixture_is_seen(void)
+{
+    test_random random = {test_seed(13)};
+    conv_case c = plain_case(&random, CONV_HARD, MHA_F64, 0.0);
+    conv_mixture m = conv_mix_by_rank(&c.spec, 6);
+    double bound;
+    CHECK(mixture_error(&c, &m, &bound) <= bound, "right: too far");
+    m.matrix[0] *= 1.0 + 1e-8;
+    CHECK(mixture_error(&c, &m, &bound) > bound, "a matrix that is 1e-8 off");
+    m = conv_mix_by_rank(&c.spec, 6);
+    m.share[9] += 1e-8;
+    CHECK(mixture_error(&c, &m, &bound) > bound, "a weight that is 1e-8 off");
     case_free(&c);
 }
 
@@ -443,11 +586,14 @@ int main(int argc, char **argv)
     RUN(heads_are_the_convolution);
     RUN(long_sums_are_bit_equal_too);
     RUN(sharp_heads_choose);
-    RUN(hard_heads_see_nothing_outside);
+    RUN(hard_heads_read_zero_outside);
     RUN(places_are_as_good_as_a_bias);
     RUN(the_leak_is_bounded);
-    RUN(a_margin_only_looks);
+    RUN(a_margin_gives_no_output);
     RUN(batches_and_threads_change_nothing);
     RUN(a_wrong_layer_is_seen);
+    RUN(two_heads_are_any_kernel_of_one_channel);
+    RUN(mixtures_by_rank);
+    RUN(a_wrong_mixture_is_seen);
     return test_end();
 }

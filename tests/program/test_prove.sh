@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# mha prove: claims, their numbers, as text and JSON.
+# mha prove: the claims and their numbers, as text and as JSON.
 . "$(dirname "$0")/harness.bash"
 
 exits 0 prove
@@ -20,11 +20,26 @@ fi
 
 exits 0 prove scores
 says "one claim" "$out" "1 of 1 claims hold"
-says "the popular wording is false" "$out" "FALSE, although often told: a_ij <= max(a_ii, a_jj)"
+says "the popular wording is false" "$out" "FALSE, although often stated: a_ij <= max(a_ii, a_jj)"
 says "counterexample: a_01" "$out" "a_01 = 0.575975"
 says "counterexample: a_00" "$out" "a_00 = 0.283995"
 says "counterexample: a_11" "$out" "a_11 = 0.055436"
-says "the share that breaks it" "$out" "share of 2000 random X that break it"
+says "the share that violates it" "$out" "share of 2000 random X violating it"
+says "the symmetric part decides" "$out" "exactly if the symmetric part of W has a"
+says "a part without a negative eigenvalue" "$out" "3000 pairs of tokens: mutual preferences              0  <= 0"
+says "a part with one: both prefer the other" "$out" "smallest a_01 / a_00, a_10 / a_11 of these      7.38"
+exits 0 prove convolution
+says "two heads for one channel" "$out" "ok   f64 7x7 random, replicate: 2 heads"
+says "one head for one sign" "$out" "ok   f64 5x5 all taps positive: 1 head "
+says "one head for zeros" "$out" "ok   f64 3x3 all taps 0: 1 head "
+says "never more than two" "$out" "largest number of heads                                 2  <= 2"
+says "nine heads for nine taps" "$out" "ok   9 heads, one per tap: share lost"
+says "eight are not enough" "$out" "ok   8 heads, any weights: lost at least"
+says "rank + 1 are enough" "$out" "ok   13 heads instead of 25: largest error"
+exits 0 prove 4
+says "the condition of the title" "$(head -n 1 <<<"$out")" "4 places: one number per token: one head cannot read two places, two can"
+says "one head loses the places" "$out" "ok   one head: change by the swap, largest"
+says "two heads keep the places" "$out" "ok   two heads: change by the swap, smallest"
 exits 0 prove 6 pointwise 6
 says "by number, by name, twice" "$out" "2 of 2 claims hold"
 exits 0 prove --seed 123 fold pointwise scores
