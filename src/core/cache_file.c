@@ -153,7 +153,7 @@ static void put_row(mhai_file *file, mha_dtype type, ptrdiff_t width, const void
     const size_t bytes = mhai_file_row_bytes(type, width);
     mhai_file_row row;
     if (used) {
-        mhai_spread(type, &row, 1, data, step, width);
+        mhai_copy_strided(type, &row, 1, data, step, width);
         mhai_file_swap(&row, size, (size_t)width);
         if (scale) {
             memcpy(row.bytes + elements, scale, sizeof *scale);

@@ -257,7 +257,7 @@ static void row_in(mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step, 
         memcpy(scale, row->bytes + elements, sizeof *scale);
     }
     mhai_file_swap(row, size, (size_t)width);
-    mhai_spread(type, data, step, row, 1, width);
+    mhai_copy_strided(type, data, step, row, 1, width);
 }
 
 static bool get_row(mhai_file *file, mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step,

@@ -81,7 +81,7 @@ static const void *stored_row(const mhak_table *kernels, const void *row, mha_dt
     if (to == MHA_F32)
         return x;
     if (scale)
-        *scale = mhai_i8_row(x, count, buffer->stored.i8);
+        *scale = mhai_quantize_row(x, count, buffer->stored.i8);
     else
         kernels->store_row[to](x, (int)count, 1.0f, &buffer->stored);
     return &buffer->stored;
@@ -92,12 +92,12 @@ static void load_stored(const mhak_table *kernels, mha_dtype type, const void *r
                         const float *scale, ptrdiff_t count, row_buffer *buffer)
 {
     if (type == MHA_F32) {
-        mhai_spread(type, buffer->wide, 1, row, step, count);
+        mhai_copy_strided(type, buffer->wide, 1, row, step, count);
     } else if (scale) {
         for (ptrdiff_t c = 0; c < count; c++)
             buffer->wide[c] = (float)((const int8_t *)row)[c * step] * *scale;
     } else {
-        mhai_spread(type, &buffer->stored, 1, row, step, count);
+        mhai_copy_strided(type, &buffer->stored, 1, row, step, count);
         kernels->load_row[type](&buffer->stored, (int)count, 1.0f, buffer->wide);
     }
 }
@@ -120,9 +120,9 @@ static void put_token(const mha_cache *cache, const new_rows *rows, ptrdiff_t b,
     const void *const v =
         mhai_at(rows->v.data, rows->v_type, mhai_index(&rows->v, false, b, 0, g, i));
     row_buffer buffer;
-    mhai_spread(c->k_type, to.k, MHAI_GROUP,
-                stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1,
-                c->D);
+    mhai_copy_strided(
+        c->k_type, to.k, MHAI_GROUP,
+        stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1, c->D);
     memcpy(to.v, stored_row(rows->kernels, v, rows->v_type, c->v_type, c->Dv, to.v_scale, &buffer),
            (size_t)c->Dv * mha_dtype_size(c->v_type));
 }
@@ -265,7 +265,7 @@ static void copy_token(const mha_cache *cache, mhai_token to, mhai_token from)
     const mha_cache_config *const c = &cache->config;
     if (to.k == from.k)
         return;
-    mhai_spread(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
+    mhai_copy_strided(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
     memcpy(to.v, from.v, (size_t)c->Dv * mha_dtype_size(c->v_type));
     if (to.k_scale && from.k_scale)
         *to.k_scale = *from.k_scale;
@@ -340,10 +340,10 @@ static void turn_token(const mha_cache *cache, const mhak_table *kernels, const 
     const mha_cache_config *const c = &cache->config;
     row_buffer buffer;
     load_stored(kernels, c->k_type, at.k, MHAI_GROUP, at.k_scale, c->D, &buffer);
-    mhai_rope_turn(buffer.wide, by->pairs, by->width, by->cosines, by->sines);
-    mhai_spread(c->k_type, at.k, MHAI_GROUP,
-                stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1,
-                c->D);
+    mhai_rope_rotate(buffer.wide, by->pairs, by->width, by->cosines, by->sines);
+    mhai_copy_strided(
+        c->k_type, at.k, MHAI_GROUP,
+        stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1, c->D);
 }
 
 mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t count,

@@ -22,7 +22,7 @@ static double read_bfloat(uint16_t h)
     return (double)x;
 }
 
-double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index)
+double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index)
 {
     switch (type) {
     case MHA_F16:
@@ -74,7 +74,7 @@ static uint16_t write_bfloat(double x)
     return (uint16_t)(isnan(x) ? 0x7fc0 : bits >> 16);
 }
 
-void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
+void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x)
 {
     switch (type) {
     case MHA_F32:
@@ -112,7 +112,7 @@ static float most_of(const float *x, ptrdiff_t count)
     return most < infinite ? magnitude : NAN;
 }
 
-float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
+float mhai_quantize_row(const float *x, ptrdiff_t count, int8_t *stored)
 {
     const float scale = most_of(x, count) / 127.0f;
     if (!(scale > 0.0f)) {
@@ -129,8 +129,8 @@ float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
     return scale;
 }
 
-void mhai_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
-                 ptrdiff_t count)
+void mhai_copy_strided(mha_dtype type, void *to, ptrdiff_t to_step, const void *from,
+                       ptrdiff_t from_step, ptrdiff_t count)
 {
     switch (mha_dtype_size(type)) {
     case 4:

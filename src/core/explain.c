@@ -111,9 +111,9 @@ size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
     say_work(&t, plan);
     say(&t, "workspace  %zu bytes for 1 thread, %zu for 2\n", mhai_run_work_size(plan, 1),
         mhai_run_work_size(plan, 2));
-    if (plan->hold_scores)
+    if (plan->one_pass)
         say(&t, "weights    made of scores that are held until a row is done%s\n",
-            plan->hold_mean ? "; the heads of a row go one after another, for their mean" : "");
+            plan->one_pass_mean ? "; the heads of a row go one after another, for their mean" : "");
     else if (plan->weights)
         say(&t, "weights    worked out after the rows, for the chosen heads and rows only\n");
     if (plan->statistics)

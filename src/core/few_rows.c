@@ -19,12 +19,12 @@ typedef struct few {
     int used;
 } few;
 
-ptrdiff_t mhai_few_splits(const mhai_task *now, ptrdiff_t at)
+ptrdiff_t mhai_few_splits(const mhai_task *task, ptrdiff_t at)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const mha_plan *const plan = worker->plan;
-    const ptrdiff_t left = mhai_ceil_div(now->last, MHAI_SPLIT) - at / MHAI_SPLIT;
-    if (!mhai_keys_in_place(plan, worker->count) || now->last - at <= MHAK_BLOCK)
+    const ptrdiff_t left = mhai_ceil_div(task->last, MHAI_SPLIT) - at / MHAI_SPLIT;
+    if (!mhai_keys_in_place(plan, worker->count) || task->last - at <= MHAK_BLOCK)
         return 0;
     const ptrdiff_t room =
         mhai_min(plan->score_rows / SPLIT_BLOCKS, plan->task_rows) / worker->count;
@@ -32,10 +32,10 @@ ptrdiff_t mhai_few_splits(const mhai_task *now, ptrdiff_t at)
 }
 
 /* Will all rows look at all keys of the block behind this one? */
-static bool next_is_read(const mhai_task *now, ptrdiff_t base, ptrdiff_t last)
+static bool next_is_read(const mhai_task *task, ptrdiff_t base, ptrdiff_t last)
 {
     const ptrdiff_t next = base + MHAK_BLOCK;
-    return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
+    return next < last && task->all_first <= next && next + MHAK_BLOCK <= task->all_last;
 }
 
 /* Turn the scratch to tile n: its own part of the room for scores. */
@@ -49,15 +49,15 @@ static const mhai_tile *take_tile(few *x, int n)
 }
 
 /* One more block: what do the rows see of it? */
-static void add_tile(const mhai_task *now, few *x, ptrdiff_t base, ptrdiff_t last)
+static void add_tile(const mhai_task *task, few *x, ptrdiff_t base, ptrdiff_t last)
 {
     const int n = x->used++;
-    x->blocks[n] = mhai_block_at(&now->worker, base);
-    x->blocks[n].next_is_read = next_is_read(now, base, last);
-    x->tiles[n] = (mhai_tile){.block = &x->blocks[n], .count = now->worker.count};
+    x->blocks[n] = mhai_block_at(&task->worker, base);
+    x->blocks[n].next_is_read = next_is_read(task, base, last);
+    x->tiles[n] = (mhai_tile){.block = &x->blocks[n], .count = task->worker.count};
     take_tile(x, n);
-    mhai_masks_come(&now->worker, now->worker.count, base);
-    mhai_tile_cover(now, &x->tiles[n]);
+    mhai_prefetch_masks(&task->worker, task->worker.count, base);
+    mhai_tile_cover(task, &x->tiles[n]);
 }
 
 /* Is all of the block wanted? */
@@ -81,60 +81,60 @@ static int run_end(const few *x, int n, bool one_split)
 }
 
 /* The scores of tiles that are whole and follow each other. */
-static void scores_together(const mhai_task *now, few *x)
+static void scores_together(const mhai_task *task, few *x)
 {
     for (int n = 0; n < x->used; n++) {
         const int end = run_end(x, n, false);
         if (end == n)
             continue;
         take_tile(x, n);
-        mhai_scores_of_blocks(&now->worker, &x->blocks[n], end - n);
+        mhai_score_blocks(&task->worker, &x->blocks[n], end - n);
         n = end; /* which is not whole, or not there */
     }
 }
 
-static void all_scores(const mhai_task *now, few *x)
+static void all_scores(const mhai_task *task, few *x)
 {
-    if (mhai_keys_together(&now->worker))
-        scores_together(now, x);
+    if (mhai_can_score_blocks(&task->worker))
+        scores_together(task, x);
     for (int n = 0; n < x->used; n++) {
-        mhai_tile_scores(now, take_tile(x, n));
-        mhai_block_leave(&now->worker, &x->blocks[n]);
+        mhai_tile_scores(task, take_tile(x, n));
+        mhai_block_leave(&task->worker, &x->blocks[n]);
     }
 }
 
 /* p . v of tiles [n, result). */
-static int add_values(mhai_task *now, few *x, int n, const mhai_state *state, mhai_how how)
+static int add_values(mhai_task *task, few *x, int n, const mhai_state *state, mhai_value_mode mode)
 {
-    const mhai_worker *const worker = &now->worker;
-    const bool together = how == MHAI_TOGETHER && mhai_values_together(worker);
+    const mhai_worker *const worker = &task->worker;
+    const bool together = mode == MHAI_VALUES_SHARED && mhai_can_add_blocks(worker);
     const int end = together ? run_end(x, n, true) : n;
     const mhai_tile *const t = take_tile(x, n);
     if (end == n) {
-        mhai_tile_values(now, t, state, how);
+        mhai_tile_values(task, t, state, mode);
         return n + 1;
     }
     mhai_add_blocks(worker, t->block, end - n, state->o);
     for (; n < end; n++)
-        now->some_masked |= x->tiles[n].cover == MHAI_SOME;
+        task->some_masked |= x->tiles[n].cover == MHAI_SOME;
     return end;
 }
 
-void mhai_run_few(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
-                  mhai_how how)
+void mhai_run_few(mhai_task *task, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
+                  mhai_value_mode mode)
 {
-    mhai_worker *const worker = &now->worker;
+    mhai_worker *const worker = &task->worker;
     const ptrdiff_t split = first / MHAI_SPLIT;
     few x = {.all = worker->scratch, .scratch = *worker->scratch};
     for (ptrdiff_t n = 0; n < mhai_ceil_div(last, MHAI_SPLIT) - split; n++)
-        mhai_tile_begin(now, 0, worker->count, &states[n], how);
+        mhai_tile_begin(task, 0, worker->count, &states[n], mode);
     worker->scratch = &x.scratch;
     for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK)
-        add_tile(now, &x, base, last);
-    all_scores(now, &x);
+        add_tile(task, &x, base, last);
+    all_scores(task, &x);
     for (int n = 0; n < x.used; n++)
-        mhai_tile_fold(now, take_tile(&x, n), &states[split_of(&x.blocks[n]) - split]);
+        mhai_tile_fold(task, take_tile(&x, n), &states[split_of(&x.blocks[n]) - split]);
     for (int n = 0; n < x.used;)
-        n = add_values(now, &x, n, &states[split_of(&x.blocks[n]) - split], how);
+        n = add_values(task, &x, n, &states[split_of(&x.blocks[n]) - split], mode);
     worker->scratch = x.all;
 }

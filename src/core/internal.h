@@ -275,30 +275,30 @@ typedef struct mhai_state {
 } mhai_state;
 
 /* Statistics of one row under way, beside its sums. */
-typedef struct mhai_watched {
+typedef struct mhai_statistics_state {
     float near[3];    /* scores of the keys before, at and behind its position; -inf: not seen */
     float first_base; /* of the sum of the first keys */
     double first;     /* sum of exp(score - first_base) of the first keys */
-} mhai_watched;
+} mhai_statistics_state;
 
 /* What statistics need of a worker's scratch. */
-typedef struct mhai_watch {
-    mhai_watched *rows;
-    float *sums, *base, *best; /* as in mhak_watch */
+typedef struct mhai_statistics_scratch {
+    mhai_statistics_state *rows;
+    float *sums, *base, *best; /* as in mhak_statistics */
     int64_t *best_key, *anchor;
     float *top_scores; /* [rows][top, rounded up to whole vectors], the largest first */
     int32_t *top_keys;
-    float *held;  /* [rows][held_blocks][MHAK_BLOCK]: p of all keys, for columns */
-    float *bases; /* [rows][held_blocks]: the m that p belongs to; -inf: none */
-} mhai_watch;
+    float *held;  /* [rows][column_blocks][MHAK_BLOCK]: p of all keys, for columns */
+    float *bases; /* [rows][column_blocks]: the m that p belongs to; -inf: none */
+} mhai_statistics_scratch;
 
 /* Scores of a task's rows, where weights are made of them (weights_one_pass.c). */
-typedef struct mhai_held {
+typedef struct mhai_one_pass {
     ptrdiff_t blocks; /* of keys */
     float *scores;    /* [rows][blocks][MHAK_BLOCK] */
     uint32_t *keep;   /* [rows][blocks][MHAK_WORDS]: keys that are seen */
     float *sums;      /* for their mean, [rows][blocks][MHAK_BLOCK]: weights of the heads so far */
-} mhai_held;
+} mhai_one_pass;
 
 /* What one worker owns while it runs tasks of the fast path. */
 typedef struct mhai_scratch {
@@ -313,8 +313,8 @@ typedef struct mhai_scratch {
     float *v_panels;
     float *sum;   /* averaged weights: [row_tile][MHAK_BLOCK] */
     float *stats; /* weights alone: [H][row_tile][2], as in mhai_shared */
-    mhai_watch watch;
-    mhai_held held;
+    mhai_statistics_scratch statistics;
+    mhai_one_pass one_pass;
 } mhai_scratch;
 
 /* ------------------------------------------------------------------ plan ----- */
@@ -325,14 +325,14 @@ struct mha_plan {
     bool empty;                /* no output to compute: B, H, L or D is 0 */
     bool weights;              /* returned weights are foreseen */
     bool softmax_weights;      /* of mode SOFTMAX: the rows' sums are kept */
-    bool hold_scores;          /* and made of the scores of the pass itself */
-    bool hold_mean;            /* and averaged there: all heads of some rows are one task */
+    bool one_pass;             /* and made of the scores of the pass itself */
+    bool one_pass_mean;        /* and averaged there: all heads of some rows are one task */
     bool lse;                  /* log-sum-exp is foreseen */
     bool only_weights;         /* there is no output */
     bool statistics, columns;  /* statistics are, and what keys receive */
     bool row_statistics;       /* room for those of rows, where the caller gives none */
     ptrdiff_t top;             /* of the largest weights of a row */
-    ptrdiff_t held_blocks;     /* for columns: most blocks of keys that the rows of a task see */
+    ptrdiff_t column_blocks;   /* for columns: most blocks of keys that the rows of a task see */
     bool edge;                 /* a causal or window edge runs through tiles */
     int row_tile;              /* rows of one tile of scores */
     int score_rows;            /* room for rows of scores: a tile, or all tiles of some splits */
@@ -363,14 +363,14 @@ bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows);
 
 /* Carve one worker's scratch; with work->base NULL only count. */
 mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work);
-mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work);
+mhai_statistics_scratch mhai_statistics_take(const mha_plan *plan, mhai_work *work);
 
 /* Most blocks of keys that the rows of a task of this call see. */
-ptrdiff_t mhai_watch_blocks(const mhai_call *call);
+ptrdiff_t mhai_statistics_blocks(const mhai_call *call);
 
 /* Can weights be made in the pass? Room for that. */
-bool mhai_scores_may_be_held(const mhai_call *call);
-mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work);
+bool mhai_one_pass_possible(const mhai_call *call);
+mhai_one_pass mhai_one_pass_take(const mha_plan *plan, mhai_work *work);
 
 /* The parts of a workspace that all workers share. */
 typedef struct mhai_shared {
@@ -428,18 +428,18 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
 const char *mhai_dtype_name(mha_dtype dtype);
 
 /* One element of any storage type, as double and back (rounded to nearest even). */
-double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index);
-void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x);
+double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index);
+void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x);
 
 /*
  * A row as i8: number = stored * scale. Returns the scale, max|x| / 127: 0 for a row of zeros, NaN
  * (and zeros stored) where any x is not finite, so that the damage shows.
  */
-float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored);
+float mhai_quantize_row(const float *x, ptrdiff_t count, int8_t *stored);
 
 /* to[n * to_step] = from[n * from_step] for n < count; steps count elements of `type`. */
-void mhai_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
-                 ptrdiff_t count);
+void mhai_copy_strided(mha_dtype type, void *to, ptrdiff_t to_step, const void *from,
+                       ptrdiff_t from_step, ptrdiff_t count);
 
 /* ------------------------------------------------------------------ tile ----- */
 
@@ -458,13 +458,14 @@ typedef struct mhai_block {
 
 /* Rows that will be read soon, to be asked for in small portions while others are computed: what
  * comes from memory is waited for otherwise, and of a burst of requests most would be dropped. */
-enum { MHAI_COMING_HEAD = 3, MHAI_COMING_MASKS = 4, MHAI_COMING = 7 };
+enum { MHAI_PREFETCH_HEAD = 3, MHAI_PREFETCH_MASKS = 4, MHAI_PREFETCH_STREAMS = 7 };
 
-typedef struct mhai_coming {
+typedef struct mhai_prefetch {
     bool any;
-    mhak_ahead rows[MHAI_COMING]; /* q, k and v of the next short head; masks of the next tile */
-    int portion[MHAI_COMING];
-} mhai_coming;
+    mhak_prefetch
+        rows[MHAI_PREFETCH_STREAMS]; /* q, k and v of the next short head; masks of the next tile */
+    int portion[MHAI_PREFETCH_STREAMS];
+} mhai_prefetch;
 
 /* A worker at a task: everything the functions below need. */
 typedef struct mhai_worker {
@@ -472,10 +473,10 @@ typedef struct mhai_worker {
     const mhai_call *call;
     const mhai_scratch *scratch;
     mhai_batch batch;
-    ptrdiff_t g;         /* key/value head */
-    int count;           /* rows in scratch->rows and scratch->q */
-    mhai_coming *coming; /* NULL: nothing */
-    bool lasting_panels; /* of K, for all tasks of one head: k_packed tells which are there */
+    ptrdiff_t g;             /* key/value head */
+    int count;               /* rows in scratch->rows and scratch->q */
+    mhai_prefetch *prefetch; /* NULL: nothing */
+    bool lasting_panels;     /* of K, for all tasks of one head: k_packed tells which are there */
 } mhai_worker;
 
 /* m and 1/l of the rows in scratch, [count][2], as a task finds them (attention.c). Their ranges
@@ -500,7 +501,7 @@ bool mhai_values_of(const mhai_worker *worker, const mhai_block *block, int n, m
 float mhai_extra_score(const mhai_worker *worker, int row, int n, bool capped);
 
 /* How many of `count` rows follow each other in one head. */
-int mhai_rows_together(const mhai_row *rows, int count);
+int mhai_consecutive_rows(const mhai_row *rows, int count);
 
 /* Copy the queries of rows [row, row + count), scaled, into scratch->q. */
 void mhai_load_queries(const mhai_worker *worker, int row, int count);
@@ -522,25 +523,25 @@ void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv
 /* The same for few rows and `count` whole blocks of one split, one behind the other, whose p and
  * alpha lie so too: [block][row]. May they be taken so, and does it pay? Dropout and modes of
  * heads want them one by one; pieces of a cache that hold f16, bf16 or i8 are too short to pay. */
-bool mhai_values_together(const mhai_worker *worker);
+bool mhai_can_add_blocks(const mhai_worker *worker);
 void mhai_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int count, float *o);
 
 /* `count` rows of a tensor, from `row` on, as something to ask for while other work is done. */
-mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
-                      int count);
+mhak_prefetch mhai_prefetch_rows(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
+                                 int count);
 
 /* Ask for the next portion; NULL: nothing comes. */
-void mhai_ask(mhai_coming *coming);
+void mhai_prefetch_next(mhai_prefetch *prefetch);
 
 /* The masks of the tile that begins at `row` come next, or behind the last row those of the first
  * tile with the next block of keys. */
-void mhai_masks_come(const mhai_worker *worker, int row, ptrdiff_t base);
+void mhai_prefetch_masks(const mhai_worker *worker, int row, ptrdiff_t base);
 
 /* Is each task a head of its own, and are there so many that they come from memory? Then one that
  * is to come: its rows [i, i + rows) of head h, while a task of `count` rows computes. */
 bool mhai_short_heads(const mhai_run *run);
-void mhai_head_comes(mhai_coming *coming, const mhai_worker *then, ptrdiff_t h, ptrdiff_t i,
-                     ptrdiff_t rows, int count);
+void mhai_prefetch_head(mhai_prefetch *prefetch, const mhai_worker *next, ptrdiff_t h, ptrdiff_t i,
+                        ptrdiff_t rows, int count);
 
 /* Scores q.k of rows [row, row + count) and keys [first, last) of the block, into scratch->s. */
 void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
@@ -548,8 +549,8 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
 
 /* The same for few rows and `count` whole blocks, one behind the other, into [block][row]. Does it
  * pay? Not with modes of heads, some of which look at no key, nor in a cache, but for f32. */
-bool mhai_keys_together(const mhai_worker *worker);
-void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count);
+bool mhai_can_score_blocks(const mhai_worker *worker);
+void mhai_score_blocks(const mhai_worker *worker, mhai_block *blocks, int count);
 
 /* Soft cap, then bias, additive mask and ALiBi, on what mhai_scores left. */
 void mhai_scores_cap(const mhai_worker *worker, int count, int first, int last);
@@ -567,15 +568,15 @@ void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_
 /* m and 1/l of such a row, as in mhai_shared. */
 void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, float *stats);
 
-/* Weights in the pass, where plan->hold_scores says so (weights_one_pass.c). Nothing is held of a
+/* Weights in the pass, where plan->one_pass says so (weights_one_pass.c). Nothing is held of a
  * task's rows yet; where a tile's scores go when they become p (false: nowhere); weights of a tile
  * whose p are final, and of row r when its sums are known, to where they belong. */
-void mhai_held_begin(const mhai_worker *worker);
-bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                    int last, const uint32_t *keep, mhak_hold *hold);
-void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
-                     const uint32_t *keep, const float *l);
-void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse);
+void mhai_one_pass_begin(const mhai_worker *worker);
+bool mhai_one_pass_hold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                        int last, const uint32_t *keep, mhak_hold *hold);
+void mhai_one_pass_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
+                              const uint32_t *keep, const float *l);
+void mhai_one_pass_store_row(const mhai_worker *worker, int r, float m, float inverse);
 
 /* ---------------------------------------------------------- the machine ----- */
 

@@ -147,7 +147,7 @@ static void combine(const mhai_layer_job *job)
 static void run_layer(const mhai_layer_job *job)
 {
     project(job);
-    mhai_layer_shape(job);
+    mhai_layer_norm_rope(job);
     attend(job);
     if (job->attends)
         combine(job);

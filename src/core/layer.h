@@ -181,7 +181,7 @@ void mhai_layer_add_inputs(mhai_regions *list, const mhai_layer_job *job);
 bool mhai_layer_joined(const mhai_layer_job *job, int a);
 
 /* Norm and rotation of Q and K. */
-void mhai_layer_shape(const mhai_layer_job *job);
+void mhai_layer_norm_rope(const mhai_layer_job *job);
 
 /* -------------------------------------------------------------- backward ----- */
 
@@ -214,8 +214,8 @@ static inline bool mhai_layer_is_zero(const float *x, ptrdiff_t count)
     return c == count;
 }
 
-/* Tasks of mhai_layer_shape() and its way back, at most. */
-ptrdiff_t mhai_layer_shape_tasks(const mhai_layer_job *job);
-void mhai_layer_unshape(const mhai_layer_back *back);
+/* Tasks of mhai_layer_norm_rope() and its way back, at most. */
+ptrdiff_t mhai_layer_norm_rope_tasks(const mhai_layer_job *job);
+void mhai_layer_norm_rope_back(const mhai_layer_back *back);
 
 #endif

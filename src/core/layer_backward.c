@@ -214,7 +214,7 @@ static void run_back(mhai_layer_back *back)
 {
     split(back);
     mhai_backward_run(&back->attention, back->work, back->job.pool);
-    mhai_layer_unshape(back);
+    mhai_layer_norm_rope_back(back);
     weight_gradients(back);
     input_gradients(back);
 }

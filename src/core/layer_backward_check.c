@@ -177,7 +177,7 @@ static void carve_gradients(mhai_layer_back *back, mhai_work *work)
         back->live[n] = mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
     back->part = mhai_work_take(work, job->self ? 0 : (size_t)(rows * width), sizeof(float));
     back->norm_sums =
-        mhai_work_take(work, (size_t)(mhai_layer_shape_tasks(job) * 2 * c->D), sizeof(double));
+        mhai_work_take(work, (size_t)(mhai_layer_norm_rope_tasks(job) * 2 * c->D), sizeof(double));
 }
 
 static size_t larger(size_t a, size_t b)

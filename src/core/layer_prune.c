@@ -69,10 +69,10 @@ static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_
                         ptrdiff_t count)
 {
     const mha_dtype type = from->stored;
-    mhai_spread(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
-                to->kernels->nr,
-                mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
-                from->kernels->nr, count);
+    mhai_copy_strided(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
+                      to->kernels->nr,
+                      mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
+                      from->kernels->nr, count);
 }
 
 static void copy_ends(const mha_linear *to, ptrdiff_t to_column, const mha_linear *from,

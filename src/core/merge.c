@@ -58,19 +58,19 @@ static void merge_row(const mhak_table *kernels, const mha_shape *shape, void *o
                       const void *o2, const void *lse2)
 {
     const mha_dtype type = shape->o_type, lse_type = kernels ? MHA_F32 : MHA_F64;
-    const double first = mhai_number_read(lse, lse_type, 0);
-    const double second = mhai_number_read(lse2, lse_type, 0);
+    const double first = mhai_element_read(lse, lse_type, 0);
+    const double second = mhai_element_read(lse2, lse_type, 0);
     const double none = (double)-INFINITY;
     const size_t bytes = (size_t)shape->Dv * mha_dtype_size(type);
     if (first == none && second == none) {
         memset(o, 0, bytes);
     } else if (first == none) {
         memcpy(o, o2, bytes);
-        mhai_number_write(lse, lse_type, 0, second);
+        mhai_element_write(lse, lse_type, 0, second);
     } else if (second != none) {
         const shares by = share(first, second);
         add_rows(kernels, type, shape->Dv, by, o, o2);
-        mhai_number_write(lse, lse_type, 0, by.lse);
+        mhai_element_write(lse, lse_type, 0, by.lse);
     }
 }
 

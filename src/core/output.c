@@ -114,15 +114,15 @@ static void store_one(const mhai_run *run, const mhai_worker *worker, const mhai
     const mha_shape *const shape = &call->shape;
     const sums done = close_row(worker, state, r);
     store_output(worker, state, r, done.by);
-    mhai_watch_row(run, worker, r, done.m, done.l, state->seen[r]);
+    mhai_statistics_row(run, worker, r, done.m, done.l, state->seen[r]);
     if (call->options.lse.data) {
         const mha_view lse = mhai_as_view(call->options.lse);
         ((float *)
              call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
             state->seen[r] ? (float)((double)done.m + log((double)done.l)) : -INFINITY;
     }
-    if (worker->plan->hold_scores)
-        mhai_store_held(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
+    if (worker->plan->one_pass)
+        mhai_one_pass_store_row(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
     else if (run->shared.stats)
         store_stats(worker, &done, r,
                     run->shared.stats +
@@ -160,13 +160,13 @@ static void store_divided(const mhai_worker *worker, const mhai_state *state, in
     const mha_shape *const shape = &worker->call->shape;
     const ptrdiff_t ldo = worker->plan->ldo;
     for (int r = row, n; r < row + count; r += n) {
-        n = mhai_rows_together(&worker->scratch->rows[r], row + count - r);
+        n = mhai_consecutive_rows(&worker->scratch->rows[r], row + count - r);
         worker->plan->kernels->store_rows[shape->o_type](state->o + r * ldo, ldo, n, (int)shape->Dv,
                                                          worker->scratch->alpha + r - row,
                                                          output_at(worker, r), worker->call->o.sl);
     }
-    for (int r = row; worker->plan->hold_scores && r < row + count; r++)
-        mhai_store_held(worker, r, state->m[r], worker->scratch->alpha[r - row]);
+    for (int r = row; worker->plan->one_pass && r < row + count; r++)
+        mhai_one_pass_store_row(worker, r, state->m[r], worker->scratch->alpha[r - row]);
 }
 
 void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state)

@@ -33,7 +33,7 @@ static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
 /* How many of them can run at the same time: all, unless heads go one after another. */
 static ptrdiff_t tasks_at_once(const mha_plan *plan, const mhai_tiling *tiling)
 {
-    return plan->hold_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
+    return plan->one_pass_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
 }
 
 /* Rows in even chunks of at most `most`, a multiple of what the kernels take at once. */
@@ -107,7 +107,7 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.alpha = mhai_work_take(work, scores, sizeof(float));
     scratch.s = mhai_work_take(work, scores * MHAK_BLOCK, sizeof(float));
     scratch.keep = mhai_work_take(work, scores * MHAK_WORDS, sizeof(uint32_t));
-    const size_t blocks = plan->columns ? (size_t)plan->held_blocks : 1;
+    const size_t blocks = plan->columns ? (size_t)plan->column_blocks : 1;
     scratch.k_panels = mhai_work_take(work, blocks * (size_t)shape->D * MHAK_BLOCK, sizeof(float));
     scratch.k_packed = mhai_work_take(work, plan->columns ? blocks : 0, sizeof(uint32_t));
     const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
@@ -115,8 +115,8 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
     const size_t sums = plan->only_weights ? 2 * (size_t)shape->H * tile : 0;
     scratch.stats = mhai_work_take(work, sums, sizeof(float));
-    scratch.watch = mhai_watch_take(plan, work);
-    scratch.held = mhai_held_take(plan, work);
+    scratch.statistics = mhai_statistics_take(plan, work);
+    scratch.one_pass = mhai_one_pass_take(plan, work);
     return scratch;
 }
 
@@ -158,10 +158,10 @@ static ptrdiff_t most_rows(const mha_plan *plan)
 {
     if (plan->columns)
         return HELD_ROWS;
-    if (!plan->hold_scores)
+    if (!plan->one_pass)
         return MHAI_TASK_ROWS;
     const ptrdiff_t rows = HELD_SCORES / mhai_max(1, plan->shape.S) / WIDE_TILE * WIDE_TILE;
-    return mhai_max(plan->hold_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
+    return mhai_max(plan->one_pass_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
 }
 
 void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
@@ -177,10 +177,10 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->row_statistics =
         plan->statistics && options->statistics->heads && !options->statistics->rows;
     plan->top = plan->statistics ? options->statistics->top : 0;
-    plan->held_blocks = plan->columns ? mhai_watch_blocks(call) : 0;
+    plan->column_blocks = plan->columns ? mhai_statistics_blocks(call) : 0;
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
-    plan->hold_scores = kernels && mhai_scores_may_be_held(call);
-    plan->hold_mean = plan->hold_scores && mhai_averages(call);
+    plan->one_pass = kernels && mhai_one_pass_possible(call);
+    plan->one_pass_mean = plan->one_pass && mhai_averages(call);
     if (!kernels || plan->empty)
         return;
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;

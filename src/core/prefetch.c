@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows that will be read soon, asked for while others are computed: see mhai_coming. */
+/* Rows that will be read soon, asked for while others are computed: see mhai_prefetch. */
 #include "core/internal.h"
 
 enum {
@@ -7,11 +7,11 @@ enum {
     MANY_ELEMENTS = 1 << 18 /* of K and V of all heads: fewer stay in a cache */
 };
 
-void mhai_ask(mhai_coming *coming)
+void mhai_prefetch_next(mhai_prefetch *prefetch)
 {
-    for (int n = 0; coming && coming->any && n < MHAI_COMING; n++) {
-        mhak_ahead *const a = &coming->rows[n];
-        for (int r = 0; r < coming->portion[n] && a->count > 0; r++, a->count--) {
+    for (int n = 0; prefetch && prefetch->any && n < MHAI_PREFETCH_STREAMS; n++) {
+        mhak_prefetch *const a = &prefetch->rows[n];
+        for (int r = 0; r < prefetch->portion[n] && a->count > 0; r++, a->count--) {
             for (int line = 0; line < a->lines; line++)
                 __builtin_prefetch(a->rows + line * MHAK_LINE, 0, 2);
             a->rows += a->stride;
@@ -23,8 +23,8 @@ void mhai_ask(mhai_coming *coming)
 
 /* The mask `view`, of elements of `size` bytes, for `count` rows from `row` on and the block at key
  * `base`, as number n of what comes. */
-static void mask_comes(const mhai_worker *worker, int n, const mha_view *view, ptrdiff_t size,
-                       int row, int count, ptrdiff_t base)
+static void prefetch_mask(const mhai_worker *worker, int n, const mha_view *view, ptrdiff_t size,
+                          int row, int count, ptrdiff_t base)
 {
     const mhai_row *const at = &worker->scratch->rows[row];
     const int panels = MHAK_BLOCK / worker->plan->kernels->nr;
@@ -33,27 +33,27 @@ static void mask_comes(const mhai_worker *worker, int n, const mha_view *view, p
     if (!view->data || stride == 0)
         return;
     const ptrdiff_t index = mhai_index(view, false, worker->batch.b, 0, at->h, at->i) + base;
-    worker->coming->rows[n] =
-        (mhak_ahead){(const char *)view->data + index * size, count > 1 ? stride * size : 0,
-                     (int)mhai_ceil_div(MHAK_BLOCK * size, MHAK_LINE), count};
-    worker->coming->portion[n] = (count + panels - 1) / panels;
+    worker->prefetch->rows[n] =
+        (mhak_prefetch){(const char *)view->data + index * size, count > 1 ? stride * size : 0,
+                        (int)mhai_ceil_div(MHAK_BLOCK * size, MHAK_LINE), count};
+    worker->prefetch->portion[n] = (count + panels - 1) / panels;
 }
 
-void mhai_masks_come(const mhai_worker *worker, int row, ptrdiff_t base)
+void mhai_prefetch_masks(const mhai_worker *worker, int row, ptrdiff_t base)
 {
     const mha_options *const o = &worker->call->options;
     const ptrdiff_t sizes[] = {1, 1, (ptrdiff_t)mha_dtype_size(o->add_mask_type),
                                (ptrdiff_t)mha_dtype_size(o->bias_type)};
     const mha_view *const masks[] = {&o->attend_mask, &o->ignore_mask, &o->add_mask, &o->bias};
-    if (!worker->coming || !mhai_masks_look_up(o))
+    if (!worker->prefetch || !mhai_masks_look_up(o))
         return;
     if (row >= worker->count) { /* the first rows, with the next keys */
         row = 0;
         base += MHAK_BLOCK;
     }
     const int count = (int)mhai_min(worker->plan->row_tile, worker->count - row);
-    for (int n = 0; n < MHAI_COMING_MASKS; n++)
-        mask_comes(worker, MHAI_COMING_HEAD + n, masks[n], sizes[n], row, count, base);
+    for (int n = 0; n < MHAI_PREFETCH_MASKS; n++)
+        prefetch_mask(worker, MHAI_PREFETCH_HEAD + n, masks[n], sizes[n], row, count, base);
 }
 
 /* ------------------------------------------------------------------ heads ----- */
@@ -66,25 +66,25 @@ bool mhai_short_heads(const mhai_run *run)
            elements <= SHORT_HEAD && run->tiling.row_tasks > MANY_ELEMENTS / (elements + 1);
 }
 
-void mhai_head_comes(mhai_coming *coming, const mhai_worker *then, ptrdiff_t h, ptrdiff_t i,
-                     ptrdiff_t rows, int count)
+void mhai_prefetch_head(mhai_prefetch *prefetch, const mhai_worker *next, ptrdiff_t h, ptrdiff_t i,
+                        ptrdiff_t rows, int count)
 {
-    const mhai_call *const call = then->call;
+    const mhai_call *const call = next->call;
     const mha_shape *const s = &call->shape;
-    const mhai_batch *const batch = &then->batch;
+    const mhai_batch *const batch = &next->batch;
     const ptrdiff_t q = mhai_q_index(call, batch, &call->q, h, i);
-    const ptrdiff_t k = mhai_k_index(call, batch, &call->k, then->g, 0);
-    const ptrdiff_t v = mhai_k_index(call, batch, &call->v, then->g, 0);
+    const ptrdiff_t k = mhai_k_index(call, batch, &call->k, next->g, 0);
+    const ptrdiff_t v = mhai_k_index(call, batch, &call->v, next->g, 0);
     const int keys = (int)batch->keys;
-    coming->rows[0] =
-        mhai_ahead(mhai_at(call->q.data, s->q_type, q), s->q_type, call->q.sl, s->D, (int)rows);
-    coming->rows[1] =
-        mhai_ahead(mhai_at(call->k.data, s->k_type, k), s->k_type, call->k.sl, s->D, keys);
-    coming->rows[2] =
-        mhai_ahead(mhai_at(call->v.data, s->v_type, v), s->v_type, call->v.sl, s->Dv, keys);
+    prefetch->rows[0] = mhai_prefetch_rows(mhai_at(call->q.data, s->q_type, q), s->q_type,
+                                           call->q.sl, s->D, (int)rows);
+    prefetch->rows[1] =
+        mhai_prefetch_rows(mhai_at(call->k.data, s->k_type, k), s->k_type, call->k.sl, s->D, keys);
+    prefetch->rows[2] =
+        mhai_prefetch_rows(mhai_at(call->v.data, s->v_type, v), s->v_type, call->v.sl, s->Dv, keys);
     const ptrdiff_t panels =
-        mhai_ceil_div(keys, then->plan->kernels->nr) * mhai_ceil_div(count, then->plan->row_tile);
-    for (int n = 0; n < MHAI_COMING_HEAD; n++)
-        coming->portion[n] = (int)mhai_ceil_div(mhai_max(rows, keys), mhai_max(1, panels));
-    coming->any = true;
+        mhai_ceil_div(keys, next->plan->kernels->nr) * mhai_ceil_div(count, next->plan->row_tile);
+    for (int n = 0; n < MHAI_PREFETCH_HEAD; n++)
+        prefetch->portion[n] = (int)mhai_ceil_div(mhai_max(rows, keys), mhai_max(1, panels));
+    prefetch->any = true;
 }

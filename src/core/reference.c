@@ -44,7 +44,7 @@ static ptrdiff_t pair_index(const row_job *job, const mha_view *x, ptrdiff_t j)
 
 static double number_at(const row_job *job, const mha_view *x, mha_dtype type, ptrdiff_t j)
 {
-    return x->data ? mhai_number_read(x->data, type, pair_index(job, x, j)) : 0.0;
+    return x->data ? mhai_element_read(x->data, type, pair_index(job, x, j)) : 0.0;
 }
 
 static bool byte_at(const row_job *job, const mha_view *x, ptrdiff_t j)
@@ -359,5 +359,5 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
     const ptrdiff_t at =
         b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
     for (ptrdiff_t j = 0; j < S; j++)
-        mhai_number_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
+        mhai_element_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
 }

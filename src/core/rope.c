@@ -71,8 +71,8 @@ static void turn_neighbours(ptrdiff_t count, float *restrict head, const float *
     }
 }
 
-void mhai_rope_turn(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
-                    const float *sines)
+void mhai_rope_rotate(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
+                      const float *sines)
 {
     if (pairs == MHA_ROPE_HALVES)
         turn_halves(width / 2, head, head + width / 2, cosines, sines);
@@ -87,7 +87,7 @@ void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double positi
     if (rope->pairs == MHA_ROPE_NONE)
         return;
     mhai_rope_table(rope, width, position, cosines, sines);
-    mhai_rope_turn(head, rope->pairs, width, cosines, sines);
+    mhai_rope_rotate(head, rope->pairs, width, cosines, sines);
 }
 
 /* ------------------------------------------------------------------ norm ----- */

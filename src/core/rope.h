@@ -25,8 +25,8 @@ void mhai_rope_table(const mha_rope *rope, ptrdiff_t width, double position, flo
                      float *sines);
 
 /* Turn one head by a table. Elements from `width` on stay. */
-void mhai_rope_turn(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
-                    const float *sines);
+void mhai_rope_rotate(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
+                      const float *sines);
 
 /* Both together: turn one head of width D to, or by, a position. */
 void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double position);

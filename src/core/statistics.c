@@ -23,7 +23,7 @@
 
 /* ------------------------------------------------------------- workspace ----- */
 
-ptrdiff_t mhai_watch_blocks(const mhai_call *call)
+ptrdiff_t mhai_statistics_blocks(const mhai_call *call)
 {
     const ptrdiff_t all = mhai_ceil_div(call->shape.S, MHAK_BLOCK);
     const bool ring = call->cache && call->cache->config.kind == MHA_CACHE_RING;
@@ -34,7 +34,7 @@ ptrdiff_t mhai_watch_blocks(const mhai_call *call)
 /* Where a block of a row is held. */
 static ptrdiff_t slot_of(const mhai_worker *worker, int r, ptrdiff_t block)
 {
-    const ptrdiff_t blocks = worker->plan->held_blocks;
+    const ptrdiff_t blocks = worker->plan->column_blocks;
     return r * blocks + block % blocks;
 }
 
@@ -44,14 +44,14 @@ static ptrdiff_t top_room(const mha_plan *plan)
     return mhai_round_up(plan->top, plan->kernels->vector);
 }
 
-mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work)
+mhai_statistics_scratch mhai_statistics_take(const mha_plan *plan, mhai_work *work)
 {
-    mhai_watch w = {0};
+    mhai_statistics_scratch w = {0};
     if (!plan->statistics)
         return w;
     const size_t rows = (size_t)plan->task_rows, vector = (size_t)plan->kernels->vector;
     const size_t top = (size_t)top_room(plan),
-                 blocks = plan->columns ? (size_t)plan->held_blocks : 0;
+                 blocks = plan->columns ? (size_t)plan->column_blocks : 0;
     w.rows = mhai_work_take(work, rows, sizeof *w.rows);
     w.sums = mhai_work_take(work, rows * MHAK_SUMS * vector, sizeof(float));
     w.base = mhai_work_take(work, rows, sizeof(float));
@@ -80,16 +80,17 @@ static ptrdiff_t position_of(const mhai_worker *worker, int r)
 
 static float *sums_of(const mhai_worker *worker, int r, int which)
 {
-    return worker->scratch->watch.sums +
+    return worker->scratch->statistics.sums +
            ((ptrdiff_t)r * MHAK_SUMS + which) * worker->plan->kernels->vector;
 }
 
 static void begin_row(const mhai_worker *worker, int r)
 {
     const mha_plan *const plan = worker->plan;
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     const ptrdiff_t room = top_room(plan);
-    w->rows[r] = (mhai_watched){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
+    w->rows[r] =
+        (mhai_statistics_state){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
     memset(sums_of(worker, r, 0), 0, sizeof(float) * (size_t)(MHAK_SUMS * plan->kernels->vector));
     w->base[r] = w->best[r] = -INFINITY;
     /* f32 holds distances within the keys. */
@@ -98,11 +99,11 @@ static void begin_row(const mhai_worker *worker, int r)
         w->top_scores[n] = -INFINITY;
         w->top_keys[n] = -1;
     }
-    for (ptrdiff_t n = 0; plan->columns && n < plan->held_blocks; n++)
-        w->bases[r * plan->held_blocks + n] = -INFINITY;
+    for (ptrdiff_t n = 0; plan->columns && n < plan->column_blocks; n++)
+        w->bases[r * plan->column_blocks + n] = -INFINITY;
 }
 
-void mhai_watch_begin(const mhai_worker *worker)
+void mhai_statistics_begin(const mhai_worker *worker)
 {
     for (int r = 0; worker->plan->statistics && r < worker->count; r++)
         begin_row(worker, r);
@@ -111,39 +112,40 @@ void mhai_watch_begin(const mhai_worker *worker)
 /* ------------------------------------------------------------------ fold ----- */
 
 /* A tile: rows [row, row + count) and keys [first, last) of a block. */
-typedef struct sight {
+typedef struct score_tile {
     const mhai_worker *worker;
     ptrdiff_t base; /* key 0 of the block */
     int row, count, first, last;
     const uint32_t *keep; /* NULL: all are seen */
-} sight;
+} score_tile;
 
-static const float *scores_of(const sight *now, int r)
+static const float *scores_of(const score_tile *tile, int r)
 {
-    return now->worker->scratch->s + r * MHAK_BLOCK;
+    return tile->worker->scratch->s + r * MHAK_BLOCK;
 }
 
-static bool kept(const sight *now, int r, ptrdiff_t j)
+static bool kept(const score_tile *tile, int r, ptrdiff_t j)
 {
-    return j >= now->first && j < now->last &&
-           (!now->keep || (now->keep[r * MHAK_WORDS + j / 32] >> (j % 32) & 1u));
+    return j >= tile->first && j < tile->last &&
+           (!tile->keep || (tile->keep[r * MHAK_WORDS + j / 32] >> (j % 32) & 1u));
 }
 
-static void see_near_key(const sight *now, int r, int n)
+static void record_near_key(const score_tile *tile, int r, int n)
 {
-    const ptrdiff_t j = position_of(now->worker, now->row + r) - 1 + n - now->base;
-    if (kept(now, r, j))
-        now->worker->scratch->watch.rows[now->row + r].near[n] = scores_of(now, r)[j];
+    const ptrdiff_t j = position_of(tile->worker, tile->row + r) - 1 + n - tile->base;
+    if (kept(tile, r, j))
+        tile->worker->scratch->statistics.rows[tile->row + r].near[n] = scores_of(tile, r)[j];
 }
 
-static void see_near(const sight *now)
+static void record_near(const score_tile *tile)
 {
-    for (int r = 0; r < now->count; r++)
+    for (int r = 0; r < tile->count; r++)
         for (int n = 0; n < 3; n++)
-            see_near_key(now, r, n);
+            record_near_key(tile, r, n);
 }
 
-static void see_first_of(mhai_watched *row, const float *p, int first, ptrdiff_t end, float m)
+static void add_first_keys_of(mhai_statistics_state *row, const float *p, int first, ptrdiff_t end,
+                              float m)
 {
     double sum = 0.0;
     for (ptrdiff_t j = first; j < end; j++)
@@ -154,66 +156,67 @@ static void see_first_of(mhai_watched *row, const float *p, int first, ptrdiff_t
     row->first_base = (float)base;
 }
 
-static void see_first(const sight *now, const float *m)
+static void add_first_keys(const score_tile *tile, const float *m)
 {
-    const ptrdiff_t end = mhai_min(now->last, first_keys(now->worker->call) - now->base);
-    for (int r = 0; now->first < end && r < now->count; r++)
+    const ptrdiff_t end = mhai_min(tile->last, first_keys(tile->worker->call) - tile->base);
+    for (int r = 0; tile->first < end && r < tile->count; r++)
         if (m[r] > -INFINITY)
-            see_first_of(&now->worker->scratch->watch.rows[now->row + r], scores_of(now, r),
-                         now->first, end, m[r]);
+            add_first_keys_of(&tile->worker->scratch->statistics.rows[tile->row + r],
+                              scores_of(tile, r), tile->first, end, m[r]);
 }
 
 /* The p that fold has held: those of keys that no row sees are 0. */
-static void hold(const sight *now, const float *m)
+static void hold_weights(const score_tile *tile, const float *m)
 {
-    const mhai_watch *const w = &now->worker->scratch->watch;
-    const size_t before = sizeof(float) * (size_t)now->first;
-    const size_t behind = sizeof(float) * (size_t)(MHAK_BLOCK - now->last);
-    for (int r = 0; now->worker->plan->columns && r < now->count; r++) {
-        const ptrdiff_t slot = slot_of(now->worker, now->row + r, now->base / MHAK_BLOCK);
+    const mhai_statistics_scratch *const w = &tile->worker->scratch->statistics;
+    const size_t before = sizeof(float) * (size_t)tile->first;
+    const size_t behind = sizeof(float) * (size_t)(MHAK_BLOCK - tile->last);
+    for (int r = 0; tile->worker->plan->columns && r < tile->count; r++) {
+        const ptrdiff_t slot = slot_of(tile->worker, tile->row + r, tile->base / MHAK_BLOCK);
         float *const held = w->held + slot * MHAK_BLOCK;
         if (before + behind > 0) {
             memset(held, 0, before);
-            memset(held + now->last, 0, behind);
+            memset(held + tile->last, 0, behind);
         }
         w->bases[slot] = m[r];
     }
 }
 
-static mhak_watch watch_at(const sight *now)
+static mhak_statistics statistics_at(const score_tile *tile)
 {
-    const mha_plan *const plan = now->worker->plan;
-    const mhai_watch *const w = &now->worker->scratch->watch;
-    const int row = now->row;
-    mhak_watch watch = {.sums = sums_of(now->worker, row, 0),
-                        .base = w->base + row,
-                        .best = w->best + row,
-                        .best_key = w->best_key + row,
-                        .anchor = w->anchor + row,
-                        .key = now->base,
-                        .top = (int)plan->top,
-                        .top_scores = w->top_scores + row * top_room(plan),
-                        .top_keys = w->top_keys + row * top_room(plan)};
+    const mha_plan *const plan = tile->worker->plan;
+    const mhai_statistics_scratch *const w = &tile->worker->scratch->statistics;
+    const int row = tile->row;
+    mhak_statistics statistics = {.sums = sums_of(tile->worker, row, 0),
+                                  .base = w->base + row,
+                                  .best = w->best + row,
+                                  .best_key = w->best_key + row,
+                                  .anchor = w->anchor + row,
+                                  .key = tile->base,
+                                  .top = (int)plan->top,
+                                  .top_scores = w->top_scores + row * top_room(plan),
+                                  .top_keys = w->top_keys + row * top_room(plan)};
     if (plan->columns) {
-        watch.held = w->held + slot_of(now->worker, row, now->base / MHAK_BLOCK) * MHAK_BLOCK;
-        watch.held_stride = plan->held_blocks * MHAK_BLOCK;
+        statistics.held =
+            w->held + slot_of(tile->worker, row, tile->base / MHAK_BLOCK) * MHAK_BLOCK;
+        statistics.held_stride = plan->column_blocks * MHAK_BLOCK;
     }
-    return watch;
+    return statistics;
 }
 
-void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                     int last, const uint32_t *keep, const mhak_hold *scores,
-                     const mhai_state *state)
+void mhai_statistics_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                          int last, const uint32_t *keep, const mhak_hold *scores,
+                          const mhai_state *state)
 {
-    const sight now = {worker, base, row, count, first, last, keep};
-    mhak_watch watch = watch_at(&now);
-    watch.hold = scores;
+    const score_tile tile = {worker, base, row, count, first, last, keep};
+    mhak_statistics statistics = statistics_at(&tile);
+    statistics.hold = scores;
     float *const m = state->m + row;
-    see_near(&now);
-    worker->plan->kernels->fold_watched(worker->scratch->s, count, first, last, keep, m,
-                                        state->l + row, worker->scratch->alpha, &watch);
-    see_first(&now, m);
-    hold(&now, m);
+    record_near(&tile);
+    worker->plan->kernels->fold_statistics(worker->scratch->s, count, first, last, keep, m,
+                                           state->l + row, worker->scratch->alpha, &statistics);
+    add_first_keys(&tile, m);
+    hold_weights(&tile, m);
 }
 
 /* ------------------------------------------------------------------- row ----- */
@@ -233,8 +236,8 @@ static float weight_of(float score, double lse)
 
 static mha_row_statistics statistics_of(const mhai_worker *worker, int r, double lse)
 {
-    const mhai_watch *const w = &worker->scratch->watch;
-    const mhai_watched *const row = &w->rows[r];
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
+    const mhai_statistics_state *const row = &w->rows[r];
     const int vector = worker->plan->kernels->vector;
     const double base = (double)w->base[r], factor = exp(base - lse); /* from p to weights */
     const double mass = sum_lanes(sums_of(worker, r, MHAK_MASS), vector);
@@ -266,7 +269,7 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
     const mha_statistics *const to = worker->call->options.statistics;
     const ptrdiff_t top = worker->plan->top, at = index_of(worker, r) * top;
     const ptrdiff_t from = r * top_room(worker->plan);
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     for (ptrdiff_t n = 0; n < top; n++) {
         const int64_t key = w->top_keys[from + n];
         const float weight = weighs && key >= 0 ? weight_of(w->top_scores[from + n], lse) : 0.0f;
@@ -295,7 +298,7 @@ static void add_held(const mhak_table *kernels, float *to, const float *held, pt
 /* Blocks from n on, below `end`, that lie side by side and have one base. */
 static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t end)
 {
-    const float *const bases = worker->scratch->watch.bases;
+    const float *const bases = worker->scratch->statistics.bases;
     const ptrdiff_t slot = slot_of(worker, r, n);
     ptrdiff_t count = 1;
     while (n + count < end && slot_of(worker, r, n + count) == slot + count &&
@@ -309,7 +312,7 @@ static void add_columns(const mhai_worker *worker, int r, double lse)
 {
     const mha_shape *const shape = &worker->call->shape;
     const mhai_row *const row = &worker->scratch->rows[r];
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     const ptrdiff_t end = mhai_ceil_div(row->last, MHAK_BLOCK);
     float *const to = worker->call->options.statistics->columns +
                       (worker->batch.b * shape->H + row->h) * shape->S;
@@ -323,14 +326,14 @@ static void add_columns(const mhai_worker *worker, int r, double lse)
     }
 }
 
-void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
-                    bool seen)
+void mhai_statistics_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
+                         bool seen)
 {
     if (!worker->plan->statistics)
         return;
     const double lse = (double)m + log((double)l);
     mha_row_statistics row = {.key = -1};
-    const bool weighs = seen && worker->scratch->watch.base[r] != -INFINITY &&
+    const bool weighs = seen && worker->scratch->statistics.base[r] != -INFINITY &&
                         mhai_mode(worker->call, worker->scratch->rows[r].h) != MHA_HEAD_MEAN;
     if (weighs)
         row = statistics_of(worker, r, lse);
@@ -345,7 +348,7 @@ void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float
 
 /* ------------------------------------------------------------------ heads ----- */
 
-void mhai_watch_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t heads)
+void mhai_statistics_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t heads)
 {
     const mha_shape *const s = &call->shape;
     if (call->row_first == 0)
@@ -366,7 +369,7 @@ static void add_row(mha_head_statistics *sum, const mha_row_statistics *row)
     sum->rows++;
 }
 
-void mhai_watch_head(const mhai_run *run, ptrdiff_t number)
+void mhai_statistics_head(const mhai_run *run, ptrdiff_t number)
 {
     const mha_shape *const s = &run->call->shape;
     const ptrdiff_t queries = mhai_batch_of(run->call, number / s->H).queries;

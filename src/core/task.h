@@ -6,10 +6,10 @@
 #include "core/internal.h"
 
 /* How values are read. A masked value must not be looked at, yet p = 0 times NaN is NaN: where a
- * row comes out not finite, its task is done again MHAI_PER_ROW, each row with its masked values
- * replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc.
- * MHAI_NOT_AT_ALL is for those who want m and l alone. */
-typedef enum { MHAI_TOGETHER, MHAI_PER_ROW, MHAI_NOT_AT_ALL } mhai_how;
+ * row comes out not finite, its task is done again MHAI_VALUES_PER_ROW, each row with its masked
+ * values replaced by 0. For finite values both give the same bits, since acc + 0 * v = acc.
+ * MHAI_VALUES_SKIPPED is for those who want m and l alone. */
+typedef enum { MHAI_VALUES_SHARED, MHAI_VALUES_PER_ROW, MHAI_VALUES_SKIPPED } mhai_value_mode;
 
 typedef struct mhai_task {
     mhai_worker worker;
@@ -19,7 +19,7 @@ typedef struct mhai_task {
     ptrdiff_t split;               /* the only split to work on, or -1 for all */
     ptrdiff_t first, last;         /* keys that any row may see */
     ptrdiff_t all_first, all_last; /* keys that every row sees */
-    bool alike;                    /* and no row sees another */
+    bool same_keys;                /* and no row sees another */
     bool some_masked;              /* did a tile have both visible and masked keys? */
 } mhai_task;
 
@@ -33,17 +33,18 @@ typedef struct mhai_tile {
 
 /* The steps of one tile: rows before their first key of a split, what they see, their scores in
  * scratch->s, which become p and join the softmax in `state`, and p . v. */
-void mhai_tile_begin(const mhai_task *now, int row, int count, const mhai_state *state,
-                     mhai_how how);
-void mhai_tile_cover(const mhai_task *now, mhai_tile *t);
-void mhai_tile_scores(const mhai_task *now, const mhai_tile *t);
-void mhai_tile_fold(const mhai_task *now, const mhai_tile *t, const mhai_state *state);
-void mhai_tile_values(mhai_task *now, const mhai_tile *t, const mhai_state *state, mhai_how how);
+void mhai_tile_begin(const mhai_task *task, int row, int count, const mhai_state *state,
+                     mhai_value_mode mode);
+void mhai_tile_cover(const mhai_task *task, mhai_tile *t);
+void mhai_tile_scores(const mhai_task *task, const mhai_tile *t);
+void mhai_tile_fold(const mhai_task *task, const mhai_tile *t, const mhai_state *state);
+void mhai_tile_values(mhai_task *task, const mhai_tile *t, const mhai_state *state,
+                      mhai_value_mode mode);
 
 /* How many splits from key `at` on few rows go through together: 0 where rows or keys are too many
  * or too few. Then keys [first, last) of these splits, the first into states[0], and so on. */
-ptrdiff_t mhai_few_splits(const mhai_task *now, ptrdiff_t at);
-void mhai_run_few(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
-                  mhai_how how);
+ptrdiff_t mhai_few_splits(const mhai_task *task, ptrdiff_t at);
+void mhai_run_few(mhai_task *task, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
+                  mhai_value_mode mode);
 
 #endif

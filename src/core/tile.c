@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-int mhai_rows_together(const mhai_row *rows, int count)
+int mhai_consecutive_rows(const mhai_row *rows, int count)
 {
     int n = 1;
     while (n < count && rows[n].h == rows[0].h && rows[n].i == rows[0].i + n)
@@ -21,7 +21,7 @@ void mhai_load_queries(const mhai_worker *worker, int row, int count)
     for (int r = row, n; r < row + count; r += n) {
         const mhai_row *const rows = &worker->scratch->rows[r];
         const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, rows->h, rows->i);
-        n = mhai_rows_together(rows, row + count - r);
+        n = mhai_consecutive_rows(rows, row + count - r);
         worker->plan->kernels->load_rows[type](mhai_at(call->q.data, type, at), call->q.sl, n,
                                                (int)call->shape.D, (float)call->scale,
                                                worker->scratch->q + r * ldq, ldq);
@@ -31,7 +31,7 @@ void mhai_load_queries(const mhai_worker *worker, int row, int count)
 /* Where panels of the block lie that outlast a task. */
 static ptrdiff_t panel_slot(const mhai_worker *worker, ptrdiff_t base)
 {
-    return base / MHAK_BLOCK % worker->plan->held_blocks;
+    return base / MHAK_BLOCK % worker->plan->column_blocks;
 }
 
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
@@ -87,17 +87,18 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     return panel;
 }
 
-mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
+mhak_prefetch mhai_prefetch_rows(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
+                                 int count)
 {
     const ptrdiff_t size = mhai_size(type);
     /* The stride of a single row may be any number. */
-    return (mhak_ahead){row, count > 1 ? stride * size : 0,
-                        (int)mhai_ceil_div(width * size, MHAK_LINE), count};
+    return (mhak_prefetch){row, count > 1 ? stride * size : 0,
+                           (int)mhai_ceil_div(width * size, MHAK_LINE), count};
 }
 
 /* The whole panels among panels [p, end) are read where they lie, if the rows are few. Returns the
  * first that is left. */
-static int near_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
+static int in_place_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
 {
     const mhai_call *const call = worker->call;
     const mha_dtype type = call->shape.k_type;
@@ -120,7 +121,7 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const ptrdiff_t ldq = worker->plan->ldq;
     const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
-    mhai_ask(worker->coming);
+    mhai_prefetch_next(worker->prefetch);
     const int width = panel_width(worker, block, p);
     float *const s = worker->scratch->s + p * nr;
     for (int c = 0; c < d; c += MHAK_DEPTH) {
@@ -151,8 +152,8 @@ typedef struct groups {
 } groups;
 
 /* Many rows: the group as f32, for all tiles of the task. */
-static const float *wide_group(const mhai_worker *worker, mhai_block *block, const void *stored,
-                               int p)
+static const float *group_as_f32(const mhai_worker *worker, mhai_block *block, const void *stored,
+                                 int p)
 {
     const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
     float *const panel = block->panels + p * elements;
@@ -176,7 +177,7 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
 }
 
 /* Are the keys of a piece brought in by loads while those of the piece before it are used? */
-static bool pieces_come(const mhai_worker *worker)
+static bool preloads_pieces(const mhai_worker *worker)
 {
     const ptrdiff_t d = worker->call->shape.D;
     const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
@@ -189,7 +190,7 @@ static const void *next_piece(const mhai_worker *worker, const mhai_block *block
                               int last)
 {
     const bool read = start < last || (start == MHAK_BLOCK && block->next_is_read);
-    return read && pieces_come(worker) ? piece_at(worker, block, start).k : NULL;
+    return read && preloads_pieces(worker) ? piece_at(worker, block, start).k : NULL;
 }
 
 /* Groups [first, last) of the block, all of one piece. */
@@ -203,9 +204,9 @@ static void piece_scores(const mhai_worker *worker, mhai_block *block, const mha
     groups g = {stored, type, first, last - first, next};
     if (type != MHA_F32 && worker->count > worker->plan->kernels->mr_qk) {
         g.type = MHA_F32;
-        g.data = wide_group(worker, block, stored, first);
+        g.data = group_as_f32(worker, block, stored, first);
         for (int n = 1; n < g.count; n++)
-            wide_group(worker, block, mhai_at(stored, type, n * elements), first + n);
+            group_as_f32(worker, block, mhai_at(stored, type, n * elements), first + n);
     }
     group_scores(worker, &g, row, count);
     for (int r = 0; piece->k_scales && r < count; r++)
@@ -237,13 +238,13 @@ static void stream_pieces(const mhai_worker *worker, const mhai_block *block, in
         keys[n] = piece_at(worker, block, n * MHAI_PIECE).k;
     const mhak_table *const kernels = worker->plan->kernels;
     const int d = (int)worker->call->shape.D, rows = worker->count;
-    const int coming = pieces_come(worker) ? count + more : 0;
+    const int preloaded = preloads_pieces(worker) ? count + more : 0;
     const float *const q = worker->scratch->q;
     const ptrdiff_t ldq = worker->plan->ldq, stride = (ptrdiff_t)MHAI_GROUP * d;
     float *s = worker->scratch->s;
     for (int n = 0; n < count; n++) {
         kernels->product_groups[MHA_F32](q, ldq, keys[n], stride, MHAI_PIECE / MHAI_GROUP,
-                                         n + 1 < coming ? keys[n + 1] : NULL, d, rows, false, s,
+                                         n + 1 < preloaded ? keys[n + 1] : NULL, d, rows, false, s,
                                          MHAK_BLOCK);
         s += n % PIECES == PIECES - 1 ? (rows - 1) * MHAK_BLOCK + MHAI_PIECE : MHAI_PIECE;
     }
@@ -291,17 +292,17 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
         return;
     }
     const int end = (last + nr - 1) / nr;
-    for (int p = near_scores(worker, block, first / nr, end); p < end; p++)
+    for (int p = in_place_scores(worker, block, first / nr, end); p < end; p++)
         panel_scores(worker, block, row, count, p);
 }
 
-bool mhai_keys_together(const mhai_worker *worker)
+bool mhai_can_score_blocks(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
     return !call->options.head_modes && (!call->cache || call->shape.k_type == MHA_F32);
 }
 
-void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
+void mhai_score_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
 {
     const mhai_call *const call = worker->call;
     const bool more = blocks[count - 1].next_is_read;

@@ -38,7 +38,7 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
 
 enum { LEAD_ROWS = 16, CACHE_LEAD = 32 }; /* how far ahead of its use V is asked for */
 
-static const mhak_ahead nothing_ahead = {.lines = 0};
+static const mhak_prefetch nothing_ahead = {.lines = 0};
 
 /* Rows of f32 that lie close together are as good as panels. */
 static bool like_panels(const mhai_worker *worker)
@@ -63,11 +63,11 @@ static void add_cached_values(const mhai_worker *worker, const mhai_block *block
         /* The first brings in alpha, whether it has a key to add or not. */
         if (n > 0 && from == end)
             continue;
-        mhak_ahead ahead = nothing_ahead;
+        mhak_prefetch ahead = nothing_ahead;
         if (mhai_values_in_place(worker->plan, worker->count))
-            ahead =
-                mhai_ahead(mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
-                           call->shape.v_type, run.stride, run.stride, end - from);
+            ahead = mhai_prefetch_rows(
+                mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
+                call->shape.v_type, run.stride, run.stride, end - from);
         kernels->pv[call->shape.v_type](worker->scratch->s + run.at, run.rows, run.stride,
                                         kernels->nc, from, end, count, (int)call->shape.Dv, &ahead,
                                         n == 0 ? worker->scratch->alpha : NULL, to,
@@ -93,8 +93,8 @@ static void drop_weights(const mhai_worker *worker, const mhai_block *block, int
         uint32_t keep[MHAK_WORDS];
         worker->plan->kernels->drop_bits(&drop, (uint32_t)at->i,
                                          (uint32_t)(block->base / MHAK_BLOCK), keep);
-        worker->plan->kernels->thin(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
-                                    mhai_drop_factor(drop.threshold));
+        worker->plan->kernels->drop_apply(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
+                                          mhai_drop_factor(drop.threshold));
     }
 }
 
@@ -122,10 +122,10 @@ static void add_values_in_place(const mhai_worker *worker, const mhai_block *blo
     const mhak_table *const kernels = worker->plan->kernels;
     const mha_dtype type = call->shape.v_type;
     const int dv = (int)call->shape.Dv;
-    mhak_ahead ahead = nothing_ahead;
+    mhak_prefetch ahead = nothing_ahead;
     if (mhai_values_in_place(worker->plan, worker->count) && block->keys > LEAD_ROWS)
-        ahead = mhai_ahead(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
-                           call->v.sl, dv, last - first);
+        ahead = mhai_prefetch_rows(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
+                                   call->v.sl, dv, last - first);
     kernels->pv[type](worker->scratch->s, block->v, call->v.sl, kernels->nc, first, last, count, dv,
                       &ahead, worker->scratch->alpha, to, worker->plan->ldo);
 }
@@ -176,7 +176,7 @@ void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv
     }
 }
 
-bool mhai_values_together(const mhai_worker *worker)
+bool mhai_can_add_blocks(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
     return !call->options.head_modes && (!call->cache || call->shape.v_type == MHA_F32) &&
@@ -197,7 +197,7 @@ static void add_cached_blocks(const mhai_worker *worker, const mhai_block *block
     mhai_values known[MHAI_SPLIT / MHAK_CHAIN];
     for (int n = 0; n < count * PIECES; n++)
         mhai_values_of(worker, &blocks[n / PIECES], n % PIECES, &known[n]);
-    mhak_ahead ahead = mhai_ahead(NULL, MHA_F32, dv, dv, MHAK_CHAIN);
+    mhak_prefetch ahead = mhai_prefetch_rows(NULL, MHA_F32, dv, dv, MHAK_CHAIN);
     for (int n = 0; n < count * PIECES; n++) {
         const bool begins = n % PIECES == 0, ends = n % PIECES == PIECES - 1;
         ahead.rows = mhai_at(known[n].rows, MHA_F32, (ptrdiff_t)CACHE_LEAD * dv);

@@ -27,7 +27,7 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
         return status;
     mhai_plan_fill(plan, call, call->shape.q_type == MHA_F64 ? NULL : kernels);
     plan->only_weights = true;
-    plan->hold_scores = plan->hold_mean = false;
+    plan->one_pass = plan->one_pass_mean = false;
     plan->task_rows = plan->row_tile;
     plan->ldo = 0;
     return MHA_OK;

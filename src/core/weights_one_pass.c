@@ -17,7 +17,7 @@
 
 enum { HELD_KEYS = 8192 };
 
-bool mhai_scores_may_be_held(const mhai_call *call)
+bool mhai_one_pass_possible(const mhai_call *call)
 {
     const mha_options *const o = &call->options;
     /* What keys receive has an order of its own, one row after another of each head. */
@@ -27,31 +27,31 @@ bool mhai_scores_may_be_held(const mhai_call *call)
            mhai_extras(call) == 0 && call->shape.S <= HELD_KEYS;
 }
 
-mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work)
+mhai_one_pass mhai_one_pass_take(const mha_plan *plan, mhai_work *work)
 {
-    const size_t rows = plan->hold_scores ? (size_t)plan->task_rows : 0;
-    const size_t means = plan->hold_mean ? rows : 0;
-    mhai_held held = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
-    const size_t row = (size_t)held.blocks * MHAK_BLOCK;
-    held.scores = mhai_work_take(work, rows * row, sizeof(float));
-    held.keep = mhai_work_take(work, rows * (size_t)held.blocks * MHAK_WORDS, sizeof(uint32_t));
-    held.sums = mhai_work_take(work, means * row, sizeof(float));
-    return held;
+    const size_t rows = plan->one_pass ? (size_t)plan->task_rows : 0;
+    const size_t means = plan->one_pass_mean ? rows : 0;
+    mhai_one_pass pass = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
+    const size_t row = (size_t)pass.blocks * MHAK_BLOCK;
+    pass.scores = mhai_work_take(work, rows * row, sizeof(float));
+    pass.keep = mhai_work_take(work, rows * (size_t)pass.blocks * MHAK_WORDS, sizeof(uint32_t));
+    pass.sums = mhai_work_take(work, means * row, sizeof(float));
+    return pass;
 }
 
 /* A sink would still raise m. */
 static bool one_block(const mhai_worker *worker)
 {
     return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks &&
-           !worker->plan->hold_mean;
+           !worker->plan->one_pass_mean;
 }
 
-void mhai_held_begin(const mhai_worker *worker)
+void mhai_one_pass_begin(const mhai_worker *worker)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    if (worker->plan->hold_scores && !one_block(worker))
-        memset(held->keep, 0,
-               sizeof(uint32_t) * (size_t)(worker->count * held->blocks * MHAK_WORDS));
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    if (worker->plan->one_pass && !one_block(worker))
+        memset(pass->keep, 0,
+               sizeof(uint32_t) * (size_t)(worker->count * pass->blocks * MHAK_WORDS));
 }
 
 /* The keep bits of row r of a tile: those of `range`, if all rows see that. */
@@ -60,19 +60,19 @@ static const uint32_t *kept(const uint32_t *keep, int r, const uint32_t *range)
     return keep ? keep + r * MHAK_WORDS : range;
 }
 
-bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                    int last, const uint32_t *keep, mhak_hold *hold)
+bool mhai_one_pass_hold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                        int last, const uint32_t *keep, mhak_hold *hold)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    const ptrdiff_t slot = row * held->blocks + base / MHAK_BLOCK;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    const ptrdiff_t slot = row * pass->blocks + base / MHAK_BLOCK;
     uint32_t range[MHAK_WORDS];
-    if (!worker->plan->hold_scores || one_block(worker))
+    if (!worker->plan->one_pass || one_block(worker))
         return false;
     mhai_keep_range(range, first, last);
     for (int r = 0; r < count; r++)
-        memcpy(held->keep + (slot + r * held->blocks) * MHAK_WORDS, kept(keep, r, range),
+        memcpy(pass->keep + (slot + r * pass->blocks) * MHAK_WORDS, kept(keep, r, range),
                sizeof range);
-    *hold = (mhak_hold){held->scores + slot * MHAK_BLOCK, held->blocks * MHAK_BLOCK};
+    *hold = (mhak_hold){pass->scores + slot * MHAK_BLOCK, pass->blocks * MHAK_BLOCK};
     return true;
 }
 
@@ -83,7 +83,7 @@ static void *out_at(const mhai_worker *worker, int r)
 {
     const mha_options *const o = &worker->call->options;
     const mhai_row *const row = &worker->scratch->rows[r];
-    const ptrdiff_t head = worker->plan->hold_mean ? 0 : row->h * o->weights.sh;
+    const ptrdiff_t head = worker->plan->one_pass_mean ? 0 : row->h * o->weights.sh;
     return mhai_out_at(o->weights.data, o->weights_type,
                        worker->batch.b * o->weights.sb + head + row->i * o->weights.sl);
 }
@@ -117,7 +117,7 @@ static void store_final(const mhai_worker *worker, int row, int r, int count, in
 /* How many rows of the tile, from r on, have l > 0 and follow each other in one head. */
 static int final_rows(const mhai_worker *worker, int row, int r, int count, const float *l)
 {
-    const int most = mhai_rows_together(&worker->scratch->rows[row + r], count - r);
+    const int most = mhai_consecutive_rows(&worker->scratch->rows[row + r], count - r);
     int n = 0;
     while (n < most && l[row + r + n] > 0.0f)
         n++;
@@ -128,16 +128,16 @@ static int final_rows(const mhai_worker *worker, int row, int r, int count, cons
 static void store_odd(const mhai_worker *worker, int r, const uint32_t *keep, float l)
 {
     float weights[MHAK_BLOCK] = {0};
-    worker->plan->kernels->weigh(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
-                                 weights);
+    worker->plan->kernels->exp_scale(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
+                                     weights);
     store_row(worker, r, weights, 1.0f);
 }
 
-void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
-                     const uint32_t *keep, const float *l)
+void mhai_one_pass_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
+                              const uint32_t *keep, const float *l)
 {
     uint32_t range[MHAK_WORDS];
-    if (!worker->plan->hold_scores || !one_block(worker))
+    if (!worker->plan->one_pass || !one_block(worker))
         return;
     mhai_keep_range(range, first, last);
     for (int r = 0, n; r < count; r += n) {
@@ -160,9 +160,10 @@ static bool direct(const mhai_worker *worker)
 
 /* Held scores of row r become weights, or with `add` join those in `to`, which has room for all
  * keys there are. */
-static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, bool add, float *to)
+static void exp_scale_row(const mhai_worker *worker, int r, float m, float inverse, bool add,
+                          float *to)
 {
-    const mhai_held *const held = &worker->scratch->held;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mhak_table *const kernels = worker->plan->kernels;
     const ptrdiff_t all = mhai_round_up(worker->call->shape.S, kernels->vector);
@@ -173,28 +174,28 @@ static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, 
         memset(to, 0, sizeof(float) * (size_t)from);
         memset(to + end, 0, sizeof(float) * (size_t)(all - end));
     }
-    (add ? kernels->weigh_more : kernels->weigh)(
-        held->scores + r * held->blocks * MHAK_BLOCK + from, (int)(end - from),
-        held->keep + r * held->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
+    (add ? kernels->exp_scale_add : kernels->exp_scale)(
+        pass->scores + r * pass->blocks * MHAK_BLOCK + from, (int)(end - from),
+        pass->keep + r * pass->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
 }
 
 /* A row of one head after another; the mean, when that was the last. */
 static void add_to_mean(const mhai_worker *worker, int r, float m, float inverse)
 {
-    const mhai_held *const held = &worker->scratch->held;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
     const mhai_row *const rows = worker->scratch->rows;
     const ptrdiff_t heads = worker->call->shape.H;
-    float *const sum = held->sums + (rows[r].i - rows[0].i) * held->blocks * MHAK_BLOCK;
-    weigh_row(worker, r, m, inverse, rows[r].h > 0, sum);
+    float *const sum = pass->sums + (rows[r].i - rows[0].i) * pass->blocks * MHAK_BLOCK;
+    exp_scale_row(worker, r, m, inverse, rows[r].h > 0, sum);
     if (rows[r].h == heads - 1)
         store_row(worker, r, sum, 1.0f / (float)heads);
 }
 
-void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse)
+void mhai_one_pass_store_row(const mhai_worker *worker, int r, float m, float inverse)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    float *const scores = held->scores + r * held->blocks * MHAK_BLOCK;
-    if (worker->plan->hold_mean) {
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    float *const scores = pass->scores + r * pass->blocks * MHAK_BLOCK;
+    if (worker->plan->one_pass_mean) {
         add_to_mean(worker, r, m, inverse);
     } else if (one_block(worker)) {
         if (inverse == 0.0f) /* its tile was skipped, or its head gives a mean */
@@ -202,9 +203,9 @@ void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse)
                    (size_t)worker->call->shape.S *
                        mha_dtype_size(worker->call->options.weights_type));
     } else if (direct(worker)) {
-        weigh_row(worker, r, m, inverse, false, out_at(worker, r));
+        exp_scale_row(worker, r, m, inverse, false, out_at(worker, r));
     } else {
-        weigh_row(worker, r, m, inverse, false, scores);
+        exp_scale_row(worker, r, m, inverse, false, scores);
         store_row(worker, r, scores, 1.0f);
     }
 }

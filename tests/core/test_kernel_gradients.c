@@ -158,7 +158,7 @@ static void thin_scales_what_is_kept(const mhak_table *kernels)
         for (int j = 0; j < whole; j++)
             w[j] = bit_of(keep.origin, j) ? w[j] * factor : 0;
         span_seal(&keep);
-        kernels->thin(s.origin, n, keep.origin, factor);
+        kernels->drop_apply(s.origin, n, keep.origin, factor);
         span_check(&s, &want, "%d weights", n);
         span_free(&s);
         span_free(&keep);

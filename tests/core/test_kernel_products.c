@@ -265,12 +265,12 @@ static void groups_and_panels_agree(const mhak_table *kernels)
 
 /* ---------------------------------------------------------------- qk_in_place */
 
-static const mhak_ahead nothing_ahead = {.lines = 0};
+static const mhak_prefetch nothing_ahead = {.lines = 0};
 
 /* Rows to ask for meanwhile, or none: no bit depends on them. */
-static mhak_ahead random_ahead(test_random *random, span *memory)
+static mhak_prefetch random_ahead(test_random *random, span *memory)
 {
-    mhak_ahead ahead = nothing_ahead;
+    mhak_prefetch ahead = nothing_ahead;
     *memory = span_new(random, E_BYTE, 0, 0);
     if (test_random_below(random, 2)) {
         span_free(memory);
@@ -415,7 +415,7 @@ static void pv_data_free(pv_data *x)
 
 /* Rows [row, row + rows) of the case. */
 static void call_pv(const mhak_table *kernels, const pv_case *c, const pv_data *x, int row,
-                    int rows, const mhak_ahead *ahead, float *o)
+                    int rows, const mhak_prefetch *ahead, float *o)
 {
     const float *const alpha = c->no_alpha ? NULL : (const float *)x->alpha.origin + row;
     kernels->pv[c->type]((float *)x->p.origin + row * MHAK_BLOCK, x->v.origin, c->stride, c->panel,
@@ -426,7 +426,7 @@ static void check_pv(const mhak_table *kernels, test_random *random, const pv_ca
 {
     pv_data x = pv_data_new(kernels, c, random);
     span want = span_copy(&x.o), next;
-    const mhak_ahead ahead = random_ahead(random, &next);
+    const mhak_prefetch ahead = random_ahead(random, &next);
     span_seal(&x.p);
     span_seal(&x.v);
     span_seal(&x.alpha);

@@ -43,11 +43,11 @@ enum {
  * kernels ask for these rows meanwhile. `lines` cache lines of each of `count` rows; 0 lines for
  * nothing. They are never read, so they may lie anywhere.
  */
-typedef struct mhak_ahead {
+typedef struct mhak_prefetch {
     const char *rows;
     ptrdiff_t stride; /* in bytes */
     int lines, count;
-} mhak_ahead;
+} mhak_prefetch;
 
 /* Which weights dropout keeps: those whose 16 random bits are not below the threshold. */
 typedef struct mhak_drop {
@@ -69,7 +69,7 @@ typedef struct mhak_hold {
  * 0, base and best -inf. */
 enum { MHAK_MASS, MHAK_ENERGY, MHAK_REACH, MHAK_SUMS };
 
-typedef struct mhak_watch {
+typedef struct mhak_statistics {
     float *sums;           /* [rows][MHAK_SUMS][vector] */
     float *base;           /* [rows] */
     float *best;           /* [rows]: the largest score, */
@@ -86,7 +86,7 @@ typedef struct mhak_watch {
     int top;
     float *top_scores;
     int32_t *top_keys;
-} mhak_watch;
+} mhak_statistics;
 
 typedef struct mhak_table {
     const char *name;
@@ -202,7 +202,7 @@ typedef struct mhak_table {
      * for each block, and the result is that of one call a block, to the bit.
      */
     void (*pv[MHAK_TYPES])(const float *p, const void *v, ptrdiff_t stride, ptrdiff_t panel,
-                           int first, int last, int rows, int dv, const mhak_ahead *ahead,
+                           int first, int last, int rows, int dv, const mhak_prefetch *ahead,
                            const float *alpha, float *o, ptrdiff_t ldo);
 
     /*
@@ -223,15 +223,16 @@ typedef struct mhak_table {
 
     /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
      * whole vectors. to may be s. */
-    void (*weigh)(const float *s, int n, const uint32_t *keep, float m, float factor, float *to);
+    void (*exp_scale)(const float *s, int n, const uint32_t *keep, float m, float factor,
+                      float *to);
 
     /* The same, added to what is there; to is not s. */
-    void (*weigh_more)(const float *s, int n, const uint32_t *keep, float m, float factor,
-                       float *to);
+    void (*exp_scale_add)(const float *s, int n, const uint32_t *keep, float m, float factor,
+                          float *to);
 
     /* fold, to the bit, that watches its rows: the block joins their sums. */
-    void (*fold_watched)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
-                         float *l, float *alpha, const mhak_watch *watch);
+    void (*fold_statistics)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
+                            float *l, float *alpha, const mhak_statistics *statistics);
 
     /* dst[c] += src[c] * factor for c < n, whole vectors. */
     void (*add_scaled)(float *dst, const float *src, ptrdiff_t n, float factor);
@@ -263,7 +264,7 @@ typedef struct mhak_table {
 
     /* s[j] = s[j] * factor where the keep bit is 1, else 0, for j < n rounded up to whole
      * vectors. */
-    void (*thin)(float *s, int n, const uint32_t *keep, float factor);
+    void (*drop_apply)(float *s, int n, const uint32_t *keep, float factor);
 
     /* Clear keep bit j where src[j] (!= 0) is `drop`, for j < n. */
     void (*keep_bytes)(const uint8_t *src, int n, bool drop, uint32_t *keep);
