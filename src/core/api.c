@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public entry points of the operator: check everything, then hand over. */
-#include "core/internal.h"
+#include "core/plan.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "core/linear.h"
 #include "core/region.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- checks ----- */
@@ -242,8 +241,7 @@ static void count_units(mhai_backward *pass)
 void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool)
 {
     const mha_shape *const s = &pass->call.shape;
-    const uintptr_t misfit = (uintptr_t)memory % MHAI_ALIGN;
-    mhai_work work = {.base = (char *)memory + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work work = mhai_work_begin(memory);
     take_shared(pass, &work);
     pass->scratches = work.base + work.used;
     pass->scratch_size = scratch_size(pass);
@@ -279,10 +277,10 @@ mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k
                          work_size, mha_pool_threads(pool), needed);
     if ((status = mhai_check_lists(&pass.call)) || (status = check_memory(&pass, work, needed)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(message, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    mhai_backward_run(&pass, work ? work : own, pool);
-    free(own);
+    mhai_backward_run(&pass, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -10,6 +10,7 @@
 #define MHAI_BACKWARD_H
 
 #include "core/region.h"
+#include "core/tile.h"
 
 /* Sums of a batch and head. */
 enum { MHAI_SLOPE, MHAI_SINK, MHAI_GATE, MHAI_SUMS };

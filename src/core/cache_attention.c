@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operator over a cache: a call whose keys, values and lengths come from there. */
 #include "core/cache.h"
-
-#include <stdlib.h>
+#include "core/plan.h"
 
 static mha_status check_sequences(const mhai_call *call, const mha_options *message)
 {
@@ -187,13 +186,13 @@ mha_status mha_cache_attention(const mha_cache *cache, const int64_t *sequences,
     if ((status = mhai_cache_check(&call)) || (status = mhai_check_data(&call, work, needed)) ||
         (status = mhai_cache_check_dropped(&call)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace",
                          needed);
     mha_plan plan;
     mhai_plan_fill(&plan, &call, kernels);
-    mhai_run_all(&plan, &call, work ? work : own, pool);
-    free(own);
+    mhai_run_all(&plan, &call, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

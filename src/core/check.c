@@ -6,33 +6,7 @@
 #include "core/statistics.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static void write_message(char *message, size_t size, const char *format, va_list list)
-{
-    if (message && size > 0)
-        vsnprintf(message, size, format, list);
-}
-
-mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    write_message(options->message, options->message_size, format, list);
-    va_end(list);
-    return status;
-}
-
-mha_status mhai_fail_to(char *message, size_t size, mha_status status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    write_message(message, size, format, list);
-    va_end(list);
-    return status;
-}
 
 /* --------------------------------------------------------------- options ----- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan in words. */
-#include "core/internal.h"
+#include "core/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -249,10 +249,9 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
     if (product->rows == 0 || panels == 0)
         return;
     const int threads = mha_pool_threads(pool);
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     run all = {.product = product,
                .cut = cut_of(linear->kernels, product->rows, linear->inputs, panels, threads),
-               .scratches = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+               .scratches = mhai_work_begin(work).base};
     all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
                                     linear->inputs, all.cut.panels);
     mha_pool_run(pool, all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);

@@ -15,8 +15,6 @@
  */
 #include "core/layer.h"
 
-#include <stdlib.h>
-
 /* ------------------------------------------------- X -> Q, K, V: W_Q, W_K, W_V ----- */
 
 bool mhai_layer_joined(const mhai_layer_job *job, int a)
@@ -164,17 +162,14 @@ mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, voi
                          size_t work_size, mha_pool *pool)
 {
     mhai_layer_job job;
-    void *own = NULL;
     if (!layer || !call)
         return MHA_ERR_NULL;
-    if (!work) {
+    if (!work)
         work_size = mhai_layer_needs(layer, call, mha_pool_threads(pool));
-        own = work_size ? malloc(work_size) : NULL;
-    }
-    const mha_status status =
-        mhai_layer_prepare(&job, layer, call, work ? work : own, work_size, pool);
+    const mhai_buffer buffer = mhai_buffer_get(work, work_size);
+    const mha_status status = mhai_layer_prepare(&job, layer, call, buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_layer(&job);
-    free(own);
+    mhai_buffer_free(buffer);
     return status;
 }

@@ -126,7 +126,8 @@ mha_status mhai_layer_check(mhai_layer_job *job, const mha_layer *layer,
                             const mha_layer_call *call);
 
 /* Check everything the call points to against itself and the workspace. */
-mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size);
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, size_t tape_size, const void *work,
+                                   size_t work_size);
 
 /* Can the cache take the new tokens? `lengths` [B] is room to count them. */
 mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths);
@@ -150,7 +151,7 @@ static inline bool mhai_layer_has_back(const mhai_layer_job *job)
 }
 
 /* Is the tape one for this call? */
-mha_status mhai_layer_check_tape(const mhai_layer_job *job);
+mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed);
 
 /* Carve lists and, without a tape, buffers; then fill in rows, starts and views. */
 void mhai_layer_carve(mhai_layer_job *job, mhai_work *work);

@@ -13,7 +13,6 @@
  */
 #include "core/layer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --------------------------------------------------------- d_Y -> heads: W_O ----- */
@@ -239,17 +238,15 @@ mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call
                               mha_pool *pool)
 {
     mhai_layer_back back;
-    void *own = NULL;
     if (!layer || !call)
         return MHA_ERR_NULL;
-    if (!work) {
+    if (!work)
         work_size = mhai_layer_back_needs(layer, call, mha_pool_threads(pool));
-        own = work_size ? malloc(work_size) : NULL;
-    }
+    const mhai_buffer buffer = mhai_buffer_get(work, work_size);
     const mha_status status =
-        mhai_layer_back_prepare(&back, layer, call, gradients, work ? work : own, work_size, pool);
+        mhai_layer_back_prepare(&back, layer, call, gradients, buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_back(&back);
-    free(own);
+    mhai_buffer_free(buffer);
     return status;
 }

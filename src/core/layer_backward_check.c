@@ -71,7 +71,7 @@ static mha_status read_pass(mhai_layer_back *back, const mha_layer *layer,
     if (!back->job.call.tape)
         return mhai_fail(o, MHA_ERR_NULL,
                          "call.tape is NULL; mha_layer_run() must have kept one for this");
-    if ((status = mhai_layer_check_tape(&back->job)))
+    if ((status = mhai_layer_check_tape(&back->job, mhai_layer_tape_bytes(&back->job))))
         return status;
     if (!gradients)
         return mhai_fail(o, MHA_ERR_NULL, "gradients is NULL");
@@ -180,11 +180,6 @@ static void carve_gradients(mhai_layer_back *back, mhai_work *work)
         mhai_work_take(work, (size_t)(mhai_layer_norm_rope_tasks(job) * 2 * c->D), sizeof(double));
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static void fill_attention(mhai_layer_back *back)
 {
     const mhai_layer_job *const job = &back->job;
@@ -226,15 +221,15 @@ static size_t shared_size(const mhai_layer_back *back, int threads)
 {
     const mha_layer *const layer = back->job.layer;
     const ptrdiff_t rows = most_rows(&back->job);
-    size_t size = larger(mhai_outer_work_size(layer->kernels, threads),
-                         mhai_backward_needs(&back->attention, threads));
+    size_t size = mhai_larger(mhai_outer_work_size(layer->kernels, threads),
+                              mhai_backward_needs(&back->attention, threads));
     for (int p = 0; p < MHAI_PROJECTIONS; p++) {
         const mha_linear *const linear = layer->in[p].linear;
-        size = larger(size, mhai_gemm_back_work_size(linear, rows,
-                                                     linear->panels * layer->kernels->nr, threads));
+        size = mhai_larger(size, mhai_gemm_back_work_size(
+                                     linear, rows, linear->panels * layer->kernels->nr, threads));
     }
-    return larger(size,
-                  mhai_gemm_back_work_size(layer->out, rows, layer->config.output_width, threads));
+    return mhai_larger(
+        size, mhai_gemm_back_work_size(layer->out, rows, layer->config.output_width, threads));
 }
 
 static size_t count_work(const mhai_layer_back *back, int threads)
@@ -274,8 +269,7 @@ mha_status mhai_layer_back_prepare(mhai_layer_back *back, const mha_layer *layer
                          work_size, mha_pool_threads(pool), needed);
     if ((status = check_memory(back, work, needed)))
         return status;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_layer_carve(job, &carve);
     job->past = NULL;
     carve_gradients(back, &carve);

@@ -317,7 +317,8 @@ void mhai_layer_add_inputs(mhai_regions *list, const mhai_layer_job *job)
         add_positions(list, "call.k_positions", &job->keys);
 }
 
-mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, size_t tape_size, const void *work,
+                                   size_t work_size)
 {
     const mha_layer_call *const call = &job->call;
     mhai_regions list = {.options = &job->attention.options, .B = call->B};
@@ -333,7 +334,7 @@ mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, 
     list.B = 1;
     if (call->tape)
         mhai_regions_rows(&list, true, "call.tape", tape, MHA_F32, 1, 1,
-                          (ptrdiff_t)(mhai_layer_tape_bytes(job) / sizeof(float)), NULL);
+                          (ptrdiff_t)(tape_size / sizeof(float)), NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -363,10 +364,9 @@ mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths)
                            &job->attention.options);
 }
 
-mha_status mhai_layer_check_tape(const mhai_layer_job *job)
+mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed)
 {
     const mha_options *const o = &job->attention.options;
-    const size_t needed = mhai_layer_tape_bytes(job);
     if (job->call.cache)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "call.tape does not go with a cache: gradients need all keys in one call");

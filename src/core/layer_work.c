@@ -108,11 +108,6 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job)
     return work.used;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Bytes that products and the operator need, one after another. */
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
@@ -122,11 +117,11 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     size_t size = 0;
     for (int p = 0; p < MHAI_PROJECTIONS; p++) {
         const mha_linear *const linear = layer->in[p].linear;
-        size = larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
-                                                linear->panels, threads));
+        size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
+                                                     linear->panels, threads));
     }
-    size = larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
-                                            layer->out->panels, threads));
+    size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
+                                                 layer->out->panels, threads));
     if (!job->attends)
         return size;
     mha_plan plan;
@@ -134,7 +129,7 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     if (call.cache)
         call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(call.cache));
     mhai_plan_fill(&plan, &call, layer->kernels);
-    return larger(size, mhai_run_work_bound(&plan, threads));
+    return mhai_larger(size, mhai_run_work_bound(&plan, threads));
 }
 
 static size_t count_work(const mhai_layer_job *job, int threads)
@@ -314,11 +309,11 @@ mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
         return mhai_fail(o, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_layer_work_size)", work_size,
                          mha_pool_threads(pool), needed);
-    if ((job->call.tape && (status = mhai_layer_check_tape(job))) ||
-        (status = mhai_layer_check_memory(job, work, needed)))
+    const size_t tape_size = job->call.tape ? mhai_layer_tape_bytes(job) : 0;
+    if ((job->call.tape && (status = mhai_layer_check_tape(job, tape_size))) ||
+        (status = mhai_layer_check_memory(job, tape_size, work, needed)))
         return status;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_layer_carve(job, &carve);
     job->work = carve.base + carve.used;
     job->pool = pool;

@@ -293,10 +293,10 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
         return status;
     if (work && work_size < needed)
         return MHA_ERR_WORKSPACE;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return MHA_ERR_MEMORY;
-    mhai_gemm(&product, work ? work : own, pool);
-    free(own);
+    mhai_gemm(&product, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -10,19 +10,7 @@
  */
 #include "core/linear.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static char *aligned(void *work)
-{
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    return (char *)work + (misfit ? MHAI_ALIGN - misfit : 0);
-}
 
 /* ------------------------------------------------------------ d_x = d_y W ----- */
 
@@ -89,7 +77,7 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
     const mha_linear *const linear = product->linear;
     const ptrdiff_t nr = linear->kernels->nr, all = mhai_ceil_div(linear->inputs, nr);
     const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, product->columns);
-    mhai_work work = {.base = aligned(memory)};
+    mhai_work work = mhai_work_begin(memory);
     transposition pass = {.product = product};
     pass.transposed = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
     pass.transposed.weights =
@@ -245,7 +233,7 @@ static void choose_blocks(mhai_outer *outer, int threads)
 
 static void run_outer(mhai_outer outer, void *work, mha_pool *pool)
 {
-    outer.scratches = aligned(work);
+    outer.scratches = mhai_work_begin(work).base;
     outer.scratch_size = outer_scratch_size(outer.kernels);
     choose_blocks(&outer, mha_pool_threads(pool));
     mha_pool_run(pool, count_blocks(&outer), outer_task, &outer);
@@ -352,8 +340,8 @@ static mha_status check_memory(const mha_linear *linear, ptrdiff_t rows, const m
 
 static size_t work_size_of(const mha_linear *linear, ptrdiff_t rows, int threads)
 {
-    return larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
-                  mhai_outer_work_size(linear->kernels, threads));
+    return mhai_larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
+                       mhai_outer_work_size(linear->kernels, threads));
 }
 
 size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
@@ -403,10 +391,10 @@ mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const v
         return status;
     if (work && work_size < needed)
         return MHA_ERR_WORKSPACE;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return MHA_ERR_MEMORY;
-    run_backward(linear, rows, &inputs, &g, work ? work : own, pool);
-    free(own);
+    run_backward(linear, rows, &inputs, &g, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is decided before the data is there: tile sizes, the cut into tasks, the workspace map. */
-#include "core/internal.h"
+#include "core/plan.h"
 
 enum {
     WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
@@ -76,13 +76,6 @@ ptrdiff_t mhai_plan_most_splits(const mha_plan *plan, int threads)
 }
 
 /* ------------------------------------------------------------- workspace ----- */
-
-void *mhai_work_take(mhai_work *work, size_t count, size_t size)
-{
-    char *const at = work->base ? work->base + work->used : NULL;
-    work->used += (count * size + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN;
-    return at;
-}
 
 static mhai_state take_state(mhai_work *work, ptrdiff_t rows, ptrdiff_t ldo)
 {

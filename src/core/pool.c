@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -84,7 +85,7 @@ static void run_own(mha_pool *pool, int workers, void (*work)(void *arg, int ind
     pthread_mutex_unlock(&pool->lock);
 }
 
-void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)
+static void run_indices(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)
 {
     if (!pool || workers <= 1)
         run_alone(workers, work, arg);
@@ -92,6 +93,36 @@ void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int inde
         pool->executor.run(pool->executor.context, workers, work, arg);
     else
         run_own(pool, workers, work, arg);
+}
+
+/* ----------------------------------------------------------------- tasks ----- */
+
+typedef struct shared_tasks {
+    void (*task)(void *arg, int worker, ptrdiff_t number);
+    void *arg;
+    ptrdiff_t count;
+    atomic_ptrdiff_t next;
+} shared_tasks;
+
+static void take_tasks(void *arg, int index)
+{
+    shared_tasks *const tasks = arg;
+    for (;;) {
+        const ptrdiff_t number = atomic_fetch_add_explicit(&tasks->next, 1, memory_order_relaxed);
+        if (number >= tasks->count)
+            return;
+        tasks->task(tasks->arg, index, number);
+    }
+}
+
+void mha_pool_run(mha_pool *pool, ptrdiff_t count,
+                  void (*task)(void *arg, int worker, ptrdiff_t number), void *arg)
+{
+    if (!task || count < 1)
+        return;
+    shared_tasks tasks = {.task = task, .arg = arg, .count = count};
+    atomic_init(&tasks.next, 0);
+    run_indices(pool, (int)mhai_min(count, mha_pool_threads(pool)), take_tasks, &tasks);
 }
 
 /* ------------------------------------------------------ create and free ----- */

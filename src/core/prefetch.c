@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows that will be read soon, asked for while others are computed: see mhai_prefetch. */
-#include "core/internal.h"
+#include "core/tile.h"
 
 enum {
     SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is asked for as a whole */
     MANY_ELEMENTS = 1 << 18 /* of K and V of all heads: fewer stay in a cache */
 };
+
+mhak_prefetch mhai_prefetch_rows(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
+                                 int count)
+{
+    const ptrdiff_t size = mhai_size(type);
+    /* The stride of a single row may be any number. */
+    return (mhak_prefetch){row, count > 1 ? stride * size : 0,
+                           (int)mhai_ceil_div(width * size, MHAK_LINE), count};
+}
 
 void mhai_prefetch_next(mhai_prefetch *prefetch)
 {

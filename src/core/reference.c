@@ -3,7 +3,7 @@
  * The f64 path, and the oracle of every fast path: the formula row by row, in double precision,
  * with no tiles, no tricks and no kernels. Never optimised.
  */
-#include "core/internal.h"
+#include "core/plan.h"
 
 #include <math.h>
 

@@ -6,8 +6,6 @@
  */
 #include "core/statistics.h"
 
-#include <string.h>
-
 /* ----------------------------------------------------------- one region ----- */
 
 static size_t magnitude(ptrdiff_t x)

@@ -168,8 +168,7 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
 {
     if (plan->empty)
         return;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_run run = {.call = call,
                     .tiling = tiling_of(plan, mha_pool_threads(pool)),
                     .scratch_size = scratch_size(plan)};

@@ -5,6 +5,7 @@
 #define MHAI_STATISTICS_H
 
 #include "core/region.h"
+#include "core/tile.h"
 
 /* The rows of the task have seen nothing. */
 void mhai_statistics_begin(const mhai_worker *worker);

@@ -3,7 +3,7 @@
 #ifndef MHAI_TASK_H
 #define MHAI_TASK_H
 
-#include "core/internal.h"
+#include "core/tile.h"
 
 /* How values are read. A masked value must not be looked at, yet p = 0 times NaN is NaN: where a
  * row comes out not finite, its task is done again MHAI_VALUES_PER_ROW, each row with its masked

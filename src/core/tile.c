@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The scores of one tile: rows of a task against a block of keys, before the softmax. */
+#include "core/tile.h"
 #include "core/cache.h"
 
 #include <math.h>
@@ -85,15 +86,6 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
         block->packed_panels |= 1u << p;
     }
     return panel;
-}
-
-mhak_prefetch mhai_prefetch_rows(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
-                                 int count)
-{
-    const ptrdiff_t size = mhai_size(type);
-    /* The stride of a single row may be any number. */
-    return (mhak_prefetch){row, count > 1 ? stride * size : 0,
-                           (int)mhai_ceil_div(width * size, MHAK_LINE), count};
 }
 
 /* The whole panels among panels [p, end) are read where they lie, if the rows are few. Returns the

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* o = alpha * o + p . v for one tile: V where it lies, in panels, in a cache, or row by row. */
-#include "core/internal.h"
-
-#include <string.h>
+#include "core/tile.h"
 
 /* Lay rows [first, last) of V into panels; those that `keep` (NULL: none) masks become 0. */
 static void pack_rows(const mhai_worker *worker, const mhai_block *block, int first, int last,

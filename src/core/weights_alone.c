@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights without values and output: a run that has the phase of the weights only. */
+#include "core/plan.h"
 #include "core/region.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Read and check everything but the data. Keys stand in for the values, which nobody reads. */
@@ -76,10 +76,10 @@ mha_status mha_attention_weights(const mha_shape *shape, mha_view q, mha_view k,
     mhai_set_views(&call, q, k, k, (mha_out){0});
     if ((status = mhai_check_lists(&call)) || (status = check_memory(&call, work, needed)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(message, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    mhai_run_all(&plan, &call, work ? work : own, pool);
-    free(own);
+    mhai_run_all(&plan, &call, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -10,7 +10,7 @@
  * For the mean, a worker has some rows of all heads, one head after another, and a row of sums for
  * each: the first head's weights begin it, the last head's divide it.
  */
-#include "core/internal.h"
+#include "core/tile.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  * with m and 1/l of its own rows.
  */
 #include "core/cache.h"
+#include "core/tile.h"
 
 #include <math.h>
 #include <string.h>
