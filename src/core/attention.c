@@ -52,7 +52,7 @@ static mhai_task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdi
     return task;
 }
 
-/* Nobody wants anything of a head whose gate is 0. */
+/* Is nothing needed of a head, since its gate is 0? */
 static bool closed(const mhai_task *task, ptrdiff_t h)
 {
     const mhai_call *const call = task->worker.call;
@@ -60,7 +60,7 @@ static bool closed(const mhai_task *task, ptrdiff_t h)
            mhai_gate(call, task->worker.batch.b, h) == 0.0f;
 }
 
-/* Which keys do any, and which do all of the rows see? */
+/* Finds the keys that any of the rows sees, and those that all of them see. */
 static void bound_keys(mhai_task *task)
 {
     task->first = task->worker.batch.keys;
@@ -126,7 +126,8 @@ static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *s
     }
 }
 
-/* Which keys of the block do these rows see? Most blocks need no look at the single rows. */
+/* Which keys of the block do these rows see? Most blocks are decided without looking at single
+ * rows. */
 static mhai_cover cover_of(const mhai_task *task, const mhai_block *block, int row, int count,
                            int *first, int *last)
 {
@@ -144,7 +145,7 @@ static mhai_cover cover_of(const mhai_task *task, const mhai_block *block, int r
                            first, last);
 }
 
-/* Do all of these rows give means instead of values? */
+/* Do the heads of all these rows return a mean instead of weights times values? */
 static bool only_means(const mhai_worker *worker, int row, int count)
 {
     const bool modes = worker->call->options.head_modes != NULL;
@@ -207,8 +208,8 @@ void mhai_tile_values(mhai_task *task, const mhai_tile *t, const mhai_state *sta
     task->some_masked |= t->cover == MHAI_SOME;
 }
 
-/* Queries are loaded before the first split, and not all at once, so that they are in the first
- * cache when they are used. */
+/* Queries are loaded before the first split, and tile by tile, so that they are in the L1 cache
+ * when they are used. */
 void mhai_tile_begin(const mhai_task *task, int row, int count, const mhai_state *state,
                      mhai_value_mode mode)
 {
@@ -243,8 +244,9 @@ static void run_split(mhai_task *task, ptrdiff_t first, ptrdiff_t last, const mh
     }
 }
 
-/* Some splits, from key `at` on, into the total; the first of all is the total, since merging into
- * nothing changes no bit. Returns the key to go on at. */
+/* Computes some splits, from key `at` on, into the total. The very first split is written
+ * to the total directly, since merging it into an empty state would change no bit. Returns
+ * the next key. */
 static ptrdiff_t run_splits(mhai_task *task, ptrdiff_t at, mhai_value_mode mode)
 {
     const mhai_worker *const worker = &task->worker;
@@ -281,7 +283,8 @@ static void run_keys(mhai_task *task, mhai_value_mode mode)
         at = run_splits(task, at, mode);
 }
 
-/* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
+/* Partial results lie as [split][B][H][L]; a task has `rows` consecutive rows of each of
+ * its heads. */
 static ptrdiff_t part_row(const mhai_task *task, ptrdiff_t split, ptrdiff_t head)
 {
     const mha_shape *const shape = &task->worker.call->shape;
@@ -308,7 +311,8 @@ static void keep_part(const mhai_task *task)
     }
 }
 
-/* What the task reads that comes `threads` after this one. */
+/* What is to be prefetched during this task: the rows of the task that this thread may get next,
+ * `threads` tasks later. */
 static mhai_prefetch prefetch_after(const mhai_task *task, ptrdiff_t number)
 {
     const mhai_run *const run = task->run;
@@ -349,7 +353,7 @@ void mhai_attention_sums(const mhai_worker *worker, float *stats)
         mhai_close_sums(worker, total, r, stats + 2 * r);
 }
 
-/* All rows of some heads one after another: what keys receive has one order. */
+/* All rows of some heads in order, since the sums of columns have a fixed order. */
 void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     const ptrdiff_t chunks = run->tiling.row_chunks;

@@ -2,16 +2,16 @@
 /*
  * The operator's backward pass. With p the weights, s the scores and delta = d_o . o - d_lse:
  *
- *      d_v = p turned . d_o           d_p = d_o . v turned        d_s = p * (d_p - delta)
- *      d_q = scale * d_s . k          d_k = scale * d_s turned . q
+ *      d_v = p^T . d_o                d_p = d_o . v^T             d_s = p * (d_p - delta)
+ *      d_q = scale * d_s . k          d_k = scale * d_s^T . q
  *
  *      for each block of MHAK_BLOCK keys               their d_k, d_v collect in the scratch
  *          for each head that reads them
  *              for each tile of MHAI_BACK_ROWS rows    its d_q is added to the output
  *                  mask -> scores -> weights -> gradients
  *
- * Weights come from the log-sum-exp, in one pass: five products. A unit of work has whole heads, so
- * that every sum is made by one worker in one order.
+ * Weights are computed again from the log-sum-exp, in one pass: five products. A unit of work has
+ * whole heads, so that every sum is made by one worker in one order.
  */
 #include "core/backward.h"
 
@@ -24,8 +24,8 @@ typedef struct back_task {
     const mhak_table *kernels;
     mhai_worker worker;
     mhai_block block;
-    bool packed;      /* are values and key columns of the block laid out? */
-    bool keys_finite; /* then: is every key? */
+    bool packed;      /* are values and key columns of the block packed? */
+    bool keys_finite; /* if so: is every key finite? */
     int count;        /* rows of the tile, in scratch->tile.rows */
     int first, last;  /* keys of the block that any of them sees */
     mhai_cover cover;
@@ -76,7 +76,7 @@ void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number)
 
 /* ------------------------------------------------------ a block of keys ----- */
 
-/* Values as panels of rows, for d_o . v turned. */
+/* Values as panels of rows, for d_o . v^T. */
 static void pack_values(const back_task *task)
 {
     const mhai_call *const call = &task->pass->call;
@@ -114,7 +114,7 @@ static bool columns_finite(const back_task *task)
     return finite;
 }
 
-/* Not before a row sees the block: what nobody sees is not read. */
+/* Packs the block when the first row sees it: a block that no row sees is not read. */
 static void pack_block(back_task *task)
 {
     if (task->packed)
@@ -142,8 +142,8 @@ void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scra
     }
 }
 
-/* A row that sees nothing of the block adds nothing to it, whatever it holds: 0 times NaN is NaN.
- */
+/* A row that sees no key of the block must add nothing to it, but 0 times NaN is NaN: so it is
+ * cleared. */
 static void clear_unseeing_rows(const back_task *task)
 {
     const mha_plan *const plan = &task->pass->plan;
@@ -180,7 +180,7 @@ static void compute_weights(back_task *task)
     }
 }
 
-/* Keep bits of dropout for the tile. */
+/* The keep bits of dropout for the tile. */
 static void list_dropout(const back_task *task)
 {
     const mhai_scratch *const tile = &task->scratch->tile;
@@ -201,7 +201,7 @@ static float drop_factor_of(const back_task *task)
     return mhai_drop_factor(mhai_drop_threshold(&task->pass->call.options));
 }
 
-/* Through gate and dropout: the same factor on weights and on their gradients. */
+/* Applies gate and dropout: the same factors for weights and for their gradients. */
 static void apply_gate_and_dropout(const back_task *task, float *s)
 {
     const mhai_call *const call = &task->pass->call;
@@ -286,7 +286,7 @@ static void add_to_slope(const back_task *task)
     }
 }
 
-/* Through the soft cap: from scores after it to scores before. */
+/* From gradients of the scores after the soft cap to those before it. */
 static void uncap(const back_task *task)
 {
     const float cap = task->pass->call.options.softcap;
@@ -312,8 +312,8 @@ static void key_products(const back_task *task, const float *columns, int row, i
                                         task->scratch->d_q + row * width + c, width);
 }
 
-/* Zero times a masked key that is not finite is not 0: such blocks are done row by row, with masked
- * keys put to 0. */
+/* Zero times a masked key that is not finite is not 0. Such blocks are computed row by row, with
+ * masked keys replaced by 0. */
 static void careful_key_products(const back_task *task)
 {
     const ptrdiff_t nr = task->kernels->nr, width = panel_columns(task);
@@ -409,7 +409,8 @@ static void store_keys(const back_task *task, const mha_out *out, const float *f
     }
 }
 
-/* A head whose gate is 0 passes nothing on; only the gate itself may want to know more. */
+/* A head whose gate is 0 has no gradients, except possibly those of the gate and of the
+ * log-sum-exp. */
 static bool closed(const back_task *task, ptrdiff_t h)
 {
     return !task->pass->gradients.d_gates && !task->pass->gradients.d_lse.data &&
@@ -439,7 +440,7 @@ static void run_block(back_task *task, ptrdiff_t base, ptrdiff_t all_keys)
     store_keys(task, &pass->gradients.d_v, task->scratch->d_v, pass->plan.ldo, shape->Dv, count);
 }
 
-/* Rows of a batch in its tensors, those past its length included. */
+/* Rows of a batch in its tensors, including those past its length. */
 static ptrdiff_t whole(const int64_t *starts, ptrdiff_t b, ptrdiff_t extent)
 {
     return starts ? (ptrdiff_t)(starts[b + 1] - starts[b]) : extent;
@@ -480,7 +481,7 @@ static void run_group(const mhai_backward *pass, const mhai_back_scratch *scratc
 static void clear_bias(const mhai_backward *pass, const mha_out *out, ptrdiff_t b, ptrdiff_t h)
 {
     const mha_shape *const shape = &pass->call.shape;
-    const ptrdiff_t rows = out->sl == 0 ? 1 : shape->L; /* one row for all, even if there is none */
+    const ptrdiff_t rows = out->sl == 0 ? 1 : shape->L; /* one row for all, even where L is 0 */
     for (ptrdiff_t i = 0; out->data && i < rows; i++)
         memset((float *)out->data + b * out->sb + h * out->sh + i * out->sl, 0,
                sizeof(float) * (size_t)shape->S);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Storey 10: the backward pass is checked, given its workspace, and run phase by phase. */
+/* The public function of the backward pass (section 10 of mha.h): it checks the call, carves the
+ * workspace and runs the phases. attention_backward.c has the computation. */
 #include "core/backward.h"
 #include "core/linear.h"
 #include "core/region.h"
@@ -8,7 +9,7 @@
 
 /* ---------------------------------------------------------------- checks ----- */
 
-/* The problem, as the forward pass had it. */
+/* Reads the problem, as the forward pass had it. */
 static mha_status read_problem(mhai_backward *pass, const mha_shape *shape,
                                const mha_options *options)
 {
@@ -59,7 +60,7 @@ static mha_status read_gradients(mhai_backward *pass, const mha_gradients *gradi
     return mhai_check_plain(o, "gradients.d_o_type", g->d_o_type);
 }
 
-/* A bias's gradient: axes of stride 0 are there once. */
+/* The gradient of a bias: axes of stride 0 are present once. */
 static void add_bias_region(mhai_regions *list, const mha_shape *s, const char *name,
                             const mha_out *out)
 {
@@ -127,7 +128,8 @@ static mha_status check_memory(const mhai_backward *pass, const void *work, size
 
 /* ------------------------------------------------------------- workspace ----- */
 
-/* Without a row the forward pass has no plan, but keys and values still get gradients: 0. */
+/* Without any query row the forward pass has no plan, but keys and values still get
+ * gradients of 0. */
 void mhai_backward_plan(mhai_backward *pass, const mhak_table *kernels)
 {
     pass->plan = (mha_plan){.shape = pass->call.shape, .kernels = kernels};
@@ -190,7 +192,7 @@ static void unit_task(void *arg, int worker, ptrdiff_t number)
     mhai_backward_unit(pass, &scratch, number);
 }
 
-/* Heads' sums over the batches, in ascending order. */
+/* Sums of the heads over the batches, in ascending order. */
 static void store_sums(const mhai_backward *pass, float *to, int which)
 {
     const mha_shape *const s = &pass->call.shape;
@@ -213,7 +215,7 @@ static void store_gates(const mhai_backward *pass)
         to[n / s->H * sb + n % s->H] = (float)pass->sums[MHAI_SUMS * n + MHAI_GATE];
 }
 
-/* `width` sums of every group from `first` on, over the batches in ascending order. */
+/* `width` sums of every group, from `first` on, over the batches in ascending order. */
 static void store_extras(const mhai_backward *pass, float *to, ptrdiff_t first, ptrdiff_t width)
 {
     const mha_shape *const s = &pass->call.shape;
@@ -226,7 +228,7 @@ static void store_extras(const mhai_backward *pass, float *to, ptrdiff_t first, 
     }
 }
 
-/* Units that would add to the same numbers are one. */
+/* Units that would add to the same numbers are joined into one. */
 static void count_units(mhai_backward *pass)
 {
     const mha_shape *const s = &pass->call.shape;

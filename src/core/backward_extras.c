@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The backward pass of the key and value that a layer puts behind all others: row by row and plain,
- * since there is only one. The key of zeros (MHA_LAYER_ZERO_ATTN) has no gradient and gives none.
+ * The backward pass of the extra key and value that a layer puts after all others: row by row and
+ * in plain C, since there is only one of them. The key of zeros (MHA_LAYER_ZERO_ATTN) has no
+ * gradient and contributes none.
  */
 #include "core/backward.h"
 
@@ -11,7 +12,7 @@
 typedef struct extra_key {
     const float *k, *v;        /* of the group */
     double *d_k, *d_v;         /* sums of the batch */
-    float factor, drop_factor; /* of gate and dropout together, of dropout */
+    float factor, drop_factor; /* gate and dropout together; dropout alone */
 } extra_key;
 
 static void add_to_query(const mhai_backward *pass, const mhai_worker *worker, const mhai_row *row,

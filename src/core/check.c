@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every argument is checked here, once. First what needs no data (mhai_check_problem), then
- * pointers, arrays and memory (mhai_check_data). Nothing is written before all checks have passed.
+ * Every argument of the operator is checked here, once. First what needs no data
+ * (mhai_check_problem), then pointers, arrays and memory (mhai_check_data). Nothing is written
+ * before all checks have passed.
  */
 #include "core/statistics.h"
 
@@ -10,7 +11,8 @@
 
 /* --------------------------------------------------------------- options ----- */
 
-/* Bytes behind the fields this library knows must be 0: a newer caller asks for nothing new. */
+/* Bytes after the fields that this library knows must be 0: a newer caller then requests nothing
+ * new. */
 static bool all_zero(const char *bytes, size_t count)
 {
     for (size_t n = 0; n < count; n++)
@@ -25,7 +27,7 @@ bool mhai_struct_read(const void *given, void *full, size_t least, size_t known)
     size_t size;
     memcpy(&size, given, sizeof size);
     memset(full, 0, known);
-    /* Every version of a struct ends where its alignment lets it: no field is cut in two. */
+    /* Every version of a struct ends at a multiple of its alignment, so no field is cut in two. */
     if (size < least || size > most || size % sizeof(void *) != 0)
         return false;
     if (size > known && !all_zero((const char *)given + known, size - known))
@@ -204,7 +206,7 @@ static mha_status check_lengths(const mha_options *o, const char *name, const in
     return MHA_OK;
 }
 
-/* Unset positions are only clear where a batch has as many queries as keys. */
+/* An unset position is unambiguous only where a batch has as many queries as keys. */
 static mha_status check_positions(const mhai_call *call)
 {
     const mha_options *const o = &call->options;

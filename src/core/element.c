@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in and out of storage without kernels: single ones, plain and slow; rows of i8. */
+/* Numbers in and out of storage without kernels: single elements, slowly, and rows of i8. */
 #include "core/internal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index)
     return (double)((const float *)data)[index];
 }
 
-/* Round x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
+/* Rounds x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
 static double round_to(double x, int digits, int lowest)
 {
     int exponent;
@@ -95,8 +95,8 @@ void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x)
     }
 }
 
-/* The largest magnitude in a row; NaN where a number is not finite. Magnitudes are in order as the
- * integers their bits are, with what is not finite on top. */
+/* The largest magnitude in a row; NaN if a number is not finite. Magnitudes are compared as the
+ * integers that their bits are; numbers that are not finite are the largest. */
 static float most_of(const float *x, ptrdiff_t count)
 {
     const int32_t infinite = 0x7f800000;
@@ -119,7 +119,7 @@ float mhai_quantize_row(const float *x, ptrdiff_t count, int8_t *stored)
         memset(stored, 0, (size_t)count);
         return scale;
     }
-    /* Added and taken off again, it leaves the nearest integer: floats there are 1 apart. */
+    /* Adding and subtracting it leaves the nearest integer, since floats there are 1 apart. */
     const float whole = 0x1.8p23f;
     for (ptrdiff_t c = 0; c < count; c++) {
         const float ratio = x[c] / scale;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan in words. */
+/* Describes a plan in words: mha_plan_explain(). */
 #include "core/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Text that may be cut short by its buffer, but knows how long it is. */
+/* Text that the buffer may cut short; its full length is counted anyway. */
 typedef struct text {
     char *at;
     size_t size, length;
@@ -27,7 +27,7 @@ static const char *type_name(mha_dtype type)
     return names[type];
 }
 
-/* A number with the unit that suits its size. */
+/* A number with a unit that fits its size. */
 static void say_amount(text *t, double x, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};

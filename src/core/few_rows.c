@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Few rows, as in decoding: all time goes into waiting for memory, which comes quickest in long
- * streams that nothing interrupts. So the scores of all blocks of some splits first, then their
- * softmax, then their values; and whole blocks that follow each other in one call of a kernel.
- * What lies between two calls looks small, but its structs are no longer in the first cache, and
- * while it waits for them no keys come in.
+ * Few rows, as in decoding: nearly all time is spent waiting for memory, which is fastest in long
+ * streams without interruption. So the scores of all blocks of some splits are computed first, then
+ * their softmax, then their values, and whole consecutive blocks go into one call of a kernel. The
+ * code between two calls looks small, but its structs have left the L1 cache, and while it waits
+ * for them no keys are read.
  */
 #include "core/task.h"
 
 enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
 
-/* Few rows against the blocks of some splits. */
+/* Few rows and the blocks of some splits. */
 typedef struct few {
     const mhai_scratch *all; /* with room for the scores of all tiles: [tile][row] */
-    mhai_scratch scratch;    /* the same, turned to one tile after another */
+    mhai_scratch scratch;    /* the same, set to the part of one tile after another */
     mhai_block blocks[FEW_BLOCKS];
     mhai_tile tiles[FEW_BLOCKS];
     int used;
@@ -31,14 +31,14 @@ ptrdiff_t mhai_few_splits(const mhai_task *task, ptrdiff_t at)
     return mhai_min(mhai_min(left, room), MHAI_FEW_SPLITS);
 }
 
-/* Will all rows look at all keys of the block behind this one? */
+/* Will all rows read all keys of the next block? */
 static bool next_is_read(const mhai_task *task, ptrdiff_t base, ptrdiff_t last)
 {
     const ptrdiff_t next = base + MHAK_BLOCK;
     return next < last && task->all_first <= next && next + MHAK_BLOCK <= task->all_last;
 }
 
-/* Turn the scratch to tile n: its own part of the room for scores. */
+/* Sets the scratch to tile n: its part of the room for scores. */
 static const mhai_tile *take_tile(few *x, int n)
 {
     const int count = x->tiles[n].count;
@@ -48,7 +48,7 @@ static const mhai_tile *take_tile(few *x, int n)
     return &x->tiles[n];
 }
 
-/* One more block: what do the rows see of it? */
+/* Adds a block, and finds what the rows see of it. */
 static void add_tile(const mhai_task *task, few *x, ptrdiff_t base, ptrdiff_t last)
 {
     const int n = x->used++;
@@ -60,7 +60,7 @@ static void add_tile(const mhai_task *task, few *x, ptrdiff_t base, ptrdiff_t la
     mhai_tile_cover(task, &x->tiles[n]);
 }
 
-/* Is all of the block wanted? */
+/* Do the visible keys reach from the first to the last key of the block? */
 static bool whole(const mhai_tile *t)
 {
     return t->cover != MHAI_NONE && t->first == 0 && t->last == MHAK_BLOCK;
@@ -71,7 +71,7 @@ static ptrdiff_t split_of(const mhai_block *block)
     return block->base / MHAI_SPLIT;
 }
 
-/* Tiles [n, result) are whole; of one split, if wanted so. */
+/* The end of a run of whole tiles from n on; of one split only, if requested. */
 static int run_end(const few *x, int n, bool one_split)
 {
     const ptrdiff_t split = split_of(&x->blocks[n]);
@@ -80,7 +80,7 @@ static int run_end(const few *x, int n, bool one_split)
     return n;
 }
 
-/* The scores of tiles that are whole and follow each other. */
+/* The scores of whole consecutive tiles. */
 static void scores_together(const mhai_task *task, few *x)
 {
     for (int n = 0; n < x->used; n++) {
@@ -89,7 +89,7 @@ static void scores_together(const mhai_task *task, few *x)
             continue;
         take_tile(x, n);
         mhai_score_blocks(&task->worker, &x->blocks[n], end - n);
-        n = end; /* which is not whole, or not there */
+        n = end; /* this tile is not whole, or does not exist */
     }
 }
 
@@ -103,7 +103,7 @@ static void all_scores(const mhai_task *task, few *x)
     }
 }
 
-/* p . v of tiles [n, result). */
+/* p . v of tile n and those that can be taken with it. Returns the next tile. */
 static int add_values(mhai_task *task, few *x, int n, const mhai_state *state, mhai_value_mode mode)
 {
     const mhai_worker *const worker = &task->worker;

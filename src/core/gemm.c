@@ -3,14 +3,14 @@
  * Rows x panels. A task is a block of rows and a range of panels:
  *
  *      for each part of the inputs
- *          copy the rows' part, as f32                     stays in the second cache
+ *          copy the rows' part, as f32                     stays in the L2 cache
  *          for each panel
- *              for each slice of the part: product         sums stay in the first cache
+ *              for each slice of the part: product         sums stay in the L1 cache
  *              all inputs summed: scale, bias, type -> y
  *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
- * for many rows a slice of weights is brought to f32 first. Chains of MHAK_SLICE inputs are added
- * in the same order everywhere: a row's bits do not depend on how many others there are, on parts,
+ * for many rows a slice of weights is converted to f32 first. Chains of MHAK_SLICE inputs are added
+ * in the same order everywhere: the bits of a row do not depend on the number of rows, on parts,
  * tasks or threads.
  */
 #include "core/linear.h"
@@ -30,8 +30,8 @@ static ptrdiff_t part_of(ptrdiff_t rows, ptrdiff_t inputs)
     return rows <= FEW_ROWS ? inputs : mhai_min(inputs, PART_INPUTS);
 }
 
-/* Panels whose sums are kept at once: a few that are finished together, or all of a task where
- * they wait for another part. */
+/* Panels whose sums are kept at the same time: a few that are finished together, or all of a task
+ * if they wait for another part. */
 static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                              ptrdiff_t panels)
 {
@@ -39,7 +39,7 @@ static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_
     return part_of(rows, inputs) < inputs ? panels : mhai_min(together, panels);
 }
 
-/* How a product is cut. Never changes a bit. */
+/* How a product is cut into tasks. This never changes a bit of the result. */
 typedef struct cut {
     ptrdiff_t rows, panels;             /* of one task, at most */
     ptrdiff_t row_blocks, panel_ranges; /* how many */
@@ -85,7 +85,7 @@ static gemm_scratch take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrd
     return s;
 }
 
-/* For the most rows a task may have, few or many. */
+/* Bytes for the most rows a task may have, few or many. */
 static size_t scratch_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                            ptrdiff_t panels)
 {
@@ -116,9 +116,9 @@ typedef struct gemm_task {
     const mhai_product *product;
     const mha_linear *linear;
     const mhak_table *kernels;
-    ptrdiff_t row, panel; /* the first ones */
+    ptrdiff_t row, panel; /* the first row and panel */
     int rows, panels, nr;
-    ptrdiff_t ldx, ldy; /* of scratch.x and scratch.sums */
+    ptrdiff_t ldx, ldy; /* floats per row of scratch.x and scratch.sums */
     gemm_scratch scratch;
 } gemm_task;
 
@@ -137,13 +137,14 @@ static void load_inputs(const gemm_task *task, ptrdiff_t first, ptrdiff_t count)
                                             task->scratch.x + r * task->ldx, task->ldx);
 }
 
-/* Where the sums of panel p collect. */
+/* The place of the sums of panel p. */
 static float *sums_of(const gemm_task *task, int p)
 {
     return task->scratch.sums + (ptrdiff_t)p * task->nr % task->ldy;
 }
 
-/* Panels [first, last) are summed: scale, bias, and to y while the sums are near. */
+/* Panels [first, last) are summed: applies scale and bias and writes y while the sums are
+ * in cache. */
 static void finish(const gemm_task *task, int first, int last)
 {
     const mhai_product *const p = task->product;
@@ -161,7 +162,7 @@ static void finish(const gemm_task *task, int first, int last)
     }
 }
 
-/* `depth` inputs of panel p from `input` on: as they are stored for few rows, else as f32. */
+/* `depth` inputs of panel p from `input` on: as stored for few rows, else as f32. */
 static const void *slice_of(const gemm_task *task, int p, ptrdiff_t input, int depth,
                             mha_dtype *type)
 {
@@ -176,7 +177,7 @@ static const void *slice_of(const gemm_task *task, int p, ptrdiff_t input, int d
     return task->scratch.panel;
 }
 
-/* Add inputs [first, last), which lie in scratch.x, to the sums of panel p. */
+/* Adds inputs [first, last), which are in scratch.x, to the sums of panel p. */
 static void add_part(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t last)
 {
     for (ptrdiff_t c = first; c < last; c += MHAK_SLICE) {
@@ -204,7 +205,7 @@ static void sum_inputs(const gemm_task *task)
     }
 }
 
-/* Nothing to sum: y is the bias. */
+/* Without inputs y is the bias. */
 static void no_inputs(const gemm_task *task)
 {
     for (ptrdiff_t n = 0; n < task->rows * task->ldy; n++)
@@ -213,7 +214,7 @@ static void no_inputs(const gemm_task *task)
         finish(task, p, p + 1);
 }
 
-/* Task number -> rows and panels. Panels vary slowest: their weights are used by all rows. */
+/* Task number -> rows and panels. Panels vary slowest, since all rows use their weights. */
 static gemm_task task_of(const run *all, char *scratch, ptrdiff_t number)
 {
     const mhai_product *const p = all->product;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way back through a layer, from the tape that mha_layer_run() left:
+ * The backward pass of a layer, from the tape that mha_layer_run() has left:
  *
  *      d_Y --- W_O ---> d_O [B,L,H*Dv]                        split()
- *            and d_W_O = d_Y turned . O
+ *            and d_W_O = d_Y^T . O
  *      through the heads: d_Q, d_K, d_V                       mhai_backward_run()
- *      rotation and norm of Q, K the other way round          layer_qk.c
- *      d_W_Q = d_Q turned . X, and so on                      weight_gradients()
+ *      rotation and norm of Q, K backwards                    layer_qk.c
+ *      d_W_Q = d_Q^T . X, and so on                           weight_gradients()
  *      d_Q | d_K | d_V --- W_Q | W_K | W_V ---> d_X           input_gradients()
  *
- * Everything was checked before (layer_backward_check.c); nothing here can fail or allocates.
+ * Everything was checked before (layer_backward_check.c); nothing here can fail or allocate.
  */
 #include "core/layer.h"
 
@@ -46,7 +46,8 @@ static void split(const mhai_layer_back *back)
 
 /* ------------------------------------------- d_Q, d_K, d_V -> d_X: W_Q, W_K, W_V ----- */
 
-/* Columns between the projections, which fill up panels, take part in products: as 0. */
+/* Columns that fill up panels between the projections take part in products, so they are
+ * set to 0. */
 static void clear_padding(const mhai_layer_back *back)
 {
     const mhai_layer_job *const job = &back->job;
@@ -70,7 +71,7 @@ typedef struct input {
     const mhai_side *side;
 } input;
 
-/* Is this projection the first of some that make one product for the input; how many are they? */
+/* How many projections, from `first` on, make one product for the input. */
 static int products_from(const input *to, int first)
 {
     const mhai_layer_job *const job = &to->back->job;
@@ -118,7 +119,7 @@ static void clear_rows(const input *to)
     }
 }
 
-/* Projections of one input that are not one product: the second is added to the first. */
+/* Projections of one input that are not one product: later products are added to the first. */
 static void add_product(const input *to, int first, int count)
 {
     const mhai_layer_back *const back = to->back;
@@ -167,8 +168,8 @@ static void input_gradients(const mhai_layer_back *back)
 
 /* ------------------------------------------------------------------ weights ----- */
 
-/* Rows without a gradient, such as those of masked keys, are left out: 0 times what they hold may
- * be NaN. Returns how many are left. */
+/* Lists the rows that have a gradient. Rows without one, such as masked keys, are left out, since 0
+ * times what they hold may be NaN. Returns how many are listed. */
 static ptrdiff_t list_live(const mhai_layer_back *back, int which, ptrdiff_t width)
 {
     const mhai_layer_job *const job = &back->job;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The backward pass of a layer is checked, and given its workspace. */
+/* Checks the backward pass of a layer and carves its workspace, for layer_backward.c. */
 #include "core/layer.h"
 
 #include <string.h>
 
 /* ---------------------------------------------------------------- checks ----- */
 
-/* Gradients that a projection's own one leads to. */
+/* Notes which projections need a gradient: those with a requested gradient that depends on it. */
 static void note_wants(mhai_layer_back *back)
 {
     const mha_layer_gradients *const g = &back->gradients;
@@ -18,7 +18,7 @@ static void note_wants(mhai_layer_back *back)
         back->wants[p] = own[p] || inputs[mhai_layer_source(&back->job.call, p)] != NULL;
 }
 
-/* What is wanted must be there. */
+/* What a gradient is requested of must exist. */
 static mha_status check_wanted(const mhai_layer_back *back)
 {
     const mha_layer_gradients *const g = &back->gradients;
@@ -156,7 +156,7 @@ static ptrdiff_t most_rows(const mhai_layer_job *job)
     return mhai_max(mhai_layer_room(job, &job->queries), mhai_layer_room(job, &job->keys));
 }
 
-/* Where the gradients of buffers lie: as the buffers do. */
+/* Carves the gradients of the buffers, with the layout of the buffers. */
 static void carve_gradients(mhai_layer_back *back, mhai_work *work)
 {
     const mhai_layer_job *const job = &back->job;
@@ -216,7 +216,7 @@ static void fill_attention(mhai_layer_back *back)
     mhai_backward_plan(pass, job->layer->kernels);
 }
 
-/* Bytes that products and the operator need, one after another. */
+/* Bytes for products and the operator, which use the same memory in turn. */
 static size_t shared_size(const mhai_layer_back *back, int threads)
 {
     const mha_layer *const layer = back->job.layer;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to the heads of Q and K between projection and scores, and its way back:
+ * Norm and rotation of the heads of Q and K, between projection and scores, and their gradients:
  *
  *      forward    norm, then rotation by the token's position
- *      backward   rotation the other way round, then through the norm
+ *      backward   rotation by the negative position, then through the norm
  *
- * A task is a few tokens of one batch.
+ * A task is a few tokens of one batch. rope.c has both for one head.
  */
 #include "core/layer.h"
 
@@ -21,7 +21,7 @@ typedef struct norm_rope {
 
 /* One row of a buffer, as a token of a batch. */
 typedef struct token {
-    ptrdiff_t number; /* of the row */
+    ptrdiff_t number; /* index of the row */
     double position;
     double *d_norm; /* [2][D] sums of the task for weight and bias of the norm; NULL: forward */
 } token;
@@ -37,8 +37,8 @@ static ptrdiff_t heads_of(const norm_rope *pass)
     return pass->which == MHAI_Q ? c->H : c->G;
 }
 
-/* Where the tokens of a batch begin if the caller does not say: behind those of the cache, or for
- * queries where the options put them. */
+/* Position of the first token of a batch if the caller gives none: after those of the cache, or for
+ * queries as the options say. */
 static ptrdiff_t first_position(const norm_rope *pass, ptrdiff_t b)
 {
     if (pass->job->past)
@@ -143,7 +143,7 @@ void mhai_layer_norm_rope(const mhai_layer_job *job)
     }
 }
 
-/* Sums of the tasks in their order. */
+/* Adds the sums of the tasks in their order. */
 static void store_norm(const norm_rope *pass, float *to, ptrdiff_t first)
 {
     const ptrdiff_t D = pass->job->layer->config.D, tasks = task_count(side_of(pass));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A checked call becomes a job: the workspace is carved, rows are listed, and the operator's views
- * are laid over the buffers.
+ * of the buffers are filled in.
  */
 #include "core/layer.h"
 
@@ -24,7 +24,7 @@ void mhai_layer_take_projected(const mhai_layer_job *job, int first, int last,
     }
 }
 
-/* Q and K before their norm, and the log-sum-exp: for the way back only. */
+/* Q and K before their norm, and the log-sum-exp: for the backward pass only. */
 static void carve_tape(mhai_layer_job *job, mhai_work *tape)
 {
     const mha_layer_config *const c = &job->layer->config;
@@ -108,7 +108,7 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job)
     return work.used;
 }
 
-/* Bytes that products and the operator need, one after another. */
+/* Bytes for products and the operator, which use the same memory in turn. */
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
     const mha_layer *const layer = job->layer;
@@ -160,7 +160,8 @@ static ptrdiff_t total_rows(const mhai_side *side)
     return rows;
 }
 
-/* Count a side's rows and number them, where padding lies between. */
+/* Counts the rows of a side; lists their indices in the buffers if there is padding between
+ * them. */
 static void number_rows(mhai_side *side)
 {
     side->count = total_rows(side);
@@ -205,7 +206,7 @@ static void fill_lists(mhai_layer_job *job)
         mhai_layer_list_starts(&job->queries, &output, job->y_rows);
 }
 
-/* Buffers begin with the first packed row: for the operator starts count from there. */
+/* Buffers begin with the first packed row, so the operator's starts count from there. */
 static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *list)
 {
     for (ptrdiff_t b = 0; starts && b <= B; b++)
@@ -213,7 +214,7 @@ static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *lis
     return starts ? list : NULL;
 }
 
-/* What else is packed like the rows begins where they do. */
+/* Moves the other packed arrays to the first packed row too: log-sum-exp and document ids. */
 static void fill_starts(mhai_layer_job *job)
 {
     mha_options *const o = &job->attention.options;
@@ -258,7 +259,8 @@ static void fill_views(mhai_layer_job *job)
     a->v = heads_of(job->projected[MHAI_V], &job->keys, c->Dv, job->stride[MHAI_V]);
 }
 
-/* Positions behind the tokens a cache had: fixed now, since its lengths change in the run. */
+/* Positions after the tokens that a cache had. They are fixed here, since its lengths change during
+ * the run. */
 static void fill_past(mhai_layer_job *job)
 {
     mha_options *const o = &job->attention.options;

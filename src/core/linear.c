@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Storey 8: weights are checked and packed into panels once, then used by gemm.c. */
+/* Section 8 of mha.h: weights are checked and packed into panels once, then used by gemm.c. */
 #include "core/linear.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@ float mhai_vector_at(const mha_vector *vector, ptrdiff_t n)
     return vector->data ? (float)mhai_element_read(vector->data, vector->type, n) : 0.0f;
 }
 
-/* One row of weights on its way: as the caller has it, as f32, and as it is stored. */
+/* Buffers for one row of weights: as the caller has it, as f32, and as it is stored. */
 typedef struct row_buffers {
-    float *given; /* of any type: f32 is the largest */
+    float *given; /* of any type; f32 is the largest */
     float *wide;
     void *stored;
 } row_buffers;
@@ -29,7 +29,7 @@ static void read_output(const mha_linear *linear, const mhai_section *section, p
     linear->kernels->load_row[w->type](buffers->given, (int)linear->inputs, 1.0f, buffers->wide);
 }
 
-/* Lay one output into its column of a panel, nr elements apart. */
+/* Writes one output to its column of a panel, nr elements apart. */
 static void pack_output(const mha_linear *linear, ptrdiff_t column, const row_buffers *buffers)
 {
     const ptrdiff_t nr = linear->kernels->nr;

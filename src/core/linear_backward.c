@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Storey 10: gradients of y = x W^T + bias.
+ * Gradients of y = x W^T + bias (section 10 of mha.h).
  *
- *      d_x = d_y W             the product of gemm.c with W turned, panels of some inputs at a time
- *      d_W = d_y turned . x    a task is a block of d_W and sums over all rows
- *      d_bias                  sums of d_y's columns
+ *      d_x = d_y W             the product of gemm.c with W transposed, some panels at a time
+ *      d_W = d_y^T . x         a task is a block of d_W and sums over all rows
+ *      d_bias                  sums of the columns of d_y
  *
- * Whatever the threads, a number is summed by one task over ascending rows or outputs.
+ * Each number is summed by one task over ascending rows or outputs, whatever the number of threads.
  */
 #include "core/linear.h"
 
@@ -14,9 +14,9 @@
 
 /* ------------------------------------------------------------ d_x = d_y W ----- */
 
-enum { TRANSPOSED_BYTES = 1 << 25 }; /* of panels turned at a time, about */
+enum { TRANSPOSED_BYTES = 1 << 25 }; /* about so many bytes of panels are transposed at a time */
 
-/* Panels of inputs that are turned at a time. */
+/* Panels of inputs that are transposed at a time. */
 static ptrdiff_t transposed_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)
 {
     const ptrdiff_t bytes = (outputs + 1) * kernels->nr * (ptrdiff_t)sizeof(float);
@@ -25,8 +25,9 @@ static ptrdiff_t transposed_panels(const mhak_table *kernels, ptrdiff_t inputs, 
 
 typedef struct transposition {
     const mhai_product *product; /* x: d_y, y: d_x */
-    mha_linear transposed;       /* inputs: columns of d_y; outputs: some inputs of the linear */
-    ptrdiff_t first;             /* panel of inputs */
+    mha_linear
+        transposed;  /* its inputs are columns of d_y, its outputs some inputs of the linear */
+    ptrdiff_t first; /* first panel of inputs */
 } transposition;
 
 /* A tile of weights from [input][nr outputs], as stored, to [output][nr inputs], scaled. */
@@ -46,7 +47,7 @@ static void transpose_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t inpu
             to[r * nr + c] *= linear->scales[p * nr + r];
 }
 
-/* One panel of the turned weights. */
+/* One panel of the transposed weights. */
 static void transpose_panel(void *arg, int worker, ptrdiff_t number)
 {
     const transposition *const pass = arg;
@@ -98,21 +99,21 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
     }
 }
 
-/* --------------------------------------------------- d_W = d_y turned . x ----- */
+/* -------------------------------------------------------- d_W = d_y^T . x ----- */
 
 enum {
     BLOCK_LEFT = 256,  /* most rows of a task's block of d_W: columns of its left factor */
-    BLOCK_RIGHT = 256, /* most columns of it */
-    LEAST_LEFT = 32,   /* down to here blocks shrink where there are few */
+    BLOCK_RIGHT = 256, /* most columns of the block */
+    LEAST_LEFT = 32,   /* blocks shrink down to this size if there are too few */
     LEAST_RIGHT = 64,
-    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. Bits depend on it */
+    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. The bits of results depend on it */
     BLOCKS_PER_THREAD = 4
 };
 
 typedef struct outer_block {
     const mhai_outer *outer;
     const mhak_table *kernels;
-    ptrdiff_t left, right; /* the first ones */
+    ptrdiff_t left, right; /* the first columns of the two factors */
     ptrdiff_t lefts, rights;
     float *a;    /* [BLOCK_DEPTH][lda] of the left factor */
     float *b;    /* panels [BLOCK_RIGHT / nc][BLOCK_DEPTH][nc] of the right one */
@@ -155,8 +156,7 @@ static void load_left(const outer_block *block, ptrdiff_t first, ptrdiff_t depth
               left_stride());
 }
 
-/* Panels of nc columns: a row's lines lie beside those of the next row. Columns past the last are
- * 0. */
+/* Panels of nc columns, so that consecutive rows lie side by side. Columns past the last are 0. */
 static void load_right(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
 {
     const ptrdiff_t nc = block->kernels->nc;
@@ -219,7 +219,7 @@ static ptrdiff_t count_blocks(const mhai_outer *outer)
            mhai_ceil_div(outer->right.columns, outer->rights);
 }
 
-/* Blocks as large as leaves every thread some. */
+/* Chooses blocks as large as possible while every thread gets some. */
 static void choose_blocks(mhai_outer *outer, int threads)
 {
     const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)BLOCKS_PER_THREAD * threads : 1;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What is decided before the data is there: tile sizes, the cut into tasks, the workspace map. */
+/* Makes a plan before the data is there: tile sizes, the cut into tasks, the map of the
+ * workspace. */
 #include "core/plan.h"
 
 enum {
     WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 32,      /* with a causal edge: half the wasted corner */
+    NARROW_TILE = 32,      /* with a causal edge: wastes half as much at the edge */
     LOW_TILE = 16,         /* with a window: an edge at both ends of every row */
-    HELD_ROWS = 96,        /* rows of a task with columns: their weights are held, in L2 */
-    MEAN_ROWS = 192,       /* rows of a task with all heads, whose K and V come anew for each */
-    HELD_SCORES = 1 << 18, /* scores of which weights are made, in L2 and a part of L3 */
-    FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
-    PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
+    HELD_ROWS = 96,        /* rows of a task with columns: their weights are held in L2 */
+    MEAN_ROWS = 192,       /* rows of a task with all heads, which reads K and V of every head */
+    HELD_SCORES = 1 << 18, /* most scores held to become weights: L2 and a part of L3 */
+    FEW_TASKS = 3,         /* with fewer tasks per thread, tasks are made smaller */
+    PART_BYTES = 4 << 20   /* most bytes of partial results per thread */
 };
 
 /* ---------------------------------------------------------------- tiling ----- */
@@ -30,13 +31,13 @@ static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
     tiling->row_tasks = shape->B * shape->G * tiling->head_chunks * tiling->row_chunks;
 }
 
-/* How many of them can run at the same time: all, unless heads go one after another. */
+/* How many tasks can run at the same time: all, unless heads are processed one after another. */
 static ptrdiff_t tasks_at_once(const mha_plan *plan, const mhai_tiling *tiling)
 {
     return plan->one_pass_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
 }
 
-/* Rows in even chunks of at most `most`, a multiple of what the kernels take at once. */
+/* Rows in even chunks of at most `most`; a multiple of the rows the kernels take at once. */
 static ptrdiff_t even_rows(const mha_plan *plan, ptrdiff_t most)
 {
     const ptrdiff_t chunks = mhai_ceil_div(plan->shape.L, most);
@@ -49,7 +50,8 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
     const ptrdiff_t group = shape->H / shape->G, enough = (ptrdiff_t)FEW_TASKS * threads;
     mhai_tiling tiling = {.splits = 1, .threads = threads};
     tiling.rows = even_rows(plan, plan->task_rows);
-    /* Few rows: query heads that share keys and values go together, so that these are read once. */
+    /* Few rows: query heads that share keys and values form one task, so that these are
+     * read once. */
     tiling.heads = mhai_min(group, mhai_max(1, plan->task_rows / mhai_min(shape->L, tiling.rows)));
     count_tasks(plan, &tiling);
     while (threads > 1 && tasks_at_once(plan, &tiling) < enough && tiling.rows > WIDE_TILE) {
@@ -146,7 +148,7 @@ static bool empty(const mha_shape *shape)
     return shape->B == 0 || shape->H == 0 || shape->L == 0 || shape->D == 0;
 }
 
-/* Most rows of a task. What is held of them should stay in the second cache. */
+/* Most rows of a task. What is held for them should stay in the L2 cache. */
 static ptrdiff_t most_rows(const mha_plan *plan)
 {
     if (plan->columns)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads. A pool of ours sleeps on a condition until a run hands out indices; the caller of the
- * run takes indices too, so a run ends even if no other thread ever wakes (after a fork, say).
+ * Threads. The threads of a pool sleep on a condition until a run hands out indices. The caller of
+ * the run takes indices too, so a run ends even if no other thread ever wakes (for example after a
+ * fork). mha_pool_run() hands out tasks by a counter, one index per thread.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -16,22 +17,22 @@
 
 struct mha_pool {
     int threads;
-    pid_t owner;           /* the process whose threads these are: a fork has none of them */
-    mha_executor executor; /* run is NULL: our own threads below */
+    pid_t owner; /* the process that created the threads; after a fork the child has none of them */
+    mha_executor executor; /* run is NULL: the pool's own threads below */
 
     pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t wake;  /* there may be an index to take, or stop */
+    pthread_cond_t wake;  /* there may be an index to take, or stop is set */
     pthread_cond_t done;  /* running has reached 0 */
     void (*work)(void *arg, int index);
     void *arg;
     int next, count; /* indices [next, count) are still to be taken */
     int running;     /* taken but not finished */
-    bool busy;       /* a run is under way */
+    bool busy;       /* a run is in progress */
     bool stop;
     pthread_t created[];
 };
 
-/* Take and work off indices until none is left. Called and returns with the lock held. */
+/* Takes indices and runs them until none is left. Called and returns with the lock held. */
 static void take_indices(mha_pool *pool)
 {
     while (pool->next < pool->count) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows that will be read soon, asked for while others are computed: see mhai_prefetch. */
+/* Prefetches rows that will be read soon, while others are computed: see mhai_prefetch in
+ * tile.h. */
 #include "core/tile.h"
 
 enum {
-    SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is asked for as a whole */
-    MANY_ELEMENTS = 1 << 18 /* of K and V of all heads: fewer stay in a cache */
+    SHORT_HEAD = 1 << 16,   /* most elements of K and V of a head that is prefetched as a whole */
+    MANY_ELEMENTS = 1 << 18 /* elements of K and V of all heads; fewer stay in a cache */
 };
 
 mhak_prefetch mhai_prefetch_rows(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width,
                                  int count)
 {
     const ptrdiff_t size = mhai_size(type);
-    /* The stride of a single row may be any number. */
+    /* The stride of a single row may be any number and is not used. */
     return (mhak_prefetch){row, count > 1 ? stride * size : 0,
                            (int)mhai_ceil_div(width * size, MHAK_LINE), count};
 }
@@ -30,14 +31,14 @@ void mhai_prefetch_next(mhai_prefetch *prefetch)
 
 /* ------------------------------------------------------------------ masks ----- */
 
-/* The mask `view`, of elements of `size` bytes, for `count` rows from `row` on and the block at key
- * `base`, as number n of what comes. */
+/* Schedules one mask: `view`, with elements of `size` bytes, for `count` rows from `row` on and the
+ * block at key `base`. It becomes stream n. */
 static void prefetch_mask(const mhai_worker *worker, int n, const mha_view *view, ptrdiff_t size,
                           int row, int count, ptrdiff_t base)
 {
     const mhai_row *const at = &worker->scratch->rows[row];
     const int panels = MHAK_BLOCK / worker->plan->kernels->nr;
-    /* With one query a head, rows are heads. */
+    /* With one query per head, the rows are heads. */
     const ptrdiff_t stride = worker->call->shape.L > 1 ? view->sl : view->sh;
     if (!view->data || stride == 0)
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The phases of a run, one after another, each a list of tasks for the workers. */
+/* Runs a plan: phases, one after another, each a list of tasks for the workers. */
 #include "core/statistics.h"
 
 /* One of the two functions is set. `fast` is a task of the fast path and gets the scratch of its
@@ -141,14 +141,14 @@ static bool wants_means(const mhai_run *run)
     return s && s->heads;
 }
 
-/* Tasks of all heads may be so few that threads would wait for more than a quarter of the time. */
+/* Are tasks with all heads so few that threads would wait for more than a quarter of the time? */
 static bool few_means(const mhai_run *run)
 {
     const ptrdiff_t tasks = run->call->shape.B * run->tiling.row_chunks;
     return 4 * tasks < 3 * mhai_round_up(tasks, run->tiling.threads);
 }
 
-/* The plan for a run that asks for less than was foreseen. */
+/* The plan for a run that requests less than the plan has room for. */
 static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
 {
     const mhai_call *const call = run->call;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What rows look at, gathered while their output is computed.
+ * Statistics of rows, heads and keys, gathered while the output is computed.
  *
- *      begin      a task's rows have seen nothing
- *      fold       a tile of scores becomes p = exp(s - m), and joins the sums of its rows. For
- *                 columns p is held until the rows' sums are known
- *      row        the row's log-sum-exp is known: sums become statistics
- *      columns    held p become weights and go to their keys, rows ascending
+ *      begin      the rows of a task have seen no key
+ *      fold       a tile of scores becomes p = exp(s - m) and is added to the sums of its rows. For
+ *                 columns p is held until the sums of the rows are known
+ *      row        the row's log-sum-exp is known: its sums become statistics
+ *      columns    held p become weights and are added to their keys, in ascending order of rows
  *      head       means over the rows of a head
  *
- * A head that gives a mean (MHA_HEAD_MEAN) has no weights and no statistics.
+ * A head that returns a mean (MHA_HEAD_MEAN) has no weights and no statistics.
  *
- * A row's sums have a base M of their own, the largest m so far, since m begins anew with every
- * split. Their order is that of the keys: the bits depend on the vector's length only.
+ * The sums of a row are relative to the largest m so far, since m starts again with every split.
+ * They are added in the order of the keys: the bits depend on the length of a vector only.
  */
 #include "core/statistics.h"
 
@@ -27,11 +27,11 @@ ptrdiff_t mhai_statistics_blocks(const mhai_call *call)
 {
     const ptrdiff_t all = mhai_ceil_div(call->shape.S, MHAK_BLOCK);
     const bool ring = call->cache && call->cache->config.kind == MHA_CACHE_RING;
-    /* Those that a ring keeps begin anywhere in a block. */
+    /* The tokens that a ring keeps can begin anywhere in a block. */
     return ring ? mhai_min(all, mhai_ceil_div(call->cache->page_tokens, MHAK_BLOCK) + 1) : all;
 }
 
-/* Where a block of a row is held. */
+/* The place where a block of a row is held. */
 static ptrdiff_t slot_of(const mhai_worker *worker, int r, ptrdiff_t block)
 {
     const ptrdiff_t blocks = worker->plan->column_blocks;
@@ -93,7 +93,7 @@ static void begin_row(const mhai_worker *worker, int r)
         (mhai_statistics_state){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
     memset(sums_of(worker, r, 0), 0, sizeof(float) * (size_t)(MHAK_SUMS * plan->kernels->vector));
     w->base[r] = w->best[r] = -INFINITY;
-    /* f32 holds distances within the keys. */
+    /* Within the keys, so that f32 can represent the distances. */
     w->anchor[r] = mhai_max(0, mhai_min(position_of(worker, r), worker->batch.keys));
     for (ptrdiff_t n = r * room; n < (r + 1) * room; n++) {
         w->top_scores[n] = -INFINITY;
@@ -116,7 +116,7 @@ typedef struct score_tile {
     const mhai_worker *worker;
     ptrdiff_t base; /* key 0 of the block */
     int row, count, first, last;
-    const uint32_t *keep; /* NULL: all are seen */
+    const uint32_t *keep; /* NULL: all keys are seen */
 } score_tile;
 
 static const float *scores_of(const score_tile *tile, int r)
@@ -165,18 +165,18 @@ static void add_first_keys(const score_tile *tile, const float *m)
                               scores_of(tile, r), tile->first, end, m[r]);
 }
 
-/* The p that fold has held: those of keys that no row sees are 0. */
+/* Completes the p that fold has held: those of keys that no row sees become 0. */
 static void hold_weights(const score_tile *tile, const float *m)
 {
     const mhai_statistics_scratch *const w = &tile->worker->scratch->statistics;
     const size_t before = sizeof(float) * (size_t)tile->first;
-    const size_t behind = sizeof(float) * (size_t)(MHAK_BLOCK - tile->last);
+    const size_t after = sizeof(float) * (size_t)(MHAK_BLOCK - tile->last);
     for (int r = 0; tile->worker->plan->columns && r < tile->count; r++) {
         const ptrdiff_t slot = slot_of(tile->worker, tile->row + r, tile->base / MHAK_BLOCK);
         float *const held = w->held + slot * MHAK_BLOCK;
-        if (before + behind > 0) {
+        if (before + after > 0) {
             memset(held, 0, before);
-            memset(held + tile->last, 0, behind);
+            memset(held + tile->last, 0, after);
         }
         w->bases[slot] = m[r];
     }
@@ -239,7 +239,8 @@ static mha_row_statistics statistics_of(const mhai_worker *worker, int r, double
     const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     const mhai_statistics_state *const row = &w->rows[r];
     const int vector = worker->plan->kernels->vector;
-    const double base = (double)w->base[r], factor = exp(base - lse); /* from p to weights */
+    const double base = (double)w->base[r],
+                 factor = exp(base - lse); /* factor: from p to weights */
     const double mass = sum_lanes(sums_of(worker, r, MHAK_MASS), vector);
     const double energy = sum_lanes(sums_of(worker, r, MHAK_ENERGY), vector);
     const double reach = sum_lanes(sums_of(worker, r, MHAK_REACH), vector);
@@ -280,7 +281,7 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
     }
 }
 
-/* to[j] += held[j] * factor, the last of them with the same roundings. */
+/* to[j] += held[j] * factor. The last ones go through a buffer, with the same roundings. */
 static void add_held(const mhak_table *kernels, float *to, const float *held, ptrdiff_t count,
                      float factor)
 {
@@ -295,7 +296,7 @@ static void add_held(const mhak_table *kernels, float *to, const float *held, pt
     memcpy(to + whole, rest, left);
 }
 
-/* Blocks from n on, below `end`, that lie side by side and have one base. */
+/* How many blocks, from n on and below `end`, lie side by side and have the same base. */
 static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t end)
 {
     const float *const bases = worker->scratch->statistics.bases;
@@ -307,7 +308,7 @@ static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t
     return count;
 }
 
-/* Held p of one row, as weights to their keys. */
+/* Adds the held p of one row, as weights, to the columns of their keys. */
 static void add_columns(const mhai_worker *worker, int r, double lse)
 {
     const mha_shape *const shape = &worker->call->shape;
@@ -337,7 +338,7 @@ void mhai_statistics_row(const mhai_run *run, const mhai_worker *worker, int r, 
                         mhai_mode(worker->call, worker->scratch->rows[r].h) != MHA_HEAD_MEAN;
     if (weighs)
         row = statistics_of(worker, r, lse);
-    if (row.largest == 0.0f) /* all of it went to the sink */
+    if (row.largest == 0.0f) /* the sink has all of it */
         row = (mha_row_statistics){.key = -1};
     if (run->shared.rows)
         run->shared.rows[index_of(worker, r)] = row;
@@ -419,7 +420,7 @@ static void add_array(mhai_regions *list, const mha_shape *shape, const char *na
     mha_view view = {data, 0, 0, width};
     if (!data)
         return;
-    /* Strides that do not fit are found to be too large by those who add them up. */
+    /* Strides that overflow are replaced by ones that the check of the regions finds too large. */
     if (__builtin_mul_overflow(rows, width, &view.sh))
         view.sh = PTRDIFF_MAX;
     if (__builtin_mul_overflow(shape->H, view.sh, &view.sb))
@@ -431,7 +432,7 @@ void mhai_statistics_regions(mhai_regions *list, const mhai_call *call)
 {
     const mha_statistics *const s = call->options.statistics;
     const mha_shape *const shape = &call->shape;
-    const ptrdiff_t eights = (ptrdiff_t)sizeof(double); /* records hold nothing wider */
+    const ptrdiff_t eights = (ptrdiff_t)sizeof(double); /* no field of the records is wider */
     if (!s)
         return;
     add_array(list, shape, "statistics.rows", s->rows, shape->L,

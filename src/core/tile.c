@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The scores of one tile: rows of a task against a block of keys, before the softmax. */
+/* The scores of one tile, before the softmax: rows of a task times a block of keys, which are
+ * packed into panels, read in place, or read from a cache. */
 #include "core/tile.h"
 #include "core/cache.h"
 
@@ -29,7 +30,7 @@ void mhai_load_queries(const mhai_worker *worker, int row, int count)
     }
 }
 
-/* Where panels of the block lie that outlast a task. */
+/* The place of panels that last longer than a task. */
 static ptrdiff_t panel_slot(const mhai_worker *worker, ptrdiff_t base)
 {
     return base / MHAK_BLOCK % worker->plan->column_blocks;
@@ -62,14 +63,14 @@ void mhai_block_leave(const mhai_worker *worker, const mhai_block *block)
         worker->scratch->k_packed[panel_slot(worker, block->base)] = block->packed_panels;
 }
 
-/* The columns of panel p: the last keys of all may be so few that half a panel will do. */
+/* The columns of panel p. The last keys may be so few that half a panel suffices. */
 static int panel_width(const mhai_worker *worker, const mhai_block *block, int p)
 {
     const int nr = worker->plan->kernels->nr;
     return block->keys - p * nr <= MHAK_GROUP && MHAK_GROUP < nr ? MHAK_GROUP : nr;
 }
 
-/* Panel p of K as f32; packed now unless an earlier tile has done so. */
+/* Panel p of K as f32; packed here unless an earlier tile has packed it. */
 static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p)
 {
     const mhak_table *const kernels = worker->plan->kernels;
@@ -88,8 +89,8 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     return panel;
 }
 
-/* The whole panels among panels [p, end) are read where they lie, if the rows are few. Returns the
- * first that is left. */
+/* Computes the whole panels among panels [p, end) in place, if the rows are few. Returns the first
+ * panel that is left. */
 static int in_place_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
 {
     const mhai_call *const call = worker->call;
@@ -135,15 +136,15 @@ static mhai_piece piece_at(const mhai_worker *worker, const mhai_block *block, i
                             worker->g, block->base + j);
 }
 
-/* Groups that lie together, of one type: in the cache, or brought to f32. */
+/* Consecutive groups of one type: in the cache, or converted to f32. */
 typedef struct groups {
     const void *data;
     mha_dtype type;
     int first, count; /* of the block */
-    const void *next; /* groups that will be read next and should come in by loads; or NULL */
+    const void *next; /* groups that are read next and should be brought in by loads; or NULL */
 } groups;
 
-/* Many rows: the group as f32, for all tiles of the task. */
+/* Many rows: converts the group to f32 once, for all tiles of the task. */
 static const float *group_as_f32(const mhai_worker *worker, mhai_block *block, const void *stored,
                                  int p)
 {
@@ -168,7 +169,7 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
             worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
 }
 
-/* Are the keys of a piece brought in by loads while those of the piece before it are used? */
+/* Are the keys of a piece brought in by loads while those of the piece before are used? */
 static bool preloads_pieces(const mhai_worker *worker)
 {
     const ptrdiff_t d = worker->call->shape.D;
@@ -176,8 +177,8 @@ static bool preloads_pieces(const mhai_worker *worker)
     return bytes >= MHAK_NEXT_LEAST && bytes <= MHAK_NEXT_MOST && d <= MHAK_DEPTH;
 }
 
-/* The keys of the piece from `start` on, if all or some of it are read after this one, and are to
- * come in by loads. */
+/* The keys of the piece that starts at `start`, if it is read after this one and is to be brought
+ * in by loads; else NULL. */
 static const void *next_piece(const mhai_worker *worker, const mhai_block *block, int start,
                               int last)
 {
@@ -219,9 +220,9 @@ static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, 
     }
 }
 
-/* Few rows and `count` whole pieces of f32 from the block's first key on, the scores as
- * [block][row]; with `more` another piece comes next. Where they lie is found out before the first
- * is read, so that between two calls nothing is looked up that may have left the first cache. */
+/* Few rows and `count` whole pieces of f32 from the block's first key on, with scores as
+ * [block][row]; with `more` another piece is read next. The places of all pieces are looked up
+ * before the first is read: later lookups would miss the L1 cache between two calls. */
 static void stream_pieces(const mhai_worker *worker, const mhai_block *block, int count, bool more)
 {
     enum { PIECES = MHAK_BLOCK / MHAI_PIECE, MOST = MHAI_FEW_SPLITS * MHAI_SPLIT / MHAI_PIECE };
@@ -341,15 +342,15 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
         const ptrdiff_t key = block->base + first;
         add_numbers(worker, &o->bias, o->bias_type, at, key, last - first, s + first);
         add_numbers(worker, &o->add_mask, o->add_mask_type, at, key, last - first, s + first);
-        /* From the start of the block, whatever the tile sees of it: far positions are rounded, and
-         * always in the same way. */
+        /* From the start of the block, whatever the tile sees of it: distant positions are rounded,
+         * and must always be rounded in the same way. */
         if (o->alibi_slopes)
             kernels->alibi(s, last, o->alibi_slopes[at->h],
                            (float)(at->i + worker->batch.offset - block->base));
     }
 }
 
-/* Has any of the rows a head that looks at its keys? */
+/* Does any of the rows belong to a normal head? */
 static bool any_normal(const mhai_worker *worker, int row, int count)
 {
     for (int r = 0; r < count; r++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights without values and output: a run that has the phase of the weights only. */
+/* mha_attention_weights(): weights without values and output, a run with only the phase of the
+ * weights (weights_second_pass.c). */
 #include "core/plan.h"
 #include "core/region.h"
 
 #include <string.h>
 
-/* Read and check everything but the data. Keys stand in for the values, which nobody reads. */
+/* Reads and checks everything but the data. Keys stand in for the values, which are not read. */
 static mha_status prepare(const mha_shape *shape, const mha_options *options, mhai_call *call,
                           mha_plan *plan)
 {

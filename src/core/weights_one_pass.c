@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights of all heads and rows, or their mean over the heads, in the pass that computes the
- * output: fold holds scores until the rows' sums are known, then they become weights. The same bits
- * as weights_second_pass.c makes of its own scores, without computing these twice. For few keys
+ * Weights of all heads and rows, or their mean over the heads, made in the pass that computes the
+ * output: fold holds the scores until the sums of the rows are known, then they become weights. The
+ * bits are those of weights_second_pass.c, which computes the scores a second time. For few keys
  * only: what is held must stay in a cache.
  *
- * Where all keys are in one block, nothing need be held: p = exp(score - m) is final already.
+ * Where all keys are in one block, nothing is held, since p = exp(score - m) is final already.
  *
  * For the mean, a worker has some rows of all heads, one head after another, and a row of sums for
- * each: the first head's weights begin it, the last head's divide it.
+ * each: the first head's weights initialise it, and after the last head it is divided.
  */
 #include "core/tile.h"
 
@@ -20,7 +20,7 @@ enum { HELD_KEYS = 8192 };
 bool mhai_one_pass_possible(const mhai_call *call)
 {
     const mha_options *const o = &call->options;
-    /* What keys receive has an order of its own, one row after another of each head. */
+    /* Columns are summed in another order: row after row of each head. */
     const bool columns = o->statistics && o->statistics->columns;
     return o->weights.data && o->weights_mode == MHA_WEIGHTS_SOFTMAX && !o->weights_heads &&
            !o->weights_rows && !(mhai_averages(call) && columns) && !call->cache &&
@@ -39,7 +39,7 @@ mhai_one_pass mhai_one_pass_take(const mha_plan *plan, mhai_work *work)
     return pass;
 }
 
-/* A sink would still raise m. */
+/* Are the p of a tile final? With a sink they are not, since it may still raise m. */
 static bool one_block(const mhai_worker *worker)
 {
     return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks &&
@@ -54,7 +54,7 @@ void mhai_one_pass_begin(const mhai_worker *worker)
                sizeof(uint32_t) * (size_t)(worker->count * pass->blocks * MHAK_WORDS));
 }
 
-/* The keep bits of row r of a tile: those of `range`, if all rows see that. */
+/* The keep bits of row r of a tile; those of `range` if all rows see all of it. */
 static const uint32_t *kept(const uint32_t *keep, int r, const uint32_t *range)
 {
     return keep ? keep + r * MHAK_WORDS : range;
@@ -95,8 +95,8 @@ static void store_row(const mhai_worker *worker, int r, const float *from, float
                                                                  out_at(worker, r));
 }
 
-/* p of rows [r, r + count) of the tile are final: fold made 0 of masked ones, from `first` to
- * `last`. */
+/* Stores rows [r, r + count) of the tile, whose p are final. fold has set masked ones between
+ * `first` and `last` to 0. */
 static void store_final(const mhai_worker *worker, int row, int r, int count, int first, int last,
                         const float *l)
 {
@@ -114,7 +114,7 @@ static void store_final(const mhai_worker *worker, int row, int r, int count, in
         call->options.weights.sl);
 }
 
-/* How many rows of the tile, from r on, have l > 0 and follow each other in one head. */
+/* How many rows of the tile, from r on, have l > 0 and are consecutive rows of one head. */
 static int final_rows(const mhai_worker *worker, int row, int r, int count, const float *l)
 {
     const int most = mhai_consecutive_rows(&worker->scratch->rows[row + r], count - r);
@@ -150,7 +150,7 @@ void mhai_one_pass_store_tile(const mhai_worker *worker, int row, int count, int
     }
 }
 
-/* Can the weights of a row go to the output as they are made? */
+/* Can the weights of a row be written to the output directly? */
 static bool direct(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
@@ -158,8 +158,8 @@ static bool direct(const mhai_worker *worker)
            call->shape.S % worker->plan->kernels->vector == 0;
 }
 
-/* Held scores of row r become weights, or with `add` join those in `to`, which has room for all
- * keys there are. */
+/* Turns the held scores of row r into weights in `to`, which has room for all keys; with `add` they
+ * are added to it. */
 static void exp_scale_row(const mhai_worker *worker, int r, float m, float inverse, bool add,
                           float *to)
 {
@@ -179,7 +179,7 @@ static void exp_scale_row(const mhai_worker *worker, int r, float m, float inver
         pass->keep + r * pass->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
 }
 
-/* A row of one head after another; the mean, when that was the last. */
+/* Adds a row of the current head; after the last head, stores the mean. */
 static void add_to_mean(const mhai_worker *worker, int r, float m, float inverse)
 {
     const mhai_one_pass *const pass = &worker->scratch->one_pass;
@@ -198,7 +198,7 @@ void mhai_one_pass_store_row(const mhai_worker *worker, int r, float m, float in
     if (worker->plan->one_pass_mean) {
         add_to_mean(worker, r, m, inverse);
     } else if (one_block(worker)) {
-        if (inverse == 0.0f) /* its tile was skipped, or its head gives a mean */
+        if (inverse == 0.0f) /* its tile was skipped, or its head returns a mean */
             memset(out_at(worker, r), 0,
                    (size_t)worker->call->shape.S *
                        mha_dtype_size(worker->call->options.weights_type));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
- * for the chosen heads and rows only: nobody else pays. (Where all are wanted, or their mean,
- * weights_one_pass.c makes the same ones with less work.) One task is one tile of chosen rows of
- * one head, or of all chosen heads if the mean is wanted. Where there is no output, a task begins
- * with m and 1/l of its own rows.
+ * Returned weights, computed after the rows are done from their final m and 1/l, for the chosen
+ * heads and rows only, so that calls without weights pay nothing. (Where all weights or their mean
+ * are requested, weights_one_pass.c makes the same ones with less work.) One task is one tile of
+ * chosen rows of one head, or of all chosen heads if their mean is requested. Without an output, a
+ * task begins with m and 1/l of its own rows.
  */
 #include "core/cache.h"
 #include "core/tile.h"
@@ -64,7 +64,7 @@ static weights_job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrd
     return job;
 }
 
-/* Turn the job's worker to another head. */
+/* Sets the job's worker to another head. */
 static void take_head(weights_job *job, ptrdiff_t h)
 {
     const mha_shape *const shape = &job->worker.call->shape;
@@ -82,7 +82,7 @@ static void fill(const weights_job *job, float x)
         job->worker.scratch->s[n] = x;
 }
 
-/* How many keys of the block a ring has dropped: there is nothing to show of them. */
+/* How many keys of the block a ring has dropped: their weights are shown as 0. */
 static int dropped_keys(const weights_job *job, const mhai_block *block)
 {
     const mhai_call *const call = job->worker.call;
@@ -92,7 +92,7 @@ static int dropped_keys(const weights_job *job, const mhai_block *block)
     return (int)mhai_max(0, mhai_min(MHAK_BLOCK, (ptrdiff_t)first - block->base));
 }
 
-/* Scores before masking: every key there is counts; 0 behind the last. */
+/* Scores before masking, of every stored key; 0 past the last one. */
 static void unmasked_scores(const weights_job *job, mhai_block *block)
 {
     const mha_head_mode mode = mhai_mode(job->worker.call, job->worker.scratch->rows[0].h);
@@ -120,8 +120,8 @@ static const float *stats_of(const weights_job *job, int r)
            2 * ((job->worker.batch.b * shape->H + row->h) * shape->L + row->i);
 }
 
-/* The log-sum-exps given stand for m, with 1/l = 1. A row that has keys and no sum is NaN, as ever;
- * a head that gives a mean has no weights. */
+/* The given log-sum-exps take the place of m, with 1/l = 1. A row that has keys but a log-sum-exp
+ * of -inf is NaN, as always; a head that returns a mean has no weights. */
 static void read_sums(const weights_job *job, float *stats)
 {
     const mhai_call *const call = job->worker.call;
@@ -136,7 +136,7 @@ static void read_sums(const weights_job *job, float *stats)
     }
 }
 
-/* Sums of the job's rows, where no output was computed. */
+/* The sums of the job's rows, where no output was computed. */
 static void find_sums(weights_job *job)
 {
     const mhai_call *const call = job->worker.call;
@@ -230,7 +230,7 @@ static float extra_value(const weights_job *job, int r, int n)
     return expf(score - stats[0]) * stats[1];
 }
 
-/* The columns of the extra keys, behind those of the others. */
+/* The columns of the extra keys, after those of the others. */
 static void store_extras(weights_job *job)
 {
     const mhai_call *const call = job->worker.call;

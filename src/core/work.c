@@ -36,7 +36,8 @@ void mhai_buffer_free(mhai_buffer buffer)
 void *mhai_memory_take(size_t bytes)
 {
     const size_t large = (size_t)2 << 20;
-    /* From a quarter of a large page on: the rest of the last page is the price of reading fast. */
+    /* From a quarter of a large page on. The rest of the last page is wasted, but reads are
+     * faster. */
     const size_t align = bytes >= large / 4 ? large : MHAI_ALIGN;
     if (bytes > SIZE_MAX - align)
         return NULL;
