@@ -55,8 +55,7 @@ typedef struct mhai_scratch {
     float *alpha;
     float *s; /* [score_rows][MHAK_BLOCK] */
     uint32_t *keep;
-    float *k_panels; /* panels of one block of keys; of all blocks for columns, whose tasks have few
-                        rows */
+    float *k_panels;    /* of one block of keys; for columns, whose tasks have few rows, of all */
     uint32_t *k_packed; /* for columns: packed_panels of each block of keys */
     float *v_panels;
     float *sum;   /* averaged weights: [row_tile][MHAK_BLOCK] */

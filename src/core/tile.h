@@ -16,8 +16,7 @@ typedef struct mhai_block {
     const void *k, *v;      /* row 0 of the block, in storage; not used with a cache */
     float *panels;          /* of its K */
     uint32_t packed_panels; /* bit p: panel p of K (of a cache: group p) is packed */
-    bool reuse_panel;    /* there is one tile only: all panels may use the same place, which is in
-                            cache */
+    bool reuse_panel;    /* one tile only: all panels may share one place, which stays in cache */
     int v_first, v_last; /* rows of V that are in scratch->v_panels */
     bool next_is_read;   /* will all keys of the next block be read next? */
     bool scored;         /* its scores exist already: mhai_scores() returns at once */
@@ -43,8 +42,7 @@ typedef struct mhai_worker {
     ptrdiff_t g;             /* key/value head */
     int count;               /* rows in scratch->rows and scratch->q */
     mhai_prefetch *prefetch; /* NULL: nothing is prefetched */
-    bool lasting_panels;     /* panels of K last for all tasks of one head: k_packed says which are
-                                packed */
+    bool lasting_panels;     /* panels of K outlast a task: k_packed says which are packed */
 } mhai_worker;
 
 /* Computes m and 1/l of the rows in scratch, [count][2], as a task does (attention.c). Their ranges
