@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of the softmax: fold, merge, exp_scale, alibi, all_finite, and the sizes of the tables.
- * The models take their exponentials from the table itself, whose error test_exp holds; everything
- * else about them (maxima, order of sums, factors) is written down plainly, so bits are compared.
+ * The models take their exponentials from the table itself, whose error is checked by test_exp;
+ * everything else about them (maxima, order of sums, factors) is plain C, so bits are compared.
  */
 #include "support/kernel_bench.h"
 
@@ -205,7 +205,7 @@ static void fold_takes_any_score(const mhak_table *kernels)
     }
 }
 
-/* Against double precision: l * exp(m) grows by the sum of exp(score). */
+/* Compared with double precision: l * exp(m) grows by the sum of exp(score). */
 static void fold_is_a_softmax(const mhak_table *kernels)
 {
     test_random random = {test_seed(73)};
@@ -240,7 +240,7 @@ static void rows_do_not_see_each_other(const mhak_table *kernels)
     }
 }
 
-/* Clear the bits outside of [first, last) in every row. */
+/* Clears the bits outside of [first, last) in every row. */
 static void hide_outside(const fold_case *c, const fold_data *x, int first, int last)
 {
     uint32_t *const keep = x->keep.origin;

@@ -31,7 +31,7 @@ static void fill_scores(const span *s, test_random *random)
 
 enum { ROWS = 21, TOP_MOST = 20 };
 
-/* Rows in the middle of their keys, and a block to be folded. */
+/* Rows that have seen some keys, and a block to be folded. */
 typedef struct statistics_case {
     const mhak_table *kernels;
     range c;
@@ -157,7 +157,7 @@ static void model_lane(const statistics_case *w, int r, int lane, const float *s
     *sum_mass = kernel_fma(k, by, mass, *sum_mass * shrink);
 }
 
-/* Into the list, behind all that are not smaller. */
+/* Inserts into the list, after all scores that are not smaller. */
 static void model_insert(float *scores, int32_t *keys, int room, float score, int32_t key)
 {
     int n = room;

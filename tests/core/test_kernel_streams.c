@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that take several blocks of keys in one call: the bits of one call a block. */
+/* Kernels that take several blocks of keys in one call: the same bits as one call per block. */
 #include "support/kernel_bench.h"
 
 #include <mha/mha.h>
