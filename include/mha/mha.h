@@ -4,31 +4,33 @@
  *
  *      o = softmax(scale * q . k^T + bias, masked) . v      for every batch and head
  *
- * Read this file from top to bottom; it is built in storeys:
+ * The header has ten sections, each building on the ones before; read only as far as you need:
  *
- *      1. words      status codes, element types, version
- *      2. nouns      shape, views, options
+ *      1. basics     status codes, element types, version
+ *      2. problem    shape, views, options
  *      3. one call   mha_attention(): allocates what it needs and frees it
  *      4. plans      decide once, then run with the caller's memory and no allocation
- *      5. threads    a pool of ours, or the caller's own executor
- *      6. merge      partial results over different keys, joined
- *      7. cache      keys and values of sequences that grow: contiguous, ring or paged
+ *      5. threads    a pool of the library's own threads, or the caller's executor
+ *      6. merge      joins partial results over different keys
+ *      7. cache      keys and values of growing sequences: contiguous, ring or paged
  *      8. linear     y = x W^T + bias with weights packed once
  *      9. layer      projections, heads, concatenation, output projection; presets
- *     10. gradients  the backward pass of the operator
+ *     10. gradients  the backward passes of operator, linear and layer
  *
- * One alphabet everywhere: B batch, L queries, S keys, E model width, H query heads, G key/value
- * heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c index them.
+ * Letters have the same meaning everywhere: B batch, L queries, S keys, E model width, H query
+ * heads, G key/value heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c
+ * are their indices.
  *
  * Promises that hold for every call:
- *   - A query row gives the same bits whatever the number of threads, the batch it stands in,
- *     the layout of the views, the way a sequence is cut into calls, and whatever else is asked
- *     for (log-sum-exp, weights). This holds per instruction set (see mha_isa_name).
- *   - What a masked key or value holds (NaN, Inf, garbage) reaches no output. Keys past the lengths
- *     are not read at all; of keys that causal, window, a boolean mask, -inf or documents rule out,
- *     whole blocks are skipped and single ones may be read and dropped.
+ *   - A query row gives the same bits whatever the number of threads, the other rows of the batch,
+ *     the layout of the views, the way a sequence is split into calls, and whatever other outputs
+ *     are requested (log-sum-exp, weights). This holds per instruction set (see mha_isa_name).
+ *   - Masked keys and values never affect an output, whatever they hold (NaN, Inf, garbage). Keys
+ *     past the lengths are never read. Keys masked by causal, window, a boolean mask, -inf or
+ *     documents are skipped in whole blocks where possible; single ones may be read and ignored.
  *   - A row with no key to attend to gives 0, weights 0 and log-sum-exp -inf. Never NaN.
- *   - An error is a code; outputs are then untouched. The library never prints, aborts or exits.
+ *   - Errors are reported as codes; outputs are then untouched. The library never prints, aborts or
+ *     exits.
  */
 #ifndef MHA_MHA_H
 #define MHA_MHA_H
@@ -46,13 +48,13 @@ extern "C" {
 #define MHA_API
 #endif
 
-/* ============================================================= 1. words ===== */
+/* ============================================================ 1. basics ===== */
 
 #define MHA_VERSION_MAJOR 0
 #define MHA_VERSION_MINOR 1
 #define MHA_VERSION_PATCH 0
 
-/* Major * 1000000 + minor * 1000 + patch of the library that is running. */
+/* Version of the running library: major * 1000000 + minor * 1000 + patch. */
 MHA_API int mha_version(void);
 
 /* The same as text, "0.1.0". */
@@ -61,7 +63,7 @@ MHA_API const char *mha_version_string(void);
 /* Every function that can fail returns one of these. The numbers are frozen. */
 typedef enum mha_status {
     MHA_OK = 0,
-    MHA_ERR_NULL = -1,     /* a pointer that must be given is NULL */
+    MHA_ERR_NULL = -1,     /* a required pointer is NULL */
     MHA_ERR_STRUCT = -2,   /* the `size` field of a struct is not one this library knows */
     MHA_ERR_SHAPE = -3,    /* negative extent, H not a multiple of G, head wider than allowed */
     MHA_ERR_OVERFLOW = -4, /* extents and strides whose product does not fit in memory */
@@ -71,29 +73,29 @@ typedef enum mha_status {
     MHA_ERR_OVERLAP = -8,  /* an output overlaps an input, another output or the workspace */
     MHA_ERR_SCALE = -9,    /* scale, or the base or eps of a layer, is not a usable number */
     MHA_ERR_SOFTCAP = -10, /* softcap is negative, NaN or infinite */
-    MHA_ERR_FLAG = -11,    /* unknown flag or enum value, or two settings that do not go together */
+    MHA_ERR_FLAG = -11,    /* unknown flag or enum value, or two settings that exclude each other */
     MHA_ERR_WINDOW = -12,  /* a window edge below -1, or a row that sees what a ring has dropped */
-    MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S and no word on the alignment,
-                              * or a word on it where a cache decides */
-    MHA_ERR_LENGTH = -14,    /* a length, start, offset or range of tokens that cannot be */
+    MHA_ERR_POSITION = -13,  /* causal, window or ALiBi with L != S but no alignment given, or an
+                              * alignment given where the cache determines it */
+    MHA_ERR_LENGTH = -14,    /* an invalid length, start, offset or range of tokens */
     MHA_ERR_INDEX = -15,     /* a chosen head or row for the weights does not exist */
     MHA_ERR_WORKSPACE = -16, /* the caller's workspace is too small */
     MHA_ERR_PLAN = -17,      /* the options of this run need more than the plan was made for */
     MHA_ERR_MEMORY = -18,    /* an allocation failed */
-    MHA_ERR_THREAD = -19,    /* a thread could not be created, or a thread count is impossible */
+    MHA_ERR_THREAD = -19,    /* a thread could not be created, or an invalid number of threads */
     MHA_ERR_ISA = -20,       /* MHA_ISA names an unknown instruction set or one this CPU lacks */
     MHA_ERR_FULL = -21,      /* a cache has no room for these tokens */
     MHA_ERR_SEQUENCE = -22,  /* a cache has no such sequence, or it is listed twice */
     MHA_ERR_FILE = -23,      /* a file cannot be opened, read or written */
-    MHA_ERR_FORMAT = -24,    /* a file is damaged, or not of the kind that was asked for */
-    MHA_ERR_DROPOUT = -25    /* a dropout that is not a number in [0, 1) */
+    MHA_ERR_FORMAT = -24,    /* a file is damaged or of another format */
+    MHA_ERR_DROPOUT = -25    /* dropout is not a number in [0, 1) */
 } mha_status;
 
-/* The name of a code and what it means; "unknown status" for a number that is none. */
+/* The name of a code and its meaning; "unknown status" for any other number. */
 MHA_API const char *mha_status_string(mha_status status);
 
-/* Element types. f16, bf16 and i8 are storage: scores, softmax and sums are f32. i8 is for the
- * packed weights of a linear and for caches, which keep the scales that belong to it. */
+/* Element types. f16, bf16 and i8 are storage types: scores, softmax and sums are f32. i8 is for
+ * the packed weights of a linear and for caches, which keep the scales that belong to it. */
 typedef enum mha_dtype {
     MHA_F32 = 0,
     MHA_F16 = 1,
@@ -105,11 +107,11 @@ typedef enum mha_dtype {
 /* Bytes of one element; 0 for an unknown type. */
 MHA_API size_t mha_dtype_size(mha_dtype dtype);
 
-/* The instruction set in use on this machine: "c", "avx2", "avx512" or "neon". The environment
- * variable MHA_ISA forces one. NULL where it names one that cannot run (see MHA_ERR_ISA). */
+/* The instruction set in use: "c", "avx2", "avx512" or "neon". The environment variable MHA_ISA
+ * selects one. NULL if it names one that cannot run here (see MHA_ERR_ISA). */
 MHA_API const char *mha_isa_name(void);
 
-/* ============================================================= 2. nouns ===== */
+/* =========================================================== 2. problem ===== */
 
 /* Largest D and Dv. */
 #define MHA_MAX_HEAD_WIDTH 1024
@@ -117,11 +119,13 @@ MHA_API const char *mha_isa_name(void);
 /*
  * What is to be computed: extents and element types. Zero-initialise, then fill in.
  *
- * G = 0 means G = H. Dv = 0 means Dv = D. H must be a multiple of G; query head h reads
- * key/value head h / (H/G).
- * B, H, L or D of 0 is legal: nothing is computed and nothing written. S = 0 is legal: every
- * row is empty. MHA_F64 works in double precision throughout, along the slow and exact reference
- * path, and must then be the type of q, k, v and o alike; the other three mix freely.
+ * G = 0 means G = H. Dv = 0 means Dv = D. H must be a multiple of G; query head h reads key/value
+ * head h / (H/G).
+ *
+ * B, H, L or D may be 0: nothing is computed and nothing written. S may be 0: every row is empty.
+ * MHA_F64 computes in double precision throughout, on the slow and exact reference path; q, k, v
+ * and o must then all have that type. The other three types can be mixed freely.
+ *
  * With packed sequences (see mha_options) L and S are the longest query and key length.
  */
 typedef struct mha_shape {
@@ -130,9 +134,9 @@ typedef struct mha_shape {
 } mha_shape;
 
 /*
- * A tensor the library reads: element (b, h, i, c) is data[b*sb + h*sh + i*sl + c].
- * Strides count elements. Stride 0 broadcasts; negative strides are legal. [B,L,H,D] and
- * [B,H,L,D] differ only in numbers: mha_view_bhld() and mha_view_blhd() fill them in.
+ * A tensor the library reads: element (b, h, i, c) is data[b*sb + h*sh + i*sl + c]. Strides count
+ * elements. Stride 0 broadcasts; strides may be negative. [B,L,H,D] and [B,H,L,D] differ only in
+ * their strides: mha_view_bhld() and mha_view_blhd() fill them in.
  */
 typedef struct mha_view {
     const void *data;
@@ -153,7 +157,7 @@ static inline mha_view mha_view_bhld(const void *data, ptrdiff_t heads, ptrdiff_
     return view;
 }
 
-/* Contiguous [B, rows, heads, width]: heads side by side, as a projection leaves them. */
+/* Contiguous [B, rows, heads, width]: heads side by side, as a projection produces them. */
 static inline mha_view mha_view_blhd(const void *data, ptrdiff_t heads, ptrdiff_t rows,
                                      ptrdiff_t width)
 {
@@ -178,13 +182,13 @@ enum {
     MHA_CAUSAL = 1u << 0,          /* query i sees keys j <= i + offset */
     MHA_WINDOW = 1u << 1,          /* and keys i+offset-window_left <= j <= i+offset+window_right */
     MHA_AVERAGE_WEIGHTS = 1u << 2, /* weights: one mean over the chosen heads, not one per head */
-    MHA_TRAINING = 1u << 3         /* dropout applies; without it the option is not looked at */
+    MHA_TRAINING = 1u << 3         /* enables dropout, which is ignored without it */
 };
 
 /*
- * Where query 0 stands among the keys: key position = i + offset. Used by causal, window and
- * ALiBi. Nothing is guessed: with L == S (in every batch) unset means offset 0, otherwise the
- * caller says which of the conventions in use is meant.
+ * The position of query 0 among the keys: the position of query i is i + offset. Used by causal,
+ * window and ALiBi. Nothing is guessed: where L == S (in every batch) unset means offset 0;
+ * otherwise the caller must choose one of the usual conventions.
  */
 typedef enum mha_position {
     MHA_POSITION_UNSET = 0,
@@ -201,54 +205,55 @@ typedef enum mha_weights_mode {
     MHA_WEIGHTS_BIAS = 3     /* after bias and masks: a masked key is -inf */
 } mha_weights_mode;
 
-/* How a head attends, to see what it is good for: elements of options.head_modes. */
+/* Modes of a head, for ablation: elements of options.head_modes. */
 typedef enum mha_head_mode {
     MHA_HEAD_NORMAL = 0,
-    MHA_HEAD_UNIFORM = 1, /* every score is 0: the same weight for each key that masks leave */
+    MHA_HEAD_UNIFORM = 1, /* every score is 0: equal weights for all unmasked keys */
     MHA_HEAD_MEAN = 2     /* a vector of options.head_means instead of weights times values */
 } mha_head_mode;
 
-/* What one row of a head looks at. Weights are those of the keys: what goes to a sink or to the
- * extra keys of a layer is missing from them. A row that sees no key, or whose keys weigh nothing
- * in f32, has zeros and key -1. Weights below the smallest normal f32 (1.2e-38), as a sink may
- * leave them, may be told here and yet be 0 where options.weights returns them. */
+/*
+ * What one row of a head attends to. The weights are those of the keys; a sink or the extra keys of
+ * a layer take the rest. A row that attends to no key, or whose weights all underflow in f32,
+ * reports zeros and key -1. Denormal weights (below 1.2e-38, possible with a sink) may be reported
+ * here although options.weights returns 0.
+ */
 typedef struct mha_row_statistics {
     float entropy;              /* -sum of w ln w, nats */
     float largest;              /* the largest weight */
     float distance;             /* sum of w |i + offset - j|, in tokens */
-    float self, previous, next; /* weights of the keys at the row's position, before and behind */
-    float first;                /* weight of the first keys together */
-    float mass;                 /* of all keys together: 1 but for sinks */
-    int64_t key;                /* the key of the largest weight, the first of several */
+    float self, previous, next; /* weights of the keys at the row's position, before and after it */
+    float first;                /* sum of the weights of the first keys */
+    float mass;                 /* sum of all weights: 1 without sinks and extra keys */
+    int64_t key;                /* the key with the largest weight; the first of several */
 } mha_row_statistics;
 
 /* Means over the rows of a head whose key is not -1. */
 typedef struct mha_head_statistics {
     double entropy, largest, distance, self, previous, next, first, mass;
-    int64_t rows; /* how many these are */
+    int64_t rows; /* number of these rows */
 } mha_head_statistics;
 
-/* Statistics that are gathered while the output is computed, without weights being stored: memory
- * grows with L + S. They are those of the weights before dropout and gates, and change no bit of
- * the output. NULL: not wanted. Rows past a query length are not written. */
+/* Statistics that are gathered while the output is computed, without storing weights: memory grows
+ * with L + S. They describe the weights before dropout and gates, and change no bit of the output.
+ * NULL pointers: not requested. Rows past a query length are not written. */
 typedef struct mha_statistics {
     size_t size;                /* sizeof(mha_statistics) */
-    ptrdiff_t first_keys;       /* how many keys are the first ones; 0: 1 */
+    ptrdiff_t first_keys;       /* how many keys count as the first ones; 0: 1 */
     mha_row_statistics *rows;   /* [B][H][L] */
     mha_head_statistics *heads; /* [B][H] */
-    float *columns;             /* [B][H][S]: what each key receives from all rows together */
-    ptrdiff_t top;              /* how many of a row's largest weights are listed, at most 64 */
-    int64_t *top_keys;          /* [B][H][L][top], the largest weight first, of equal ones the
-                                 * earlier key; -1 where there are no more, or what is left
-                                 * rounds to 0 */
-    float *top_weights;         /* [B][H][L][top] */
+    float *columns;             /* [B][H][S]: the sum of the weights of each key over all rows */
+    ptrdiff_t top;      /* how many of the largest weights of a row are listed, at most 64 */
+    int64_t *top_keys;  /* [B][H][L][top], the largest weight first, of equal ones the earlier key;
+                         * -1 where there are no more, or what is left rounds to 0 */
+    float *top_weights; /* [B][H][L][top] */
 } mha_statistics;
 
 /*
- * How it is to be computed. NULL, or all zero but `size`, is plain attention. Fields are only
+ * How it is to be computed. NULL, or all zero except `size`, is plain attention. Fields are only
  * ever appended, so a program built against an older header keeps working.
  *
- * Order of work for one row:
+ * Order of operations for one row:
  *      scale -> softcap -> + bias + add_mask + ALiBi -> masks -> (sink) -> softmax
  *            -> dropout -> . V -> gate
  * All masks apply together; none replaces another.
@@ -259,22 +264,22 @@ typedef struct mha_options {
     float scale;    /* 0: 1/sqrt(D) */
     float softcap;  /* 0: off; else score = cap * tanh(score / cap) */
 
-    mha_position position;  /* where query 0 stands among the keys */
-    ptrdiff_t offset;       /* only for MHA_POSITION_OFFSET; negative is legal */
+    mha_position position;  /* position of query 0 among the keys */
+    ptrdiff_t offset;       /* only for MHA_POSITION_OFFSET; may be negative */
     const int64_t *offsets; /* only for MHA_POSITION_OFFSET: [B], instead of `offset` */
     ptrdiff_t window_left;  /* only with MHA_WINDOW: keys before the position; -1 = open */
     ptrdiff_t window_right; /* only with MHA_WINDOW: keys after the position; -1 = open */
 
-    /* Boolean masks, one byte an element (b,h,i,j), unit stride over j, stride 0 broadcasts.
-     * Two names for the two polarities in use; both may be given. */
+    /* Boolean masks, one byte per element (b,h,i,j), unit stride over j, stride 0 broadcasts. There
+     * are two names for the two usual polarities; both may be given. */
     mha_view attend_mask; /* non-zero = attend (SDPA, ONNX, JAX) */
     mha_view ignore_mask; /* non-zero = masked (PyTorch's key_padding_mask) */
 
     /* Numbers added to the scores, element (b,h,i,j), unit stride over j, stride 0 broadcasts.
-     * Exactly -inf masks the key; a very negative number is a number. */
+     * Exactly -inf masks the key; a very negative number does not. */
     mha_view add_mask;
     mha_dtype add_mask_type; /* f32, f16, bf16; f64 with f64 shapes only */
-    mha_view bias;           /* the same once more, for a learned bias beside a mask */
+    mha_view bias;           /* a second such tensor, for a learned bias beside a mask */
     mha_dtype bias_type;
 
     const float *alibi_slopes; /* [H]: adds -slope * |i + offset - j| */
@@ -285,8 +290,8 @@ typedef struct mha_options {
     const int64_t *q_lengths;
     const int64_t *k_lengths;
 
-    /* Packed sequences: [B+1] ascending. Row i of batch b is row q_starts[b] + i of the view and
-     * sb is not used (so for q, o, lse; k_starts for k, v). Lengths follow from the starts; a
+    /* Packed sequences: [B+1] ascending. Row i of batch b is row q_starts[b] + i of the view, and
+     * sb is not used (for q, o and lse; k_starts for k and v). Lengths follow from the starts; a
      * length array shortens them. Masks, bias and weights stay (b,h,i,j). */
     const int64_t *q_starts;
     const int64_t *k_starts;
@@ -298,15 +303,17 @@ typedef struct mha_options {
     ptrdiff_t q_documents_sb, k_documents_sb;
 
     /* Log-sum-exp of every row, natural logarithm, with bias, masks and sink; -inf for an empty
-     * row, sink or not. f32 (f64 with f64 shapes). Element (b,h,i) is data[b*sb + h*sh + i*sl].
-     * NULL data: not wanted. */
+     * row, with or without a sink. f32 (f64 with f64 shapes). Element (b,h,i) is data[b*sb + h*sh +
+     * i*sl]. NULL data: not requested. */
     mha_out lse;
 
-    /* Weights, element (b, head, row, j) with unit stride over j, S columns; heads and rows count
-     * the chosen ones. NULL lists choose all. With MHA_AVERAGE_WEIGHTS there is no head axis and
-     * sh is not used. Rows past a query length are not written; keys past a key length give 0
-     * (-inf in mode BIAS). Modes RAW and SOFTCAP show scores before masking and do read masked
-     * keys. NULL data: not wanted. */
+    /*
+     * Weights, element (b, head, row, j) with unit stride over j, S columns; head and row are
+     * indices into the lists of chosen ones. NULL lists choose all. With MHA_AVERAGE_WEIGHTS there
+     * is no head axis and sh is not used. Rows past a query length are not written; keys past a key
+     * length give 0 (-inf in mode BIAS). Modes RAW and SOFTCAP show scores before masking, and do
+     * read masked keys. NULL data: not requested.
+     */
     mha_out weights;
     mha_dtype weights_type; /* f32, f16, bf16; f64 with f64 shapes only */
     mha_weights_mode weights_mode;
@@ -315,32 +322,39 @@ typedef struct mha_options {
     const int64_t *weights_rows; /* [weights_row_count], each in [0, L) */
     ptrdiff_t weights_row_count;
 
-    /* On error, a sentence that says what is wrong, where and what to do is written here (always
-     * terminated); not for MHA_ERR_STRUCT, when this struct cannot be trusted. NULL: not wanted. */
+    /* On error, a sentence is written here that says what is wrong, where, and what to do
+     * (always terminated); not for MHA_ERR_STRUCT, when this struct cannot be trusted.
+     * NULL: not requested. */
     char *message;
     size_t message_size;
 
-    /* Head gates: a factor on each head's output, gates[b*gates_sb + h]; gates_sb = 0: the same for
-     * all batches. 0 gives 0 and skips the head's work, unless its log-sum-exp or weights are
-     * wanted: those know no gate. NULL: none. */
+    /* Head gates: a factor for each head's output, gates[b*gates_sb + h]; gates_sb = 0: the same
+     * for all batches. A gate of 0 gives 0 and skips the work of the head, unless its log-sum-exp
+     * or weights are requested, which are those before the gate. NULL: none. */
     const float *gates;
     ptrdiff_t gates_sb;
 
-    /* Dropout of the weights, after the softmax, only with MHA_TRAINING: each is dropped with this
-     * probability, a multiple of 1/65536, and the others grow by 1/(1 - p). Which ones depends on
-     * seed, b, h, i and j alone (Philox, by counter), not on tiles or threads; the backward pass
-     * drops the same. Returned weights and log-sum-exp are those before dropout. */
+    /*
+     * Dropout of the weights, after the softmax, only with MHA_TRAINING: each weight is dropped
+     * with this probability, a multiple of 1/65536, and the others are multiplied by 1/(1 - p). The
+     * choice depends on seed, b, h, i and j alone (Philox, by counter), not on tiles or threads;
+     * the backward pass drops the same weights. Returned weights and log-sum-exp are those before
+     * dropout.
+     */
     float dropout;
     uint64_t dropout_seed;
 
-    /* Ablation: head_modes[h] is an mha_head_mode, NULL: all normal. Masks, -inf among them, and
-     * the gate apply as ever; soft cap, bias, ALiBi and sink do not in a head that is not normal.
-     * Its log-sum-exp is the logarithm of the number of keys. A mean, head_means[h*Dv + c], is what
-     * every row gives that has a key; its weights show 0. Forward only. */
+    /*
+     * Ablation: head_modes[h] is an mha_head_mode; NULL: all normal. Masks, with -inf in add_mask
+     * and bias, and the gate apply as usual; soft cap, bias, ALiBi and sink do not apply in a head
+     * that is not normal. Its log-sum-exp is the logarithm of the number of its keys. With
+     * MHA_HEAD_MEAN every row that has a key gives head_means[h*Dv + c], and its weights are 0.
+     * Forward pass only.
+     */
     const uint8_t *head_modes;
-    const float *head_means; /* [H][Dv]; may be NULL where no head has MHA_HEAD_MEAN */
+    const float *head_means; /* [H][Dv]; may be NULL if no head has MHA_HEAD_MEAN */
 
-    /* Gathered in the same pass; NULL: not wanted. Not looked at by backward passes. */
+    /* Gathered in the same pass; NULL: not requested. Ignored by backward passes. */
     const mha_statistics *statistics;
 } mha_options;
 
@@ -349,22 +363,22 @@ typedef struct mha_options {
 typedef struct mha_pool mha_pool;
 
 /*
- * Attention over all heads. Strides of q, k, v and o count elements of their own type.
- * `options` may be NULL (plain attention), `pool` may be NULL (the calling thread works alone).
- * Allocates a workspace of a size that does not grow with L * S, and frees it.
+ * Attention over all heads. Strides of q, k, v and o count elements of their own type. `options`
+ * may be NULL (plain attention), `pool` may be NULL (only the calling thread works). Allocates a
+ * workspace whose size does not grow with L * S, and frees it.
  */
 MHA_API mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
                                  mha_out o, const mha_options *options, mha_pool *pool);
 
 /*
- * Weights alone: what mha_attention() returns as options.weights, to the bit, at the price of the
- * chosen heads and rows only, without values and output. Of shape v_type, o_type and Dv do not
- * count.
+ * Weights alone: what mha_attention() returns as options.weights, to the bit, computed for the
+ * chosen heads and rows only, without values and output. v_type, o_type and Dv of the shape are
+ * ignored.
  *
- * Where options.lse is given, it is read, not written: the log-sum-exp of every row as a call
- * before has returned it. Scores are then computed once instead of twice, and the weights are
- * exp(score - lse): as above but for the rounding of lse, up to |lse| * 2^-24 of a weight. It may
- * also be that of more keys than these, as mha_merge() makes it.
+ * If options.lse is given, it is read, not written: the log-sum-exp of every row as returned by an
+ * earlier call. Scores are then computed once instead of twice, and the weights are exp(score -
+ * lse): as above except for the rounding of lse, up to |lse| * 2^-24 of a weight. The log-sum-exp
+ * may also include more keys than these, as after mha_merge().
  *
  * `work` needs mha_attention_weights_work_size() bytes; NULL: allocated and freed.
  */
@@ -372,41 +386,41 @@ MHA_API mha_status mha_attention_weights(const mha_shape *shape, mha_view q, mha
                                          const mha_options *options, void *work, size_t work_size,
                                          mha_pool *pool);
 
-/* 0 where the arguments are not ones for mha_attention_weights(). */
+/* 0 if the arguments are not valid for mha_attention_weights(). */
 MHA_API size_t mha_attention_weights_work_size(const mha_shape *shape, const mha_options *options,
                                                int threads);
 
 /* ============================================================= 4. plans ===== */
 
 /*
- * A plan holds what can be decided before the data is there: kernels, tile sizes, workspace map.
- * It is never changed by a run: any number of threads may run one plan at once, each with its own
- * workspace.
+ * A plan holds what can be decided before the data is there: kernels, tile sizes, the layout of the
+ * workspace. Runs never change it: any number of threads may run one plan at the same time, each
+ * with its own workspace.
  */
 typedef struct mha_plan mha_plan;
 
-/* Of `options` only the shape of the work counts here (which pointers are given, of those in
- * options.statistics too, not what they point to). On error *plan is NULL. */
+/* Only the shape of the work matters here: which pointers of `options` and options.statistics are
+ * given, not what they point to. On error *plan is NULL. */
 MHA_API mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape,
                                    const mha_options *options);
 
-/* Bytes of workspace that a run with a pool of `threads` threads needs; 0 for a NULL plan or a
- * number of threads that no pool has. Any alignment will do. */
+/* Bytes of workspace for a run with a pool of `threads` threads; 0 for a NULL plan or a number of
+ * threads that no pool can have. The workspace may have any alignment. */
 MHA_API size_t mha_plan_work_size(const mha_plan *plan, int threads);
 
 /*
- * Run without any allocation. `options` are this call's, complete, with its pointers (NULL: plain
- * attention). They may differ from those of the plan, but not ask for more: weights, log-sum-exp
- * or statistics that the plan did not know of are MHA_ERR_PLAN.
+ * Runs without any allocation. `options` are complete, with the pointers of this call (NULL: plain
+ * attention). They may differ from those of the plan, but not request more: weights, log-sum-exp or
+ * statistics that the plan was made without are MHA_ERR_PLAN.
  */
 MHA_API mha_status mha_plan_run(const mha_plan *plan, mha_view q, mha_view k, mha_view v, mha_out o,
                                 const mha_options *options, void *work, size_t work_size,
                                 mha_pool *pool);
 
 /*
- * The plan in words: instruction set and kernels, tiles, workspace, flops and bytes, and the
- * reason for each choice. Writes at most `size` bytes, always terminated; returns the length the
- * whole text has, as snprintf does. 0 for a NULL plan.
+ * Describes the plan in words: instruction set and kernels, tiles, workspace, flops and bytes, and
+ * the reason for each choice. Writes at most `size` bytes, always terminated; returns the length of
+ * the whole text, like snprintf. 0 for a NULL plan.
  */
 MHA_API size_t mha_plan_explain(const mha_plan *plan, char *text, size_t size);
 
@@ -418,17 +432,17 @@ MHA_API void mha_plan_free(mha_plan *plan);
 #define MHA_MAX_THREADS 1024
 
 /*
- * A pool with `threads` threads in all: the caller of a run is one of them, threads - 1 are
- * created now and sleep between runs. threads = 0: one for every CPU this process may use.
- * Runs that find the pool busy with another run work alone on their calling thread; the result is
- * the same to the bit.
+ * A pool with `threads` threads in all: the caller of a run is one of them, threads - 1 are created
+ * here and sleep between runs. threads = 0: one for every CPU this process may use. A run that
+ * finds the pool busy with another run uses its calling thread only; the result is the same to the
+ * bit.
  */
 MHA_API mha_status mha_pool_create(mha_pool **pool, int threads);
 
 /*
- * A pool on somebody else's threads. `run` must call task(arg, index) exactly once for every index
- * in [0, tasks), in any order, on any threads, at once or one after another, and return when all
- * have returned. At most `threads` tasks are asked for in one run.
+ * A pool on threads of the caller. `run` must call task(arg, index) exactly once for every index in
+ * [0, tasks), in any order, on any threads, concurrently or not, and return when all calls have
+ * returned. `tasks` is at most `threads`.
  */
 typedef struct mha_executor {
     size_t size; /* sizeof(mha_executor) */
@@ -442,25 +456,25 @@ MHA_API mha_status mha_pool_create_from(mha_pool **pool, const mha_executor *exe
 /* Number of threads; 1 for NULL. */
 MHA_API int mha_pool_threads(const mha_pool *pool);
 
-/* Call task(arg, worker, number) once for every number in [0, count), on the threads of the pool as
- * they come free: for work of the caller's own between runs. worker is in [0, threads). NULL pool:
- * one after another. */
+/* Calls task(arg, worker, number) once for every number in [0, count), on the threads of the pool
+ * as they become free: for the caller's own work between runs. worker is in [0, threads). NULL
+ * pool: one after another. */
 MHA_API void mha_pool_run(mha_pool *pool, ptrdiff_t count,
                           void (*task)(void *arg, int worker, ptrdiff_t number), void *arg);
 
-/* No run may be under way. NULL is allowed. */
+/* No run may be in progress. NULL is allowed. */
 MHA_API void mha_pool_free(mha_pool *pool);
 
 /* ============================================================= 6. merge ===== */
 
 /*
- * Join two partial results of the same queries over different keys: outputs with their
- * log-sum-exps, as attention gives them. (o, lse) becomes what one call over all the keys would
- * have given, up to rounding; merge in a fixed order and the bits are fixed too. For sequences that
- * are split, rings, prefixes that many sequences share. A sink may be in one of the parts only.
+ * Joins two partial results of the same queries over different keys: outputs with their
+ * log-sum-exps, as attention returns them. (o, lse) becomes what one call over all the keys would
+ * have given, up to rounding; merging in a fixed order gives fixed bits. For split sequences,
+ * rings, and prefixes that many sequences share. Only one of the parts may include a sink.
  *
- * Of shape B, H, L, Dv and o_type count: o and o2 are of o_type, lse and lse2 are f32 (f64 with
- * f64). A part whose log-sum-exp is -inf adds nothing, whatever its output holds.
+ * B, H, L, Dv and o_type of the shape are used: o and o2 have o_type, lse and lse2 are f32 (f64
+ * with f64). A part whose log-sum-exp is -inf adds nothing, whatever its output holds.
  */
 MHA_API mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2,
                              mha_view lse2);
@@ -468,17 +482,17 @@ MHA_API mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha
 /* ============================================================= 7. cache ===== */
 
 /*
- * Keys and values of growing sequences, for one layer. Token t of a sequence is its position,
- * counted from 0; lengths count tokens. What a cache holds is read by mha_cache_attention() or by a
- * layer; nothing else needs to know how it lies in memory.
+ * Keys and values of growing sequences, for one layer. Token t of a sequence is at position t,
+ * counted from 0; lengths count tokens. A cache is read by mha_cache_attention() or by a layer; its
+ * layout in memory is internal.
  *
- * One call at a time may change a cache; calls that only read it may run beside each other.
- * A call that fails has changed nothing.
+ * Only one call at a time may change a cache; calls that only read it may run concurrently. A call
+ * that fails has changed nothing.
  */
 typedef struct mha_cache mha_cache;
 
 typedef enum mha_cache_kind {
-    MHA_CACHE_CONTIGUOUS = 0, /* room for `capacity` tokens a sequence, taken at once */
+    MHA_CACHE_CONTIGUOUS = 0, /* room for `capacity` tokens per sequence, allocated at once */
     MHA_CACHE_RING = 1,       /* the last `capacity` tokens of each sequence, for windows */
     MHA_CACHE_PAGED = 2 /* pages of a shared store, taken as sequences grow, shared by forks */
 } mha_cache_kind;
@@ -486,13 +500,13 @@ typedef enum mha_cache_kind {
 typedef struct mha_cache_config {
     size_t size; /* sizeof(mha_cache_config) */
     mha_cache_kind kind;
-    ptrdiff_t sequences;      /* how many: they are numbered 0 .. sequences-1, and empty */
-    ptrdiff_t capacity;       /* most tokens of a sequence; a ring keeps so many and goes on */
-    ptrdiff_t page_tokens;    /* paged: tokens of a page, a multiple of 32; 0: 128 */
+    ptrdiff_t sequences; /* number of sequences: they are numbered 0 .. sequences-1, and empty */
+    ptrdiff_t capacity;  /* most tokens of a sequence; a ring keeps so many and drops older ones */
+    ptrdiff_t page_tokens;    /* paged: tokens per page, a multiple of 32; 0: 128 */
     ptrdiff_t pages;          /* paged: pages in all; 0: enough for every sequence at capacity */
     ptrdiff_t G, D, Dv;       /* heads and widths; Dv = 0: D */
-    mha_dtype k_type, v_type; /* f32, f16, bf16, or i8 with one scale a token and head */
-    char *message;            /* on error a sentence is written here; NULL: not wanted */
+    mha_dtype k_type, v_type; /* f32, f16, bf16, or i8 with one scale per token and head */
+    char *message;            /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
 } mha_cache_config;
 
@@ -502,53 +516,52 @@ MHA_API mha_status mha_cache_create(mha_cache **cache, const mha_cache_config *c
 /* NULL is allowed. */
 MHA_API void mha_cache_free(mha_cache *cache);
 
-/* What the cache was made with, defaults filled in; no message. All zero for NULL. */
+/* The configuration of the cache, defaults filled in; no message. All zero for NULL. */
 MHA_API mha_cache_config mha_cache_get_config(const mha_cache *cache);
 
-/* Tokens of a sequence; the first that is still there (not 0 only for a ring that has gone round,
- * whose length goes on counting); -1 where there is no such sequence. */
+/* Tokens of a sequence; and the first token that is still stored (not 0 only for a ring that has
+ * wrapped around; its length keeps counting). -1 if there is no such sequence. */
 MHA_API ptrdiff_t mha_cache_length(const mha_cache *cache, ptrdiff_t sequence);
 MHA_API ptrdiff_t mha_cache_first(const mha_cache *cache, ptrdiff_t sequence);
 
-/* Pages nobody uses; 0 for a cache without pages. */
+/* Unused pages; 0 for a cache without pages. */
 MHA_API ptrdiff_t mha_cache_free_pages(const mha_cache *cache);
 
 /* Bytes of memory the cache holds. */
 MHA_API size_t mha_cache_bytes(const mha_cache *cache);
 
 /*
- * Append to sequences[b] (NULL: b) the tokens (b, g, i) of k and v, i < lengths[b] (NULL: L).
- * Types are those of the views: f32, f16 or bf16; the cache converts. All or nothing: MHA_ERR_FULL
- * where a sequence would outgrow its capacity or pages run out. A ring never is full.
+ * Appends to sequences[b] (NULL: b) the tokens (b, g, i) of k and v, i < lengths[b] (NULL: L). The
+ * views may be f32, f16 or bf16; the cache converts. All or nothing: MHA_ERR_FULL if a sequence
+ * would exceed its capacity or pages run out. A ring is never full.
  */
 MHA_API mha_status mha_cache_append(mha_cache *cache, ptrdiff_t B, const int64_t *sequences,
                                     ptrdiff_t L, const int64_t *lengths, mha_view k,
                                     mha_dtype k_type, mha_view v, mha_dtype v_type);
 
-/* Copy tokens [first, first + count) out, as f32: element (g, i, c), sb is not used. NULL data:
- * not wanted. */
+/* Copies tokens [first, first + count) out, as f32: element (g, i, c), sb is not used. NULL data:
+ * not requested. */
 MHA_API mha_status mha_cache_read(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
                                   ptrdiff_t count, mha_out k, mha_out v);
 
-/* Forget all tokens from `length` on; 0 empties the sequence. A ring that has gone round cannot go
- * back further than to its first token, except to 0. */
+/* Removes all tokens from `length` on; 0 empties the sequence. A ring that has wrapped around
+ * cannot go back further than to its first token, except to 0. */
 MHA_API mha_status mha_cache_truncate(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t length);
 
-/* `to` becomes what `from` is. Pages are shared until one of the two writes into them (copy on
+/* `to` becomes a copy of `from`. Pages are shared until one of the two writes to them (copy on
  * write); without pages the tokens are copied. */
 MHA_API mha_status mha_cache_fork(mha_cache *cache, ptrdiff_t to, ptrdiff_t from);
 
-/* Append a copy of tokens [first, first + count) of `from` to the end of `to`, as they are stored.
- */
+/* Appends a copy of tokens [first, first + count) of `from` to `to`, as they are stored. */
 MHA_API mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdiff_t first,
                                   ptrdiff_t count);
 
-/* Take tokens [first, first + count) out; later ones move down. Keys stay rotated as they were:
- * see mha_cache_shift(). Not for rings (MHA_ERR_FLAG). */
+/* Removes tokens [first, first + count); later ones move down. Keys keep their rotation: see
+ * mha_cache_shift(). Not for rings (MHA_ERR_FLAG). */
 MHA_API mha_status mha_cache_remove(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
                                     ptrdiff_t count);
 
-/* Rotary position embedding: pairs of elements of a head are turned by position * frequency. */
+/* Rotary position embedding: pairs of elements of a head are rotated by position * frequency. */
 typedef enum mha_rope_pairs {
     MHA_ROPE_NONE = 0,
     MHA_ROPE_HALVES = 1, /* c and c + width/2 (Llama as Hugging Face stores it, ONNX's default) */
@@ -557,24 +570,24 @@ typedef enum mha_rope_pairs {
 
 typedef struct mha_rope {
     mha_rope_pairs pairs;
-    ptrdiff_t width;          /* elements of a head that are turned, even; 0: all of them */
-    double base;              /* 0: 10000; pair n turns by base^(-2n/width) a position */
+    ptrdiff_t width;          /* elements of a head that are rotated, even; 0: all of them */
+    double base;              /* 0: 10000; pair n is rotated by base^(-2n/width) per position */
     const float *frequencies; /* [width/2] instead of base; NULL: from base */
 } mha_rope;
 
-/* Turn the keys of tokens [first, first + count) by `delta` positions more, as they must be after
+/* Rotates the keys of tokens [first, first + count) by `delta` more positions, as needed after
  * tokens before them were removed (delta = -removed). An i8 or half cache rounds once more. */
 MHA_API mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
                                    ptrdiff_t count, const mha_rope *rope, ptrdiff_t delta);
 
-/* Beams: every sequence n becomes what parents[n] was before the call; [sequences]. */
+/* For beam search: every sequence n becomes what parents[n] was before the call; [sequences]. */
 MHA_API mha_status mha_cache_reorder(mha_cache *cache, const int64_t *parents);
 
 /*
- * All sequences to a file and back, to the bit. The file carries its version and a checksum; saving
+ * All sequences to a file and back, to the bit. The file has a version and a checksum. Saving
  * writes a new file beside the old one and renames it; a link, a pipe or a device is not replaced
- * (MHA_ERR_FILE). A damaged file is MHA_ERR_FORMAT. The message, if wanted, says what is wrong and
- * where.
+ * (MHA_ERR_FILE). A damaged file is MHA_ERR_FORMAT. The message, if requested, says what is wrong
+ * and where.
  */
 MHA_API mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
                                   size_t message_size);
@@ -582,31 +595,31 @@ MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *mes
                                   size_t message_size);
 
 /*
- * Attention of new queries over what the cache holds: batch b reads sequences[b] (NULL: b; listed
- * twice is fine here). Of shape B, H, L, q_type and o_type count; G, D and Dv are the cache's and
- * must be 0 or agree. S is the number of columns of masks and weights, at least the longest
- * length; 0: just that. The k_lengths of the options may shorten the sequences; k_starts is
- * refused. With no word on the position the last query stands at the last token
+ * Attention of new queries over the cache: batch b reads sequences[b] (NULL: b; the same sequence
+ * may be listed twice). B, H, L, q_type and o_type of the shape are used; G, D and Dv are the
+ * cache's and must be 0 or equal. S is the number of columns of masks and weights, at least the
+ * longest length; 0: exactly that. k_lengths of the options may shorten the sequences; k_starts is
+ * refused. If no position is given, the last query is at the last token
  * (MHA_POSITION_BOTTOM_RIGHT). A row that would see tokens a ring has dropped is MHA_ERR_WINDOW;
- * weights of modes RAW and SOFTCAP show 0 for those, and for tokens that come to a ring only after
- * the row was computed.
+ * weights of modes RAW and SOFTCAP show 0 for those, and for tokens that are added to a ring only
+ * after the row was computed.
  *
- * `work` needs mha_cache_work_size() bytes, at any lengths the cache can come to; NULL: allocated
- * and freed.
+ * `work` needs mha_cache_work_size() bytes, which suffice at any lengths the cache can reach; NULL:
+ * allocated and freed.
  */
 MHA_API mha_status mha_cache_attention(const mha_cache *cache, const int64_t *sequences,
                                        const mha_shape *shape, mha_view q, mha_out o,
                                        const mha_options *options, void *work, size_t work_size,
                                        mha_pool *pool);
 
-/* 0 where the arguments are not ones for mha_cache_attention(). */
+/* 0 if the arguments are not valid for mha_cache_attention(). */
 MHA_API size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shape,
                                    const mha_options *options, int threads);
 
 /* ============================================================ 8. linear ===== */
 
-/* A weight matrix as the caller has it: the weight from input c to output n is
- * data[n*out_stride + c*in_stride]. f32, f16 or bf16. */
+/* A weight matrix of the caller: the weight from input c to output n is data[n*out_stride +
+ * c*in_stride]. f32, f16 or bf16. */
 typedef struct mha_matrix {
     const void *data;
     mha_dtype type;
@@ -635,16 +648,16 @@ static inline mha_matrix mha_matrix_from(mha_matrix matrix, ptrdiff_t first)
     return matrix;
 }
 
-/* A contiguous vector: bias, norm weight. f32, f16 or bf16. NULL data: there is none. */
+/* A contiguous vector: bias, norm weight. f32, f16 or bf16. NULL data: none. */
 typedef struct mha_vector {
     const void *data;
     mha_dtype type;
 } mha_vector;
 
 /*
- * y = x W^T + bias, with W packed once for the kernels of this machine: the caller may drop its
- * own copy. Stored as f32, f16, bf16, or i8 with one scale an output; sums are f32. A row of y has
- * the same bits whatever the number of rows and threads.
+ * y = x W^T + bias, with W packed once for the kernels of this machine: the caller may free its own
+ * copy. Stored as f32, f16, bf16, or i8 with one scale per output; sums are f32. A row of y has the
+ * same bits whatever the number of rows and threads.
  */
 typedef struct mha_linear mha_linear;
 
@@ -654,15 +667,15 @@ typedef struct mha_linear_config {
     mha_matrix weight;
     mha_vector bias;
     mha_dtype stored; /* f32, f16, bf16, i8 */
-    char *message;    /* on error a sentence is written here; NULL: not wanted */
+    char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
 } mha_linear_config;
 
 /* On error *linear is NULL. */
 MHA_API mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *config);
 
-/* New weights of the same extents in place of the old ones, as after a step of training. No run or
- * backward pass may be under way. On error the old ones stay. */
+/* Replaces the weights by others of the same extents, as after a step of training. No run or
+ * backward pass may be in progress. On error the old ones stay. */
 MHA_API mha_status mha_linear_update(mha_linear *linear, mha_matrix weight, mha_vector bias);
 
 /* NULL is allowed. */
@@ -676,13 +689,13 @@ MHA_API size_t mha_linear_bytes(const mha_linear *linear);
 MHA_API mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x,
                                   mha_dtype x_type, ptrdiff_t x_stride, void *y, mha_dtype y_type,
                                   ptrdiff_t y_stride, void *work, size_t work_size, mha_pool *pool);
-/* 0 for a NULL linear, negative rows, or a number of threads that no pool has. */
+/* 0 for a NULL linear, negative rows, or a number of threads that no pool can have. */
 MHA_API size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int threads);
 
 /* ============================================================= 9. layer ===== */
 
 /*
- * Multi-head attention as people mean it:
+ * Multi-head attention, the complete layer:
  *
  *      Q = X W_Q^T + b_Q      K = X' W_K^T + b_K      V = X'' W_V^T + b_V
  *      head h = attention(Q_h, K_g, V_g)              g = h / (H/G)
@@ -715,10 +728,10 @@ typedef struct mha_layer_config {
     ptrdiff_t key_width;    /* of the key input; 0: E */
     ptrdiff_t value_width;  /* of the value input; 0: key_width */
     ptrdiff_t output_width; /* 0: E */
-    mha_dtype stored;       /* how weights are kept: f32, f16, bf16, i8 */
+    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8 */
     mha_norm norm;
     mha_rope rope;
-    char *message; /* on error a sentence is written here; NULL: not wanted */
+    char *message; /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
 } mha_layer_config;
 
@@ -726,26 +739,26 @@ typedef struct mha_layer_weights {
     size_t size;           /* sizeof(mha_layer_weights) */
     mha_matrix q, k, v, o; /* outputs H*D, G*D, G*Dv and output_width */
     mha_vector q_bias, k_bias, v_bias, o_bias;
-    mha_vector extra_key, extra_value; /* PyTorch's bias_k [G*D] and bias_v [G*Dv]: one more key and
-                                        * value for every row, as they are: no norm, no rotation;
-                                        * both or none */
-    mha_vector q_norm, k_norm;         /* [D]; none: 1 */
-    mha_vector q_norm_bias, k_norm_bias; /* [D]; none: 0 */
+    /* PyTorch's bias_k [G*D] and bias_v [G*Dv]: one more key and value for every row, used as they
+     * are, without norm and rotation; both or none. */
+    mha_vector extra_key, extra_value;
+    mha_vector q_norm, k_norm;           /* [D]; NULL data: 1 */
+    mha_vector q_norm_bias, k_norm_bias; /* [D]; NULL data: 0 */
 } mha_layer_weights;
 
-/* On error *layer is NULL. Weights are copied: the caller may drop them. */
+/* On error *layer is NULL. Weights are copied: the caller may free them. */
 MHA_API mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
                                     const mha_layer_weights *weights);
 
-/* New weights in place of the old ones, as after a step of training. Extra keys and norms must be
- * there if and only if they were before. No run or backward pass may be under way. On error the
- * old ones stay. */
+/* Replaces the weights, as after a step of training. Extra keys and norms must be given if
+ * and only if they were before. No run or backward pass may be in progress. On error the
+ * old weights stay. */
 MHA_API mha_status mha_layer_update(mha_layer *layer, const mha_layer_weights *weights);
 
 /* NULL is allowed. */
 MHA_API void mha_layer_free(mha_layer *layer);
 
-/* What the layer was made with, defaults filled in; no message, no frequencies. All zero for
+/* The configuration of the layer, defaults filled in; no message, no frequencies. All zero for
  * NULL. */
 MHA_API mha_layer_config mha_layer_get_config(const mha_layer *layer);
 
@@ -754,15 +767,15 @@ MHA_API size_t mha_layer_bytes(const mha_layer *layer);
 
 /*
  * A new layer without some heads: keep[h] is not 0 for those of the H heads that stay, at least
- * one. It gives what the old one gives with gates of 0 on the others, up to the order of the sums
- * in W_O; weights stay as they are stored, i8 with their scales. Heads are numbered anew, in their
- * order; options of calls that have a head axis must follow.
+ * one. It gives what the old layer gives with gates of 0 on the other heads, up to the order of the
+ * sums in W_O; weights stay as they are stored, i8 with their scales. The remaining heads are
+ * renumbered in their order; options of calls with a head axis must follow.
  *
- * A key/value head without any query head goes. Where those that stay have unequal numbers of query
- * heads, they are repeated until H is a multiple of G again, in the worst case until G = H:
- * mha_layer_get_config() tells. A cache belongs to a layer of its own G.
+ * A key/value head without any query head is removed. If the remaining ones have unequal numbers of
+ * query heads, they are repeated until H is a multiple of G again, in the worst case until G = H;
+ * mha_layer_get_config() returns the new G. A cache belongs to a layer of its own G.
  *
- * On error *pruned is NULL, and a sentence is written to message; NULL: not wanted.
+ * On error *pruned is NULL, and a sentence is written to message; NULL: not requested.
  */
 MHA_API mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
                                    char *message, size_t message_size);
@@ -789,26 +802,26 @@ static inline mha_out mha_out_lbe(void *data, ptrdiff_t batch, ptrdiff_t width)
     return out;
 }
 
-/* What a call does with its cache. */
+/* How a call uses its cache. */
 typedef enum mha_cache_use {
     MHA_CACHE_STEP = 0,  /* self-attention: append this call's keys and values, attend to all */
-    MHA_CACHE_STORE = 1, /* append those of the key input, no more: a memory for cross-attention */
-    MHA_CACHE_RECALL = 2 /* attend to what is there; no key or value input */
+    MHA_CACHE_STORE = 1, /* only append those of the key input: a memory for cross-attention */
+    MHA_CACHE_RECALL = 2 /* attend to the stored tokens; no key or value input */
 } mha_cache_use;
 
 /*
  * One call of a layer. Inputs are rows (b, i, c), sh of their views is not used.
  *
- * The options are the operator's, all of them, about the heads this layer makes; their L and S are
- * those below. Weights have S columns, then one for extra_key and one for MHA_LAYER_ZERO_ATTN if
- * the layer has them. Masks, biases and lengths do not touch those two: with them no row is empty.
+ * The options are those of the operator, for the heads of this layer; their L and S are those
+ * below. Weights have S columns, then one for extra_key and one for MHA_LAYER_ZERO_ATTN if the
+ * layer has them. Masks, biases and lengths do not apply to those two: with them no row is empty.
  * With packed sequences (q_starts, k_starts) query, key, value and output are packed alike.
  *
  * With a cache batch b belongs to sequences[b] (NULL: b), and
  *
  *   - MHA_CACHE_STEP has no key or value input. Its tokens, q_lengths[b] of them if given, else L,
- *     stand behind those already there: the position is unset or MHA_POSITION_BOTTOM_RIGHT, and
- *     k_lengths and k_starts are refused. Under a mask that hides tokens to come (MHA_CAUSAL) each
+ *     follow those already stored: the position is unset or MHA_POSITION_BOTTOM_RIGHT, and
+ *     k_lengths and k_starts are refused. Under a mask that hides later tokens (MHA_CAUSAL) each
  *     token sees what it would see in one long call with the same options, to the bit with an f32
  *     cache. A ring must keep at least window_left + 1 tokens.
  *   - MHA_CACHE_STORE appends the rows of the key input, k_lengths[b] of them if given, else S.
@@ -817,17 +830,17 @@ typedef enum mha_cache_use {
 typedef struct mha_layer_call {
     size_t size; /* sizeof(mha_layer_call) */
     ptrdiff_t B, L;
-    ptrdiff_t S;    /* no cache, or STORE: rows of the key input, 0 for none at all; without a key
-                     * input 0 means L. STEP and RECALL: columns of masks and weights, as in
-                     * mha_cache_attention() */
-    mha_view query; /* not used by MHA_CACHE_STORE */
-    mha_view key;   /* NULL data: the query input */
-    mha_view value; /* NULL data: the key input */
-    mha_out output; /* not used by MHA_CACHE_STORE */
+    /* Without a cache, and for STORE: rows of the key input, 0 for none at all; without a key input
+     * 0 means L. For STEP and RECALL: columns of masks and weights, as in mha_cache_attention(). */
+    ptrdiff_t S;
+    mha_view query;                    /* not used by MHA_CACHE_STORE */
+    mha_view key;                      /* NULL data: the query input */
+    mha_view value;                    /* NULL data: the key input */
+    mha_out output;                    /* not used by MHA_CACHE_STORE */
     mha_dtype input_type, output_type; /* f32, f16, bf16 */
 
-    /* Positions for RoPE, [B][L] and [B][S] (packed: like the rows). NULL: queries stand at i plus
-     * the offset of the options, keys at j; tokens that go into a cache behind those before. */
+    /* Positions for RoPE, [B][L] and [B][S] (packed: like the rows). NULL: queries are at i plus
+     * the offset of the options, keys at j; tokens that go into a cache follow those before. */
     const int64_t *q_positions, *k_positions;
 
     mha_cache *cache; /* NULL: none */
@@ -836,21 +849,21 @@ typedef struct mha_layer_call {
 
     const mha_options *options; /* NULL: plain; its message is used on error */
 
-    /* What mha_layer_backward() will want to know of this call, mha_layer_tape_size() bytes,
-     * aligned to 64. NULL: nothing is kept. Not with a cache. */
+    /* A record of this call for mha_layer_backward(): mha_layer_tape_size() bytes, aligned to 64.
+     * NULL: nothing is recorded. Not with a cache. */
     void *tape;
     size_t tape_size;
 } mha_layer_call;
 
 /*
- * Run the layer. `work` needs mha_layer_work_size() bytes; NULL: allocated and freed. Nothing else
+ * Runs the layer. `work` needs mha_layer_work_size() bytes; NULL: allocated and freed. Nothing else
  * is ever allocated. On error outputs and cache are untouched.
  */
 MHA_API mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, void *work,
                                  size_t work_size, mha_pool *pool);
 
-/* Enough for this call and, with a cache, for any later one with the same B, L, S and options. 0
- * where the call is not one for mha_layer_run(). */
+/* Enough for this call and, with a cache, for any later one with the same B, L, S and options. 0 if
+ * the call is not valid for mha_layer_run(). */
 MHA_API size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, int threads);
 
 /* Published configurations. */
@@ -858,8 +871,8 @@ typedef struct mha_preset_info {
     const char *name;
     const char *title;        /* "BERT-Base" */
     ptrdiff_t E, H, D;        /* width, heads, width of a head */
-    ptrdiff_t layers, tokens; /* of the whole model; longest input (transformer-base: customary,
-                               * its paper names none) */
+    ptrdiff_t layers, tokens; /* of the whole model; longest input (transformer-base: a customary
+                               * one, its paper names none) */
     int causal;               /* a decoder */
 } mha_preset_info;
 
@@ -867,20 +880,20 @@ typedef struct mha_preset_info {
  * for an unknown one. */
 MHA_API const mha_preset_info *mha_preset(const char *name);
 
-/* One after another, from 0 on; NULL behind the last. */
+/* All presets, numbered from 0; NULL past the last. */
 MHA_API const mha_preset_info *mha_preset_at(int number);
 
 /* ======================================================== 10. gradients ===== */
 
 /*
- * What goes into the backward pass of mha_attention() and what comes out of it. A gradient is f32,
- * whatever the type of what it belongs to, and is written, not added to. NULL data: not wanted.
+ * Input and output of the backward pass of mha_attention(). Gradients are f32, whatever the type of
+ * the tensors they belong to, and are written, not added to. NULL data: not requested.
  */
 typedef struct mha_gradients {
     size_t size;        /* sizeof(mha_gradients) */
-    mha_view d_o;       /* given: the gradient of the output, as o */
+    mha_view d_o;       /* input: the gradient of the output, as o */
     mha_dtype d_o_type; /* f32, f16, bf16 */
-    mha_view d_lse;     /* given, f32: the gradient of the log-sum-exp, as options.lse; or NULL */
+    mha_view d_lse;     /* input, f32: the gradient of the log-sum-exp, as options.lse; or NULL */
 
     mha_out d_q, d_k, d_v; /* as q, k, v. Rows past a length have gradient 0 */
     mha_out d_bias;        /* as options.bias; axes of stride 0 are summed over */
@@ -891,13 +904,13 @@ typedef struct mha_gradients {
 } mha_gradients;
 
 /*
- * The backward pass. Everything is as it was in the forward call: shape, q, k, v, options, with
- * options.lse the log-sum-exp that call returned, and o its output. Weights are computed again from
- * these, so that memory grows with L + S, not with L * S. options.weights is not looked at.
+ * The backward pass. Everything is as it was in the forward call: shape, q, k, v and options, with
+ * the returned log-sum-exp in options.lse and the output in o. Weights are computed again from
+ * these, so memory grows with L + S, not with L * S. options.weights is ignored.
  *
- * Every sum has one order: the same bits for any number of threads. Empty rows give 0, and what a
- * masked key or value holds reaches no gradient. With B, H or D of 0 nothing is written. For f32,
- * f16 and bf16, not for f64.
+ * Every sum has a fixed order: the same bits for any number of threads. Empty rows give 0, and
+ * masked keys and values never affect a gradient, whatever they hold. With B, H or D of 0 nothing
+ * is written. For f32, f16 and bf16, not for f64.
  *
  * `work` needs mha_backward_work_size() bytes; NULL: allocated and freed.
  */
@@ -906,21 +919,21 @@ MHA_API mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mh
                                           const mha_gradients *gradients, void *work,
                                           size_t work_size, mha_pool *pool);
 
-/* 0 where the arguments are not ones for mha_attention_backward(). */
+/* 0 if the arguments are not valid for mha_attention_backward(). */
 MHA_API size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options,
                                       int threads);
 
-/* Where the gradient of a matrix goes, f32: that of the weight from input c to output n is
- * data[n*out_stride + c*in_stride]. One of the strides is 1. NULL data: not wanted. */
+/* Where the gradient of a matrix is written, f32: that of the weight from input c to output n is
+ * data[n*out_stride + c*in_stride]. One of the strides is 1. NULL data: not requested. */
 typedef struct mha_matrix_out {
     float *data;
     ptrdiff_t out_stride, in_stride;
 } mha_matrix_out;
 
-/* As above: gradients are f32, written and not added to, and NULL where not wanted. */
+/* As above: gradients are f32, written and not added to, and NULL if not requested. */
 typedef struct mha_linear_gradients {
     size_t size;     /* sizeof(mha_linear_gradients) */
-    const void *d_y; /* given: the gradient of y; its row i starts at d_y + i*d_y_stride */
+    const void *d_y; /* input: the gradient of y; its row i starts at d_y + i*d_y_stride */
     ptrdiff_t d_y_stride;
     mha_dtype d_y_type; /* f32, f16, bf16 */
     float *d_x;         /* row i starts at d_x + i*d_x_stride */
@@ -929,8 +942,8 @@ typedef struct mha_linear_gradients {
     float *d_bias; /* [outputs] */
 } mha_linear_gradients;
 
-/* The backward pass of mha_linear_run() on the same x. Weights are taken as they are stored. Every
- * sum has one order: the same bits for any number of threads. `work` needs
+/* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored. Every
+ * sum has a fixed order: the same bits for any number of threads. `work` needs
  * mha_linear_backward_work_size() bytes; NULL: allocated and freed. */
 MHA_API mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
                                        mha_dtype x_type, ptrdiff_t x_stride,
@@ -939,15 +952,15 @@ MHA_API mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows,
 MHA_API size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads);
 
 /*
- * Gradients of a layer's inputs, weights and options. An input that the call left out has none of
- * its own: it adds to that of the input which stood in for it, so that d_query of a self-attention
- * is the whole. Inputs that are named twice have two gradients.
+ * Gradients of a layer's inputs, weights and options. An omitted input has no gradient of its own;
+ * its part is added to the input used in its place, so for self-attention d_query is the complete
+ * gradient. A tensor passed as two inputs gets two separate gradients.
  */
 typedef struct mha_layer_gradients {
     size_t size;             /* sizeof(mha_layer_gradients) */
-    mha_view d_output;       /* given: the gradient of the output, as call.output */
+    mha_view d_output;       /* input: the gradient of the output, as call.output */
     mha_dtype d_output_type; /* f32, f16, bf16 */
-    mha_view d_lse;          /* given, f32: the gradient of the log-sum-exp; or NULL */
+    mha_view d_lse;          /* input, f32: the gradient of the log-sum-exp; or NULL */
 
     mha_out d_query, d_key, d_value; /* as the inputs. Rows past a length have gradient 0 */
     mha_matrix_out q, k, v, o;
@@ -960,16 +973,16 @@ typedef struct mha_layer_gradients {
 } mha_layer_gradients;
 
 /*
- * The backward pass of a layer: of a call of mha_layer_run() that kept a tape, with everything as
- * it was then. An output may be asked for even if the layer was made without that weight, such as
- * q_bias. The tape stays as it is. `work` needs mha_layer_backward_work_size() bytes; NULL:
+ * The backward pass of a layer, for a call of mha_layer_run() that recorded a tape, with everything
+ * as it was then. Gradients of weights that the layer was made without, such as q_bias, may be
+ * requested too. The tape is not changed. `work` needs mha_layer_backward_work_size() bytes; NULL:
  * allocated and freed.
  */
 MHA_API mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call,
                                       const mha_layer_gradients *gradients, void *work,
                                       size_t work_size, mha_pool *pool);
 
-/* Both 0 where the call is not one for mha_layer_backward(). */
+/* Both are 0 if the call is not valid for mha_layer_backward(). */
 MHA_API size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call);
 MHA_API size_t mha_layer_backward_work_size(const mha_layer *layer, const mha_layer_call *call,
                                             int threads);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public entry points of the operator: check everything, then hand over. */
-#include "core/internal.h"
+/* The public entry points of the operator: they check everything, then make a plan and run it. */
+#include "core/plan.h"
 
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
     return MHA_OK;
 }
 
-/* With one key its strides are unused and may be anything: they must not get into addresses. */
+/* With one key its stride is not used and may be any number: it must not get into addresses. */
 void mhai_set_views(mhai_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
 {
     if (call->shape.S <= 1 && !call->options.k_starts)
@@ -93,7 +93,7 @@ size_t mha_plan_work_size(const mha_plan *plan, int threads)
     return mhai_run_work_size(plan, threads);
 }
 
-/* Does the run ask for an output the plan has no room for? */
+/* Does the run request an output that the plan has no room for? */
 static mha_status check_plan(const mha_plan *plan, const mha_options *o)
 {
     if (o->lse.data && !plan->lse)

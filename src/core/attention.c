@@ -27,73 +27,73 @@ static mhai_task task_of(const mhai_run *run, const mhai_scratch *scratch, ptrdi
     /* Late rows of a causal task see the most keys: begin with them. */
     const ptrdiff_t row_chunk = t->row_chunks - 1 - number % t->row_chunks;
     number /= t->row_chunks;
-    mhai_task now = {.run = run, .split = -1};
+    mhai_task task = {.run = run, .split = -1};
     if (split) {
-        now.split = number % t->splits;
+        task.split = number % t->splits;
         number /= t->splits;
     }
     const ptrdiff_t head_chunk = number % t->head_chunks;
     number /= t->head_chunks;
     const ptrdiff_t g = number % shape->G, b = number / shape->G;
-    now.h = g * group + head_chunk * t->heads;
-    now.heads = mhai_min(t->heads, group - head_chunk * t->heads);
-    now.i = row_chunk * t->rows;
-    now.worker = (mhai_worker){.plan = run->plan,
-                               .call = run->call,
-                               .scratch = scratch,
-                               .batch = mhai_batch_of(run->call, b),
-                               .g = g,
-                               .lasting_panels = run->plan->columns};
-    const ptrdiff_t end = mhai_min(now.i + t->rows, now.worker.batch.queries);
-    now.i = mhai_max(now.i, run->call->row_first);
-    now.rows =
-        mhai_max(0, (run->call->row_last ? mhai_min(end, run->call->row_last) : end) - now.i);
-    now.worker.count = (int)(now.heads * now.rows);
-    return now;
+    task.h = g * group + head_chunk * t->heads;
+    task.heads = mhai_min(t->heads, group - head_chunk * t->heads);
+    task.i = row_chunk * t->rows;
+    task.worker = (mhai_worker){.plan = run->plan,
+                                .call = run->call,
+                                .scratch = scratch,
+                                .batch = mhai_batch_of(run->call, b),
+                                .g = g,
+                                .lasting_panels = run->plan->columns};
+    const ptrdiff_t end = mhai_min(task.i + t->rows, task.worker.batch.queries);
+    task.i = mhai_max(task.i, run->call->row_first);
+    task.rows =
+        mhai_max(0, (run->call->row_last ? mhai_min(end, run->call->row_last) : end) - task.i);
+    task.worker.count = (int)(task.heads * task.rows);
+    return task;
 }
 
-/* Nobody wants anything of a head whose gate is 0. */
-static bool closed(const mhai_task *now, ptrdiff_t h)
+/* Is nothing needed of a head, since its gate is 0? */
+static bool closed(const mhai_task *task, ptrdiff_t h)
 {
-    const mhai_call *const call = now->worker.call;
+    const mhai_call *const call = task->worker.call;
     return !call->options.lse.data && !call->options.weights.data && !call->options.statistics &&
-           mhai_gate(call, now->worker.batch.b, h) == 0.0f;
+           mhai_gate(call, task->worker.batch.b, h) == 0.0f;
 }
 
-/* Which keys do any, and which do all of the rows see? */
-static void bound_keys(mhai_task *now)
+/* Finds the keys that any of the rows sees, and those that all of them see. */
+static void bound_keys(mhai_task *task)
 {
-    now->first = now->worker.batch.keys;
-    now->last = 0;
-    now->all_first = 0;
-    now->all_last = mhai_masks_look_up(&now->worker.call->options) ? 0 : now->worker.batch.keys;
-    for (int r = 0; r < now->worker.count; r++) {
-        const mhai_row *const row = &now->worker.scratch->rows[r];
-        now->all_first = mhai_max(now->all_first, row->first);
-        now->all_last = mhai_min(now->all_last, row->last);
+    task->first = task->worker.batch.keys;
+    task->last = 0;
+    task->all_first = 0;
+    task->all_last = mhai_masks_look_up(&task->worker.call->options) ? 0 : task->worker.batch.keys;
+    for (int r = 0; r < task->worker.count; r++) {
+        const mhai_row *const row = &task->worker.scratch->rows[r];
+        task->all_first = mhai_max(task->all_first, row->first);
+        task->all_last = mhai_min(task->all_last, row->last);
         if (row->first < row->last) {
-            now->first = mhai_min(now->first, row->first);
-            now->last = mhai_max(now->last, row->last);
+            task->first = mhai_min(task->first, row->first);
+            task->last = mhai_max(task->last, row->last);
         }
     }
-    now->alike = now->all_first == now->first && now->all_last == now->last;
+    task->same_keys = task->all_first == task->first && task->all_last == task->last;
 }
 
-static void list_rows(mhai_task *now)
+static void list_rows(mhai_task *task)
 {
-    mhai_row *row = now->worker.scratch->rows;
-    for (ptrdiff_t h = 0; h < now->heads; h++)
-        for (ptrdiff_t i = 0; i < now->rows; i++, row++) {
-            row->h = now->h + h;
-            row->i = now->i + i;
-            mhai_row_range(now->worker.call, &now->worker.batch, row);
-            if (closed(now, row->h))
+    mhai_row *row = task->worker.scratch->rows;
+    for (ptrdiff_t h = 0; h < task->heads; h++)
+        for (ptrdiff_t i = 0; i < task->rows; i++, row++) {
+            row->h = task->h + h;
+            row->i = task->i + i;
+            mhai_row_range(task->worker.call, &task->worker.batch, row);
+            if (closed(task, row->h))
                 row->first = row->last = 0;
         }
-    bound_keys(now);
-    if (now->split >= 0) {
-        now->first = mhai_max(now->first, now->split * MHAI_SPLIT);
-        now->last = mhai_min(now->last, (now->split + 1) * MHAI_SPLIT);
+    bound_keys(task);
+    if (task->split >= 0) {
+        task->first = mhai_max(task->first, task->split * MHAI_SPLIT);
+        task->last = mhai_min(task->last, (task->split + 1) * MHAI_SPLIT);
     }
 }
 
@@ -126,15 +126,16 @@ static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *s
     }
 }
 
-/* Which keys of the block do these rows see? Most blocks need no look at the single rows. */
-static mhai_cover cover_of(const mhai_task *now, const mhai_block *block, int row, int count,
+/* Which keys of the block do these rows see? Most blocks are decided without looking at single
+ * rows. */
+static mhai_cover cover_of(const mhai_task *task, const mhai_block *block, int row, int count,
                            int *first, int *last)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const int width = worker->plan->kernels->vector;
-    const ptrdiff_t from = mhai_max(now->all_first - block->base, 0);
-    const ptrdiff_t to = mhai_min(now->all_last - block->base, MHAK_BLOCK);
-    if ((now->alike || to - from == MHAK_BLOCK) && from % width == 0 && to % width == 0) {
+    const ptrdiff_t from = mhai_max(task->all_first - block->base, 0);
+    const ptrdiff_t to = mhai_min(task->all_last - block->base, MHAK_BLOCK);
+    if ((task->same_keys || to - from == MHAK_BLOCK) && from % width == 0 && to % width == 0) {
         *first = (int)from;
         *last = (int)to;
         return MHAI_ALL;
@@ -144,7 +145,7 @@ static mhai_cover cover_of(const mhai_task *now, const mhai_block *block, int ro
                            first, last);
 }
 
-/* Do all of these rows give means instead of values? */
+/* Do the heads of all these rows return a mean instead of weights times values? */
 static bool only_means(const mhai_worker *worker, int row, int count)
 {
     const bool modes = worker->call->options.head_modes != NULL;
@@ -154,75 +155,76 @@ static bool only_means(const mhai_worker *worker, int row, int count)
     return modes;
 }
 
-static const uint32_t *keep_of(const mhai_task *now, const mhai_tile *t)
+static const uint32_t *keep_of(const mhai_task *task, const mhai_tile *t)
 {
-    return t->cover == MHAI_SOME ? now->worker.scratch->keep : NULL;
+    return t->cover == MHAI_SOME ? task->worker.scratch->keep : NULL;
 }
 
-void mhai_tile_cover(const mhai_task *now, mhai_tile *t)
+void mhai_tile_cover(const mhai_task *task, mhai_tile *t)
 {
-    const mhai_scratch *const scratch = now->worker.scratch;
-    t->cover = cover_of(now, t->block, t->row, t->count, &t->first, &t->last);
+    const mhai_scratch *const scratch = task->worker.scratch;
+    t->cover = cover_of(task, t->block, t->row, t->count, &t->first, &t->last);
     if (t->cover != MHAI_NONE)
         mark_seen(scratch->keep, t->cover, t->count, scratch->total.seen + t->row);
 }
 
-void mhai_tile_scores(const mhai_task *now, const mhai_tile *t)
+void mhai_tile_scores(const mhai_task *task, const mhai_tile *t)
 {
     if (t->cover != MHAI_NONE)
-        mhai_scores_final(&now->worker, t->block, t->row, t->count, t->first, t->last);
+        mhai_scores_final(&task->worker, t->block, t->row, t->count, t->first, t->last);
 }
 
-void mhai_tile_fold(const mhai_task *now, const mhai_tile *t, const mhai_state *state)
+void mhai_tile_fold(const mhai_task *task, const mhai_tile *t, const mhai_state *state)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const mhak_table *const kernels = worker->plan->kernels;
     if (t->cover == MHAI_NONE)
         return;
     const int width = kernels->vector, row = t->row;
-    const uint32_t *const keep = keep_of(now, t);
+    const uint32_t *const keep = keep_of(task, t);
     const int from = t->first / width * width, to = (t->last + width - 1) / width * width;
     mhak_hold place;
     const mhak_hold *const hold =
-        mhai_hold_tile(worker, t->block->base, row, t->count, from, to, keep, &place) ? &place
-                                                                                      : NULL;
+        mhai_one_pass_hold(worker, t->block->base, row, t->count, from, to, keep, &place) ? &place
+                                                                                          : NULL;
     if (worker->plan->statistics)
-        mhai_watch_fold(worker, t->block->base, row, t->count, from, to, keep, hold, state);
+        mhai_statistics_fold(worker, t->block->base, row, t->count, from, to, keep, hold, state);
     else
         kernels->fold(worker->scratch->s, t->count, from, to, keep, state->m + row, state->l + row,
                       worker->scratch->alpha, hold);
-    mhai_store_tile(worker, row, t->count, from, to, keep, state->l);
+    mhai_one_pass_store_tile(worker, row, t->count, from, to, keep, state->l);
 }
 
-void mhai_tile_values(mhai_task *now, const mhai_tile *t, const mhai_state *state, mhai_how how)
+void mhai_tile_values(mhai_task *task, const mhai_tile *t, const mhai_state *state,
+                      mhai_value_mode mode)
 {
-    if (t->cover == MHAI_NONE || how == MHAI_NOT_AT_ALL ||
-        only_means(&now->worker, t->row, t->count))
+    if (t->cover == MHAI_NONE || mode == MHAI_VALUES_SKIPPED ||
+        only_means(&task->worker, t->row, t->count))
         return;
-    const uint32_t *const keep = keep_of(now, t);
+    const uint32_t *const keep = keep_of(task, t);
     const mhai_pv product = {t->row,  t->count, t->first,
-                             t->last, keep,     keep && how == MHAI_PER_ROW};
-    mhai_add_values(&now->worker, t->block, &product, state->o);
-    now->some_masked |= t->cover == MHAI_SOME;
+                             t->last, keep,     keep && mode == MHAI_VALUES_PER_ROW};
+    mhai_add_values(&task->worker, t->block, &product, state->o);
+    task->some_masked |= t->cover == MHAI_SOME;
 }
 
-/* Queries are loaded before the first split, and not all at once, so that they are in the first
- * cache when they are used. */
-void mhai_tile_begin(const mhai_task *now, int row, int count, const mhai_state *state,
-                     mhai_how how)
+/* Queries are loaded before the first split, and tile by tile, so that they are in the L1 cache
+ * when they are used. */
+void mhai_tile_begin(const mhai_task *task, int row, int count, const mhai_state *state,
+                     mhai_value_mode mode)
 {
-    clear_state(&now->worker, state, row, count);
-    if (how == MHAI_TOGETHER && state->m == now->worker.scratch->total.m)
-        mhai_load_queries(&now->worker, row, count);
+    clear_state(&task->worker, state, row, count);
+    if (mode == MHAI_VALUES_SHARED && state->m == task->worker.scratch->total.m)
+        mhai_load_queries(&task->worker, row, count);
 }
 
 /* ------------------------------------------------------------------ splits ----- */
 
 /* All blocks of one split. */
-static void run_split(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
-                      mhai_how how)
+static void run_split(mhai_task *task, ptrdiff_t first, ptrdiff_t last, const mhai_state *state,
+                      mhai_value_mode mode)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const int most = worker->plan->row_tile;
     const ptrdiff_t start = first / MHAK_BLOCK * MHAK_BLOCK;
     for (ptrdiff_t base = start; base < last; base += MHAK_BLOCK) {
@@ -231,61 +233,63 @@ static void run_split(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mha
             mhai_tile t = {.block = &block, .row = row};
             t.count = (int)mhai_min(most, worker->count - row);
             if (base == start)
-                mhai_tile_begin(now, row, t.count, state, how);
-            mhai_masks_come(worker, row + most, base);
-            mhai_tile_cover(now, &t);
-            mhai_tile_scores(now, &t);
-            mhai_tile_fold(now, &t, state);
-            mhai_tile_values(now, &t, state, how);
+                mhai_tile_begin(task, row, t.count, state, mode);
+            mhai_prefetch_masks(worker, row + most, base);
+            mhai_tile_cover(task, &t);
+            mhai_tile_scores(task, &t);
+            mhai_tile_fold(task, &t, state);
+            mhai_tile_values(task, &t, state, mode);
         }
         mhai_block_leave(worker, &block);
     }
 }
 
-/* Some splits, from key `at` on, into the total; the first of all is the total, since merging into
- * nothing changes no bit. Returns the key to go on at. */
-static ptrdiff_t run_splits(mhai_task *now, ptrdiff_t at, mhai_how how)
+/* Computes some splits, from key `at` on, into the total. The very first split is written
+ * to the total directly, since merging it into an empty state would change no bit. Returns
+ * the next key. */
+static ptrdiff_t run_splits(mhai_task *task, ptrdiff_t at, mhai_value_mode mode)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const mhai_state *const total = &worker->scratch->total;
-    const ptrdiff_t together = mhai_few_splits(now, at), splits = mhai_max(1, together);
+    const ptrdiff_t together = mhai_few_splits(task, at), splits = mhai_max(1, together);
     const ptrdiff_t ldo = worker->plan->ldo;
-    const ptrdiff_t end = mhai_min(now->last, (at / MHAI_SPLIT + splits) * MHAI_SPLIT);
+    const ptrdiff_t end = mhai_min(task->last, (at / MHAI_SPLIT + splits) * MHAI_SPLIT);
     mhai_state states[MHAI_FEW_SPLITS];
     for (ptrdiff_t n = 0; n < splits; n++)
-        states[n] = at == now->first && n == 0
+        states[n] = at == task->first && n == 0
                         ? *total
                         : state_at(&worker->scratch->part, n * worker->count, ldo);
     if (together > 0)
-        mhai_run_few(now, at, end, states, how);
+        mhai_run_few(task, at, end, states, mode);
     else
-        run_split(now, at, end, &states[0], how);
-    for (ptrdiff_t n = at == now->first; n < splits; n++)
+        run_split(task, at, end, &states[0], mode);
+    for (ptrdiff_t n = at == task->first; n < splits; n++)
         worker->plan->kernels->merge(worker->count, ldo, total->m, total->l, total->o, states[n].m,
                                      states[n].l, states[n].o);
     return end;
 }
 
 /* All keys of the task, into scratch->total. */
-static void run_keys(mhai_task *now, mhai_how how)
+static void run_keys(mhai_task *task, mhai_value_mode mode)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const mhai_state *const total = &worker->scratch->total;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
-    mhai_watch_begin(worker);
-    mhai_held_begin(worker);
-    if (now->first >= now->last)
-        mhai_tile_begin(now, 0, worker->count, total, how);
-    for (ptrdiff_t at = now->first; at < now->last;)
-        at = run_splits(now, at, how);
+    mhai_statistics_begin(worker);
+    mhai_one_pass_begin(worker);
+    if (task->first >= task->last)
+        mhai_tile_begin(task, 0, worker->count, total, mode);
+    for (ptrdiff_t at = task->first; at < task->last;)
+        at = run_splits(task, at, mode);
 }
 
-/* Partial results lie [split][B][H][L]; the rows of a task are runs of `rows` for each head. */
-static ptrdiff_t part_row(const mhai_task *now, ptrdiff_t split, ptrdiff_t head)
+/* Partial results lie as [split][B][H][L]; a task has `rows` consecutive rows of each of
+ * its heads. */
+static ptrdiff_t part_row(const mhai_task *task, ptrdiff_t split, ptrdiff_t head)
 {
-    const mha_shape *const shape = &now->worker.call->shape;
-    return ((split * shape->B + now->worker.batch.b) * shape->H + now->h + head) * shape->L +
-           now->i;
+    const mha_shape *const shape = &task->worker.call->shape;
+    return ((split * shape->B + task->worker.batch.b) * shape->H + task->h + head) * shape->L +
+           task->i;
 }
 
 static void copy_state(const mhai_state *to, const mhai_state *from, ptrdiff_t rows, ptrdiff_t ldo)
@@ -296,90 +300,92 @@ static void copy_state(const mhai_state *to, const mhai_state *from, ptrdiff_t r
     memcpy(to->seen, from->seen, sizeof(bool) * (size_t)rows);
 }
 
-static void keep_part(const mhai_task *now)
+static void keep_part(const mhai_task *task)
 {
-    const ptrdiff_t ldo = now->worker.plan->ldo;
-    for (ptrdiff_t h = 0; h < now->heads; h++) {
-        const mhai_state to = state_at(&now->run->shared.part, part_row(now, now->split, h), ldo);
-        const mhai_state from = state_at(&now->worker.scratch->total, h * now->rows, ldo);
-        copy_state(&to, &from, now->rows, ldo);
+    const ptrdiff_t ldo = task->worker.plan->ldo;
+    for (ptrdiff_t h = 0; h < task->heads; h++) {
+        const mhai_state to =
+            state_at(&task->run->shared.part, part_row(task, task->split, h), ldo);
+        const mhai_state from = state_at(&task->worker.scratch->total, h * task->rows, ldo);
+        copy_state(&to, &from, task->rows, ldo);
     }
 }
 
-/* What the task reads that comes `threads` after this one. */
-static mhai_coming coming_after(const mhai_task *now, ptrdiff_t number)
+/* What is to be prefetched during this task: the rows of the task that this thread may get next,
+ * `threads` tasks later. */
+static mhai_prefetch prefetch_after(const mhai_task *task, ptrdiff_t number)
 {
-    const mhai_run *const run = now->run;
-    mhai_coming coming = {.any = mhai_masks_look_up(&run->call->options)};
+    const mhai_run *const run = task->run;
+    mhai_prefetch prefetch = {.any = mhai_masks_look_up(&run->call->options)};
     number += run->tiling.threads;
     if (mhai_short_heads(run) && number < run->tiling.row_tasks) {
-        const mhai_task then = task_of(run, now->worker.scratch, number, false);
-        mhai_head_comes(&coming, &then.worker, then.h, then.i, then.rows, now->worker.count);
+        const mhai_task next = task_of(run, task->worker.scratch, number, false);
+        mhai_prefetch_head(&prefetch, &next.worker, next.h, next.i, next.rows, task->worker.count);
     }
-    return coming;
+    return prefetch;
 }
 
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    mhai_task now = task_of(run, scratch, number, run->tiling.splits > 1);
-    if (now.worker.count == 0)
+    mhai_task task = task_of(run, scratch, number, run->tiling.splits > 1);
+    if (task.worker.count == 0)
         return;
-    list_rows(&now);
-    mhai_coming coming = coming_after(&now, number);
-    now.worker.coming = &coming;
-    run_keys(&now, MHAI_TOGETHER);
-    if (now.some_masked &&
-        !run->plan->kernels->all_finite(scratch->total.o, now.worker.count * run->plan->ldo))
-        run_keys(&now, MHAI_PER_ROW);
-    if (now.split >= 0)
-        keep_part(&now);
+    list_rows(&task);
+    mhai_prefetch prefetch = prefetch_after(&task, number);
+    task.worker.prefetch = &prefetch;
+    run_keys(&task, MHAI_VALUES_SHARED);
+    if (task.some_masked &&
+        !run->plan->kernels->all_finite(scratch->total.o, task.worker.count * run->plan->ldo))
+        run_keys(&task, MHAI_VALUES_PER_ROW);
+    if (task.split >= 0)
+        keep_part(&task);
     else
-        mhai_store_rows(run, &now.worker, &scratch->total);
+        mhai_store_rows(run, &task.worker, &scratch->total);
 }
 
 void mhai_attention_sums(const mhai_worker *worker, float *stats)
 {
     const mhai_state *const total = &worker->scratch->total;
-    mhai_task now = {.worker = *worker, .split = -1};
-    bound_keys(&now);
-    run_keys(&now, MHAI_NOT_AT_ALL);
+    mhai_task task = {.worker = *worker, .split = -1};
+    bound_keys(&task);
+    run_keys(&task, MHAI_VALUES_SKIPPED);
     for (int r = 0; r < worker->count; r++)
         mhai_close_sums(worker, total, r, stats + 2 * r);
 }
 
-/* All rows of some heads one after another: what keys receive has one order. */
+/* All rows of some heads in order, since the sums of columns have a fixed order. */
 void mhai_attention_heads(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     const ptrdiff_t chunks = run->tiling.row_chunks;
     const mhai_task all = task_of(run, scratch, number * chunks, false);
-    mhai_watch_clear_columns(run->call, all.worker.batch.b, all.h, all.heads);
-    memset(scratch->k_packed, 0, sizeof(uint32_t) * (size_t)run->plan->held_blocks);
+    mhai_statistics_clear_columns(run->call, all.worker.batch.b, all.h, all.heads);
+    memset(scratch->k_packed, 0, sizeof(uint32_t) * (size_t)run->plan->column_blocks);
     for (ptrdiff_t n = chunks; n-- > 0;)
         mhai_attention_task(run, scratch, number * chunks + n);
 }
 
 void mhai_merge_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    mhai_task now = task_of(run, scratch, number, false);
-    if (now.worker.count == 0)
+    mhai_task task = task_of(run, scratch, number, false);
+    if (task.worker.count == 0)
         return;
-    list_rows(&now);
+    list_rows(&task);
     if (mhai_extras(run->call) > 0)
-        mhai_load_queries(&now.worker, 0, now.worker.count);
+        mhai_load_queries(&task.worker, 0, task.worker.count);
     const ptrdiff_t ldo = run->plan->ldo;
-    for (ptrdiff_t h = 0; h < now.heads; h++) {
-        const mhai_state total = state_at(&scratch->total, h * now.rows, ldo);
+    for (ptrdiff_t h = 0; h < task.heads; h++) {
+        const mhai_state total = state_at(&scratch->total, h * task.rows, ldo);
         for (ptrdiff_t split = 0; split < run->tiling.splits; split++) {
-            const mhai_state part = state_at(&run->shared.part, part_row(&now, split, h), ldo);
+            const mhai_state part = state_at(&run->shared.part, part_row(&task, split, h), ldo);
             if (split == 0) {
-                copy_state(&total, &part, now.rows, ldo);
+                copy_state(&total, &part, task.rows, ldo);
                 continue;
             }
-            run->plan->kernels->merge((int)now.rows, ldo, total.m, total.l, total.o, part.m, part.l,
-                                      part.o);
-            for (ptrdiff_t r = 0; r < now.rows; r++)
+            run->plan->kernels->merge((int)task.rows, ldo, total.m, total.l, total.o, part.m,
+                                      part.l, part.o);
+            for (ptrdiff_t r = 0; r < task.rows; r++)
                 total.seen[r] |= part.seen[r];
         }
     }
-    mhai_store_rows(run, &now.worker, &scratch->total);
+    mhai_store_rows(run, &task.worker, &scratch->total);
 }

@@ -2,38 +2,38 @@
 /*
  * The operator's backward pass. With p the weights, s the scores and delta = d_o . o - d_lse:
  *
- *      d_v = p turned . d_o           d_p = d_o . v turned        d_s = p * (d_p - delta)
- *      d_q = scale * d_s . k          d_k = scale * d_s turned . q
+ *      d_v = p^T . d_o                d_p = d_o . v^T             d_s = p * (d_p - delta)
+ *      d_q = scale * d_s . k          d_k = scale * d_s^T . q
  *
  *      for each block of MHAK_BLOCK keys               their d_k, d_v collect in the scratch
  *          for each head that reads them
  *              for each tile of MHAI_BACK_ROWS rows    its d_q is added to the output
  *                  mask -> scores -> weights -> gradients
  *
- * Weights come from the log-sum-exp, in one pass: five products. A unit of work has whole heads, so
- * that every sum is made by one worker in one order.
+ * Weights are computed again from the log-sum-exp, in one pass: five products. A unit of work has
+ * whole heads, so that every sum is made by one worker in one order.
  */
 #include "core/backward.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct task {
+typedef struct back_task {
     const mhai_backward *pass;
     const mhai_back_scratch *scratch;
     const mhak_table *kernels;
     mhai_worker worker;
     mhai_block block;
-    bool packed;      /* are values and key columns of the block laid out? */
-    bool keys_finite; /* then: is every key? */
+    bool packed;      /* are values and key columns of the block packed? */
+    bool keys_finite; /* if so: is every key finite? */
     int count;        /* rows of the tile, in scratch->tile.rows */
     int first, last;  /* keys of the block that any of them sees */
     mhai_cover cover;
-} task;
+} back_task;
 
-static ptrdiff_t panel_columns(const task *now)
+static ptrdiff_t panel_columns(const back_task *task)
 {
-    return mhai_round_up(now->pass->call.shape.D, now->kernels->nr);
+    return mhai_round_up(task->pass->call.shape.D, task->kernels->nr);
 }
 
 /* ---------------------------------------------------------------- delta ----- */
@@ -76,53 +76,53 @@ void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number)
 
 /* ------------------------------------------------------ a block of keys ----- */
 
-/* Values as panels of rows, for d_o . v turned. */
-static void pack_values(const task *now)
+/* Values as panels of rows, for d_o . v^T. */
+static void pack_values(const back_task *task)
 {
-    const mhai_call *const call = &now->pass->call;
-    const int nr = now->kernels->nr, dv = (int)call->shape.Dv;
-    for (int j = 0; j < now->block.keys; j += nr)
-        now->kernels->pack_k[call->shape.v_type](
-            mhai_at(now->block.v, call->shape.v_type, j * call->v.sl), call->v.sl,
-            (int)mhai_min(nr, now->block.keys - j), dv, nr,
-            now->scratch->v_panels + (ptrdiff_t)j * dv);
+    const mhai_call *const call = &task->pass->call;
+    const int nr = task->kernels->nr, dv = (int)call->shape.Dv;
+    for (int j = 0; j < task->block.keys; j += nr)
+        task->kernels->pack_k[call->shape.v_type](
+            mhai_at(task->block.v, call->shape.v_type, j * call->v.sl), call->v.sl,
+            (int)mhai_min(nr, task->block.keys - j), dv, nr,
+            task->scratch->v_panels + (ptrdiff_t)j * dv);
 }
 
 /* Keys, scaled, as panels of columns, for d_s . k. */
-static void pack_columns(const task *now)
+static void pack_columns(const back_task *task)
 {
-    const mhai_call *const call = &now->pass->call;
+    const mhai_call *const call = &task->pass->call;
     const mha_dtype type = call->shape.k_type;
-    const ptrdiff_t nr = now->kernels->nr, d = call->shape.D;
-    const ptrdiff_t rows = mhai_round_up(now->block.keys, now->kernels->vector);
-    float *const columns = now->scratch->k_columns;
+    const ptrdiff_t nr = task->kernels->nr, d = call->shape.D;
+    const ptrdiff_t rows = mhai_round_up(task->block.keys, task->kernels->vector);
+    float *const columns = task->scratch->k_columns;
     for (ptrdiff_t c = 0; c < d; c += nr)
         memset(columns + c * MHAK_BLOCK, 0, sizeof(float) * (size_t)(rows * nr));
-    for (ptrdiff_t j = 0; j < now->block.keys; j++)
+    for (ptrdiff_t j = 0; j < task->block.keys; j++)
         for (ptrdiff_t c = 0; c < d; c += nr)
-            now->kernels->load_row[type](mhai_at(now->block.k, type, j * call->k.sl + c),
-                                         (int)mhai_min(nr, d - c), (float)call->scale,
-                                         columns + c * MHAK_BLOCK + j * nr);
+            task->kernels->load_row[type](mhai_at(task->block.k, type, j * call->k.sl + c),
+                                          (int)mhai_min(nr, d - c), (float)call->scale,
+                                          columns + c * MHAK_BLOCK + j * nr);
 }
 
-static bool columns_finite(const task *now)
+static bool columns_finite(const back_task *task)
 {
-    const ptrdiff_t nr = now->kernels->nr, rows = now->block.keys;
+    const ptrdiff_t nr = task->kernels->nr, rows = task->block.keys;
     bool finite = true;
-    for (ptrdiff_t c = 0; c < now->pass->call.shape.D; c += nr)
-        finite &= now->kernels->all_finite(now->scratch->k_columns + c * MHAK_BLOCK, rows * nr);
+    for (ptrdiff_t c = 0; c < task->pass->call.shape.D; c += nr)
+        finite &= task->kernels->all_finite(task->scratch->k_columns + c * MHAK_BLOCK, rows * nr);
     return finite;
 }
 
-/* Not before a row sees the block: what nobody sees is not read. */
-static void pack_block(task *now)
+/* Packs the block when the first row sees it: a block that no row sees is not read. */
+static void pack_block(back_task *task)
 {
-    if (now->packed)
+    if (task->packed)
         return;
-    pack_values(now);
-    pack_columns(now);
-    now->keys_finite = columns_finite(now);
-    now->packed = true;
+    pack_values(task);
+    pack_columns(task);
+    task->keys_finite = columns_finite(task);
+    task->packed = true;
 }
 
 /* --------------------------------------------------------- a tile of rows ----- */
@@ -135,324 +135,327 @@ void mhai_backward_load(const mhai_backward *pass, const mhai_back_scratch *scra
     for (int r = 0, n; r < worker->count; r += n) {
         const mhai_row *const row = &scratch->tile.rows[r];
         const ptrdiff_t at = mhai_q_index(&pass->call, &worker->batch, &g->d_o, row->h, row->i);
-        n = mhai_rows_together(row, worker->count - r);
+        n = mhai_consecutive_rows(row, worker->count - r);
         pass->plan.kernels->load_rows[g->d_o_type](
             mhai_at(g->d_o.data, g->d_o_type, at), g->d_o.sl, n, (int)pass->call.shape.Dv, 1.0f,
             scratch->d_o + r * pass->plan.ldo, pass->plan.ldo);
     }
 }
 
-/* A row that sees nothing of the block adds nothing to it, whatever it holds: 0 times NaN is NaN.
- */
-static void clear_unseeing_rows(const task *now)
+/* A row that sees no key of the block must add nothing to it, but 0 times NaN is NaN: so it is
+ * cleared. */
+static void clear_unseeing_rows(const back_task *task)
 {
-    const mha_plan *const plan = &now->pass->plan;
-    for (int r = 0; now->cover == MHAI_SOME && r < now->count; r++) {
+    const mha_plan *const plan = &task->pass->plan;
+    for (int r = 0; task->cover == MHAI_SOME && r < task->count; r++) {
         uint32_t any = 0;
         for (int w = 0; w < MHAK_WORDS; w++)
-            any |= now->scratch->tile.keep[r * MHAK_WORDS + w];
+            any |= task->scratch->tile.keep[r * MHAK_WORDS + w];
         if (any)
             continue;
-        memset(now->scratch->tile.q + r * plan->ldq, 0, sizeof(float) * (size_t)plan->ldq);
-        memset(now->scratch->d_o + r * plan->ldo, 0, sizeof(float) * (size_t)plan->ldo);
+        memset(task->scratch->tile.q + r * plan->ldq, 0, sizeof(float) * (size_t)plan->ldq);
+        memset(task->scratch->d_o + r * plan->ldo, 0, sizeof(float) * (size_t)plan->ldo);
     }
 }
 
 /* The weights of the tile, in tile.s: exp(score - log-sum-exp), 0 where masked. */
-static void compute_weights(task *now)
+static void compute_weights(back_task *task)
 {
-    const mhai_scratch *const tile = &now->scratch->tile;
-    mhai_scores(&now->worker, &now->block, 0, now->count, now->first, now->last);
-    mhai_scores_cap(&now->worker, now->count, now->first, now->last);
-    if (now->pass->call.options.softcap > 0.0f)
-        memcpy(now->scratch->capped, tile->s,
-               sizeof(float) * (size_t)now->count * (size_t)MHAK_BLOCK);
-    mhai_scores_bias(&now->worker, &now->block, 0, now->count, now->first, now->last);
-    for (int r = 0; r < now->count; r++) {
+    const mhai_scratch *const tile = &task->scratch->tile;
+    mhai_scores(&task->worker, &task->block, 0, task->count, task->first, task->last);
+    mhai_scores_cap(&task->worker, task->count, task->first, task->last);
+    if (task->pass->call.options.softcap > 0.0f)
+        memcpy(task->scratch->capped, tile->s,
+               sizeof(float) * (size_t)task->count * (size_t)MHAK_BLOCK);
+    mhai_scores_bias(&task->worker, &task->block, 0, task->count, task->first, task->last);
+    for (int r = 0; r < task->count; r++) {
         const mhai_row *const row = &tile->rows[r];
         uint32_t *const keep = tile->keep + r * MHAK_WORDS;
-        if (now->cover == MHAI_ALL)
-            mhai_keep_range(keep, now->first, now->last);
+        if (task->cover == MHAI_ALL)
+            mhai_keep_range(keep, task->first, task->last);
         float *const s = tile->s + r * MHAK_BLOCK;
-        now->kernels->weigh(s, MHAK_BLOCK, keep,
-                            mhai_back_lse(now->pass, &now->worker.batch, row->h, row->i), 1.0f, s);
+        task->kernels->exp_scale(s, MHAK_BLOCK, keep,
+                                 mhai_back_lse(task->pass, &task->worker.batch, row->h, row->i),
+                                 1.0f, s);
     }
 }
 
-/* Keep bits of dropout for the tile. */
-static void list_dropout(const task *now)
+/* The keep bits of dropout for the tile. */
+static void list_dropout(const back_task *task)
 {
-    const mhai_scratch *const tile = &now->scratch->tile;
-    const ptrdiff_t b = now->worker.batch.b;
-    for (int r = 0; r < now->count; r++) {
-        const mhak_drop drop = mhai_drop_of(&now->pass->call, b, tile->rows[r].h);
-        uint32_t *const keep = now->scratch->dropout + r * MHAK_WORDS;
+    const mhai_scratch *const tile = &task->scratch->tile;
+    const ptrdiff_t b = task->worker.batch.b;
+    for (int r = 0; r < task->count; r++) {
+        const mhak_drop drop = mhai_drop_of(&task->pass->call, b, tile->rows[r].h);
+        uint32_t *const keep = task->scratch->dropout + r * MHAK_WORDS;
         if (drop.threshold > 0)
-            now->kernels->drop_bits(&drop, (uint32_t)tile->rows[r].i,
-                                    (uint32_t)(now->block.base / MHAK_BLOCK), keep);
+            task->kernels->drop_bits(&drop, (uint32_t)tile->rows[r].i,
+                                     (uint32_t)(task->block.base / MHAK_BLOCK), keep);
         else
             memset(keep, 0xff, sizeof(uint32_t) * MHAK_WORDS);
     }
 }
 
-static float thinning_of(const task *now)
+static float drop_factor_of(const back_task *task)
 {
-    return mhai_drop_factor(mhai_drop_threshold(&now->pass->call.options));
+    return mhai_drop_factor(mhai_drop_threshold(&task->pass->call.options));
 }
 
-/* Through gate and dropout: the same factor on weights and on their gradients. */
-static void thin_rows(const task *now, float *s)
+/* Applies gate and dropout: the same factors for weights and for their gradients. */
+static void apply_gate_and_dropout(const back_task *task, float *s)
 {
-    const mhai_call *const call = &now->pass->call;
-    const float gate = mhai_gate(call, now->worker.batch.b, now->scratch->tile.rows[0].h);
+    const mhai_call *const call = &task->pass->call;
+    const float gate = mhai_gate(call, task->worker.batch.b, task->scratch->tile.rows[0].h);
     if (gate == 1.0f && mhai_drop_threshold(&call->options) == 0)
         return;
-    for (int r = 0; r < now->count; r++)
-        now->kernels->thin(s + r * MHAK_BLOCK, MHAK_BLOCK, now->scratch->dropout + r * MHAK_WORDS,
-                           gate * thinning_of(now));
+    for (int r = 0; r < task->count; r++)
+        task->kernels->drop_apply(s + r * MHAK_BLOCK, MHAK_BLOCK,
+                                  task->scratch->dropout + r * MHAK_WORDS,
+                                  gate * drop_factor_of(task));
 }
 
 /* The gate's gradient is d_o . o before the gate: the sum of weights times their gradients. */
-static void add_to_gate(const task *now)
+static void add_to_gate(const back_task *task)
 {
-    const ptrdiff_t b = now->worker.batch.b, H = now->pass->call.shape.H;
+    const ptrdiff_t b = task->worker.batch.b, H = task->pass->call.shape.H;
     double sum = 0.0;
-    if (!now->pass->gradients.d_gates)
+    if (!task->pass->gradients.d_gates)
         return;
-    for (int r = 0; r < now->count; r++) {
-        const uint32_t *const seen = now->scratch->tile.keep + r * MHAK_WORDS;
-        const uint32_t *const kept = now->scratch->dropout + r * MHAK_WORDS;
-        for (int j = now->first; j < now->last; j++)
+    for (int r = 0; r < task->count; r++) {
+        const uint32_t *const seen = task->scratch->tile.keep + r * MHAK_WORDS;
+        const uint32_t *const kept = task->scratch->dropout + r * MHAK_WORDS;
+        for (int j = task->first; j < task->last; j++)
             if (seen[j / 32] & kept[j / 32] & 1u << (j % 32))
-                sum += (double)now->scratch->tile.s[r * MHAK_BLOCK + j] *
-                       (double)now->scratch->d[r * MHAK_BLOCK + j];
+                sum += (double)task->scratch->tile.s[r * MHAK_BLOCK + j] *
+                       (double)task->scratch->d[r * MHAK_BLOCK + j];
     }
-    now->pass->sums[MHAI_SUMS * (b * H + now->scratch->tile.rows[0].h) + MHAI_GATE] +=
-        sum * (double)thinning_of(now);
+    task->pass->sums[MHAI_SUMS * (b * H + task->scratch->tile.rows[0].h) + MHAI_GATE] +=
+        sum * (double)drop_factor_of(task);
 }
 
 /* Gradients of the scores after bias, in scratch->d. */
-static void compute_gradients(const task *now)
+static void compute_gradients(const back_task *task)
 {
-    const mhai_scratch *const tile = &now->scratch->tile;
-    const int nr = now->kernels->nr, dv = (int)now->pass->call.shape.Dv;
-    const ptrdiff_t ldo = now->pass->plan.ldo;
-    for (int p = now->first / nr; p * nr < now->last; p++)
+    const mhai_scratch *const tile = &task->scratch->tile;
+    const int nr = task->kernels->nr, dv = (int)task->pass->call.shape.Dv;
+    const ptrdiff_t ldo = task->pass->plan.ldo;
+    for (int p = task->first / nr; p * nr < task->last; p++)
         for (int c = 0; c < dv; c += MHAK_DEPTH)
-            now->kernels->product[MHA_F32](now->scratch->d_o + c, ldo,
-                                           now->scratch->v_panels + ((ptrdiff_t)p * dv + c) * nr,
-                                           (int)mhai_min(dv - c, MHAK_DEPTH), now->count, c > 0,
-                                           now->scratch->d + p * nr, MHAK_BLOCK);
-    add_to_gate(now);
-    thin_rows(now, now->scratch->d);
-    for (int r = 0; r < now->count; r++) {
+            task->kernels->product[MHA_F32](task->scratch->d_o + c, ldo,
+                                            task->scratch->v_panels + ((ptrdiff_t)p * dv + c) * nr,
+                                            (int)mhai_min(dv - c, MHAK_DEPTH), task->count, c > 0,
+                                            task->scratch->d + p * nr, MHAK_BLOCK);
+    add_to_gate(task);
+    apply_gate_and_dropout(task, task->scratch->d);
+    for (int r = 0; r < task->count; r++) {
         const mhai_row *const row = &tile->rows[r];
-        now->kernels->score_gradient(
-            tile->s + r * MHAK_BLOCK, now->scratch->d + r * MHAK_BLOCK, MHAK_BLOCK,
+        task->kernels->score_gradient(
+            tile->s + r * MHAK_BLOCK, task->scratch->d + r * MHAK_BLOCK, MHAK_BLOCK,
             tile->keep + r * MHAK_WORDS,
-            mhai_back_delta(now->pass, now->worker.batch.b, row->h)[row->i]);
+            mhai_back_delta(task->pass, task->worker.batch.b, row->h)[row->i]);
     }
 }
 
-static void add_to_bias(const task *now, const mha_out *out)
+static void add_to_bias(const back_task *task, const mha_out *out)
 {
     if (!out->data)
         return;
-    for (int r = 0; r < now->count; r++) {
-        const mhai_row *const row = &now->scratch->tile.rows[r];
-        float *const to = (float *)out->data + now->worker.batch.b * out->sb + row->h * out->sh +
-                          row->i * out->sl + now->block.base + now->first;
-        now->kernels->add_row[MHA_F32](to, now->scratch->d + r * MHAK_BLOCK + now->first,
-                                       now->last - now->first);
+    for (int r = 0; r < task->count; r++) {
+        const mhai_row *const row = &task->scratch->tile.rows[r];
+        float *const to = (float *)out->data + task->worker.batch.b * out->sb + row->h * out->sh +
+                          row->i * out->sl + task->block.base + task->first;
+        task->kernels->add_row[MHA_F32](to, task->scratch->d + r * MHAK_BLOCK + task->first,
+                                        task->last - task->first);
     }
 }
 
-static void add_to_slope(const task *now)
+static void add_to_slope(const back_task *task)
 {
-    if (!now->pass->gradients.d_alibi_slopes)
+    if (!task->pass->gradients.d_alibi_slopes)
         return;
-    const ptrdiff_t b = now->worker.batch.b, H = now->pass->call.shape.H;
-    for (int r = 0; r < now->count; r++) {
-        const mhai_row *const row = &now->scratch->tile.rows[r];
-        const float *const d = now->scratch->d + r * MHAK_BLOCK;
+    const ptrdiff_t b = task->worker.batch.b, H = task->pass->call.shape.H;
+    for (int r = 0; r < task->count; r++) {
+        const mhai_row *const row = &task->scratch->tile.rows[r];
+        const float *const d = task->scratch->d + r * MHAK_BLOCK;
         double sum = 0.0;
-        for (int j = now->first; j < now->last; j++) {
-            const ptrdiff_t key = now->block.base + j, at = row->i + now->worker.batch.offset;
+        for (int j = task->first; j < task->last; j++) {
+            const ptrdiff_t key = task->block.base + j, at = row->i + task->worker.batch.offset;
             sum -= (double)d[j] * fabs((double)(at - key));
         }
-        now->pass->sums[MHAI_SUMS * (b * H + row->h) + MHAI_SLOPE] += sum;
+        task->pass->sums[MHAI_SUMS * (b * H + row->h) + MHAI_SLOPE] += sum;
     }
 }
 
-/* Through the soft cap: from scores after it to scores before. */
-static void uncap(const task *now)
+/* From gradients of the scores after the soft cap to those before it. */
+static void uncap(const back_task *task)
 {
-    const float cap = now->pass->call.options.softcap;
+    const float cap = task->pass->call.options.softcap;
     if (!(cap > 0.0f))
         return;
-    for (int r = 0; r < now->count; r++)
-        for (int j = now->first; j < now->last; j++) {
-            const float t = now->scratch->capped[r * MHAK_BLOCK + j] / cap;
-            float *const d = now->scratch->d + r * MHAK_BLOCK + j;
+    for (int r = 0; r < task->count; r++)
+        for (int j = task->first; j < task->last; j++) {
+            const float t = task->scratch->capped[r * MHAK_BLOCK + j] / cap;
+            float *const d = task->scratch->d + r * MHAK_BLOCK + j;
             *d = *d == 0.0f ? 0.0f : *d * (1.0f - t * t);
         }
 }
 
 /* ------------------------------------------------------------- three sums ----- */
 
-static void key_products(const task *now, const float *columns, int row, int count)
+static void key_products(const back_task *task, const float *columns, int row, int count)
 {
-    const ptrdiff_t nr = now->kernels->nr, width = panel_columns(now);
+    const ptrdiff_t nr = task->kernels->nr, width = panel_columns(task);
     for (ptrdiff_t c = 0; c < width; c += nr)
-        now->kernels->product[MHA_F32](now->scratch->d + row * MHAK_BLOCK + now->first, MHAK_BLOCK,
-                                       columns + c * MHAK_BLOCK + now->first * nr,
-                                       now->last - now->first, count, false,
-                                       now->scratch->d_q + row * width + c, width);
+        task->kernels->product[MHA_F32](task->scratch->d + row * MHAK_BLOCK + task->first,
+                                        MHAK_BLOCK, columns + c * MHAK_BLOCK + task->first * nr,
+                                        task->last - task->first, count, false,
+                                        task->scratch->d_q + row * width + c, width);
 }
 
-/* Zero times a masked key that is not finite is not 0: such blocks are done row by row, with masked
- * keys put to 0. */
-static void careful_key_products(const task *now)
+/* Zero times a masked key that is not finite is not 0. Such blocks are computed row by row, with
+ * masked keys replaced by 0. */
+static void careful_key_products(const back_task *task)
 {
-    const ptrdiff_t nr = now->kernels->nr, width = panel_columns(now);
-    for (int r = 0; r < now->count; r++) {
-        const uint32_t *const keep = now->scratch->tile.keep + r * MHAK_WORDS;
-        memcpy(now->scratch->cleaned, now->scratch->k_columns,
+    const ptrdiff_t nr = task->kernels->nr, width = panel_columns(task);
+    for (int r = 0; r < task->count; r++) {
+        const uint32_t *const keep = task->scratch->tile.keep + r * MHAK_WORDS;
+        memcpy(task->scratch->cleaned, task->scratch->k_columns,
                sizeof(float) * (size_t)(width * MHAK_BLOCK));
-        for (ptrdiff_t j = now->first; j < now->last; j++)
+        for (ptrdiff_t j = task->first; j < task->last; j++)
             for (ptrdiff_t c = 0; !(keep[j / 32] >> (j % 32) & 1u) && c < width; c += nr)
-                memset(now->scratch->cleaned + c * MHAK_BLOCK + j * nr, 0,
+                memset(task->scratch->cleaned + c * MHAK_BLOCK + j * nr, 0,
                        sizeof(float) * (size_t)nr);
-        key_products(now, now->scratch->cleaned, r, 1);
+        key_products(task, task->scratch->cleaned, r, 1);
     }
 }
 
-static void add_to_queries(const task *now)
+static void add_to_queries(const back_task *task)
 {
-    const mhai_backward *const pass = now->pass;
+    const mhai_backward *const pass = task->pass;
     const mha_view d_q = mhai_as_view(pass->gradients.d_q);
     if (!d_q.data)
         return;
-    if (now->keys_finite || now->cover == MHAI_ALL)
-        key_products(now, now->scratch->k_columns, 0, now->count);
+    if (task->keys_finite || task->cover == MHAI_ALL)
+        key_products(task, task->scratch->k_columns, 0, task->count);
     else
-        careful_key_products(now);
-    for (int r = 0; r < now->count; r++) {
-        const mhai_row *const row = &now->scratch->tile.rows[r];
+        careful_key_products(task);
+    for (int r = 0; r < task->count; r++) {
+        const mhai_row *const row = &task->scratch->tile.rows[r];
         float *const to = (float *)pass->gradients.d_q.data +
-                          mhai_q_index(&pass->call, &now->worker.batch, &d_q, row->h, row->i);
-        now->kernels->add_row[MHA_F32](to, now->scratch->d_q + r * panel_columns(now),
-                                       (int)pass->call.shape.D);
+                          mhai_q_index(&pass->call, &task->worker.batch, &d_q, row->h, row->i);
+        task->kernels->add_row[MHA_F32](to, task->scratch->d_q + r * panel_columns(task),
+                                        (int)pass->call.shape.D);
     }
 }
 
-static void add_to_keys(const task *now)
+static void add_to_keys(const back_task *task)
 {
-    const mhai_backward *const pass = now->pass;
+    const mhai_backward *const pass = task->pass;
     const mha_plan *const plan = &pass->plan;
-    const int vector = now->kernels->vector, keys = now->last - now->first;
+    const int vector = task->kernels->vector, keys = task->last - task->first;
     if (pass->gradients.d_v.data)
-        now->kernels->product_transposed(now->scratch->tile.s + now->first, MHAK_BLOCK,
-                                         now->scratch->d_o, plan->ldo, now->count, keys,
-                                         (int)mhai_round_up(pass->call.shape.Dv, vector),
-                                         now->scratch->d_v + now->first * plan->ldo, plan->ldo);
+        task->kernels->product_transposed(task->scratch->tile.s + task->first, MHAK_BLOCK,
+                                          task->scratch->d_o, plan->ldo, task->count, keys,
+                                          (int)mhai_round_up(pass->call.shape.Dv, vector),
+                                          task->scratch->d_v + task->first * plan->ldo, plan->ldo);
     if (pass->gradients.d_k.data)
-        now->kernels->product_transposed(now->scratch->d + now->first, MHAK_BLOCK,
-                                         now->scratch->tile.q, plan->ldq, now->count, keys,
-                                         (int)mhai_round_up(pass->call.shape.D, vector),
-                                         now->scratch->d_k + now->first * plan->ldq, plan->ldq);
+        task->kernels->product_transposed(task->scratch->d + task->first, MHAK_BLOCK,
+                                          task->scratch->tile.q, plan->ldq, task->count, keys,
+                                          (int)mhai_round_up(pass->call.shape.D, vector),
+                                          task->scratch->d_k + task->first * plan->ldq, plan->ldq);
 }
 
 /* One tile of rows of head h against the block. */
-static void run_tile(task *now, ptrdiff_t h, ptrdiff_t i)
+static void run_tile(back_task *task, ptrdiff_t h, ptrdiff_t i)
 {
-    const mhai_call *const call = &now->pass->call;
-    now->count = (int)mhai_min(MHAI_BACK_ROWS, now->worker.batch.queries - i);
-    now->worker.count = now->count;
-    for (int r = 0; r < now->count; r++) {
-        mhai_row *const row = &now->scratch->tile.rows[r];
+    const mhai_call *const call = &task->pass->call;
+    task->count = (int)mhai_min(MHAI_BACK_ROWS, task->worker.batch.queries - i);
+    task->worker.count = task->count;
+    for (int r = 0; r < task->count; r++) {
+        mhai_row *const row = &task->scratch->tile.rows[r];
         *row = (mhai_row){.h = h, .i = i + r};
-        mhai_row_range(call, &now->worker.batch, row);
+        mhai_row_range(call, &task->worker.batch, row);
     }
-    now->cover =
-        mhai_mask_block(call, now->kernels, &now->worker.batch, now->scratch->tile.rows, now->count,
-                        now->block.base, now->scratch->tile.keep, &now->first, &now->last);
-    if (now->cover == MHAI_NONE)
+    task->cover = mhai_mask_block(call, task->kernels, &task->worker.batch,
+                                  task->scratch->tile.rows, task->count, task->block.base,
+                                  task->scratch->tile.keep, &task->first, &task->last);
+    if (task->cover == MHAI_NONE)
         return;
-    pack_block(now);
-    list_dropout(now);
-    mhai_backward_load(now->pass, now->scratch, &now->worker);
-    clear_unseeing_rows(now);
-    compute_weights(now);
-    compute_gradients(now);
-    add_to_bias(now, &now->pass->gradients.d_bias);
-    add_to_bias(now, &now->pass->gradients.d_add_mask);
-    add_to_slope(now);
-    uncap(now);
-    add_to_queries(now);
-    thin_rows(now, now->scratch->tile.s);
-    add_to_keys(now);
+    pack_block(task);
+    list_dropout(task);
+    mhai_backward_load(task->pass, task->scratch, &task->worker);
+    clear_unseeing_rows(task);
+    compute_weights(task);
+    compute_gradients(task);
+    add_to_bias(task, &task->pass->gradients.d_bias);
+    add_to_bias(task, &task->pass->gradients.d_add_mask);
+    add_to_slope(task);
+    uncap(task);
+    add_to_queries(task);
+    apply_gate_and_dropout(task, task->scratch->tile.s);
+    add_to_keys(task);
 }
 
 /* ------------------------------------------------------------------ units ----- */
 
-static void store_keys(const task *now, const mha_out *out, const float *from, ptrdiff_t ld,
+static void store_keys(const back_task *task, const mha_out *out, const float *from, ptrdiff_t ld,
                        ptrdiff_t width, int count)
 {
     const mha_view view = mhai_as_view(*out);
     for (int j = 0; out->data && j < count; j++) {
-        const ptrdiff_t at = mhai_k_index(&now->pass->call, &now->worker.batch, &view,
-                                          now->worker.g, now->block.base + j);
+        const ptrdiff_t at = mhai_k_index(&task->pass->call, &task->worker.batch, &view,
+                                          task->worker.g, task->block.base + j);
         memcpy((float *)out->data + at, from + j * ld, sizeof(float) * (size_t)width);
     }
 }
 
-/* A head whose gate is 0 passes nothing on; only the gate itself may want to know more. */
-static bool closed(const task *now, ptrdiff_t h)
+/* A head whose gate is 0 has no gradients, except possibly those of the gate and of the
+ * log-sum-exp. */
+static bool closed(const back_task *task, ptrdiff_t h)
 {
-    return !now->pass->gradients.d_gates && !now->pass->gradients.d_lse.data &&
-           mhai_gate(&now->pass->call, now->worker.batch.b, h) == 0.0f;
+    return !task->pass->gradients.d_gates && !task->pass->gradients.d_lse.data &&
+           mhai_gate(&task->pass->call, task->worker.batch.b, h) == 0.0f;
 }
 
-static void run_block(task *now, ptrdiff_t base, ptrdiff_t all_keys)
+static void run_block(back_task *task, ptrdiff_t base, ptrdiff_t all_keys)
 {
-    const mhai_backward *const pass = now->pass;
+    const mhai_backward *const pass = task->pass;
     const mha_shape *const shape = &pass->call.shape;
-    const ptrdiff_t group = shape->H / shape->G, h = now->worker.g * group;
+    const ptrdiff_t group = shape->H / shape->G, h = task->worker.g * group;
     const int count = (int)mhai_min(MHAK_BLOCK, all_keys - base);
-    const ptrdiff_t rows = mhai_round_up(count, now->kernels->vector);
-    memset(now->scratch->d_k, 0, sizeof(float) * (size_t)(rows * pass->plan.ldq));
-    memset(now->scratch->d_v, 0, sizeof(float) * (size_t)(rows * pass->plan.ldo));
-    now->packed = false;
-    now->block = (mhai_block){.base = base};
-    if (base < now->worker.batch.keys) {
-        now->block = mhai_block_at(&now->worker, base);
-        now->block.reuse_panel = false;
+    const ptrdiff_t rows = mhai_round_up(count, task->kernels->vector);
+    memset(task->scratch->d_k, 0, sizeof(float) * (size_t)(rows * pass->plan.ldq));
+    memset(task->scratch->d_v, 0, sizeof(float) * (size_t)(rows * pass->plan.ldo));
+    task->packed = false;
+    task->block = (mhai_block){.base = base};
+    if (base < task->worker.batch.keys) {
+        task->block = mhai_block_at(&task->worker, base);
+        task->block.reuse_panel = false;
         for (ptrdiff_t n = 0; n < group; n++)
-            for (ptrdiff_t i = closed(now, h + n) ? now->worker.batch.queries : 0;
-                 i < now->worker.batch.queries; i += MHAI_BACK_ROWS)
-                run_tile(now, h + n, i);
+            for (ptrdiff_t i = closed(task, h + n) ? task->worker.batch.queries : 0;
+                 i < task->worker.batch.queries; i += MHAI_BACK_ROWS)
+                run_tile(task, h + n, i);
     }
-    store_keys(now, &pass->gradients.d_k, now->scratch->d_k, pass->plan.ldq, shape->D, count);
-    store_keys(now, &pass->gradients.d_v, now->scratch->d_v, pass->plan.ldo, shape->Dv, count);
+    store_keys(task, &pass->gradients.d_k, task->scratch->d_k, pass->plan.ldq, shape->D, count);
+    store_keys(task, &pass->gradients.d_v, task->scratch->d_v, pass->plan.ldo, shape->Dv, count);
 }
 
-/* Rows of a batch in its tensors, those past its length included. */
+/* Rows of a batch in its tensors, including those past its length. */
 static ptrdiff_t whole(const int64_t *starts, ptrdiff_t b, ptrdiff_t extent)
 {
     return starts ? (ptrdiff_t)(starts[b + 1] - starts[b]) : extent;
 }
 
-static void clear_queries(const task *now)
+static void clear_queries(const back_task *task)
 {
-    const mhai_backward *const pass = now->pass;
+    const mhai_backward *const pass = task->pass;
     const mha_shape *const shape = &pass->call.shape;
     const mha_view d_q = mhai_as_view(pass->gradients.d_q);
-    const ptrdiff_t group = shape->H / shape->G, b = now->worker.batch.b;
+    const ptrdiff_t group = shape->H / shape->G, b = task->worker.batch.b;
     const ptrdiff_t rows = whole(pass->call.options.q_starts, b, shape->L);
     for (ptrdiff_t n = 0; d_q.data && n < group * rows; n++) {
-        const ptrdiff_t at = mhai_q_index(&pass->call, &now->worker.batch, &d_q,
-                                          now->worker.g * group + n / rows, n % rows);
+        const ptrdiff_t at = mhai_q_index(&pass->call, &task->worker.batch, &d_q,
+                                          task->worker.g * group + n / rows, n % rows);
         memset((float *)pass->gradients.d_q.data + at, 0, sizeof(float) * (size_t)shape->D);
     }
 }
@@ -460,25 +463,25 @@ static void clear_queries(const task *now)
 static void run_group(const mhai_backward *pass, const mhai_back_scratch *scratch, ptrdiff_t b,
                       ptrdiff_t g)
 {
-    task now = {.pass = pass, .scratch = scratch, .kernels = pass->plan.kernels};
-    now.worker = (mhai_worker){.plan = &pass->plan,
-                               .call = &pass->call,
-                               .scratch = &scratch->tile,
-                               .batch = mhai_batch_of(&pass->call, b),
-                               .g = g,
-                               .count = MHAI_BACK_ROWS};
+    back_task task = {.pass = pass, .scratch = scratch, .kernels = pass->plan.kernels};
+    task.worker = (mhai_worker){.plan = &pass->plan,
+                                .call = &pass->call,
+                                .scratch = &scratch->tile,
+                                .batch = mhai_batch_of(&pass->call, b),
+                                .g = g,
+                                .count = MHAI_BACK_ROWS};
     const ptrdiff_t keys = whole(pass->call.options.k_starts, b, pass->call.shape.S);
-    clear_queries(&now);
+    clear_queries(&task);
     for (ptrdiff_t base = 0; base < keys; base += MHAK_BLOCK)
-        run_block(&now, base, keys);
+        run_block(&task, base, keys);
     if (pass->call.extra.k)
-        mhai_backward_extras(pass, scratch, &now.worker);
+        mhai_backward_extras(pass, scratch, &task.worker);
 }
 
 static void clear_bias(const mhai_backward *pass, const mha_out *out, ptrdiff_t b, ptrdiff_t h)
 {
     const mha_shape *const shape = &pass->call.shape;
-    const ptrdiff_t rows = out->sl == 0 ? 1 : shape->L; /* one row for all, even if there is none */
+    const ptrdiff_t rows = out->sl == 0 ? 1 : shape->L; /* one row for all, even where L is 0 */
     for (ptrdiff_t i = 0; out->data && i < rows; i++)
         memset((float *)out->data + b * out->sb + h * out->sh + i * out->sl, 0,
                sizeof(float) * (size_t)shape->S);

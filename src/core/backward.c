@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Storey 10: the backward pass is checked, given its workspace, and run phase by phase. */
+/* The public function of the backward pass (section 10 of mha.h): it checks the call, carves the
+ * workspace and runs the phases. attention_backward.c has the computation. */
 #include "core/backward.h"
 #include "core/linear.h"
 #include "core/region.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- checks ----- */
 
-/* The problem, as the forward pass had it. */
+/* Reads the problem, as the forward pass had it. */
 static mha_status read_problem(mhai_backward *pass, const mha_shape *shape,
                                const mha_options *options)
 {
@@ -60,7 +60,7 @@ static mha_status read_gradients(mhai_backward *pass, const mha_gradients *gradi
     return mhai_check_plain(o, "gradients.d_o_type", g->d_o_type);
 }
 
-/* A bias's gradient: axes of stride 0 are there once. */
+/* The gradient of a bias: axes of stride 0 are present once. */
 static void add_bias_region(mhai_regions *list, const mha_shape *s, const char *name,
                             const mha_out *out)
 {
@@ -128,7 +128,8 @@ static mha_status check_memory(const mhai_backward *pass, const void *work, size
 
 /* ------------------------------------------------------------- workspace ----- */
 
-/* Without a row the forward pass has no plan, but keys and values still get gradients: 0. */
+/* Without any query row the forward pass has no plan, but keys and values still get
+ * gradients of 0. */
 void mhai_backward_plan(mhai_backward *pass, const mhak_table *kernels)
 {
     pass->plan = (mha_plan){.shape = pass->call.shape, .kernels = kernels};
@@ -191,7 +192,7 @@ static void unit_task(void *arg, int worker, ptrdiff_t number)
     mhai_backward_unit(pass, &scratch, number);
 }
 
-/* Heads' sums over the batches, in ascending order. */
+/* Sums of the heads over the batches, in ascending order. */
 static void store_sums(const mhai_backward *pass, float *to, int which)
 {
     const mha_shape *const s = &pass->call.shape;
@@ -214,7 +215,7 @@ static void store_gates(const mhai_backward *pass)
         to[n / s->H * sb + n % s->H] = (float)pass->sums[MHAI_SUMS * n + MHAI_GATE];
 }
 
-/* `width` sums of every group from `first` on, over the batches in ascending order. */
+/* `width` sums of every group, from `first` on, over the batches in ascending order. */
 static void store_extras(const mhai_backward *pass, float *to, ptrdiff_t first, ptrdiff_t width)
 {
     const mha_shape *const s = &pass->call.shape;
@@ -227,7 +228,7 @@ static void store_extras(const mhai_backward *pass, float *to, ptrdiff_t first, 
     }
 }
 
-/* Units that would add to the same numbers are one. */
+/* Units that would add to the same numbers are joined into one. */
 static void count_units(mhai_backward *pass)
 {
     const mha_shape *const s = &pass->call.shape;
@@ -242,8 +243,7 @@ static void count_units(mhai_backward *pass)
 void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool)
 {
     const mha_shape *const s = &pass->call.shape;
-    const uintptr_t misfit = (uintptr_t)memory % MHAI_ALIGN;
-    mhai_work work = {.base = (char *)memory + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work work = mhai_work_begin(memory);
     take_shared(pass, &work);
     pass->scratches = work.base + work.used;
     pass->scratch_size = scratch_size(pass);
@@ -279,10 +279,10 @@ mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k
                          work_size, mha_pool_threads(pool), needed);
     if ((status = mhai_check_lists(&pass.call)) || (status = check_memory(&pass, work, needed)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(message, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    mhai_backward_run(&pass, work ? work : own, pool);
-    free(own);
+    mhai_backward_run(&pass, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A KV cache: how it is made, and what it says of itself. The rest of the storey:
+ * A KV cache: how it is made, and what it reports about itself. The rest of section 7 of mha.h:
  *
- *      cache_pages.c   who owns which page: room, fork, truncate, reorder
- *      cache_rows.c    tokens in and out: append, read, copy, remove, shift
- *      cache_file.c    save; cache_load.c: load
+ *      cache_pages.c       which sequence owns which page: room, fork, truncate, reorder
+ *      cache_rows.c        tokens in and out: append, read, copy, remove, shift
+ *      cache_attention.c   the operator over a cache
+ *      cache_file.c        save; cache_load.c: load
  */
 #include "core/cache.h"
 
@@ -98,10 +99,10 @@ static mha_status complete_config(mha_cache *cache)
 
 /* ---------------------------------------------------------------- memory ----- */
 
-/* No machine has more. */
+/* More than any machine has. */
 #define MOST_BYTES (SIZE_MAX >> (sizeof(size_t) > 4 ? 8 : 1))
 
-/* Put tokens * width elements behind what a head has so far; false where that overflows. */
+/* Reserves tokens * width elements after what a head has so far; false on overflow. */
 static bool add_part(size_t *head, size_t *at, ptrdiff_t tokens, ptrdiff_t width, size_t size)
 {
     size_t bytes;
@@ -117,7 +118,7 @@ static size_t scale_size(mha_dtype type)
     return type == MHA_I8 ? sizeof(float) : 0;
 }
 
-/* Fill in where things lie in a page. */
+/* Fills in where things lie in a page. */
 static mha_status lay_out_page(mha_cache *cache)
 {
     const mha_cache_config *const c = &cache->config;
@@ -137,7 +138,7 @@ static mha_status lay_out_page(mha_cache *cache)
     return MHA_OK;
 }
 
-/* Carve the arrays; with work->base NULL only count. */
+/* Carves the arrays; with work->base NULL it only counts. */
 static void take_arrays(mha_cache *cache, mhai_work *work)
 {
     const size_t sequences = (size_t)cache->config.sequences, pages = (size_t)cache->page_count;
@@ -188,7 +189,7 @@ static mha_status take_memory(mha_cache *cache)
     return MHA_OK;
 }
 
-/* Every page is free; without paging page n belongs to sequence n for good. */
+/* All pages become free; without paging, page n belongs to sequence n for ever. */
 static void set_owners(mha_cache *cache)
 {
     const bool paged = mhai_cache_paged(cache);

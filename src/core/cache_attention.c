@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The operator over a cache: a call whose keys, values and lengths come from there. */
+/* The operator over a cache: a call whose keys, values and lengths come from the cache. */
 #include "core/cache.h"
-
-#include <stdlib.h>
+#include "core/plan.h"
 
 static mha_status check_sequences(const mhai_call *call, const mha_options *message)
 {
@@ -26,8 +25,8 @@ static mha_status check_extent(const mha_options *message, const char *name, ptr
                      given, cached);
 }
 
-/* The shape with the cache's extents. The types of k and v stay f32 for the checks: i8 is not one a
- * caller may name. */
+/* The shape with the cache's extents. For the checks the types of k and v stay f32, since callers
+ * may not name i8. */
 static mha_status complete_shape(const mha_cache *cache, const mha_shape *shape,
                                  const mha_options *message, mha_shape *full)
 {
@@ -116,7 +115,7 @@ mha_status mhai_cache_check(mhai_call *call)
     return MHA_OK;
 }
 
-/* Read and check everything but the data. */
+/* Reads and checks everything but the data. */
 static mha_status prepare(const mha_cache *cache, const mha_shape *shape,
                           const mha_options *options, mhai_call *call, const mhak_table **kernels)
 {
@@ -136,7 +135,7 @@ static mha_status prepare(const mha_cache *cache, const mha_shape *shape,
     return MHA_OK;
 }
 
-/* Bytes for this call at any lengths the cache can come to. */
+/* Bytes for this call at any lengths that the cache can reach. */
 static size_t work_bound(const mhai_call *call, const mhak_table *kernels, int threads)
 {
     mha_plan plan;
@@ -187,13 +186,13 @@ mha_status mha_cache_attention(const mha_cache *cache, const int64_t *sequences,
     if ((status = mhai_cache_check(&call)) || (status = mhai_check_data(&call, work, needed)) ||
         (status = mhai_cache_check_dropped(&call)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace",
                          needed);
     mha_plan plan;
     mhai_plan_fill(&plan, &call, kernels);
-    mhai_run_all(&plan, &call, work ? work : own, pool);
-    free(own);
+    mhai_run_all(&plan, &call, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

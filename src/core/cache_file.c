@@ -99,8 +99,8 @@ static void put_header(mhai_file *file, const mha_cache *cache, ptrdiff_t pages,
     put_number(file, (uint64_t)pages, 8);
 }
 
-/* List the pages in use; numbers[page] becomes the number a page has in the file. Returns how many
- * numbers the tables of all sequences have together. */
+/* Lists the pages in use; numbers[page] becomes the number of the page in the file. Returns how
+ * many numbers the tables of all sequences have together. */
 static ptrdiff_t list_pages(const mha_cache *cache, mhai_file_pages *list, int32_t *numbers)
 {
     ptrdiff_t entries = 0;
@@ -135,8 +135,8 @@ static void put_tables(mhai_file *file, const mha_cache *cache, const int32_t *n
     }
 }
 
-/* Does the slot hold a token that is still there? In a ring, the latest token t that lies in it,
- * t = slot modulo the page, may be before the first. */
+/* Does the slot hold a token that is still stored? In a ring, the latest token t in it, with t =
+ * slot modulo the page, may be before the first stored one. */
 static bool slot_in_use(const mha_cache *cache, const mhai_file_page *page, ptrdiff_t slot)
 {
     const int64_t last = cache->lengths[page->sequence] - 1;
@@ -145,7 +145,7 @@ static bool slot_in_use(const mha_cache *cache, const mhai_file_page *page, ptrd
     return cache->config.kind != MHA_CACHE_RING || last - back >= cache->firsts[page->sequence];
 }
 
-/* One row with its scale; zeros where it is not in use. */
+/* One row with its scale; zeros where the slot is not in use. */
 static void put_row(mhai_file *file, mha_dtype type, ptrdiff_t width, const void *data,
                     ptrdiff_t step, const float *scale, bool used)
 {
@@ -153,7 +153,7 @@ static void put_row(mhai_file *file, mha_dtype type, ptrdiff_t width, const void
     const size_t bytes = mhai_file_row_bytes(type, width);
     mhai_file_row row;
     if (used) {
-        mhai_spread(type, &row, 1, data, step, width);
+        mhai_copy_strided(type, &row, 1, data, step, width);
         mhai_file_swap(&row, size, (size_t)width);
         if (scale) {
             memcpy(row.bytes + elements, scale, sizeof *scale);

@@ -11,13 +11,15 @@
  *      8      pages in this file
  *      16 x   for every sequence its length and its first token
  *      4 x    for every sequence the numbers of its pages: new ones count up from 0, and forks name
- *             the pages they share. Contiguous and ring caches have one page a sequence with tokens
+ *             the pages they share. Contiguous and ring caches have one page per sequence with
+ *             tokens
  *      ...    page after page, head after head, slot after slot, as far as any sequence has filled
  *             the page: keys, their scale (i8), values, their scale (i8). Slots of a ring whose
- *             token is gone are 0
+ *             token was dropped are 0
  *      8      FNV-1a of everything before
  *
- * Where pages lie in memory does not show: caches that hold the same give the same file.
+ * The file does not depend on where pages lie in memory: caches with the same content give the same
+ * file.
  */
 #ifndef MHAI_CACHE_FILE_H
 #define MHAI_CACHE_FILE_H
@@ -36,14 +38,14 @@ enum {
     MHAI_FILE_BUFFER = 16384
 };
 
-/* An open file and where its errors are told. */
+/* An open file and where its errors are reported. */
 typedef struct mhai_file {
     const char *path;
     char *message;
     size_t message_size;
     int fd, error; /* errno of the first failure */
-    uint64_t hash; /* of all that was written */
-    uint64_t left; /* reading: bytes before the checksum */
+    uint64_t hash; /* of everything written so far */
+    uint64_t left; /* reading: bytes left before the checksum */
     size_t used, filled;
     unsigned char buffer[MHAI_FILE_BUFFER];
 } mhai_file;
@@ -51,13 +53,15 @@ typedef struct mhai_file {
 #define mhai_file_fail(file, status, ...) \
     mhai_fail_to((file)->message, (file)->message_size, status, __VA_ARGS__)
 
-/* MHA_ERR_FILE: the file cannot be opened, written, read for the reason in file->error. */
+/* MHA_ERR_FILE: the file cannot be `done` (opened, written, read), with the reason in
+ * file->error. */
 mha_status mhai_file_error(const mhai_file *file, const char *done);
 
 #define MHAI_FILE_HASH_START 0xcbf29ce484222325u
 uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count);
 
-/* A page of the file: one owner, its table entry, and the slots that any owner fills. */
+/* A page of the file: one of its owners, its table entry, and the slots that any owner has
+ * filled. */
 typedef struct mhai_file_page {
     int32_t page;
     ptrdiff_t sequence, index, slots;
@@ -73,10 +77,10 @@ typedef struct mhai_file_pages {
 void mhai_file_add_page(mhai_file_pages *list, const mha_cache *cache, ptrdiff_t sequence,
                         ptrdiff_t index);
 
-/* The page has one more owner, who may have filled more of it. */
+/* Adds another owner to a page; it may have filled more of it. */
 void mhai_file_add_owner(mhai_file_page *page, const mha_cache *cache, ptrdiff_t sequence);
 
-/* A row as it stands in the file, its scale behind it. */
+/* A row as it is in the file, followed by its scale. */
 typedef union mhai_file_row {
     float f32[MHA_MAX_HEAD_WIDTH + 1];
     unsigned char bytes[(MHA_MAX_HEAD_WIDTH + 1) * sizeof(float)];

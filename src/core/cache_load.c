@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a cache from a file. Nothing in it is trusted: its checksum is taken first and tells
- * accidents; then every number is held against its bounds, which tells malice.
+ * Reading a cache from a file. Nothing in it is trusted: first its checksum is verified, which
+ * detects accidents; then every number is compared with its bounds, which detects forged files.
  */
 #include "core/cache_file.h"
 
@@ -14,7 +14,7 @@
 
 /* --------------------------------------------------------------- reading ----- */
 
-/* Fill the buffer again; false at the end of the file or after an error. */
+/* Refills the buffer; false at the end of the file or after an error. */
 static bool refill(mhai_file *file)
 {
     ssize_t got;
@@ -28,7 +28,7 @@ static bool refill(mhai_file *file)
     return got > 0;
 }
 
-/* False where there are not so many bytes before the checksum. */
+/* False if fewer bytes are left before the checksum. */
 static bool get_bytes(mhai_file *file, void *data, size_t count)
 {
     unsigned char *bytes = data;
@@ -47,7 +47,7 @@ static bool get_bytes(mhai_file *file, void *data, size_t count)
     return true;
 }
 
-/* The size of a file of ours says otherwise before, so this is one that lies. */
+/* The size of the file was checked before, so its content contradicts itself. */
 static mha_status fail_short(const mhai_file *file)
 {
     if (file->error)
@@ -64,13 +64,13 @@ static uint64_t number_at(const unsigned char *bytes, size_t size)
     return x;
 }
 
-/* What a header says. */
+/* The numbers of a header. */
 typedef struct header {
     uint64_t bytes, pages;
     mha_cache_config config;
 } header;
 
-/* Is this one of our files, whole, and of a version this library reads? */
+/* Is this a complete cache file of a version that this library reads? */
 static mha_status check_start(const mhai_file *file, const unsigned char *start, uint64_t size)
 {
     if (size < MHAI_FILE_MAGIC_BYTES || memcmp(start, MHAI_FILE_MAGIC, MHAI_FILE_MAGIC_BYTES) != 0)
@@ -88,12 +88,12 @@ static mha_status check_start(const mhai_file *file, const unsigned char *start,
         return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: cut off after %llu bytes", file->path,
                               (unsigned long long)size);
     if (size > bytes)
-        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: has %llu bytes behind its end", file->path,
+        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: has %llu bytes past its end", file->path,
                               (unsigned long long)(size - bytes));
     return MHA_OK;
 }
 
-/* The whole file but for the checksum itself, once before anything in it is believed. */
+/* Reads the whole file except the checksum itself, before anything in it is used. */
 static mha_status check_hash(mhai_file *file, uint64_t size)
 {
     unsigned char bytes[MHAI_FILE_CHECKSUM_BYTES];
@@ -116,7 +116,7 @@ static mha_status check_hash(mhai_file *file, uint64_t size)
     return MHA_OK;
 }
 
-/* Back to the start. */
+/* Goes back to the start. */
 static bool rewind_file(mhai_file *file, uint64_t size)
 {
     file->used = file->filled = 0;
@@ -151,7 +151,7 @@ static header read_header(const unsigned char *start)
     return h;
 }
 
-/* Would a cache say of itself just what the header says? */
+/* Is the configuration of the cache exactly the one in the header? */
 static bool same_config(const mha_cache_config *a, const mha_cache_config *b)
 {
     return a->capacity == b->capacity && a->page_tokens == b->page_tokens && a->pages == b->pages &&
@@ -206,7 +206,7 @@ static mha_status get_lengths(mhai_file *file, mha_cache *cache)
     return MHA_OK;
 }
 
-/* Entry `index` of a sequence's table is page `number` of the file: the next new one, or one that
+/* Entry `index` of a sequence's table is page `number` of the file: the next new page, or one that
  * other sequences have at the same entry. */
 static bool set_page(mha_cache *cache, mhai_file_pages *list, ptrdiff_t sequence, ptrdiff_t index,
                      uint64_t number)
@@ -257,7 +257,7 @@ static void row_in(mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step, 
         memcpy(scale, row->bytes + elements, sizeof *scale);
     }
     mhai_file_swap(row, size, (size_t)width);
-    mhai_spread(type, data, step, row, 1, width);
+    mhai_copy_strided(type, data, step, row, 1, width);
 }
 
 static bool get_row(mhai_file *file, mha_dtype type, ptrdiff_t width, void *data, ptrdiff_t step,
@@ -270,7 +270,7 @@ static bool get_row(mhai_file *file, mha_dtype type, ptrdiff_t width, void *data
     return true;
 }
 
-/* The last piece is cleared first: none of its slots may hold what was in memory before. */
+/* The last piece is cleared first: none of its slots may hold earlier content of the memory. */
 static bool get_page(mhai_file *file, const mha_cache *cache, const mhai_file_page *page)
 {
     const mha_cache_config *const c = &cache->config;
@@ -286,7 +286,7 @@ static bool get_page(mhai_file *file, const mha_cache *cache, const mhai_file_pa
     return true;
 }
 
-/* Everything behind the header. */
+/* Reads everything after the header. */
 static mha_status get_cache(mhai_file *file, const header *h, mha_cache *cache,
                             mhai_file_pages *list)
 {
@@ -323,7 +323,7 @@ static mha_status load_checked(mhai_file *file, uint64_t size, mha_cache **cache
     return status;
 }
 
-/* From the open file: what it is, whether it is whole, what is in it. */
+/* Loads from the open file: its kind, then its checksum, then its content. */
 static mha_status load_file(mhai_file *file, mha_cache **cache)
 {
     struct stat info;
@@ -355,7 +355,7 @@ mha_status mha_cache_load(mha_cache **cache, const char *path, char *message, si
         *cache = NULL;
     if (!cache || !path)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
-    /* Not waiting: a pipe without a writer must not hold the caller up. */
+    /* Non-blocking: a pipe without a writer must not hold up the caller. */
     file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file.fd < 0) {
         file.error = errno;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns which page. owners[page] counts the table entries that name the page; a page without
- * owner lies on the stack of free pages. A page is named by the same entry number in every table
- * that names it, and written to only while it has one owner.
+ * Which sequence owns which page. owners[page] counts the table entries that name the page; a page
+ * without owner lies on the stack of free pages. A page has the same entry number in every table
+ * that names it, and is written to only while it has one owner.
  *
- * Contiguous and ring caches have one page a sequence, each with one owner for good.
+ * Contiguous and ring caches have one page per sequence, always with one owner.
  */
 #include "core/cache.h"
 
@@ -17,10 +17,10 @@ ptrdiff_t mhai_cache_pages_of(const mha_cache *cache, ptrdiff_t length)
 
 ptrdiff_t mhai_cache_slots_of(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t index)
 {
-    if (cache->firsts[sequence] > 0) /* a ring that has gone round */
+    if (cache->firsts[sequence] > 0) /* a ring that has wrapped around */
         return cache->page_tokens;
-    const ptrdiff_t behind = (ptrdiff_t)cache->lengths[sequence] - index * cache->page_tokens;
-    return mhai_max(0, mhai_min(behind, cache->page_tokens));
+    const ptrdiff_t stored = (ptrdiff_t)cache->lengths[sequence] - index * cache->page_tokens;
+    return mhai_max(0, mhai_min(stored, cache->page_tokens));
 }
 
 /* ------------------------------------------------------------- one entry ----- */
@@ -38,7 +38,7 @@ static void drop_page(mha_cache *cache, int32_t page)
         cache->free_pages[cache->free_count++] = page;
 }
 
-/* Copy the pieces that hold slots [0, slots). */
+/* Copies the pieces that hold slots [0, slots). */
 static void copy_page(const mha_cache *cache, int32_t to, int32_t from, ptrdiff_t slots)
 {
     const mha_cache_config *const c = &cache->config;
@@ -90,7 +90,7 @@ static ptrdiff_t new_tokens(const int64_t *lengths, ptrdiff_t L, ptrdiff_t b)
     return lengths ? (ptrdiff_t)lengths[b] : L;
 }
 
-/* Is sequences[b] there, and is it not among those before b, which are marked? */
+/* Does sequences[b] exist, and is it not among those before b, which are marked? */
 static mha_status mark_sequence(const mha_cache *cache, const int64_t *sequences, ptrdiff_t b,
                                 const mha_options *options)
 {
@@ -152,7 +152,8 @@ static mha_status check_tokens(const mha_cache *cache, ptrdiff_t B, const int64_
     return status;
 }
 
-/* The page that the next token of a sequence goes into, if it already holds others; else -1. */
+/* The page that the next token of a sequence goes into, if the page already holds others;
+ * else -1. */
 static int32_t open_page(const mha_cache *cache, ptrdiff_t sequence)
 {
     const ptrdiff_t length = (ptrdiff_t)cache->lengths[sequence];
@@ -162,8 +163,9 @@ static int32_t open_page(const mha_cache *cache, ptrdiff_t sequence)
 }
 
 /*
- * Pages an append takes from the free ones. Of a shared page every owner that appends needs a copy,
- * but if all of them do, the last one keeps the page: marks[page] counts those that append.
+ * Pages that an append takes from the free ones. Every owner of a shared page that appends needs a
+ * copy, but if all owners append, the last one keeps the page: marks[page] counts those that
+ * append.
  */
 static ptrdiff_t pages_needed(const mha_cache *cache, ptrdiff_t B, const int64_t *sequences,
                               ptrdiff_t L, const int64_t *lengths)
@@ -249,7 +251,7 @@ mha_status mha_cache_truncate(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t le
     return MHA_OK;
 }
 
-/* Table entries of `to` become those of `from`; the pages have one owner more. */
+/* Table entries of `to` become those of `from`; each page gets one more owner. */
 static void share_pages(mha_cache *cache, int32_t *to, const int32_t *from)
 {
     for (ptrdiff_t n = 0; n < cache->sequence_pages; n++) {
@@ -302,8 +304,8 @@ static void reorder_pages(mha_cache *cache, const int64_t *parents)
 }
 
 /*
- * One page a sequence: the first child of a parent takes its page, every other one a copy, in the
- * page of a sequence that is nobody's parent. There are just as many of those.
+ * One page per sequence: the first child of a parent takes its page, every other child gets a copy,
+ * in the page of a sequence that is no parent. There are exactly as many of those.
  */
 static void reorder_whole(mha_cache *cache, const int64_t *parents)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tokens in and out of pages. A row, the keys or values of one token and head, is converted once
- * into a small buffer and then laid where it belongs: values side by side, keys MHAI_GROUP apart.
+ * Tokens in and out of pages. A row (the keys or values of one token and head) is converted once
+ * into a small buffer and then copied to its place: values side by side, keys MHAI_GROUP apart.
  */
 #include "core/cache.h"
 #include "core/region.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A row on its way, as large as any: as f32 and as it is stored. */
+/* Buffers for one row of any width: as f32 and as it is stored. */
 typedef struct row_buffer {
     float wide[MHA_MAX_HEAD_WIDTH];
     union {
@@ -66,8 +66,8 @@ void mhai_cache_clear_piece(const mha_cache *cache, int32_t page, ptrdiff_t slot
 
 /* ------------------------------------------------------------ conversion ----- */
 
-/* A row of `from` as `to`: in place where nothing changes, else in the buffer. scale is NULL but
- * for i8. */
+/* A row of type `from` as type `to`: in place where nothing changes, else in the buffer. scale is
+ * NULL except for i8. */
 static const void *stored_row(const mhak_table *kernels, const void *row, mha_dtype from,
                               mha_dtype to, ptrdiff_t count, float *scale, row_buffer *buffer)
 {
@@ -81,7 +81,7 @@ static const void *stored_row(const mhak_table *kernels, const void *row, mha_dt
     if (to == MHA_F32)
         return x;
     if (scale)
-        *scale = mhai_i8_row(x, count, buffer->stored.i8);
+        *scale = mhai_quantize_row(x, count, buffer->stored.i8);
     else
         kernels->store_row[to](x, (int)count, 1.0f, &buffer->stored);
     return &buffer->stored;
@@ -92,19 +92,19 @@ static void load_stored(const mhak_table *kernels, mha_dtype type, const void *r
                         const float *scale, ptrdiff_t count, row_buffer *buffer)
 {
     if (type == MHA_F32) {
-        mhai_spread(type, buffer->wide, 1, row, step, count);
+        mhai_copy_strided(type, buffer->wide, 1, row, step, count);
     } else if (scale) {
         for (ptrdiff_t c = 0; c < count; c++)
             buffer->wide[c] = (float)((const int8_t *)row)[c * step] * *scale;
     } else {
-        mhai_spread(type, &buffer->stored, 1, row, step, count);
+        mhai_copy_strided(type, &buffer->stored, 1, row, step, count);
         kernels->load_row[type](&buffer->stored, (int)count, 1.0f, buffer->wide);
     }
 }
 
 /* ---------------------------------------------------------------- append ----- */
 
-/* What is appended: rows (b, g, i) of keys and values. */
+/* The rows to append: (b, g, i) of keys and values. */
 typedef struct new_rows {
     const mhak_table *kernels;
     mha_view k, v;
@@ -120,30 +120,30 @@ static void put_token(const mha_cache *cache, const new_rows *rows, ptrdiff_t b,
     const void *const v =
         mhai_at(rows->v.data, rows->v_type, mhai_index(&rows->v, false, b, 0, g, i));
     row_buffer buffer;
-    mhai_spread(c->k_type, to.k, MHAI_GROUP,
-                stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1,
-                c->D);
+    mhai_copy_strided(
+        c->k_type, to.k, MHAI_GROUP,
+        stored_row(rows->kernels, k, rows->k_type, c->k_type, c->D, to.k_scale, &buffer), 1, c->D);
     memcpy(to.v, stored_row(rows->kernels, v, rows->v_type, c->v_type, c->Dv, to.v_scale, &buffer),
            (size_t)c->Dv * mha_dtype_size(c->v_type));
 }
 
 /*
- * Make ready to write `coming` tokens from `token` on, which are behind the last: the page is the
- * sequence's own, and a piece that gets its first token holds nothing else. A ring that goes round
- * has older tokens there. Returns how many of them lie in this group.
+ * Prepares to write `count` tokens from `token` on, which follow the last one. The sequence gets
+ * its own page, and a piece that is not filled completely is cleared first, unless a ring has older
+ * tokens there. Returns how many of the tokens lie in this group.
  */
-static ptrdiff_t open_group(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t token, ptrdiff_t coming)
+static ptrdiff_t open_group(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t token, ptrdiff_t count)
 {
     const bool ring = cache->config.kind == MHA_CACHE_RING;
     const ptrdiff_t index = mhai_cache_paged(cache) ? token / cache->page_tokens : 0;
     mhai_cache_own(cache, sequence, index);
-    if (token % MHAI_PIECE == 0 && coming < MHAI_PIECE && !(ring && token >= cache->page_tokens))
+    if (token % MHAI_PIECE == 0 && count < MHAI_PIECE && !(ring && token >= cache->page_tokens))
         mhai_cache_clear_piece(cache, mhai_cache_table(cache, sequence)[index],
                                token % cache->page_tokens);
-    return mhai_min(coming, MHAI_GROUP - token % MHAI_GROUP);
+    return mhai_min(count, MHAI_GROUP - token % MHAI_GROUP);
 }
 
-/* The sequence has `count` tokens more; a ring drops those that were written over. */
+/* The sequence gets `count` more tokens; a ring drops those that were overwritten. */
 static void grow(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t count)
 {
     const int64_t length = cache->lengths[sequence] + count;
@@ -229,7 +229,7 @@ static void read_token(const mha_cache *cache, const mhak_table *kernels, mhai_t
     }
 }
 
-/* Row (g, i) of an output, NULL where it is not wanted. */
+/* Row (g, i) of an output; NULL if it is not requested. */
 static float *out_row(mha_out out, ptrdiff_t g, ptrdiff_t i)
 {
     return out.data ? (float *)out.data + g * out.sh + i * out.sl : NULL;
@@ -265,7 +265,7 @@ static void copy_token(const mha_cache *cache, mhai_token to, mhai_token from)
     const mha_cache_config *const c = &cache->config;
     if (to.k == from.k)
         return;
-    mhai_spread(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
+    mhai_copy_strided(c->k_type, to.k, MHAI_GROUP, from.k, MHAI_GROUP, c->D);
     memcpy(to.v, from.v, (size_t)c->Dv * mha_dtype_size(c->v_type));
     if (to.k_scale && from.k_scale)
         *to.k_scale = *from.k_scale;
@@ -273,7 +273,7 @@ static void copy_token(const mha_cache *cache, mhai_token to, mhai_token from)
         *to.v_scale = *from.v_scale;
 }
 
-/* Token by token, ascending: a ring may write over what it has just read. */
+/* Token by token in ascending order: a ring may overwrite what it has just read. */
 mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdiff_t first,
                           ptrdiff_t count)
 {
@@ -294,7 +294,7 @@ mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdif
     return MHA_OK;
 }
 
-/* Make every page of tokens [first, last) the sequence's own, or say MHA_ERR_FULL. */
+/* Makes every page of tokens [first, last) the sequence's own, or returns MHA_ERR_FULL. */
 static mha_status own_tokens(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t last)
 {
     if (!mhai_cache_paged(cache) || first == last)
@@ -327,23 +327,23 @@ mha_status mha_cache_remove(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t firs
 
 /* ----------------------------------------------------------------- shift ----- */
 
-/* Cosines and sines of the turn that all tokens make. */
-typedef struct turn {
+/* Cosines and sines of the rotation, which is the same for all tokens. */
+typedef struct rotation {
     mha_rope_pairs pairs;
     ptrdiff_t width;
     float cosines[MHA_MAX_HEAD_WIDTH / 2], sines[MHA_MAX_HEAD_WIDTH / 2];
-} turn;
+} rotation;
 
-static void turn_token(const mha_cache *cache, const mhak_table *kernels, const turn *by,
-                       mhai_token at)
+static void rotate_token(const mha_cache *cache, const mhak_table *kernels, const rotation *by,
+                         mhai_token at)
 {
     const mha_cache_config *const c = &cache->config;
     row_buffer buffer;
     load_stored(kernels, c->k_type, at.k, MHAI_GROUP, at.k_scale, c->D, &buffer);
-    mhai_rope_turn(buffer.wide, by->pairs, by->width, by->cosines, by->sines);
-    mhai_spread(c->k_type, at.k, MHAI_GROUP,
-                stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1,
-                c->D);
+    mhai_rope_rotate(buffer.wide, by->pairs, by->width, by->cosines, by->sines);
+    mhai_copy_strided(
+        c->k_type, at.k, MHAI_GROUP,
+        stored_row(kernels, buffer.wide, MHA_F32, c->k_type, c->D, at.k_scale, &buffer), 1, c->D);
 }
 
 mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t count,
@@ -361,10 +361,10 @@ mha_status mha_cache_shift(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first
         return MHA_OK;
     if ((status = own_tokens(cache, sequence, first, first + count)))
         return status;
-    turn by = {.pairs = rope->pairs, .width = mhai_rope_width(rope, cache->config.D)};
+    rotation by = {.pairs = rope->pairs, .width = mhai_rope_width(rope, cache->config.D)};
     mhai_rope_table(rope, by.width, (double)delta, by.cosines, by.sines);
     for (ptrdiff_t g = 0; g < cache->config.G; g++)
         for (ptrdiff_t token = first; token < first + count; token++)
-            turn_token(cache, kernels, &by, mhai_cache_token(cache, sequence, token, g));
+            rotate_token(cache, kernels, &by, mhai_cache_token(cache, sequence, token, g));
     return MHA_OK;
 }

@@ -1,42 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every argument is checked here, once. First what needs no data (mhai_check_problem), then
- * pointers, arrays and memory (mhai_check_data). Nothing is written before all checks have passed.
+ * Every argument of the operator is checked here, once. First what needs no data
+ * (mhai_check_problem), then pointers, arrays and memory (mhai_check_data). Nothing is written
+ * before all checks have passed.
  */
 #include "core/statistics.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static void write_message(char *message, size_t size, const char *format, va_list list)
-{
-    if (message && size > 0)
-        vsnprintf(message, size, format, list);
-}
-
-mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    write_message(options->message, options->message_size, format, list);
-    va_end(list);
-    return status;
-}
-
-mha_status mhai_fail_to(char *message, size_t size, mha_status status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    write_message(message, size, format, list);
-    va_end(list);
-    return status;
-}
 
 /* --------------------------------------------------------------- options ----- */
 
-/* Bytes behind the fields this library knows must be 0: a newer caller asks for nothing new. */
+/* Bytes after the fields that this library knows must be 0: a newer caller then requests nothing
+ * new. */
 static bool all_zero(const char *bytes, size_t count)
 {
     for (size_t n = 0; n < count; n++)
@@ -51,7 +27,7 @@ bool mhai_struct_read(const void *given, void *full, size_t least, size_t known)
     size_t size;
     memcpy(&size, given, sizeof size);
     memset(full, 0, known);
-    /* Every version of a struct ends where its alignment lets it: no field is cut in two. */
+    /* Every version of a struct ends at a multiple of its alignment, so no field is cut in two. */
     if (size < least || size > most || size % sizeof(void *) != 0)
         return false;
     if (size > known && !all_zero((const char *)given + known, size - known))
@@ -230,7 +206,7 @@ static mha_status check_lengths(const mha_options *o, const char *name, const in
     return MHA_OK;
 }
 
-/* Unset positions are only clear where a batch has as many queries as keys. */
+/* An unset position is unambiguous only where a batch has as many queries as keys. */
 static mha_status check_positions(const mhai_call *call)
 {
     const mha_options *const o = &call->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this CPU and its operating system can run. Built with baseline flags: it must work
- * everywhere.
+ * Which instruction sets this CPU and its operating system can run. Compiled with baseline flags,
+ * since it must run everywhere.
  */
 #include "core/internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kernel table serves this machine. */
+/* Chooses the kernel table for this machine. */
 #include "core/internal.h"
 
 #include <stdatomic.h>
@@ -22,8 +22,8 @@ static const mhak_table *const tables[] = {
 
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
-/* Asking the CPU is slow in a virtual machine, so the answer is kept. The one writable global of
- * the library: it only ever goes from 0 to one value. */
+/* Querying the CPU is slow in a virtual machine, so the answer is kept. This is the only writable
+ * global of the library: it changes once, from 0 to one value. */
 static atomic_int best_plus_one;
 
 static int best_table(void)

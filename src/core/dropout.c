@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout: what it is for a head; and of single weights, plain and slow, for the reference path and
- * for extra keys. */
+/* The parameters of dropout for a head, and dropout of single weights in plain C, for the reference
+ * path and for extra keys. */
 #include "core/internal.h"
 
 enum { ROUNDS = 7 };

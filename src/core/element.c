@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in and out of storage without kernels: single ones, plain and slow; rows of i8. */
+/* Numbers in and out of storage without kernels: single elements, slowly, and rows of i8. */
 #include "core/internal.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static double read_bfloat(uint16_t h)
     return (double)x;
 }
 
-double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index)
+double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index)
 {
     switch (type) {
     case MHA_F16:
@@ -39,7 +39,7 @@ double mhai_number_read(const void *data, mha_dtype type, ptrdiff_t index)
     return (double)((const float *)data)[index];
 }
 
-/* Round x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
+/* Rounds x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
 static double round_to(double x, int digits, int lowest)
 {
     int exponent;
@@ -74,7 +74,7 @@ static uint16_t write_bfloat(double x)
     return (uint16_t)(isnan(x) ? 0x7fc0 : bits >> 16);
 }
 
-void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
+void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x)
 {
     switch (type) {
     case MHA_F32:
@@ -95,8 +95,8 @@ void mhai_number_write(void *data, mha_dtype type, ptrdiff_t index, double x)
     }
 }
 
-/* The largest magnitude in a row; NaN where a number is not finite. Magnitudes are in order as the
- * integers their bits are, with what is not finite on top. */
+/* The largest magnitude in a row; NaN if a number is not finite. Magnitudes are compared as the
+ * integers that their bits are; numbers that are not finite are the largest. */
 static float most_of(const float *x, ptrdiff_t count)
 {
     const int32_t infinite = 0x7f800000;
@@ -112,14 +112,14 @@ static float most_of(const float *x, ptrdiff_t count)
     return most < infinite ? magnitude : NAN;
 }
 
-float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
+float mhai_quantize_row(const float *x, ptrdiff_t count, int8_t *stored)
 {
     const float scale = most_of(x, count) / 127.0f;
     if (!(scale > 0.0f)) {
         memset(stored, 0, (size_t)count);
         return scale;
     }
-    /* Added and taken off again, it leaves the nearest integer: floats there are 1 apart. */
+    /* Adding and subtracting it leaves the nearest integer, since floats there are 1 apart. */
     const float whole = 0x1.8p23f;
     for (ptrdiff_t c = 0; c < count; c++) {
         const float ratio = x[c] / scale;
@@ -129,8 +129,8 @@ float mhai_i8_row(const float *x, ptrdiff_t count, int8_t *stored)
     return scale;
 }
 
-void mhai_spread(mha_dtype type, void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
-                 ptrdiff_t count)
+void mhai_copy_strided(mha_dtype type, void *to, ptrdiff_t to_step, const void *from,
+                       ptrdiff_t from_step, ptrdiff_t count)
 {
     switch (mha_dtype_size(type)) {
     case 4:

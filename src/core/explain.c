@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan in words. */
-#include "core/internal.h"
+/* Describes a plan in words: mha_plan_explain(). */
+#include "core/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Text that may be cut short by its buffer, but knows how long it is. */
+/* Text that the buffer may cut short; its full length is counted anyway. */
 typedef struct text {
     char *at;
     size_t size, length;
@@ -27,7 +27,7 @@ static const char *type_name(mha_dtype type)
     return names[type];
 }
 
-/* A number with the unit that suits its size. */
+/* A number with a unit that fits its size. */
 static void say_amount(text *t, double x, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
@@ -111,9 +111,9 @@ size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
     say_work(&t, plan);
     say(&t, "workspace  %zu bytes for 1 thread, %zu for 2\n", mhai_run_work_size(plan, 1),
         mhai_run_work_size(plan, 2));
-    if (plan->hold_scores)
+    if (plan->one_pass)
         say(&t, "weights    made of scores that are held until a row is done%s\n",
-            plan->hold_mean ? "; the heads of a row go one after another, for their mean" : "");
+            plan->one_pass_mean ? "; the heads of a row go one after another, for their mean" : "");
     else if (plan->weights)
         say(&t, "weights    worked out after the rows, for the chosen heads and rows only\n");
     if (plan->statistics)

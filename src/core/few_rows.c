@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Few rows, as in decoding: all time goes into waiting for memory, which comes quickest in long
- * streams that nothing interrupts. So the scores of all blocks of some splits first, then their
- * softmax, then their values; and whole blocks that follow each other in one call of a kernel.
- * What lies between two calls looks small, but its structs are no longer in the first cache, and
- * while it waits for them no keys come in.
+ * Few rows, as in decoding: nearly all time is spent waiting for memory, which is fastest in long
+ * streams without interruption. So the scores of all blocks of some splits are computed first, then
+ * their softmax, then their values, and whole consecutive blocks go into one call of a kernel. The
+ * code between two calls looks small, but its structs have left the L1 cache, and while it waits
+ * for them no keys are read.
  */
 #include "core/task.h"
 
 enum { SPLIT_BLOCKS = MHAI_SPLIT / MHAK_BLOCK, FEW_BLOCKS = MHAI_FEW_SPLITS * SPLIT_BLOCKS };
 
-/* Few rows against the blocks of some splits. */
+/* Few rows and the blocks of some splits. */
 typedef struct few {
     const mhai_scratch *all; /* with room for the scores of all tiles: [tile][row] */
-    mhai_scratch scratch;    /* the same, turned to one tile after another */
+    mhai_scratch scratch;    /* the same, set to the part of one tile after another */
     mhai_block blocks[FEW_BLOCKS];
     mhai_tile tiles[FEW_BLOCKS];
     int used;
 } few;
 
-ptrdiff_t mhai_few_splits(const mhai_task *now, ptrdiff_t at)
+ptrdiff_t mhai_few_splits(const mhai_task *task, ptrdiff_t at)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &task->worker;
     const mha_plan *const plan = worker->plan;
-    const ptrdiff_t left = mhai_ceil_div(now->last, MHAI_SPLIT) - at / MHAI_SPLIT;
-    if (!mhai_keys_in_place(plan, worker->count) || now->last - at <= MHAK_BLOCK)
+    const ptrdiff_t left = mhai_ceil_div(task->last, MHAI_SPLIT) - at / MHAI_SPLIT;
+    if (!mhai_keys_in_place(plan, worker->count) || task->last - at <= MHAK_BLOCK)
         return 0;
     const ptrdiff_t room =
         mhai_min(plan->score_rows / SPLIT_BLOCKS, plan->task_rows) / worker->count;
     return mhai_min(mhai_min(left, room), MHAI_FEW_SPLITS);
 }
 
-/* Will all rows look at all keys of the block behind this one? */
-static bool next_is_read(const mhai_task *now, ptrdiff_t base, ptrdiff_t last)
+/* Will all rows read all keys of the next block? */
+static bool next_is_read(const mhai_task *task, ptrdiff_t base, ptrdiff_t last)
 {
     const ptrdiff_t next = base + MHAK_BLOCK;
-    return next < last && now->all_first <= next && next + MHAK_BLOCK <= now->all_last;
+    return next < last && task->all_first <= next && next + MHAK_BLOCK <= task->all_last;
 }
 
-/* Turn the scratch to tile n: its own part of the room for scores. */
+/* Sets the scratch to tile n: its part of the room for scores. */
 static const mhai_tile *take_tile(few *x, int n)
 {
     const int count = x->tiles[n].count;
@@ -48,19 +48,19 @@ static const mhai_tile *take_tile(few *x, int n)
     return &x->tiles[n];
 }
 
-/* One more block: what do the rows see of it? */
-static void add_tile(const mhai_task *now, few *x, ptrdiff_t base, ptrdiff_t last)
+/* Adds a block, and finds what the rows see of it. */
+static void add_tile(const mhai_task *task, few *x, ptrdiff_t base, ptrdiff_t last)
 {
     const int n = x->used++;
-    x->blocks[n] = mhai_block_at(&now->worker, base);
-    x->blocks[n].next_is_read = next_is_read(now, base, last);
-    x->tiles[n] = (mhai_tile){.block = &x->blocks[n], .count = now->worker.count};
+    x->blocks[n] = mhai_block_at(&task->worker, base);
+    x->blocks[n].next_is_read = next_is_read(task, base, last);
+    x->tiles[n] = (mhai_tile){.block = &x->blocks[n], .count = task->worker.count};
     take_tile(x, n);
-    mhai_masks_come(&now->worker, now->worker.count, base);
-    mhai_tile_cover(now, &x->tiles[n]);
+    mhai_prefetch_masks(&task->worker, task->worker.count, base);
+    mhai_tile_cover(task, &x->tiles[n]);
 }
 
-/* Is all of the block wanted? */
+/* Do the visible keys reach from the first to the last key of the block? */
 static bool whole(const mhai_tile *t)
 {
     return t->cover != MHAI_NONE && t->first == 0 && t->last == MHAK_BLOCK;
@@ -71,7 +71,7 @@ static ptrdiff_t split_of(const mhai_block *block)
     return block->base / MHAI_SPLIT;
 }
 
-/* Tiles [n, result) are whole; of one split, if wanted so. */
+/* The end of a run of whole tiles from n on; of one split only, if requested. */
 static int run_end(const few *x, int n, bool one_split)
 {
     const ptrdiff_t split = split_of(&x->blocks[n]);
@@ -80,61 +80,61 @@ static int run_end(const few *x, int n, bool one_split)
     return n;
 }
 
-/* The scores of tiles that are whole and follow each other. */
-static void scores_together(const mhai_task *now, few *x)
+/* The scores of whole consecutive tiles. */
+static void scores_together(const mhai_task *task, few *x)
 {
     for (int n = 0; n < x->used; n++) {
         const int end = run_end(x, n, false);
         if (end == n)
             continue;
         take_tile(x, n);
-        mhai_scores_of_blocks(&now->worker, &x->blocks[n], end - n);
-        n = end; /* which is not whole, or not there */
+        mhai_score_blocks(&task->worker, &x->blocks[n], end - n);
+        n = end; /* this tile is not whole, or does not exist */
     }
 }
 
-static void all_scores(const mhai_task *now, few *x)
+static void all_scores(const mhai_task *task, few *x)
 {
-    if (mhai_keys_together(&now->worker))
-        scores_together(now, x);
+    if (mhai_can_score_blocks(&task->worker))
+        scores_together(task, x);
     for (int n = 0; n < x->used; n++) {
-        mhai_tile_scores(now, take_tile(x, n));
-        mhai_block_leave(&now->worker, &x->blocks[n]);
+        mhai_tile_scores(task, take_tile(x, n));
+        mhai_block_leave(&task->worker, &x->blocks[n]);
     }
 }
 
-/* p . v of tiles [n, result). */
-static int add_values(mhai_task *now, few *x, int n, const mhai_state *state, mhai_how how)
+/* p . v of tile n and those that can be taken with it. Returns the next tile. */
+static int add_values(mhai_task *task, few *x, int n, const mhai_state *state, mhai_value_mode mode)
 {
-    const mhai_worker *const worker = &now->worker;
-    const bool together = how == MHAI_TOGETHER && mhai_values_together(worker);
+    const mhai_worker *const worker = &task->worker;
+    const bool together = mode == MHAI_VALUES_SHARED && mhai_can_add_blocks(worker);
     const int end = together ? run_end(x, n, true) : n;
     const mhai_tile *const t = take_tile(x, n);
     if (end == n) {
-        mhai_tile_values(now, t, state, how);
+        mhai_tile_values(task, t, state, mode);
         return n + 1;
     }
     mhai_add_blocks(worker, t->block, end - n, state->o);
     for (; n < end; n++)
-        now->some_masked |= x->tiles[n].cover == MHAI_SOME;
+        task->some_masked |= x->tiles[n].cover == MHAI_SOME;
     return end;
 }
 
-void mhai_run_few(mhai_task *now, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
-                  mhai_how how)
+void mhai_run_few(mhai_task *task, ptrdiff_t first, ptrdiff_t last, const mhai_state *states,
+                  mhai_value_mode mode)
 {
-    mhai_worker *const worker = &now->worker;
+    mhai_worker *const worker = &task->worker;
     const ptrdiff_t split = first / MHAI_SPLIT;
     few x = {.all = worker->scratch, .scratch = *worker->scratch};
     for (ptrdiff_t n = 0; n < mhai_ceil_div(last, MHAI_SPLIT) - split; n++)
-        mhai_tile_begin(now, 0, worker->count, &states[n], how);
+        mhai_tile_begin(task, 0, worker->count, &states[n], mode);
     worker->scratch = &x.scratch;
     for (ptrdiff_t base = first / MHAK_BLOCK * MHAK_BLOCK; base < last; base += MHAK_BLOCK)
-        add_tile(now, &x, base, last);
-    all_scores(now, &x);
+        add_tile(task, &x, base, last);
+    all_scores(task, &x);
     for (int n = 0; n < x.used; n++)
-        mhai_tile_fold(now, take_tile(&x, n), &states[split_of(&x.blocks[n]) - split]);
+        mhai_tile_fold(task, take_tile(&x, n), &states[split_of(&x.blocks[n]) - split]);
     for (int n = 0; n < x.used;)
-        n = add_values(now, &x, n, &states[split_of(&x.blocks[n]) - split], how);
+        n = add_values(task, &x, n, &states[split_of(&x.blocks[n]) - split], mode);
     worker->scratch = x.all;
 }

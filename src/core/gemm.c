@@ -3,14 +3,14 @@
  * Rows x panels. A task is a block of rows and a range of panels:
  *
  *      for each part of the inputs
- *          copy the rows' part, as f32                     stays in the second cache
+ *          copy the rows' part, as f32                     stays in the L2 cache
  *          for each panel
- *              for each slice of the part: product         sums stay in the first cache
+ *              for each slice of the part: product         sums stay in the L1 cache
  *              all inputs summed: scale, bias, type -> y
  *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
- * for many rows a slice of weights is brought to f32 first. Chains of MHAK_SLICE inputs are added
- * in the same order everywhere: a row's bits do not depend on how many others there are, on parts,
+ * for many rows a slice of weights is converted to f32 first. Chains of MHAK_SLICE inputs are added
+ * in the same order everywhere: the bits of a row do not depend on the number of rows, on parts,
  * tasks or threads.
  */
 #include "core/linear.h"
@@ -21,7 +21,7 @@ enum {
     PART_INPUTS = 5 * MHAK_SLICE, /* inputs of a part: with BLOCK_ROWS 480 KiB */
     TASK_COLUMNS = 1024,          /* columns of a task whose sums wait for another part */
     FINISH_COLUMNS = 128,         /* columns finished together: long runs of y in every row */
-    TASKS_A_THREAD = 4
+    TASKS_PER_THREAD = 4
 };
 
 /* Inputs of a part. */
@@ -30,8 +30,8 @@ static ptrdiff_t part_of(ptrdiff_t rows, ptrdiff_t inputs)
     return rows <= FEW_ROWS ? inputs : mhai_min(inputs, PART_INPUTS);
 }
 
-/* Panels whose sums are kept at once: a few that are finished together, or all of a task where
- * they wait for another part. */
+/* Panels whose sums are kept at the same time: a few that are finished together, or all of a task
+ * if they wait for another part. */
 static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                              ptrdiff_t panels)
 {
@@ -39,7 +39,7 @@ static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_
     return part_of(rows, inputs) < inputs ? panels : mhai_min(together, panels);
 }
 
-/* How a product is cut. Never changes a bit. */
+/* How a product is cut into tasks. This never changes a bit of the result. */
 typedef struct cut {
     ptrdiff_t rows, panels;             /* of one task, at most */
     ptrdiff_t row_blocks, panel_ranges; /* how many */
@@ -53,7 +53,7 @@ static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs, p
     c.row_blocks = mhai_max(1, mhai_ceil_div(rows, c.rows));
     c.rows = mhai_round_up(mhai_ceil_div(rows, c.row_blocks), kernels->mr_qk);
     c.row_blocks = mhai_ceil_div(rows, c.rows);
-    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)TASKS_A_THREAD * threads : 1;
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)TASKS_PER_THREAD * threads : 1;
     const ptrdiff_t ranges =
         mhai_max(mhai_ceil_div(panels, c.panels), mhai_ceil_div(wanted, mhai_max(1, c.row_blocks)));
     c.panels = mhai_max(1, mhai_ceil_div(panels, ranges));
@@ -63,21 +63,21 @@ static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs, p
 
 /* ------------------------------------------------------------- workspace ----- */
 
-typedef struct rooms {
+typedef struct gemm_scratch {
     float *x;     /* [rows][row_length()]: a part of the inputs */
     float *sums;  /* [rows][kept_panels() * nr] */
     float *panel; /* a slice of a panel as f32 */
-} rooms;
+} gemm_scratch;
 
 static ptrdiff_t row_length(ptrdiff_t rows, ptrdiff_t inputs)
 {
     return mhai_row_floats(part_of(rows, inputs));
 }
 
-static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                          ptrdiff_t panels, mhai_work *work)
+static gemm_scratch take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
+                                 ptrdiff_t panels, mhai_work *work)
 {
-    rooms s;
+    gemm_scratch s;
     s.x = mhai_work_take(work, (size_t)(rows * row_length(rows, inputs)), sizeof(float));
     const ptrdiff_t kept = kept_panels(kernels, rows, inputs, panels);
     s.sums = mhai_work_take(work, (size_t)(rows * kept * kernels->nr), sizeof(float));
@@ -85,7 +85,7 @@ static rooms take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t i
     return s;
 }
 
-/* For the most rows a task may have, few or many. */
+/* Bytes for the most rows a task may have, few or many. */
 static size_t scratch_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                            ptrdiff_t panels)
 {
@@ -112,132 +112,135 @@ typedef struct run {
     size_t scratch_size;
 } run;
 
-typedef struct task {
+typedef struct gemm_task {
     const mhai_product *product;
     const mha_linear *linear;
     const mhak_table *kernels;
-    ptrdiff_t row, panel; /* the first ones */
+    ptrdiff_t row, panel; /* the first row and panel */
     int rows, panels, nr;
-    ptrdiff_t ldx, ldy; /* of scratch.x and scratch.sums */
-    rooms scratch;
-} task;
+    ptrdiff_t ldx, ldy; /* floats per row of scratch.x and scratch.sums */
+    gemm_scratch scratch;
+} gemm_task;
 
 static const void *x_row(const mhai_product *p, ptrdiff_t row)
 {
     return mhai_at(p->x, p->x_type, (p->x_rows ? p->x_rows[row] : row) * p->x_stride);
 }
 
-static void load_inputs(const task *now, ptrdiff_t first, ptrdiff_t count)
+static void load_inputs(const gemm_task *task, ptrdiff_t first, ptrdiff_t count)
 {
-    const mhai_product *const p = now->product;
-    const int together = p->x_rows ? 1 : now->rows;
-    for (int r = 0; r < now->rows; r += together)
-        now->kernels->load_rows[p->x_type](mhai_at(x_row(p, now->row + r), p->x_type, first),
-                                           p->x_stride, together, (int)count, 1.0f,
-                                           now->scratch.x + r * now->ldx, now->ldx);
+    const mhai_product *const p = task->product;
+    const int together = p->x_rows ? 1 : task->rows;
+    for (int r = 0; r < task->rows; r += together)
+        task->kernels->load_rows[p->x_type](mhai_at(x_row(p, task->row + r), p->x_type, first),
+                                            p->x_stride, together, (int)count, 1.0f,
+                                            task->scratch.x + r * task->ldx, task->ldx);
 }
 
-/* Where the sums of panel p collect. */
-static float *sums_of(const task *now, int p)
+/* The place of the sums of panel p. */
+static float *sums_of(const gemm_task *task, int p)
 {
-    return now->scratch.sums + (ptrdiff_t)p * now->nr % now->ldy;
+    return task->scratch.sums + (ptrdiff_t)p * task->nr % task->ldy;
 }
 
-/* Panels [first, last) are summed: scale, bias, and to y while the sums are near. */
-static void finish(const task *now, int first, int last)
+/* Panels [first, last) are summed: applies scale and bias and writes y while the sums are
+ * in cache. */
+static void finish(const gemm_task *task, int first, int last)
 {
-    const mhai_product *const p = now->product;
-    const mha_linear *const linear = now->linear;
-    const ptrdiff_t column = (now->panel + first) * now->nr; /* of the linear */
-    const ptrdiff_t to = column - p->first_panel * now->nr;  /* of y */
-    const int columns = (int)mhai_min((ptrdiff_t)(last - first) * now->nr, p->columns - to);
+    const mhai_product *const p = task->product;
+    const mha_linear *const linear = task->linear;
+    const ptrdiff_t column = (task->panel + first) * task->nr; /* of the linear */
+    const ptrdiff_t to = column - p->first_panel * task->nr;   /* of y */
+    const int columns = (int)mhai_min((ptrdiff_t)(last - first) * task->nr, p->columns - to);
     const float *const scales = linear->scales ? linear->scales + column : NULL;
-    for (int r = 0; r < now->rows; r++) {
-        const ptrdiff_t row = now->row + r;
+    for (int r = 0; r < task->rows; r++) {
+        const ptrdiff_t row = task->row + r;
         const ptrdiff_t at = (p->y_rows ? p->y_rows[row] : row) * p->y_stride;
-        now->kernels->finish_row[p->y_type](sums_of(now, first) + r * now->ldy, columns, scales,
-                                            linear->bias + column,
-                                            mhai_out_at(p->y, p->y_type, at + to));
+        task->kernels->finish_row[p->y_type](sums_of(task, first) + r * task->ldy, columns, scales,
+                                             linear->bias + column,
+                                             mhai_out_at(p->y, p->y_type, at + to));
     }
 }
 
-/* `depth` inputs of panel p from `input` on: as they are stored for few rows, else as f32. */
-static const void *slice_of(const task *now, int p, ptrdiff_t input, int depth, mha_dtype *type)
+/* `depth` inputs of panel p from `input` on: as stored for few rows, else as f32. */
+static const void *slice_of(const gemm_task *task, int p, ptrdiff_t input, int depth,
+                            mha_dtype *type)
 {
-    const mha_linear *const linear = now->linear;
+    const mha_linear *const linear = task->linear;
     const void *const stored = mhai_at(linear->weights, linear->stored,
-                                       ((now->panel + p) * linear->inputs + input) * now->nr);
+                                       ((task->panel + p) * linear->inputs + input) * task->nr);
     *type = linear->stored;
-    if (linear->stored == MHA_F32 || now->rows <= FEW_ROWS)
+    if (linear->stored == MHA_F32 || task->rows <= FEW_ROWS)
         return stored;
     *type = MHA_F32;
-    now->kernels->load_row[linear->stored](stored, depth * now->nr, 1.0f, now->scratch.panel);
-    return now->scratch.panel;
+    task->kernels->load_row[linear->stored](stored, depth * task->nr, 1.0f, task->scratch.panel);
+    return task->scratch.panel;
 }
 
-/* Add inputs [first, last), which lie in scratch.x, to the sums of panel p. */
-static void add_part(const task *now, int p, ptrdiff_t first, ptrdiff_t last)
+/* Adds inputs [first, last), which are in scratch.x, to the sums of panel p. */
+static void add_part(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t last)
 {
     for (ptrdiff_t c = first; c < last; c += MHAK_SLICE) {
         const int depth = (int)mhai_min(MHAK_SLICE, last - c);
         mha_dtype type;
-        const void *const slice = slice_of(now, p, c, depth, &type);
-        now->kernels->product[type](now->scratch.x + (c - first), now->ldx, slice, depth, now->rows,
-                                    c > 0, sums_of(now, p), now->ldy);
+        const void *const slice = slice_of(task, p, c, depth, &type);
+        task->kernels->product[type](task->scratch.x + (c - first), task->ldx, slice, depth,
+                                     task->rows, c > 0, sums_of(task, p), task->ldy);
     }
 }
 
-static void sum_inputs(const task *now)
+static void sum_inputs(const gemm_task *task)
 {
-    const ptrdiff_t inputs = now->linear->inputs, part = part_of(now->rows, inputs);
+    const ptrdiff_t inputs = task->linear->inputs, part = part_of(task->rows, inputs);
     for (ptrdiff_t first = 0; first < inputs; first += part) {
         const ptrdiff_t last = mhai_min(inputs, first + part);
-        load_inputs(now, first, last - first);
-        for (int p = 0, next; p < now->panels; p = next) {
-            next = (int)mhai_min(now->panels, p + now->ldy / now->nr);
+        load_inputs(task, first, last - first);
+        for (int p = 0, next; p < task->panels; p = next) {
+            next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
             for (int n = p; n < next; n++)
-                add_part(now, n, first, last);
+                add_part(task, n, first, last);
             if (last == inputs)
-                finish(now, p, next);
+                finish(task, p, next);
         }
     }
 }
 
-/* Nothing to sum: y is the bias. */
-static void no_inputs(const task *now)
+/* Without inputs y is the bias. */
+static void no_inputs(const gemm_task *task)
 {
-    for (ptrdiff_t n = 0; n < now->rows * now->ldy; n++)
-        now->scratch.sums[n] = 0.0f;
-    for (int p = 0; p < now->panels; p++)
-        finish(now, p, p + 1);
+    for (ptrdiff_t n = 0; n < task->rows * task->ldy; n++)
+        task->scratch.sums[n] = 0.0f;
+    for (int p = 0; p < task->panels; p++)
+        finish(task, p, p + 1);
 }
 
-/* Task number -> rows and panels. Panels vary slowest: their weights are used by all rows. */
-static task task_of(const run *all, char *scratch, ptrdiff_t number)
+/* Task number -> rows and panels. Panels vary slowest, since all rows use their weights. */
+static gemm_task task_of(const run *all, char *scratch, ptrdiff_t number)
 {
     const mhai_product *const p = all->product;
     const cut *const c = &all->cut;
-    task now = {.product = p, .linear = p->linear, .kernels = p->linear->kernels};
-    now.nr = now.kernels->nr;
-    now.row = number % c->row_blocks * c->rows;
-    now.panel = p->first_panel + number / c->row_blocks * c->panels;
-    now.rows = (int)mhai_min(c->rows, p->rows - now.row);
-    now.panels = (int)mhai_min(c->panels, p->last_panel - now.panel);
-    now.ldx = row_length(now.rows, p->linear->inputs);
-    now.ldy = kept_panels(now.kernels, now.rows, p->linear->inputs, now.panels) * now.nr;
+    gemm_task task = {.product = p, .linear = p->linear, .kernels = p->linear->kernels};
+    task.nr = task.kernels->nr;
+    task.row = number % c->row_blocks * c->rows;
+    task.panel = p->first_panel + number / c->row_blocks * c->panels;
+    task.rows = (int)mhai_min(c->rows, p->rows - task.row);
+    task.panels = (int)mhai_min(c->panels, p->last_panel - task.panel);
+    task.ldx = row_length(task.rows, p->linear->inputs);
+    task.ldy = kept_panels(task.kernels, task.rows, p->linear->inputs, task.panels) * task.nr;
     mhai_work work = {.base = scratch};
-    now.scratch = take_scratch(now.kernels, now.rows, p->linear->inputs, now.panels, &work);
-    return now;
+    task.scratch = take_scratch(task.kernels, task.rows, p->linear->inputs, task.panels, &work);
+    return task;
 }
 
 static void run_task(void *arg, int worker, ptrdiff_t number)
 {
     const run *const all = arg;
-    const task now = task_of(all, all->scratches + (size_t)worker * all->scratch_size, number);
-    if (now.linear->inputs == 0)
-        no_inputs(&now);
+    const gemm_task task =
+        task_of(all, all->scratches + (size_t)worker * all->scratch_size, number);
+    if (task.linear->inputs == 0)
+        no_inputs(&task);
     else
-        sum_inputs(&now);
+        sum_inputs(&task);
 }
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
@@ -247,10 +250,9 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
     if (product->rows == 0 || panels == 0)
         return;
     const int threads = mha_pool_threads(pool);
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
     run all = {.product = product,
                .cut = cut_of(linear->kernels, product->rows, linear->inputs, panels, threads),
-               .scratches = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+               .scratches = mhai_work_begin(work).base};
     all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
                                     linear->inputs, all.cut.panels);
     mha_pool_run(pool, all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);

@@ -2,20 +2,18 @@
 /*
  * Multi-head attention, in one screen:
  *
- *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row a token       project()
+ *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row per token      project()
  *                                         norm and rotation of Q, K     layer_qk.c
- *      cache: K and V of this call join those of the calls before       remember()
+ *      cache: K and V of this call join those of earlier calls          remember()
  *      Q [B,H,L,D]  K [B,G,S,D]  V [B,G,S,Dv]
  *            three views with strides: the heads lie side by side in a row, no copy
  *      softmax(Q K^T / sqrt(D)) V, head by head                         attend()
- *            each head writes at its own columns of a row: that is the concatenation
+ *            each head writes its own columns of a row: that is the concatenation
  *      O [B,L,H*Dv] --- W_O ---> Y [B,L,E]                              combine()
  *
- * Everything was checked before (layer_check.c); nothing here can fail or allocates.
+ * Everything was checked before (layer_check.c); nothing here can fail or allocate.
  */
 #include "core/layer.h"
-
-#include <stdlib.h>
 
 /* ------------------------------------------------- X -> Q, K, V: W_Q, W_K, W_V ----- */
 
@@ -61,7 +59,7 @@ static void project(const mhai_layer_job *job)
 
 /* -------------------------------------------------------- cache and attention ----- */
 
-/* Rows [first, first + count) of each batch of K and V into the cache. */
+/* Appends rows [first, first + count) of each batch of K and V to the cache. */
 static void remember(const mhai_layer_job *job, ptrdiff_t first, ptrdiff_t count)
 {
     const mha_layer_config *const c = &job->layer->config;
@@ -86,7 +84,7 @@ static void run_operator(const mhai_layer_job *job, const mhai_call *call)
     mhai_run_all(&plan, call, job->work, job->pool);
 }
 
-/* A ring may not take more at once than leaves every row its window. */
+/* A ring may not take so many tokens at once that a row loses keys of its window. */
 static ptrdiff_t tokens_at_once(const mhai_layer_job *job)
 {
     const mha_cache *const cache = job->call.cache;
@@ -97,7 +95,7 @@ static ptrdiff_t tokens_at_once(const mhai_layer_job *job)
     return mhai_min(all, cache->page_tokens - o->window_left);
 }
 
-/* Append and attend, some tokens after another: nearly always all at once. */
+/* Appends and attends, some tokens at a time: nearly always all at once. */
 static void step(const mhai_layer_job *job)
 {
     const ptrdiff_t at_once = tokens_at_once(job), all = job->queries.extent;
@@ -147,7 +145,7 @@ static void combine(const mhai_layer_job *job)
 static void run_layer(const mhai_layer_job *job)
 {
     project(job);
-    mhai_layer_shape(job);
+    mhai_layer_norm_rope(job);
     attend(job);
     if (job->attends)
         combine(job);
@@ -164,17 +162,14 @@ mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, voi
                          size_t work_size, mha_pool *pool)
 {
     mhai_layer_job job;
-    void *own = NULL;
     if (!layer || !call)
         return MHA_ERR_NULL;
-    if (!work) {
+    if (!work)
         work_size = mhai_layer_needs(layer, call, mha_pool_threads(pool));
-        own = work_size ? malloc(work_size) : NULL;
-    }
-    const mha_status status =
-        mhai_layer_prepare(&job, layer, call, work ? work : own, work_size, pool);
+    const mhai_buffer buffer = mhai_buffer_get(work, work_size);
+    const mha_status status = mhai_layer_prepare(&job, layer, call, buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_layer(&job);
-    free(own);
+    mhai_buffer_free(buffer);
     return status;
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way back through a layer, from the tape that mha_layer_run() left:
+ * The backward pass of a layer, from the tape that mha_layer_run() has left:
  *
  *      d_Y --- W_O ---> d_O [B,L,H*Dv]                        split()
- *            and d_W_O = d_Y turned . O
+ *            and d_W_O = d_Y^T . O
  *      through the heads: d_Q, d_K, d_V                       mhai_backward_run()
- *      rotation and norm of Q, K the other way round          layer_qk.c
- *      d_W_Q = d_Q turned . X, and so on                      weight_gradients()
+ *      rotation and norm of Q, K backwards                    layer_qk.c
+ *      d_W_Q = d_Q^T . X, and so on                           weight_gradients()
  *      d_Q | d_K | d_V --- W_Q | W_K | W_V ---> d_X           input_gradients()
  *
- * Everything was checked before (layer_backward_check.c); nothing here can fail or allocates.
+ * Everything was checked before (layer_backward_check.c); nothing here can fail or allocate.
  */
 #include "core/layer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --------------------------------------------------------- d_Y -> heads: W_O ----- */
@@ -47,7 +46,8 @@ static void split(const mhai_layer_back *back)
 
 /* ------------------------------------------- d_Q, d_K, d_V -> d_X: W_Q, W_K, W_V ----- */
 
-/* Columns between the projections, which fill up panels, take part in products: as 0. */
+/* Columns that fill up panels between the projections take part in products, so they are
+ * set to 0. */
 static void clear_padding(const mhai_layer_back *back)
 {
     const mhai_layer_job *const job = &back->job;
@@ -71,7 +71,7 @@ typedef struct input {
     const mhai_side *side;
 } input;
 
-/* Is this projection the first of some that make one product for the input; how many are they? */
+/* How many projections, from `first` on, make one product for the input. */
 static int products_from(const input *to, int first)
 {
     const mhai_layer_job *const job = &to->back->job;
@@ -119,7 +119,7 @@ static void clear_rows(const input *to)
     }
 }
 
-/* Projections of one input that are not one product: the second is added to the first. */
+/* Projections of one input that are not one product: later products are added to the first. */
 static void add_product(const input *to, int first, int count)
 {
     const mhai_layer_back *const back = to->back;
@@ -168,8 +168,8 @@ static void input_gradients(const mhai_layer_back *back)
 
 /* ------------------------------------------------------------------ weights ----- */
 
-/* Rows without a gradient, such as those of masked keys, are left out: 0 times what they hold may
- * be NaN. Returns how many are left. */
+/* Lists the rows that have a gradient. Rows without one, such as masked keys, are left out, since 0
+ * times what they hold may be NaN. Returns how many are listed. */
 static ptrdiff_t list_live(const mhai_layer_back *back, int which, ptrdiff_t width)
 {
     const mhai_layer_job *const job = &back->job;
@@ -214,7 +214,7 @@ static void run_back(mhai_layer_back *back)
 {
     split(back);
     mhai_backward_run(&back->attention, back->work, back->job.pool);
-    mhai_layer_unshape(back);
+    mhai_layer_norm_rope_back(back);
     weight_gradients(back);
     input_gradients(back);
 }
@@ -239,17 +239,15 @@ mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call
                               mha_pool *pool)
 {
     mhai_layer_back back;
-    void *own = NULL;
     if (!layer || !call)
         return MHA_ERR_NULL;
-    if (!work) {
+    if (!work)
         work_size = mhai_layer_back_needs(layer, call, mha_pool_threads(pool));
-        own = work_size ? malloc(work_size) : NULL;
-    }
+    const mhai_buffer buffer = mhai_buffer_get(work, work_size);
     const mha_status status =
-        mhai_layer_back_prepare(&back, layer, call, gradients, work ? work : own, work_size, pool);
+        mhai_layer_back_prepare(&back, layer, call, gradients, buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_back(&back);
-    free(own);
+    mhai_buffer_free(buffer);
     return status;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The backward pass of a layer is checked, and given its workspace. */
+/* Checks the backward pass of a layer and carves its workspace, for layer_backward.c. */
 #include "core/layer.h"
 
 #include <string.h>
 
 /* ---------------------------------------------------------------- checks ----- */
 
-/* Gradients that a projection's own one leads to. */
+/* Notes which projections need a gradient: those with a requested gradient that depends on it. */
 static void note_wants(mhai_layer_back *back)
 {
     const mha_layer_gradients *const g = &back->gradients;
@@ -18,7 +18,7 @@ static void note_wants(mhai_layer_back *back)
         back->wants[p] = own[p] || inputs[mhai_layer_source(&back->job.call, p)] != NULL;
 }
 
-/* What is wanted must be there. */
+/* What a gradient is requested of must exist. */
 static mha_status check_wanted(const mhai_layer_back *back)
 {
     const mha_layer_gradients *const g = &back->gradients;
@@ -71,7 +71,7 @@ static mha_status read_pass(mhai_layer_back *back, const mha_layer *layer,
     if (!back->job.call.tape)
         return mhai_fail(o, MHA_ERR_NULL,
                          "call.tape is NULL; mha_layer_run() must have kept one for this");
-    if ((status = mhai_layer_check_tape(&back->job)))
+    if ((status = mhai_layer_check_tape(&back->job, mhai_layer_tape_bytes(&back->job))))
         return status;
     if (!gradients)
         return mhai_fail(o, MHA_ERR_NULL, "gradients is NULL");
@@ -156,7 +156,7 @@ static ptrdiff_t most_rows(const mhai_layer_job *job)
     return mhai_max(mhai_layer_room(job, &job->queries), mhai_layer_room(job, &job->keys));
 }
 
-/* Where the gradients of buffers lie: as the buffers do. */
+/* Carves the gradients of the buffers, with the layout of the buffers. */
 static void carve_gradients(mhai_layer_back *back, mhai_work *work)
 {
     const mhai_layer_job *const job = &back->job;
@@ -177,12 +177,7 @@ static void carve_gradients(mhai_layer_back *back, mhai_work *work)
         back->live[n] = mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
     back->part = mhai_work_take(work, job->self ? 0 : (size_t)(rows * width), sizeof(float));
     back->norm_sums =
-        mhai_work_take(work, (size_t)(mhai_layer_shape_tasks(job) * 2 * c->D), sizeof(double));
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
+        mhai_work_take(work, (size_t)(mhai_layer_norm_rope_tasks(job) * 2 * c->D), sizeof(double));
 }
 
 static void fill_attention(mhai_layer_back *back)
@@ -221,20 +216,20 @@ static void fill_attention(mhai_layer_back *back)
     mhai_backward_plan(pass, job->layer->kernels);
 }
 
-/* Bytes that products and the operator need, one after another. */
+/* Bytes for products and the operator, which use the same memory in turn. */
 static size_t shared_size(const mhai_layer_back *back, int threads)
 {
     const mha_layer *const layer = back->job.layer;
     const ptrdiff_t rows = most_rows(&back->job);
-    size_t size = larger(mhai_outer_work_size(layer->kernels, threads),
-                         mhai_backward_needs(&back->attention, threads));
+    size_t size = mhai_larger(mhai_outer_work_size(layer->kernels, threads),
+                              mhai_backward_needs(&back->attention, threads));
     for (int p = 0; p < MHAI_PROJECTIONS; p++) {
         const mha_linear *const linear = layer->in[p].linear;
-        size = larger(size, mhai_gemm_back_work_size(linear, rows,
-                                                     linear->panels * layer->kernels->nr, threads));
+        size = mhai_larger(size, mhai_gemm_back_work_size(
+                                     linear, rows, linear->panels * layer->kernels->nr, threads));
     }
-    return larger(size,
-                  mhai_gemm_back_work_size(layer->out, rows, layer->config.output_width, threads));
+    return mhai_larger(
+        size, mhai_gemm_back_work_size(layer->out, rows, layer->config.output_width, threads));
 }
 
 static size_t count_work(const mhai_layer_back *back, int threads)
@@ -274,8 +269,7 @@ mha_status mhai_layer_back_prepare(mhai_layer_back *back, const mha_layer *layer
                          work_size, mha_pool_threads(pool), needed);
     if ((status = check_memory(back, work, needed)))
         return status;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_layer_carve(job, &carve);
     job->past = NULL;
     carve_gradients(back, &carve);

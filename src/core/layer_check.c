@@ -2,12 +2,12 @@
 /*
  * A call of a layer is checked here, once:
  *
- *      read_call        structs, extents, what the cache is for
+ *      read_call        structs, extents, how the cache is used
  *      check_operator   the options, as the operator will see them
  *      check_room       S, rings and windows
  *      check_memory     inputs, outputs, workspace
  *
- * Nothing is written before all checks have passed, but for the workspace.
+ * Nothing but the workspace is written before all checks have passed.
  */
 #include "core/layer.h"
 #include "core/region.h"
@@ -36,7 +36,7 @@ static mha_status check_extents(const mha_layer_call *c, const mha_options *o)
     return MHA_OK;
 }
 
-/* A key or value that is taken from another input must be as wide as that. */
+/* A key or value that is taken from another input must be as wide as that input. */
 static mha_status check_inputs(const mhai_layer_job *job)
 {
     const mha_layer_config *const c = &job->layer->config;
@@ -76,8 +76,8 @@ static mha_status check_cache_use(const mhai_layer_job *job)
     if (o->position != MHA_POSITION_UNSET && o->position != MHA_POSITION_BOTTOM_RIGHT)
         return mhai_fail(
             o, MHA_ERR_POSITION,
-            "options.position is %d; with MHA_CACHE_STEP new tokens stand behind those "
-            "of the cache: leave it unset",
+            "options.position is %d; with MHA_CACHE_STEP new tokens follow those of the cache: "
+            "leave it unset",
             (int)o->position);
     return MHA_OK;
 }
@@ -175,7 +175,7 @@ static void fill_sides(mhai_layer_job *job)
         job->rows[p] = job->self ? &job->both : p == MHAI_Q ? &job->queries : &job->keys;
 }
 
-/* The operator's part of the call: heads of f32, on buffers that come later. */
+/* The operator's part of the call: heads of f32, in buffers that are carved later. */
 static mha_status check_operator(mhai_layer_job *job, const mha_layer_call *call)
 {
     const mha_layer_config *const c = &job->layer->config;
@@ -227,7 +227,7 @@ static bool has_window(const mha_options *o)
     return (o->flags & MHA_WINDOW) && o->window_left >= 0;
 }
 
-/* Every row of a step must find what it sees in the ring. */
+/* Every row of a step must find all keys that it sees in the ring. */
 static mha_status check_ring(const mhai_layer_job *job, ptrdiff_t longest)
 {
     const mha_options *const o = &job->attention.options;
@@ -252,7 +252,7 @@ static mha_status check_ring(const mhai_layer_job *job, ptrdiff_t longest)
     return MHA_OK;
 }
 
-/* The columns of masks and weights: all tokens there will be. */
+/* Columns of masks and weights: all tokens, with those of this call. */
 static mha_status check_step(mhai_layer_job *job)
 {
     ptrdiff_t longest = 0;
@@ -267,7 +267,7 @@ static mha_status check_step(mhai_layer_job *job)
     return job->call.cache->config.kind == MHA_CACHE_RING ? check_ring(job, longest) : MHA_OK;
 }
 
-/* Arrays of the caller are looked at only after they were checked. */
+/* The caller's arrays are read only after they were checked. */
 static mha_status check_room(mhai_layer_job *job)
 {
     mha_status status;
@@ -317,7 +317,8 @@ void mhai_layer_add_inputs(mhai_regions *list, const mhai_layer_job *job)
         add_positions(list, "call.k_positions", &job->keys);
 }
 
-mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, size_t work_size)
+mha_status mhai_layer_check_memory(const mhai_layer_job *job, size_t tape_size, const void *work,
+                                   size_t work_size)
 {
     const mha_layer_call *const call = &job->call;
     mhai_regions list = {.options = &job->attention.options, .B = call->B};
@@ -333,7 +334,7 @@ mha_status mhai_layer_check_memory(const mhai_layer_job *job, const void *work, 
     list.B = 1;
     if (call->tape)
         mhai_regions_rows(&list, true, "call.tape", tape, MHA_F32, 1, 1,
-                          (ptrdiff_t)(mhai_layer_tape_bytes(job) / sizeof(float)), NULL);
+                          (ptrdiff_t)(tape_size / sizeof(float)), NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -363,10 +364,9 @@ mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths)
                            &job->attention.options);
 }
 
-mha_status mhai_layer_check_tape(const mhai_layer_job *job)
+mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed)
 {
     const mha_options *const o = &job->attention.options;
-    const size_t needed = mhai_layer_tape_bytes(job);
     if (job->call.cache)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "call.tape does not go with a cache: gradients need all keys in one call");

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A layer is made: its configuration checked and completed, its weights packed. */
+/* Makes a layer: its configuration is checked and completed, its weights are packed. */
 #include "core/layer.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---------------------------------------------------------- configuration ----- */
 
@@ -141,7 +140,7 @@ static mha_status check_weights(const mha_layer_config *c, const mha_layer_weigh
 
 /* --------------------------------------------------------------- packing ----- */
 
-/* The three projections, then the output's. */
+/* The three projections, then that of the output. */
 static void fill_sections(const mha_layer_config *c, const mha_layer_weights *w,
                           mhai_section sections[MHAI_PROJECTIONS + 1])
 {
@@ -151,7 +150,7 @@ static void fill_sections(const mha_layer_config *c, const mha_layer_weights *w,
     sections[MHAI_PROJECTIONS] = (mhai_section){c->output_width, w->o, w->o_bias};
 }
 
-/* Projections with the same input width, one after another, become one linear. */
+/* Consecutive projections with the same input width become one linear. */
 static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w)
 {
     const mha_layer_config *const c = &layer->config;
@@ -184,7 +183,7 @@ static void read_vector(const mha_vector *vector, ptrdiff_t count, float *to)
         to[n] = mhai_vector_at(vector, n);
 }
 
-/* Copy a vector as f32 to *at and move on; NULL where there is none. */
+/* Copies a vector as f32 to *at and advances *at; NULL for no vector. */
 static float *keep_vector(const mha_vector *vector, ptrdiff_t count, float **at)
 {
     float *const kept = *at;
@@ -198,9 +197,9 @@ static float *keep_vector(const mha_vector *vector, ptrdiff_t count, float **at)
 static mha_status keep_vectors(mha_layer *layer, const mha_layer_weights *w)
 {
     mha_layer_config *const c = &layer->config;
-    const ptrdiff_t turned = mhai_rope_width(&c->rope, c->D);
+    const ptrdiff_t rotated = mhai_rope_width(&c->rope, c->D);
     layer->vectors =
-        malloc(sizeof(float) * (size_t)(4 * c->D + c->G * (c->D + c->Dv) + turned / 2 + 1));
+        malloc(sizeof(float) * (size_t)(4 * c->D + c->G * (c->D + c->Dv) + rotated / 2 + 1));
     if (!layer->vectors)
         return MHA_ERR_MEMORY;
     float *at = layer->vectors;
@@ -212,7 +211,7 @@ static mha_status keep_vectors(mha_layer *layer, const mha_layer_weights *w)
     layer->norm_bias[MHAI_K] = keep_vector(&w->k_norm_bias, c->D, &at);
     const mha_vector frequencies = {c->rope.pairs != MHA_ROPE_NONE ? c->rope.frequencies : NULL,
                                     MHA_F32};
-    c->rope.frequencies = keep_vector(&frequencies, turned / 2, &at);
+    c->rope.frequencies = keep_vector(&frequencies, rotated / 2, &at);
     return MHA_OK;
 }
 
@@ -259,7 +258,7 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
 
 /* ---------------------------------------------------------------- update ----- */
 
-/* Biases come and go; what a run asks about must be there as before. */
+/* Biases may be added or removed; extra keys and norms must be present as before. */
 static mha_status check_same(const mha_layer *layer, const mha_layer_weights *w)
 {
     const bool there[] = {w->extra_key.data, w->q_norm.data, w->k_norm.data, w->q_norm_bias.data,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A layer without some of its heads. The new layer is made with weights of 0, which gives it its
- * panels, then the numbers of the heads that stay are copied as they are stored:
+ * panels; then the numbers of the remaining heads are copied as they are stored:
  *
- *      W_Q, b_Q        outputs of the heads that stay
+ *      W_Q, b_Q        outputs of the remaining heads
  *      W_K, W_V, ...   outputs of their key/value heads, some of them perhaps more than once
- *      W_O             inputs of the heads that stay; every output keeps its bias and i8 scale
+ *      W_O             inputs of the remaining heads; every output keeps its bias and i8 scale
  */
 #include "core/layer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Which heads of the old layer the heads of the new one are. */
+/* For each head of the new layer, the head of the old one. */
 typedef struct choice {
     ptrdiff_t H, G;
     ptrdiff_t *heads;  /* [H] */
@@ -29,7 +29,7 @@ static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b)
     return a;
 }
 
-/* Query heads of group g that stay. */
+/* Remaining query heads of group g. */
 static ptrdiff_t count_kept(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t g)
 {
     const ptrdiff_t group = c->H / c->G;
@@ -39,8 +39,8 @@ static ptrdiff_t count_kept(const mha_layer_config *c, const uint8_t *keep, ptrd
     return count;
 }
 
-/* Every group of the new layer has the same size, the largest that all of the old ones can be cut
- * into. `room` is for H + H heads. */
+/* Every group of the new layer has the same size: the largest that divides all of the old ones.
+ * `room` is for H + H heads. */
 static choice choose(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t *room)
 {
     choice made = {.heads = room, .groups = room + c->H};
@@ -56,7 +56,7 @@ static choice choose(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t *
     return made;
 }
 
-/* Element of panels that holds the weight from input c to the output in this column. */
+/* The element of the panels with the weight from input c to the output in this column. */
 static ptrdiff_t panel_index(const mha_linear *linear, ptrdiff_t column, ptrdiff_t c)
 {
     const ptrdiff_t nr = linear->kernels->nr;
@@ -69,10 +69,10 @@ static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_
                         ptrdiff_t count)
 {
     const mha_dtype type = from->stored;
-    mhai_spread(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
-                to->kernels->nr,
-                mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
-                from->kernels->nr, count);
+    mhai_copy_strided(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
+                      to->kernels->nr,
+                      mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
+                      from->kernels->nr, count);
 }
 
 static void copy_ends(const mha_linear *to, ptrdiff_t to_column, const mha_linear *from,
@@ -109,7 +109,7 @@ static void copy_weights(const mha_layer *to, const mha_layer *from, const choic
     }
 }
 
-/* Rows of the groups that stay, one after another; none for NULL. */
+/* Rows of the remaining groups, one after another; none for NULL. */
 static mha_vector gather(const choice *made, const float *rows, ptrdiff_t width, float *to)
 {
     for (ptrdiff_t n = 0; rows && n < made->G; n++)
@@ -117,8 +117,8 @@ static mha_vector gather(const choice *made, const float *rows, ptrdiff_t width,
     return (mha_vector){rows ? to : NULL, MHA_F32};
 }
 
-/* A layer as large as wanted whose matrices are 0; all else is final. `room` is for the extra keys
- * and values. */
+/* A layer of the requested size whose matrices are 0; everything else is final. `room` is for the
+ * extra keys and values. */
 static mha_status make_empty(mha_layer **pruned, const mha_layer *layer, const choice *made,
                              float *room, const mha_options *message)
 {

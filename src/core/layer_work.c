@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A checked call becomes a job: the workspace is carved, rows are listed, and the operator's views
- * are laid over the buffers.
+ * of the buffers are filled in.
  */
 #include "core/layer.h"
 
@@ -24,7 +24,7 @@ void mhai_layer_take_projected(const mhai_layer_job *job, int first, int last,
     }
 }
 
-/* Q and K before their norm, and the log-sum-exp: for the way back only. */
+/* Q and K before their norm, and the log-sum-exp: for the backward pass only. */
 static void carve_tape(mhai_layer_job *job, mhai_work *tape)
 {
     const mha_layer_config *const c = &job->layer->config;
@@ -108,12 +108,7 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job)
     return work.used;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Bytes that products and the operator need, one after another. */
+/* Bytes for products and the operator, which use the same memory in turn. */
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
     const mha_layer *const layer = job->layer;
@@ -122,11 +117,11 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     size_t size = 0;
     for (int p = 0; p < MHAI_PROJECTIONS; p++) {
         const mha_linear *const linear = layer->in[p].linear;
-        size = larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
-                                                linear->panels, threads));
+        size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
+                                                     linear->panels, threads));
     }
-    size = larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
-                                            layer->out->panels, threads));
+    size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
+                                                 layer->out->panels, threads));
     if (!job->attends)
         return size;
     mha_plan plan;
@@ -134,7 +129,7 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     if (call.cache)
         call.shape.S = mhai_max(call.shape.S, mhai_cache_reach(call.cache));
     mhai_plan_fill(&plan, &call, layer->kernels);
-    return larger(size, mhai_run_work_bound(&plan, threads));
+    return mhai_larger(size, mhai_run_work_bound(&plan, threads));
 }
 
 static size_t count_work(const mhai_layer_job *job, int threads)
@@ -165,7 +160,8 @@ static ptrdiff_t total_rows(const mhai_side *side)
     return rows;
 }
 
-/* Count a side's rows and number them, where padding lies between. */
+/* Counts the rows of a side; lists their indices in the buffers if there is padding between
+ * them. */
 static void number_rows(mhai_side *side)
 {
     side->count = total_rows(side);
@@ -210,7 +206,7 @@ static void fill_lists(mhai_layer_job *job)
         mhai_layer_list_starts(&job->queries, &output, job->y_rows);
 }
 
-/* Buffers begin with the first packed row: for the operator starts count from there. */
+/* Buffers begin with the first packed row, so the operator's starts count from there. */
 static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *list)
 {
     for (ptrdiff_t b = 0; starts && b <= B; b++)
@@ -218,7 +214,7 @@ static const int64_t *from_zero(const int64_t *starts, ptrdiff_t B, int64_t *lis
     return starts ? list : NULL;
 }
 
-/* What else is packed like the rows begins where they do. */
+/* Moves the other packed arrays to the first packed row too: log-sum-exp and document ids. */
 static void fill_starts(mhai_layer_job *job)
 {
     mha_options *const o = &job->attention.options;
@@ -263,7 +259,8 @@ static void fill_views(mhai_layer_job *job)
     a->v = heads_of(job->projected[MHAI_V], &job->keys, c->Dv, job->stride[MHAI_V]);
 }
 
-/* Positions behind the tokens a cache had: fixed now, since its lengths change in the run. */
+/* Positions after the tokens that a cache had. They are fixed here, since its lengths change during
+ * the run. */
 static void fill_past(mhai_layer_job *job)
 {
     mha_options *const o = &job->attention.options;
@@ -314,11 +311,11 @@ mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
         return mhai_fail(o, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_layer_work_size)", work_size,
                          mha_pool_threads(pool), needed);
-    if ((job->call.tape && (status = mhai_layer_check_tape(job))) ||
-        (status = mhai_layer_check_memory(job, work, needed)))
+    const size_t tape_size = job->call.tape ? mhai_layer_tape_bytes(job) : 0;
+    if ((job->call.tape && (status = mhai_layer_check_tape(job, tape_size))) ||
+        (status = mhai_layer_check_memory(job, tape_size, work, needed)))
         return status;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_layer_carve(job, &carve);
     job->work = carve.base + carve.used;
     job->pool = pool;

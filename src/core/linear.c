@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Storey 8: weights are checked and packed into panels once, then used by gemm.c. */
+/* Section 8 of mha.h: weights are checked and packed into panels once, then used by gemm.c. */
 #include "core/linear.h"
 
 #include <stdlib.h>
@@ -9,49 +9,49 @@
 
 float mhai_vector_at(const mha_vector *vector, ptrdiff_t n)
 {
-    return vector->data ? (float)mhai_number_read(vector->data, vector->type, n) : 0.0f;
+    return vector->data ? (float)mhai_element_read(vector->data, vector->type, n) : 0.0f;
 }
 
-/* One row of weights on its way: as the caller has it, as f32, and as it is stored. */
-typedef struct passage {
-    float *given; /* of any type: f32 is the largest */
+/* Buffers for one row of weights: as the caller has it, as f32, and as it is stored. */
+typedef struct row_buffers {
+    float *given; /* of any type; f32 is the largest */
     float *wide;
     void *stored;
-} passage;
+} row_buffers;
 
 /* Weights of one output, all inputs, as f32. */
 static void read_output(const mha_linear *linear, const mhai_section *section, ptrdiff_t n,
-                        const passage *way)
+                        const row_buffers *buffers)
 {
     const mha_matrix *const w = &section->weight;
-    mhai_spread(w->type, way->given, 1, mhai_at(w->data, w->type, n * w->out_stride), w->in_stride,
-                linear->inputs);
-    linear->kernels->load_row[w->type](way->given, (int)linear->inputs, 1.0f, way->wide);
+    mhai_copy_strided(w->type, buffers->given, 1, mhai_at(w->data, w->type, n * w->out_stride),
+                      w->in_stride, linear->inputs);
+    linear->kernels->load_row[w->type](buffers->given, (int)linear->inputs, 1.0f, buffers->wide);
 }
 
-/* Lay one output into its column of a panel, nr elements apart. */
-static void pack_output(const mha_linear *linear, ptrdiff_t column, const passage *way)
+/* Writes one output to its column of a panel, nr elements apart. */
+static void pack_output(const mha_linear *linear, ptrdiff_t column, const row_buffers *buffers)
 {
     const ptrdiff_t nr = linear->kernels->nr;
     const ptrdiff_t at = column / nr * linear->inputs * nr + column % nr;
     if (linear->stored == MHA_I8)
-        linear->scales[column] = mhai_i8_row(way->wide, linear->inputs, way->stored);
+        linear->scales[column] = mhai_quantize_row(buffers->wide, linear->inputs, buffers->stored);
     else
-        linear->kernels->store_row[linear->stored](way->wide, (int)linear->inputs, 1.0f,
-                                                   way->stored);
-    mhai_spread(linear->stored, mhai_out_at(linear->weights, linear->stored, at), nr, way->stored,
-                1, linear->inputs);
+        linear->kernels->store_row[linear->stored](buffers->wide, (int)linear->inputs, 1.0f,
+                                                   buffers->stored);
+    mhai_copy_strided(linear->stored, mhai_out_at(linear->weights, linear->stored, at), nr,
+                      buffers->stored, 1, linear->inputs);
 }
 
 static void pack_sections(const mha_linear *linear, const mhai_section *sections, int count,
-                          const passage *way)
+                          const row_buffers *buffers)
 {
     ptrdiff_t column = 0;
     for (int s = 0; s < count; s++) {
         for (ptrdiff_t n = 0; n < sections[s].outputs; n++) {
             if (linear->inputs > 0) {
-                read_output(linear, &sections[s], n, way);
-                pack_output(linear, column + n, way);
+                read_output(linear, &sections[s], n, buffers);
+                pack_output(linear, column + n, buffers);
             }
             linear->bias[column + n] = mhai_vector_at(&sections[s].bias, n);
         }
@@ -68,8 +68,8 @@ static void *take_zeroed(size_t count, size_t size)
 void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows)
 {
     const ptrdiff_t inputs = linear->inputs;
-    const passage way = {rows, rows + inputs, rows + 2 * inputs};
-    pack_sections(linear, sections, count, &way);
+    const row_buffers buffers = {rows, rows + inputs, rows + 2 * inputs};
+    pack_sections(linear, sections, count, &buffers);
 }
 
 mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
@@ -293,10 +293,10 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
         return status;
     if (work && work_size < needed)
         return MHA_ERR_WORKSPACE;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return MHA_ERR_MEMORY;
-    mhai_gemm(&product, work ? work : own, pool);
-    free(own);
+    mhai_gemm(&product, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * Packed weights, and products with them.
  *
- *      linear.c            the caller's matrices -> panels, once; the functions of storey 8
+ *      linear.c            the caller's matrices -> panels, once; section 8 of mha.h
  *      gemm.c              rows x panels, cut into tasks
  *      linear_backward.c   the products of the backward pass
  *
@@ -11,14 +11,14 @@
  *      panels[(p*inputs + c)*nr + n%nr] = weight from input c to output n
  *
  * so that one row of x reads the weights as one stream, and many rows find a slice of a panel in
- * the first cache.
+ * the L1 cache.
  */
 #ifndef MHAI_LINEAR_H
 #define MHAI_LINEAR_H
 
 #include "core/region.h"
 
-/* One matrix among several with the same inputs that are packed side by side. */
+/* One of several matrices with the same inputs that are packed side by side. */
 typedef struct mhai_section {
     ptrdiff_t outputs;
     mha_matrix weight;
@@ -27,8 +27,8 @@ typedef struct mhai_section {
 
 struct mha_linear {
     const mhak_table *kernels;
-    ptrdiff_t inputs, outputs; /* outputs as the caller counts them, of all sections */
-    ptrdiff_t panels;          /* every section begins a new one */
+    ptrdiff_t inputs, outputs; /* outputs of all sections together, without padding */
+    ptrdiff_t panels;          /* every section begins a new panel */
     mha_dtype stored;
     void *weights; /* [panels][inputs][nr] of type stored */
     float *scales; /* [panels * nr], i8 only: weight = stored * scale */
@@ -41,16 +41,16 @@ static inline ptrdiff_t mhai_section_panels(const mhak_table *kernels, ptrdiff_t
     return mhai_ceil_div(outputs, kernels->nr);
 }
 
-/* Pack sections that were checked. MHA_ERR_MEMORY is the only error left; *linear is then NULL. */
+/* Packs checked sections. The only error is MHA_ERR_MEMORY; *linear is then NULL. */
 mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
                             const mhai_section *sections, int count, mha_dtype stored);
 
-/* Other sections of the same extents in place of those it was made from. `rows` is room for three
- * rows of inputs. */
+/* Replaces the weights by sections of the same extents. `rows` is scratch for three rows of
+ * inputs. */
 void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows);
 
-/* Checks of a configuration. A type the caller stores numbers in, not f64 or i8; a type weights are
- * kept in; a matrix or a vector: its type, alignment, extents that can be addressed. */
+/* Checks of a configuration: a type of the caller's numbers (not f64 or i8); a type in which
+ * weights are kept; a matrix or a vector, with its type, alignment and addressable extents. */
 mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dtype type);
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type);
 mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
@@ -63,8 +63,8 @@ float mhai_vector_at(const mha_vector *vector, ptrdiff_t n);
 
 /*
  * y = x W^T + bias for some rows and some panels. Row r of x starts at element x_rows[r] *
- * x_stride, row r of y at y_rows[r] * y_stride; NULL lists: r itself. Of a row of y `columns`
- * elements are written, the outputs of the panels from the first on.
+ * x_stride, row r of y at y_rows[r] * y_stride; NULL lists: r itself. `columns` elements of a row
+ * of y are written: the outputs of these panels.
  */
 typedef struct mhai_product {
     const mha_linear *linear;
@@ -83,14 +83,14 @@ size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t 
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
 
-/* Rows and types of a run or of a backward pass. */
+/* Checks rows and types of a run or of a backward pass. */
 mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
                                   mha_dtype y_type);
 
 /* -------------------------------------------------------------- backward ----- */
 
-/* d_x = d_y W, with x the gradient d_y of the outputs of some panels, `columns` wide, and y the
- * gradient d_x of all inputs. */
+/* d_x = d_y W. Here x is the gradient d_y of the outputs of some panels, `columns` wide, and y is
+ * the gradient d_x of all inputs. */
 void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool);
 size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
                                 int threads);
@@ -111,21 +111,23 @@ typedef struct mhai_outer {
     ptrdiff_t count; /* rows */
     float *y;
     ptrdiff_t ldy;
-    ptrdiff_t lefts, rights; /* of one task; these and the rest are filled in by the run */
+    ptrdiff_t lefts,
+        rights; /* columns per task; these and the following fields are filled in by the run */
     char *scratches;
     size_t scratch_size;
 } mhai_outer;
 
-/* Gradient of a matrix, if wanted. */
+/* The gradient of a matrix, if requested. */
 void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
                        ptrdiff_t rows, const mha_matrix_out *to, void *work, mha_pool *pool);
 size_t mhai_outer_work_size(const mhak_table *kernels, int threads);
 
-/* Sums of columns, if wanted: the gradient of a bias. */
+/* Sums of columns, if requested: the gradient of a bias. */
 void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
                       float *sums, mha_pool *pool);
 
-/* Strides of a matrix that is wanted; outputs for a list of regions, of which they change B. */
+/* Checks the strides of a requested matrix; adds outputs to a list of regions, whose B is
+ * changed. */
 mha_status mhai_matrix_out_check(const mha_options *message, const char *name,
                                  const mha_matrix_out *matrix);
 void mhai_matrix_out_region(mhai_regions *list, const char *name, const mha_matrix_out *matrix,

@@ -1,49 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Storey 10: gradients of y = x W^T + bias.
+ * Gradients of y = x W^T + bias (section 10 of mha.h).
  *
- *      d_x = d_y W             the product of gemm.c with W turned, panels of some inputs at a time
- *      d_W = d_y turned . x    a task is a block of d_W and sums over all rows
- *      d_bias                  sums of d_y's columns
+ *      d_x = d_y W             the product of gemm.c with W transposed, some panels at a time
+ *      d_W = d_y^T . x         a task is a block of d_W and sums over all rows
+ *      d_bias                  sums of the columns of d_y
  *
- * Whatever the threads, a number is summed by one task over ascending rows or outputs.
+ * Each number is summed by one task over ascending rows or outputs, whatever the number of threads.
  */
 #include "core/linear.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static char *aligned(void *work)
-{
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    return (char *)work + (misfit ? MHAI_ALIGN - misfit : 0);
-}
 
 /* ------------------------------------------------------------ d_x = d_y W ----- */
 
-enum { TRANSPOSED_BYTES = 1 << 25 }; /* of panels turned at a time, about */
+enum { TRANSPOSED_BYTES = 1 << 25 }; /* about so many bytes of panels are transposed at a time */
 
-/* Panels of inputs that are turned at a time. */
+/* Panels of inputs that are transposed at a time. */
 static ptrdiff_t transposed_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)
 {
     const ptrdiff_t bytes = (outputs + 1) * kernels->nr * (ptrdiff_t)sizeof(float);
     return mhai_min(mhai_ceil_div(inputs, kernels->nr), mhai_max(1, TRANSPOSED_BYTES / bytes));
 }
 
-typedef struct turning {
+typedef struct transposition {
     const mhai_product *product; /* x: d_y, y: d_x */
-    mha_linear turned;           /* inputs: columns of d_y; outputs: some inputs of the linear */
-    ptrdiff_t first;             /* panel of inputs */
-} turning;
+    mha_linear
+        transposed;  /* its inputs are columns of d_y, its outputs some inputs of the linear */
+    ptrdiff_t first; /* first panel of inputs */
+} transposition;
 
 /* A tile of weights from [input][nr outputs], as stored, to [output][nr inputs], scaled. */
-static void turn_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, int outputs,
-                      float *to)
+static void transpose_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, int outputs,
+                           float *to)
 {
     float wide[MHAK_MAX_PANEL * MHAK_MAX_PANEL];
     const int nr = linear->kernels->nr, inputs = (int)mhai_min(nr, linear->inputs - input);
@@ -58,18 +47,18 @@ static void turn_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, in
             to[r * nr + c] *= linear->scales[p * nr + r];
 }
 
-/* One panel of the turned weights. */
-static void turn_panel(void *arg, int worker, ptrdiff_t number)
+/* One panel of the transposed weights. */
+static void transpose_panel(void *arg, int worker, ptrdiff_t number)
 {
-    const turning *const now = arg;
-    const mha_linear *const linear = now->product->linear;
-    const ptrdiff_t nr = linear->kernels->nr, outputs = now->turned.inputs;
-    const ptrdiff_t input = (now->first + number) * nr;
-    float *const panel = (float *)now->turned.weights + number * outputs * nr;
+    const transposition *const pass = arg;
+    const mha_linear *const linear = pass->product->linear;
+    const ptrdiff_t nr = linear->kernels->nr, outputs = pass->transposed.inputs;
+    const ptrdiff_t input = (pass->first + number) * nr;
+    float *const panel = (float *)pass->transposed.weights + number * outputs * nr;
     (void)worker;
     for (ptrdiff_t n = 0; n < outputs; n += nr)
-        turn_tile(linear, now->product->first_panel + n / nr, input, (int)mhai_min(nr, outputs - n),
-                  panel + n * nr);
+        transpose_tile(linear, pass->product->first_panel + n / nr, input,
+                       (int)mhai_min(nr, outputs - n), panel + n * nr);
 }
 
 size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
@@ -89,60 +78,60 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
     const mha_linear *const linear = product->linear;
     const ptrdiff_t nr = linear->kernels->nr, all = mhai_ceil_div(linear->inputs, nr);
     const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, product->columns);
-    mhai_work work = {.base = aligned(memory)};
-    turning now = {.product = product};
-    now.turned = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
-    now.turned.weights =
+    mhai_work work = mhai_work_begin(memory);
+    transposition pass = {.product = product};
+    pass.transposed = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
+    pass.transposed.weights =
         mhai_work_take(&work, (size_t)(panels * product->columns * nr), sizeof(float));
-    now.turned.bias = mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
-    memset(now.turned.bias, 0, sizeof(float) * (size_t)(panels * nr));
-    for (; product->rows > 0 && now.first < all; now.first += panels) {
-        const ptrdiff_t count = mhai_min(panels, all - now.first);
-        mha_pool_run(pool, count, turn_panel, &now);
-        now.turned.panels = count;
+    pass.transposed.bias = mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
+    memset(pass.transposed.bias, 0, sizeof(float) * (size_t)(panels * nr));
+    for (; product->rows > 0 && pass.first < all; pass.first += panels) {
+        const ptrdiff_t count = mhai_min(panels, all - pass.first);
+        mha_pool_run(pool, count, transpose_panel, &pass);
+        pass.transposed.panels = count;
         mhai_product part = *product;
-        part.linear = &now.turned;
+        part.linear = &pass.transposed;
         part.first_panel = 0;
         part.last_panel = count;
-        part.columns = mhai_min(count * nr, linear->inputs - now.first * nr);
-        part.y = mhai_out_at(product->y, product->y_type, now.first * nr);
+        part.columns = mhai_min(count * nr, linear->inputs - pass.first * nr);
+        part.y = mhai_out_at(product->y, product->y_type, pass.first * nr);
         mhai_gemm(&part, work.base + work.used, pool);
     }
 }
 
-/* --------------------------------------------------- d_W = d_y turned . x ----- */
+/* -------------------------------------------------------- d_W = d_y^T . x ----- */
 
 enum {
     BLOCK_LEFT = 256,  /* most rows of a task's block of d_W: columns of its left factor */
-    BLOCK_RIGHT = 256, /* most columns of it */
-    LEAST_LEFT = 32,   /* down to here blocks shrink where there are few */
+    BLOCK_RIGHT = 256, /* most columns of the block */
+    LEAST_LEFT = 32,   /* blocks shrink down to this size if there are too few */
     LEAST_RIGHT = 64,
-    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. Bits depend on it */
-    BLOCKS_A_THREAD = 4
+    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. The bits of results depend on it */
+    BLOCKS_PER_THREAD = 4
 };
 
-typedef struct block {
+typedef struct outer_block {
     const mhai_outer *outer;
     const mhak_table *kernels;
-    ptrdiff_t left, right; /* the first ones */
+    ptrdiff_t left, right; /* the first columns of the two factors */
     ptrdiff_t lefts, rights;
     float *a;    /* [BLOCK_DEPTH][lda] of the left factor */
     float *b;    /* panels [BLOCK_RIGHT / nc][BLOCK_DEPTH][nc] of the right one */
     float *sums; /* [lefts][BLOCK_RIGHT] */
-} block;
+} outer_block;
 
 static ptrdiff_t left_stride(void)
 {
     return mhai_row_floats(BLOCK_LEFT);
 }
 
-static block block_take(const mhai_outer *outer, mhai_work *work)
+static outer_block block_take(const mhai_outer *outer, mhai_work *work)
 {
-    block now = {.outer = outer, .kernels = outer->kernels};
-    now.a = mhai_work_take(work, (size_t)(BLOCK_DEPTH * left_stride()), sizeof(float));
-    now.b = mhai_work_take(work, (size_t)BLOCK_DEPTH * BLOCK_RIGHT, sizeof(float));
-    now.sums = mhai_work_take(work, (size_t)BLOCK_LEFT * BLOCK_RIGHT, sizeof(float));
-    return now;
+    outer_block block = {.outer = outer, .kernels = outer->kernels};
+    block.a = mhai_work_take(work, (size_t)(BLOCK_DEPTH * left_stride()), sizeof(float));
+    block.b = mhai_work_take(work, (size_t)BLOCK_DEPTH * BLOCK_RIGHT, sizeof(float));
+    block.sums = mhai_work_take(work, (size_t)BLOCK_LEFT * BLOCK_RIGHT, sizeof(float));
+    return block;
 }
 
 static const void *factor_row(const mhai_factor *factor, ptrdiff_t row, ptrdiff_t column)
@@ -152,47 +141,46 @@ static const void *factor_row(const mhai_factor *factor, ptrdiff_t row, ptrdiff_
 }
 
 /* Columns [column, column + count) of rows [first, first + depth) of a factor. */
-static void load_part(const block *now, const mhai_factor *f, ptrdiff_t first, ptrdiff_t depth,
-                      ptrdiff_t column, int count, float *to, ptrdiff_t ld)
+static void load_part(const outer_block *block, const mhai_factor *f, ptrdiff_t first,
+                      ptrdiff_t depth, ptrdiff_t column, int count, float *to, ptrdiff_t ld)
 {
     const ptrdiff_t together = f->rows ? 1 : depth;
     for (ptrdiff_t i = 0; i < depth; i += together)
-        now->kernels->load_rows[f->type](factor_row(f, first + i, column), f->stride, (int)together,
-                                         count, 1.0f, to + i * ld, ld);
+        block->kernels->load_rows[f->type](factor_row(f, first + i, column), f->stride,
+                                           (int)together, count, 1.0f, to + i * ld, ld);
 }
 
-static void load_left(const block *now, ptrdiff_t first, ptrdiff_t depth)
+static void load_left(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
 {
-    load_part(now, &now->outer->left, first, depth, now->left, (int)now->lefts, now->a,
+    load_part(block, &block->outer->left, first, depth, block->left, (int)block->lefts, block->a,
               left_stride());
 }
 
-/* Panels of nc columns: a row's lines lie beside those of the next row. Columns past the last are
- * 0. */
-static void load_right(const block *now, ptrdiff_t first, ptrdiff_t depth)
+/* Panels of nc columns, so that consecutive rows lie side by side. Columns past the last are 0. */
+static void load_right(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
 {
-    const ptrdiff_t nc = now->kernels->nc;
-    for (ptrdiff_t c = 0; c < now->rights; c += nc) {
-        const int count = (int)mhai_min(nc, now->rights - c);
-        float *const panel = now->b + c * BLOCK_DEPTH;
+    const ptrdiff_t nc = block->kernels->nc;
+    for (ptrdiff_t c = 0; c < block->rights; c += nc) {
+        const int count = (int)mhai_min(nc, block->rights - c);
+        float *const panel = block->b + c * BLOCK_DEPTH;
         if (count < nc)
             memset(panel, 0, sizeof(float) * (size_t)(depth * nc));
-        load_part(now, &now->outer->right, first, depth, now->right + c, count, panel, nc);
+        load_part(block, &block->outer->right, first, depth, block->right + c, count, panel, nc);
     }
 }
 
-static void sum_block(const block *now)
+static void sum_block(const outer_block *block)
 {
-    const ptrdiff_t nc = now->kernels->nc;
-    memset(now->sums, 0, sizeof(float) * (size_t)now->lefts * BLOCK_RIGHT);
-    for (ptrdiff_t first = 0; first < now->outer->count; first += BLOCK_DEPTH) {
-        const ptrdiff_t depth = mhai_min(BLOCK_DEPTH, now->outer->count - first);
-        load_left(now, first, depth);
-        load_right(now, first, depth);
-        for (ptrdiff_t c = 0; c < now->rights; c += nc)
-            now->kernels->product_transposed(now->a, left_stride(), now->b + c * BLOCK_DEPTH, nc,
-                                             (int)depth, (int)now->lefts, (int)nc, now->sums + c,
-                                             BLOCK_RIGHT);
+    const ptrdiff_t nc = block->kernels->nc;
+    memset(block->sums, 0, sizeof(float) * (size_t)block->lefts * BLOCK_RIGHT);
+    for (ptrdiff_t first = 0; first < block->outer->count; first += BLOCK_DEPTH) {
+        const ptrdiff_t depth = mhai_min(BLOCK_DEPTH, block->outer->count - first);
+        load_left(block, first, depth);
+        load_right(block, first, depth);
+        for (ptrdiff_t c = 0; c < block->rights; c += nc)
+            block->kernels->product_transposed(block->a, left_stride(), block->b + c * BLOCK_DEPTH,
+                                               nc, (int)depth, (int)block->lefts, (int)nc,
+                                               block->sums + c, BLOCK_RIGHT);
     }
 }
 
@@ -201,15 +189,15 @@ static void outer_task(void *arg, int worker, ptrdiff_t number)
     const mhai_outer *const outer = arg;
     const ptrdiff_t across = mhai_ceil_div(outer->right.columns, outer->rights);
     mhai_work work = {.base = outer->scratches + (size_t)worker * outer->scratch_size};
-    block now = block_take(outer, &work);
-    now.left = number / across * outer->lefts;
-    now.right = number % across * outer->rights;
-    now.lefts = mhai_min(outer->lefts, outer->left.columns - now.left);
-    now.rights = mhai_min(outer->rights, outer->right.columns - now.right);
-    sum_block(&now);
-    for (ptrdiff_t r = 0; r < now.lefts; r++)
-        memcpy(outer->y + (now.left + r) * outer->ldy + now.right, now.sums + r * BLOCK_RIGHT,
-               sizeof(float) * (size_t)now.rights);
+    outer_block block = block_take(outer, &work);
+    block.left = number / across * outer->lefts;
+    block.right = number % across * outer->rights;
+    block.lefts = mhai_min(outer->lefts, outer->left.columns - block.left);
+    block.rights = mhai_min(outer->rights, outer->right.columns - block.right);
+    sum_block(&block);
+    for (ptrdiff_t r = 0; r < block.lefts; r++)
+        memcpy(outer->y + (block.left + r) * outer->ldy + block.right, block.sums + r * BLOCK_RIGHT,
+               sizeof(float) * (size_t)block.rights);
 }
 
 static size_t outer_scratch_size(const mhak_table *kernels)
@@ -231,10 +219,10 @@ static ptrdiff_t count_blocks(const mhai_outer *outer)
            mhai_ceil_div(outer->right.columns, outer->rights);
 }
 
-/* Blocks as large as leaves every thread some. */
+/* Chooses blocks as large as possible while every thread gets some. */
 static void choose_blocks(mhai_outer *outer, int threads)
 {
-    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)BLOCKS_A_THREAD * threads : 1;
+    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)BLOCKS_PER_THREAD * threads : 1;
     outer->lefts = BLOCK_LEFT;
     outer->rights = BLOCK_RIGHT;
     while (count_blocks(outer) < wanted && outer->rights > LEAST_RIGHT)
@@ -245,7 +233,7 @@ static void choose_blocks(mhai_outer *outer, int threads)
 
 static void run_outer(mhai_outer outer, void *work, mha_pool *pool)
 {
-    outer.scratches = aligned(work);
+    outer.scratches = mhai_work_begin(work).base;
     outer.scratch_size = outer_scratch_size(outer.kernels);
     choose_blocks(&outer, mha_pool_threads(pool));
     mha_pool_run(pool, count_blocks(&outer), outer_task, &outer);
@@ -267,37 +255,37 @@ void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const 
 
 enum { SUM_COLUMNS = 64 }; /* of a task */
 
-typedef struct summing {
+typedef struct column_sum {
     const mhak_table *kernels;
     const mhai_factor *factor;
     ptrdiff_t rows;
     float *sums;
-} summing;
+} column_sum;
 
 static void sum_columns(void *arg, int worker, ptrdiff_t number)
 {
-    const summing *const now = arg;
+    const column_sum *const job = arg;
     const ptrdiff_t first = number * SUM_COLUMNS;
-    const ptrdiff_t count = mhai_min(SUM_COLUMNS, now->factor->columns - first);
+    const ptrdiff_t count = mhai_min(SUM_COLUMNS, job->factor->columns - first);
     double sums[SUM_COLUMNS] = {0};
     float row[SUM_COLUMNS];
     (void)worker;
-    for (ptrdiff_t r = 0; r < now->rows; r++) {
-        now->kernels->load_row[now->factor->type](factor_row(now->factor, r, first), (int)count,
+    for (ptrdiff_t r = 0; r < job->rows; r++) {
+        job->kernels->load_row[job->factor->type](factor_row(job->factor, r, first), (int)count,
                                                   1.0f, row);
         for (ptrdiff_t c = 0; c < count; c++)
             sums[c] += (double)row[c];
     }
     for (ptrdiff_t c = 0; c < count; c++)
-        now->sums[first + c] = (float)sums[c];
+        job->sums[first + c] = (float)sums[c];
 }
 
 void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
                       float *sums, mha_pool *pool)
 {
-    summing now = {kernels, factor, rows, sums};
+    column_sum job = {kernels, factor, rows, sums};
     if (sums)
-        mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &now);
+        mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &job);
 }
 
 /* ----------------------------------------------------------------- checks ----- */
@@ -352,8 +340,8 @@ static mha_status check_memory(const mha_linear *linear, ptrdiff_t rows, const m
 
 static size_t work_size_of(const mha_linear *linear, ptrdiff_t rows, int threads)
 {
-    return larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
-                  mhai_outer_work_size(linear->kernels, threads));
+    return mhai_larger(mhai_gemm_back_work_size(linear, rows, linear->outputs, threads),
+                       mhai_outer_work_size(linear->kernels, threads));
 }
 
 size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
@@ -403,10 +391,10 @@ mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const v
         return status;
     if (work && work_size < needed)
         return MHA_ERR_WORKSPACE;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return MHA_ERR_MEMORY;
-    run_backward(linear, rows, &inputs, &g, work ? work : own, pool);
-    free(own);
+    run_backward(linear, rows, &inputs, &g, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

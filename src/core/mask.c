@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Masks. Causal, window and lengths leave each row one range of keys; boolean masks, -inf in an
- * additive mask or bias, and documents are looked up key by key. All of them meet in the keep bits
+ * additive mask or bias, and documents are looked up key by key. All are combined in the keep bits
  * of a tile: bit j of a row is 1 where the row sees key base + j.
  */
 #include "core/cache.h"
@@ -107,7 +107,7 @@ static ptrdiff_t score_index(const mha_view *x, const mhai_batch *batch, const m
     return mhai_index(x, false, batch->b, 0, row->h, row->i) + key;
 }
 
-/* Clear the bits of keys [base, base + keys) that data masks rule out for one row. */
+/* Clears the bits of keys [base, base + keys) that are masked by data for one row. */
 static void look_up(const mhai_call *call, const mhak_table *kernels, const mhai_batch *batch,
                     const mhai_row *row, ptrdiff_t base, int keys, uint32_t *keep)
 {
@@ -132,7 +132,7 @@ static void look_up(const mhai_call *call, const mhak_table *kernels, const mhai
     }
 }
 
-/* Do the data masks say the same for both rows? Then the second need not be looked up. */
+/* Are the data masks the same for both rows? Then the second one is not looked up. */
 static bool same_data(const mha_options *o, const mhai_row *a, const mhai_row *b)
 {
     const mha_view *const views[] = {&o->attend_mask, &o->ignore_mask, &o->add_mask, &o->bias};
@@ -142,7 +142,7 @@ static bool same_data(const mha_options *o, const mhai_row *a, const mhai_row *b
     return !o->q_documents || a->i == b->i;
 }
 
-/* Shrink [*first, *last) to the visible keys of all rows; false if there is none. */
+/* Shrinks [*first, *last) to the visible keys of all rows; false if there is none. */
 static bool shrink(const uint32_t *keep, int count, int *first, int *last)
 {
     uint32_t any[MHAK_WORDS] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two partial results of the same rows, over different keys, joined:
+ * mha_merge(): joins two partial results of the same rows over different keys:
  *
  *      m = max(lse, lse2)        w = exp(lse - m)        w2 = exp(lse2 - m)
  *      o = (w * o + w2 * o2) / (w + w2)                  lse = m + log(w + w2)
@@ -11,19 +11,19 @@
 #include <math.h>
 #include <string.h>
 
-/* What a row of each part counts for, and the log-sum-exp of both. */
+/* The factors for a row of each part, and the log-sum-exp of both together. */
 typedef struct shares {
     double first, second;
     double lse;
 } shares;
 
 /*
- * Neither log-sum-exp may be -inf. A part at +inf outweighs any finite one; between two of them
- * nobody can tell, so the outputs become NaN.
+ * Neither log-sum-exp may be -inf. A part at +inf outweighs any finite one; if both are +inf, the
+ * outputs become NaN.
  */
 static shares share(double lse, double lse2)
 {
-    /* A NaN wins, though it compares as neither larger nor smaller. */
+    /* NaN is kept, although it compares as neither larger nor smaller. */
     const double m = lse2 > lse || isnan(lse2) ? lse2 : lse;
     if (m == (double)INFINITY && lse != lse2)
         return (shares){lse == m, lse2 == m, m};
@@ -58,19 +58,19 @@ static void merge_row(const mhak_table *kernels, const mha_shape *shape, void *o
                       const void *o2, const void *lse2)
 {
     const mha_dtype type = shape->o_type, lse_type = kernels ? MHA_F32 : MHA_F64;
-    const double first = mhai_number_read(lse, lse_type, 0);
-    const double second = mhai_number_read(lse2, lse_type, 0);
+    const double first = mhai_element_read(lse, lse_type, 0);
+    const double second = mhai_element_read(lse2, lse_type, 0);
     const double none = (double)-INFINITY;
     const size_t bytes = (size_t)shape->Dv * mha_dtype_size(type);
     if (first == none && second == none) {
         memset(o, 0, bytes);
     } else if (first == none) {
         memcpy(o, o2, bytes);
-        mhai_number_write(lse, lse_type, 0, second);
+        mhai_element_write(lse, lse_type, 0, second);
     } else if (second != none) {
         const shares by = share(first, second);
         add_rows(kernels, type, shape->Dv, by, o, o2);
-        mhai_number_write(lse, lse_type, 0, by.lse);
+        mhai_element_write(lse, lse_type, 0, by.lse);
     }
 }
 
@@ -83,7 +83,7 @@ typedef struct tensors {
     mha_view o2, lse2;
 } tensors;
 
-/* The extents and types of a merge as a problem of attention, for its checks. */
+/* The extents and types of a merge as those of an attention call, for its checks. */
 static mha_shape as_problem(const mha_shape *s)
 {
     const mha_dtype type = s->o_type;

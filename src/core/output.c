@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of a row when all its keys are in: sinks and extra keys join, o is divided by l and
- * written, and with it whatever else is wanted of the row.
+ * Finishes a row when all its keys are added: sinks and extra keys are added too, o is divided by l
+ * and written, together with everything else that is requested of the row.
  */
 #include "core/statistics.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The sink joins the denominator: one more logit, with value 0. */
+/* Adds the sink to the denominator: one more logit, with value 0. */
 static void add_sink(float sink, float *m, float *l, float *factor)
 {
     const float top = *m > sink ? *m : sink;
@@ -18,7 +18,7 @@ static void add_sink(float sink, float *m, float *l, float *factor)
     *m = top;
 }
 
-/* The extra keys join as a block of their own, behind all others. */
+/* Adds the extra keys as a block of their own, after all others. */
 static void add_extras(const mhai_worker *worker, const mhai_state *state, int r)
 {
     const mhai_call *const call = worker->call;
@@ -41,7 +41,7 @@ static void add_extras(const mhai_worker *worker, const mhai_state *state, int r
     }
 }
 
-/* A row when all its keys are in: the final m and l, 1/l, and what its o must be multiplied by. */
+/* A finished row: the final m and l, 1/l, and the factor for its o. */
 typedef struct sums {
     float m, l, inverse, by;
 } sums;
@@ -55,7 +55,7 @@ static sums close_row(const mhai_worker *worker, const mhai_state *state, int r)
     float factor = 1.0f;
     if (call->options.sinks && mhai_mode(call, h) == MHA_HEAD_NORMAL)
         add_sink(call->options.sinks[h], &row.m, &row.l, &factor);
-    /* l is 0 if every score given was -inf, which is NaN by IEEE. A row that was given no key is 0,
+    /* l is 0 if every visible score was -inf, which gives NaN by IEEE. A row that sees no key is 0,
      * whatever the sink. */
     row.inverse = !state->seen[r] ? 0.0f : row.l != 0.0f ? 1.0f / row.l : NAN;
     row.by = factor * row.inverse;
@@ -82,7 +82,7 @@ static void store_output(const mhai_worker *worker, const mhai_state *state, int
     const float gate = mhai_gate(call, worker->batch.b, row->h);
     float factor = by * gate;
     if (!state->seen[r] || gate == 0.0f) {
-        /* Not 0 times what it has: that may be infinite. */
+        /* Not by a factor of 0: the row may hold infinities. */
         memset(from, 0, size);
         factor = 0.0f;
     } else if (mhai_mode(call, row->h) == MHA_HEAD_MEAN) {
@@ -93,7 +93,7 @@ static void store_output(const mhai_worker *worker, const mhai_state *state, int
                                                     output_at(worker, r));
 }
 
-/* A head that gives a mean has no weights. */
+/* A head that returns a mean has no weights. */
 static bool mean_head(const mhai_worker *worker, int r)
 {
     return mhai_mode(worker->call, worker->scratch->rows[r].h) == MHA_HEAD_MEAN;
@@ -114,15 +114,15 @@ static void store_one(const mhai_run *run, const mhai_worker *worker, const mhai
     const mha_shape *const shape = &call->shape;
     const sums done = close_row(worker, state, r);
     store_output(worker, state, r, done.by);
-    mhai_watch_row(run, worker, r, done.m, done.l, state->seen[r]);
+    mhai_statistics_row(run, worker, r, done.m, done.l, state->seen[r]);
     if (call->options.lse.data) {
         const mha_view lse = mhai_as_view(call->options.lse);
         ((float *)
              call->options.lse.data)[mhai_q_index(call, &worker->batch, &lse, row->h, row->i)] =
             state->seen[r] ? (float)((double)done.m + log((double)done.l)) : -INFINITY;
     }
-    if (worker->plan->hold_scores)
-        mhai_store_held(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
+    if (worker->plan->one_pass)
+        mhai_one_pass_store_row(worker, r, done.m, mean_head(worker, r) ? 0.0f : done.inverse);
     else if (run->shared.stats)
         store_stats(worker, &done, r,
                     run->shared.stats +
@@ -135,7 +135,7 @@ void mhai_close_sums(const mhai_worker *worker, const mhai_state *state, int r, 
     store_stats(worker, &done, r, stats);
 }
 
-/* Is nothing wanted but o divided by l? */
+/* Is nothing requested but o divided by l? */
 static bool only_divide(const mhai_run *run)
 {
     const mha_options *const o = &run->call->options;
@@ -143,7 +143,7 @@ static bool only_divide(const mhai_run *run)
            !run->shared.stats && mhai_extras(run->call) == 0;
 }
 
-/* 1/l of rows that have one. */
+/* Computes 1/l; returns whether every row has one. */
 static bool divisors(const mhai_state *state, int row, int count, float *inverse)
 {
     bool all = true;
@@ -154,19 +154,19 @@ static bool divisors(const mhai_state *state, int row, int count, float *inverse
     return all;
 }
 
-/* A tile whose rows are only divided. */
+/* Stores a tile whose rows are only divided. */
 static void store_divided(const mhai_worker *worker, const mhai_state *state, int row, int count)
 {
     const mha_shape *const shape = &worker->call->shape;
     const ptrdiff_t ldo = worker->plan->ldo;
     for (int r = row, n; r < row + count; r += n) {
-        n = mhai_rows_together(&worker->scratch->rows[r], row + count - r);
+        n = mhai_consecutive_rows(&worker->scratch->rows[r], row + count - r);
         worker->plan->kernels->store_rows[shape->o_type](state->o + r * ldo, ldo, n, (int)shape->Dv,
                                                          worker->scratch->alpha + r - row,
                                                          output_at(worker, r), worker->call->o.sl);
     }
-    for (int r = row; worker->plan->hold_scores && r < row + count; r++)
-        mhai_store_held(worker, r, state->m[r], worker->scratch->alpha[r - row]);
+    for (int r = row; worker->plan->one_pass && r < row + count; r++)
+        mhai_one_pass_store_row(worker, r, state->m[r], worker->scratch->alpha[r - row]);
 }
 
 void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state)

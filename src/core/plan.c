@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What is decided before the data is there: tile sizes, the cut into tasks, the workspace map. */
-#include "core/internal.h"
+/* Makes a plan before the data is there: tile sizes, the cut into tasks, the map of the
+ * workspace. */
+#include "core/plan.h"
 
 enum {
     WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 32,      /* with a causal edge: half the wasted corner */
+    NARROW_TILE = 32,      /* with a causal edge: wastes half as much at the edge */
     LOW_TILE = 16,         /* with a window: an edge at both ends of every row */
-    HELD_ROWS = 96,        /* rows of a task with columns: their weights are held, in L2 */
-    MEAN_ROWS = 192,       /* rows of a task with all heads, whose K and V come anew for each */
-    HELD_SCORES = 1 << 18, /* scores of which weights are made, in L2 and a part of L3 */
-    FEW_TASKS = 3,         /* tasks a thread, below which they are made smaller */
-    PART_BYTES = 4 << 20   /* most bytes of partial results a thread */
+    HELD_ROWS = 96,        /* rows of a task with columns: their weights are held in L2 */
+    MEAN_ROWS = 192,       /* rows of a task with all heads, which reads K and V of every head */
+    HELD_SCORES = 1 << 18, /* most scores held to become weights: L2 and a part of L3 */
+    FEW_TASKS = 3,         /* with fewer tasks per thread, tasks are made smaller */
+    PART_BYTES = 4 << 20   /* most bytes of partial results per thread */
 };
 
 /* ---------------------------------------------------------------- tiling ----- */
@@ -30,13 +31,13 @@ static void count_tasks(const mha_plan *plan, mhai_tiling *tiling)
     tiling->row_tasks = shape->B * shape->G * tiling->head_chunks * tiling->row_chunks;
 }
 
-/* How many of them can run at the same time: all, unless heads go one after another. */
+/* How many tasks can run at the same time: all, unless heads are processed one after another. */
 static ptrdiff_t tasks_at_once(const mha_plan *plan, const mhai_tiling *tiling)
 {
-    return plan->hold_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
+    return plan->one_pass_mean ? plan->shape.B * tiling->row_chunks : tiling->row_tasks;
 }
 
-/* Rows in even chunks of at most `most`, a multiple of what the kernels take at once. */
+/* Rows in even chunks of at most `most`; a multiple of the rows the kernels take at once. */
 static ptrdiff_t even_rows(const mha_plan *plan, ptrdiff_t most)
 {
     const ptrdiff_t chunks = mhai_ceil_div(plan->shape.L, most);
@@ -49,7 +50,8 @@ mhai_tiling mhai_plan_tiling(const mha_plan *plan, int threads)
     const ptrdiff_t group = shape->H / shape->G, enough = (ptrdiff_t)FEW_TASKS * threads;
     mhai_tiling tiling = {.splits = 1, .threads = threads};
     tiling.rows = even_rows(plan, plan->task_rows);
-    /* Few rows: query heads that share keys and values go together, so that these are read once. */
+    /* Few rows: query heads that share keys and values form one task, so that these are
+     * read once. */
     tiling.heads = mhai_min(group, mhai_max(1, plan->task_rows / mhai_min(shape->L, tiling.rows)));
     count_tasks(plan, &tiling);
     while (threads > 1 && tasks_at_once(plan, &tiling) < enough && tiling.rows > WIDE_TILE) {
@@ -77,13 +79,6 @@ ptrdiff_t mhai_plan_most_splits(const mha_plan *plan, int threads)
 
 /* ------------------------------------------------------------- workspace ----- */
 
-void *mhai_work_take(mhai_work *work, size_t count, size_t size)
-{
-    char *const at = work->base ? work->base + work->used : NULL;
-    work->used += (count * size + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN;
-    return at;
-}
-
 static mhai_state take_state(mhai_work *work, ptrdiff_t rows, ptrdiff_t ldo)
 {
     mhai_state state;
@@ -107,7 +102,7 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.alpha = mhai_work_take(work, scores, sizeof(float));
     scratch.s = mhai_work_take(work, scores * MHAK_BLOCK, sizeof(float));
     scratch.keep = mhai_work_take(work, scores * MHAK_WORDS, sizeof(uint32_t));
-    const size_t blocks = plan->columns ? (size_t)plan->held_blocks : 1;
+    const size_t blocks = plan->columns ? (size_t)plan->column_blocks : 1;
     scratch.k_panels = mhai_work_take(work, blocks * (size_t)shape->D * MHAK_BLOCK, sizeof(float));
     scratch.k_packed = mhai_work_take(work, plan->columns ? blocks : 0, sizeof(uint32_t));
     const size_t columns = (size_t)mhai_round_up(plan->ldo, plan->kernels->nc);
@@ -115,8 +110,8 @@ mhai_scratch mhai_scratch_take(const mha_plan *plan, mhai_work *work)
     scratch.sum = mhai_work_take(work, plan->weights ? tile * MHAK_BLOCK : 0, sizeof(float));
     const size_t sums = plan->only_weights ? 2 * (size_t)shape->H * tile : 0;
     scratch.stats = mhai_work_take(work, sums, sizeof(float));
-    scratch.watch = mhai_watch_take(plan, work);
-    scratch.held = mhai_held_take(plan, work);
+    scratch.statistics = mhai_statistics_take(plan, work);
+    scratch.one_pass = mhai_one_pass_take(plan, work);
     return scratch;
 }
 
@@ -153,15 +148,15 @@ static bool empty(const mha_shape *shape)
     return shape->B == 0 || shape->H == 0 || shape->L == 0 || shape->D == 0;
 }
 
-/* Most rows of a task. What is held of them should stay in the second cache. */
+/* Most rows of a task. What is held for them should stay in the L2 cache. */
 static ptrdiff_t most_rows(const mha_plan *plan)
 {
     if (plan->columns)
         return HELD_ROWS;
-    if (!plan->hold_scores)
+    if (!plan->one_pass)
         return MHAI_TASK_ROWS;
     const ptrdiff_t rows = HELD_SCORES / mhai_max(1, plan->shape.S) / WIDE_TILE * WIDE_TILE;
-    return mhai_max(plan->hold_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
+    return mhai_max(plan->one_pass_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
 }
 
 void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
@@ -177,10 +172,10 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->row_statistics =
         plan->statistics && options->statistics->heads && !options->statistics->rows;
     plan->top = plan->statistics ? options->statistics->top : 0;
-    plan->held_blocks = plan->columns ? mhai_watch_blocks(call) : 0;
+    plan->column_blocks = plan->columns ? mhai_statistics_blocks(call) : 0;
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
-    plan->hold_scores = kernels && mhai_scores_may_be_held(call);
-    plan->hold_mean = plan->hold_scores && mhai_averages(call);
+    plan->one_pass = kernels && mhai_one_pass_possible(call);
+    plan->one_pass_mean = plan->one_pass && mhai_averages(call);
     if (!kernels || plan->empty)
         return;
     plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads. A pool of ours sleeps on a condition until a run hands out indices; the caller of the
- * run takes indices too, so a run ends even if no other thread ever wakes (after a fork, say).
+ * Threads. The threads of a pool sleep on a condition until a run hands out indices. The caller of
+ * the run takes indices too, so a run ends even if no other thread ever wakes (for example after a
+ * fork). mha_pool_run() hands out tasks by a counter, one index per thread.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -10,27 +11,28 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 struct mha_pool {
     int threads;
-    pid_t owner;           /* the process whose threads these are: a fork has none of them */
-    mha_executor executor; /* run is NULL: our own threads below */
+    pid_t owner; /* the process that created the threads; after a fork the child has none of them */
+    mha_executor executor; /* run is NULL: the pool's own threads below */
 
     pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t wake;  /* there may be an index to take, or stop */
+    pthread_cond_t wake;  /* there may be an index to take, or stop is set */
     pthread_cond_t done;  /* running has reached 0 */
     void (*work)(void *arg, int index);
     void *arg;
     int next, count; /* indices [next, count) are still to be taken */
     int running;     /* taken but not finished */
-    bool busy;       /* a run is under way */
+    bool busy;       /* a run is in progress */
     bool stop;
     pthread_t created[];
 };
 
-/* Take and work off indices until none is left. Called and returns with the lock held. */
+/* Takes indices and runs them until none is left. Called and returns with the lock held. */
 static void take_indices(mha_pool *pool)
 {
     while (pool->next < pool->count) {
@@ -84,7 +86,7 @@ static void run_own(mha_pool *pool, int workers, void (*work)(void *arg, int ind
     pthread_mutex_unlock(&pool->lock);
 }
 
-void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)
+static void run_indices(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)
 {
     if (!pool || workers <= 1)
         run_alone(workers, work, arg);
@@ -92,6 +94,36 @@ void mhai_pool_run(mha_pool *pool, int workers, void (*work)(void *arg, int inde
         pool->executor.run(pool->executor.context, workers, work, arg);
     else
         run_own(pool, workers, work, arg);
+}
+
+/* ----------------------------------------------------------------- tasks ----- */
+
+typedef struct shared_tasks {
+    void (*task)(void *arg, int worker, ptrdiff_t number);
+    void *arg;
+    ptrdiff_t count;
+    atomic_ptrdiff_t next;
+} shared_tasks;
+
+static void take_tasks(void *arg, int index)
+{
+    shared_tasks *const tasks = arg;
+    for (;;) {
+        const ptrdiff_t number = atomic_fetch_add_explicit(&tasks->next, 1, memory_order_relaxed);
+        if (number >= tasks->count)
+            return;
+        tasks->task(tasks->arg, index, number);
+    }
+}
+
+void mha_pool_run(mha_pool *pool, ptrdiff_t count,
+                  void (*task)(void *arg, int worker, ptrdiff_t number), void *arg)
+{
+    if (!task || count < 1)
+        return;
+    shared_tasks tasks = {.task = task, .arg = arg, .count = count};
+    atomic_init(&tasks.next, 0);
+    run_indices(pool, (int)mhai_min(count, mha_pool_threads(pool)), take_tasks, &tasks);
 }
 
 /* ------------------------------------------------------ create and free ----- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Widths that were published, by the names people know them by. */
+/* Published configurations by their usual names. */
 #include <mha/mha.h>
 
 #include <string.h>
@@ -43,8 +43,8 @@ static const mha_preset_info presets[] = {
      .layers = 96,
      .tokens = 2048,
      .causal = 1},
-    /* Encoder and decoder have 6 layers each. Its positions are sines and have no end: the paper
-     * names no longest input, 512 stands for one that translation does not outgrow. */
+    /* Encoder and decoder have 6 layers each. Its positions are sines and have no limit. The paper
+     * names no longest input; 512 is one that sentences of translation do not exceed. */
     {.name = "transformer-base",
      .title = "Transformer (base)",
      .E = 512,

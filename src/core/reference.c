@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The f64 path, and the oracle of every fast path: the formula row by row, in double precision,
- * with no tiles, no tricks and no kernels. Never optimised.
+ * The f64 path, and the reference for every fast path: the formula row by row, in double precision,
+ * without tiles, tricks or kernels. It is never optimised.
  */
-#include "core/internal.h"
+#include "core/plan.h"
 
 #include <math.h>
 
-/* One row at work: its place, and scratch for S scores and their visibility. */
+/* One row: its place, and scratch for S scores and their visibility. */
 typedef struct row_job {
     const mhai_call *call;
     mhai_batch batch;
@@ -44,7 +44,7 @@ static ptrdiff_t pair_index(const row_job *job, const mha_view *x, ptrdiff_t j)
 
 static double number_at(const row_job *job, const mha_view *x, mha_dtype type, ptrdiff_t j)
 {
-    return x->data ? mhai_number_read(x->data, type, pair_index(job, x, j)) : 0.0;
+    return x->data ? mhai_element_read(x->data, type, pair_index(job, x, j)) : 0.0;
 }
 
 static bool byte_at(const row_job *job, const mha_view *x, ptrdiff_t j)
@@ -124,7 +124,7 @@ static bool final_scores(const row_job *job)
 }
 
 /* Scores to weights, in place; returns the log-sum-exp. An empty row gives zeros; a row whose
- * visible scores are all -inf divides 0 by 0, as IEEE says. */
+ * visible scores are all -inf divides 0 by 0, which gives NaN. */
 static double softmax(const row_job *job)
 {
     const mha_options *const o = &job->call->options;
@@ -191,7 +191,7 @@ static double weight_at(const row_job *job, ptrdiff_t j)
     return j >= 0 && j < job->batch.keys ? job->score[j] : 0.0;
 }
 
-/* A head that gives a mean has none. */
+/* A head that returns a mean has no weights. */
 static bool has_weights(const row_job *job)
 {
     return mhai_mode(job->call, job->row.h) != MHA_HEAD_MEAN;
@@ -229,7 +229,7 @@ static mha_row_statistics statistics_of(const row_job *job)
     return row;
 }
 
-/* The next largest weight after one that was listed; of equal ones the next key. */
+/* The next largest weight after the one listed before; of equal ones the next key. */
 static ptrdiff_t next_largest(const row_job *job, ptrdiff_t before)
 {
     ptrdiff_t best = -1;
@@ -297,7 +297,7 @@ void mhai_reference_row(const mhai_call *call, ptrdiff_t task, void *scratch,
 
 /* -------------------------------------------------------- returned weights ----- */
 
-/* Scores to weights by the log-sum-exp given. */
+/* Scores to weights, with the log-sum-exp that the caller gives. */
 static void weigh(const row_job *job)
 {
     const mhai_call *const call = job->call;
@@ -318,7 +318,7 @@ static void shown_weights(const row_job *job)
         job->score[j] = 0.0;
 }
 
-/* Fill job->score with what the mode shows, all S of them. */
+/* Fills job->score with what the mode of the weights shows, for all S keys. */
 static void shown(const row_job *job)
 {
     const mha_weights_mode mode = job->call->options.weights_mode;
@@ -359,5 +359,5 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
     const ptrdiff_t at =
         b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
     for (ptrdiff_t j = 0; j < S; j++)
-        mhai_number_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
+        mhai_element_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two regions are told apart by their outer bounds, or, where they are woven into each other (o
- * beside q, k and v in one fused buffer), axis by axis by the strides they share. Layouts that are
- * woven in other ways count as overlapping.
+ * Checks that regions of memory do not overlap. Two regions are separated by their outer bounds or,
+ * where they interleave (o beside q, k and v in one fused buffer), axis by axis by the strides they
+ * share. Regions that interleave in other ways count as overlapping.
  */
 #include "core/statistics.h"
-
-#include <string.h>
 
 /* ----------------------------------------------------------- one region ----- */
 
@@ -23,7 +21,7 @@ static bool empty(const mhai_region *r)
 /* No memory is larger than this: a region that reaches further has wrong strides. */
 #define MOST_BYTES (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 7 : 0))
 
-/* Fill in low and high; false where they do not fit in the address space. */
+/* Fills in low and high; false if they do not fit in the address space. */
 static bool bound(mhai_region *r)
 {
     r->low = 0;
@@ -42,7 +40,7 @@ static bool bound(mhai_region *r)
     return at + (uintptr_t)r->high >= at && at >= magnitude(r->low < 0 ? r->low : 0);
 }
 
-/* Sort axes by stride, largest first; axes of extent 1 do not count and get stride 0. */
+/* Sorts axes by stride, largest first; axes of extent 1 do not matter and get stride 0. */
 static void sort_axes(mhai_region *r)
 {
     for (int a = 0; a < MHAI_AXES; a++)
@@ -62,7 +60,7 @@ static void sort_axes(mhai_region *r)
 }
 
 /* The same bytes, counted from the lowest address with strides that are not negative. */
-static void turn_forward(mhai_region *r)
+static void make_strides_positive(mhai_region *r)
 {
     r->data += r->low;
     r->high -= r->low;
@@ -71,7 +69,7 @@ static void turn_forward(mhai_region *r)
         r->stride[a] = r->stride[a] < 0 ? -r->stride[a] : r->stride[a];
 }
 
-/* A broadcast axis touches the same bytes again and again. */
+/* A broadcast axis touches the same bytes repeatedly. */
 static void drop_broadcasts(mhai_region *r)
 {
     for (int a = 0; a < MHAI_AXES; a++)
@@ -79,7 +77,7 @@ static void drop_broadcasts(mhai_region *r)
             r->extent[a] = 1;
 }
 
-/* Grow the run by axes that continue it without a gap: fewer strides are left to reason about. */
+/* Extends the run by axes that continue it without a gap, which leaves fewer strides to check. */
 static void join_axes(mhai_region *r)
 {
     for (int a = MHAI_AXES - 1; a >= 0; a--) {
@@ -93,7 +91,7 @@ static void join_axes(mhai_region *r)
     }
 }
 
-/* Do distinct elements lie apart? Each axis must step over everything inside it. */
+/* Do distinct elements have distinct addresses? Each axis must step over everything inside it. */
 static bool apart(const mhai_region *r)
 {
     ptrdiff_t inside = r->width;
@@ -125,16 +123,16 @@ static int next_axis(const mhai_region *r, int axis)
     return axis;
 }
 
-/* Stride of an axis; 0 behind the last. */
+/* Stride of an axis; 0 past the last one. */
 static ptrdiff_t step_of(const mhai_region *r, int axis)
 {
     return axis < MHAI_AXES ? r->stride[axis] : 0;
 }
 
 /*
- * Do the parts of a and b from these axes on lie apart, if that of b starts `shift` bytes after
- * that of a? Surely so if their spans do not meet. If what is inside the larger stride fits into
- * it, repetitions can only meet at the shift's remainder, from either side.
+ * Are the parts of a and b from these axes on disjoint, if that of b starts `shift` bytes after
+ * that of a? Yes if their spans do not meet. If everything inside the larger stride fits into it,
+ * the repetitions can only meet at the remainder of the shift, from either side.
  */
 static bool lie_apart(const mhai_region *a, int axis_a, const mhai_region *b, int axis_b,
                       ptrdiff_t shift)
@@ -184,7 +182,7 @@ static void add(mhai_regions *list, bool output, mhai_region r, ptrdiff_t elemen
                                  r.name);
         return;
     }
-    turn_forward(&r);
+    make_strides_positive(&r);
     if (!output)
         drop_broadcasts(&r);
     join_axes(&r);

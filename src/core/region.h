@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
- * A check lists every tensor and array of a call, then asks whether all is well: pointers given and
- * aligned, everything addressable, outputs free of overlap with themselves, with each other, with
- * inputs and with the workspace.
+ * The memory of a call as regions: a run of `width` bytes repeated along up to three strided axes.
+ * A check lists every tensor and array of a call; mhai_regions_check() then checks that pointers
+ * are given and aligned, that everything is addressable, and that outputs do not overlap with
+ * themselves, with each other, with inputs or with the workspace.
  */
 #ifndef MHAI_REGION_H
 #define MHAI_REGION_H
@@ -34,17 +34,17 @@ void mhai_regions_rows(mhai_regions *list, bool output, const char *name, mha_vi
                        mha_dtype type, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
                        const int64_t *starts);
 
-/* A contiguous input; NULL is no region. */
+/* A contiguous input; NULL adds nothing. */
 void mhai_regions_array(mhai_regions *list, const char *name, const void *data, ptrdiff_t count,
                         ptrdiff_t size);
 
-/* What the options of a call point to, in and out; returned weights have `columns` columns. */
+/* Everything the options of a call point to; returned weights have `columns` columns. */
 void mhai_regions_options(mhai_regions *list, const mhai_call *call, ptrdiff_t columns);
 
-/* The verdict. work may be NULL. */
+/* Runs the check. work may be NULL. */
 mha_status mhai_regions_check(mhai_regions *list, const void *work, size_t work_size);
 
-/* All of that for a call of the operator. */
+/* All of this for a call of the operator. */
 mha_status mhai_check_memory(const mhai_call *call, const void *work, size_t work_size);
 
 #endif

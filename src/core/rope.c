@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* QK-norm and rotary position embedding of one head, forward and backward: see rope.h. */
 #include "core/rope.h"
 
 #include <math.h>
@@ -50,8 +51,8 @@ void mhai_rope_table(const mha_rope *rope, ptrdiff_t width, double position, flo
 }
 
 /* Pair n is (low[n], high[n]). */
-static void turn_halves(ptrdiff_t count, float *restrict low, float *restrict high,
-                        const float *restrict cosines, const float *restrict sines)
+static void rotate_halves(ptrdiff_t count, float *restrict low, float *restrict high,
+                          const float *restrict cosines, const float *restrict sines)
 {
     for (ptrdiff_t n = 0; n < count; n++) {
         const float x = low[n], y = high[n];
@@ -61,8 +62,8 @@ static void turn_halves(ptrdiff_t count, float *restrict low, float *restrict hi
 }
 
 /* Pair n is (head[2n], head[2n + 1]). */
-static void turn_neighbours(ptrdiff_t count, float *restrict head, const float *restrict cosines,
-                            const float *restrict sines)
+static void rotate_neighbours(ptrdiff_t count, float *restrict head, const float *restrict cosines,
+                              const float *restrict sines)
 {
     for (ptrdiff_t n = 0; n < count; n++) {
         const float x = head[2 * n], y = head[2 * n + 1];
@@ -71,13 +72,13 @@ static void turn_neighbours(ptrdiff_t count, float *restrict head, const float *
     }
 }
 
-void mhai_rope_turn(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
-                    const float *sines)
+void mhai_rope_rotate(float *head, mha_rope_pairs pairs, ptrdiff_t width, const float *cosines,
+                      const float *sines)
 {
     if (pairs == MHA_ROPE_HALVES)
-        turn_halves(width / 2, head, head + width / 2, cosines, sines);
+        rotate_halves(width / 2, head, head + width / 2, cosines, sines);
     else if (pairs == MHA_ROPE_NEIGHBOURS)
-        turn_neighbours(width / 2, head, cosines, sines);
+        rotate_neighbours(width / 2, head, cosines, sines);
 }
 
 void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double position)
@@ -87,12 +88,12 @@ void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double positi
     if (rope->pairs == MHA_ROPE_NONE)
         return;
     mhai_rope_table(rope, width, position, cosines, sines);
-    mhai_rope_turn(head, rope->pairs, width, cosines, sines);
+    mhai_rope_rotate(head, rope->pairs, width, cosines, sines);
 }
 
 /* ------------------------------------------------------------------ norm ----- */
 
-/* Chains a sum over a row is made of: element c belongs to chain c % CHAINS. */
+/* Sums over a row are made of so many chains: element c belongs to chain c % CHAINS. */
 enum { CHAINS = 8 };
 
 static double total(const double chains[CHAINS])
@@ -125,7 +126,7 @@ static double sum_squares(const float *x, ptrdiff_t n)
     return total(chains);
 }
 
-/* Layer norm is RMS norm of what is left when the mean is gone. */
+/* Layer norm is RMS norm after the mean is subtracted. */
 static void centre(float *x, ptrdiff_t n)
 {
     const double mean = sum_row(x, n) / (double)n;
@@ -157,7 +158,7 @@ void mhai_norm_row_back(const float *x, ptrdiff_t D, mha_norm norm, float eps, c
     if (norm == MHA_NORM_LAYER)
         centre(normal, D);
     const double factor = 1 / sqrt(sum_squares(normal, D) / (double)D + (double)eps);
-    double mean = 0.0, along = 0.0; /* of the gradient, and of its part in the head's direction */
+    double mean = 0.0, along = 0.0; /* mean of the gradient, and its component along the head */
     for (ptrdiff_t c = 0; c < D; c++) {
         normal[c] = (float)((double)normal[c] * factor);
         d_weight[c] += (double)d[c] * (double)normal[c];

@@ -1,70 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* The phases of a run, one after another, each a list of tasks for the workers. */
+/* Runs a plan: phases, one after another, each a list of tasks for the workers. */
 #include "core/statistics.h"
 
+/* One of the two functions is set. `fast` is a task of the fast path and gets the scratch of its
+ * worker; `plain` gets the worker's memory as it is (the f64 path, and means over rows). */
 typedef struct phase {
     const mhai_run *run;
-    void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number);
+    void (*fast)(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
+    void (*plain)(const mhai_run *run, void *scratch, ptrdiff_t number);
 } phase;
 
+/* The worker's scratch is carved again for every task, which takes a handful of additions. */
 static void phase_task(void *arg, int worker, ptrdiff_t number)
 {
-    const phase *const now = arg;
-    now->task(now->run, now->run->scratches + (size_t)worker * now->run->scratch_size, number);
+    const phase *const p = arg;
+    char *const memory = p->run->scratches + (size_t)worker * p->run->scratch_size;
+    if (p->plain) {
+        p->plain(p->run, memory, number);
+        return;
+    }
+    mhai_work work = {.base = memory};
+    const mhai_scratch scratch = mhai_scratch_take(p->run->plan, &work);
+    p->fast(p->run, &scratch, number);
 }
 
-static void run_phase(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
+static void run_fast(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
+                     void (*task)(const mhai_run *run, const mhai_scratch *scratch,
+                                  ptrdiff_t number))
+{
+    phase p = {.run = run, .fast = task};
+    mha_pool_run(pool, tasks, phase_task, &p);
+}
+
+static void run_plain(const mhai_run *run, mha_pool *pool, ptrdiff_t tasks,
                       void (*task)(const mhai_run *run, void *scratch, ptrdiff_t number))
 {
-    phase now = {run, task};
-    mha_pool_run(pool, tasks, phase_task, &now);
+    phase p = {.run = run, .plain = task};
+    mha_pool_run(pool, tasks, phase_task, &p);
 }
 
-/* The fast path's tasks, with the worker's scratch carved anew: a handful of additions. */
-static mhai_scratch scratch_at(const mhai_run *run, void *scratch)
+/* Some rows of all heads, one head after another: their weights are added up in that order. */
+static void mean_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    mhai_work work = {.base = scratch};
-    return mhai_scratch_take(run->plan, &work);
-}
-
-static void attention_task(const mhai_run *run, void *scratch, ptrdiff_t number)
-{
-    const mhai_scratch mine = scratch_at(run, scratch);
-    mhai_attention_task(run, &mine, number);
-}
-
-static void heads_task(const mhai_run *run, void *scratch, ptrdiff_t number)
-{
-    const mhai_scratch mine = scratch_at(run, scratch);
-    mhai_attention_heads(run, &mine, number);
-}
-
-/* Some rows of all heads one after another: their weights are added up in that order. */
-static void mean_weights_task(const mhai_run *run, void *scratch, ptrdiff_t number)
-{
-    const mhai_scratch mine = scratch_at(run, scratch);
     const ptrdiff_t chunks = run->tiling.row_chunks;
     const ptrdiff_t tasks = run->tiling.row_tasks / run->plan->shape.B / chunks;
     for (ptrdiff_t n = 0; n < tasks; n++)
-        mhai_attention_task(run, &mine, (number / chunks * tasks + n) * chunks + number % chunks);
+        mhai_attention_task(run, scratch, (number / chunks * tasks + n) * chunks + number % chunks);
 }
 
+/* Means over the rows of one head: for both paths. */
 static void means_task(const mhai_run *run, void *scratch, ptrdiff_t number)
 {
     (void)scratch;
-    mhai_watch_head(run, number);
-}
-
-static void merge_task(const mhai_run *run, void *scratch, ptrdiff_t number)
-{
-    const mhai_scratch mine = scratch_at(run, scratch);
-    mhai_merge_task(run, &mine, number);
-}
-
-static void weights_task(const mhai_run *run, void *scratch, ptrdiff_t number)
-{
-    const mhai_scratch mine = scratch_at(run, scratch);
-    mhai_weights_task(run, &mine, number);
+    mhai_statistics_head(run, number);
 }
 
 static void reference_row(const mhai_run *run, void *scratch, ptrdiff_t number)
@@ -124,27 +112,27 @@ static void run_reference(const mhai_run *run, mha_pool *pool)
 {
     const mha_shape *const shape = &run->plan->shape;
     if (!run->plan->only_weights)
-        run_phase(run, pool, shape->B * shape->H * shape->L, reference_row);
+        run_plain(run, pool, shape->B * shape->H * shape->L, reference_row);
     if (run->plan->columns)
-        run_phase(run, pool, shape->B * shape->H, reference_columns);
+        run_plain(run, pool, shape->B * shape->H, reference_columns);
     if (!run->call->options.weights.data)
         return;
     const ptrdiff_t heads = mhai_averages(run->call) ? 1 : mhai_weights_heads(run->call);
-    run_phase(run, pool, shape->B * heads * mhai_weights_rows(run->call), reference_weights);
+    run_plain(run, pool, shape->B * heads * mhai_weights_rows(run->call), reference_weights);
 }
 
 static void run_kernels(const mhai_run *run, mha_pool *pool)
 {
     if (run->plan->columns)
-        run_phase(run, pool, run->tiling.row_tasks / run->tiling.row_chunks, heads_task);
-    else if (run->plan->hold_mean)
-        run_phase(run, pool, run->plan->shape.B * run->tiling.row_chunks, mean_weights_task);
+        run_fast(run, pool, run->tiling.row_tasks / run->tiling.row_chunks, mhai_attention_heads);
+    else if (run->plan->one_pass_mean)
+        run_fast(run, pool, run->plan->shape.B * run->tiling.row_chunks, mean_weights_task);
     else if (!run->plan->only_weights)
-        run_phase(run, pool, run->tiling.row_tasks * run->tiling.splits, attention_task);
+        run_fast(run, pool, run->tiling.row_tasks * run->tiling.splits, mhai_attention_task);
     if (!run->plan->only_weights && run->tiling.splits > 1)
-        run_phase(run, pool, run->tiling.row_tasks, merge_task);
-    if (run->call->options.weights.data && !run->plan->hold_scores)
-        run_phase(run, pool, mhai_weights_tasks(run), weights_task);
+        run_fast(run, pool, run->tiling.row_tasks, mhai_merge_task);
+    if (run->call->options.weights.data && !run->plan->one_pass)
+        run_fast(run, pool, mhai_weights_tasks(run), mhai_weights_task);
 }
 
 static bool wants_means(const mhai_run *run)
@@ -153,42 +141,41 @@ static bool wants_means(const mhai_run *run)
     return s && s->heads;
 }
 
-/* Tasks of all heads may be so few that threads would wait for more than a quarter of the time. */
+/* Are tasks with all heads so few that threads would wait for more than a quarter of the time? */
 static bool few_means(const mhai_run *run)
 {
     const ptrdiff_t tasks = run->call->shape.B * run->tiling.row_chunks;
     return 4 * tasks < 3 * mhai_round_up(tasks, run->tiling.threads);
 }
 
-/* The plan for a run that asks for less than was foreseen. */
+/* The plan for a run that requests less than the plan has room for. */
 static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
 {
     const mhai_call *const call = run->call;
     const mha_statistics *const s = call->options.statistics;
-    mha_plan now = *plan;
-    now.hold_scores = plan->hold_scores && mhai_scores_may_be_held(call) && run->tiling.splits == 1;
-    now.hold_mean = now.hold_scores && mhai_averages(call);
-    if (now.hold_mean && (!plan->hold_mean || few_means(run)))
-        now.hold_scores = now.hold_mean = false;
-    now.statistics = s != NULL;
-    now.columns = s && s->columns;
-    now.top = s ? s->top : 0;
-    return now;
+    mha_plan wanted = *plan;
+    wanted.one_pass = plan->one_pass && mhai_one_pass_possible(call) && run->tiling.splits == 1;
+    wanted.one_pass_mean = wanted.one_pass && mhai_averages(call);
+    if (wanted.one_pass_mean && (!plan->one_pass_mean || few_means(run)))
+        wanted.one_pass = wanted.one_pass_mean = false;
+    wanted.statistics = s != NULL;
+    wanted.columns = s && s->columns;
+    wanted.top = s ? s->top : 0;
+    return wanted;
 }
 
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool)
 {
     if (plan->empty)
         return;
-    const uintptr_t misfit = (uintptr_t)work % MHAI_ALIGN;
-    mhai_work carve = {.base = (char *)work + (misfit ? MHAI_ALIGN - misfit : 0)};
+    mhai_work carve = mhai_work_begin(work);
     mhai_run run = {.call = call,
                     .tiling = tiling_of(plan, mha_pool_threads(pool)),
                     .scratch_size = scratch_size(plan)};
-    const mha_plan now = without_unwanted(plan, &run);
-    run.plan = &now;
+    const mha_plan wanted = without_unwanted(plan, &run);
+    run.plan = &wanted;
     run.shared = mhai_shared_take(plan, &run.tiling, &carve);
-    if (!call->options.weights.data || now.hold_scores)
+    if (!call->options.weights.data || wanted.one_pass)
         run.shared.stats = NULL;
     if (call->options.statistics && call->options.statistics->rows)
         run.shared.rows = call->options.statistics->rows;
@@ -198,5 +185,5 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
     else
         run_reference(&run, pool);
     if (wants_means(&run))
-        run_phase(&run, pool, plan->shape.B * plan->shape.H, means_task);
+        run_plain(&run, pool, plan->shape.B * plan->shape.H, means_task);
 }

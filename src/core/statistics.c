@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What rows look at, gathered while their output is computed.
+ * Statistics of rows, heads and keys, gathered while the output is computed.
  *
- *      begin      a task's rows have seen nothing
- *      fold       a tile of scores becomes p = exp(s - m), and joins the sums of its rows. For
- *                 columns p is held until the rows' sums are known
- *      row        the row's log-sum-exp is known: sums become statistics
- *      columns    held p become weights and go to their keys, rows ascending
+ *      begin      the rows of a task have seen no key
+ *      fold       a tile of scores becomes p = exp(s - m) and is added to the sums of its rows. For
+ *                 columns p is held until the sums of the rows are known
+ *      row        the row's log-sum-exp is known: its sums become statistics
+ *      columns    held p become weights and are added to their keys, in ascending order of rows
  *      head       means over the rows of a head
  *
- * A head that gives a mean (MHA_HEAD_MEAN) has no weights and no statistics.
+ * A head that returns a mean (MHA_HEAD_MEAN) has no weights and no statistics.
  *
- * A row's sums have a base M of their own, the largest m so far, since m begins anew with every
- * split. Their order is that of the keys: the bits depend on the vector's length only.
+ * The sums of a row are relative to the largest m so far, since m starts again with every split.
+ * They are added in the order of the keys: the bits depend on the length of a vector only.
  */
 #include "core/statistics.h"
 
@@ -23,18 +23,18 @@
 
 /* ------------------------------------------------------------- workspace ----- */
 
-ptrdiff_t mhai_watch_blocks(const mhai_call *call)
+ptrdiff_t mhai_statistics_blocks(const mhai_call *call)
 {
     const ptrdiff_t all = mhai_ceil_div(call->shape.S, MHAK_BLOCK);
     const bool ring = call->cache && call->cache->config.kind == MHA_CACHE_RING;
-    /* Those that a ring keeps begin anywhere in a block. */
+    /* The tokens that a ring keeps can begin anywhere in a block. */
     return ring ? mhai_min(all, mhai_ceil_div(call->cache->page_tokens, MHAK_BLOCK) + 1) : all;
 }
 
-/* Where a block of a row is held. */
+/* The place where a block of a row is held. */
 static ptrdiff_t slot_of(const mhai_worker *worker, int r, ptrdiff_t block)
 {
-    const ptrdiff_t blocks = worker->plan->held_blocks;
+    const ptrdiff_t blocks = worker->plan->column_blocks;
     return r * blocks + block % blocks;
 }
 
@@ -44,14 +44,14 @@ static ptrdiff_t top_room(const mha_plan *plan)
     return mhai_round_up(plan->top, plan->kernels->vector);
 }
 
-mhai_watch mhai_watch_take(const mha_plan *plan, mhai_work *work)
+mhai_statistics_scratch mhai_statistics_take(const mha_plan *plan, mhai_work *work)
 {
-    mhai_watch w = {0};
+    mhai_statistics_scratch w = {0};
     if (!plan->statistics)
         return w;
     const size_t rows = (size_t)plan->task_rows, vector = (size_t)plan->kernels->vector;
     const size_t top = (size_t)top_room(plan),
-                 blocks = plan->columns ? (size_t)plan->held_blocks : 0;
+                 blocks = plan->columns ? (size_t)plan->column_blocks : 0;
     w.rows = mhai_work_take(work, rows, sizeof *w.rows);
     w.sums = mhai_work_take(work, rows * MHAK_SUMS * vector, sizeof(float));
     w.base = mhai_work_take(work, rows, sizeof(float));
@@ -80,29 +80,30 @@ static ptrdiff_t position_of(const mhai_worker *worker, int r)
 
 static float *sums_of(const mhai_worker *worker, int r, int which)
 {
-    return worker->scratch->watch.sums +
+    return worker->scratch->statistics.sums +
            ((ptrdiff_t)r * MHAK_SUMS + which) * worker->plan->kernels->vector;
 }
 
 static void begin_row(const mhai_worker *worker, int r)
 {
     const mha_plan *const plan = worker->plan;
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     const ptrdiff_t room = top_room(plan);
-    w->rows[r] = (mhai_watched){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
+    w->rows[r] =
+        (mhai_statistics_state){.near = {-INFINITY, -INFINITY, -INFINITY}, .first_base = -INFINITY};
     memset(sums_of(worker, r, 0), 0, sizeof(float) * (size_t)(MHAK_SUMS * plan->kernels->vector));
     w->base[r] = w->best[r] = -INFINITY;
-    /* f32 holds distances within the keys. */
+    /* Within the keys, so that f32 can represent the distances. */
     w->anchor[r] = mhai_max(0, mhai_min(position_of(worker, r), worker->batch.keys));
     for (ptrdiff_t n = r * room; n < (r + 1) * room; n++) {
         w->top_scores[n] = -INFINITY;
         w->top_keys[n] = -1;
     }
-    for (ptrdiff_t n = 0; plan->columns && n < plan->held_blocks; n++)
-        w->bases[r * plan->held_blocks + n] = -INFINITY;
+    for (ptrdiff_t n = 0; plan->columns && n < plan->column_blocks; n++)
+        w->bases[r * plan->column_blocks + n] = -INFINITY;
 }
 
-void mhai_watch_begin(const mhai_worker *worker)
+void mhai_statistics_begin(const mhai_worker *worker)
 {
     for (int r = 0; worker->plan->statistics && r < worker->count; r++)
         begin_row(worker, r);
@@ -111,39 +112,40 @@ void mhai_watch_begin(const mhai_worker *worker)
 /* ------------------------------------------------------------------ fold ----- */
 
 /* A tile: rows [row, row + count) and keys [first, last) of a block. */
-typedef struct sight {
+typedef struct score_tile {
     const mhai_worker *worker;
     ptrdiff_t base; /* key 0 of the block */
     int row, count, first, last;
-    const uint32_t *keep; /* NULL: all are seen */
-} sight;
+    const uint32_t *keep; /* NULL: all keys are seen */
+} score_tile;
 
-static const float *scores_of(const sight *now, int r)
+static const float *scores_of(const score_tile *tile, int r)
 {
-    return now->worker->scratch->s + r * MHAK_BLOCK;
+    return tile->worker->scratch->s + r * MHAK_BLOCK;
 }
 
-static bool kept(const sight *now, int r, ptrdiff_t j)
+static bool kept(const score_tile *tile, int r, ptrdiff_t j)
 {
-    return j >= now->first && j < now->last &&
-           (!now->keep || (now->keep[r * MHAK_WORDS + j / 32] >> (j % 32) & 1u));
+    return j >= tile->first && j < tile->last &&
+           (!tile->keep || (tile->keep[r * MHAK_WORDS + j / 32] >> (j % 32) & 1u));
 }
 
-static void see_near_key(const sight *now, int r, int n)
+static void record_near_key(const score_tile *tile, int r, int n)
 {
-    const ptrdiff_t j = position_of(now->worker, now->row + r) - 1 + n - now->base;
-    if (kept(now, r, j))
-        now->worker->scratch->watch.rows[now->row + r].near[n] = scores_of(now, r)[j];
+    const ptrdiff_t j = position_of(tile->worker, tile->row + r) - 1 + n - tile->base;
+    if (kept(tile, r, j))
+        tile->worker->scratch->statistics.rows[tile->row + r].near[n] = scores_of(tile, r)[j];
 }
 
-static void see_near(const sight *now)
+static void record_near(const score_tile *tile)
 {
-    for (int r = 0; r < now->count; r++)
+    for (int r = 0; r < tile->count; r++)
         for (int n = 0; n < 3; n++)
-            see_near_key(now, r, n);
+            record_near_key(tile, r, n);
 }
 
-static void see_first_of(mhai_watched *row, const float *p, int first, ptrdiff_t end, float m)
+static void add_first_keys_of(mhai_statistics_state *row, const float *p, int first, ptrdiff_t end,
+                              float m)
 {
     double sum = 0.0;
     for (ptrdiff_t j = first; j < end; j++)
@@ -154,66 +156,67 @@ static void see_first_of(mhai_watched *row, const float *p, int first, ptrdiff_t
     row->first_base = (float)base;
 }
 
-static void see_first(const sight *now, const float *m)
+static void add_first_keys(const score_tile *tile, const float *m)
 {
-    const ptrdiff_t end = mhai_min(now->last, first_keys(now->worker->call) - now->base);
-    for (int r = 0; now->first < end && r < now->count; r++)
+    const ptrdiff_t end = mhai_min(tile->last, first_keys(tile->worker->call) - tile->base);
+    for (int r = 0; tile->first < end && r < tile->count; r++)
         if (m[r] > -INFINITY)
-            see_first_of(&now->worker->scratch->watch.rows[now->row + r], scores_of(now, r),
-                         now->first, end, m[r]);
+            add_first_keys_of(&tile->worker->scratch->statistics.rows[tile->row + r],
+                              scores_of(tile, r), tile->first, end, m[r]);
 }
 
-/* The p that fold has held: those of keys that no row sees are 0. */
-static void hold(const sight *now, const float *m)
+/* Completes the p that fold has held: those of keys that no row sees become 0. */
+static void hold_weights(const score_tile *tile, const float *m)
 {
-    const mhai_watch *const w = &now->worker->scratch->watch;
-    const size_t before = sizeof(float) * (size_t)now->first;
-    const size_t behind = sizeof(float) * (size_t)(MHAK_BLOCK - now->last);
-    for (int r = 0; now->worker->plan->columns && r < now->count; r++) {
-        const ptrdiff_t slot = slot_of(now->worker, now->row + r, now->base / MHAK_BLOCK);
+    const mhai_statistics_scratch *const w = &tile->worker->scratch->statistics;
+    const size_t before = sizeof(float) * (size_t)tile->first;
+    const size_t after = sizeof(float) * (size_t)(MHAK_BLOCK - tile->last);
+    for (int r = 0; tile->worker->plan->columns && r < tile->count; r++) {
+        const ptrdiff_t slot = slot_of(tile->worker, tile->row + r, tile->base / MHAK_BLOCK);
         float *const held = w->held + slot * MHAK_BLOCK;
-        if (before + behind > 0) {
+        if (before + after > 0) {
             memset(held, 0, before);
-            memset(held + now->last, 0, behind);
+            memset(held + tile->last, 0, after);
         }
         w->bases[slot] = m[r];
     }
 }
 
-static mhak_watch watch_at(const sight *now)
+static mhak_statistics statistics_at(const score_tile *tile)
 {
-    const mha_plan *const plan = now->worker->plan;
-    const mhai_watch *const w = &now->worker->scratch->watch;
-    const int row = now->row;
-    mhak_watch watch = {.sums = sums_of(now->worker, row, 0),
-                        .base = w->base + row,
-                        .best = w->best + row,
-                        .best_key = w->best_key + row,
-                        .anchor = w->anchor + row,
-                        .key = now->base,
-                        .top = (int)plan->top,
-                        .top_scores = w->top_scores + row * top_room(plan),
-                        .top_keys = w->top_keys + row * top_room(plan)};
+    const mha_plan *const plan = tile->worker->plan;
+    const mhai_statistics_scratch *const w = &tile->worker->scratch->statistics;
+    const int row = tile->row;
+    mhak_statistics statistics = {.sums = sums_of(tile->worker, row, 0),
+                                  .base = w->base + row,
+                                  .best = w->best + row,
+                                  .best_key = w->best_key + row,
+                                  .anchor = w->anchor + row,
+                                  .key = tile->base,
+                                  .top = (int)plan->top,
+                                  .top_scores = w->top_scores + row * top_room(plan),
+                                  .top_keys = w->top_keys + row * top_room(plan)};
     if (plan->columns) {
-        watch.held = w->held + slot_of(now->worker, row, now->base / MHAK_BLOCK) * MHAK_BLOCK;
-        watch.held_stride = plan->held_blocks * MHAK_BLOCK;
+        statistics.held =
+            w->held + slot_of(tile->worker, row, tile->base / MHAK_BLOCK) * MHAK_BLOCK;
+        statistics.held_stride = plan->column_blocks * MHAK_BLOCK;
     }
-    return watch;
+    return statistics;
 }
 
-void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                     int last, const uint32_t *keep, const mhak_hold *scores,
-                     const mhai_state *state)
+void mhai_statistics_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                          int last, const uint32_t *keep, const mhak_hold *scores,
+                          const mhai_state *state)
 {
-    const sight now = {worker, base, row, count, first, last, keep};
-    mhak_watch watch = watch_at(&now);
-    watch.hold = scores;
+    const score_tile tile = {worker, base, row, count, first, last, keep};
+    mhak_statistics statistics = statistics_at(&tile);
+    statistics.hold = scores;
     float *const m = state->m + row;
-    see_near(&now);
-    worker->plan->kernels->fold_watched(worker->scratch->s, count, first, last, keep, m,
-                                        state->l + row, worker->scratch->alpha, &watch);
-    see_first(&now, m);
-    hold(&now, m);
+    record_near(&tile);
+    worker->plan->kernels->fold_statistics(worker->scratch->s, count, first, last, keep, m,
+                                           state->l + row, worker->scratch->alpha, &statistics);
+    add_first_keys(&tile, m);
+    hold_weights(&tile, m);
 }
 
 /* ------------------------------------------------------------------- row ----- */
@@ -233,10 +236,11 @@ static float weight_of(float score, double lse)
 
 static mha_row_statistics statistics_of(const mhai_worker *worker, int r, double lse)
 {
-    const mhai_watch *const w = &worker->scratch->watch;
-    const mhai_watched *const row = &w->rows[r];
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
+    const mhai_statistics_state *const row = &w->rows[r];
     const int vector = worker->plan->kernels->vector;
-    const double base = (double)w->base[r], factor = exp(base - lse); /* from p to weights */
+    const double base = (double)w->base[r],
+                 factor = exp(base - lse); /* factor: from p to weights */
     const double mass = sum_lanes(sums_of(worker, r, MHAK_MASS), vector);
     const double energy = sum_lanes(sums_of(worker, r, MHAK_ENERGY), vector);
     const double reach = sum_lanes(sums_of(worker, r, MHAK_REACH), vector);
@@ -266,7 +270,7 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
     const mha_statistics *const to = worker->call->options.statistics;
     const ptrdiff_t top = worker->plan->top, at = index_of(worker, r) * top;
     const ptrdiff_t from = r * top_room(worker->plan);
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     for (ptrdiff_t n = 0; n < top; n++) {
         const int64_t key = w->top_keys[from + n];
         const float weight = weighs && key >= 0 ? weight_of(w->top_scores[from + n], lse) : 0.0f;
@@ -277,7 +281,7 @@ static void store_top(const mhai_worker *worker, int r, double lse, bool weighs)
     }
 }
 
-/* to[j] += held[j] * factor, the last of them with the same roundings. */
+/* to[j] += held[j] * factor. The last ones go through a buffer, with the same roundings. */
 static void add_held(const mhak_table *kernels, float *to, const float *held, ptrdiff_t count,
                      float factor)
 {
@@ -292,10 +296,10 @@ static void add_held(const mhak_table *kernels, float *to, const float *held, pt
     memcpy(to + whole, rest, left);
 }
 
-/* Blocks from n on, below `end`, that lie side by side and have one base. */
+/* How many blocks, from n on and below `end`, lie side by side and have the same base. */
 static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t end)
 {
-    const float *const bases = worker->scratch->watch.bases;
+    const float *const bases = worker->scratch->statistics.bases;
     const ptrdiff_t slot = slot_of(worker, r, n);
     ptrdiff_t count = 1;
     while (n + count < end && slot_of(worker, r, n + count) == slot + count &&
@@ -304,12 +308,12 @@ static ptrdiff_t run_of(const mhai_worker *worker, int r, ptrdiff_t n, ptrdiff_t
     return count;
 }
 
-/* Held p of one row, as weights to their keys. */
+/* Adds the held p of one row, as weights, to the columns of their keys. */
 static void add_columns(const mhai_worker *worker, int r, double lse)
 {
     const mha_shape *const shape = &worker->call->shape;
     const mhai_row *const row = &worker->scratch->rows[r];
-    const mhai_watch *const w = &worker->scratch->watch;
+    const mhai_statistics_scratch *const w = &worker->scratch->statistics;
     const ptrdiff_t end = mhai_ceil_div(row->last, MHAK_BLOCK);
     float *const to = worker->call->options.statistics->columns +
                       (worker->batch.b * shape->H + row->h) * shape->S;
@@ -323,18 +327,18 @@ static void add_columns(const mhai_worker *worker, int r, double lse)
     }
 }
 
-void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
-                    bool seen)
+void mhai_statistics_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
+                         bool seen)
 {
     if (!worker->plan->statistics)
         return;
     const double lse = (double)m + log((double)l);
     mha_row_statistics row = {.key = -1};
-    const bool weighs = seen && worker->scratch->watch.base[r] != -INFINITY &&
+    const bool weighs = seen && worker->scratch->statistics.base[r] != -INFINITY &&
                         mhai_mode(worker->call, worker->scratch->rows[r].h) != MHA_HEAD_MEAN;
     if (weighs)
         row = statistics_of(worker, r, lse);
-    if (row.largest == 0.0f) /* all of it went to the sink */
+    if (row.largest == 0.0f) /* the sink has all of it */
         row = (mha_row_statistics){.key = -1};
     if (run->shared.rows)
         run->shared.rows[index_of(worker, r)] = row;
@@ -345,7 +349,7 @@ void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float
 
 /* ------------------------------------------------------------------ heads ----- */
 
-void mhai_watch_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t heads)
+void mhai_statistics_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t heads)
 {
     const mha_shape *const s = &call->shape;
     if (call->row_first == 0)
@@ -366,7 +370,7 @@ static void add_row(mha_head_statistics *sum, const mha_row_statistics *row)
     sum->rows++;
 }
 
-void mhai_watch_head(const mhai_run *run, ptrdiff_t number)
+void mhai_statistics_head(const mhai_run *run, ptrdiff_t number)
 {
     const mha_shape *const s = &run->call->shape;
     const ptrdiff_t queries = mhai_batch_of(run->call, number / s->H).queries;
@@ -416,7 +420,7 @@ static void add_array(mhai_regions *list, const mha_shape *shape, const char *na
     mha_view view = {data, 0, 0, width};
     if (!data)
         return;
-    /* Strides that do not fit are found to be too large by those who add them up. */
+    /* Strides that overflow are replaced by ones that the check of the regions finds too large. */
     if (__builtin_mul_overflow(rows, width, &view.sh))
         view.sh = PTRDIFF_MAX;
     if (__builtin_mul_overflow(shape->H, view.sh, &view.sb))
@@ -428,7 +432,7 @@ void mhai_statistics_regions(mhai_regions *list, const mhai_call *call)
 {
     const mha_statistics *const s = call->options.statistics;
     const mha_shape *const shape = &call->shape;
-    const ptrdiff_t eights = (ptrdiff_t)sizeof(double); /* records hold nothing wider */
+    const ptrdiff_t eights = (ptrdiff_t)sizeof(double); /* no field of the records is wider */
     if (!s)
         return;
     add_array(list, shape, "statistics.rows", s->rows, shape->L,

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics of rows, heads and keys: what attention.c calls while it works. statistics.c says how
- * they come about. Where none are wanted nothing happens. */
+/* Statistics of rows, heads and keys: what attention.c and output.c call while they compute. See
+ * statistics.c for the method. All of these do nothing where no statistics are requested. */
 #ifndef MHAI_STATISTICS_H
 #define MHAI_STATISTICS_H
 
 #include "core/region.h"
+#include "core/tile.h"
 
-/* The rows of the task have seen nothing. */
-void mhai_watch_begin(const mhai_worker *worker);
+/* Begins a task: its rows have seen no key. */
+void mhai_statistics_begin(const mhai_worker *worker);
 
-/* Fold a tile of scores, as kernels->fold does, and watch it. Keys [first, last) of the block at
- * `base`, whole vectors. Their scores are held as fold does. */
-void mhai_watch_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                     int last, const uint32_t *keep, const mhak_hold *scores,
-                     const mhai_state *state);
+/* Folds a tile of scores, as kernels->fold does, and adds it to the statistics: keys
+ * [first, last) of the block at `base`, whole vectors. `scores` is the place that fold
+ * copies scores to, or NULL. */
+void mhai_statistics_fold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                          int last, const uint32_t *keep, const mhak_hold *scores,
+                          const mhai_state *state);
 
-/* A row is done: the maximum and the sum of all its exponentials, sink and extra keys included. */
-void mhai_watch_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
-                    bool seen);
+/* Finishes a row, given the maximum and the sum of all its exponentials, with sink and
+ * extra keys. */
+void mhai_statistics_row(const mhai_run *run, const mhai_worker *worker, int r, float m, float l,
+                         bool seen);
 
-/* Columns of some heads begin at 0. */
-void mhai_watch_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t heads);
+/* Sets the columns of some heads to 0. */
+void mhai_statistics_clear_columns(const mhai_call *call, ptrdiff_t b, ptrdiff_t h,
+                                   ptrdiff_t heads);
 
-/* Means of one batch and head; numbers count [B][H]. */
-void mhai_watch_head(const mhai_run *run, ptrdiff_t number);
+/* Means over the rows of one batch and head; numbers count [B][H]. */
+void mhai_statistics_head(const mhai_run *run, ptrdiff_t number);
 
-/* Can what is wanted be given? Its outputs, in a list of regions. */
+/* Checks the request; adds its outputs to a list of regions. */
 mha_status mhai_check_statistics(const mhai_call *call);
 void mhai_statistics_regions(mhai_regions *list, const mhai_call *call);
 

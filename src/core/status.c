@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Words: versions, status codes, element types. */
-#include <mha/mha.h>
+/* Version, status codes and their texts, element sizes, and the messages of failed calls. */
+#include "core/internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 #define TEXT_OF(x) #x
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major.minor.patch)
@@ -97,4 +100,30 @@ size_t mha_dtype_size(mha_dtype dtype)
         return 1;
     }
     return 0;
+}
+
+/* -------------------------------------------------------------- messages ----- */
+
+static void write_message(char *message, size_t size, const char *format, va_list list)
+{
+    if (message && size > 0)
+        vsnprintf(message, size, format, list);
+}
+
+mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    write_message(options->message, options->message_size, format, list);
+    va_end(list);
+    return status;
+}
+
+mha_status mhai_fail_to(char *message, size_t size, mha_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    write_message(message, size, format, list);
+    va_end(list);
+    return status;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The scores of one tile: rows of a task against a block of keys, before the softmax. */
+/* The scores of one tile, before the softmax: rows of a task times a block of keys, which are
+ * packed into panels, read in place, or read from a cache. */
+#include "core/tile.h"
 #include "core/cache.h"
 
 #include <math.h>
 #include <string.h>
 
-int mhai_rows_together(const mhai_row *rows, int count)
+int mhai_consecutive_rows(const mhai_row *rows, int count)
 {
     int n = 1;
     while (n < count && rows[n].h == rows[0].h && rows[n].i == rows[0].i + n)
@@ -21,17 +23,17 @@ void mhai_load_queries(const mhai_worker *worker, int row, int count)
     for (int r = row, n; r < row + count; r += n) {
         const mhai_row *const rows = &worker->scratch->rows[r];
         const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, rows->h, rows->i);
-        n = mhai_rows_together(rows, row + count - r);
+        n = mhai_consecutive_rows(rows, row + count - r);
         worker->plan->kernels->load_rows[type](mhai_at(call->q.data, type, at), call->q.sl, n,
                                                (int)call->shape.D, (float)call->scale,
                                                worker->scratch->q + r * ldq, ldq);
     }
 }
 
-/* Where panels of the block lie that outlast a task. */
+/* The place of panels that last longer than a task. */
 static ptrdiff_t panel_slot(const mhai_worker *worker, ptrdiff_t base)
 {
-    return base / MHAK_BLOCK % worker->plan->held_blocks;
+    return base / MHAK_BLOCK % worker->plan->column_blocks;
 }
 
 mhai_block mhai_block_at(const mhai_worker *worker, ptrdiff_t base)
@@ -61,14 +63,14 @@ void mhai_block_leave(const mhai_worker *worker, const mhai_block *block)
         worker->scratch->k_packed[panel_slot(worker, block->base)] = block->packed_panels;
 }
 
-/* The columns of panel p: the last keys of all may be so few that half a panel will do. */
+/* The columns of panel p. The last keys may be so few that half a panel suffices. */
 static int panel_width(const mhai_worker *worker, const mhai_block *block, int p)
 {
     const int nr = worker->plan->kernels->nr;
     return block->keys - p * nr <= MHAK_GROUP && MHAK_GROUP < nr ? MHAK_GROUP : nr;
 }
 
-/* Panel p of K as f32; packed now unless an earlier tile has done so. */
+/* Panel p of K as f32; packed here unless an earlier tile has packed it. */
 static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p)
 {
     const mhak_table *const kernels = worker->plan->kernels;
@@ -87,17 +89,9 @@ static const float *panel_of(const mhai_worker *worker, mhai_block *block, int p
     return panel;
 }
 
-mhak_ahead mhai_ahead(const void *row, mha_dtype type, ptrdiff_t stride, ptrdiff_t width, int count)
-{
-    const ptrdiff_t size = mhai_size(type);
-    /* The stride of a single row may be any number. */
-    return (mhak_ahead){row, count > 1 ? stride * size : 0,
-                        (int)mhai_ceil_div(width * size, MHAK_LINE), count};
-}
-
-/* The whole panels among panels [p, end) are read where they lie, if the rows are few. Returns the
- * first that is left. */
-static int near_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
+/* Computes the whole panels among panels [p, end) in place, if the rows are few. Returns the first
+ * panel that is left. */
+static int in_place_scores(const mhai_worker *worker, const mhai_block *block, int p, int end)
 {
     const mhai_call *const call = worker->call;
     const mha_dtype type = call->shape.k_type;
@@ -120,7 +114,7 @@ static void panel_scores(const mhai_worker *worker, mhai_block *block, int row, 
     const ptrdiff_t ldq = worker->plan->ldq;
     const float *const q = worker->scratch->q + row * ldq;
     const float *const panel = panel_of(worker, block, p);
-    mhai_ask(worker->coming);
+    mhai_prefetch_next(worker->prefetch);
     const int width = panel_width(worker, block, p);
     float *const s = worker->scratch->s + p * nr;
     for (int c = 0; c < d; c += MHAK_DEPTH) {
@@ -142,17 +136,17 @@ static mhai_piece piece_at(const mhai_worker *worker, const mhai_block *block, i
                             worker->g, block->base + j);
 }
 
-/* Groups that lie together, of one type: in the cache, or brought to f32. */
+/* Consecutive groups of one type: in the cache, or converted to f32. */
 typedef struct groups {
     const void *data;
     mha_dtype type;
     int first, count; /* of the block */
-    const void *next; /* groups that will be read next and should come in by loads; or NULL */
+    const void *next; /* groups that are read next and should be brought in by loads; or NULL */
 } groups;
 
-/* Many rows: the group as f32, for all tiles of the task. */
-static const float *wide_group(const mhai_worker *worker, mhai_block *block, const void *stored,
-                               int p)
+/* Many rows: converts the group to f32 once, for all tiles of the task. */
+static const float *group_as_f32(const mhai_worker *worker, mhai_block *block, const void *stored,
+                                 int p)
 {
     const ptrdiff_t elements = (ptrdiff_t)MHAI_GROUP * worker->call->shape.D;
     float *const panel = block->panels + p * elements;
@@ -175,21 +169,21 @@ static void group_scores(const mhai_worker *worker, const groups *g, int row, in
             worker->scratch->s + g->first * MHAI_GROUP, MHAK_BLOCK);
 }
 
-/* Are the keys of a piece brought in by loads while those of the piece before it are used? */
-static bool pieces_come(const mhai_worker *worker)
+/* Are the keys of a piece brought in by loads while those of the piece before are used? */
+static bool preloads_pieces(const mhai_worker *worker)
 {
     const ptrdiff_t d = worker->call->shape.D;
     const ptrdiff_t bytes = MHAI_PIECE * d * mhai_size(worker->call->shape.k_type);
     return bytes >= MHAK_NEXT_LEAST && bytes <= MHAK_NEXT_MOST && d <= MHAK_DEPTH;
 }
 
-/* The keys of the piece from `start` on, if all or some of it are read after this one, and are to
- * come in by loads. */
+/* The keys of the piece that starts at `start`, if it is read after this one and is to be brought
+ * in by loads; else NULL. */
 static const void *next_piece(const mhai_worker *worker, const mhai_block *block, int start,
                               int last)
 {
     const bool read = start < last || (start == MHAK_BLOCK && block->next_is_read);
-    return read && pieces_come(worker) ? piece_at(worker, block, start).k : NULL;
+    return read && preloads_pieces(worker) ? piece_at(worker, block, start).k : NULL;
 }
 
 /* Groups [first, last) of the block, all of one piece. */
@@ -203,9 +197,9 @@ static void piece_scores(const mhai_worker *worker, mhai_block *block, const mha
     groups g = {stored, type, first, last - first, next};
     if (type != MHA_F32 && worker->count > worker->plan->kernels->mr_qk) {
         g.type = MHA_F32;
-        g.data = wide_group(worker, block, stored, first);
+        g.data = group_as_f32(worker, block, stored, first);
         for (int n = 1; n < g.count; n++)
-            wide_group(worker, block, mhai_at(stored, type, n * elements), first + n);
+            group_as_f32(worker, block, mhai_at(stored, type, n * elements), first + n);
     }
     group_scores(worker, &g, row, count);
     for (int r = 0; piece->k_scales && r < count; r++)
@@ -226,9 +220,9 @@ static void cache_scores(const mhai_worker *worker, mhai_block *block, int row, 
     }
 }
 
-/* Few rows and `count` whole pieces of f32 from the block's first key on, the scores as
- * [block][row]; with `more` another piece comes next. Where they lie is found out before the first
- * is read, so that between two calls nothing is looked up that may have left the first cache. */
+/* Few rows and `count` whole pieces of f32 from the block's first key on, with scores as
+ * [block][row]; with `more` another piece is read next. The places of all pieces are looked up
+ * before the first is read: later lookups would miss the L1 cache between two calls. */
 static void stream_pieces(const mhai_worker *worker, const mhai_block *block, int count, bool more)
 {
     enum { PIECES = MHAK_BLOCK / MHAI_PIECE, MOST = MHAI_FEW_SPLITS * MHAI_SPLIT / MHAI_PIECE };
@@ -237,13 +231,13 @@ static void stream_pieces(const mhai_worker *worker, const mhai_block *block, in
         keys[n] = piece_at(worker, block, n * MHAI_PIECE).k;
     const mhak_table *const kernels = worker->plan->kernels;
     const int d = (int)worker->call->shape.D, rows = worker->count;
-    const int coming = pieces_come(worker) ? count + more : 0;
+    const int preloaded = preloads_pieces(worker) ? count + more : 0;
     const float *const q = worker->scratch->q;
     const ptrdiff_t ldq = worker->plan->ldq, stride = (ptrdiff_t)MHAI_GROUP * d;
     float *s = worker->scratch->s;
     for (int n = 0; n < count; n++) {
         kernels->product_groups[MHA_F32](q, ldq, keys[n], stride, MHAI_PIECE / MHAI_GROUP,
-                                         n + 1 < coming ? keys[n + 1] : NULL, d, rows, false, s,
+                                         n + 1 < preloaded ? keys[n + 1] : NULL, d, rows, false, s,
                                          MHAK_BLOCK);
         s += n % PIECES == PIECES - 1 ? (rows - 1) * MHAK_BLOCK + MHAI_PIECE : MHAI_PIECE;
     }
@@ -291,17 +285,17 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
         return;
     }
     const int end = (last + nr - 1) / nr;
-    for (int p = near_scores(worker, block, first / nr, end); p < end; p++)
+    for (int p = in_place_scores(worker, block, first / nr, end); p < end; p++)
         panel_scores(worker, block, row, count, p);
 }
 
-bool mhai_keys_together(const mhai_worker *worker)
+bool mhai_can_score_blocks(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
     return !call->options.head_modes && (!call->cache || call->shape.k_type == MHA_F32);
 }
 
-void mhai_scores_of_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
+void mhai_score_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
 {
     const mhai_call *const call = worker->call;
     const bool more = blocks[count - 1].next_is_read;
@@ -348,15 +342,15 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
         const ptrdiff_t key = block->base + first;
         add_numbers(worker, &o->bias, o->bias_type, at, key, last - first, s + first);
         add_numbers(worker, &o->add_mask, o->add_mask_type, at, key, last - first, s + first);
-        /* From the start of the block, whatever the tile sees of it: far positions are rounded, and
-         * always in the same way. */
+        /* From the start of the block, whatever the tile sees of it: distant positions are rounded,
+         * and must always be rounded in the same way. */
         if (o->alibi_slopes)
             kernels->alibi(s, last, o->alibi_slopes[at->h],
                            (float)(at->i + worker->batch.offset - block->base));
     }
 }
 
-/* Has any of the rows a head that looks at its keys? */
+/* Does any of the rows belong to a normal head? */
 static bool any_normal(const mhai_worker *worker, int row, int count)
 {
     for (int r = 0; r < count; r++)

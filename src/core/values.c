@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* o = alpha * o + p . v for one tile: V where it lies, in panels, in a cache, or row by row. */
-#include "core/internal.h"
+/* o = alpha * o + p . v for one tile. V is read in place, from panels, from a cache, or row by row
+ * with masked values replaced by 0. */
+#include "core/tile.h"
 
-#include <string.h>
-
-/* Lay rows [first, last) of V into panels; those that `keep` (NULL: none) masks become 0. */
+/* Packs rows [first, last) of V into panels; rows that `keep` masks become 0 (NULL: none). */
 static void pack_rows(const mhai_worker *worker, const mhai_block *block, int first, int last,
                       const uint32_t *keep)
 {
@@ -22,7 +21,7 @@ static void pack_rows(const mhai_worker *worker, const mhai_block *block, int fi
     }
 }
 
-/* The same for all rows of a task, unless they are there. */
+/* The same for all rows of a task, except those that are packed already. */
 static void pack_values(const mhai_worker *worker, mhai_block *block, int first, int last)
 {
     if (block->v_last == 0)
@@ -36,9 +35,9 @@ static void pack_values(const mhai_worker *worker, mhai_block *block, int first,
     block->v_last = to;
 }
 
-enum { LEAD_ROWS = 16, CACHE_LEAD = 32 }; /* how far ahead of its use V is asked for */
+enum { LEAD_ROWS = 16, CACHE_LEAD = 32 }; /* how far ahead of its use V is prefetched, in rows */
 
-static const mhak_ahead nothing_ahead = {.lines = 0};
+static const mhak_prefetch nothing_ahead = {.lines = 0};
 
 /* Rows of f32 that lie close together are as good as panels. */
 static bool like_panels(const mhai_worker *worker)
@@ -50,7 +49,7 @@ static bool like_panels(const mhai_worker *worker)
            stride <= 2 * kernels->nc;
 }
 
-/* Values of a cache where they lie: piece after piece, with the sums of one call for all. */
+/* Values of a cache, in place: piece after piece. The sums are those of a single call. */
 static void add_cached_values(const mhai_worker *worker, const mhai_block *block, int count,
                               int first, int last, float *to)
 {
@@ -60,14 +59,14 @@ static void add_cached_values(const mhai_worker *worker, const mhai_block *block
     for (int n = 0; mhai_values_of(worker, block, n, &run); n++) {
         const int from = (int)mhai_min(run.count, mhai_max(0, first - run.at));
         const int end = (int)mhai_max(from, mhai_min(run.count, last - run.at));
-        /* The first brings in alpha, whether it has a key to add or not. */
+        /* The first call applies alpha, even if it has no key to add. */
         if (n > 0 && from == end)
             continue;
-        mhak_ahead ahead = nothing_ahead;
+        mhak_prefetch ahead = nothing_ahead;
         if (mhai_values_in_place(worker->plan, worker->count))
-            ahead =
-                mhai_ahead(mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
-                           call->shape.v_type, run.stride, run.stride, end - from);
+            ahead = mhai_prefetch_rows(
+                mhai_at(run.rows, call->shape.v_type, (from + CACHE_LEAD) * run.stride),
+                call->shape.v_type, run.stride, run.stride, end - from);
         kernels->pv[call->shape.v_type](worker->scratch->s + run.at, run.rows, run.stride,
                                         kernels->nc, from, end, count, (int)call->shape.Dv, &ahead,
                                         n == 0 ? worker->scratch->alpha : NULL, to,
@@ -82,7 +81,7 @@ static void clear_masked(float *p, const uint32_t *keep)
             p[j] = 0.0f;
 }
 
-/* Dropout: some weights become 0, the others grow. Their sum l is that of all. */
+/* Dropout: some weights become 0, the others grow. l remains the sum of all weights. */
 static void drop_weights(const mhai_worker *worker, const mhai_block *block, int row, int count)
 {
     if (mhai_drop_threshold(&worker->call->options) == 0)
@@ -93,13 +92,13 @@ static void drop_weights(const mhai_worker *worker, const mhai_block *block, int
         uint32_t keep[MHAK_WORDS];
         worker->plan->kernels->drop_bits(&drop, (uint32_t)at->i,
                                          (uint32_t)(block->base / MHAK_BLOCK), keep);
-        worker->plan->kernels->thin(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
-                                    mhai_drop_factor(drop.threshold));
+        worker->plan->kernels->drop_apply(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
+                                          mhai_drop_factor(drop.threshold));
     }
 }
 
-/* i8: what the kernels see are integers, so the weights take the scales on. That of a masked value
- * may be NaN: where keep is given, its weight becomes 0 again. */
+/* i8: the kernels read integers, so the scales are multiplied into the weights. The scale of a
+ * masked value may be NaN: where keep is given, its weight becomes 0 again. */
 static void scale_weights(const mhai_worker *worker, const mhai_block *block, int count,
                           const uint32_t *keep)
 {
@@ -114,7 +113,7 @@ static void scale_weights(const mhai_worker *worker, const mhai_block *block, in
         clear_masked(worker->scratch->s + r * MHAK_BLOCK, keep + r * MHAK_WORDS);
 }
 
-/* o = alpha * o + p . v for the rows of one tile, with V where it lies. */
+/* o = alpha * o + p . v for the rows of one tile, with V in place. */
 static void add_values_in_place(const mhai_worker *worker, const mhai_block *block, int count,
                                 int first, int last, float *to)
 {
@@ -122,15 +121,15 @@ static void add_values_in_place(const mhai_worker *worker, const mhai_block *blo
     const mhak_table *const kernels = worker->plan->kernels;
     const mha_dtype type = call->shape.v_type;
     const int dv = (int)call->shape.Dv;
-    mhak_ahead ahead = nothing_ahead;
+    mhak_prefetch ahead = nothing_ahead;
     if (mhai_values_in_place(worker->plan, worker->count) && block->keys > LEAD_ROWS)
-        ahead = mhai_ahead(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
-                           call->v.sl, dv, last - first);
+        ahead = mhai_prefetch_rows(mhai_at(block->v, type, (first + LEAD_ROWS) * call->v.sl), type,
+                                   call->v.sl, dv, last - first);
     kernels->pv[type](worker->scratch->s, block->v, call->v.sl, kernels->nc, first, last, count, dv,
                       &ahead, worker->scratch->alpha, to, worker->plan->ldo);
 }
 
-/* The same with V in panels, unless it may stay where it is. */
+/* The same with V in panels, or in place where possible. */
 static void add_together(const mhai_worker *worker, mhai_block *block, int row, int count,
                          int first, int last, float *o)
 {
@@ -176,7 +175,7 @@ void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv
     }
 }
 
-bool mhai_values_together(const mhai_worker *worker)
+bool mhai_can_add_blocks(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
     return !call->options.head_modes && (!call->cache || call->shape.v_type == MHA_F32) &&
@@ -184,8 +183,8 @@ bool mhai_values_together(const mhai_worker *worker)
            mhai_drop_threshold(&call->options) == 0;
 }
 
-/* Blocks of f32 in a cache. Where all their pieces lie is found out before the first is read;
- * between two calls nothing is looked up that may have left the first cache. */
+/* Blocks of f32 in a cache. The places of all their pieces are looked up before the first is read:
+ * later lookups would miss the L1 cache between two calls. */
 static void add_cached_blocks(const mhai_worker *worker, const mhai_block *blocks, int count,
                               float *o)
 {
@@ -197,7 +196,7 @@ static void add_cached_blocks(const mhai_worker *worker, const mhai_block *block
     mhai_values known[MHAI_SPLIT / MHAK_CHAIN];
     for (int n = 0; n < count * PIECES; n++)
         mhai_values_of(worker, &blocks[n / PIECES], n % PIECES, &known[n]);
-    mhak_ahead ahead = mhai_ahead(NULL, MHA_F32, dv, dv, MHAK_CHAIN);
+    mhak_prefetch ahead = mhai_prefetch_rows(NULL, MHA_F32, dv, dv, MHAK_CHAIN);
     for (int n = 0; n < count * PIECES; n++) {
         const bool begins = n % PIECES == 0, ends = n % PIECES == PIECES - 1;
         ahead.rows = mhai_at(known[n].rows, MHA_F32, (ptrdiff_t)CACHE_LEAD * dv);

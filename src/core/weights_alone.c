@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights without values and output: a run that has the phase of the weights only. */
+/* mha_attention_weights(): weights without values and output, a run with only the phase of the
+ * weights (weights_second_pass.c). */
+#include "core/plan.h"
 #include "core/region.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* Read and check everything but the data. Keys stand in for the values, which nobody reads. */
+/* Reads and checks everything but the data. Keys stand in for the values, which are not read. */
 static mha_status prepare(const mha_shape *shape, const mha_options *options, mhai_call *call,
                           mha_plan *plan)
 {
@@ -27,7 +28,7 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
         return status;
     mhai_plan_fill(plan, call, call->shape.q_type == MHA_F64 ? NULL : kernels);
     plan->only_weights = true;
-    plan->hold_scores = plan->hold_mean = false;
+    plan->one_pass = plan->one_pass_mean = false;
     plan->task_rows = plan->row_tile;
     plan->ldo = 0;
     return MHA_OK;
@@ -76,10 +77,10 @@ mha_status mha_attention_weights(const mha_shape *shape, mha_view q, mha_view k,
     mhai_set_views(&call, q, k, k, (mha_out){0});
     if ((status = mhai_check_lists(&call)) || (status = check_memory(&call, work, needed)))
         return status;
-    void *const own = work ? NULL : malloc(needed);
-    if (!work && !own)
+    const mhai_buffer buffer = mhai_buffer_get(work, needed);
+    if (!buffer.data)
         return mhai_fail(message, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-    mhai_run_all(&plan, &call, work ? work : own, pool);
-    free(own);
+    mhai_run_all(&plan, &call, buffer.data, pool);
+    mhai_buffer_free(buffer);
     return MHA_OK;
 }

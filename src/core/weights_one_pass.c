@@ -1,78 +1,78 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights of all heads and rows, or their mean over the heads, in the pass that computes the
- * output: fold holds scores until the rows' sums are known, then they become weights. The same bits
- * as weights_second_pass.c makes of its own scores, without computing these twice. For few keys
+ * Weights of all heads and rows, or their mean over the heads, made in the pass that computes the
+ * output: fold holds the scores until the sums of the rows are known, then they become weights. The
+ * bits are those of weights_second_pass.c, which computes the scores a second time. For few keys
  * only: what is held must stay in a cache.
  *
- * Where all keys are in one block, nothing need be held: p = exp(score - m) is final already.
+ * Where all keys are in one block, nothing is held, since p = exp(score - m) is final already.
  *
  * For the mean, a worker has some rows of all heads, one head after another, and a row of sums for
- * each: the first head's weights begin it, the last head's divide it.
+ * each: the first head's weights initialise it, and after the last head it is divided.
  */
-#include "core/internal.h"
+#include "core/tile.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { HELD_KEYS = 8192 };
 
-bool mhai_scores_may_be_held(const mhai_call *call)
+bool mhai_one_pass_possible(const mhai_call *call)
 {
     const mha_options *const o = &call->options;
-    /* What keys receive has an order of its own, one row after another of each head. */
+    /* Columns are summed in another order: row after row of each head. */
     const bool columns = o->statistics && o->statistics->columns;
     return o->weights.data && o->weights_mode == MHA_WEIGHTS_SOFTMAX && !o->weights_heads &&
            !o->weights_rows && !(mhai_averages(call) && columns) && !call->cache &&
            mhai_extras(call) == 0 && call->shape.S <= HELD_KEYS;
 }
 
-mhai_held mhai_held_take(const mha_plan *plan, mhai_work *work)
+mhai_one_pass mhai_one_pass_take(const mha_plan *plan, mhai_work *work)
 {
-    const size_t rows = plan->hold_scores ? (size_t)plan->task_rows : 0;
-    const size_t means = plan->hold_mean ? rows : 0;
-    mhai_held held = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
-    const size_t row = (size_t)held.blocks * MHAK_BLOCK;
-    held.scores = mhai_work_take(work, rows * row, sizeof(float));
-    held.keep = mhai_work_take(work, rows * (size_t)held.blocks * MHAK_WORDS, sizeof(uint32_t));
-    held.sums = mhai_work_take(work, means * row, sizeof(float));
-    return held;
+    const size_t rows = plan->one_pass ? (size_t)plan->task_rows : 0;
+    const size_t means = plan->one_pass_mean ? rows : 0;
+    mhai_one_pass pass = {.blocks = mhai_ceil_div(plan->shape.S, MHAK_BLOCK)};
+    const size_t row = (size_t)pass.blocks * MHAK_BLOCK;
+    pass.scores = mhai_work_take(work, rows * row, sizeof(float));
+    pass.keep = mhai_work_take(work, rows * (size_t)pass.blocks * MHAK_WORDS, sizeof(uint32_t));
+    pass.sums = mhai_work_take(work, means * row, sizeof(float));
+    return pass;
 }
 
-/* A sink would still raise m. */
+/* Are the p of a tile final? With a sink they are not, since it may still raise m. */
 static bool one_block(const mhai_worker *worker)
 {
     return worker->call->shape.S <= MHAK_BLOCK && !worker->call->options.sinks &&
-           !worker->plan->hold_mean;
+           !worker->plan->one_pass_mean;
 }
 
-void mhai_held_begin(const mhai_worker *worker)
+void mhai_one_pass_begin(const mhai_worker *worker)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    if (worker->plan->hold_scores && !one_block(worker))
-        memset(held->keep, 0,
-               sizeof(uint32_t) * (size_t)(worker->count * held->blocks * MHAK_WORDS));
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    if (worker->plan->one_pass && !one_block(worker))
+        memset(pass->keep, 0,
+               sizeof(uint32_t) * (size_t)(worker->count * pass->blocks * MHAK_WORDS));
 }
 
-/* The keep bits of row r of a tile: those of `range`, if all rows see that. */
+/* The keep bits of row r of a tile; those of `range` if all rows see all of it. */
 static const uint32_t *kept(const uint32_t *keep, int r, const uint32_t *range)
 {
     return keep ? keep + r * MHAK_WORDS : range;
 }
 
-bool mhai_hold_tile(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
-                    int last, const uint32_t *keep, mhak_hold *hold)
+bool mhai_one_pass_hold(const mhai_worker *worker, ptrdiff_t base, int row, int count, int first,
+                        int last, const uint32_t *keep, mhak_hold *hold)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    const ptrdiff_t slot = row * held->blocks + base / MHAK_BLOCK;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    const ptrdiff_t slot = row * pass->blocks + base / MHAK_BLOCK;
     uint32_t range[MHAK_WORDS];
-    if (!worker->plan->hold_scores || one_block(worker))
+    if (!worker->plan->one_pass || one_block(worker))
         return false;
     mhai_keep_range(range, first, last);
     for (int r = 0; r < count; r++)
-        memcpy(held->keep + (slot + r * held->blocks) * MHAK_WORDS, kept(keep, r, range),
+        memcpy(pass->keep + (slot + r * pass->blocks) * MHAK_WORDS, kept(keep, r, range),
                sizeof range);
-    *hold = (mhak_hold){held->scores + slot * MHAK_BLOCK, held->blocks * MHAK_BLOCK};
+    *hold = (mhak_hold){pass->scores + slot * MHAK_BLOCK, pass->blocks * MHAK_BLOCK};
     return true;
 }
 
@@ -83,7 +83,7 @@ static void *out_at(const mhai_worker *worker, int r)
 {
     const mha_options *const o = &worker->call->options;
     const mhai_row *const row = &worker->scratch->rows[r];
-    const ptrdiff_t head = worker->plan->hold_mean ? 0 : row->h * o->weights.sh;
+    const ptrdiff_t head = worker->plan->one_pass_mean ? 0 : row->h * o->weights.sh;
     return mhai_out_at(o->weights.data, o->weights_type,
                        worker->batch.b * o->weights.sb + head + row->i * o->weights.sl);
 }
@@ -95,8 +95,8 @@ static void store_row(const mhai_worker *worker, int r, const float *from, float
                                                                  out_at(worker, r));
 }
 
-/* p of rows [r, r + count) of the tile are final: fold made 0 of masked ones, from `first` to
- * `last`. */
+/* Stores rows [r, r + count) of the tile, whose p are final. fold has set masked ones between
+ * `first` and `last` to 0. */
 static void store_final(const mhai_worker *worker, int row, int r, int count, int first, int last,
                         const float *l)
 {
@@ -114,10 +114,10 @@ static void store_final(const mhai_worker *worker, int row, int r, int count, in
         call->options.weights.sl);
 }
 
-/* How many rows of the tile, from r on, have l > 0 and follow each other in one head. */
+/* How many rows of the tile, from r on, have l > 0 and are consecutive rows of one head. */
 static int final_rows(const mhai_worker *worker, int row, int r, int count, const float *l)
 {
-    const int most = mhai_rows_together(&worker->scratch->rows[row + r], count - r);
+    const int most = mhai_consecutive_rows(&worker->scratch->rows[row + r], count - r);
     int n = 0;
     while (n < most && l[row + r + n] > 0.0f)
         n++;
@@ -128,16 +128,16 @@ static int final_rows(const mhai_worker *worker, int row, int r, int count, cons
 static void store_odd(const mhai_worker *worker, int r, const uint32_t *keep, float l)
 {
     float weights[MHAK_BLOCK] = {0};
-    worker->plan->kernels->weigh(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
-                                 weights);
+    worker->plan->kernels->exp_scale(weights, MHAK_BLOCK, keep, 0.0f, l != 0.0f ? 1.0f / l : NAN,
+                                     weights);
     store_row(worker, r, weights, 1.0f);
 }
 
-void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
-                     const uint32_t *keep, const float *l)
+void mhai_one_pass_store_tile(const mhai_worker *worker, int row, int count, int first, int last,
+                              const uint32_t *keep, const float *l)
 {
     uint32_t range[MHAK_WORDS];
-    if (!worker->plan->hold_scores || !one_block(worker))
+    if (!worker->plan->one_pass || !one_block(worker))
         return;
     mhai_keep_range(range, first, last);
     for (int r = 0, n; r < count; r += n) {
@@ -150,7 +150,7 @@ void mhai_store_tile(const mhai_worker *worker, int row, int count, int first, i
     }
 }
 
-/* Can the weights of a row go to the output as they are made? */
+/* Can the weights of a row be written to the output directly? */
 static bool direct(const mhai_worker *worker)
 {
     const mhai_call *const call = worker->call;
@@ -158,11 +158,12 @@ static bool direct(const mhai_worker *worker)
            call->shape.S % worker->plan->kernels->vector == 0;
 }
 
-/* Held scores of row r become weights, or with `add` join those in `to`, which has room for all
- * keys there are. */
-static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, bool add, float *to)
+/* Turns the held scores of row r into weights in `to`, which has room for all keys; with `add` they
+ * are added to it. */
+static void exp_scale_row(const mhai_worker *worker, int r, float m, float inverse, bool add,
+                          float *to)
 {
-    const mhai_held *const held = &worker->scratch->held;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mhak_table *const kernels = worker->plan->kernels;
     const ptrdiff_t all = mhai_round_up(worker->call->shape.S, kernels->vector);
@@ -173,38 +174,38 @@ static void weigh_row(const mhai_worker *worker, int r, float m, float inverse, 
         memset(to, 0, sizeof(float) * (size_t)from);
         memset(to + end, 0, sizeof(float) * (size_t)(all - end));
     }
-    (add ? kernels->weigh_more : kernels->weigh)(
-        held->scores + r * held->blocks * MHAK_BLOCK + from, (int)(end - from),
-        held->keep + r * held->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
+    (add ? kernels->exp_scale_add : kernels->exp_scale)(
+        pass->scores + r * pass->blocks * MHAK_BLOCK + from, (int)(end - from),
+        pass->keep + r * pass->blocks * MHAK_WORDS + from / 32, m, inverse, to + from);
 }
 
-/* A row of one head after another; the mean, when that was the last. */
+/* Adds a row of the current head; after the last head, stores the mean. */
 static void add_to_mean(const mhai_worker *worker, int r, float m, float inverse)
 {
-    const mhai_held *const held = &worker->scratch->held;
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
     const mhai_row *const rows = worker->scratch->rows;
     const ptrdiff_t heads = worker->call->shape.H;
-    float *const sum = held->sums + (rows[r].i - rows[0].i) * held->blocks * MHAK_BLOCK;
-    weigh_row(worker, r, m, inverse, rows[r].h > 0, sum);
+    float *const sum = pass->sums + (rows[r].i - rows[0].i) * pass->blocks * MHAK_BLOCK;
+    exp_scale_row(worker, r, m, inverse, rows[r].h > 0, sum);
     if (rows[r].h == heads - 1)
         store_row(worker, r, sum, 1.0f / (float)heads);
 }
 
-void mhai_store_held(const mhai_worker *worker, int r, float m, float inverse)
+void mhai_one_pass_store_row(const mhai_worker *worker, int r, float m, float inverse)
 {
-    const mhai_held *const held = &worker->scratch->held;
-    float *const scores = held->scores + r * held->blocks * MHAK_BLOCK;
-    if (worker->plan->hold_mean) {
+    const mhai_one_pass *const pass = &worker->scratch->one_pass;
+    float *const scores = pass->scores + r * pass->blocks * MHAK_BLOCK;
+    if (worker->plan->one_pass_mean) {
         add_to_mean(worker, r, m, inverse);
     } else if (one_block(worker)) {
-        if (inverse == 0.0f) /* its tile was skipped, or its head gives a mean */
+        if (inverse == 0.0f) /* its tile was skipped, or its head returns a mean */
             memset(out_at(worker, r), 0,
                    (size_t)worker->call->shape.S *
                        mha_dtype_size(worker->call->options.weights_type));
     } else if (direct(worker)) {
-        weigh_row(worker, r, m, inverse, false, out_at(worker, r));
+        exp_scale_row(worker, r, m, inverse, false, out_at(worker, r));
     } else {
-        weigh_row(worker, r, m, inverse, false, scores);
+        exp_scale_row(worker, r, m, inverse, false, scores);
         store_row(worker, r, scores, 1.0f);
     }
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Returned weights. They are worked out after the rows are done, from the rows' final m and 1/l,
- * for the chosen heads and rows only: nobody else pays. (Where all are wanted, or their mean,
- * weights_one_pass.c makes the same ones with less work.) One task is one tile of chosen rows of
- * one head, or of all chosen heads if the mean is wanted. Where there is no output, a task begins
- * with m and 1/l of its own rows.
+ * Returned weights, computed after the rows are done from their final m and 1/l, for the chosen
+ * heads and rows only, so that calls without weights pay nothing. (Where all weights or their mean
+ * are requested, weights_one_pass.c makes the same ones with less work.) One task is one tile of
+ * chosen rows of one head, or of all chosen heads if their mean is requested. Without an output, a
+ * task begins with m and 1/l of its own rows.
  */
 #include "core/cache.h"
+#include "core/tile.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,12 +23,12 @@ ptrdiff_t mhai_weights_rows(const mhai_call *call)
 }
 
 /* Heads [first, first + heads) of the chosen ones, rows in scratch->rows. */
-typedef struct job {
+typedef struct weights_job {
     mhai_worker worker;
     const mhai_run *run;
     ptrdiff_t first, heads;
     int rows;
-} job;
+} weights_job;
 
 static ptrdiff_t row_chunks(const mhai_run *run)
 {
@@ -40,7 +41,7 @@ ptrdiff_t mhai_weights_tasks(const mhai_run *run)
     return run->plan->shape.B * heads * row_chunks(run);
 }
 
-static job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
+static weights_job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     const mhai_call *const call = run->call;
     const ptrdiff_t chunks = row_chunks(run), tile = run->plan->row_tile;
@@ -48,107 +49,107 @@ static job job_of(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t nu
     const ptrdiff_t all = mhai_weights_heads(call), heads = mhai_averages(call) ? all : 1;
     const ptrdiff_t sets = mhai_averages(call) ? 1 : all;
     number /= chunks;
-    job now = {.run = run, .first = number % sets, .heads = heads};
-    now.worker = (mhai_worker){.plan = run->plan,
+    weights_job job = {.run = run, .first = number % sets, .heads = heads};
+    job.worker = (mhai_worker){.plan = run->plan,
                                .call = call,
                                .scratch = scratch,
                                .batch = mhai_batch_of(call, number / sets)};
     const ptrdiff_t end = mhai_min(mhai_weights_rows(call), (chunk + 1) * tile);
     for (ptrdiff_t slot = chunk * tile; slot < end; slot++) {
         const ptrdiff_t i = mhai_weights_row(call, slot);
-        if (i < now.worker.batch.queries && mhai_row_wanted(call, i))
-            scratch->rows[now.rows++] = (mhai_row){.i = i, .slot = slot};
+        if (i < job.worker.batch.queries && mhai_row_wanted(call, i))
+            scratch->rows[job.rows++] = (mhai_row){.i = i, .slot = slot};
     }
-    now.worker.count = now.rows;
-    return now;
+    job.worker.count = job.rows;
+    return job;
 }
 
-/* Turn the job's worker to another head. */
-static void take_head(job *now, ptrdiff_t h)
+/* Sets the job's worker to another head. */
+static void take_head(weights_job *job, ptrdiff_t h)
 {
-    const mha_shape *const shape = &now->worker.call->shape;
-    now->worker.g = h / (shape->H / shape->G);
-    for (int r = 0; r < now->rows; r++) {
-        now->worker.scratch->rows[r].h = h;
-        mhai_row_range(now->worker.call, &now->worker.batch, &now->worker.scratch->rows[r]);
+    const mha_shape *const shape = &job->worker.call->shape;
+    job->worker.g = h / (shape->H / shape->G);
+    for (int r = 0; r < job->rows; r++) {
+        job->worker.scratch->rows[r].h = h;
+        mhai_row_range(job->worker.call, &job->worker.batch, &job->worker.scratch->rows[r]);
     }
-    mhai_load_queries(&now->worker, 0, now->rows);
+    mhai_load_queries(&job->worker, 0, job->rows);
 }
 
-static void fill(const job *now, float x)
+static void fill(const weights_job *job, float x)
 {
-    for (int n = 0; n < now->rows * MHAK_BLOCK; n++)
-        now->worker.scratch->s[n] = x;
+    for (int n = 0; n < job->rows * MHAK_BLOCK; n++)
+        job->worker.scratch->s[n] = x;
 }
 
-/* How many keys of the block a ring has dropped: there is nothing to show of them. */
-static int dropped_keys(const job *now, const mhai_block *block)
+/* How many keys of the block a ring has dropped: their weights are shown as 0. */
+static int dropped_keys(const weights_job *job, const mhai_block *block)
 {
-    const mhai_call *const call = now->worker.call;
+    const mhai_call *const call = job->worker.call;
     if (!call->cache)
         return 0;
-    const int64_t first = call->cache->firsts[mhai_sequence(call, now->worker.batch.b)];
+    const int64_t first = call->cache->firsts[mhai_sequence(call, job->worker.batch.b)];
     return (int)mhai_max(0, mhai_min(MHAK_BLOCK, (ptrdiff_t)first - block->base));
 }
 
-/* Scores before masking: every key there is counts; 0 behind the last. */
-static void unmasked_scores(const job *now, mhai_block *block)
+/* Scores before masking, of every stored key; 0 past the last one. */
+static void unmasked_scores(const weights_job *job, mhai_block *block)
 {
-    const mha_head_mode mode = mhai_mode(now->worker.call, now->worker.scratch->rows[0].h);
-    fill(now, 0.0f);
+    const mha_head_mode mode = mhai_mode(job->worker.call, job->worker.scratch->rows[0].h);
+    fill(job, 0.0f);
     if (block->keys <= 0 || mode != MHA_HEAD_NORMAL)
         return;
-    mhai_scores(&now->worker, block, 0, now->rows, 0, block->keys);
-    if (now->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTCAP)
-        mhai_scores_cap(&now->worker, now->rows, 0, block->keys);
-    const int dropped = dropped_keys(now, block);
-    for (int r = 0; r < now->rows; r++)
+    mhai_scores(&job->worker, block, 0, job->rows, 0, block->keys);
+    if (job->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTCAP)
+        mhai_scores_cap(&job->worker, job->rows, 0, block->keys);
+    const int dropped = dropped_keys(job, block);
+    for (int r = 0; r < job->rows; r++)
         for (int j = 0; j < MHAK_BLOCK; j++)
             if (j < dropped || j >= block->keys)
-                now->worker.scratch->s[r * MHAK_BLOCK + j] = 0.0f;
+                job->worker.scratch->s[r * MHAK_BLOCK + j] = 0.0f;
 }
 
 /* m and 1/l of a row. */
-static const float *stats_of(const job *now, int r)
+static const float *stats_of(const weights_job *job, int r)
 {
-    const mha_shape *const shape = &now->worker.call->shape;
-    const mhai_row *const row = &now->worker.scratch->rows[r];
-    if (now->run->plan->only_weights)
-        return now->worker.scratch->stats + 2 * (row->h * now->run->plan->row_tile + r);
-    return now->run->shared.stats +
-           2 * ((now->worker.batch.b * shape->H + row->h) * shape->L + row->i);
+    const mha_shape *const shape = &job->worker.call->shape;
+    const mhai_row *const row = &job->worker.scratch->rows[r];
+    if (job->run->plan->only_weights)
+        return job->worker.scratch->stats + 2 * (row->h * job->run->plan->row_tile + r);
+    return job->run->shared.stats +
+           2 * ((job->worker.batch.b * shape->H + row->h) * shape->L + row->i);
 }
 
-/* The log-sum-exps given stand for m, with 1/l = 1. A row that has keys and no sum is NaN, as ever;
- * a head that gives a mean has no weights. */
-static void read_sums(const job *now, float *stats)
+/* The given log-sum-exps take the place of m, with 1/l = 1. A row that has keys but a log-sum-exp
+ * of -inf is NaN, as always; a head that returns a mean has no weights. */
+static void read_sums(const weights_job *job, float *stats)
 {
-    const mhai_call *const call = now->worker.call;
+    const mhai_call *const call = job->worker.call;
     const float *const given = call->given_lse.data;
-    for (int r = 0; r < now->rows; r++) {
-        const mhai_row *const row = &now->worker.scratch->rows[r];
+    for (int r = 0; r < job->rows; r++) {
+        const mhai_row *const row = &job->worker.scratch->rows[r];
         const float lse =
-            given[mhai_q_index(call, &now->worker.batch, &call->given_lse, row->h, row->i)];
+            given[mhai_q_index(call, &job->worker.batch, &call->given_lse, row->h, row->i)];
         const bool mean = mhai_mode(call, row->h) == MHA_HEAD_MEAN;
         stats[2 * r] = lse;
         stats[2 * r + 1] = mean ? 0.0f : lse == -INFINITY ? NAN : 1.0f;
     }
 }
 
-/* Sums of the job's rows, where no output was computed. */
-static void find_sums(job *now)
+/* The sums of the job's rows, where no output was computed. */
+static void find_sums(weights_job *job)
 {
-    const mhai_call *const call = now->worker.call;
-    if (!now->run->plan->only_weights || call->options.weights_mode != MHA_WEIGHTS_SOFTMAX)
+    const mhai_call *const call = job->worker.call;
+    if (!job->run->plan->only_weights || call->options.weights_mode != MHA_WEIGHTS_SOFTMAX)
         return;
-    for (ptrdiff_t n = 0; n < now->heads; n++) {
-        const ptrdiff_t h = mhai_weights_head(call, now->first + n);
-        float *const stats = now->worker.scratch->stats + 2 * h * now->run->plan->row_tile;
-        take_head(now, h);
+    for (ptrdiff_t n = 0; n < job->heads; n++) {
+        const ptrdiff_t h = mhai_weights_head(call, job->first + n);
+        float *const stats = job->worker.scratch->stats + 2 * h * job->run->plan->row_tile;
+        take_head(job, h);
         if (call->given_lse.data)
-            read_sums(now, stats);
+            read_sums(job, stats);
         else
-            mhai_attention_sums(&now->worker, stats);
+            mhai_attention_sums(&job->worker, stats);
     }
 }
 
@@ -160,114 +161,115 @@ static void hide_masked(float *s, const uint32_t *keep)
 }
 
 /* Scores after masking, or the weights themselves. */
-static void masked_scores(const job *now, mhai_block *block)
+static void masked_scores(const weights_job *job, mhai_block *block)
 {
-    const mhai_worker *const worker = &now->worker;
+    const mhai_worker *const worker = &job->worker;
     const mhai_scratch *const scratch = worker->scratch;
     const bool softmax = worker->call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
     int first, last;
     const mhai_cover cover =
         mhai_mask_block(worker->call, worker->plan->kernels, &worker->batch, scratch->rows,
-                        now->rows, block->base, scratch->keep, &first, &last);
-    fill(now, softmax ? 0.0f : -INFINITY);
+                        job->rows, block->base, scratch->keep, &first, &last);
+    fill(job, softmax ? 0.0f : -INFINITY);
     if (cover == MHAI_NONE)
         return;
-    mhai_scores_final(worker, block, 0, now->rows, first, last);
-    for (int r = 0; r < now->rows; r++) {
+    mhai_scores_final(worker, block, 0, job->rows, first, last);
+    for (int r = 0; r < job->rows; r++) {
         uint32_t *const keep = scratch->keep + r * MHAK_WORDS;
         float *const s = scratch->s + r * MHAK_BLOCK;
         if (cover == MHAI_ALL)
             mhai_keep_range(keep, first, last);
         if (softmax) {
-            const float *const stats = stats_of(now, r);
-            worker->plan->kernels->weigh(s, MHAK_BLOCK, keep, stats[0], stats[1], s);
+            const float *const stats = stats_of(job, r);
+            worker->plan->kernels->exp_scale(s, MHAK_BLOCK, keep, stats[0], stats[1], s);
         } else {
             hide_masked(s, keep);
         }
     }
 }
 
-static void one_head(job *now, ptrdiff_t base, ptrdiff_t n)
+static void one_head(weights_job *job, ptrdiff_t base, ptrdiff_t n)
 {
-    const mha_weights_mode mode = now->worker.call->options.weights_mode;
-    take_head(now, mhai_weights_head(now->worker.call, n));
-    mhai_block block = mhai_block_at(&now->worker, base);
+    const mha_weights_mode mode = job->worker.call->options.weights_mode;
+    take_head(job, mhai_weights_head(job->worker.call, n));
+    mhai_block block = mhai_block_at(&job->worker, base);
     if (mode == MHA_WEIGHTS_RAW || mode == MHA_WEIGHTS_SOFTCAP)
-        unmasked_scores(now, &block);
+        unmasked_scores(job, &block);
     else
-        masked_scores(now, &block);
+        masked_scores(job, &block);
 }
 
 /* Where a row of the job goes. */
-static ptrdiff_t out_row(const job *now, int r)
+static ptrdiff_t out_row(const weights_job *job, int r)
 {
-    const mha_out *const out = &now->worker.call->options.weights;
-    const ptrdiff_t head = mhai_averages(now->worker.call) ? 0 : now->first * out->sh;
-    return now->worker.batch.b * out->sb + head + now->worker.scratch->rows[r].slot * out->sl;
+    const mha_out *const out = &job->worker.call->options.weights;
+    const ptrdiff_t head = mhai_averages(job->worker.call) ? 0 : job->first * out->sh;
+    return job->worker.batch.b * out->sb + head + job->worker.scratch->rows[r].slot * out->sl;
 }
 
-static void store_block(const job *now, const float *s, ptrdiff_t base)
+static void store_block(const weights_job *job, const float *s, ptrdiff_t base)
 {
-    const mhai_call *const call = now->worker.call;
+    const mhai_call *const call = job->worker.call;
     const mha_options *const o = &call->options;
-    const float factor = 1.0f / (float)now->heads;
+    const float factor = 1.0f / (float)job->heads;
     const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
-    for (int r = 0; r < now->rows; r++)
-        now->worker.plan->kernels->store_row[o->weights_type](
+    for (int r = 0; r < job->rows; r++)
+        job->worker.plan->kernels->store_row[o->weights_type](
             s + r * MHAK_BLOCK, keys, factor,
-            mhai_out_at(o->weights.data, o->weights_type, out_row(now, r) + base));
+            mhai_out_at(o->weights.data, o->weights_type, out_row(job, r) + base));
 }
 
 /* What is shown of extra key n: its weight, or its score. */
-static float extra_value(const job *now, int r, int n)
+static float extra_value(const weights_job *job, int r, int n)
 {
-    const mha_weights_mode mode = now->worker.call->options.weights_mode;
-    const float score = mhai_extra_score(&now->worker, r, n, mode != MHA_WEIGHTS_RAW);
+    const mha_weights_mode mode = job->worker.call->options.weights_mode;
+    const float score = mhai_extra_score(&job->worker, r, n, mode != MHA_WEIGHTS_RAW);
     if (mode != MHA_WEIGHTS_SOFTMAX)
         return score;
-    const float *const stats = stats_of(now, r);
+    const float *const stats = stats_of(job, r);
     return expf(score - stats[0]) * stats[1];
 }
 
-/* The columns of the extra keys, behind those of the others. */
-static void store_extras(job *now)
+/* The columns of the extra keys, after those of the others. */
+static void store_extras(weights_job *job)
 {
-    const mhai_call *const call = now->worker.call;
+    const mhai_call *const call = job->worker.call;
     const mha_options *const o = &call->options;
     for (int n = 0; n < mhai_extras(call); n++) {
-        for (ptrdiff_t h = 0; h < now->heads; h++) {
-            take_head(now, mhai_weights_head(call, now->first + h));
-            for (int r = 0; r < now->rows; r++) {
-                float *const sum = now->worker.scratch->sum + r;
-                *sum = (h > 0 ? *sum : 0.0f) + extra_value(now, r, n);
+        for (ptrdiff_t h = 0; h < job->heads; h++) {
+            take_head(job, mhai_weights_head(call, job->first + h));
+            for (int r = 0; r < job->rows; r++) {
+                float *const sum = job->worker.scratch->sum + r;
+                *sum = (h > 0 ? *sum : 0.0f) + extra_value(job, r, n);
             }
         }
-        for (int r = 0; r < now->rows; r++)
-            mhai_number_write(o->weights.data, o->weights_type, out_row(now, r) + call->shape.S + n,
-                              (double)(now->worker.scratch->sum[r] / (float)now->heads));
+        for (int r = 0; r < job->rows; r++)
+            mhai_element_write(o->weights.data, o->weights_type,
+                               out_row(job, r) + call->shape.S + n,
+                               (double)(job->worker.scratch->sum[r] / (float)job->heads));
     }
 }
 
 void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
-    job now = job_of(run, scratch, number);
-    const size_t floats = (size_t)now.rows * MHAK_BLOCK;
-    if (now.rows == 0 || now.heads == 0)
+    weights_job job = job_of(run, scratch, number);
+    const size_t floats = (size_t)job.rows * MHAK_BLOCK;
+    if (job.rows == 0 || job.heads == 0)
         return;
-    find_sums(&now);
+    find_sums(&job);
     for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
-        one_head(&now, base, now.first);
-        if (now.heads == 1) {
-            store_block(&now, scratch->s, base);
+        one_head(&job, base, job.first);
+        if (job.heads == 1) {
+            store_block(&job, scratch->s, base);
             continue;
         }
         memcpy(scratch->sum, scratch->s, floats * sizeof(float));
-        for (ptrdiff_t n = 1; n < now.heads; n++) {
-            one_head(&now, base, n);
+        for (ptrdiff_t n = 1; n < job.heads; n++) {
+            one_head(&job, base, n);
             for (size_t x = 0; x < floats; x++)
                 scratch->sum[x] += scratch->s[x];
         }
-        store_block(&now, scratch->sum, base);
+        store_block(&job, scratch->sum, base);
     }
-    store_extras(&now);
+    store_extras(&job);
 }

@@ -78,8 +78,8 @@ static void poison_slot(const mha_cache *cache, int32_t page, ptrdiff_t slot, co
     const mha_cache_config *const c = &cache->config;
     for (ptrdiff_t g = 0; g < c->G; g++) {
         const mhai_token at = mhai_cache_slot(cache, page, slot, g);
-        mhai_spread(c->k_type, at.k, MHAI_GROUP, nan, 1, c->D);
-        mhai_spread(c->v_type, at.v, 1, nan, 1, c->Dv);
+        mhai_copy_strided(c->k_type, at.k, MHAI_GROUP, nan, 1, c->D);
+        mhai_copy_strided(c->v_type, at.v, 1, nan, 1, c->Dv);
         if (at.k_scale)
             *at.k_scale = NAN;
         if (at.v_scale)

@@ -259,8 +259,8 @@ static void bytes_behind_the_end(void)
     sample s = sample_new(MHA_CACHE_PAGED);
     unsigned char *const longer = calloc(1, s.size + 9);
     memcpy(longer, s.bytes, s.size);
-    refused(&s, longer, s.size + 1, "1 bytes behind its end");
-    refused(&s, longer, s.size + 9, "9 bytes behind its end");
+    refused(&s, longer, s.size + 1, "1 bytes past its end");
+    refused(&s, longer, s.size + 9, "9 bytes past its end");
     free(longer);
     sample_free(&s);
 }

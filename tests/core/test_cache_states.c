@@ -131,7 +131,7 @@ static bool row_is_clean(mha_dtype type, const void *row, ptrdiff_t step, const 
 {
     bool clean = !scale || !isnan(*scale);
     for (ptrdiff_t c = 0; c < width && type != MHA_I8; c++)
-        clean &= !isnan(mhai_number_read(row, type, c * step));
+        clean &= !isnan(mhai_element_read(row, type, c * step));
     return clean;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exponential and the soft cap against libm in double precision, errors in units of
+ * The exponential and the soft cap compared with libm in double precision, with errors in units of
  * the last place. By default over a sample of the floats; with MHA_TEST_EXHAUSTIVE=1 exp and tanh
  * over every float there is.
  */
@@ -48,8 +48,8 @@ static double spacing(double x)
 typedef void judge(const mhak_table *kernels, const float *x, const float *y, int n, double *worst);
 
 /*
- * Call the judge on chunks of floats, every by-th bit pattern from `first` to `last`, and what the
- * slot makes of them. Returns the worst error that the judge has seen.
+ * Calls the judge on chunks of floats, every by-th bit pattern from `first` to `last`, with the
+ * results of the slot. Returns the worst error that the judge has seen.
  */
 static double over_floats(const mhak_table *kernels, uint32_t first, uint32_t last, uint64_t by,
                           void (*slot)(const mhak_table *kernels, const float *x, float *y),
@@ -74,14 +74,14 @@ static void exp_slot(const mhak_table *kernels, const float *x, float *y)
     kernels->exp_row(x, CHUNK, y);
 }
 
-/* How many units may exp(x) be off? More where there is no fused multiply-add, or a table. */
+/* The error bound of exp(x) in units: larger without fused multiply-add, or with a table. */
 static double exp_bound(const mhak_table *kernels, float x)
 {
     const bool table = strcmp(kernels->name, "avx512") == 0;
     return (table ? 1.75 : 1) + fabs((double)x) * (kernels == &mhak_table_c ? 1.25 : 0.25);
 }
 
-/* The worst error is counted in bounds. */
+/* The worst error, as a multiple of the bound. */
 static void judge_exp(const mhak_table *kernels, const float *x, const float *y, int n,
                       double *worst)
 {
@@ -197,7 +197,7 @@ static void softcap_slot(const mhak_table *kernels, const float *x, float *y)
     kernels->softcap(y, CHUNK, cap_now);
 }
 
-/* Units of the result, but where it is so small that x / cap is subnormal, of the smallest where it
+/* In units of the result. Where x / cap is subnormal, in units of the smallest result for which it
  * is not. */
 static void judge_softcap(const mhak_table *kernels, const float *x, const float *y, int n,
                           double *worst)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of training: products with a turned matrix, gradients of scores, dropout. The models are
- * the contracts read literally, so bits are compared.
+ * Kernels of training: products with a transposed matrix, gradients of scores, dropout. The models
+ * follow the contracts literally, so bits are compared.
  */
 #include "support/backward_oracle.h"
 #include "support/kernel_bench.h"
@@ -71,7 +71,7 @@ static void product_transposed_is_one_chain_an_element(const mhak_table *kernels
         }
 }
 
-/* Infinities and NaN go where IEEE says, and into no neighbour. */
+/* Infinities and NaN appear where IEEE requires, and affect no neighbour. */
 static void product_transposed_keeps_what_is_not_finite(const mhak_table *kernels)
 {
     static const double odd[] = {(double)INFINITY, -(double)INFINITY, (double)NAN};
@@ -158,7 +158,7 @@ static void thin_scales_what_is_kept(const mhak_table *kernels)
         for (int j = 0; j < whole; j++)
             w[j] = bit_of(keep.origin, j) ? w[j] * factor : 0;
         span_seal(&keep);
-        kernels->thin(s.origin, n, keep.origin, factor);
+        kernels->drop_apply(s.origin, n, keep.origin, factor);
         span_check(&s, &want, "%d weights", n);
         span_free(&s);
         span_free(&keep);

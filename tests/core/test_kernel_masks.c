@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The words that hold n bits, not one more. */
+/* Exactly the words that hold n bits. */
 static span words_of(test_random *random, int n)
 {
     return span_new(random, E_WORD, 0, (n + 31) / 32);

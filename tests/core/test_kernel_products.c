@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The matrix products. The model is the contract read literally: chains of multiply-adds in
- * ascending order, so kernel and model agree to the bit. The model itself is held by a bound
- * against double precision.
+ * The matrix products. The model follows the contract literally: chains of multiply-adds in
+ * ascending order, so kernel and model agree to the bit. The model itself is compared with double
+ * precision, with an error bound.
  */
 #include "support/kernel_bench.h"
 
@@ -31,7 +31,7 @@ static void call_product(const mhak_table *kernels, const product_case *c, const
         kernels->product[c->type](x, c->ldx, panel, c->depth, rows, c->add, y, c->ldy);
 }
 
-/* Rows no closer than they must be, and no two cases alike. */
+/* Rows with the smallest stride or a larger one; no two cases are alike. */
 static product_case random_product(const mhak_table *kernels, test_random *random, element type,
                                    bool group, int depth, int rows)
 {
@@ -86,7 +86,7 @@ static span numbers_of(test_random *random, const span *from)
     return to;
 }
 
-/* The arguments of one call, and what y has to become. */
+/* The arguments of one call, and the expected y. */
 typedef struct product_data {
     span x, panel, numbers, y, want;
 } product_data;
@@ -150,7 +150,7 @@ static void product_group_is_one_chain_an_element(const mhak_table *kernels)
     check_products(kernels, test_seed(59), true);
 }
 
-/* Two groups at once are each by itself, however far apart they lie. */
+/* Two groups at once give what each gives alone, however far apart they lie. */
 static void two_groups_are_each_alone(const mhak_table *kernels)
 {
     test_random random = {test_seed(61)};
@@ -164,7 +164,7 @@ static void two_groups_are_each_alone(const mhak_table *kernels)
         c.ldy = random_between(&random, 2 * MHAK_GROUP, 3 * MHAK_GROUP);
         span x = span_rows(&random, E_F32, 0, c.rows, c.ldx, c.depth);
         span groups = span_rows(&random, type, 0, 2, stride, size);
-        span next = span_new(&random, type, 0, 2 * size); /* read at most, and never used */
+        span next = span_new(&random, type, 0, 2 * size); /* may be read, but is never used */
         span y = span_rows(&random, E_F32, 0, c.rows, c.ldy, 2 * MHAK_GROUP);
         span_fill_normal(&x, &random);
         span_fill_normal(&groups, &random);
@@ -187,7 +187,7 @@ static void two_groups_are_each_alone(const mhak_table *kernels)
     }
 }
 
-/* Infinities and NaN go where IEEE says, and into no neighbour. */
+/* Infinities and NaN appear where IEEE requires, and affect no neighbour. */
 static void product_keeps_what_is_not_finite(const mhak_table *kernels)
 {
     enum { DEPTH = 7 };
@@ -265,12 +265,12 @@ static void groups_and_panels_agree(const mhak_table *kernels)
 
 /* ---------------------------------------------------------------- qk_in_place */
 
-static const mhak_ahead nothing_ahead = {.lines = 0};
+static const mhak_prefetch nothing_ahead = {.lines = 0};
 
-/* Rows to ask for meanwhile, or none: no bit depends on them. */
-static mhak_ahead random_ahead(test_random *random, span *memory)
+/* Rows to prefetch, or none: no bit depends on them. */
+static mhak_prefetch random_ahead(test_random *random, span *memory)
 {
-    mhak_ahead ahead = nothing_ahead;
+    mhak_prefetch ahead = nothing_ahead;
     *memory = span_new(random, E_BYTE, 0, 0);
     if (test_random_below(random, 2)) {
         span_free(memory);
@@ -343,7 +343,7 @@ typedef struct pv_case {
     element type;
     int first, last, rows, dv;
     ptrdiff_t stride, panel, ldo;
-    bool no_alpha; /* NULL, which counts as 1 */
+    bool no_alpha; /* alpha is NULL, which counts as 1 */
 } pv_case;
 
 /* Index of column col of value row j. */
@@ -352,7 +352,7 @@ static ptrdiff_t value_at(const mhak_table *kernels, const pv_case *c, int j, in
     return col / kernels->nc * c->panel + j * c->stride + col % kernels->nc;
 }
 
-/* The sum of one chain of keys, of which the case has [first, last). */
+/* The sum of one chain of keys; the case has [first, last) of them. */
 static float model_chain(const mhak_table *kernels, const pv_case *c, const float *p, const span *v,
                          int chain, int col)
 {
@@ -415,7 +415,7 @@ static void pv_data_free(pv_data *x)
 
 /* Rows [row, row + rows) of the case. */
 static void call_pv(const mhak_table *kernels, const pv_case *c, const pv_data *x, int row,
-                    int rows, const mhak_ahead *ahead, float *o)
+                    int rows, const mhak_prefetch *ahead, float *o)
 {
     const float *const alpha = c->no_alpha ? NULL : (const float *)x->alpha.origin + row;
     kernels->pv[c->type]((float *)x->p.origin + row * MHAK_BLOCK, x->v.origin, c->stride, c->panel,
@@ -426,7 +426,7 @@ static void check_pv(const mhak_table *kernels, test_random *random, const pv_ca
 {
     pv_data x = pv_data_new(kernels, c, random);
     span want = span_copy(&x.o), next;
-    const mhak_ahead ahead = random_ahead(random, &next);
+    const mhak_prefetch ahead = random_ahead(random, &next);
     span_seal(&x.p);
     span_seal(&x.v);
     span_seal(&x.alpha);
@@ -469,7 +469,7 @@ static void pv_sums_chain_by_chain(const mhak_table *kernels)
             }
 }
 
-/* V of f32 without gaps, and something to ask for: read in the order in which it lies. */
+/* V of f32 without gaps, and rows to prefetch: V is read in the order in which it lies. */
 static void pv_takes_a_stream_of_values(const mhak_table *kernels)
 {
     test_random random = {test_seed(58)};
@@ -504,7 +504,7 @@ static void pv_takes_any_range_of_keys(const mhak_table *kernels)
 
 /* ------------------------------------------------------------------- laws */
 
-/* A row by itself gives the bits it gives among others. */
+/* A row gives the same bits alone and among others. */
 static void rows_of_product_do_not_see_each_other(const mhak_table *kernels)
 {
     enum { DEPTH = 37, MOST = 40 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of the softmax: fold, merge, weigh, alibi, all_finite, and the sizes of the tables.
- * The models take their exponentials from the table itself, whose error test_exp holds; everything
- * else about them (maxima, order of sums, factors) is written down plainly, so bits are compared.
+ * Kernels of the softmax: fold, merge, exp_scale, alibi, all_finite, and the sizes of the tables.
+ * The models take their exponentials from the table itself, whose error is checked by test_exp;
+ * everything else about them (maxima, order of sums, factors) is plain C, so bits are compared.
  */
 #include "support/kernel_bench.h"
 
@@ -205,7 +205,7 @@ static void fold_takes_any_score(const mhak_table *kernels)
     }
 }
 
-/* Against double precision: l * exp(m) grows by the sum of exp(score). */
+/* Compared with double precision: l * exp(m) grows by the sum of exp(score). */
 static void fold_is_a_softmax(const mhak_table *kernels)
 {
     test_random random = {test_seed(73)};
@@ -240,7 +240,7 @@ static void rows_do_not_see_each_other(const mhak_table *kernels)
     }
 }
 
-/* Clear the bits outside of [first, last) in every row. */
+/* Clears the bits outside of [first, last) in every row. */
 static void hide_outside(const fold_case *c, const fold_data *x, int first, int last)
 {
     uint32_t *const keep = x->keep.origin;
@@ -401,7 +401,7 @@ static void weigh_gives_weights(const mhak_table *kernels)
         for (int j = 0; j < whole; j++)
             w[j] = bit_of(keep.origin, j) ? kernel_exp(kernels, w[j] - finite_base(m)) * factor : 0;
         span_seal(&keep);
-        kernels->weigh(s.origin, n, keep.origin, m, factor, s.origin);
+        kernels->exp_scale(s.origin, n, keep.origin, m, factor, s.origin);
         span_check(&s, &want, "%d scores, m %g", n, (double)m);
         span_free(&s);
         span_free(&keep);
@@ -409,7 +409,7 @@ static void weigh_gives_weights(const mhak_table *kernels)
     }
 }
 
-static void weigh_more_adds_weights(const mhak_table *kernels)
+static void exp_scale_add_adds_weights(const mhak_table *kernels)
 {
     test_random random = {test_seed(84)};
     for (int n = 1; n <= 2 * MHAK_BLOCK; n++) {
@@ -426,7 +426,7 @@ static void weigh_more_adds_weights(const mhak_table *kernels)
                 w[j] += kernel_exp(kernels, x[j] - 0.5f) * 0.25f;
         span_seal(&keep);
         span_seal(&s);
-        kernels->weigh_more(s.origin, n, keep.origin, 0.5f, 0.25f, sum.origin);
+        kernels->exp_scale_add(s.origin, n, keep.origin, 0.5f, 0.25f, sum.origin);
         span_check(&sum, &want, "%d scores", n);
         span_free(&s);
         span_free(&sum);
@@ -492,7 +492,7 @@ int main(int argc, char **argv)
     RUN_KERNELS(merge_joins_two_states);
     RUN_KERNELS(merge_with_nothing_changes_no_bit);
     RUN_KERNELS(weigh_gives_weights);
-    RUN_KERNELS(weigh_more_adds_weights);
+    RUN_KERNELS(exp_scale_add_adds_weights);
     RUN_KERNELS(alibi_grows_with_distance);
     RUN_KERNELS(all_finite_finds_every_other);
     return test_end();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of statistics: fold_watched, add_scaled. The models are plain loops in the order that
+ * Kernels of statistics: fold_statistics, add_scaled. The models are plain loops in the order that
  * kernels.h gives, so bits are compared.
  */
 #include "support/kernel_bench.h"
@@ -31,8 +31,8 @@ static void fill_scores(const span *s, test_random *random)
 
 enum { ROWS = 21, TOP_MOST = 20 };
 
-/* Rows in the middle of their keys, and a block to be folded. */
-typedef struct watching {
+/* Rows that have seen some keys, and a block to be folded. */
+typedef struct statistics_case {
     const mhak_table *kernels;
     range c;
     int rows, top, room;
@@ -40,11 +40,11 @@ typedef struct watching {
     int64_t best_key[ROWS], anchor[ROWS];
     int32_t top_keys[ROWS * 2 * MHAK_MAX_VECTOR];
     bool masked, holds, holds_scores;
-} watching;
+} statistics_case;
 
-static watching watching_new(const mhak_table *kernels, test_random *random)
+static statistics_case statistics_case_new(const mhak_table *kernels, test_random *random)
 {
-    watching w = {.kernels = kernels, .c = random_range(kernels, random)};
+    statistics_case w = {.kernels = kernels, .c = random_range(kernels, random)};
     w.rows = random_between(random, 1, ROWS);
     w.top = random_between(random, 0, TOP_MOST);
     w.room = (w.top + kernels->vector - 1) / kernels->vector * kernels->vector;
@@ -82,9 +82,9 @@ static watching watching_new(const mhak_table *kernels, test_random *random)
     return w;
 }
 
-static watching watching_copy(const watching *w)
+static statistics_case statistics_case_copy(const statistics_case *w)
 {
-    watching copy = *w;
+    statistics_case copy = *w;
     span *const to[] = {&copy.s,    &copy.m,    &copy.l,     &copy.alpha,
                         &copy.keep, &copy.sums, &copy.base,  &copy.top_scores,
                         &copy.best, &copy.held, &copy.scores};
@@ -93,7 +93,7 @@ static watching watching_copy(const watching *w)
     return copy;
 }
 
-static void watching_free(watching *w)
+static void statistics_case_free(statistics_case *w)
 {
     span *const all[] = {&w->s,    &w->m,          &w->l,    &w->alpha, &w->keep,  &w->sums,
                          &w->base, &w->top_scores, &w->best, &w->held,  &w->scores};
@@ -101,31 +101,31 @@ static void watching_free(watching *w)
         span_free(all[n]);
 }
 
-static const uint32_t *keep_of(const watching *w)
+static const uint32_t *keep_of(const statistics_case *w)
 {
     return w->masked ? w->keep.origin : NULL;
 }
 
 enum { BLOCK_KEY = 3 * MHAK_BLOCK };
 
-static void run_kernel(watching *w)
+static void run_kernel(statistics_case *w)
 {
     const mhak_hold hold = {w->scores.origin, MHAK_BLOCK};
-    const mhak_watch watch = {.sums = w->sums.origin,
-                              .base = w->base.origin,
-                              .best = w->best.origin,
-                              .best_key = w->best_key,
-                              .anchor = w->anchor,
-                              .key = BLOCK_KEY,
-                              .held = w->holds ? w->held.origin : NULL,
-                              .held_stride = MHAK_BLOCK,
-                              .hold = w->holds_scores ? &hold : NULL,
-                              .top = w->top,
-                              .top_scores = w->top_scores.origin,
-                              .top_keys = w->top_keys};
+    const mhak_statistics statistics = {.sums = w->sums.origin,
+                                        .base = w->base.origin,
+                                        .best = w->best.origin,
+                                        .best_key = w->best_key,
+                                        .anchor = w->anchor,
+                                        .key = BLOCK_KEY,
+                                        .held = w->holds ? w->held.origin : NULL,
+                                        .held_stride = MHAK_BLOCK,
+                                        .hold = w->holds_scores ? &hold : NULL,
+                                        .top = w->top,
+                                        .top_scores = w->top_scores.origin,
+                                        .top_keys = w->top_keys};
     span_seal(&w->keep);
-    w->kernels->fold_watched(w->s.origin, w->rows, w->c.first, w->c.last, keep_of(w), w->m.origin,
-                             w->l.origin, w->alpha.origin, &watch);
+    w->kernels->fold_statistics(w->s.origin, w->rows, w->c.first, w->c.last, keep_of(w),
+                                w->m.origin, w->l.origin, w->alpha.origin, &statistics);
 }
 
 static float above_no_score(float x)
@@ -134,8 +134,8 @@ static float above_no_score(float x)
 }
 
 /* One lane of the sums of a row, with the scores and p of its keys. */
-static void model_lane(const watching *w, int r, int lane, const float *scores, const float *p,
-                       float before)
+static void model_lane(const statistics_case *w, int r, int lane, const float *scores,
+                       const float *p, float before)
 {
     const mhak_table *const k = w->kernels;
     float *const sums = (float *)w->sums.origin + r * MHAK_SUMS * k->vector + lane;
@@ -157,7 +157,7 @@ static void model_lane(const watching *w, int r, int lane, const float *scores, 
     *sum_mass = kernel_fma(k, by, mass, *sum_mass * shrink);
 }
 
-/* Into the list, behind all that are not smaller. */
+/* Inserts into the list, after all scores that are not smaller. */
 static void model_insert(float *scores, int32_t *keys, int room, float score, int32_t key)
 {
     int n = room;
@@ -173,7 +173,7 @@ static void model_insert(float *scores, int32_t *keys, int room, float score, in
     }
 }
 
-static void model_row(watching *w, int r, float *scores, const float *p)
+static void model_row(statistics_case *w, int r, float *scores, const float *p)
 {
     float *const base = (float *)w->base.origin + r, *const best = (float *)w->best.origin + r;
     const float m = ((float *)w->m.origin)[r];
@@ -196,7 +196,7 @@ static void model_row(watching *w, int r, float *scores, const float *p)
 }
 
 /* Only the first `top` of each list are promised. */
-static void check_lists(const watching *got, const watching *want)
+static void check_lists(const statistics_case *got, const statistics_case *want)
 {
     for (int r = 0; r < got->rows; r++)
         for (int n = 0; n < got->top; n++) {
@@ -208,11 +208,12 @@ static void check_lists(const watching *got, const watching *want)
         }
 }
 
-static void fold_watched_is_fold_with_sums(const mhak_table *kernels)
+static void fold_statistics_is_fold_with_sums(const mhak_table *kernels)
 {
     test_random random = {test_seed(81)};
     for (int n = 0; n < 200; n++) {
-        watching got = watching_new(kernels, &random), want = watching_copy(&got);
+        statistics_case got = statistics_case_new(kernels, &random),
+                        want = statistics_case_copy(&got);
         span scores = span_copy(&want.s);
         run_kernel(&got);
         const mhak_hold hold = {want.scores.origin, MHAK_BLOCK};
@@ -236,8 +237,8 @@ static void fold_watched_is_fold_with_sums(const mhak_table *kernels)
               "keys of the best");
         check_lists(&got, &want);
         span_free(&scores);
-        watching_free(&got);
-        watching_free(&want);
+        statistics_case_free(&got);
+        statistics_case_free(&want);
     }
 }
 
@@ -266,7 +267,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     kernel_report_missing();
-    RUN_KERNELS(fold_watched_is_fold_with_sums);
+    RUN_KERNELS(fold_statistics_is_fold_with_sums);
     RUN_KERNELS(add_scaled_adds_a_multiple);
     return test_end();
 }

@@ -19,7 +19,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* A stride that no row overlaps at, one that all rows share, or one that goes backwards. */
+/* A stride without overlap, one shared by all rows, or a negative one. */
 static ptrdiff_t random_stride(test_random *random, int width)
 {
     switch (test_random_below(random, 4)) {
@@ -90,7 +90,7 @@ static bool looked_at(const value_case *c, int j)
     return !c->masked || bit_of(c->keep, j);
 }
 
-/* Only the rows from the first to the last that may be looked at. */
+/* Only the rows from the first to the last that may be read. */
 static span values_of(const value_case *c, test_random *random)
 {
     int first = c->first, last = c->last;
@@ -217,7 +217,7 @@ static void load_rows_loads_each(const mhak_table *kernels)
                 check_load_rows(kernels, &random, storage_types[t], rows, n);
 }
 
-/* Store, and check against a rounding of our own. */
+/* Stores, and compares with a rounding in plain C. */
 static void check_stored(const mhak_table *kernels, test_random *random, const span *from,
                          element type, float factor)
 {
@@ -458,7 +458,7 @@ static void floats_round_to_nearest_even(const mhak_table *kernels)
     span_free(&from);
 }
 
-/* The types a slot is to have, as bits 1 << type; 0 where `at` lies in no slot with types. */
+/* The types a slot must have, as bits 1 << type; 0 if `at` lies in no slot with types. */
 static unsigned types_of_slot(size_t at, size_t *first)
 {
     enum { FLOATS = 1u << E_F32 | 1u << E_F16 | 1u << E_BF16, ALL = FLOATS | 1u << E_I8 };
@@ -486,7 +486,7 @@ static unsigned types_of_slot(size_t at, size_t *first)
     return 0;
 }
 
-/* Of the table only its name and sizes are no functions. */
+/* Everything in the table but its name and sizes is a function. */
 static void every_slot_is_filled(const mhak_table *kernels)
 {
     typedef void (*slot)(void);

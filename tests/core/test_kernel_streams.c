@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that take several blocks of keys in one call: the bits of one call a block. */
+/* Kernels that take several blocks of keys in one call: the same bits as one call per block. */
 #include "support/kernel_bench.h"
 
 #include <mha/mha.h>
@@ -66,7 +66,7 @@ static void check_pv(const mhak_table *kernels, test_random *random, element typ
     span_seal(&p);
     span_seal(&v);
     span_seal(&alpha);
-    const mhak_ahead ahead = {v.origin, 1, asks ? 1 : 0, keys};
+    const mhak_prefetch ahead = {v.origin, 1, asks ? 1 : 0, keys};
     kernels->pv[type](p.origin, v.origin, dv, kernels->nc, 0, keys, rows, dv, &ahead, alpha.origin,
                       o.origin, dv);
     for (int j = 0; j < keys; j += MHAK_BLOCK)

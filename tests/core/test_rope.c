@@ -197,7 +197,7 @@ static void transposed_bits_do_not_depend_on_the_place(void)
         for (int at = 0; at < 8; at++) {
             memcpy(memory + at, x, sizeof x);
             mhai_rope_table(&rope, D, 77, cosines + at, sines + 7 - at);
-            mhai_rope_turn(memory + at, rope.pairs, D, cosines + at, sines + 7 - at);
+            mhai_rope_rotate(memory + at, rope.pairs, D, cosines + at, sines + 7 - at);
             CHECK(!memcmp(memory + at, first, sizeof first), "bits differ at %d", at);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * More of the vector vocabulary (simd.h): rows of storage to vectors of columns. Keys lie in rows,
- * and a product wants one number of many keys in a vector.
+ * More of the vector vocabulary of simd.h: rows of storage to vectors of columns. Keys lie in rows,
+ * but a product needs one number of many keys in a vector.
  */
 #ifndef MHAK_COLUMNS_H
 #define MHAK_COLUMNS_H
@@ -10,11 +10,13 @@
 
 /*
  * Inside each quarter (four lanes) of two vectors a = a0 a1 a2 a3, b = b0 b1 b2 b3:
+ *
  *      vzip_low  a0 b0 a1 b1      vzip_high  a2 b2 a3 b3
  *      vpair_low a0 a1 b0 b1      vpair_high a2 a3 b2 b3
- * vquads loads VL/4 quarters, `step` elements apart, of a storage type.
- * vcolumns makes eight vectors of elements 0 to 7 of VL rows: rows[0] to rows[3], the next four
- * `step` elements behind them, and so on.
+ *
+ * vquads loads VL/4 quarters, `step` elements apart, of a storage type. vcolumns makes eight
+ * vectors of elements 0 to 7 of VL rows: rows[0] to rows[3], the next four `step` elements after
+ * them, and so on.
  */
 #if defined(MHAK_ISA_AVX512)
 typedef __m256i vh; /* VL halves */
@@ -172,7 +174,7 @@ INLINE vf vquads_bf16(const uint16_t *p, ptrdiff_t step)
 #endif
 
 /* A transposition of 4 x 4 inside each quarter. */
-INLINE void vturn(const vf rows[4], vf x[4])
+INLINE void vtranspose(const vf rows[4], vf x[4])
 {
     const vf low01 = vzip_low(rows[0], rows[1]), high01 = vzip_high(rows[0], rows[1]);
     const vf low23 = vzip_low(rows[2], rows[3]), high23 = vzip_high(rows[2], rows[3]);
@@ -190,7 +192,7 @@ INLINE vf two_eights(const float *a, const float *b)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
 }
-/* Half as many loads as with quarters of rows: they are what the kernels are short of. */
+/* Half as many loads as with quarters of rows; loads are the bottleneck of these kernels. */
 INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
 {
     vf a[4], b[4], low[4], high[4];
@@ -199,8 +201,8 @@ INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
         a[t] = two_eights(p, p + step);
         b[t] = two_eights(p + 2 * step, p + 3 * step);
     }
-    vturn(a, low);
-    vturn(b, high);
+    vtranspose(a, low);
+    vtranspose(b, high);
     for (int t = 0; t < 4; t++) {
         x[t] = _mm512_shuffle_f32x4(low[t], high[t], 0x88);
         x[4 + t] = _mm512_shuffle_f32x4(low[t], high[t], 0xdd);
@@ -214,7 +216,7 @@ INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[4])
     vf quads[4];
     for (int t = 0; t < 4; t++)
         quads[t] = vquads_f32(rows[t], step);
-    vturn(quads, x);
+    vtranspose(quads, x);
 }
 #endif
 
@@ -239,20 +241,20 @@ INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
             x[t + 2 * n + 1] = vwiden_f16(HALVES(unpackhi_epi64)(b[t + n], b[t + n + 2]));
         }
 }
-/* Pairs of neighbours are transposed as numbers of 32 bits, and then taken apart. */
+/* Pairs of neighbours are transposed as numbers of 32 bits, and then separated. */
 INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
 {
     vf quads[4], pairs[4];
     for (int t = 0; t < 4; t++)
         quads[t] = (vf)vquads_pairs(rows[t], step);
-    vturn(quads, pairs);
+    vtranspose(quads, pairs);
     for (int t = 0; t < 4; t++) {
         x[2 * t] = (vf)((vu)pairs[t] << 16);
         x[2 * t + 1] = (vf)((vu)pairs[t] & 0xffff0000u);
     }
 }
 #else
-/* Four columns at a time, of quarters that are widened first. */
+/* Four columns at a time, from quarters that are widened first. */
 INLINE void vcolumns_halves(vf (*const quads_of)(const uint16_t *p, ptrdiff_t step),
                             const void *const rows[4], ptrdiff_t step, vf x[8])
 {
@@ -260,7 +262,7 @@ INLINE void vcolumns_halves(vf (*const quads_of)(const uint16_t *p, ptrdiff_t st
         vf quads[4];
         for (int t = 0; t < 4; t++)
             quads[t] = quads_of((const uint16_t *)rows[t] + c, step);
-        vturn(quads, x + c);
+        vtranspose(quads, x + c);
     }
 }
 INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])

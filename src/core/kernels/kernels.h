@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel table: everything that touches many numbers, one slot an operation.
+ * The kernel table: everything that touches many numbers, one slot per operation.
  *
  * The source of every slot is written once, in the .inc files of this folder, in the vector
  * vocabulary of simd.h, and compiled once per instruction set by kernels_<isa>.c. Vectors never
@@ -12,7 +12,7 @@
  *      MHAK_CHAIN  keys whose p * v are summed in one chain before partial sums are added
  *      MHAK_DEPTH  head elements summed in one chain before partial sums are added
  *      MHAK_SLICE  inputs of a linear summed in one chain before partial sums are added
- * Sizes that only speed depends on: rows per tile, nr, nc, mr_qk, mr_pv.
+ * Sizes that affect only speed: rows per tile, nr, nc, mr_qk, mr_pv.
  */
 #ifndef MHAK_KERNELS_H
 #define MHAK_KERNELS_H
@@ -32,22 +32,22 @@ enum {
     MHAK_MAX_PANEL = 32,          /* columns of the widest panel, nr of any table */
     MHAK_LINE = 64,               /* bytes in a cache line */
     MHAK_GROUP = 16,              /* keys of one group of a cache: a multiple of every vector */
-    MHAK_NEXT_LEAST = 4096,       /* bytes of keys that come in by loads while others are used: */
-    MHAK_NEXT_MOST = 8192,        /* fewer come too late, more overflow the first cache */
+    MHAK_NEXT_LEAST = 4096, /* bytes of keys that are brought in by loads while others are used: */
+    MHAK_NEXT_MOST = 8192,  /* fewer arrive too late, more overflow the L1 cache */
     MHAK_TYPES = 5 /* storage types as in mha_dtype: f32, f16, bf16, no f64, and i8 in the slots
                     * that weights and caches are read by: pack_v, load_row, product, pv */
 };
 
 /*
- * Rows that will be read next: with few rows of queries all time goes into waiting for memory, so
- * kernels ask for these rows meanwhile. `lines` cache lines of each of `count` rows; 0 lines for
- * nothing. They are never read, so they may lie anywhere.
+ * Rows that will be read next. With few rows of queries nearly all time is spent waiting for
+ * memory, so kernels prefetch these rows: `lines` cache lines of each of `count` rows, none for 0
+ * lines. They are only prefetched, not read, so the addresses may be invalid.
  */
-typedef struct mhak_ahead {
+typedef struct mhak_prefetch {
     const char *rows;
     ptrdiff_t stride; /* in bytes */
     int lines, count;
-} mhak_ahead;
+} mhak_prefetch;
 
 /* Which weights dropout keeps: those whose 16 random bits are not below the threshold. */
 typedef struct mhak_drop {
@@ -63,30 +63,32 @@ typedef struct mhak_hold {
     ptrdiff_t stride;
 } mhak_hold;
 
-/* Rows that are watched for their statistics. Sums, MHAK_SUMS vectors a row, are over the keys seen
- * so far, lane by lane: of p = exp(score - base), of p * (score - base), and of p times the
- * distance of the key from the anchor. Base is the largest m so far. Before the first key sums are
- * 0, base and best -inf. */
+/*
+ * Statistics of rows. The sums, MHAK_SUMS vectors per row, are over the keys seen so far, lane by
+ * lane: of p = exp(score - base), of p * (score - base), and of p times the distance of the key
+ * from the anchor. Base is the largest m so far. Before the first key the sums are 0, base and best
+ * -inf.
+ */
 enum { MHAK_MASS, MHAK_ENERGY, MHAK_REACH, MHAK_SUMS };
 
-typedef struct mhak_watch {
+typedef struct mhak_statistics {
     float *sums;           /* [rows][MHAK_SUMS][vector] */
     float *base;           /* [rows] */
     float *best;           /* [rows]: the largest score, */
     int64_t *best_key;     /* and the key it belongs to, the first of several */
     const int64_t *anchor; /* [rows], keys */
     int64_t key;           /* column 0 of the block */
-    float *held; /* the p of row r go to held + r*held_stride as well; NULL: they do not */
+    float *held;           /* the p of row r are copied to held + r*held_stride; NULL: not copied */
     ptrdiff_t held_stride;
     const mhak_hold *hold; /* as in fold */
 
-    /* The largest scores of each row and their keys, downwards, of equal ones the earlier key
-     * first: lists of `top`, at most MHAK_MAX_TOP, rounded up to whole vectors. They begin as
-     * -inf. */
+    /* The largest scores of each row and their keys in descending order; of equal scores the
+     * earlier key is first. Lists have `top` entries, at most MHAK_MAX_TOP, rounded up to whole
+     * vectors, and begin as -inf. */
     int top;
     float *top_scores;
     int32_t *top_keys;
-} mhak_watch;
+} mhak_statistics;
 
 typedef struct mhak_table {
     const char *name;
@@ -98,7 +100,7 @@ typedef struct mhak_table {
     int mr_in_place; /* most rows of qk_in_place */
 
     /*
-     * Lay `keys` (1..width) rows of K, `stride` elements apart, into one panel of f32:
+     * Packs `keys` (1..width) rows of K, `stride` elements apart, into one panel of f32:
      *
      *      k: keys x d, row-major        panel: d x width, panel[c*width + j] = k[j*stride + c]
      *
@@ -108,12 +110,12 @@ typedef struct mhak_table {
                                float *panel);
 
     /*
-     * Lay rows [first, last) of a block of V into column panels of f32:
+     * Packs rows [first, last) of a block of V into column panels of f32:
      *
      *      panels[(c/nc)*block*nc + j*nc + c%nc] = v[j*stride + c],   block = MHAK_BLOCK
      *
      * for c < dv; columns up to the next multiple of `vector` are 0. v points at row 0 of the
-     * block. Where keep bits are given, a row whose bit is 0 becomes 0 and is not looked at.
+     * block. Where keep bits are given, a row whose bit is 0 becomes 0 and is not read.
      */
     void (*pack_v[MHAK_TYPES])(const void *v, ptrdiff_t stride, int first, int last, int dv,
                                const uint32_t *keep, float *panels);
@@ -124,8 +126,8 @@ typedef struct mhak_table {
     /* dst[c] = src[c] * factor, rounded to nearest even, for c < n; -0 becomes +0. */
     void (*store_row[MHAK_TYPES])(const float *src, int n, float factor, void *dst);
 
-    /* The same for rows that are `stride` elements apart in storage, and ldd or lds floats; those
-     * that are stored have a factor each. */
+    /* The same for several rows: `stride` elements apart in storage, ldd or lds floats apart in
+     * memory. Rows that are stored have one factor each. */
     void (*load_rows[MHAK_TYPES])(const void *src, ptrdiff_t stride, int rows, int n, float factor,
                                   float *dst, ptrdiff_t ldd);
     void (*store_rows[MHAK_TYPES])(const float *src, ptrdiff_t lds, int rows, int n,
@@ -139,16 +141,19 @@ typedef struct mhak_table {
      *      x |       | . depth | panel |   =  rows |   y   |
      *   rows +-------+         +-------+           +-------+
      *
-     * Each element is one chain of multiply-adds over the depth ascending. With `add` the chain's
-     * sum is added to what y holds. i8: the integers as they are; scales come later. x has rows of
-     * ldx floats, y of ldy. Memory behind the panel is asked for, never read.
+     * Each element is one chain of multiply-adds over the depth in ascending order. With `add` the
+     * sum of the chain is added to y. i8: integers as they are stored; scales are applied later. x
+     * has rows of ldx floats, y of ldy. Memory after the panel is prefetched, never read.
      */
     void (*product[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *panel, int depth,
                                 int rows, bool add, float *y, ptrdiff_t ldy);
 
-    /* The same with one or two groups of a cache as panels, `stride` elements apart: MHAK_GROUP
-     * columns each, side by side in y. Where two are followed by two others at `next`, as deep and
-     * close together, these are read as well, to have them near; NULL: they may not be. */
+    /*
+     * The same with one or two groups of a cache as panels, `stride` elements apart: MHAK_GROUP
+     * columns each, side by side in y. If two groups are followed by two others at `next`, with the
+     * same depth and stride, these are read as well, to bring them into the cache; NULL: there are
+     * none.
+     */
     void (*product_groups[MHAK_TYPES])(const float *x, ptrdiff_t ldx, const void *group,
                                        ptrdiff_t stride, int groups, const void *next, int depth,
                                        int rows, bool add, float *y, ptrdiff_t ldy);
@@ -162,25 +167,26 @@ typedef struct mhak_table {
     void (*scale_row)(float *x, const float *y, int n);
 
     /*
-     * Scores of at most mr_in_place rows and `keys` keys, whole vectors, read where they lie: row j
-     * of K is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has
-     * rows of MHAK_BLOCK; where there are more keys than that, each block of them has `rows` rows
-     * behind those of the block before. With `more` the next `vector` rows of K will be read too,
-     * and are brought in.
+     * Scores of at most mr_in_place rows and `keys` keys, whole vectors, read in place: row j of K
+     * is `stride` elements after row j-1. d is at most MHAK_DEPTH. Same bits as product. s has rows
+     * of MHAK_BLOCK; if there are more keys than that, each block of them has `rows` rows, after
+     * those of the block before. With `more` the next `vector` rows of K will be read too, and are
+     * brought in.
      */
     void (*qk_in_place[MHAK_TYPES])(const float *q, ptrdiff_t ldq, const void *k, ptrdiff_t stride,
                                     int d, int keys, bool more, int rows, float *s);
 
     /*
-     * Fold columns [first, last) of a block of scores into the running softmax of `rows` rows;
+     * Folds columns [first, last) of a block of scores into the running softmax of `rows` rows;
      * first and last are multiples of `vector`.
      *
      * Invariant, over every key folded in so far:
      *      m = max score        l = sum exp(score - m)        o = sum exp(score - m) * v
+     *
      * This call folds the block into m and l, leaves exp(score - m) in s and in alpha the factor
      * that brings o to the new m; pv then restores the invariant. Where keep is given (MHAK_WORDS
-     * words a row) a score whose bit is 0 counts as -inf, whatever it holds.
-     * hold NULL: scores are not held.
+     * words per row) a score whose bit is 0 counts as -inf, whatever it holds. With hold, scores
+     * are copied first.
      */
     void (*fold)(float *s, int rows, int first, int last, const uint32_t *keep, float *m, float *l,
                  float *alpha, const mhak_hold *hold);
@@ -194,20 +200,22 @@ typedef struct mhak_table {
      *       p |        |  . keys |    v    |   ->    rows |    o    |
      *    rows +--------+         +---------+              +---------+
      *
-     * For each chain of MHAK_CHAIN keys an element is summed by multiply-adds over the keys
-     * ascending; the first chain's sum is added to alpha * o, the others to o.
-     * Column n*nc + c of row j of the block is v[n*panel + j*stride + c]; dv counts whole
-     * vectors. One slot for each storage type of V.
-     * `last` may lie in a block behind the first: then p has `rows` rows and alpha `rows` numbers
-     * for each block, and the result is that of one call a block, to the bit.
+     * For each chain of MHAK_CHAIN keys an element is summed by multiply-adds over the keys in
+     * ascending order; the sum of the first chain is added to alpha * o, the others to o.
+     *
+     * Column n*nc + c of row j of the block is v[n*panel + j*stride + c]; dv counts whole vectors.
+     * There is one slot for each storage type of V.
+     *
+     * `last` may lie in a block after the first: then p has `rows` rows and alpha `rows` numbers
+     * for each block, and the result is that of one call per block, to the bit.
      */
     void (*pv[MHAK_TYPES])(const float *p, const void *v, ptrdiff_t stride, ptrdiff_t panel,
-                           int first, int last, int rows, int dv, const mhak_ahead *ahead,
+                           int first, int last, int rows, int dv, const mhak_prefetch *ahead,
                            const float *alpha, float *o, ptrdiff_t ldo);
 
     /*
-     * Merge the softmax state (m2, l2, o2) of later keys into (m, l, o) of earlier ones, for
-     * `rows` rows; ldo floats a row of o and o2, all of them used.
+     * Merges the softmax state (m2, l2, o2) of later keys into (m, l, o) of earlier ones, for
+     * `rows` rows; o and o2 have ldo floats per row, all of which are used.
      */
     void (*merge)(int rows, ptrdiff_t ldo, float *m, float *l, float *o, const float *m2,
                   const float *l2, const float *o2);
@@ -223,28 +231,29 @@ typedef struct mhak_table {
 
     /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
      * whole vectors. to may be s. */
-    void (*weigh)(const float *s, int n, const uint32_t *keep, float m, float factor, float *to);
+    void (*exp_scale)(const float *s, int n, const uint32_t *keep, float m, float factor,
+                      float *to);
 
-    /* The same, added to what is there; to is not s. */
-    void (*weigh_more)(const float *s, int n, const uint32_t *keep, float m, float factor,
-                       float *to);
+    /* The same, added to what `to` holds; to is not s. */
+    void (*exp_scale_add)(const float *s, int n, const uint32_t *keep, float m, float factor,
+                          float *to);
 
-    /* fold, to the bit, that watches its rows: the block joins their sums. */
-    void (*fold_watched)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
-                         float *l, float *alpha, const mhak_watch *watch);
+    /* fold, to the bit, that also adds the block to the statistics of its rows. */
+    void (*fold_statistics)(float *s, int rows, int first, int last, const uint32_t *keep, float *m,
+                            float *l, float *alpha, const mhak_statistics *statistics);
 
     /* dst[c] += src[c] * factor for c < n, whole vectors. */
     void (*add_scaled)(float *dst, const float *src, ptrdiff_t n, float factor);
 
     /*
-     * y += x turned . w, for the gradients of keys and values:
+     * y += x^T . w, for the gradients of keys and values:
      *
      *            rows               columns               columns
      *         +--------+          +---------+           +---------+
      *   depth |   x    |    depth |    w    |   ->  rows|    y    |
      *         +--------+          +---------+           +---------+
      *
-     * y[r*ldy + c] += the chain of multiply-adds x[i*ldx + r] * w[i*ldw + c] over i ascending.
+     * y[r*ldy + c] += the chain of multiply-adds x[i*ldx + r] * w[i*ldw + c] over ascending i.
      * columns counts whole vectors.
      */
     void (*product_transposed)(const float *x, ptrdiff_t ldx, const float *w, ptrdiff_t ldw,
@@ -263,7 +272,7 @@ typedef struct mhak_table {
 
     /* s[j] = s[j] * factor where the keep bit is 1, else 0, for j < n rounded up to whole
      * vectors. */
-    void (*thin)(float *s, int n, const uint32_t *keep, float factor);
+    void (*drop_apply)(float *s, int n, const uint32_t *keep, float factor);
 
     /* Clear keep bit j where src[j] (!= 0) is `drop`, for j < n. */
     void (*keep_bytes)(const uint8_t *src, int n, bool drop, uint32_t *keep);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any machine: vectors of 4 floats as the compiler makes them, no fused multiply-add. */
+/* Any machine: vectors of 4 floats as the compiler implements them, no fused multiply-add. */
 #define MHAK_ISA_C
 #define MHAK_TABLE mhak_table_c
 #define MHAK_NAME "c"

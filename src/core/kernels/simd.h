@@ -6,7 +6,7 @@
  *
  *      vf, vi           vectors of VL floats or int32
  *      vload vstore     any alignment
- *      vtouch           load and forget: brings a line into the first cache
+ *      vtouch           load and forget: brings a line into the L1 cache
  *      vset1            the same number in every lane
  *      vfma(a,b,c)      a*b + c, in one rounding where the hardware has it
  *      vmax(a,b)        b where either is NaN
@@ -45,15 +45,15 @@ enum { VL = 4, BYTES = 8 };
 #error "define MHAK_ISA_AVX512, MHAK_ISA_AVX2, MHAK_ISA_NEON or MHAK_ISA_C"
 #endif
 
-/* What is computed from p is computed where it is used: compilers like to keep the addresses of
- * many rows over a loop, in more registers than there are. */
+/* Forces what is computed from p to be computed where it is used: compilers like to keep the
+ * addresses of many rows over a loop, in more registers than there are. */
 INLINE const void *vforget(const void *p)
 {
     __asm__("" : "+r"(p));
     return p;
 }
 
-/* The row behind this one, likewise. */
+/* The next row, with the same effect. */
 INLINE float *next_row(float *row, ptrdiff_t stride)
 {
     float *next = row + stride;
@@ -262,8 +262,9 @@ INLINE vf vfma(vf a, vf b, vf c)
     return a * b + c;
 }
 
-/* Halves by integer arithmetic: exponent and mantissa moved up, then scaled by 2^112. Subnormal
- * halves become normal in the multiplication; an exponent of all ones is put in by hand. */
+/* Halves by integer arithmetic: exponent and mantissa are shifted up, then scaled by 2^112.
+ * Subnormal halves become normal in the multiplication; an exponent of all ones is handled
+ * separately. */
 INLINE vf vload_f16(const uint16_t *p)
 {
     const vi h = {p[0], p[1], p[2], p[3]};

@@ -2,15 +2,16 @@
 /*
  * Exponential and hyperbolic tangent, lane by lane.
  *
- * vexp(x) for -inf <= x <= 88, with a table where looking up is cheap (VEXP_STEPS is given), else
+ * vexp(x) for -inf <= x <= 88, with a table where lookups are cheap (VEXP_STEPS is defined), else
  * without:
  *      x log2(e) STEPS = STEPS n + i + f, |f| <= 1/2;   exp(x) = 2^n 2^(i/STEPS) (1 + f q(f))
  *      q of degree 2, or 5 where STEPS is 1
+ *
  * Error at most 1.75 + |x|/4 units in the last place (1 + |x|/4 without a table, 1 + 5|x|/4 without
- * fused multiply-add) for results of at least 2^-126: log2(e) is rounded, and the softmax does not
- * mind, since a weight matters the less the smaller it is. Below 2^-126 the result is within 2^-126
- * of the truth, and 0 for x < -88.1. test_exp checks this, over every float in its soak.
- * exp(0) is exactly 1, exp(-inf) is 0, NaN stays NaN.
+ * fused multiply-add) for results of at least 2^-126. The error grows with |x| because log2(e) is
+ * rounded, but smaller weights matter less to the softmax. Below 2^-126 the result is within 2^-126
+ * of the exact one, and 0 for x < -88.1. test_exp checks this, with MHA_TEST_EXHAUSTIVE=1 over
+ * every float. exp(0) is exactly 1, exp(-inf) is 0, NaN stays NaN.
  */
 #ifndef MHAK_VEXP_H
 #define MHAK_VEXP_H
@@ -45,12 +46,13 @@ INLINE vf vexp_split(vf x, vf *power, vf *rest)
 /* 1.5 * 2^23: adding it rounds to an integer. */
 #define VEXP_ROUND 12582912.0f
 #define VEXP_SCALE (VEXP_STEPS * VEXP_LOG2E)
-/* 2^(f/STEPS) = 1 + f (c1 + f (c2 + f c3)): Taylor's, and what is left out of f^4 given to f^2. */
+/* 2^(f/STEPS) = 1 + f (c1 + f (c2 + f c3)): the Taylor series, with the omitted f^4 term folded
+ * into f^2. */
 #define VEXP_C1 (0.693147180559945309 / VEXP_STEPS)
 #define VEXP_C2 (VEXP_C1 * VEXP_C1 / 2 * (1 + 0.01726 * VEXP_C1 * VEXP_C1))
 #define VEXP_C3 (VEXP_C1 * VEXP_C1 * VEXP_C1 / 6)
 
-/* The bits of 2^(i/STEPS), less those that i brings in when it is added to the exponent. */
+/* The bits of 2^(i/STEPS), less those that i contributes when it is added to the exponent. */
 static const int32_t vexp_table[VEXP_STEPS] = {
     0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532, 0x3f75fed7, 0x3f75583f,
     0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c, 0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d};
@@ -58,13 +60,13 @@ static const int32_t vexp_table[VEXP_STEPS] = {
 /* 2^(k/STEPS). */
 INLINE vf vpower(vi k)
 {
-    /* Unsigned: of NaN and what is beyond 88 the sum may be any number. */
+    /* Unsigned: for NaN and beyond 88 the sum may be any number. */
     return (vf)((vu)vlook(vload_i32(vexp_table), k) + ((vu)k << 19));
 }
 
-/* exp of `count` vectors at once (a constant), step by step for all of them: each is a long chain
- * of dependent instructions, and the processor looks only so far ahead for others to fill the gaps.
- */
+/* exp of `count` vectors at once (a constant), step by step for all of them: each is a long
+ * chain of dependent instructions, and the processor looks only so far ahead for others to
+ * fill the gaps. */
 INLINE void vexp_all(vf *x, const int count)
 {
     /* -127 log(2) gives n = -127, i = 0, whose power is 0. vmax keeps a NaN, as its second. */
