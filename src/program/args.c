@@ -182,7 +182,7 @@ static int check_words(const arg_command *command, char **argv, int words)
 int args_parse(const arg_command *command, int argc, char **argv, int *words)
 {
     bool options_end = false;
-    *words = 0;
+    int count = 0;
     for (int n = 1; n < argc; n++) {
         if (!options_end && strcmp(argv[n], "--") == 0) {
             options_end = true;
@@ -196,10 +196,12 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words)
             return args_wrong("%s: unknown option %s; see \"mha %s --help\"", command->name,
                               argv[n], command->name);
         } else {
-            argv[++*words] = argv[n];
+            argv[++count] = argv[n];
         }
     }
-    return check_words(command, argv, *words);
+    if (words != NULL)
+        *words = count;
+    return check_words(command, argv, count);
 }
 
 static bool is_among(const char *name, const char *names)

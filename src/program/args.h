@@ -35,10 +35,14 @@ typedef struct arg_command {
     uint64_t *given; /* bit n: option n was given; NULL: nobody asks */
 } arg_command;
 
+/* The two fields of a command for its table of options. */
+#define ARG_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
+
 enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /*
- * argv[0] is the command's name. Words are moved to argv[1] and on, and counted in *words.
+ * argv[0] is the command's name. Words are moved to argv[1] and on, and counted in *words, which
+ * may be NULL for a command that takes none.
  * Returns EXIT_GO_ON, or what to exit with: EXIT_FINE after --help, EXIT_USAGE after a message on
  * stderr.
  */

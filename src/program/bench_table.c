@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "bench/bench_rows.h"
 #include "bench/measure.h"
 #include "bench/openblas.h"
 #include "format/json_writer.h"
-#include "program/args.h"
-#include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { GROUP_MAX = 4, SECTIONS_MAX = 8 };
 
@@ -269,17 +268,9 @@ static bool choose(char *const *names, int count, bool *chosen)
         chosen[n] = count == 0;
     }
     for (int asked = 0; asked < count; asked++) {
-        int n = 0;
-        while (n < row_section_count && strcmp(names[asked], known[n]) != 0)
-            n++;
-        if (n == row_section_count) {
-            const char *near = suggest_nearest(names[asked], known, row_section_count);
-            args_wrong("bench: the table has no section \"%s\"; %s%s%s", names[asked],
-                       near != NULL ? "did you mean \""
-                                    : "it has operator, gradients, linear, layer and model",
-                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+        const int n = option_choose("bench", "section", names[asked], known, row_section_count);
+        if (n < 0)
             return false;
-        }
         chosen[n] = true;
     }
     return true;

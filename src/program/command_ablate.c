@@ -2,15 +2,14 @@
 /* mha ablate: what a translator loses when heads are closed, and how much of it is made up for. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "program/ablate_report.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
 
 static const char details[] =
     "Every head is closed alone, then all heads of each layer; with --pairs every two heads of a\n"
@@ -40,16 +39,13 @@ typedef struct ablate_request {
 
 static int find_mode(ablate_request *r)
 {
-    static const char *const names[] = {"zero", "uniform", "mean"};
-    for (int n = 0; n < 3; n++)
-        if (strcmp(r->mode_name, names[n]) == 0) {
-            r->mode = (capture_change)(CAPTURE_ZERO + n);
-            return EXIT_GO_ON;
-        }
-    const char *near = suggest_nearest(r->mode_name, names, 3);
-    if (near != NULL)
-        return args_wrong("ablate: no mode \"%s\"; did you mean \"%s\"?", r->mode_name, near);
-    return args_wrong("ablate: no mode \"%s\"; there are zero, mean and uniform", r->mode_name);
+    static const char *const names[] = {"zero", "mean", "uniform"};
+    static const capture_change modes[] = {CAPTURE_ZERO, CAPTURE_MEAN, CAPTURE_UNIFORM};
+    const int mode = option_choose("ablate", "mode", r->mode_name, names, 3);
+    if (mode < 0)
+        return EXIT_USAGE;
+    r->mode = modes[mode];
+    return EXIT_GO_ON;
 }
 
 /* ------------------------------------------------------------- measured ----- */
@@ -116,8 +112,8 @@ static mha_status measure_repair(const ablate_request *r, ablate_report *report)
     report->repairs = malloc((size_t)report->heads * sizeof *report->repairs);
     if (report->repairs == NULL)
         return MHA_ERR_MEMORY;
-    return head_repair_measure(r->setup.model, r->setup.pairs, report->repair_sentences,
-                               r->setup.pool, report->repairs, heads_watch);
+    return head_repair_measure(r->setup.session.model, r->setup.pairs, report->repair_sentences,
+                               r->setup.session.pool, report->repairs, heads_watch);
 }
 
 static mha_status measure(const ablate_request *r, head_ablation *a, ablate_report *report)
@@ -142,12 +138,13 @@ static head_ablation *begin(const ablate_request *r)
     const heads_setup *const s = &r->setup;
     head_pair *const means =
         r->mode == CAPTURE_MEAN
-            ? head_pairs_of_corpus(s->model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
+            ? head_pairs_of_corpus(s->session.model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
             : NULL;
-    head_ablation *const a = r->mode == CAPTURE_MEAN && means == NULL
-                                 ? NULL
-                                 : head_ablation_create(s->model, s->pairs, (int)s->sentences,
-                                                        r->mode, means, MEAN_SENTENCES, s->pool);
+    head_ablation *const a =
+        r->mode == CAPTURE_MEAN && means == NULL
+            ? NULL
+            : head_ablation_create(s->session.model, s->pairs, (int)s->sentences, r->mode, means,
+                                   MEAN_SENTENCES, s->session.pool);
     free(means);
     return a;
 }
@@ -166,12 +163,12 @@ static int print(const ablate_request *r, const ablate_report *report)
 static int run(const ablate_request *r)
 {
     head_ablation *const a = begin(r);
-    ablate_report report = {.model = r->setup.path,
+    ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
                             .split = r->setup.split,
                             .seed = r->setup.seed,
-                            .config = *translator_config(r->setup.model),
-                            .heads = head_count(translator_config(r->setup.model))};
+                            .config = *translator_config(r->setup.session.model),
+                            .heads = head_count(translator_config(r->setup.session.model))};
     const mha_status status = a != NULL ? measure(r, a, &report) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(r, &report) : heads_failed(status);
     head_ablation_free(a);
@@ -186,27 +183,25 @@ int command_ablate(int argc, char **argv)
     ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
                         .mode_name = "zero"};
     const arg_option options[] = {
-        heads_option(&r.setup, HEADS_MODEL),
+        {OPTION_MODEL(&r.setup.model_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write a picture to a file", 0, 0},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...]",
         .summary = "Close heads of a translator and measure what that costs.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = find_mode(&r);
     if (code != EXIT_GO_ON)

@@ -11,6 +11,8 @@
 #include "program/args.h"
 #include "program/bench_table.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { WORDS_MAX = 1000 };
 
@@ -162,7 +164,7 @@ int command_bench(int argc, char **argv)
         {"preset", ARG_TEXT, &preset, "NAME", "the linears, the layer and a step of a preset", 0,
          0},
         {"table", ARG_FLAG, &table, NULL, "the project's own table with its goals", 0, 0},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "bench",
@@ -170,8 +172,7 @@ int command_bench(int argc, char **argv)
             "[--threads T] [--rounds N] [--json] WORD... | --preset NAME | --table [SECTION...]",
         .summary = "Measure problems as a share of the machine's peak.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = WORDS_MAX,
     };
     int words;

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "claims/picture_filter.h"
 #include "claims/png_file.h"
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 static const char details[] =
     "Pixels are tokens and every tap of a K x K kernel is a head: h = K*K. The picture is cut\n"
@@ -39,24 +40,11 @@ typedef struct conv_request {
     conv_kernel kernel;
     picture_filter filter;
     int64_t threads;
+    mha_pool *pool;
     bool as_json;
 } conv_request;
 
 /* ------------------------------------------------------------- arguments ---- */
-
-/* The number of `word` among `names`; -1 with a message. */
-static int choose(const char *option, const char *word, const char *const *names, int count)
-{
-    for (int n = 0; n < count; n++)
-        if (strcmp(word, names[n]) == 0)
-            return n;
-    const char *const near = suggest_nearest(word, names, count);
-    if (near != NULL)
-        args_wrong("conv: --%s %s: did you mean \"%s\"?", option, word, near);
-    else
-        args_wrong("conv: --%s %s: there is no such; see \"mha conv --help\"", option, word);
-    return -1;
-}
 
 static int read_alpha(conv_request *request)
 {
@@ -80,10 +68,10 @@ static int check(conv_request *request)
         return args_wrong("conv: where to? -o OUT.png");
     if (!conv_kernel_find(&request->kernel, request->kernel_name, message))
         return args_wrong("conv: %s", message);
-    const int code = choose("heads", request->heads_name, heads, 2);
+    const int code = option_choose("conv", "heads", request->heads_name, heads, 2);
     if (code < 0)
         return EXIT_USAGE;
-    const int padding = choose("padding", request->padding_name, paddings, 4);
+    const int padding = option_choose("conv", "padding", request->padding_name, paddings, 4);
     if (padding < 0)
         return EXIT_USAGE;
     request->filter.kernel = &request->kernel;
@@ -160,12 +148,8 @@ static int failed(const char *what)
 static int filter(const conv_request *request, const picture *in, picture *out)
 {
     filter_result result;
-    mha_pool *pool;
     char message[PICTURE_MESSAGE_MAX];
-    mha_status status = mha_pool_create(&pool, request->threads > 0 ? (int)request->threads : 0);
-    if (status == MHA_OK)
-        status = picture_filter_run(&request->filter, in, out, &result, pool);
-    mha_pool_free(pool);
+    const mha_status status = picture_filter_run(&request->filter, in, out, &result, request->pool);
     if (status != MHA_OK)
         return failed(mha_status_string(status));
     if (!png_file_write(request->output, out, message))
@@ -178,8 +162,6 @@ static int convolve(const conv_request *request)
 {
     picture in, out = {0};
     char message[PICTURE_MESSAGE_MAX];
-    if (require_isa() == NULL)
-        return EXIT_FAILED;
     if (!png_file_read(request->input, &in, message))
         return failed(message);
     int code = EXIT_FAILED;
@@ -204,17 +186,15 @@ int command_conv(int argc, char **argv)
         {"heads", ARG_TEXT, &request.heads_name, "KIND", "gauss or hard (gauss)", 0, 0},
         {"alpha", ARG_TEXT, &request.alpha_text, "A", "sharpness of gauss heads (32)", 0, 0},
         {"padding", ARG_TEXT, &request.padding_name, "P", "beyond the border (replicate)", 0, 0},
-        {"threads", ARG_NUMBER, &request.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &request.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&request.threads)},
+        {OPTION_JSON(&request.as_json)},
     };
     const arg_command command = {
         .name = "conv",
         .usage = "IN.png --kernel NAME -o OUT.png [OPTION...]",
         .summary = "Filter a picture with a multi-head attention layer.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = 1,
         .given = &given,
@@ -227,10 +207,10 @@ int command_conv(int argc, char **argv)
         code = args_refuse(&command, "alpha", "is the sharpness of gauss heads, not of hard ones");
     if (code != EXIT_GO_ON)
         return code;
-    const int threads = args_threads(request.threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    request.threads = threads;
     request.input = argv[1];
-    return convolve(&request);
+    code = session_open_pool(&request.pool, request.threads);
+    if (code == EXIT_GO_ON)
+        code = convolve(&request);
+    mha_pool_free(request.pool);
+    return code;
 }

@@ -9,7 +9,7 @@
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/split_name.h"
+#include "program/options.h"
 
 static const char details[] =
     "A line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
@@ -222,8 +222,7 @@ int command_corpus(int argc, char **argv)
         .usage = "[--split S] [--count N] [--seed N] [--stats] [--json] [SENTENCE]",
         .summary = "Print English-French sentence pairs with known alignment and roles.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = 1,
         .given = &given,
     };
@@ -235,7 +234,7 @@ int command_corpus(int argc, char **argv)
         code = args_refuse(&command, "split count seed",
                            "chooses sentences; with a SENTENCE leave it out");
     if (code == EXIT_GO_ON)
-        code = split_find("corpus", request.split_name, &request.split);
+        code = option_split("corpus", request.split_name, &request.split);
     if (code != EXIT_GO_ON)
         return code;
     if (request.stats && words > 0)

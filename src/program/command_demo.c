@@ -21,6 +21,7 @@
 #include "draw/heatmap.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/session.h"
 
 enum { WIDTH = 64, HEADS = 8, WORDS_MAX = 64, COLUMNS_MAX = 12 };
 
@@ -261,11 +262,9 @@ int command_demo(int argc, char **argv)
         .usage = "[--sentence TEXT] [--causal] [--heads N] [--seed N] [--svg FILE]",
         .summary = "Draw what every head of a small example attends to.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = check(&d);
     return code == EXIT_GO_ON ? run(&d) : code;

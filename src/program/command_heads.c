@@ -8,11 +8,9 @@
 #include "model/sentence.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
-#include "program/kind_name.h"
-#include "program/sentence_args.h"
+#include "program/options.h"
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
@@ -55,7 +53,7 @@ static int find_like(heads_request *r)
     head_choice choice;
     if (r->like_name == NULL)
         return EXIT_GO_ON;
-    const int code = head_option_read("heads", "like", r->like_name, &choice);
+    const int code = option_head("heads", "like", r->like_name, &choice);
     if (code != EXIT_GO_ON)
         return code;
     if (choice.kind == ATTENTION_KINDS || choice.layer == 0)
@@ -72,7 +70,7 @@ static int find_like(heads_request *r)
 /* What only the model knows. */
 static int check_like(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     if (r->like_name == NULL || (r->like.layer < attention_kind_layers(config, r->like.kind) &&
                                  r->like.head < config->heads))
         return EXIT_GO_ON;
@@ -98,7 +96,7 @@ static int check_idle(const heads_request *r, const arg_command *command)
 static int check(heads_request *r)
 {
     int none = 0;
-    int code = kind_find("heads", r->kind_name, &r->kind);
+    int code = option_kind("heads", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
         code = find_like(r);
     if (code == EXIT_GO_ON && r->where != NULL)
@@ -122,7 +120,7 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_filter("heads", r->where, chosen, &count);
     if (r->sort != NULL || r->like_name != NULL)
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
-    const heads_report report = {.model = r->setup.path,
+    const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
@@ -141,7 +139,7 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
 
 static int study_and_print(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     heads_table table;
     heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
     mha_status status = heads_table_make(&table, &r->setup,
@@ -164,12 +162,13 @@ static int run(const heads_request *r)
     if (r->text == NULL)
         return study_and_print(r);
     source_sentence source = {.line = 0};
-    source_read(&source, r->setup.model, r->text, false);
+    source_read(&source, r->setup.session.model, r->text, false);
     source_warn_unknown(&source);
     heads_request cleaned = *r;
     cleaned.text = source.text;
     if (source.problem[0] == '\0' &&
-        head_pair_of_text(r->setup.model, source.text, r->setup.pairs, r->setup.pool, message))
+        head_pair_of_text(r->setup.session.model, source.text, r->setup.pairs,
+                          r->setup.session.pool, message))
         return study_and_print(&cleaned);
     fprintf(stderr, "mha: %s\n", source.problem[0] != '\0' ? source.problem : message);
     return EXIT_FAILED;
@@ -180,32 +179,31 @@ int command_heads(int argc, char **argv)
     heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        heads_option(&r.setup, HEADS_MODEL),
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
+        {OPTION_MODEL(&r.setup.model_file)},
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
         {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
         {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"cross 2.4\"", 0,
          0},
         {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "heads",
         .usage = "[OPTION...] [TEXT...]",
         .summary = "Measure what every head of a translator looks at, and name its role.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     if (words > 0) {

@@ -13,6 +13,7 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
 #include "program/prune_curve.h"
 
 static const char details[] =
@@ -62,7 +63,8 @@ static void print_step(const prune_result *r, int n)
     const pruning_step *const step = &r->steps[n];
     char label[HEAD_LABEL_MAX] = "";
     if (step->closed >= 0)
-        head_label(head_at(translator_config(r->request->setup.model), step->closed), label);
+        head_label(head_at(translator_config(r->request->setup.session.model), step->closed),
+                   label);
     printf("%5d  %-13s", r->heads - n, label);
     if (step->closed >= 0)
         printf("%11.4f", step->importance);
@@ -75,7 +77,7 @@ static void print_step(const prune_result *r, int n)
 
 static void print_kept(const prune_result *r)
 {
-    const transformer_config *const config = translator_config(r->request->setup.model);
+    const transformer_config *const config = translator_config(r->request->setup.session.model);
     printf("Kept:");
     for (int first = 0; first < r->heads; first += config->heads) {
         const head_name name = head_at(config, first);
@@ -107,7 +109,8 @@ static void print_text(const prune_result *r)
     const terminal screen = terminal_query(stdout);
     printf("%s\nheads chosen on %d sentences of valid, measured on %d of %s, seed %" PRIu64
            ". Layers and heads count from 1.\n\n",
-           s->path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split), s->seed);
+           s->session.path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split),
+           s->seed);
     terminal_style(stdout, &screen, STYLE_BOLD);
     printf("heads  closed         importance      loss words right     exact");
     terminal_plain(stdout, &screen);
@@ -142,7 +145,8 @@ static void json_step(json *j, const prune_result *r, int n)
     json_open_object(j, NULL);
     json_integer(j, "heads", r->heads - n);
     if (step->closed >= 0) {
-        json_name(j, "closed", head_at(translator_config(r->request->setup.model), step->closed));
+        json_name(j, "closed",
+                  head_at(translator_config(r->request->setup.session.model), step->closed));
         json_number(j, "importance", step->importance);
     }
     json_number(j, "loss", step->total.loss);
@@ -156,7 +160,7 @@ static void print_json(const prune_result *r)
     const heads_setup *const s = &r->request->setup;
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
-    json_string(&j, "model", s->path);
+    json_string(&j, "model", s->session.path);
     json_string(&j, "split", corpus_split_name(s->split));
     json_unsigned(&j, "seed", s->seed);
     json_integer(&j, "sentences", s->sentences);
@@ -168,7 +172,7 @@ static void print_json(const prune_result *r)
     json_open_array(&j, "kept");
     for (int head = 0; head < r->heads; head++)
         if (head_pruning_keeps(r->pruning, head))
-            json_name(&j, NULL, head_at(translator_config(s->model), head));
+            json_name(&j, NULL, head_at(translator_config(s->session.model), head));
     json_close(&j);
     json_unsigned(&j, "attention_bytes", r->before.bytes);
     json_unsigned(&j, "attention_bytes_pruned", r->after.bytes);
@@ -190,7 +194,7 @@ static mha_dtype smallest_type(const float *values, size_t count)
 
 static int save(const prune_result *r)
 {
-    const translator *const model = r->request->setup.model;
+    const translator *const model = r->request->setup.session.model;
     char message[TRANSFORMER_MESSAGE_MAX] = "", kept[64];
     float *const values = head_pruning_values(r->pruning);
     if (values == NULL)
@@ -237,11 +241,11 @@ static int print(const prune_result *r)
 static int run_with(const prune_request *request, const head_pair *choose)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->model));
+    const int heads = head_count(translator_config(s->session.model));
     prune_result r = {
         .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
-    r.pruning = head_pruning_create(s->model, choose, CHOOSE_SENTENCES, s->pairs, (int)s->sentences,
-                                    s->pool);
+    r.pruning = head_pruning_create(s->session.model, choose, CHOOSE_SENTENCES, s->pairs,
+                                    (int)s->sentences, s->session.pool);
     const mha_status status = r.pruning != NULL && r.steps != NULL ? prune(&r) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(&r) : heads_failed(status);
     head_pruning_free(r.pruning);
@@ -252,15 +256,16 @@ static int run_with(const prune_request *request, const head_pair *choose)
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->model));
+    const int heads = head_count(translator_config(s->session.model));
     if (request->keep > heads)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
     head_pair *const choose =
-        head_pairs_of_corpus(s->model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
+        head_pairs_of_corpus(s->session.model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
     if (choose == NULL)
         return heads_failed(MHA_ERR_MEMORY);
-    const int code = head_pairs_fit(s->model, choose, CHOOSE_SENTENCES) ? run_with(request, choose)
-                                                                        : heads_too_short(s->model);
+    const int code = head_pairs_fit(s->session.model, choose, CHOOSE_SENTENCES)
+                         ? run_with(request, choose)
+                         : heads_too_short(s->session.model);
     free(choose);
     return code;
 }
@@ -281,25 +286,23 @@ int command_prune(int argc, char **argv)
     prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
     const arg_option options[] = {
         {"keep", ARG_NUMBER, &r.keep, "N", "heads that stay (0: the whole curve)", 0, 1000000},
-        heads_option(&r.setup, HEADS_MODEL),
+        {OPTION_MODEL(&r.setup.model_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "prune",
         .usage = "[OPTION...]",
         .summary = "Close the least important heads of a translator one after another.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = check(&r);
     if (code != EXIT_GO_ON)

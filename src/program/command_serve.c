@@ -15,11 +15,12 @@
 #include <unistd.h>
 
 #include "base/terminal.h"
-#include "model/model_path.h"
 #include "page/serve_app.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
+#include "program/session.h"
 
 static const char details[] =
     "Prints an address for a browser on this machine. There, what is typed is translated\n"
@@ -102,15 +103,16 @@ static bool serve(const serve_request *r, serve_app *app)
     return true;
 }
 
-/* Threads that leave the signals to the first one. */
-static mha_status make_pool(mha_pool **pool, int threads)
+/* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
+ * signals to the first thread. */
+static int open_session(session *s, const serve_request *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const mha_status status = mha_pool_create(pool, threads > 0 ? threads : 0);
+    const int code = session_open(s, r->model_file, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
+    return code;
 }
 
 /* What the page says of roles, where the model can read the corpus: without it there are none. */
@@ -127,40 +129,29 @@ static bool make_study(serve_app *app, view_study *study)
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
-static bool run_with_model(const serve_request *r, const translator *model, int threads)
+static int run_with(const serve_request *r, const session *s)
 {
     view_study study = {.heads = NULL};
-    serve_app app = {model, r->model_file, NULL, &study};
-    const mha_status status = make_pool(&app.pool, threads);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const bool fine = status == MHA_OK && make_study(&app, &study) && serve(r, &app);
+    serve_app app = {s->model, r->model_file, s->pool, &study};
+    const bool fine = make_study(&app, &study) && serve(r, &app);
     view_study_free(&study);
-    mha_pool_free(app.pool);
-    return fine;
+    return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
 static int run_command(const serve_request *r)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "", missing[HTTP_MESSAGE_MAX];
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
+    char missing[HTTP_MESSAGE_MAX];
+    session s;
     if (!http_server_supported()) {
         http_server_start(NULL, 0, missing);
         fprintf(stderr, "mha: %s\n", missing);
         return EXIT_FAILED;
     }
-    if (require_isa() == NULL || !model_path_find(r->model_file, path))
-        return EXIT_FAILED;
-    translator *const model = translator_load(path, message);
-    if (model == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const bool fine = run_with_model(r, model, threads);
-    translator_free(model);
-    return fine ? EXIT_FINE : EXIT_FAILED;
+    int code = open_session(&s, r);
+    if (code == EXIT_GO_ON)
+        code = run_with(r, &s);
+    session_close(&s);
+    return code;
 }
 
 int command_serve(int argc, char **argv)
@@ -168,8 +159,8 @@ int command_serve(int argc, char **argv)
     serve_request r = {.port = 0};
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any that is free)", 0, 65535},
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+        {OPTION_MODEL(&r.model_file)},
+        {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
     };
     const arg_command command = {
@@ -177,12 +168,8 @@ int command_serve(int argc, char **argv)
         .usage = "[OPTION...]",
         .summary = "Serve the page of every head live, on this machine only.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
-        .words_min = 0,
-        .words_max = 0,
+        ARG_OPTIONS(options),
     };
-    int words;
-    const int code = args_parse(&command, argc, argv, &words);
+    const int code = args_parse(&command, argc, argv, NULL);
     return code != EXIT_GO_ON ? code : run_command(&r);
 }

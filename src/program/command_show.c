@@ -9,19 +9,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
 #include "program/heads_table.h"
-#include "program/kind_name.h"
-#include "program/sentence_args.h"
-#include "program/show_maps.h"
+#include "program/maps.h"
+#include "program/options.h"
 
 enum { STUDY_SENTENCES = 200 };
 
@@ -55,15 +51,9 @@ typedef struct show_request {
 static int find_values(show_request *r)
 {
     static const char *const names[] = {"raw", "norm"};
-    if (r->values_name == NULL || strcmp(r->values_name, "raw") == 0)
-        return EXIT_GO_ON;
-    r->norm = strcmp(r->values_name, "norm") == 0;
-    if (r->norm)
-        return EXIT_GO_ON;
-    const char *near = suggest_nearest(r->values_name, names, 2);
-    if (near != NULL)
-        return args_wrong("show: no values \"%s\"; did you mean \"%s\"?", r->values_name, near);
-    return args_wrong("show: no values \"%s\"; there are raw and norm", r->values_name);
+    const int values = option_choose("show", "values", r->values_name, names, 2);
+    r->norm = values == 1;
+    return values < 0 ? EXIT_USAGE : EXIT_GO_ON;
 }
 
 /* --head may also say the kind and the layer. */
@@ -72,7 +62,7 @@ static int find_head(show_request *r, const arg_command *command)
     head_choice choice;
     if (r->head_name == NULL)
         return EXIT_GO_ON;
-    int code = head_option_read("show", "head", r->head_name, &choice);
+    int code = option_head("show", "head", r->head_name, &choice);
     if (code == EXIT_GO_ON)
         code = args_refuse(command, "mean", "is of several heads; leave it out with --head");
     if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS)
@@ -96,7 +86,7 @@ static bool draws_on_terminal(const show_request *r)
 static int check(show_request *r, const arg_command *command)
 {
     int none = 0;
-    int code = kind_find("show", r->kind_name, &r->kind);
+    int code = option_kind("show", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
         code = find_head(r, command);
     if (code == EXIT_GO_ON)
@@ -113,7 +103,7 @@ static int check(show_request *r, const arg_command *command)
 /* What only the model knows. */
 static int check_model(const show_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     int layers = 0;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int here = attention_kind_layers(config, (attention_kind)kind);
@@ -140,7 +130,7 @@ static bool asked_for(const show_request *r, head_name name)
 /* Which heads are drawn, and their roles; `roles` only with a table. */
 static void choose(const show_request *r, const heads_table *table, bool *drawn, const char **roles)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     for (int n = 0; n < head_count(config); n++)
         drawn[n] = table == NULL && asked_for(r, head_at(config, n));
     if (table == NULL)
@@ -246,7 +236,7 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
     const corpus_sentence *const target = &scene->pair->target;
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
-    json_string(&j, "model", r->setup.path);
+    json_string(&j, "model", r->setup.session.path);
     json_string(&j, "text", scene->pair->source.text);
     json_string(&j, "values", r->norm ? "norm" : "raw");
     json_integer(&j, "study", r->study);
@@ -308,21 +298,21 @@ static int show(const show_request *r, sentence_pair *pair)
 {
     const heads_setup *const s = &r->setup;
     const capture_options options = {.weights = true, .vectors = r->norm};
-    const size_t heads = (size_t)head_count(translator_config(s->model));
+    const size_t heads = (size_t)head_count(translator_config(s->session.model));
     const pair_request request = {r->text, r->target, {NULL}};
     char message[PAIR_MESSAGE_MAX];
-    if (!sentence_pair_read(pair, s->model, &request, s->pool, message)) {
+    if (!sentence_pair_read(pair, s->session.model, &request, s->session.pool, message)) {
         fprintf(stderr, "mha: %s\n", message);
         return EXIT_FAILED;
     }
     sentence_pair_warn(pair);
-    capture *const seen = sentence_pair_capture(pair, s->model, &options, s->pool);
+    capture *const seen = sentence_pair_capture(pair, s->session.model, &options, s->session.pool);
     if (seen == NULL)
         return heads_failed(MHA_ERR_MEMORY);
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
     show_scene scene = {
-        .model = s->model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
+        .model = s->session.model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
     const int code = drawn != NULL && roles != NULL ? measure(r, &scene, drawn, roles)
                                                     : heads_failed(MHA_ERR_MEMORY);
     free(drawn);
@@ -354,11 +344,12 @@ static int run(show_request *r)
 
 int command_show(int argc, char **argv)
 {
-    show_request r = {.setup = {.split_name = "test", .seed = 1}, .study = STUDY_SENTENCES};
+    show_request r = {
+        .setup = {.split_name = "test", .seed = 1}, .values_name = "raw", .study = STUDY_SENTENCES};
     uint64_t given = 0;
     const arg_option options[] = {
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
-        heads_option(&r.setup, HEADS_MODEL),
+        {OPTION_MODEL(&r.setup.model_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
         {"head", ARG_TEXT, &r.head_name, "H", "only this one: \"cross 2.4\", or 4 of each layer", 0,
@@ -373,23 +364,22 @@ int command_show(int argc, char **argv)
         {"tikz", ARG_TEXT, &r.tikz, "FILE", "the same for LaTeX, with the numbers", 0, 0},
         {"width", ARG_NUMBER, &r.width, "N", "columns to fill (those of the terminal)",
          TERMINAL_WIDTH_MIN, TERMINAL_WIDTH_MAX},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "show",
         .usage = "[OPTION...] TEXT...",
         .summary = "Draw what every head of a translator looks at on a sentence.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     r.text = argv[1];

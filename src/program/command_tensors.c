@@ -12,6 +12,7 @@
 #include "format/safetensors.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
 
 static const char details[] =
     "A file is checked before anything is said of it: header, dtypes, shapes, offsets,\n"
@@ -158,15 +159,14 @@ int command_tensors(int argc, char **argv)
     bool as_json = false, strict = false;
     const arg_option options[] = {
         {"strict", ARG_FLAG, &strict, NULL, "refuse what is otherwise a warning", 0, 0},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "tensors",
         .usage = "[--strict] [--json] FILE...",
         .summary = "Check safetensors files and list what they hold.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = INT_MAX,
     };

@@ -20,6 +20,8 @@
 #include "model/accuracy.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 #include "program/train_loop.h"
 
 #define OUTPUT "models/en-fr.safetensors"
@@ -76,11 +78,6 @@ typedef struct train_request {
     training_config config; /* without --resume */
 } train_request;
 
-static void out_of_memory(void)
-{
-    fprintf(stderr, "mha: out of memory\n");
-}
-
 /* ------------------------------------------------------------- options ----- */
 
 typedef char option_help[HELP_MAX];
@@ -106,8 +103,7 @@ static int list_options(train_request *r, arg_option *options, option_help *help
     }
     const arg_option others[] = {
         {"layers", ARG_TEXT, &r->layers, "N", "layers of each side", 0, 0},
-        {"threads", ARG_NUMBER, &r->threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
+        {OPTION_THREADS(&r->threads)},
         {"resume", ARG_FLAG, &r->resume, NULL, "go on from the checkpoint", 0, 0},
         {"force", ARG_FLAG, &r->force, NULL, "replace a model that is there", 0, 0},
         {"checkpoint", ARG_TEXT, &r->checkpoint, "FILE", "the checkpoint (beside the model)", 0, 0},
@@ -135,8 +131,7 @@ static int parse(train_request *r, int argc, char **argv)
         .options = options,
         .option_count = list_options(r, options, help),
     };
-    int words;
-    return args_parse(&command, argc, argv, &words);
+    return args_parse(&command, argc, argv, NULL);
 }
 
 /* ------------------------------------------------------------ checking ----- */
@@ -494,17 +489,10 @@ static int run(const train_request *r, mha_pool *pool, int argc, char **argv)
 
 static int run_with_threads(const train_request *r, int argc, char **argv)
 {
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    if (require_isa() == NULL)
-        return EXIT_FAILED;
     mha_pool *pool;
-    if (mha_pool_create(&pool, threads > 0 ? threads : 0) != MHA_OK) {
-        out_of_memory();
-        return EXIT_FAILED;
-    }
-    const int code = run(r, pool, argc, argv);
+    int code = session_open_pool(&pool, r->threads);
+    if (code == EXIT_GO_ON)
+        code = run(r, pool, argc, argv);
     mha_pool_free(pool);
     return code;
 }

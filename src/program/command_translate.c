@@ -15,13 +15,11 @@
 
 #include "base/line_reader.h"
 #include "base/output_file.h"
-#include "model/model_path.h"
-#include "program/alignment_map.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
-#include "program/sentence_args.h"
-#include "program/split_name.h"
+#include "program/maps.h"
+#include "program/options.h"
+#include "program/session.h"
 #include "program/translate_evaluate.h"
 #include "program/translate_json.h"
 
@@ -54,8 +52,7 @@ typedef struct translate_request {
 /* One run of the command. */
 typedef struct translate_run {
     const translate_request *request;
-    translator *model;
-    mha_pool *pool;
+    session session;
     terminal screen;
     json json;
     bool failed;
@@ -115,7 +112,7 @@ static void draw_svg(FILE *file, const void *arg)
 static bool draw(const translate_run *run, const translated *t)
 {
     const translate_request *const r = run->request;
-    const int layers = translator_config(run->model)->layers[TRANSFORMER_TARGET];
+    const int layers = translator_config(run->session.model)->layers[TRANSFORMER_TARGET];
     const int layer = r->layer > 0 ? (int)r->layer : layers;
     layer_map map;
     bool fine = alignment_map_make(&map, t, layer, r->head);
@@ -181,8 +178,8 @@ static bool translate_group(translate_run *run, int count)
             lengths[wanted++] = run->sources[n].tokens.count;
         }
     const translation_options options = group_options(run, count);
-    const mha_status status =
-        translator_translate(run->model, words, lengths, wanted, &options, run->results, run->pool);
+    const mha_status status = translator_translate(run->session.model, words, lengths, wanted,
+                                                   &options, run->results, run->session.pool);
     if (status != MHA_OK) {
         fprintf(stderr, "mha: cannot translate: %s\n", mha_status_string(status));
         return false;
@@ -190,7 +187,8 @@ static bool translate_group(translate_run *run, int count)
     const translation *result = run->results;
     for (int n = 0; n < count; n++) {
         const bool done = can_be_translated(&run->sources[n]);
-        const translated t = {run->model, &run->sources[n], done ? result : NULL, done ? nbest : 0};
+        const translated t = {run->session.model, &run->sources[n], done ? result : NULL,
+                              done ? nbest : 0};
         print_sentence(run, &t);
         result += done ? nbest : 0;
     }
@@ -205,7 +203,7 @@ static bool translate_arguments(translate_run *run, char **texts, int count)
         const int some = count - first < TOGETHER ? count - first : TOGETHER;
         for (int n = 0; n < some; n++) {
             run->sources[n].line = 0;
-            source_read(&run->sources[n], run->model, texts[first + n], false);
+            source_read(&run->sources[n], run->session.model, texts[first + n], false);
         }
         if (!translate_group(run, some))
             return false;
@@ -227,7 +225,7 @@ static bool translate_lines(translate_run *run)
     while (fine && (count = line_reader_take(&reader, lines, TOGETHER)) > 0) {
         for (int n = 0; n < count; n++) {
             run->sources[n].line = ++line;
-            source_read(&run->sources[n], run->model, lines[n].text, lines[n].cut);
+            source_read(&run->sources[n], run->session.model, lines[n].text, lines[n].cut);
         }
         fine = translate_group(run, count);
         fflush(stdout);
@@ -267,7 +265,7 @@ static int find_head(translate_request *r, const arg_command *command)
     head_choice choice;
     if (r->head_name == NULL)
         return EXIT_GO_ON;
-    int code = head_option_read("translate", "head", r->head_name, &choice);
+    int code = option_head("translate", "head", r->head_name, &choice);
     if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS && choice.kind != ATTENTION_CROSS)
         code = args_wrong("translate: --head %s: only heads of cross-attention are drawn here; "
                           "\"mha show\" draws all",
@@ -305,7 +303,7 @@ static int check_evaluation(translate_request *r, int words)
         return EXIT_GO_ON;
     if (words > 0)
         return args_wrong("translate: --evaluate takes sentences of the corpus, not texts");
-    return split_find("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
+    return option_split("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
 }
 
 static int check_penalty(translate_request *r)
@@ -357,13 +355,13 @@ static int check_model(const translate_request *r, const translator *model)
 
 static int run_with(const translate_request *r, translate_run *run, char **argv, int words)
 {
-    const int code = check_model(r, run->model);
+    const int code = check_model(r, run->session.model);
     if (code != EXIT_GO_ON)
         return code;
     if (r->evaluate == 0)
         return translate_all(run, argv + 1, words);
-    const evaluation request = {.model = run->model,
-                                .pool = run->pool,
+    const evaluation request = {.model = run->session.model,
+                                .pool = run->session.pool,
                                 .options = r->options,
                                 .split = r->split,
                                 .seed = r->seed,
@@ -375,23 +373,11 @@ static int run_with(const translate_request *r, translate_run *run, char **argv,
 
 static int run_command(const translate_request *r, char **argv, int words)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
     translate_run run = {.request = r};
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    if (require_isa() == NULL || !model_path_find(r->model_file, path))
-        return EXIT_FAILED;
-    if ((run.model = translator_load(path, message)) == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const int code = status == MHA_OK ? run_with(r, &run, argv, words) : EXIT_FAILED;
-    mha_pool_free(run.pool);
-    translator_free(run.model);
+    int code = session_open(&run.session, r->model_file, r->threads);
+    if (code == EXIT_GO_ON)
+        code = run_with(r, &run, argv, words);
+    session_close(&run.session);
     return code;
 }
 
@@ -400,7 +386,7 @@ int command_translate(int argc, char **argv)
     translate_request r = {.seed = 1};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
+        {OPTION_MODEL(&r.model_file)},
         {"beam", ARG_NUMBER, &r.beam, "N", "hypotheses at once, 1 is greedy (1)", 1,
          TRANSLATION_BEAM_MAX},
         {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
@@ -414,26 +400,25 @@ int command_translate(int argc, char **argv)
         {"gold", ARG_FLAG, &r.gold, NULL, "compare with the grammar's translation", 0, 0},
         {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N sentences of the corpus and count",
          1, 100000000},
-        {"split", ARG_TEXT, &r.split_name, "S", "of train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &r.seed, "N", "seed of these sentences (1)", 0, 0},
+        {OPTION_SPLIT(&r.split_name)},
+        {OPTION_SEED(&r.seed)},
         {"errors", ARG_FLAG, &r.errors, NULL, "print those that are wrong", 0, 0},
         {"no-cache", ARG_FLAG, &r.no_cache, NULL, "compute every step from all words", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&r.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "translate",
         .usage = "[OPTION...] [TEXT...]",
         .summary = "Translate English to French with a trained model.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     if (r.svg != NULL && words > 1)

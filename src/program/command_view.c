@@ -15,12 +15,12 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "model/model_path.h"
 #include "page/page_sentence.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
-#include "program/sentence_args.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { SENTENCES_MAX = 16 };
 
@@ -50,8 +50,7 @@ typedef struct view_request {
 
 typedef struct view_run {
     const view_request *request;
-    translator *model;
-    mha_pool *pool;
+    session session;
     view_item *items;         /* [count] */
     view_sentence *sentences; /* [count] */
     int count;
@@ -87,8 +86,8 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[PAIR_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->model, &request,
-                                     run->pool, message);
+    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->session.model,
+                                     &request, run->session.pool, message);
     progress_end();
     if (fine)
         sentence_pair_warn(&run->items[n].pair);
@@ -104,9 +103,9 @@ static view_heads heads_of(const view_run *run)
         const attention_kind kind = (attention_kind)n;
         shape.layers[n] = run->import != NULL
                               ? view_import_layers(run->import, kind)
-                              : attention_kind_layers(translator_config(run->model), kind);
+                              : attention_kind_layers(translator_config(run->session.model), kind);
         shape.heads[n] = run->import != NULL ? view_import_heads(run->import, kind)
-                                             : translator_config(run->model)->heads;
+                                             : translator_config(run->session.model)->heads;
     }
     return shape;
 }
@@ -136,7 +135,7 @@ static bool write_page(const view_run *run)
                             .ablation = r->ablation,
                             .study = (int)r->study};
     char *const command = view_call_text(&call, run->sentences, run->count);
-    const view_page page = {.model = run->model,
+    const view_page page = {.model = run->session.model,
                             .command = command,
                             .study = run->study.heads != NULL ? &run->study : NULL,
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
@@ -183,13 +182,13 @@ static bool read_ablation(view_run *run)
 
 static bool make_study(view_run *run)
 {
-    const mha_status status =
-        view_study_make(&run->study, run->model, (int)run->request->study, run->pool);
+    const mha_status status = view_study_make(&run->study, run->session.model,
+                                              (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
         return true;
     if (status != MHA_ERR_LENGTH)
         return out_of_memory();
-    heads_too_short(run->model);
+    heads_too_short(run->session.model);
     fprintf(stderr, "mha: --study 0 makes a page without them\n");
     return false;
 }
@@ -226,25 +225,14 @@ static int run_import(const view_request *r)
 
 static int run_command(const view_request *r, char **texts, int count)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
     view_run run = {.request = r, .count = count};
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    if (require_isa() == NULL || !model_path_find(r->model_file, path) ||
-        !output_file_check(r->output))
+    if (!output_file_check(r->output))
         return EXIT_FAILED;
-    if ((run.model = translator_load(path, message)) == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const bool fine = status == MHA_OK && make_page(&run, texts);
-    mha_pool_free(run.pool);
-    translator_free(run.model);
-    return fine ? EXIT_FINE : EXIT_FAILED;
+    int code = session_open(&run.session, r->model_file, r->threads);
+    if (code == EXIT_GO_ON)
+        code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
+    session_close(&run.session);
+    return code;
 }
 
 /* What goes together, and how many sentences. */
@@ -270,13 +258,13 @@ int command_view(int argc, char **argv)
     const arg_option options[] = {
         {"o", ARG_TEXT, &r.output, "FILE", "where to write the page (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
+        {OPTION_MODEL(&r.model_file)},
         {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
          0, 100000},
         {"ablation", ARG_TEXT, &r.ablation, "FILE", "what \"mha ablate --json\" printed", 0, 0},
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights, instead of a model", 0, 0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words of --weights (1, 2, ...)", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+        {OPTION_THREADS(&r.threads)},
     };
     uint64_t given = 0;
     const arg_command command = {
@@ -284,15 +272,14 @@ int command_view(int argc, char **argv)
         .usage = "[OPTION...] TEXT...",
         .summary = "Write a page that shows every head on a sentence.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 0,
         .words_max = 1024,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     code = check(&command, &r, words);

@@ -22,7 +22,4 @@ int command_view(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-/* mha_isa_name(); where that is NULL, a message on stderr. */
-const char *require_isa(void);
-
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "program/args.h"
+#include "program/options.h"
 
 /* Columns that are no measure. */
 enum { OWN_LAYER = MEASURES, OWN_HEAD, OWN_SCORE, OWN_IMPORTANCE, OWN_SINK, OWN_AER, OWN_APART };
@@ -96,17 +96,10 @@ typedef struct condition {
 static int find_column(const char *command, const char *name, int *column)
 {
     const char *names[COLUMNS];
-    for (int n = 0; n < COLUMNS; n++) {
+    for (int n = 0; n < COLUMNS; n++)
         names[n] = columns[n].name;
-        if (strcmp(name, names[n]) == 0) {
-            *column = n;
-            return EXIT_GO_ON;
-        }
-    }
-    const char *near = suggest_nearest(name, names, COLUMNS);
-    if (near != NULL)
-        return args_wrong("%s: no column \"%s\"; did you mean \"%s\"?", command, name, near);
-    return args_wrong("%s: no column \"%s\"; see \"mha heads --help\"", command, name);
+    *column = option_choose(command, "column", name, names, COLUMNS);
+    return *column < 0 ? EXIT_USAGE : EXIT_GO_ON;
 }
 
 static int wrong_condition(const char *command, const char *at)

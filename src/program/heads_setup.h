@@ -4,8 +4,7 @@
 #define PROGRAM_HEADS_SETUP_H
 
 #include "heads/head_pairs.h"
-#include "model/model_path.h"
-#include "program/args.h"
+#include "program/session.h"
 
 typedef struct heads_setup {
     /* Asked for; NULL and 0: not given. */
@@ -15,22 +14,14 @@ typedef struct heads_setup {
     bool own_text; /* the pair is not to be one of the corpus */
 
     /* Made of it. */
-    char path[MODEL_PATH_MAX];
+    session session;
     corpus_split split;
-    translator *model;
-    mha_pool *pool;
     head_pair *pairs; /* [sentences] */
 } heads_setup;
 
 /* A row of the option tables of these commands. */
-typedef enum heads_row_name {
-    HEADS_MODEL,
-    HEADS_SENTENCES,
-    HEADS_SPLIT,
-    HEADS_SEED,
-    HEADS_THREADS
-} heads_row_name;
-arg_option heads_option(heads_setup *setup, heads_row_name which);
+#define HEADS_SENTENCES(setup) \
+    "sentences", ARG_NUMBER, &(setup).sentences, "N", "sentences to measure on (200)", 1, 100000
 
 /* EXIT_GO_ON, or what to exit with after a message on stderr. In both cases it wants
  * heads_setup_close(). */

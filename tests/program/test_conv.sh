@@ -66,7 +66,7 @@ says "no output" "$err" "where to? -o OUT.png"
 exits 2 conv "$cat" --kernel sobl -o "$to"
 says "an unknown kernel: a suggestion" "$err" 'did you mean "sobel"?'
 exits 2 conv "$cat" --kernel sobel --heads soft -o "$to"
-says "unknown heads" "$err" "--heads soft"
+says "unknown heads" "$err" "no heads \"soft\"; there are gauss and hard"
 exits 2 conv "$cat" --kernel sobel --padding circle -o "$to"
 says "unknown padding: a suggestion" "$err" 'did you mean "circular"?'
 exits 2 conv "$cat" --kernel sobel --alpha 0 -o "$to"

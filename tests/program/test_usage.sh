@@ -92,7 +92,7 @@ exits 0 verify --case l4d4 --seed 3
 exits 2 bench
 says "bench without words" "$err" "which problem?"
 exits 2 bench --table l4d4
-says "a section that is none: those there are" "$err" "it has operator, gradients, linear, layer and model"
+says "a section that is none: those there are" "$err" "there are operator, gradients, linear, layer and model"
 exits 2 bench --table layers
 says "a section that is none: a suggestion" "$err" 'did you mean "layer"?'
 exits 2 bench --preset
