@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 typedef struct range {
     uint32_t first, last;
 } range;
@@ -38,27 +40,11 @@ static int columns_of(uint32_t c)
 
 size_t text_decode(const char *text, uint32_t *c)
 {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t first = (uint8_t)text[0];
-    const size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    uint32_t value = first;
-    if (length == 1) {
-        *c = value;
-        return 1;
-    }
+    const size_t length = utf8_decode(text, 4, c);
+    if (length > 0)
+        return length;
     *c = 0xfffd;
-    if (first < 0xc2 || first > 0xf4)
-        return 1;
-    value = first & (0x7fu >> length);
-    for (size_t n = 1; n < length; n++) {
-        if (((uint8_t)text[n] & 0xc0) != 0x80)
-            return 1;
-        value = value << 6 | ((uint8_t)text[n] & 0x3fu);
-    }
-    if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        return 1;
-    *c = value;
-    return length;
+    return 1;
 }
 
 static bool is_space(char c)

@@ -17,6 +17,7 @@
 
 #include "base/file_lock.h"
 #include "base/output_file.h"
+#include "base/shell_quote.h"
 #include "model/accuracy.h"
 #include "program/args.h"
 #include "program/commands.h"
@@ -441,28 +442,13 @@ static int finish(const train_request *r, const train_loop_job *job, mha_pool *p
 
 /* ------------------------------------------------------------- command ----- */
 
-/* A word as a shell reads it back. */
-static void put_quoted(const char *word)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
-    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
-        fputs(word, stderr);
-        return;
-    }
-    fputc('\'', stderr);
-    for (; *word != '\0'; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, stderr);
-    fputc('\'', stderr);
-}
-
 static void say_how_to_go_on(const train_request *r, int argc, char **argv)
 {
     fputs("go on with: ", stderr);
-    put_quoted(args_program);
+    shell_quote_if_needed(stderr, args_program);
     for (int n = 0; n < argc; n++) {
         fputc(' ', stderr);
-        put_quoted(argv[n]);
+        shell_quote_if_needed(stderr, argv[n]);
     }
     fprintf(stderr, "%s\n", r->resume ? "" : " --resume");
 }
