@@ -10,8 +10,9 @@
  */
 #include "draw/heatmap.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "draw/color_scale.h"
 
 enum { GAP = 2, LEGEND_CELLS = 24 };
 
@@ -26,20 +27,6 @@ typedef struct frame {
     int gap;    /* columns between maps: room for titles that are wider */
     int across; /* maps side by side */
 } frame;
-
-rgb heatmap_color(double x)
-{
-    static const double stops[][3] = {{20, 22, 48},  {58, 28, 100},  {118, 34, 122}, {182, 52, 108},
-                                      {232, 92, 78}, {252, 156, 84}, {255, 226, 150}};
-    const int last = sizeof stops / sizeof stops[0] - 1;
-    const double at = fmin(fmax(x, 0.0), 1.0) * last;
-    const int low = at < last ? (int)at : last - 1;
-    const double part = at - low;
-    double mixed[3];
-    for (int n = 0; n < 3; n++)
-        mixed[n] = stops[low][n] + part * (stops[low + 1][n] - stops[low][n]) + 0.5;
-    return (rgb){(uint8_t)mixed[0], (uint8_t)mixed[1], (uint8_t)mixed[2]};
-}
 
 float heatmap_largest(const heatmap_sheet *sheet)
 {
@@ -94,7 +81,7 @@ static void put_cell(const frame *f, double x, int columns)
     int step = (int)(x * steps);
     step = step < 0 ? 0 : step >= steps ? steps - 1 : step;
     if (f->t->color != COLOR_NONE)
-        terminal_background(f->file, f->t, heatmap_color(x));
+        terminal_background(f->file, f->t, color_scale(COLOR_ON_DARK, x));
     for (int n = 0; n < columns; n++)
         fputs(f->t->color != COLOR_NONE ? " "
               : f->t->unicode           ? shades[step]

@@ -48,10 +48,6 @@ void heatmap_svg(FILE *file, const heatmap_sheet *sheets, int count, const char 
 /* The same again as TikZ, for a LaTeX document, with the numbers in it. */
 void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count);
 
-/* From night blue over red to pale yellow, 0 <= x <= 1. Even in lightness, so that it reads without
- * colour too. */
-rgb heatmap_color(double x);
-
 /* The largest weight of the sheet: what the brightest colour stands for. */
 float heatmap_largest(const heatmap_sheet *sheet);
 

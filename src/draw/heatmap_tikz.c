@@ -3,6 +3,7 @@
  * Heat maps as TikZ, a picture a sheet. The unit is the side of a cell; a map has its upper left
  * corner at (0,0) of its scope, titles and words of columns above, words of rows at the left.
  */
+#include "draw/color_scale.h"
 #include "draw/heatmap.h"
 
 enum { ACROSS = 4 };
@@ -94,6 +95,17 @@ static void put_sheet(FILE *file, const heatmap_sheet *s)
     fputs("\\end{tikzpicture}\n", file);
 }
 
+/* mha0 to mha100: the colours of shades in per cent. A "%" at the end of a line keeps LaTeX from
+ * setting a space. */
+static void put_colors(FILE *file)
+{
+    for (int shade = 0; shade <= 100; shade++) {
+        const rgb c = color_scale(COLOR_ON_LIGHT, shade / 100.0);
+        fprintf(file, "\\definecolor{mha%d}{HTML}{%02X%02X%02X}%s", shade, c.r, c.g, c.b,
+                shade % 3 == 2 || shade == 100 ? "%\n" : "");
+    }
+}
+
 void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count)
 {
     fputs(
@@ -102,9 +114,9 @@ void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count)
         "% A cell is \\mhacell{column}{row}{shade}{value}; the shade is the value in per cent of "
         "the\n"
         "% largest of its picture. Define \\mhacell before to draw otherwise.\n"
-        "\\providecommand{\\mhacell}[4]{\\fill[blue!50!black!#3!white] (#1,-#2) rectangle "
-        "+(1,-1);}\n",
+        "\\providecommand{\\mhacell}[4]{\\fill[mha#3] (#1,-#2) rectangle +(1,-1);}\n",
         file);
+    put_colors(file);
     for (int n = 0; n < count; n++) {
         if (n > 0)
             fputs("\n\\bigskip\n", file);
