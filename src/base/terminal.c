@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What the terminal can show, by its environment variables; colours by escape sequences; and a line
+ * of progress that is overwritten. */
 #include "base/terminal.h"
 
 #include <stdarg.h>
@@ -49,7 +51,7 @@ static int query_width(FILE *file)
                                         : (int)width;
 }
 
-/* The first that is set decides, as in setlocale(3). */
+/* The first variable that is set decides, as in setlocale(3). */
 static bool query_unicode(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -71,7 +73,7 @@ terminal terminal_query(FILE *file)
 
 /* ---------------------------------------------------------------- colour ----- */
 
-/* The nearest of the six steps an xterm colour cube has. */
+/* The nearest of the six steps of the xterm colour cube. */
 static int cube_step(int x)
 {
     return x < 48 ? 0 : x < 115 ? 1 : (x - 35) / 40;
@@ -87,7 +89,7 @@ static int squared(int x)
     return x * x;
 }
 
-/* The nearest of the 16 in their usual shades, as a background code. */
+/* The nearest of the 16 basic colours in their usual shades, as a background code. */
 static int basic_background(rgb c)
 {
     static const rgb shades[16] = {{0, 0, 0},     {170, 0, 0},    {0, 170, 0},    {170, 85, 0},

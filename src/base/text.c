@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Words of a sentence as they can be printed in the columns of a terminal: cut to a width, without
+ * control characters, with the widths of letters from two small tables. */
 #include "base/text.h"
 
 #include <stdbool.h>
@@ -11,13 +13,13 @@ typedef struct range {
     uint32_t first, last;
 } range;
 
-/* Scripts and signs that fill two columns. */
+/* Scripts and symbols that are two columns wide. */
 static const range wide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
                              {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
                              {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
                              {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
 
-/* Marks that stand on the letter before them. */
+/* Combining marks, which are drawn on the letter before them. */
 static const range marks[] = {{0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd},
                               {0x064b, 0x065f}, {0x093a, 0x093c}, {0x0941, 0x0948},
                               {0x094d, 0x094d}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
@@ -52,7 +54,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Control characters of both blocks, and signs that turn the direction of writing. */
+/* Control characters of both blocks, and characters that change the direction of writing. */
 static bool unprintable(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
@@ -69,7 +71,7 @@ static void append(text_word *word, size_t *used, const char *bytes, size_t leng
     word->letters += columns > 0;
 }
 
-/* Takes one word off the text; returns where it ends. */
+/* Reads one word from the text and returns where it ends. */
 static const char *take_word(const char *text, text_word *word, int columns)
 {
     size_t used = 0;
@@ -80,12 +82,12 @@ static const char *take_word(const char *text, text_word *word, int columns)
         const size_t length = text_decode(text, &c);
         const bool bad = unprintable(c);
         int width = bad ? 1 : columns_of(c);
-        /* A mark with no letter to stand on gets a column of its own. */
+        /* A mark without a letter before it gets a column of its own. */
         const bool lonely = width == 0 && word->letters == 0;
         width = lonely ? 1 : width;
         const char *const shown = bad || lonely ? TEXT_REPLACEMENT : text;
         const size_t size = bad || lonely ? sizeof TEXT_REPLACEMENT - 1 : length;
-        /* Room for "~" must remain, unless this is the last letter. */
+        /* Leaves room for "~", unless this is the last letter. */
         const bool last = text[length] == '\0' || is_space(text[length]);
         cut = cut || word->columns + width > columns - (last ? 0 : 1) ||
               used + size + 2 > TEXT_WORD_BYTES;

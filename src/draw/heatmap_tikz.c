@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heat maps as TikZ, a picture a sheet. The unit is the side of a cell; a map has its upper left
- * corner at (0,0) of its scope, titles and words of columns above, words of rows at the left.
+ * Heat maps as TikZ, one picture per sheet. The unit is the side of a cell; a map has its upper
+ * left corner at (0,0) of its scope, titles and words of columns above, words of rows at the left.
  */
 #include "draw/color_scale.h"
 #include "draw/heatmap.h"
 
 enum { ACROSS = 4 };
 
-/* Widths in cells: of a letter, and what a map keeps to the next. */
+/* In cells: width of a letter, distance between maps, height of a line of text. */
 static const double letter = 0.45, space = 1.0, line = 1.1;
 
 static void put_escaped(FILE *file, const char *text)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The results of mha ablate as tables with a summary, and as JSON; ablate_svg.c draws them. */
 #include "program/ablate_report.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static void print_heading(const char *text)
     printf("\n");
 }
 
-/* With no sign before a zero of four digits. */
+/* Values that are printed as 0.0000 lose their sign. */
 static double nats(double value)
 {
     return fabs(value) < 0.00005 ? 0.0 : value;
@@ -121,7 +122,7 @@ static void print_pairs(const ablate_report *r)
         print_pair(r, &r->pairs[n]);
 }
 
-/* Nats a word, below which nothing is said of a layer but its numbers. */
+/* Nats per word; the summary does not interpret a smaller loss of a layer. */
 static const double loss_that_matters = 0.02;
 
 static void print_summary(const ablate_report *r)

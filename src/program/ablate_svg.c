@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losses of closed heads as grids, one a kind:
+ * Losses of closed heads as grids, one per kind:
  *
  *      encoder    1     2     3    ...       all
  *      layer 1   0.0   0.1   0.0   ...       6.0
  *      layer 2   0.4   0.2   0.1   ...      11.9
  *
- * "all" is what the layer costs with all its heads closed; it has no colour, which would leave none
- * for single heads.
+ * "all" is the loss with all heads of the layer closed. It has no colour: it is so much larger that
+ * single heads could not be told apart on one scale.
  */
 #include <math.h>
 
@@ -42,7 +42,7 @@ static int grid_top(const ablate_report *r, int kind)
     return top;
 }
 
-/* Thousandths of a nat, with no sign before a zero. */
+/* Thousandths of a nat; what is printed as 0.0 loses its sign. */
 static const char *number_text(double nats, char text[32])
 {
     const double value = 1e3 * nats;
@@ -53,7 +53,7 @@ static const char *number_text(double nats, char text[32])
     return text;
 }
 
-/* A root brings out small losses beside large ones. */
+/* The colour is by the square root of the loss, which shows small losses beside large ones. */
 static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 {
     const head_name name = head_at(&r->config, head);
@@ -96,7 +96,7 @@ static void put_heading(FILE *file, const ablate_report *r, int kind)
             all_right(r), y);
 }
 
-/* The root makes a quarter of the largest loss half of the scale. */
+/* Because of the square root, the middle of the scale is a quarter of the largest loss. */
 static void put_legend(FILE *file, double most, int y)
 {
     static const double shares[] = {0.0, 0.5, 1.0};

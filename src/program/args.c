@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads options and words by a command's table, prints the help from the same table, and suggests
+ * the option that was probably meant. */
 #include "program/args.h"
 
 #include <errno.h>
@@ -109,7 +111,8 @@ static int store(const arg_command *command, const arg_option *option, const cha
     return EXIT_USAGE;
 }
 
-/* One argument that begins with dashes; *at moves on over a value of its own. */
+/* Reads one argument that begins with dashes, and moves *at past a value that is an argument too.
+ */
 static int parse_option(const arg_command *command, int argc, char **argv, int *at)
 {
     char name[64];
@@ -140,7 +143,7 @@ static bool asks_for_help(const char *argument)
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-/* "--..." or the "-x" of an option "x". */
+/* "--..." or "-x" where there is an option "x". */
 static bool is_option(const arg_command *command, const char *argument)
 {
     if (strncmp(argument, "--", 2) == 0)
@@ -152,7 +155,7 @@ static bool is_option(const arg_command *command, const char *argument)
     return false;
 }
 
-/* What the usage calls the first word that must be there: the one that is in no brackets. */
+/* The name in the usage of the first required word: the first one outside brackets. */
 static const char *first_word(const char *usage, int *length)
 {
     while (*usage == '[') {
@@ -223,7 +226,8 @@ int args_refuse(const arg_command *command, const char *names, const char *reaso
     return EXIT_GO_ON;
 }
 
-/* 0: not set; -1: set to something else than a thread count. */
+/* 0 if the variable is not set, -1 after a message if it is no number of threads. In a `list` as of
+ * OMP_NUM_THREADS the first number counts. */
 static int threads_from(const char *variable, bool list)
 {
     const char *text = getenv(variable);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mha bench --table: the rows of bench/bench_rows.h, each with its goal. Successive rows about the
+ * same word form a group, whose cases are measured in turn so that ratios are of the same moments.
+ */
 #include "program/bench_table.h"
 
 #include <math.h>
@@ -23,10 +27,10 @@ typedef struct figures {
     bool small_is_good, reached;
 } figures;
 
-/* Who runs the table, and how. */
+/* How the table is measured and printed. */
 typedef struct table {
     int rounds, threads;
-    bool openblas; /* is it there? */
+    bool openblas; /* whether it is installed */
     json *j;       /* NULL: text */
 } table;
 
@@ -146,7 +150,8 @@ static void show(const table *t, const row *r, figures *f)
 
 /* ---------------------------------------------------------------- groups ----- */
 
-/* Subjects that are measured together: the word of the rows, and all it is held against. */
+/* Cases that are measured in the same rounds: the word of the rows, and all that it is compared
+ * with. */
 typedef struct group {
     measure_case cases[GROUP_MAX];
     const char *words[GROUP_MAX];
@@ -182,7 +187,7 @@ static const measure_case *find_case(const group *g, const char *text)
     return NULL;
 }
 
-/* What the rows share is measured once, in the same rounds. */
+/* Measures the cases of rows that have the same word; a case of several rows is measured once. */
 static bool measure_group(group *g, const table *t, const row *rows, int count, char *message,
                           size_t size)
 {
@@ -227,7 +232,7 @@ static bool run_group(const table *t, const row *rows, int count)
     return ok;
 }
 
-/* Only asks the plan: nothing of that size is computed. */
+/* The workspace of a plan; the problem itself is not computed. */
 static bool run_workspace(const table *t, const row *r)
 {
     bench_case_word word;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mha ablate: what a translator loses when heads are closed, and how much of it is made up for. */
+/*
+ * mha ablate: what a translator loses when heads are closed, and how much the rest compensates.
+ *
+ *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
+ *      and ablate_svg.c print and draw it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,15 +17,15 @@
 #include "program/options.h"
 
 static const char details[] =
-    "Every head is closed alone, then all heads of each layer; with --pairs every two heads of a\n"
-    "kind. The decoder reads the right words. A sentence is exact if all its words are right, its\n"
-    "end too, which is when a greedy search finds it. If all heads of a layer cost much more than\n"
-    "one by one, what one leaves out is made up for.\n"
+    "Every head is closed alone, then all heads of each layer; with --pairs also every two heads\n"
+    "of one kind. The decoder reads the right words. A sentence is exact if all its words and its\n"
+    "end are predicted right, which is when a greedy search finds it. If closing a whole layer\n"
+    "costs much more than the sum of its heads, the heads compensate for each other.\n"
     "\n"
-    "Modes, all before the output projection; biases stay:\n"
-    "  zero     the head gives nothing\n"
-    "  mean     it gives its mean output on sentences of train\n"
-    "  uniform  it looks at everything alike\n"
+    "Modes; all act before the output projection, and biases stay:\n"
+    "  zero     the head outputs zero\n"
+    "  mean     it outputs its mean over sentences of train\n"
+    "  uniform  it attends to all positions equally\n"
     "\n"
     "Examples:\n"
     "  mha ablate\n"
@@ -85,6 +90,7 @@ static int by_extra(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* Sorted by what a pair costs beyond its two heads alone. */
 static mha_status measure_pairs(head_ablation *a, ablate_report *report)
 {
     const size_t all = (size_t)report->heads * (size_t)report->heads / 2 + 1;
@@ -133,6 +139,7 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* For the mode "mean", the means come from sentences of train. NULL without memory. */
 static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;
@@ -185,19 +192,19 @@ int command_ablate(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
-        {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
-        {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
+        {"pairs", ARG_FLAG, &r.pairs, NULL, "also close every two heads of one kind", 0, 0},
+        {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
-        {"svg", ARG_TEXT, &r.svg, "FILE", "write a picture to a file", 0, 0},
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the losses as a picture", 0, 0},
         {OPTION_THREADS(&r.setup.threads)},
         {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...]",
-        .summary = "Close heads of a translator and measure what that costs.",
+        .summary = "Close heads of a translator and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
     };

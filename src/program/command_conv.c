@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha conv: a picture filtered by multi-head attention, and held against the convolution. */
+/* mha conv: a picture filtered by multi-head attention and compared with the direct convolution.
+ * The filter is in claims/picture_filter.h; here are options, files and the report. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,15 +17,15 @@
 #include "program/session.h"
 
 static const char details[] =
-    "Pixels are tokens and every tap of a K x K kernel is a head: h = K*K. The picture is cut\n"
-    "into tiles that are a batch; the result is held against a plain loop.\n"
+    "Pixels are tokens, and every tap of a K x K kernel is a head: h = K*K. The picture is cut\n"
+    "into tiles, which form a batch. The result is compared with a plain loop.\n"
     "\n"
     "Kernels: identity blur sharpen edge emboss sobel, or a FILE with K lines of K numbers,\n"
-    "K up to 11. sobel is two kernels; the picture is the length of both together.\n"
+    "K up to 11. sobel is two kernels; the result is the length of the vector of both.\n"
     "Heads:\n"
-    "  gauss   tokens carry their place and W_Q, W_K make a head look at the pixel its tap\n"
-    "          is away; --alpha says how sharply, and a small one blurs (0.25 to 1000)\n"
-    "  hard    a mask hides all pixels but the one: bit-equal to the loop\n"
+    "  gauss   tokens carry their position, and W_Q and W_K make each head attend to the pixel at\n"
+    "          the offset of its tap; --alpha sets how sharply, small values blur (0.25 to 1000)\n"
+    "  hard    a mask hides all pixels but that one: bit-equal to the loop\n"
     "Padding: replicate, zero, circular, or valid, which makes the picture smaller.\n"
     "\n"
     "Exit code: 0 fine, 1 failed or further from the loop than the bound, 2 wrong usage.\n"
@@ -63,9 +64,9 @@ static int check(conv_request *request)
     static const char *const paddings[] = {"replicate", "zero", "circular", "valid"};
     char message[KERNEL_MESSAGE_MAX];
     if (request->kernel_name == NULL)
-        return args_wrong("conv: which kernel? --kernel sobel, for one");
+        return args_wrong("conv: --kernel is missing, such as --kernel sobel");
     if (request->output == NULL)
-        return args_wrong("conv: where to? -o OUT.png");
+        return args_wrong("conv: -o OUT.png is missing");
     if (!conv_kernel_find(&request->kernel, request->kernel_name, message))
         return args_wrong("conv: %s", message);
     const int code = option_choose("conv", "heads", request->heads_name, heads, 2);
@@ -180,12 +181,13 @@ int command_conv(int argc, char **argv)
     conv_request request = {.heads_name = "gauss", .padding_name = "replicate", .alpha_text = "32"};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "a kernel, or a file that has one", 0,
-         0},
+        {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "name of a kernel, or a file with one",
+         0, 0},
         {"o", ARG_TEXT, &request.output, "OUT.png", "the picture to write", 0, 0},
         {"heads", ARG_TEXT, &request.heads_name, "KIND", "gauss or hard (gauss)", 0, 0},
         {"alpha", ARG_TEXT, &request.alpha_text, "A", "sharpness of gauss heads (32)", 0, 0},
-        {"padding", ARG_TEXT, &request.padding_name, "P", "beyond the border (replicate)", 0, 0},
+        {"padding", ARG_TEXT, &request.padding_name, "P", "pixels outside the picture (replicate)",
+         0, 0},
         {OPTION_THREADS(&request.threads)},
         {OPTION_JSON(&request.as_json)},
     };

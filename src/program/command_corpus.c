@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha corpus: sentence pairs of the grammar, with their truth; or the corpus counted. */
+/* mha corpus: sentence pairs of the grammar with their alignment and roles, or statistics of the
+ * splits. The corpus room makes both; here they are printed. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,10 +13,10 @@
 #include "program/options.h"
 
 static const char details[] =
-    "A line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
-    "grammar, its pair is printed instead. Train, valid and test are cut such that combinations\n"
-    "of words (subject and verb, verb and object, adjective and noun) that are in valid or test\n"
-    "are never in train; --stats counts them in the first N sentences of every split.\n"
+    "Each line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
+    "grammar, its pair is printed instead. Combinations of words (subject and verb, verb and\n"
+    "object, adjective and noun) that occur in valid or test never occur in train; --stats counts\n"
+    "them in the first N sentences of every split.\n"
     "\n"
     "Examples:\n"
     "  mha corpus --split test --count 5\n"
@@ -214,8 +215,9 @@ int command_corpus(int argc, char **argv)
         {"split", ARG_TEXT, &request.split_name, "S", "train, valid or test (train)", 0, 0},
         {"count", ARG_NUMBER, &request.count, "N", "number of pairs (10)", 1, 100000000},
         {"seed", ARG_SEED, &request.seed, "N", "seed of the sentences (1)", 0, 0},
-        {"stats", ARG_FLAG, &request.stats, NULL, "count all splits instead", 0, 0},
-        {"json", ARG_FLAG, &request.as_json, NULL, "tokens, alignment and roles as JSON", 0, 0},
+        {"stats", ARG_FLAG, &request.stats, NULL, "print statistics of all splits instead", 0, 0},
+        {"json", ARG_FLAG, &request.as_json, NULL, "print tokens, alignment and roles as JSON", 0,
+         0},
     };
     const arg_command command = {
         .name = "corpus",
@@ -229,10 +231,10 @@ int command_corpus(int argc, char **argv)
     int words;
     int code = args_parse(&command, argc, argv, &words);
     if (code == EXIT_GO_ON && request.stats)
-        code = args_refuse(&command, "split", "chooses one; --stats counts all of them");
+        code = args_refuse(&command, "split", "selects one split; --stats counts all of them");
     else if (code == EXIT_GO_ON && words > 0)
         code = args_refuse(&command, "split count seed",
-                           "chooses sentences; with a SENTENCE leave it out");
+                           "selects sentences; leave it out with a SENTENCE");
     if (code == EXIT_GO_ON)
         code = option_split("corpus", request.split_name, &request.split);
     if (code != EXIT_GO_ON)

@@ -138,7 +138,8 @@ static void print_strongest(const demo *d, int head)
     int best = 0;
     double entropy = 0.0;
     for (int n = 0; n < d->count * d->count; n++) {
-        /* A word's view of itself, or of the only word it may see, is no news. */
+        /* A word's attention to itself is not reported: in a causal map the first word has no
+         * other. */
         const int i = n / d->count, j = n % d->count;
         if (i != j && (map[n] > map[best] || best == 0))
             best = n;
@@ -251,11 +252,11 @@ int command_demo(int argc, char **argv)
 {
     demo d = {.sentence = SENTENCE, .seed = 7, .heads = HEADS};
     const arg_option options[] = {
-        {"sentence", ARG_TEXT, &d.sentence, "TEXT", "the sentence to look at", 0, 0},
-        {"causal", ARG_FLAG, &d.causal, NULL, "every word sees only what came before", 0, 0},
+        {"sentence", ARG_TEXT, &d.sentence, "TEXT", "the sentence to process", 0, 0},
+        {"causal", ARG_FLAG, &d.causal, NULL, "every word attends only to words before it", 0, 0},
         {"heads", ARG_NUMBER, &d.heads, "N", "number of heads, a divisor of 64 (8)", 1, WIDTH},
         {"seed", ARG_SEED, &d.seed, "N", "seed of vectors and matrices (7)", 0, 0},
-        {"svg", ARG_TEXT, &d.svg, "FILE", "write the picture to a file instead", 0, 0},
+        {"svg", ARG_TEXT, &d.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
     };
     const arg_command command = {
         .name = "demo",

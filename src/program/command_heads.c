@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mha heads: what every head of a translator looks at, measured. */
+/*
+ * mha heads: what every head of a translator attends to, measured on sentences.
+ *
+ *      sentences --heads_table_make()--> rows, one per head
+ *      --kind, --like, --where, --sort --> chosen rows --heads_report_...()--> text or JSON
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,17 +20,14 @@
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
     "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
-    "what the score is a mean over: sentences, or words with that relation. Importance is the "
-    "mean\n"
-    "of |d loss / d gate|, divided by the length of that vector over the heads of the layer.\n"
-    "With TEXT the heads are measured on this sentence alone. With --like heads are compared by "
-    "the\n"
-    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be spelt\n"
-    "\"cross L2 H4\".\n"
+    "the number of items that the score is the mean of: sentences, or words with that relation.\n"
+    "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
+    "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
+    "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
+    "be written \"cross L2 H4\".\n"
     "\n"
-    "--where takes role=NAME, where the beginning of a name is enough, and columns against "
-    "numbers.\n"
-    "Columns for --where and --sort:\n"
+    "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
+    "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
     "  end prev self next duplicate induction question rare aer says reads apart\n"
     "\n"
@@ -57,7 +59,7 @@ static int find_like(heads_request *r)
     if (code != EXIT_GO_ON)
         return code;
     if (choice.kind == ATTENTION_KINDS || choice.layer == 0)
-        return args_wrong("heads: --like %s: which? Say kind, layer and head, as \"cross 2.4\" or "
+        return args_wrong("heads: --like %s: give kind, layer and head, as in \"cross 2.4\" or "
                           "\"cross L2 H4\"",
                           r->like_name);
     if (r->kind != ATTENTION_KINDS && r->kind != choice.kind)
@@ -67,7 +69,7 @@ static int find_like(heads_request *r)
     return EXIT_GO_ON;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_like(const heads_request *r)
 {
     const transformer_config *const config = translator_config(r->setup.session.model);
@@ -78,21 +80,22 @@ static int check_like(const heads_request *r)
                       attention_kind_layers(config, r->like.kind), config->heads);
 }
 
-/* What would do nothing beside the rest. */
-static int check_idle(const heads_request *r, const arg_command *command)
+/* Refuses options that would have no effect beside the others. */
+static int check_unused(const heads_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->text != NULL)
         code = args_refuse(command, "sentences split seed",
-                           "chooses sentences of the corpus; with a TEXT leave it out");
+                           "selects sentences of the corpus; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
-        code = args_wrong("heads: \"apart\" is from a head: say which with --like HEAD");
+        code =
+            args_wrong("heads: \"apart\" is the distance from a head; choose it with --like HEAD");
     return code;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(heads_request *r)
 {
     int none = 0;
@@ -185,17 +188,18 @@ int command_heads(int argc, char **argv)
         {OPTION_SEED(&r.setup.seed)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
-        {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
-        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"cross 2.4\"", 0,
+        {"sort", ARG_TEXT, &r.sort, "COLUMN", "sort by this column, the largest first", 0, 0},
+        {"like", ARG_TEXT, &r.like_name, "HEAD", "compare with this head, such as \"cross 2.4\"", 0,
          0},
-        {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
+        {"gold", ARG_FLAG, &r.gold, NULL, "also how well heads find relations of the grammar", 0,
+         0},
         {OPTION_THREADS(&r.setup.threads)},
         {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "heads",
         .usage = "[OPTION...] [TEXT...]",
-        .summary = "Measure what every head of a translator looks at, and name its role.",
+        .summary = "Measure what every head of a translator attends to, and name its role.",
         .details = details,
         ARG_OPTIONS(options),
         .words_max = INT_MAX,
@@ -213,7 +217,7 @@ int command_heads(int argc, char **argv)
     }
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
-        code = check_idle(&r, &command);
+        code = check_unused(&r, &command);
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mha prune: heads of a translator closed one after another, the least important first. */
+/*
+ * mha prune: heads of a translator closed one after another, the least important first.
+ *
+ *      heads/head_pruning.h closes and measures; this file prints the steps, draws the curve
+ *      (prune_curve.c) and writes the pruned model.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +22,10 @@
 #include "program/prune_curve.h"
 
 static const char details[] =
-    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed; then\n"
-    "importance is measured anew, until N heads are left. What the model still does is measured "
-    "on\n"
-    "other sentences after every step. The file that -o writes has the same tensors: the output\n"
-    "projections do not read closed heads any more.\n"
+    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed. Then\n"
+    "importance is measured again, until N heads are left. After every step the model is measured\n"
+    "on other sentences. The file that -o writes has the same tensors as before, but its output\n"
+    "projections no longer read the closed heads.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
@@ -52,7 +56,7 @@ static double percent(int64_t part, int64_t all)
     return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
 }
 
-/* By how many per cent. */
+/* By how many per cent `after` is less. */
 static double less(double after, double before)
 {
     return 100.0 * (1.0 - after / before);
@@ -94,7 +98,7 @@ static void print_kept(const prune_result *r)
     printf(".\n");
 }
 
-/* The last step up to which this share of the exact sentences is always left. */
+/* The last step before the exact sentences first fall below this share of those at the start. */
 static int cheapest(const prune_result *r, double share)
 {
     int next = 1;
@@ -183,7 +187,7 @@ static void print_json(const prune_result *r)
 
 /* ----------------------------------------------------------------- save ----- */
 
-/* f16 where that loses nothing. */
+/* f16 if no value changes by it, as in a model that was read from f16. */
 static mha_dtype smallest_type(const float *values, size_t count)
 {
     for (size_t n = 0; n < count; n++)
@@ -237,7 +241,7 @@ static int print(const prune_result *r)
     return request->output != NULL ? save(r) : EXIT_FINE;
 }
 
-/* `choose` are the sentences that say which head is closed next. */
+/* `choose` are the CHOOSE_SENTENCES on which importance is measured. */
 static int run_with(const prune_request *request, const head_pair *choose)
 {
     const heads_setup *const s = &request->setup;
@@ -270,11 +274,11 @@ static int run(const prune_request *request)
     return code;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(const prune_request *r)
 {
     if (r->output != NULL && r->keep < 0)
-        return args_wrong("prune: -o writes a model: --keep says how many heads it has");
+        return args_wrong("prune: -o needs --keep N: the number of heads of the model to write");
     if ((r->curve != NULL && !output_file_check(r->curve)) ||
         (r->output != NULL && !output_file_check(r->output)))
         return EXIT_FAILED;
@@ -285,7 +289,8 @@ int command_prune(int argc, char **argv)
 {
     prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
     const arg_option options[] = {
-        {"keep", ARG_NUMBER, &r.keep, "N", "heads that stay (0: the whole curve)", 0, 1000000},
+        {"keep", ARG_NUMBER, &r.keep, "N", "number of heads to keep (0: the whole curve)", 0,
+         1000000},
         {OPTION_MODEL(&r.setup.model_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha serve: the page of "mha view", live: it translates what is typed, and closes heads.
+ * mha serve: the page of "mha view", live: it translates what is typed, and disables heads.
  *
- *      model, study --> serve_app.c: what is answered --> http_server.c: to whom
+ *      model, study --> serve_app.c makes the answers --> http_server.c sends them
  *
- * The first thread waits for a signal that ends it all.
+ * The first thread only waits for a signal that ends the program.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,11 +23,11 @@
 #include "program/session.h"
 
 static const char details[] =
-    "Prints an address for a browser on this machine. There, what is typed is translated\n"
-    "at once, a click closes a head or makes it look at all words alike, and the\n"
-    "translation and the other heads show what that does. Only this machine is listened to,\n"
-    "and only whoever knows the address is answered; it is another one each time. Ctrl-C\n"
-    "ends it. The model is sought as by \"mha translate\".\n"
+    "Prints the address of a page for a browser on this machine. Type a sentence to translate it;\n"
+    "click a head to disable it or make its attention uniform, and see the effect on the\n"
+    "translation and on the other heads. The server accepts connections from this machine only,\n"
+    "and only with the secret in the printed URL, which changes on every start. Ctrl-C ends it.\n"
+    "The model is searched for as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
@@ -47,7 +47,8 @@ static void set_ending_signals(sigset_t *set)
     sigaddset(set, SIGHUP);
 }
 
-/* A browser on the page, as a process that is nobody's child. What it prints is talk. */
+/* Opens a browser with a second fork(), so that it is no child that would have to be waited for.
+ * Its output goes to stderr: stdout has only the address. */
 static void open_browser(const char *url)
 {
     const pid_t child = fork();
@@ -67,7 +68,7 @@ static void open_browser(const char *url)
         waitpid(child, NULL, 0);
 }
 
-/* Until one of the signals comes, which must be blocked. */
+/* Waits for one of the signals, which must be blocked. */
 static void wait_for(const sigset_t *signals, http_server *server)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -86,7 +87,7 @@ static bool serve(const serve_request *r, serve_app *app)
     sigset_t signals;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    /* A browser that goes away in the middle of an answer is none of our troubles. */
+    /* A browser that closes a connection in the middle of an answer must not end the server. */
     signal(SIGPIPE, SIG_IGN);
     http_server *const server = http_server_start(&service, (int)r->port, message);
     if (server == NULL) {
@@ -115,13 +116,13 @@ static int open_session(session *s, const serve_request *r)
     return code;
 }
 
-/* What the page says of roles, where the model can read the corpus: without it there are none. */
+/* Finds the roles of the heads. A model that is too short for the corpus gets a page without. */
 static bool make_study(serve_app *app, view_study *study)
 {
     const mha_status status = view_study_make(study, app->model, VIEW_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model);
-        fprintf(stderr, "mha: going on without the roles of heads\n");
+        fprintf(stderr, "mha: the page will not show the roles of heads\n");
         app->study = NULL;
     } else if (status != MHA_OK) {
         heads_failed(status);
@@ -158,7 +159,7 @@ int command_serve(int argc, char **argv)
 {
     serve_request r = {.port = 0};
     const arg_option options[] = {
-        {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any that is free)", 0, 65535},
+        {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
         {OPTION_MODEL(&r.model_file)},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
@@ -166,7 +167,7 @@ int command_serve(int argc, char **argv)
     const arg_command command = {
         .name = "serve",
         .usage = "[OPTION...]",
-        .summary = "Serve the page of every head live, on this machine only.",
+        .summary = "Serve the page of \"mha view\" live, on this machine only.",
         .details = details,
         ARG_OPTIONS(options),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha show: what every head of a translator looks at on one sentence, as heat maps in the terminal.
+ * mha show: what every head of a translator attends to in one sentence, as heat maps.
  *
  *      text --sentence_pair_read()--> words --sentence_pair_capture()--> weights of all heads
  *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
@@ -22,13 +22,14 @@
 enum { STUDY_SENTENCES = 200 };
 
 static const char details[] =
-    "TEXT is a sentence; words without quotes are one sentence. A row looks, a column is\n"
-    "looked at. Rows of the decoder are words that it reads, rows of cross-attention words\n"
-    "that it says. Colours as the terminal has them, else characters from light to dark;\n"
-    "the brightest is the largest value of a layer. Below each head stands its role, found\n"
-    "as by \"mha heads\" on sentences of the corpus. --where takes the conditions of\n"
-    "\"mha heads\"; a head may also be spelt \"cross L2 H4\". The model is\n"
-    "sought as by \"mha translate\".\n"
+    "TEXT is a sentence; words without quotes are joined to one sentence. A row of a map shows\n"
+    "how much its word attends to each word of the columns. Rows of the decoder are the words\n"
+    "that it reads, rows of cross-attention the words that it writes. Maps are drawn in colour\n"
+    "if the terminal has colours, else with characters from light to dark. The strongest one\n"
+    "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
+    "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
+    "A\n"
+    "head may also be written \"cross L2 H4\". The model is searched for as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
@@ -56,7 +57,7 @@ static int find_values(show_request *r)
     return values < 0 ? EXIT_USAGE : EXIT_GO_ON;
 }
 
-/* --head may also say the kind and the layer. */
+/* --head may name the kind and the layer too. */
 static int find_head(show_request *r, const arg_command *command)
 {
     head_choice choice;
@@ -66,9 +67,9 @@ static int find_head(show_request *r, const arg_command *command)
     if (code == EXIT_GO_ON)
         code = args_refuse(command, "mean", "is of several heads; leave it out with --head");
     if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS)
-        code = args_refuse(command, "kind", "is said by --head already; leave it out");
+        code = args_refuse(command, "kind", "is given by --head already; leave it out");
     if (code == EXIT_GO_ON && choice.layer > 0)
-        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+        code = args_refuse(command, "layer", "is given by --head already; leave it out");
     if (code != EXIT_GO_ON)
         return code;
     r->kind = choice.kind != ATTENTION_KINDS ? choice.kind : r->kind;
@@ -82,7 +83,7 @@ static bool draws_on_terminal(const show_request *r)
     return !r->as_json && r->svg == NULL && r->tikz == NULL;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(show_request *r, const arg_command *command)
 {
     int none = 0;
@@ -96,11 +97,11 @@ static int check(show_request *r, const arg_command *command)
     if (code == EXIT_GO_ON && r->where != NULL)
         code = heads_filter("show", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
-        code = args_wrong("show: --where needs sentences to measure heads on: a --study above 0");
+        code = args_wrong("show: --where needs heads that are measured: a --study above 0");
     return code;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_model(const show_request *r)
 {
     const transformer_config *const config = translator_config(r->setup.session.model);
@@ -120,19 +121,21 @@ static int check_model(const show_request *r)
 
 /* ---------------------------------------------------------------- heads ----- */
 
-static bool asked_for(const show_request *r, head_name name)
+/* Whether --kind, --layer and --head admit this head. */
+static bool is_selected(const show_request *r, head_name name)
 {
     return (r->kind == ATTENTION_KINDS || r->kind == (int)name.kind) &&
            (r->layer == 0 || r->layer == name.layer + 1) &&
            (r->head == 0 || r->head == name.head + 1);
 }
 
-/* Which heads are drawn, and their roles; `roles` only with a table. */
+/* Fills drawn[] by the options and, if there is a table of measured heads, by --where; then roles[]
+ * too. */
 static void choose(const show_request *r, const heads_table *table, bool *drawn, const char **roles)
 {
     const transformer_config *const config = translator_config(r->setup.session.model);
     for (int n = 0; n < head_count(config); n++)
-        drawn[n] = table == NULL && asked_for(r, head_at(config, n));
+        drawn[n] = table == NULL && is_selected(r, head_at(config, n));
     if (table == NULL)
         return;
     int count = table->study->heads;
@@ -141,7 +144,7 @@ static void choose(const show_request *r, const heads_table *table, bool *drawn,
     if (r->where != NULL)
         heads_filter("show", r->where, table->rows, &count);
     for (int n = 0; n < count; n++)
-        drawn[table->rows[n].number] = asked_for(r, table->rows[n].name);
+        drawn[table->rows[n].number] = is_selected(r, table->rows[n].name);
 }
 
 /* --------------------------------------------------------------- output ----- */
@@ -276,7 +279,8 @@ static int make_maps(const show_request *r, const show_scene *scene)
     return code;
 }
 
-/* With room for all heads in drawn[] and roles[]. */
+/* Measures the heads if roles are wanted, then draws. drawn[] and roles[] have room for all heads.
+ */
 static int measure(const show_request *r, show_scene *scene, bool *drawn, const char **roles)
 {
     heads_table table = {NULL, NULL};
@@ -323,7 +327,7 @@ static int show(const show_request *r, sentence_pair *pair)
 
 static int run(show_request *r)
 {
-    /* Without a study nothing is measured on the one sentence, which then need not fit. */
+    /* Without a study no sentence of the corpus is measured, and none needs to fit the model. */
     r->setup.sentences = r->study > 0 ? r->study : 1;
     r->setup.own_text = r->study == 0;
     int code = heads_setup_open(&r->setup, "show");
@@ -348,21 +352,22 @@ int command_show(int argc, char **argv)
         .setup = {.split_name = "test", .seed = 1}, .values_name = "raw", .study = STUDY_SENTENCES};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
+         0},
         {OPTION_MODEL(&r.setup.model_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_TEXT, &r.head_name, "H", "only this one: \"cross 2.4\", or 4 of each layer", 0,
-         0},
+        {"head", ARG_TEXT, &r.head_name, "H", "only this head: \"cross 2.4\", or 4 of every layer",
+         0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
-        {"mean", ARG_FLAG, &r.mean, NULL, "the mean of the heads of a layer, too", 0, 0},
+        {"mean", ARG_FLAG, &r.mean, NULL, "add the mean of the heads of each layer", 0, 0},
         {"values", ARG_TEXT, &r.values_name, "V",
-         "raw weights, or norm: times |v W_O| of the column (raw)", 0, 0},
-        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+         "raw weights, or norm: weights times |v W_O| (raw)", 0, 0},
+        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
-        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file instead", 0, 0},
-        {"tikz", ARG_TEXT, &r.tikz, "FILE", "the same for LaTeX, with the numbers", 0, 0},
-        {"width", ARG_NUMBER, &r.width, "N", "columns to fill (those of the terminal)",
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
+        {"tikz", ARG_TEXT, &r.tikz, "FILE", "write the maps for LaTeX, with their numbers", 0, 0},
+        {"width", ARG_NUMBER, &r.width, "N", "columns to use (the width of the terminal)",
          TERMINAL_WIDTH_MIN, TERMINAL_WIDTH_MAX},
         {OPTION_THREADS(&r.setup.threads)},
         {OPTION_JSON(&r.as_json)},
@@ -370,7 +375,7 @@ int command_show(int argc, char **argv)
     const arg_command command = {
         .name = "show",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Draw what every head of a translator looks at on a sentence.",
+        .summary = "Draw what every head of a translator attends to in a sentence.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

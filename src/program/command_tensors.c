@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha tensors: what a safetensors file holds. */
+/* mha tensors: checks safetensors files (format/safetensors.h) and prints their tensors and
+ * metadata as a table or as JSON. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -15,9 +16,9 @@
 #include "program/options.h"
 
 static const char details[] =
-    "A file is checked before anything is said of it: header, dtypes, shapes, offsets,\n"
-    "and that the tensors fill it without gap or overlap. One that breaks a rule of the\n"
-    "format is refused with the name of the rule. The tensors themselves are not read.\n"
+    "A file is checked before anything is printed: header, dtypes, shapes, offsets, and that the\n"
+    "tensors fill the file without a gap or overlap. A file that breaks a rule of the format is\n"
+    "refused with the name of the rule. The values of the tensors are not read.\n"
     "\n"
     "Examples:\n"
     "  mha tensors model.safetensors\n"
@@ -25,7 +26,7 @@ static const char details[] =
 
 enum { SHAPE_TEXT = 64, NAME_COLUMNS = 60 };
 
-/* "[2,3]"; a shape that has no room ends in "...". */
+/* "[2,3]"; a shape that is too long ends in "...". */
 static void shape_text(const safetensors_tensor *tensor, char text[SHAPE_TEXT])
 {
     const int room = SHAPE_TEXT - 30; /* the rest is for one more extent, and the end */
@@ -43,7 +44,7 @@ static bool is_control(const char *c)
     return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
 }
 
-/* Text of a stranger: control characters, of one byte or two, become '?'. */
+/* Prints text of an untrusted file: control characters, of one byte or two, become '?'. */
 static void put_text(const char *text, int columns)
 {
     int used = 0;
@@ -158,13 +159,13 @@ int command_tensors(int argc, char **argv)
 {
     bool as_json = false, strict = false;
     const arg_option options[] = {
-        {"strict", ARG_FLAG, &strict, NULL, "refuse what is otherwise a warning", 0, 0},
+        {"strict", ARG_FLAG, &strict, NULL, "treat warnings as errors", 0, 0},
         {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "tensors",
         .usage = "[--strict] [--json] FILE...",
-        .summary = "Check safetensors files and list what they hold.",
+        .summary = "Check safetensors files and list their tensors.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

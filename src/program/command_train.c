@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha train: a translator from nothing.
+ * mha train: a translator from scratch.
  *
  *      options --> request --> training, new or from its checkpoint
  *      train_loop()            all steps, or an interrupt
@@ -21,7 +21,7 @@
 
 enum { VALIDATION_MAX = 256 };
 
-/* Settings may be given again, but not others: the training would not be the one it was. */
+/* With --resume, settings may be repeated but not changed: it would not be the same training. */
 static int compare_settings(const train_request *r, const training_config *config)
 {
     char was[TRAINING_TEXT_MAX], now[TRAINING_TEXT_MAX];
@@ -32,7 +32,7 @@ static int compare_settings(const train_request *r, const training_config *confi
         training_setting_text(&r->config, n, now);
         if (strcmp(was, now) != 0)
             return args_wrong("train: --%s %s: the checkpoint was made with %s; leave it out, or "
-                              "delete %s to begin anew",
+                              "delete %s to start again",
                               training_setting_name(n), now, was, r->checkpoint);
     }
     return EXIT_GO_ON;
@@ -45,11 +45,11 @@ static void say_resumed(const train_request *r, const training *t)
         fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
                 training_steps_done(t));
     if (strcmp(isa, mha_isa_name()) != 0)
-        fprintf(
-            stderr,
-            "mha: note: the checkpoint was made with %s, and this is %s: the model will differ "
-            "in some bits from one made in one go. MHA_ISA=%s forces the former where it runs\n",
-            isa, mha_isa_name(), isa);
+        fprintf(stderr,
+                "mha: note: the checkpoint was made with %s, but this is %s: the model will differ "
+                "in some bits from one trained without interruption. MHA_ISA=%s forces the former "
+                "on a CPU that has it\n",
+                isa, mha_isa_name(), isa);
 }
 
 static int begin(const train_request *r, mha_pool *pool, training **made)
@@ -69,7 +69,7 @@ static int begin(const train_request *r, mha_pool *pool, training **made)
 
 static void say_how_to_go_on(const train_request *r, int argc, char **argv)
 {
-    fputs("go on with: ", stderr);
+    fputs("continue with: ", stderr);
     shell_quote_if_needed(stderr, args_program);
     for (int n = 0; n < argc; n++) {
         fputc(' ', stderr);

@@ -4,6 +4,8 @@
  *
  *      arguments, or lines of standard input --> groups of sentences
  *      source_read() each, translator_translate() all, then text, maps, SVG or JSON in their order
+ *
+ * translate_evaluate.c scores sentences of the corpus instead; translate_json.c writes JSON.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,10 +28,10 @@
 enum { TOGETHER = 128 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are one sentence. Without TEXT lines of\n"
-    "standard input are translated, a line for each. Words the model does not know are\n"
-    "reported and stand in the translation as they are. The model knows the language of\n"
-    "\"mha corpus\" and is sought in models/, in the installed data and beside the program.\n"
+    "Each TEXT is a sentence; words without quotes are joined to one sentence. Without TEXT,\n"
+    "every line of standard input is translated. Words that the model does not know are\n"
+    "reported and copied to the translation. The model knows the language of \"mha corpus\". It\n"
+    "is searched for in models/, in the installed data and next to the program.\n"
     "\n"
     "Examples:\n"
     "  mha translate \"The cat that I saw yesterday ran away\"\n"
@@ -49,7 +51,7 @@ typedef struct translate_request {
     corpus_split split;
 } translate_request;
 
-/* One run of the command. */
+/* The state of one run. Sentences are translated in groups of up to TOGETHER. */
 typedef struct translate_run {
     const translate_request *request;
     session session;
@@ -71,7 +73,7 @@ static void warn(const translated *t)
     source_warn_unknown(t->source);
     if (t->results != NULL && !target_ends(t->results)) {
         source_print_place(t->source);
-        fprintf(stderr, "the translation did not come to an end\n");
+        fprintf(stderr, "the translation is cut off: it has no end\n");
     }
 }
 
@@ -157,7 +159,7 @@ static bool can_be_translated(const source_sentence *source)
     return source->problem[0] == '\0' && source->tokens.count > 0;
 }
 
-/* Weights also tell which unknown word is which. */
+/* With several unknown words, the weights show which one a copied word comes from. */
 static translation_options group_options(const translate_run *run, int count)
 {
     translation_options options = run->request->options;
@@ -166,7 +168,8 @@ static translation_options group_options(const translate_run *run, int count)
     return options;
 }
 
-/* False if the translator gives up, which only happens without memory. */
+/* Translates sources[0..count) together and prints them in their order. False, after a message, if
+ * the translator fails, which happens only without memory. */
 static bool translate_group(translate_run *run, int count)
 {
     const int *words[TOGETHER] = {NULL};
@@ -259,7 +262,7 @@ static int translate_all(translate_run *run, char **texts, int count)
 
 /* ------------------------------------------------------------- options ----- */
 
-/* --head may also say the layer. */
+/* --head may name the layer too. */
 static int find_head(translate_request *r, const arg_command *command)
 {
     head_choice choice;
@@ -271,7 +274,7 @@ static int find_head(translate_request *r, const arg_command *command)
                           "\"mha show\" draws all",
                           r->head_name);
     if (code == EXIT_GO_ON && choice.layer > 0)
-        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+        code = args_refuse(command, "layer", "is given by --head already; leave it out");
     if (code != EXIT_GO_ON)
         return code;
     r->layer = choice.layer > 0 ? choice.layer : r->layer;
@@ -279,21 +282,21 @@ static int find_head(translate_request *r, const arg_command *command)
     return EXIT_GO_ON;
 }
 
-/* What would do nothing beside the rest. */
-static int check_idle(const translate_request *r, const arg_command *command)
+/* Refuses options that would have no effect beside the others. */
+static int check_unused(const translate_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->evaluate > 0)
         code = args_refuse(command, "attention layer head svg nbest gold",
-                           "is about single sentences; leave it out with --evaluate");
+                           "is for single sentences; leave it out with --evaluate");
     else
-        code = args_refuse(command, "split seed errors", "goes with --evaluate N");
+        code = args_refuse(command, "split seed errors", "needs --evaluate N");
     if (code == EXIT_GO_ON && r->as_json && r->svg == NULL)
         code = args_refuse(command, "layer head",
-                           "chooses what is drawn; JSON has all heads with --attention");
+                           "selects what is drawn; JSON has all heads with --attention");
     if (code == EXIT_GO_ON && r->beam <= 1)
         code = args_refuse(command, "length-penalty",
-                           "ranks hypotheses; there is only one without --beam 2 or more");
+                           "ranks hypotheses; without --beam 2 or more there is only one");
     return code;
 }
 
@@ -327,7 +330,7 @@ static int check(translate_request *r, const arg_command *command, int words)
     if (r->beam == 0)
         r->beam = r->nbest > 0 ? r->nbest : 1;
     if (r->nbest > r->beam)
-        return args_wrong("translate: --nbest %d needs a --beam of at least as much",
+        return args_wrong("translate: --nbest %d needs a --beam of at least that width",
                           (int)r->nbest);
     if (r->svg != NULL && words == 0 && r->evaluate == 0)
         return args_wrong("translate: --svg draws one sentence, which must be given as TEXT");
@@ -335,13 +338,13 @@ static int check(translate_request *r, const arg_command *command, int words)
                                        .nbest = r->nbest > 0 ? (int)r->nbest : 1,
                                        .no_cache = r->no_cache,
                                        .weights = r->attention || r->svg != NULL};
-    code = check_idle(r, command);
+    code = check_unused(r, command);
     if (code == EXIT_GO_ON)
         code = check_penalty(r);
     return code == EXIT_GO_ON ? check_evaluation(r, words) : code;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_model(const translate_request *r, const translator *model)
 {
     const transformer_config *const config = translator_config(model);
@@ -387,23 +390,23 @@ int command_translate(int argc, char **argv)
     uint64_t given = 0;
     const arg_option options[] = {
         {OPTION_MODEL(&r.model_file)},
-        {"beam", ARG_NUMBER, &r.beam, "N", "hypotheses at once, 1 is greedy (1)", 1,
+        {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (1)", 1,
          TRANSLATION_BEAM_MAX},
         {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
          TRANSLATION_BEAM_MAX},
         {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (0)", 0, 0},
-        {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head looks at", 0, 0},
-        {"layer", ARG_NUMBER, &r.layer, "N", "of this decoder layer (the last)", 1,
+        {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head attends to", 0, 0},
+        {"layer", ARG_NUMBER, &r.layer, "N", "draw this decoder layer (the last)", 1,
          TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_TEXT, &r.head_name, "H", "this head only: 4, or \"cross 2.4\"", 0, 0},
+        {"head", ARG_TEXT, &r.head_name, "H", "draw this head only: 4, or \"cross 2.4\"", 0, 0},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file", 0, 0},
         {"gold", ARG_FLAG, &r.gold, NULL, "compare with the grammar's translation", 0, 0},
-        {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N sentences of the corpus and count",
+        {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N corpus sentences and count errors",
          1, 100000000},
         {OPTION_SPLIT(&r.split_name)},
         {OPTION_SEED(&r.seed)},
-        {"errors", ARG_FLAG, &r.errors, NULL, "print those that are wrong", 0, 0},
-        {"no-cache", ARG_FLAG, &r.no_cache, NULL, "compute every step from all words", 0, 0},
+        {"errors", ARG_FLAG, &r.errors, NULL, "print the sentences that are wrong", 0, 0},
+        {"no-cache", ARG_FLAG, &r.no_cache, NULL, "recompute all words in every step", 0, 0},
         {OPTION_THREADS(&r.threads)},
         {OPTION_JSON(&r.as_json)},
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mha version: what is running, and on what. */
+/* mha version: the program's version, its instruction set, compiler and default threads. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
 #include <stdbool.h>

@@ -25,15 +25,15 @@
 enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are one sentence. The page shows what\n"
-    "each head of the model looks at while it reads TEXT and says its translation. It is\n"
-    "one file that any browser opens from disk, without a network. Two sentences or more\n"
-    "can be compared with each other. The model is sought as by \"mha translate\".\n"
+    "Each TEXT is a sentence; words without quotes are joined to one sentence. The page shows\n"
+    "what each head of the model attends to while it reads TEXT and writes its translation. It\n"
+    "is one file that any browser opens from disk, without a network. Two or more sentences can\n"
+    "be compared with each other. The model is searched for as by \"mha translate\".\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
-    "decoder.0, cross.0 ... Its words are in --tokens: one a line, or in a file *.json\n"
-    "an array. --ablation adds what \"mha ablate --json\" printed for the same model.\n"
+    "decoder.0, cross.0 ... The words are in the file of --tokens: one per line, or an array in\n"
+    "a file *.json. --ablation adds the output of \"mha ablate --json\" for the same model.\n"
     "\n"
     "Examples:\n"
     "  mha view \"the cat that i saw yesterday ran away\"\n"
@@ -65,7 +65,7 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* A message in which a file may have its say: control characters become "?". */
+/* Prints a message that may quote a file: control characters become "?". Returns false. */
 static bool failed(const char *message)
 {
     fputs("mha: ", stderr);
@@ -169,7 +169,7 @@ static void free_room(view_run *run)
     view_ablation_free(&run->ablation);
 }
 
-/* Before the work begins. */
+/* Read before the translations, so that a wrong file is reported at once. */
 static bool read_ablation(view_run *run)
 {
     char message[VIEW_MESSAGE_MAX];
@@ -189,7 +189,7 @@ static bool make_study(view_run *run)
     if (status != MHA_ERR_LENGTH)
         return out_of_memory();
     heads_too_short(run->session.model);
-    fprintf(stderr, "mha: --study 0 makes a page without them\n");
+    fprintf(stderr, "mha: --study 0 makes a page without roles\n");
     return false;
 }
 
@@ -235,42 +235,44 @@ static int run_command(const view_request *r, char **texts, int count)
     return code;
 }
 
-/* What goes together, and how many sentences. */
+/* Which options go together, and how many sentences there may be. */
 static int check(const arg_command *command, const view_request *r, int words)
 {
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
         return args_refuse(command, "to model study threads",
-                           "is for a model, and --weights takes its place");
+                           "is for a model; leave it out with --weights");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
     if (words > SENTENCES_MAX)
         return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->target != NULL && words > 1)
         return args_wrong("view: --to is the translation of one sentence, not of %d", words);
-    return args_refuse(command, "tokens", "has the words of a file: it goes with --weights");
+    return args_refuse(command, "tokens", "names the words of a weights file; it needs --weights");
 }
 
 int command_view(int argc, char **argv)
 {
     view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
     const arg_option options[] = {
-        {"o", ARG_TEXT, &r.output, "FILE", "where to write the page (view.html)", 0, 0},
-        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
+        {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
+         0},
         {OPTION_MODEL(&r.model_file)},
-        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
-        {"ablation", ARG_TEXT, &r.ablation, "FILE", "what \"mha ablate --json\" printed", 0, 0},
-        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights, instead of a model", 0, 0},
-        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words of --weights (1, 2, ...)", 0, 0},
+        {"ablation", ARG_TEXT, &r.ablation, "FILE", "the output of \"mha ablate --json\"", 0, 0},
+        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
+         0},
+        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };
     uint64_t given = 0;
     const arg_command command = {
         .name = "view",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Write a page that shows every head on a sentence.",
+        .summary = "Write a web page that shows every head on a sentence.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 0,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The columns of the table of heads by name, the conditions of --where, which are parsed and
+ * applied one after another, and the order of --sort. */
 #include "program/heads_columns.h"
 
 #include <ctype.h>
@@ -10,7 +12,7 @@
 #include "base/suggest.h"
 #include "program/options.h"
 
-/* Columns that are no measure. */
+/* Columns that are not a head_measure. */
 enum { OWN_LAYER = MEASURES, OWN_HEAD, OWN_SCORE, OWN_IMPORTANCE, OWN_SINK, OWN_AER, OWN_APART };
 
 static const struct {
@@ -104,11 +106,11 @@ static int find_column(const char *command, const char *name, int *column)
 
 static int wrong_condition(const char *command, const char *at)
 {
-    return args_wrong("%s: --where wants conditions such as \"prev>0.9 layer<2\", not \"%s\"",
+    return args_wrong("%s: --where takes conditions such as \"prev>0.9 layer<2\", not \"%s\"",
                       command, at);
 }
 
-/* The name and the relation in front of what is compared with; moves *at behind them. */
+/* Reads the name and the relation of a condition, and moves *at past them. */
 static int read_left(const char *command, const char **at, condition *c)
 {
     char name[COLUMN_NAME_MAX];
@@ -145,7 +147,7 @@ static int no_such_role(const char *command, const char *text,
     return args_wrong("%s: no role \"%s\"; there are: %s", command, text, all);
 }
 
-/* The beginning of some role. */
+/* Whether the text is the beginning of the name of a role. */
 static int check_role(const char *command, const char *text)
 {
     char names[ROLE_NAMES][ROLE_NAME_MAX];
@@ -156,15 +158,15 @@ static int check_role(const char *command, const char *text)
     return no_such_role(command, text, names, count);
 }
 
-/* A role's name may have spaces: it ends at a comma, or where another condition begins. */
+/* The name of a role may have spaces: it ends at a comma, or where another condition begins. */
 static size_t role_length(const char *text)
 {
     size_t length = strcspn(text, " ,");
     while (text[length] == ' ') {
         const char *const next = text + length + strspn(text + length, " ");
         const size_t word = strcspn(next, " ,<>=");
-        const char *const behind = next + word + strspn(next + word, " ");
-        if (word == 0 || strspn(behind, "<>=") > 0)
+        const char *const after = next + word + strspn(next + word, " ");
+        if (word == 0 || strspn(after, "<>=") > 0)
             break;
         length = (size_t)(next - text) + word;
     }
@@ -224,8 +226,8 @@ int heads_filter(const char *command, const char *where, heads_row *rows, int *c
 
 /* ------------------------------------------------------------- sorting ----- */
 
-/* Whether b belongs in front of a. */
-static bool behind(const heads_row *a, const heads_row *b, int column)
+/* Whether b belongs before a. Heads without the number come last. */
+static bool is_after(const heads_row *a, const heads_row *b, int column)
 {
     const double x = heads_column_value(a, column), y = heads_column_value(b, column);
     const bool ascending = columns[column].what == OWN_LAYER || columns[column].what == OWN_HEAD ||
@@ -244,7 +246,7 @@ int heads_sort(const char *column_name, heads_row *rows, int count)
     for (int n = 1; n < count; n++) {
         const heads_row row = rows[n];
         int at = n;
-        for (; at > 0 && behind(&rows[at - 1], &row, column); at--)
+        for (; at > 0 && is_after(&rows[at - 1], &row, column); at--)
             rows[at] = rows[at - 1];
         rows[at] = row;
     }

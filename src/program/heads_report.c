@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The report of mha heads: the table, a summary, with --gold what heads find of the grammar, and
+ * all of it as JSON. */
 #include "program/heads_report.h"
 
 #include <inttypes.h>
@@ -17,7 +19,7 @@ static void print_number(double value, const char *format)
         printf(format, value);
 }
 
-/* Intervals come of drawing sentences anew, which tells nothing of one. */
+/* Intervals come from resampling the sentences, which is meaningless for a single one. */
 static bool has_intervals(const head_study *study)
 {
     return study->sentences > 1;
@@ -73,15 +75,15 @@ static void print_table(const heads_report *r, const terminal *screen)
 
 static void print_roles(const heads_report *r)
 {
-    bool told[512] = {false};
+    bool counted[512] = {false};
     const char *comma = "";
     printf("Roles: ");
     for (int n = 0; n < r->study->heads && n < 512; n++) {
         const char *const name = heads_role_name(&r->all[n]);
         int same = 0;
         for (int k = n; k < r->study->heads && k < 512; k++)
-            if (!told[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
-                told[k] = true;
+            if (!counted[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
+                counted[k] = true;
                 same++;
             }
         if (same > 0)
@@ -109,7 +111,7 @@ static void print_most_important(const heads_report *r)
     printf(".\n");
 }
 
-/* The head of a kind that is best by a measure; -1: none has it. */
+/* The head of a kind with the largest value of a measure; -1: no head has the measure. */
 static int best_head(const head_study *s, attention_kind kind, int measure)
 {
     int best = -1;

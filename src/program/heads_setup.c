@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A session (session.h) and pairs of the corpus for the commands about heads, with the messages
+ * that they share. */
 #include "program/heads_setup.h"
 
 #include <stdio.h>
@@ -36,7 +38,7 @@ void heads_watch(int done, int count)
 
 int heads_too_short(const translator *model)
 {
-    fprintf(stderr, "mha: the model has %d positions: too few for sentences of the corpus\n",
+    fprintf(stderr, "mha: the model has %d positions, too few for sentences of the corpus\n",
             translator_longest(model));
     return EXIT_FAILED;
 }

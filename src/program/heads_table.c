@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Studies all heads (heads/head_study.h), measures their importance and their distance from one
+ * head, and finds their roles. */
 #include "program/heads_table.h"
 
 #include <math.h>
@@ -8,7 +10,7 @@
 #include "heads/head_eval.h"
 #include "heads/head_likeness.h"
 
-/* A number for each head. */
+/* One number per head: importance, the same normalised per layer, distance. */
 typedef struct head_numbers {
     double *raw, *normal, *apart;
 } head_numbers;

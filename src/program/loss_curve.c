@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The chart and table of a training's losses. The axis of losses is logarithmic and ends at round
+ * numbers; a long training is drawn with POINTS points, each the mean of some steps. */
 #include "program/loss_curve.h"
 
 #include <inttypes.h>
@@ -35,6 +37,7 @@ static int round_near(double loss, bool up)
     return up && round_number(n) < loss * (1.0 - 1e-9) ? n + 1 : n;
 }
 
+/* Whether a loss has a place on a logarithmic axis. */
 static bool counts(double loss)
 {
     return isfinite(loss) && loss > 0.0;
@@ -48,8 +51,8 @@ static void include(double loss, double *least, double *most)
     *most = loss > *most ? loss : *most;
 }
 
-/* Steps that one point of the curve stands for, and their mean loss. */
-static int64_t steps_a_point(const loss_chart *p)
+/* Number of steps that one point of the curve stands for. */
+static int64_t steps_per_point(const loss_chart *p)
 {
     return p->done <= POINTS ? 1 : (p->done + POINTS - 1) / POINTS;
 }
@@ -64,14 +67,14 @@ static double mean_loss(const loss_chart *p, int64_t first, int64_t count)
 
 static int64_t count_at(const loss_chart *p, int64_t first)
 {
-    const int64_t step = steps_a_point(p), left = p->done - first;
+    const int64_t step = steps_per_point(p), left = p->done - first;
     return left < step ? left : step;
 }
 
 static void find_range(loss_chart *p)
 {
     double least = INFINITY, most = 0.0;
-    for (int64_t first = 0; first < p->done; first += steps_a_point(p))
+    for (int64_t first = 0; first < p->done; first += steps_per_point(p))
         include(mean_loss(p, first, count_at(p, first)), &least, &most);
     for (size_t n = 0; n < p->history.mark_count; n++)
         include(p->history.marks[n].loss, &least, &most);
@@ -125,7 +128,7 @@ static void put_point(const loss_chart *p, int64_t step, double loss)
 static void put_curves(const loss_chart *p)
 {
     chart_curve_begin(p->file, "t");
-    for (int64_t first = 0; first < p->done; first += steps_a_point(p)) {
+    for (int64_t first = 0; first < p->done; first += steps_per_point(p)) {
         const int64_t count = count_at(p, first);
         put_point(p, first + (count + 1) / 2, mean_loss(p, first, count));
     }

@@ -17,9 +17,9 @@
 #define OPTION_MODEL(target) \
     "model", ARG_TEXT, target, "FILE", "the model (models/en-fr.safetensors)", 0, 0
 #define OPTION_THREADS(target) \
-    "threads", ARG_NUMBER, target, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS
-#define OPTION_SPLIT(target) "split", ARG_TEXT, target, "S", "of train, valid or test (test)", 0, 0
-#define OPTION_SEED(target) "seed", ARG_SEED, target, "N", "seed of these sentences (1)", 0, 0
+    "threads", ARG_NUMBER, target, "T", "number of threads (one per CPU)", 1, MHA_MAX_THREADS
+#define OPTION_SPLIT(target) "split", ARG_TEXT, target, "S", "train, valid or test (test)", 0, 0
+#define OPTION_SEED(target) "seed", ARG_SEED, target, "N", "seed of the sentences (1)", 0, 0
 #define OPTION_JSON(target) "json", ARG_FLAG, target, NULL, "the result as JSON", 0, 0
 
 /*

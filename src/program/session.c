@@ -17,8 +17,8 @@ const char *require_isa(void)
         return isa;
     const char *asked = getenv("MHA_ISA");
     fprintf(stderr,
-            "mha: MHA_ISA=%s: no such instruction set, or not one this CPU has; c always runs, "
-            "unset chooses the best\n",
+            "mha: MHA_ISA=%s: no such instruction set, or this CPU does not have it; \"c\" always "
+            "works, and without MHA_ISA the best one is used\n",
             asked != NULL ? asked : "");
     return NULL;
 }

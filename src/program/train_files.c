@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The file policy of "mha train": model, checkpoint, curve and log are different files that can be
- * written, and what is there already is not lost by a slip. */
+ * written, and existing files are not lost by mistake. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ int train_files_name(train_request *r)
     return EXIT_GO_ON;
 }
 
-/* The same name in the same folder, however that is spelt. */
+/* Whether two paths are the same name in the same folder, however the folder is written. */
 static bool same_place(const char *a, const char *b)
 {
     struct stat folder_a, folder_b;
@@ -48,7 +48,7 @@ int train_files_check(const train_request *r)
     for (int n = 0; n < 4; n++)
         for (int other = 0; other < n; other++)
             if (paths[n] != NULL && paths[other] != NULL && same_place(paths[n], paths[other]))
-                return args_wrong("train: %s cannot be two things at once", paths[n]);
+                return args_wrong("train: %s is given for two different files", paths[n]);
     for (int n = 0; n < 4; n++)
         if (paths[n] != NULL && !output_file_check(paths[n]))
             return EXIT_FAILED;
@@ -60,20 +60,22 @@ int train_files_protect(const train_request *r)
     struct stat there;
     if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT) {
         fprintf(stderr,
-                "mha: there is no checkpoint %s to go on from; without --resume a training begins "
-                "anew\n",
+                "mha: there is no checkpoint %s to resume from; leave out --resume to start a new "
+                "training\n",
                 r->checkpoint);
         return EXIT_FAILED;
     }
     if (!r->force && stat(r->output, &there) == 0) {
-        fprintf(stderr, "mha: there is a model: %s. -o FILE writes another, --force replaces it\n",
-                r->output);
+        fprintf(
+            stderr,
+            "mha: the model %s exists. Write another with -o FILE, or replace it with --force\n",
+            r->output);
         return EXIT_FAILED;
     }
     if (!r->resume && stat(r->checkpoint, &there) == 0) {
         fprintf(stderr,
-                "mha: there is a checkpoint: %s. Go on from it with --resume, or delete it to "
-                "begin anew\n",
+                "mha: the checkpoint %s exists. Continue with --resume, or delete it to start "
+                "again\n",
                 r->checkpoint);
         return EXIT_FAILED;
     }

@@ -18,6 +18,7 @@
 
 enum { NOTES = TRAINING_SETTINGS + 2 };
 
+/* The settings and the last validation go into the file as notes. */
 static mha_status save_model(const train_request *r, const training *t)
 {
     const training_config *const config = training_get_config(t);
@@ -46,21 +47,24 @@ static mha_status save_model(const train_request *r, const training *t)
     return status;
 }
 
-/* After a model that could not be written, when the training is saved. */
+/* Advice after the model could not be written and the training was saved. */
 static void say_what_to_do(const train_request *r, mha_status status)
 {
     if (status != MHA_ERR_FORMAT)
-        fprintf(stderr, "mha: the training is saved in %s; --resume tries again\n", r->checkpoint);
-    else if (r->type == MHA_F16)
         fprintf(stderr,
-                "mha: f16 goes up to 65504, and this training has gone beyond. It is saved in %s; "
-                "\"--resume --type f32\" writes it as it is. A lower --lr, another --seed or more "
-                "--weight-decay keeps a new training smaller\n",
+                "mha: the training is saved in %s; --resume tries to write the model again\n",
                 r->checkpoint);
+    else if (r->type == MHA_F16)
+        fprintf(
+            stderr,
+            "mha: the largest f16 value is 65504, and the model has larger ones. The training is "
+            "saved in %s; \"--resume --type f32\" writes the model as it is. A lower --lr, "
+            "another --seed or more --weight-decay keeps the values of a new training smaller\n",
+            r->checkpoint);
     else
         fprintf(stderr,
-                "mha: the training has diverged. The same settings would go the same way: delete "
-                "%s and begin anew with a lower --lr, a longer --warm-up or another --seed\n",
+                "mha: the training has diverged. The same settings would diverge again: delete %s "
+                "and start again with a lower --lr, a longer --warm-up or another --seed\n",
                 r->checkpoint);
 }
 
@@ -83,7 +87,7 @@ static void report(const train_request *r, const training *t)
     }
 }
 
-/* What was written is what is judged. */
+/* Loads the file that was written, so that the rounded model is judged and not the training. */
 static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
 {
     static const translation_options greedy = {.beam = 1};

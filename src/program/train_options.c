@@ -11,11 +11,11 @@
 enum { HELP_MAX = 96 };
 
 static const char details[] =
-    "The sentences come from the grammar of \"mha corpus\". All of a training follows from its\n"
-    "settings: the same settings give the same bits on the same instruction set, whatever the\n"
-    "number of threads, stopped and resumed or not. Ctrl-C saves a checkpoint and ends;\n"
-    "--resume goes on from it.\n"
-    "A checkpoint is kept beside the model until that is written.\n"
+    "The sentences come from the grammar of \"mha corpus\". The settings determine a training\n"
+    "completely: the same settings give the same bits on the same instruction set, for any number\n"
+    "of threads, and whether or not the training was interrupted. Ctrl-C saves a checkpoint and\n"
+    "ends the program; --resume continues from it. The checkpoint is kept next to the model until\n"
+    "the model is written.\n"
     "\n"
     "Examples:\n"
     "  mha train\n"
@@ -23,25 +23,25 @@ static const char details[] =
     "  mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000 --curve "
     "loss.svg\n";
 
-/* The settings that options give, with what stands for their value and what they are. */
+/* The settings that options can set: name, placeholder of the value, help. */
 static const struct {
     const char *name, *value, *help;
 } setting_options[] = {
-    {"steps", "N", "steps of training"},
-    {"batch", "N", "sentence pairs a step"},
+    {"steps", "N", "training steps"},
+    {"batch", "N", "sentence pairs per step"},
     {"width", "N", "width of the model"},
-    {"heads", "N", "heads of each attention"},
-    {"ff", "N", "width inside the feed-forward"},
+    {"heads", "N", "heads per attention"},
+    {"ff", "N", "width of the feed-forward layer"},
     {"encoder-layers", "N", "layers of the encoder"},
     {"decoder-layers", "N", "layers of the decoder"},
-    {"lr", "X", "learning rate at its highest"},
-    {"warm-up", "N", "steps until it is reached, at most a tenth"},
-    {"dropout", "P", "share that is dropped"},
-    {"label-smoothing", "P", "share of the target that is spread out"},
-    {"weight-decay", "X", "decay of matrices"},
-    {"clip", "X", "largest norm of the gradient, 0: any"},
-    {"seed", "N", "seed of everything"},
-    {"pairs", "N", "different sentence pairs, 0: ever new ones"},
+    {"lr", "X", "peak learning rate"},
+    {"warm-up", "N", "steps until the peak, at most a tenth"},
+    {"dropout", "P", "dropout rate"},
+    {"label-smoothing", "P", "share of the target spread over all words"},
+    {"weight-decay", "X", "weight decay of matrices"},
+    {"clip", "X", "largest gradient norm, 0: no limit"},
+    {"seed", "N", "seed of all random numbers"},
+    {"pairs", "N", "different sentence pairs, 0: no limit"},
     {"unknown", "P", "share of sentences with an unknown word"},
 };
 enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 12 };
@@ -68,17 +68,21 @@ static int list_options(train_request *r, arg_option *options, option_help *help
                                         0};
     }
     const arg_option others[] = {
-        {"layers", ARG_TEXT, &r->layers, "N", "layers of each side", 0, 0},
+        {"layers", ARG_TEXT, &r->layers, "N", "layers of the encoder and of the decoder", 0, 0},
         {OPTION_THREADS(&r->threads)},
-        {"resume", ARG_FLAG, &r->resume, NULL, "go on from the checkpoint", 0, 0},
-        {"force", ARG_FLAG, &r->force, NULL, "replace a model that is there", 0, 0},
-        {"checkpoint", ARG_TEXT, &r->checkpoint, "FILE", "the checkpoint (beside the model)", 0, 0},
-        {"checkpoint-every", ARG_TEXT, &r->every, "T", "minutes as 5m, or steps as 500 (5m)", 0, 0},
+        {"resume", ARG_FLAG, &r->resume, NULL, "continue from the checkpoint", 0, 0},
+        {"force", ARG_FLAG, &r->force, NULL, "replace an existing model", 0, 0},
+        {"checkpoint", ARG_TEXT, &r->checkpoint, "FILE", "the checkpoint (next to the model)", 0,
+         0},
+        {"checkpoint-every", ARG_TEXT, &r->every, "T",
+         "interval in minutes (5m) or in steps (500) (5m)", 0, 0},
         {"curve", ARG_TEXT, &r->curve, "FILE", "draw the loss over the steps, as SVG", 0, 0},
         {"log", ARG_TEXT, &r->log, "FILE", "write the loss of every step, as CSV", 0, 0},
-        {"type", ARG_TEXT, &r->type_name, "T", "numbers of the model, f16 or f32 (f16)", 0, 0},
-        {"evaluate", ARG_NUMBER, &r->evaluate, "N", "validation sentences (1000)", 1, 1000000},
-        {"quiet", ARG_FLAG, &r->quiet, NULL, "no progress", 0, 0},
+        {"type", ARG_TEXT, &r->type_name, "T", "type of the model's values, f16 or f32 (f16)", 0,
+         0},
+        {"evaluate", ARG_NUMBER, &r->evaluate, "N", "number of validation sentences (1000)", 1,
+         1000000},
+        {"quiet", ARG_FLAG, &r->quiet, NULL, "print no progress", 0, 0},
     };
     for (size_t n = 0; n < sizeof others / sizeof others[0]; n++)
         options[count++] = others[n];
@@ -92,7 +96,7 @@ static int parse(train_request *r, int argc, char **argv)
     const arg_command command = {
         .name = "train",
         .usage = "[-o FILE] [--resume] [OPTION...]",
-        .summary = "Train an English-French translator from nothing.",
+        .summary = "Train an English-French translator from scratch.",
         .details = details,
         .options = options,
         .option_count = list_options(r, options, help),
@@ -102,7 +106,7 @@ static int parse(train_request *r, int argc, char **argv)
 
 /* ------------------------------------------------------------ checking ----- */
 
-/* As in "steps 0: ...". */
+/* Whether a message begins with the name of a setting, as in "steps 0: ...": it gets its dashes. */
 static bool begins_with_setting(const char *message)
 {
     char name[TRAINING_TEXT_MAX];
@@ -116,15 +120,15 @@ static int read_settings(train_request *r)
                         training_setting_find("decoder-layers")};
     for (int n = 0; n < 2 && r->layers != NULL; n++) {
         if (r->given[both[n]] != NULL)
-            return args_wrong("train: --layers is for both sides; leave out --%s",
+            return args_wrong("train: --layers sets the layers of both sides; leave out --%s",
                               training_setting_name(both[n]));
         r->given[both[n]] = r->layers;
     }
     r->config = training_defaults();
     for (int n = 0; n < TRAINING_SETTINGS; n++)
         if (r->given[n] != NULL && !training_setting_read(&r->config, n, r->given[n]))
-            return args_wrong("train: --%s %s: not a number that it takes",
-                              training_setting_name(n), r->given[n]);
+            return args_wrong("train: --%s %s: not a valid number", training_setting_name(n),
+                              r->given[n]);
     if (r->given[training_setting_find("warm-up")] == NULL &&
         r->config.warm_up > r->config.steps / 10)
         r->config.warm_up = r->config.steps / 10;
@@ -138,7 +142,7 @@ static int read_type(train_request *r)
 {
     const bool half = strcmp(r->type_name, "f16") == 0;
     if (!half && strcmp(r->type_name, "f32") != 0)
-        return args_wrong("train: --type %s: a model has f16 or f32", r->type_name);
+        return args_wrong("train: --type %s: must be f16 or f32", r->type_name);
     r->type = half ? MHA_F16 : MHA_F32;
     return EXIT_GO_ON;
 }
@@ -150,7 +154,8 @@ static int read_every(train_request *r)
     const bool minutes = end[0] == 'm' && end[1] == '\0';
     if (end == r->every || !(number > 0.0 && number < 1e9) || (!minutes && *end != '\0') ||
         (!minutes && number != (double)(int64_t)number))
-        return args_wrong("train: --checkpoint-every %s: minutes as 5m, or steps as 500", r->every);
+        return args_wrong("train: --checkpoint-every %s: give minutes as in 5m, or steps as in 500",
+                          r->every);
     r->every_steps = minutes ? 0 : (int64_t)number;
     r->every_seconds = 60.0 * number;
     return EXIT_GO_ON;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* mha translate --json: source, tokens, result, unknown words, and on request other results, the
+ * grammar's translation and the weights. */
 #include "program/translate_json.h"
 
-/* Tokens with the end, so that they are as many as weights have rows or columns. */
+/* The tokens with the end of the sentence, so that there is one per row or column of the weights.
+ */
 static void print_tokens(json *j, const char *key, const corpus_sentence *tokens, bool ends,
                          const vocabulary *words)
 {
