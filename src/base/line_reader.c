@@ -30,6 +30,7 @@ static bool refill(line_reader *r)
     return !r->ended;
 }
 
+/* Hands out the line that was read and begins the next. */
 static void finish_line(line_reader *r, input_line *line)
 {
     r->begun.text[r->used] = '\0';

@@ -26,6 +26,7 @@ static bool forced(void)
     return *value != '\0' && strcmp(value, "0") != 0;
 }
 
+/* By COLORTERM and TERM; terminals do not report their colours reliably. */
 static color_depth query_color(FILE *file)
 {
     const char *term = variable("TERM"), *color = variable("COLORTERM");
@@ -38,6 +39,7 @@ static color_depth query_color(FILE *file)
     return strstr(term, "256color") != NULL ? COLOR_256 : COLOR_16;
 }
 
+/* COLUMNS has priority, so that output to a file can be given a width. */
 static int query_width(FILE *file)
 {
     struct winsize size;
@@ -79,6 +81,7 @@ static int cube_step(int x)
     return x < 48 ? 0 : x < 115 ? 1 : (x - 35) / 40;
 }
 
+/* The nearest colour of the cube among the 256 of an xterm. */
 static int cube_color(rgb c)
 {
     return 16 + 36 * cube_step(c.r) + 6 * cube_step(c.g) + cube_step(c.b);

@@ -33,6 +33,7 @@ static bool in_ranges(uint32_t c, const range *ranges, size_t count)
     return false;
 }
 
+/* 0 for combining marks, 2 for wide characters, else 1. */
 static int columns_of(uint32_t c)
 {
     if (in_ranges(c, marks, sizeof marks / sizeof marks[0]))

@@ -6,6 +6,7 @@
 enum { WIDTH = 760, HEIGHT = 420, LEFT = 64, RIGHT = 24, TOP = 64, BOTTOM = 52 };
 enum { BASE = HEIGHT - BOTTOM, MARK = 5 };
 
+/* Classes of the style sheet: h heading, b ground, g level, a axis, t and v the curves. */
 void chart_begin(FILE *file, const char *title, const char *heading, bool dashed)
 {
     svg_begin(file, WIDTH, HEIGHT, title);

@@ -24,6 +24,7 @@ typedef struct layout {
     int width, height; /* of all */
 } layout;
 
+/* Causal maps have no cells after the diagonal. */
 static void put_cells(const layout *p, int head, int left, int top)
 {
     const int rows = p->sheet->rows.count, columns = p->sheet->columns.count;
@@ -38,6 +39,8 @@ static void put_cells(const layout *p, int head, int left, int top)
     }
 }
 
+/* One map with its title, note and the words of its columns, rotated by 90 degrees; (left, top) is
+ * the corner of its first cell. */
 static void put_map(const layout *p, int head, int left, int top)
 {
     char title[HEATMAP_TITLE_MAX], attributes[96];
@@ -54,6 +57,7 @@ static void put_map(const layout *p, int head, int left, int top)
     put_cells(p, head, left, top);
 }
 
+/* A line of maps side by side; the words of the rows are written once, at the left. */
 static void put_line(const layout *p, int line, int top)
 {
     for (int i = 0; i < p->sheet->rows.count; i++)
@@ -88,6 +92,7 @@ static void put_legend(const layout *p, int top)
     svg_text(p->file, left + 16 + LEGEND_STEP * LEGEND_CELLS + 8, top + 10, " class=\"d\"", text);
 }
 
+/* Sizes of a sheet. Text is measured by the number of letters, since SVG has no widths of fonts. */
 static layout lay_out(FILE *file, const heatmap_sheet *sheet)
 {
     layout p = {.file = file, .sheet = sheet, .largest = heatmap_largest(sheet)};

@@ -46,6 +46,8 @@ static void put_node(FILE *file, const char *style, double x, double y, const ch
     fputs("};\n", file);
 }
 
+/* Each cell has its shade in per cent and its value, so that a redefined \mhacell can use either.
+ */
 static void put_cells(FILE *file, const heatmap_sheet *s, int head)
 {
     const float largest = heatmap_largest(s);
@@ -72,6 +74,7 @@ static void put_map(FILE *file, const heatmap_sheet *s, int head, double rise)
     put_cells(file, s, head);
 }
 
+/* One tikzpicture, whose maps are scopes that are shifted to their places. */
 static void put_sheet(FILE *file, const heatmap_sheet *s)
 {
     const double rise = letter * heatmap_widest(&s->columns) + 0.3;

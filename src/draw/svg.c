@@ -2,6 +2,7 @@
 /* The frame, texts and coloured cells of SVG files; chart.c and heatmap_svg.c draw with them. */
 #include "draw/svg.h"
 
+/* The viewBox lets pages scale the picture; role and title are for screen readers. */
 void svg_begin(FILE *file, int width, int height, const char *title)
 {
     fprintf(file,

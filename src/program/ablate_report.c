@@ -37,6 +37,8 @@ static double nats(double value)
     return fabs(value) < 0.00005 ? 0.0 : value;
 }
 
+/* The columns of one measurement: rise of the loss with its 95 % interval, words right, exact
+ * sentences. One sentence has no interval. */
 static void print_damage(const head_damage *d)
 {
     printf(" %8.4f", nats(d->delta));
@@ -48,6 +50,8 @@ static void print_damage(const head_damage *d)
            percent(d->total.exact, d->total.sentences));
 }
 
+/* How much of a head's direct effect the rest of the model compensates. Nothing is printed for
+ * heads of the encoder: they have no direct effect on the logits. */
 static void print_repair(const ablate_report *r, int head)
 {
     const head_repair *const repair = &r->repairs[head];
@@ -65,6 +69,7 @@ static void print_repair(const ablate_report *r, int head)
     }
 }
 
+/* One row per head, closed alone. */
 static void print_heads(const ablate_report *r)
 {
     print_heading(r->repairs ? "closed          loss +               95 %   words right  exact"
@@ -81,6 +86,7 @@ static void print_heads(const ablate_report *r)
     }
 }
 
+/* One row per layer with all its heads closed, beside the sum of what its heads cost alone. */
 static void print_layers(const ablate_report *r)
 {
     printf("\n");
@@ -110,6 +116,8 @@ static void print_pair(const ablate_report *r, const ablate_pair *pair)
 
 enum { PAIRS_SHOWN = 10 };
 
+/* The pairs are sorted by `extra`: the first ones compensate for each other, the last ones do
+ * their work only together. */
 static void print_pairs(const ablate_report *r)
 {
     const int shown = r->pair_count < PAIRS_SHOWN ? r->pair_count : PAIRS_SHOWN;
@@ -125,6 +133,8 @@ static void print_pairs(const ablate_report *r)
 /* Nats per word; the summary does not interpret a smaller loss of a layer. */
 static const double loss_that_matters = 0.02;
 
+/* A head is harmless if the interval of its loss contains 0. A layer's heads compensate for each
+ * other if even the lower end of its loss is clearly above the sum of its heads. */
 static void print_summary(const ablate_report *r)
 {
     int worst = 0, harmless = 0, better = 0;
@@ -186,6 +196,7 @@ static void json_total(json *j, const head_total *t)
     json_number(j, "exact", percent(t->exact, t->sentences) / 100.0);
 }
 
+/* Intervals are null for a single sentence. */
 static void json_damage(json *j, const head_damage *d)
 {
     json_number(j, "delta", d->delta);
@@ -241,6 +252,7 @@ static void json_layers(json *j, const ablate_report *r)
     json_close(j);
 }
 
+/* All pairs, not only those that the text shows. */
 static void json_pairs(json *j, const ablate_report *r)
 {
     json_open_array(j, "pairs");

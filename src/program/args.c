@@ -29,6 +29,7 @@ int args_wrong(const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* Options of one letter have one dash. */
 static const char *dashes(const char *name)
 {
     return name[1] == '\0' ? "-" : "--";
@@ -42,6 +43,7 @@ static void print_option(const char *name, const char *value, const char *help)
     printf("  %-*s %s\n", COLUMN - 3, left, help);
 }
 
+/* Summary, usage, one line per option, then the details. */
 static int print_help(const arg_command *command)
 {
     printf("%s\n\nUsage: mha %s%s%s\n\nOptions:\n", command->summary, command->name,
@@ -54,6 +56,7 @@ static int print_help(const arg_command *command)
     return EXIT_FINE;
 }
 
+/* Suggests the nearest option of the command. */
 static int unknown_option(const arg_command *command, const char *name)
 {
     const char *names[OPTIONS_MAX + 1] = {"help"};
@@ -66,6 +69,7 @@ static int unknown_option(const arg_command *command, const char *name)
                       command->name);
 }
 
+/* The whole value must be a decimal number within the bounds of the option. */
 static bool read_number(const arg_option *option, const char *value)
 {
     char *end;
@@ -77,6 +81,7 @@ static bool read_number(const arg_option *option, const char *value)
     return true;
 }
 
+/* Any unsigned number of 64 bits; strtoull() would accept a minus sign. */
 static bool read_seed(const arg_option *option, const char *value)
 {
     char *end;
@@ -88,6 +93,7 @@ static bool read_seed(const arg_option *option, const char *value)
     return true;
 }
 
+/* Stores the value in the option's target, or reports why it does not fit. */
 static int store(const arg_command *command, const arg_option *option, const char *value)
 {
     switch (option->kind) {
@@ -168,6 +174,7 @@ static const char *first_word(const char *usage, int *length)
     return usage;
 }
 
+/* Reports a word too many or, by its name in the usage, one that is missing. */
 static int check_words(const arg_command *command, char **argv, int words)
 {
     if (words > command->words_max)
@@ -207,6 +214,7 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words)
     return check_words(command, argv, count);
 }
 
+/* Whether `names`, separated by spaces, contains the name. */
 static bool is_among(const char *name, const char *names)
 {
     const size_t length = strlen(name);

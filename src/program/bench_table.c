@@ -36,6 +36,7 @@ typedef struct table {
 
 /* --------------------------------------------------------------- figures ----- */
 
+/* What a row's number is: a share of a peak, or a ratio to what it is compared with. */
 static const char *kind_name(row_kind kind, bool memory_bound)
 {
     switch (kind) {
@@ -53,6 +54,7 @@ static const char *kind_name(row_kind kind, bool memory_bound)
     return "";
 }
 
+/* The number of a row in one round: `a` is the word, `b` what it is compared with. */
 static double round_value(const row *r, const measure_round *a, const measure_round *b)
 {
     switch (r->kind) {
@@ -79,6 +81,8 @@ static figures figures_of(const row *r)
     return f;
 }
 
+/* Quartile and median over the rounds. The favourable quartile is the lower one where small is
+ * good. False without memory. */
 static bool summarise(const row *r, const measure_case *a, const measure_case *b, figures *f)
 {
     double *values = calloc((size_t)a->rounds, sizeof *values);
@@ -95,6 +99,7 @@ static bool summarise(const row *r, const measure_case *a, const measure_case *b
 
 /* -------------------------------------------------------------- printing ----- */
 
+/* Whether the goal is reached; nothing for rows without a goal. */
 static void print_verdict(const row *r, const figures *f)
 {
     const terminal term = terminal_query(stdout);
@@ -139,6 +144,7 @@ static void json_row(json *j, const row *r, const figures *f)
     json_close(j);
 }
 
+/* Judges the row and prints it. */
 static void show(const table *t, const row *r, figures *f)
 {
     f->reached = f->small_is_good ? f->measured <= r->reach : f->measured >= r->reach;
@@ -174,6 +180,7 @@ static bool add_case(group *g, const table *t, const char *text, char *message, 
     return true;
 }
 
+/* Whether a row cannot be measured because OpenBLAS is not installed. */
 static bool is_missing(const table *t, const row *r)
 {
     return !t->openblas && r->against != NULL && strncmp(r->against, "openblas:", 9) == 0;
@@ -251,6 +258,7 @@ static bool run_workspace(const table *t, const row *r)
 
 /* ----------------------------------------------------------------- whole ----- */
 
+/* Rows about the same word are neighbours and form a group. */
 static bool run_section(const table *t, const row_section *section)
 {
     for (int n = 0, end; n < section->count; n = end) {
@@ -265,6 +273,7 @@ static bool run_section(const table *t, const row_section *section)
     return true;
 }
 
+/* Marks the sections that are named, or all. False after a message on an unknown name. */
 static bool choose(char *const *names, int count, bool *chosen)
 {
     const char *known[SECTIONS_MAX];

@@ -55,6 +55,7 @@ static int find_mode(ablate_request *r)
 
 /* ------------------------------------------------------------- measured ----- */
 
+/* Every head alone. */
 static mha_status measure_heads(head_ablation *a, ablate_report *report)
 {
     mha_status status = MHA_OK;
@@ -65,6 +66,7 @@ static mha_status measure_heads(head_ablation *a, ablate_report *report)
     return status;
 }
 
+/* All heads of each layer together, and the sum of what they cost alone. */
 static mha_status measure_layers(head_ablation *a, ablate_report *report)
 {
     const int heads = report->config.heads;
@@ -111,6 +113,7 @@ static mha_status measure_pairs(head_ablation *a, ablate_report *report)
     return status;
 }
 
+/* On the first REPAIR_SENTENCES sentences at most. */
 static mha_status measure_repair(const ablate_request *r, ablate_report *report)
 {
     const int64_t asked = r->setup.sentences;
@@ -167,6 +170,7 @@ static int print(const ablate_request *r, const ablate_report *report)
     return EXIT_FINE;
 }
 
+/* Measures, prints and frees. */
 static int run(const ablate_request *r)
 {
     head_ablation *const a = begin(r);

@@ -60,6 +60,7 @@ static void print_row(const measure_case *s)
     fflush(stdout);
 }
 
+/* Speeds are given both as GFLOP/s and as GB/s, whichever bounds the problem. */
 static void json_row(json *j, const measure_case *s, const char *isa)
 {
     const measure_summary sum = measure_summarise(s);
@@ -80,6 +81,7 @@ static void json_row(json *j, const measure_case *s, const char *isa)
     json_close(j);
 }
 
+/* Measures the words one after another and prints each as soon as it is done; `j` NULL: as text. */
 static int bench_words(const bench_case_word *words, int count, int threads, int rounds, json *j,
                        const char *isa)
 {

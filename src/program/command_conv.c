@@ -47,6 +47,7 @@ typedef struct conv_request {
 
 /* ------------------------------------------------------------- arguments ---- */
 
+/* The heads compute in f32, so alpha is rounded to it before it is reported. */
 static int read_alpha(conv_request *request)
 {
     char *end;
@@ -57,6 +58,7 @@ static int read_alpha(conv_request *request)
     return EXIT_GO_ON;
 }
 
+/* Finds kernel, heads and padding by their names and checks the rest of the options. */
 static int check(conv_request *request)
 {
     static const char *const heads[] = {"gauss", "hard"};
@@ -146,6 +148,8 @@ static int failed(const char *what)
     return EXIT_FAILED;
 }
 
+/* Filters, writes the picture and prints the report. The exit code is EXIT_FAILED if the result is
+ * further from the loop than the bound. */
 static int filter(const conv_request *request, const picture *in, picture *out)
 {
     filter_result result;
@@ -159,6 +163,7 @@ static int filter(const conv_request *request, const picture *in, picture *out)
     return result.difference <= result.bound ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* Reads the picture; checks that the output can be written before the work begins. */
 static int convolve(const conv_request *request)
 {
     picture in, out = {0};

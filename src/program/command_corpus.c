@@ -33,6 +33,7 @@ typedef struct corpus_request {
 
 /* --------------------------------------------------------------- pairs ----- */
 
+/* A pair of positions, left out if one side lacks the word. */
 static void print_positions(json *j, const char *key, int first, int second)
 {
     if (first < 0 || second < 0)
@@ -43,6 +44,7 @@ static void print_positions(json *j, const char *key, int first, int second)
     json_close(j);
 }
 
+/* Pairs [English, French] of positions; a French word may come from several English ones. */
 static void print_alignment(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "alignment");
@@ -53,6 +55,7 @@ static void print_alignment(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* Every grammatical relation with its two positions in each language. */
 static void print_roles(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "roles");
@@ -89,6 +92,7 @@ static void print_pair(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* The first `count` sentences of the split, which depend only on the seed. */
 static int print_series(const corpus_request *request)
 {
     json j = json_begin(stdout);
@@ -104,6 +108,7 @@ static int print_series(const corpus_request *request)
     return EXIT_FINE;
 }
 
+/* The pair of a sentence that the grammar can parse. */
 static int print_sentence(const corpus_request *request, const char *sentence)
 {
     json j = json_begin(stdout);
@@ -119,6 +124,7 @@ static int print_sentence(const corpus_request *request, const char *sentence)
 
 /* --------------------------------------------------------------- stats ----- */
 
+/* Number of combinations that the grammar can make in a split, over all kinds of relations. */
 static int64_t possible_of(const corpus_stats *stats, int split)
 {
     int64_t sum = 0;

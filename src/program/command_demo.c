@@ -46,6 +46,7 @@ typedef struct demo {
     float *x, *qkv[3], *o, *weights; /* [L,E], [L,E] each, [L,E], [H,L,L] */
 } demo;
 
+/* One block for all arrays; freed through d->x. */
 static bool allocate(demo *d)
 {
     const size_t L = (size_t)d->count, row = L * WIDTH;
@@ -71,6 +72,8 @@ static uint64_t hash_word(const char *word)
     return hash;
 }
 
+/* Word vectors plus sines and cosines of the position, as in the original transformer but with a
+ * shorter longest wave. */
 static void embed(demo *d)
 {
     for (int i = 0; i < d->count; i++) {
@@ -102,6 +105,7 @@ static double matrix_element(const demo *d, int which, int row, int column)
     return gain * value / sqrt((double)WIDTH);
 }
 
+/* Adds x . W to zeros; the matrix is generated element by element and not stored. */
 static void project(demo *d, int which)
 {
     for (int row = 0; row < WIDTH; row++)
@@ -132,6 +136,8 @@ static bool attend(demo *d)
 
 /* ---------------------------------------------------------------- report ----- */
 
+/* How many words a head attends to at a time (the exponential of its mean entropy), and its
+ * largest weight. */
 static void print_strongest(const demo *d, int head)
 {
     const float *map = d->weights + (size_t)head * (size_t)(d->count * d->count);

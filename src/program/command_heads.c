@@ -50,6 +50,7 @@ typedef struct heads_request {
 
 /* -------------------------------------------------------------- options ----- */
 
+/* --like must name exactly one head, since all heads of its kind are compared with it. */
 static int find_like(heads_request *r)
 {
     head_choice choice;
@@ -111,6 +112,7 @@ static int check(heads_request *r)
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* Selects, filters and sorts the rows, then prints them. `chosen` has room for all. */
 static int print(const heads_request *r, const head_study *study, const heads_row *all,
                  heads_row *chosen)
 {
@@ -140,6 +142,7 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
     return EXIT_FINE;
 }
 
+/* Measures all heads, including those that are not printed: the summary counts them. */
 static int study_and_print(const heads_request *r)
 {
     const transformer_config *const config = translator_config(r->setup.session.model);
@@ -156,6 +159,7 @@ static int study_and_print(const heads_request *r)
     return code;
 }
 
+/* With a TEXT the one pair of the setup is replaced by it. */
 static int run(const heads_request *r)
 {
     char message[HEAD_MESSAGE_MAX];

@@ -62,6 +62,8 @@ static double less(double after, double before)
     return 100.0 * (1.0 - after / before);
 }
 
+/* One step: heads left, the head that was closed with its importance, and what the model still
+ * does. */
 static void print_step(const prune_result *r, int n)
 {
     const pruning_step *const step = &r->steps[n];
@@ -79,6 +81,7 @@ static void print_step(const prune_result *r, int n)
            percent(step->total.exact, step->total.sentences));
 }
 
+/* The heads that are left, by kind and layer. */
 static void print_kept(const prune_result *r)
 {
     const transformer_config *const config = translator_config(r->request->setup.session.model);
@@ -107,6 +110,7 @@ static int cheapest(const prune_result *r, double share)
     return next - 1;
 }
 
+/* The steps, how many heads can be closed at almost no cost, and what the layers then need. */
 static void print_text(const prune_result *r)
 {
     const heads_setup *const s = &r->request->setup;
@@ -196,6 +200,7 @@ static mha_dtype smallest_type(const float *values, size_t count)
     return MHA_F16;
 }
 
+/* Writes the model with zeros where the output projections read closed heads. */
 static int save(const prune_result *r)
 {
     const translator *const model = r->request->setup.session.model;
@@ -217,6 +222,7 @@ static int save(const prune_result *r)
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* Measures the whole model, then closes heads until `keep` are left, then times the layers. */
 static mha_status prune(prune_result *r)
 {
     mha_status status = head_pruning_measure(r->pruning, &r->steps[r->count++]);
@@ -257,6 +263,8 @@ static int run_with(const prune_request *request, const head_pair *choose)
     return code;
 }
 
+/* Takes the sentences for importance from valid, so that the measured ones play no part in the
+ * choice. */
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;

@@ -76,6 +76,7 @@ static void wait_for(const sigset_t *signals, http_server *server)
         http_server_tick(server);
 }
 
+/* Runs the server until a signal ends it. The address is the only line on stdout. */
 static bool serve(const serve_request *r, serve_app *app)
 {
     static const http_route routes[] = {

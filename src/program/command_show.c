@@ -168,6 +168,7 @@ static void write_tikz(FILE *file, const void *arg)
     heatmap_tikz(file, picture->sheets, picture->count);
 }
 
+/* Writes all sheets to the files of --svg and --tikz. */
 static int save(const show_request *r, const show_maps *maps)
 {
     heatmap_sheet *const sheets = calloc((size_t)maps->count + 1, sizeof *sheets);
@@ -182,6 +183,7 @@ static int save(const show_request *r, const show_maps *maps)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* The sentence, its translation, and the sheets. --width overrides the width of the terminal. */
 static void print(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     terminal screen = terminal_query(stdout);
@@ -198,6 +200,7 @@ static void print(const show_request *r, const show_scene *scene, const show_map
     }
 }
 
+/* Words of an axis with the special words around them, as in maps.h. */
 static void put_words(json *j, const char *key, const char *begin, const corpus_sentence *tokens,
                       const char *end)
 {
@@ -211,6 +214,7 @@ static void put_words(json *j, const char *key, const char *begin, const corpus_
     json_close(j);
 }
 
+/* One map: a head with its role, or the mean of a sheet, which comes last. */
 static void put_map(json *j, const show_sheet *sheet, int n, bool roles)
 {
     const heatmap_sheet *const s = &sheet->map.sheet;
@@ -254,6 +258,7 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
     json_close(&j);
 }
 
+/* Prints or writes the maps. That no head was chosen is an error only if a file was requested. */
 static int deliver(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     const bool files = r->svg != NULL || r->tikz != NULL;
@@ -298,6 +303,7 @@ static int measure(const show_request *r, show_scene *scene, bool *drawn, const 
     return code;
 }
 
+/* Reads the sentence pair, captures its heads, and goes on with measuring and drawing. */
 static int show(const show_request *r, sentence_pair *pair)
 {
     const heads_setup *const s = &r->setup;

@@ -38,6 +38,8 @@ static void shape_text(const safetensors_tensor *tensor, char text[SHAPE_TEXT])
     snprintf(text + used, SHAPE_TEXT - (size_t)used, n < tensor->rank ? ",...]" : "]");
 }
 
+/* Whether a control character begins here: C0 and DEL are one byte, C1 (U+0080 to U+009F) are two.
+ */
 static bool is_control(const char *c)
 {
     const unsigned char first = (unsigned char)c[0], second = first ? (unsigned char)c[1] : 0;
@@ -59,6 +61,7 @@ static void put_text(const char *text, int columns)
         putchar(' ');
 }
 
+/* Width of the column of names; longer names push the rest of their row to the right. */
 static int name_columns(const safetensors_file *file)
 {
     size_t widest = 4;
@@ -80,6 +83,7 @@ static int shape_columns(const safetensors_file *file)
     return (int)widest;
 }
 
+/* Metadata first, then one row per tensor in the order of the file. */
 static void print_table(const char *path, const safetensors_file *file)
 {
     const int names = name_columns(file), shapes = shape_columns(file);
@@ -135,6 +139,7 @@ static void print_json(json *j, const char *path, const safetensors_file *file)
     json_close(j);
 }
 
+/* Prints one file; false after a message if it is refused. Warnings go to stderr. */
 static bool show(const char *path, bool strict, json *j)
 {
     char message[512] = "";

@@ -38,6 +38,7 @@ static int compare_settings(const train_request *r, const training_config *confi
     return EXIT_GO_ON;
 }
 
+/* Bits depend on the instruction set, so a change of it is worth a note. */
 static void say_resumed(const train_request *r, const training *t)
 {
     const char *const isa = training_loaded_isa(t);
@@ -52,6 +53,7 @@ static void say_resumed(const train_request *r, const training *t)
                 isa, mha_isa_name(), isa);
 }
 
+/* Creates the training or loads its checkpoint. */
 static int begin(const train_request *r, mha_pool *pool, training **made)
 {
     char message[TRANSFORMER_MESSAGE_MAX];
@@ -67,6 +69,7 @@ static int begin(const train_request *r, mha_pool *pool, training **made)
     return code;
 }
 
+/* The same command line with --resume, quoted for a shell. */
 static void say_how_to_go_on(const train_request *r, int argc, char **argv)
 {
     fputs("continue with: ", stderr);

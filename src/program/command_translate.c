@@ -64,6 +64,7 @@ typedef struct translate_run {
 
 /* -------------------------------------------------------------- stderr ----- */
 
+/* What is wrong with a sentence, with its line if it comes from standard input. */
 static void warn(const translated *t)
 {
     if (t->source->problem[0] != '\0') {
@@ -79,6 +80,7 @@ static void warn(const translated *t)
 
 /* -------------------------------------------------------------- stdout ----- */
 
+/* The best translation, or with --nbest all that were found, each with its score. */
 static void print_targets(const translated *t, bool scores)
 {
     for (int n = 0; n < t->count && (n == 0 || t->results[n].target_count > 0); n++) {
@@ -92,6 +94,7 @@ static void print_targets(const translated *t, bool scores)
     }
 }
 
+/* Whether the grammar translates the sentence in the same way. */
 static void print_gold(const translated *t, const terminal *screen)
 {
     gold_translation gold;
@@ -111,6 +114,8 @@ static void draw_svg(FILE *file, const void *arg)
     heatmap_svg(file, &((const layer_map *)arg)->sheet, 1, "$ mha translate --attention");
 }
 
+/* Draws the chosen layer and head to the terminal or to the file of --svg. False after a message.
+ */
 static bool draw(const translate_run *run, const translated *t)
 {
     const translate_request *const r = run->request;
@@ -132,6 +137,8 @@ static bool draw(const translate_run *run, const translated *t)
     return fine;
 }
 
+/* Everything about one sentence, in the requested form. A sentence that cannot be translated still
+ * gets its line, so that lines of input and output correspond. */
 static void print_sentence(translate_run *run, const translated *t)
 {
     const translate_request *const r = run->request;
@@ -154,6 +161,7 @@ static void print_sentence(translate_run *run, const translated *t)
 
 /* -------------------------------------------------------------- groups ----- */
 
+/* Empty sentences are not translated; their translation is empty. */
 static bool can_be_translated(const source_sentence *source)
 {
     return source->problem[0] == '\0' && source->tokens.count > 0;
@@ -214,6 +222,7 @@ static bool translate_arguments(translate_run *run, char **texts, int count)
     return true;
 }
 
+/* Lines are translated in groups as they come: a user at a terminal gets every answer at once. */
 static bool translate_lines(translate_run *run)
 {
     line_reader reader = {.fd = STDIN_FILENO};
@@ -239,6 +248,7 @@ static bool translate_lines(translate_run *run)
     return fine && reader.error == 0;
 }
 
+/* Texts of the command line, or without any the lines of standard input. */
 static int translate_all(translate_run *run, char **texts, int count)
 {
     const translate_request *const r = run->request;
@@ -321,6 +331,7 @@ static int check_penalty(translate_request *r)
     return EXIT_GO_ON;
 }
 
+/* Derives the options of the search from the request and checks the combination. */
 static int check(translate_request *r, const arg_command *command, int words)
 {
     int code = find_head(r, command);

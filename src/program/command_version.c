@@ -21,6 +21,7 @@
 #define COMPILER "unknown"
 #endif
 
+/* CPUs that this process may use, which is what a pool with default threads gets. */
 static int cpu_count(void)
 {
     cpu_set_t set;

@@ -82,6 +82,7 @@ static bool failed(const char *message)
     return false;
 }
 
+/* Translates a text and captures its heads; false after a message. */
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[PAIR_MESSAGE_MAX];
@@ -110,6 +111,7 @@ static view_heads heads_of(const view_run *run)
     return shape;
 }
 
+/* What was written and how large it is. */
 static void report(const view_run *run)
 {
     struct stat about;
@@ -124,6 +126,7 @@ static void report(const view_run *run)
            heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
 }
 
+/* The page contains the command that makes it again, so it is rebuilt from the request. */
 static bool write_page(const view_run *run)
 {
     const view_request *const r = run->request;
@@ -180,6 +183,7 @@ static bool read_ablation(view_run *run)
            failed(message);
 }
 
+/* Finds the roles; a model that is too short for the corpus needs --study 0. */
 static bool make_study(view_run *run)
 {
     const mha_status status = view_study_make(&run->study, run->session.model,
@@ -193,6 +197,7 @@ static bool make_study(view_run *run)
     return false;
 }
 
+/* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
     bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
@@ -207,6 +212,7 @@ static bool make_page(view_run *run, char **texts)
     return fine;
 }
 
+/* A page of a file of weights: there is no model, and no sentence but the one in the file. */
 static int run_import(const view_request *r)
 {
     char message[VIEW_MESSAGE_MAX];

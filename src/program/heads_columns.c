@@ -51,6 +51,7 @@ const char *heads_column_name(int column)
     return column < COLUMNS ? columns[column].name : NULL;
 }
 
+/* The larger of two numbers, where NaN is smaller than any. */
 static double larger(double a, double b)
 {
     return isnan(a) || b > a ? b : a;
@@ -129,6 +130,7 @@ static int read_left(const char *command, const char **at, condition *c)
     return strcmp(name, "role") == 0 ? EXIT_GO_ON : find_column(command, name, &c->column);
 }
 
+/* Suggests the nearest role and lists all. */
 static int no_such_role(const char *command, const char *text,
                         char names[ROLE_NAMES][ROLE_NAME_MAX], int count)
 {
@@ -173,6 +175,8 @@ static size_t role_length(const char *text)
     return length;
 }
 
+/* Reads one condition and moves *at past it. Columns are compared with numbers, and only "=" is
+ * allowed for roles. */
 static int read_condition(const char *command, const char **at, condition *c)
 {
     const char *const begin = *at;
@@ -196,6 +200,7 @@ static int read_condition(const char *command, const char **at, condition *c)
     return EXIT_GO_ON;
 }
 
+/* NaN fulfils no condition. */
 static bool holds(const condition *c, const heads_row *row)
 {
     if (c->column < 0)

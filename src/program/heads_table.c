@@ -15,6 +15,7 @@ typedef struct head_numbers {
     double *raw, *normal, *apart;
 } head_numbers;
 
+/* Importance by derivatives, and the distance from head `like` unless it is -1. */
 static mha_status measure(const heads_setup *s, int like, const head_numbers *numbers)
 {
     head_eval *const eval =

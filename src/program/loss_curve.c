@@ -71,6 +71,7 @@ static int64_t count_at(const loss_chart *p, int64_t first)
     return left < step ? left : step;
 }
 
+/* The axis of losses spans all points and validations, widened to round numbers. */
 static void find_range(loss_chart *p)
 {
     double least = INFINITY, most = 0.0;
@@ -95,6 +96,7 @@ static double y_of(const loss_chart *p, double loss)
     return chart_y((log10(loss) - p->low) / (p->high - p->low), 1.0);
 }
 
+/* At most TICKS_ACROSS round steps on the axis at the bottom. */
 static void put_steps(const loss_chart *p)
 {
     int n = 0;
@@ -106,6 +108,7 @@ static void put_steps(const loss_chart *p)
     chart_axis_name(p->file, "steps");
 }
 
+/* A level at every round number of the axis of losses. */
 static void put_losses(const loss_chart *p)
 {
     const int high = round_near(pow(10.0, p->high), false);
@@ -125,6 +128,7 @@ static void put_point(const loss_chart *p, int64_t step, double loss)
         chart_curve_point(p->file, x_of(p, step), y_of(p, loss));
 }
 
+/* The mean losses of training, then the losses of validations. */
 static void put_curves(const loss_chart *p)
 {
     chart_curve_begin(p->file, "t");
@@ -147,6 +151,7 @@ static void put_key(const loss_chart *p, int right, const char *class, const cha
     chart_key(p->file, right, class, text);
 }
 
+/* Names of the curves with their last values; for training the mean of the last 50 steps. */
 static void put_keys(const loss_chart *p)
 {
     const int64_t tail = p->done < 50 ? p->done : 50;

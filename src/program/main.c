@@ -123,6 +123,7 @@ static void print_help(FILE *file)
           file);
 }
 
+/* NULL for an unknown name, and for topics that only the help has. */
 static const entry *find_command(const char *name)
 {
     for (int n = 0; n < COMMAND_COUNT; n++)
@@ -131,6 +132,7 @@ static const entry *find_command(const char *name)
     return NULL;
 }
 
+/* Suggests the nearest command or topic of the help. */
 static int unknown_command(const char *name)
 {
     const char *names[COMMAND_COUNT];
@@ -169,6 +171,7 @@ static int help(const char *topic)
     return command->run(2, arguments);
 }
 
+/* Runs the command; without one, the help goes to stderr and the exit code is EXIT_USAGE. */
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {

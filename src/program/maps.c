@@ -26,6 +26,8 @@ heatmap_words layer_map_label(text_word *words, const char *begin, const corpus_
     return (heatmap_words){words, count};
 }
 
+/* Room for `maps` maps of `size` cells; what was allocated before a failure is freed by
+ * layer_map_free(). */
 static bool allocate(layer_map *map, int maps, size_t size)
 {
     map->names = calloc((size_t)maps, sizeof *map->names);
@@ -35,6 +37,7 @@ static bool allocate(layer_map *map, int maps, size_t size)
     return map->names != NULL && map->titles != NULL && map->notes != NULL && map->weights != NULL;
 }
 
+/* The weights of a head, each multiplied by the norm of its column if there are norms. */
 static void fill_head(const layer_heads *from, int head, float *map)
 {
     const size_t columns = (size_t)from->columns, size = (size_t)from->rows * columns;
@@ -44,6 +47,7 @@ static void fill_head(const layer_heads *from, int head, float *map)
         map[n] = norms != NULL ? weights[n] * norms[n % columns] : weights[n];
 }
 
+/* The mean over the drawn heads, cell by cell; summed in double. */
 static void fill_mean(const float *heads, int count, size_t size, float *mean)
 {
     for (size_t n = 0; n < size; n++) {
@@ -89,6 +93,8 @@ void layer_map_free(layer_map *map)
 
 /* ------------------------------------------------------- a translation ----- */
 
+/* Words that were said at the left, words that were read above, both with the end of the sentence.
+ */
 static void label_translation(layer_map *map, const translated *t)
 {
     const vocabulary *const from = translator_vocabulary(t->model, TRANSFORMER_SOURCE);
@@ -120,6 +126,7 @@ bool alignment_map_make(layer_map *map, const translated *t, int layer, int head
 
 /* ----------------------------------------------------- a sentence pair ----- */
 
+/* The axes of the table in maps.h. */
 static void label_pair(layer_map *map, const show_scene *scene, attention_kind kind)
 {
     const vocabulary *const from = translator_vocabulary(scene->model, TRANSFORMER_SOURCE);
@@ -143,6 +150,7 @@ static void label_pair(layer_map *map, const show_scene *scene, attention_kind k
     }
 }
 
+/* "cross, layer 2 of 2: French looks at English" */
 static void write_heading(show_sheet *sheet, const show_scene *scene)
 {
     static const char *const who[ATTENTION_KINDS] = {

@@ -68,6 +68,7 @@ static void say_what_to_do(const train_request *r, mha_status status)
                 r->checkpoint);
 }
 
+/* Size of the model, its training and its last validation. */
 static void report(const train_request *r, const training *t)
 {
     const training_config *const config = training_get_config(t);
@@ -111,6 +112,7 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
     return EXIT_FINE;
 }
 
+/* A command that tries the new model; the default model needs no option. */
 static void say_next(const train_request *r)
 {
     const char *const option = strcmp(r->output, TRAIN_OUTPUT) == 0 ? "" : " --model ";

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The loop of "mha train". Signals only set a flag, which is looked at between steps, so that a
+ * checkpoint is always of a whole step:
+ *
+ *      step --> diverged? --> validation every 1 % --> progress --> checkpoint, by time or steps
+ */
 #include "program/train_loop.h"
 
 #include <inttypes.h>
@@ -25,6 +31,7 @@ enum { PATIENCE = 1 /* second */ };
 static volatile sig_atomic_t signal_met;
 static volatile time_t signal_time;
 
+/* Handler: the first signal asks for an orderly end, a later one ends the program. */
 static void meet_signal(int number)
 {
     const time_t now = time(NULL);
@@ -152,6 +159,7 @@ static bool validation_is_due(const training *t)
     return done % every == 0 || done == steps;
 }
 
+/* A step or validation failed: saves what was reached. */
 static int stop_failing(const train_loop_job *job, const char *what, mha_status status)
 {
     progress_end();
@@ -161,6 +169,7 @@ static int stop_failing(const train_loop_job *job, const char *what, mha_status 
     return EXIT_FAILED;
 }
 
+/* Nothing is saved: the same steps would be computed again. */
 static int stop_diverged(const train_loop_job *job)
 {
     progress_end();
@@ -177,6 +186,7 @@ static int stop_diverged(const train_loop_job *job)
     return EXIT_FAILED;
 }
 
+/* Measures the validation loss, shows it and updates the pictures. */
 static int validate(const train_loop_job *job, train_pace *pace)
 {
     const mha_status status = training_validate(job->training, job->validation, &pace->valid);
@@ -187,6 +197,7 @@ static int validate(const train_loop_job *job, train_pace *pace)
     return EXIT_GO_ON;
 }
 
+/* After the last step the model itself is written instead. */
 static bool checkpoint_is_due(const train_loop_job *job, const train_pace *pace)
 {
     const int64_t done = training_steps_done(job->training);
@@ -223,6 +234,7 @@ static int take_step(const train_loop_job *job, train_pace *pace)
     return EXIT_GO_ON;
 }
 
+/* Saves a checkpoint; returns the exit code that shells use for the signal. */
 static int stop_interrupted(const train_loop_job *job)
 {
     progress_end();

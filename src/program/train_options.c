@@ -48,6 +48,8 @@ enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTH
 
 typedef char option_help[HELP_MAX];
 
+/* Fills options[] and returns their number. help[] holds the texts with defaults, which must live
+ * as long as the table. */
 static int list_options(train_request *r, arg_option *options, option_help *help)
 {
     const training_config config = training_defaults();
@@ -114,6 +116,8 @@ static bool begins_with_setting(const char *message)
     return training_setting_find(name) >= 0;
 }
 
+/* With --resume the checkpoint has the settings; those that are given are only compared with it,
+ * so the combination is not checked here. A default warm-up is shortened for short trainings. */
 static int read_settings(train_request *r)
 {
     const int both[] = {training_setting_find("encoder-layers"),
@@ -147,6 +151,7 @@ static int read_type(train_request *r)
     return EXIT_GO_ON;
 }
 
+/* "5m" is minutes, "500" is steps; fractions are allowed for minutes only. */
 static int read_every(train_request *r)
 {
     char *end;
