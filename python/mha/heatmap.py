@@ -16,6 +16,9 @@ from typing import Any
 
 MOST_CELLS = 1024  # rows or columns of a map; more than a screen can show
 _LEVELS = 48  # shades, so that neighbours of one shade are one stroke
+# The scale of the mha program for light grounds (src/draw/color_scale.c), at equal distances.
+_ANCHORS = "f6f4ef e0e8ed c9dbea aac7e0 8bb3d6 6c9bc7 4d82b8 3b69a5 2a4f92 233672 1a1d52"
+_SCALE = [bytes.fromhex(anchor) for anchor in _ANCHORS.split()]
 _SIDE = 224.0  # pixels a map would like to have
 _GAP = 18.0
 _TITLE = 20.0
@@ -81,6 +84,18 @@ def _short(word: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _colour(share: float) -> str:
+    """The colour of a share from 0 to 1, the same as in the mha program."""
+    place = math.floor(255 * min(1.0, max(0.0, share)) + 0.5) * (len(_SCALE) - 1)
+    start = min(place // 255, len(_SCALE) - 2)
+    part = place - 255 * start
+    mixed = (
+        (a * (255 - part) + b * part + 127) // 255
+        for a, b in zip(_SCALE[start], _SCALE[start + 1], strict=True)
+    )
+    return f"rgb({','.join(map(str, mixed))})"
 
 
 class Heatmap:
@@ -206,9 +221,7 @@ class Heatmap:
                 start = j
         strokes.pop(0, None)
         for level, moves in sorted(strokes.items()):
-            part = level / _LEVELS
-            colour = ",".join(str(round(255 + part * (dark - 255))) for dark in (8, 48, 107))
-            yield f'<path d="{"".join(moves)}" stroke="rgb({colour})"/>'
+            yield f'<path d="{"".join(moves)}" stroke="{_colour(level / _LEVELS)}"/>'
 
     def _hints(self, head: list[list[float]]) -> Iterator[str]:
         """What a row looks at most, shown while the pointer rests on it."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -46,6 +47,15 @@ def test_cells_that_weigh_more_are_darker() -> None:
     found = cells(Heatmap(WEIGHTS))
     assert set(found) == {(0, 0), (1, 0), (1, 1)}
     assert darkness(found[1, 0]) < darkness(found[1, 1]) < darkness(found[0, 0])
+
+
+def test_colours_are_those_of_the_program() -> None:
+    golden = Path(__file__).parents[2] / "tests" / "golden" / "color_scale.json"
+    wanted = json.loads(golden.read_text())["light"]
+    found = cells(Heatmap([[n / 16 for n in range(1, 17)]]))
+    for n in range(1, 17):
+        red, green, blue = bytes.fromhex(wanted[2 * n][1:])
+        assert found[0, n - 1] == f"rgb({red},{green},{blue})"
 
 
 def test_neighbours_of_one_shade_are_one_stroke() -> None:

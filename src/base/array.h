@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays that grow, for the readers and writers beside this file. */
+/* Arrays that grow, and a hash of texts. */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The array, perhaps moved, with room for `needed` elements of `size` bytes. NULL: there is no
- * memory for it, and the array is where it was. */
+/* Returns the array, perhaps moved, with room for `needed` elements of `size` bytes. Returns NULL
+ * without memory; the old array is then still valid. */
 static inline void *mhai_array_grow(void *array, size_t *room, size_t needed, size_t size)
 {
     if (needed <= *room)
@@ -23,8 +23,8 @@ static inline void *mhai_array_grow(void *array, size_t *room, size_t needed, si
     return moved;
 }
 
-/* FNV-1a: finds names quickly. Whoever chooses names can make them collide, so that what is equal
- * is decided by comparing. */
+/* FNV-1a: finds names quickly. Names can be chosen to collide, so equal hashes must be followed by
+ * a comparison. */
 static inline uint64_t mhai_text_hash(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A clock for measuring durations. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Locks by a file beside the one to be written; file_lock.h describes the protocol. */
 #include "base/file_lock.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the open file is still the one of this name: its owner may have deleted it meanwhile. */
+/* Whether the open file is still the file of this name: its owner may have deleted it meanwhile. */
 static bool is_current(int fd, const char *name)
 {
     struct stat open_file, named;
@@ -18,7 +19,8 @@ static bool is_current(int fd, const char *name)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* The lock, open and held; or -1, and errno is EWOULDBLOCK if another process holds it. */
+/* Opens and locks the file. Returns -1 on failure; errno is EWOULDBLOCK if another process holds
+ * the lock. Tries again if the file was deleted between opening and locking it. */
 static int hold(const char *name)
 {
     for (;;) {
@@ -40,7 +42,7 @@ static void write_owner(int fd)
 {
     char text[32];
     const int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    /* The number is for people; without it the lock holds as well. */
+    /* The number is only for messages; the lock is held without it too. */
     if (ftruncate(fd, 0) != 0 || write(fd, text, (size_t)length) != length)
         errno = 0;
 }
@@ -56,13 +58,14 @@ static long read_owner(const char *name)
     return strtol(text, NULL, 10);
 }
 
-static void tell(const char *path, const char *name, const char *what)
+static void report(const char *path, const char *name, const char *what)
 {
     if (errno == EWOULDBLOCK)
-        fprintf(stderr,
-                "mha: another %s, process %ld, is to write %s. Wait for it, stop it, or choose "
-                "another file\n",
-                what, read_owner(name), path);
+        fprintf(
+            stderr,
+            "mha: another %s, process %ld, is going to write %s. Wait for it, stop it, or choose "
+            "another file\n",
+            what, read_owner(name), path);
     else
         fprintf(stderr, "mha: cannot lock %s: %s\n", name, strerror(errno));
 }
@@ -79,7 +82,7 @@ bool file_lock_take(file_lock *lock, const char *path, const char *what)
     snprintf(name, size, "%s%s", path, suffix);
     const int fd = hold(name);
     if (fd < 0) {
-        tell(path, name, what);
+        report(path, name, what);
         free(name);
         return false;
     }

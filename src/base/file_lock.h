@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that one process at a time may be about to write. The lock is another file beside it,
- * "FILE.lock", that the process holds with flock(2) and that has its number in it. A process that
- * dies holds nothing any more, so that a file it leaves behind locks nobody out.
+ * A lock for a file that only one process at a time may write. The lock is another file next to it,
+ * "FILE.lock", held with flock(2), which contains the number of the process. When a process dies
+ * the system releases the lock, so a lock file that is left over does no harm.
  */
 #ifndef BASE_FILE_LOCK_H
 #define BASE_FILE_LOCK_H
@@ -14,11 +14,11 @@ typedef struct file_lock {
     int fd;
 } file_lock;
 
-/* False, with a message on stderr, if another process holds it or it cannot be made. `what` says
- * who that may be: "training". */
+/* Takes the lock for the file at `path`. False, after a message on stderr, if another process holds
+ * it or it cannot be made. `what` names that process in the message: "training". */
 bool file_lock_take(file_lock *lock, const char *path, const char *what);
 
-/* Deletes the lock, too; does nothing for one that is not held. */
+/* Releases and deletes the lock. Does nothing if it is not held. */
 void file_lock_release(file_lock *lock);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads with read(2) and poll(2) instead of stdio, because only then is it known whether the next
+ * line would have to be waited for. */
 #include "base/line_reader.h"
 
 #include <errno.h>
@@ -6,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether a read would not wait. */
+/* Whether read() would return at once. */
 static bool is_ready(int fd)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
     return poll(&wanted, 1, 0) > 0;
 }
 
-/* False at the end. */
+/* Reads the next buffer. False at the end and after an error. */
 static bool refill(line_reader *r)
 {
     ssize_t count;
@@ -28,6 +30,7 @@ static bool refill(line_reader *r)
     return !r->ended;
 }
 
+/* Hands out the line that was read and begins the next. */
 static void finish_line(line_reader *r, input_line *line)
 {
     r->begun.text[r->used] = '\0';
@@ -37,7 +40,7 @@ static void finish_line(line_reader *r, input_line *line)
     r->begins = false;
 }
 
-/* Takes bytes up to the end of the line; false if the buffer ends before. */
+/* Takes bytes up to the end of the line. False if the buffer ends first. */
 static bool take_line(line_reader *r)
 {
     while (r->at < r->end) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of a file or pipe, as many at once as are there: a reader at a terminal gets an answer
- * after every line, a file goes through in groups. */
+/* Reads lines of a file or pipe, as many at once as are available: lines from a terminal are
+ * answered one by one, a file is processed in groups. */
 #ifndef BASE_LINE_READER_H
 #define BASE_LINE_READER_H
 
@@ -9,16 +9,16 @@
 
 enum { LINE_BYTES = 2048, LINE_BUFFER = 16384 };
 
-/* Without its end. Bytes of 0 are spaces; what is too long is cut. */
+/* A line without its end. Zero bytes become spaces; a line that is too long is cut. */
 typedef struct input_line {
     char text[LINE_BYTES];
     bool cut;
 } input_line;
 
-/* All zero but for fd. */
+/* Initialised to zero except for fd. */
 typedef struct line_reader {
     int fd;
-    int error; /* errno of a read that failed; the lines before it were handed out */
+    int error; /* errno of a read that failed; the lines before it were returned */
     bool ended;
 
     /* private */
@@ -29,8 +29,8 @@ typedef struct line_reader {
     bool begins;
 } line_reader;
 
-/* Waits for a line, then takes those that are there, `limit` at most. Returns how many; 0 at the
- * end. */
+/* Waits for a line, then returns all that are available, at most `limit`. Returns their number; 0
+ * at the end. */
 int line_reader_take(line_reader *reader, input_line *lines, int limit);
 
 #endif

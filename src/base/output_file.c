@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes or checks a file by replace_file.h, and reports errors on stderr, which the library must
+ * not do. */
 #include "base/output_file.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 typedef struct new_file {
     const char *path;
-    char *name; /* of the file that is to become the one at `path` */
+    char *name; /* of the temporary file that will replace `path` */
     int fd;
 } new_file;
 
@@ -23,6 +25,8 @@ static int begin(new_file *file, const char *path)
     return mhai_file_open_new(path, file->name, size, &file->fd);
 }
 
+/* Lets `write` fill the file through a stream of its own, so that the descriptor stays open for
+ * mhai_file_finish_new(). Returns an errno. */
 static int fill(const new_file *file, void (*write)(FILE *file, const void *arg), const void *arg)
 {
     const int copy = dup(file->fd);
@@ -39,12 +43,13 @@ static int fill(const new_file *file, void (*write)(FILE *file, const void *arg)
     return fclose(stream) != 0 || failed ? (errno != 0 ? errno : EIO) : 0;
 }
 
-static bool told(const char *path, int error)
+/* Prints the error, if there is one. Returns whether there was none. */
+static bool report(const char *path, int error)
 {
     if (error != 0)
         fprintf(stderr, "mha: cannot write %s: %s\n", path,
-                error == ENOENT       ? "there is no such folder; -o FILE and the like say where"
-                : error == EOPNOTSUPP ? "it is a link or a device, and only files are replaced"
+                error == ENOENT       ? "there is no such folder"
+                : error == EOPNOTSUPP ? "it is a link or a device; only regular files are replaced"
                                       : strerror(error));
     return error == 0;
 }
@@ -57,7 +62,7 @@ bool output_file_write(const char *path, void (*write)(FILE *file, const void *a
     if (error == 0)
         error = mhai_file_finish_new(file.fd, file.name, path, fill(&file, write, arg));
     free(file.name);
-    return told(path, error);
+    return report(path, error);
 }
 
 bool output_file_check(const char *path)
@@ -69,5 +74,5 @@ bool output_file_check(const char *path)
         unlink(file.name);
     }
     free(file.name);
-    return told(path, error);
+    return report(path, error);
 }

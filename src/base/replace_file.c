@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Part of the library too: it never prints. The new file is synced before it is renamed, so that
+ * the name never refers to a file whose contents are not on the disk. */
 #include "base/replace_file.h"
 
 #include <errno.h>
@@ -7,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A device, a pipe or a socket is not replaced; nor is a link, whose target would stay as it was.
- */
+/* Devices, pipes and sockets are not replaced; nor are links, whose targets would not change. */
 static int check_replaceable(const char *path)
 {
     struct stat there;
@@ -24,7 +25,7 @@ int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
     int error = check_replaceable(path);
     if (error)
         return error;
-    error = EEXIST; /* some names may be taken by others */
+    error = EEXIST; /* a file with this name may be left over from another process */
     for (int attempt = 0; attempt < 100 && error == EEXIST; attempt++) {
         snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
         *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -35,7 +36,7 @@ int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
 
 int mhai_file_write(int fd, const void *data, size_t count)
 {
-    const size_t largest = (size_t)1 << 30; /* the system writes no more than 2 GB at once */
+    const size_t largest = (size_t)1 << 30; /* Linux writes at most 2 GB per call */
     const unsigned char *const bytes = data;
     size_t done = 0;
     while (done < count) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers for examples and random cases: SplitMix64. The same seed gives the same numbers on
- * every machine and compiler. */
+/* Random numbers: SplitMix64. The same seed gives the same numbers on every machine and compiler.
+ */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 
@@ -19,7 +19,7 @@ static inline uint64_t rng_next(rng *r)
     return z ^ (z >> 31);
 }
 
-/* A generator of its own for item `index` of the series `seed`. */
+/* An independent generator for item `index` of the series `seed`. */
 static inline rng rng_for(uint64_t seed, uint64_t index)
 {
     rng first = {seed};

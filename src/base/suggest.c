@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The nearest of some names by edit distance, for messages about misspelt words. */
 #include "base/suggest.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Edit distance with swaps of neighbours; both texts at most LONGEST long. */
+/* Edit distance where swapping two neighbours counts as one edit. Both texts have at most LONGEST
+ * bytes. */
 static int distance(const char *a, const char *b)
 {
     int d[LONGEST + 1][LONGEST + 1];
@@ -41,7 +43,7 @@ const char *suggest_nearest(const char *text, const char *const *names, int coun
         if (strlen(names[n]) > LONGEST)
             continue;
         const int far = strncmp(text, names[n], length) == 0 ? 1 : distance(text, names[n]);
-        /* A name of which no letter survives is no suggestion. */
+        /* A name that shares no letter with the text is no suggestion. */
         if (far < best && far < (int)strlen(names[n])) {
             best = far;
             nearest = names[n];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What the terminal can show, by its environment variables; colours by escape sequences; and a line
+ * of progress that is overwritten. */
 #include "base/terminal.h"
 
 #include <stdarg.h>
@@ -24,6 +26,7 @@ static bool forced(void)
     return *value != '\0' && strcmp(value, "0") != 0;
 }
 
+/* By COLORTERM and TERM; terminals do not report their colours reliably. */
 static color_depth query_color(FILE *file)
 {
     const char *term = variable("TERM"), *color = variable("COLORTERM");
@@ -36,6 +39,7 @@ static color_depth query_color(FILE *file)
     return strstr(term, "256color") != NULL ? COLOR_256 : COLOR_16;
 }
 
+/* COLUMNS has priority, so that output to a file can be given a width. */
 static int query_width(FILE *file)
 {
     struct winsize size;
@@ -49,7 +53,7 @@ static int query_width(FILE *file)
                                         : (int)width;
 }
 
-/* The first that is set decides, as in setlocale(3). */
+/* The first variable that is set decides, as in setlocale(3). */
 static bool query_unicode(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -71,12 +75,13 @@ terminal terminal_query(FILE *file)
 
 /* ---------------------------------------------------------------- colour ----- */
 
-/* The nearest of the six steps an xterm colour cube has. */
+/* The nearest of the six steps of the xterm colour cube. */
 static int cube_step(int x)
 {
     return x < 48 ? 0 : x < 115 ? 1 : (x - 35) / 40;
 }
 
+/* The nearest colour of the cube among the 256 of an xterm. */
 static int cube_color(rgb c)
 {
     return 16 + 36 * cube_step(c.r) + 6 * cube_step(c.g) + cube_step(c.b);
@@ -87,7 +92,7 @@ static int squared(int x)
     return x * x;
 }
 
-/* The nearest of the 16 in their usual shades, as a background code. */
+/* The nearest of the 16 basic colours in their usual shades, as a background code. */
 static int basic_background(rgb c)
 {
     static const rgb shades[16] = {{0, 0, 0},     {170, 0, 0},    {0, 170, 0},    {170, 85, 0},

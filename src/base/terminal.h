@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the reader's terminal can show.
+ * Output to terminals: what they can show, colours, and progress.
  *
  * Colours only on a terminal, unless CLICOLOR_FORCE is set to something other than 0; never with
  * NO_COLOR set, never with TERM=dumb.
@@ -18,7 +18,7 @@ enum { TERMINAL_WIDTH_MIN = 20, TERMINAL_WIDTH_MAX = 400 };
 
 typedef struct terminal {
     color_depth color;
-    int width;    /* columns, within these bounds; 80 where nobody knows */
+    int width;    /* columns, within these bounds; 80 if not known */
     bool unicode; /* the locale is a UTF-8 one */
 } terminal;
 
@@ -28,18 +28,18 @@ typedef struct rgb {
 
 terminal terminal_query(FILE *file);
 
-/* Background colour for what is printed next; nothing without colours. */
+/* Sets the background colour for what is printed next, if the terminal has colours. */
 void terminal_background(FILE *file, const terminal *t, rgb color);
 
 typedef enum text_style { STYLE_BOLD, STYLE_DIM, STYLE_GOOD, STYLE_BAD } text_style;
 void terminal_style(FILE *file, const terminal *t, text_style style);
 void terminal_plain(FILE *file, const terminal *t);
 
-/* A line on stderr that is written over by the next; only if stderr is a terminal, and at most ten
- * times a second. progress_end() wipes it away. */
+/* A line on stderr that the next one overwrites; only if stderr is a terminal, and at most ten
+ * times per second. progress_end() erases it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_end(void);
-/* Whether there is such a line. */
+/* Whether progress() prints anything. */
 bool progress_is_live(void);
 
 #endif

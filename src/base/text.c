@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+/* Words of a sentence as they can be printed in the columns of a terminal: cut to a width, without
+ * control characters, with the widths of letters from two small tables. */
 #include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 typedef struct range {
     uint32_t first, last;
 } range;
 
-/* Scripts and signs that fill two columns. */
+/* Scripts and symbols that are two columns wide. */
 static const range wide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
                              {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
                              {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
                              {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
 
-/* Marks that stand on the letter before them. */
+/* Combining marks, which are drawn on the letter before them. */
 static const range marks[] = {{0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd},
                               {0x064b, 0x065f}, {0x093a, 0x093c}, {0x0941, 0x0948},
                               {0x094d, 0x094d}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
@@ -29,6 +33,7 @@ static bool in_ranges(uint32_t c, const range *ranges, size_t count)
     return false;
 }
 
+/* 0 for combining marks, 2 for wide characters, else 1. */
 static int columns_of(uint32_t c)
 {
     if (in_ranges(c, marks, sizeof marks / sizeof marks[0]))
@@ -38,27 +43,11 @@ static int columns_of(uint32_t c)
 
 size_t text_decode(const char *text, uint32_t *c)
 {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t first = (uint8_t)text[0];
-    const size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    uint32_t value = first;
-    if (length == 1) {
-        *c = value;
-        return 1;
-    }
+    const size_t length = utf8_decode(text, 4, c);
+    if (length > 0)
+        return length;
     *c = 0xfffd;
-    if (first < 0xc2 || first > 0xf4)
-        return 1;
-    value = first & (0x7fu >> length);
-    for (size_t n = 1; n < length; n++) {
-        if (((uint8_t)text[n] & 0xc0) != 0x80)
-            return 1;
-        value = value << 6 | ((uint8_t)text[n] & 0x3fu);
-    }
-    if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        return 1;
-    *c = value;
-    return length;
+    return 1;
 }
 
 static bool is_space(char c)
@@ -66,7 +55,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Control characters of both blocks, and signs that turn the direction of writing. */
+/* Control characters of both blocks, and characters that change the direction of writing. */
 static bool unprintable(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
@@ -83,7 +72,7 @@ static void append(text_word *word, size_t *used, const char *bytes, size_t leng
     word->letters += columns > 0;
 }
 
-/* Takes one word off the text; returns where it ends. */
+/* Reads one word from the text and returns where it ends. */
 static const char *take_word(const char *text, text_word *word, int columns)
 {
     size_t used = 0;
@@ -94,12 +83,12 @@ static const char *take_word(const char *text, text_word *word, int columns)
         const size_t length = text_decode(text, &c);
         const bool bad = unprintable(c);
         int width = bad ? 1 : columns_of(c);
-        /* A mark with no letter to stand on gets a column of its own. */
+        /* A mark without a letter before it gets a column of its own. */
         const bool lonely = width == 0 && word->letters == 0;
         width = lonely ? 1 : width;
         const char *const shown = bad || lonely ? TEXT_REPLACEMENT : text;
         const size_t size = bad || lonely ? sizeof TEXT_REPLACEMENT - 1 : length;
-        /* Room for "~" must remain, unless this is the last letter. */
+        /* Leaves room for "~", unless this is the last letter. */
         const bool last = text[length] == '\0' || is_space(text[length]);
         cut = cut || word->columns + width > columns - (last ? 0 : 1) ||
               used + size + 2 > TEXT_WORD_BYTES;

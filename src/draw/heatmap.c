@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Heat maps for the terminal, in blocks of maps side by side:
+ *
  *                 head 1            head 2
  *                 previous          self       notes, where there are some
  *                     y                 y
@@ -10,8 +12,9 @@
  */
 #include "draw/heatmap.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "draw/color_scale.h"
 
 enum { GAP = 2, LEGEND_CELLS = 24 };
 
@@ -23,23 +26,9 @@ typedef struct frame {
     int label;  /* columns for the words at the left */
     int rise;   /* lines for the words above */
     int cell;   /* columns of one cell */
-    int gap;    /* columns between maps: room for titles that are wider */
+    int gap;    /* columns between maps, more if titles are wider than maps */
     int across; /* maps side by side */
 } frame;
-
-rgb heatmap_color(double x)
-{
-    static const double stops[][3] = {{20, 22, 48},  {58, 28, 100},  {118, 34, 122}, {182, 52, 108},
-                                      {232, 92, 78}, {252, 156, 84}, {255, 226, 150}};
-    const int last = sizeof stops / sizeof stops[0] - 1;
-    const double at = fmin(fmax(x, 0.0), 1.0) * last;
-    const int low = at < last ? (int)at : last - 1;
-    const double part = at - low;
-    double mixed[3];
-    for (int n = 0; n < 3; n++)
-        mixed[n] = stops[low][n] + part * (stops[low + 1][n] - stops[low][n]) + 0.5;
-    return (rgb){(uint8_t)mixed[0], (uint8_t)mixed[1], (uint8_t)mixed[2]};
-}
 
 float heatmap_largest(const heatmap_sheet *sheet)
 {
@@ -85,7 +74,7 @@ static void put_spaces(FILE *file, int count)
         fputc(' ', file);
 }
 
-/* One cell, `columns` wide, of strength x. */
+/* One cell of a share from 0 to 1, `columns` wide. */
 static void put_cell(const frame *f, double x, int columns)
 {
     static const char *const ascii[] = {" ", ".", ":", "-", "=", "+", "*", "#", "%", "@"};
@@ -94,7 +83,7 @@ static void put_cell(const frame *f, double x, int columns)
     int step = (int)(x * steps);
     step = step < 0 ? 0 : step >= steps ? steps - 1 : step;
     if (f->t->color != COLOR_NONE)
-        terminal_background(f->file, f->t, heatmap_color(x));
+        terminal_background(f->file, f->t, color_scale(COLOR_ON_DARK, x));
     for (int n = 0; n < columns; n++)
         fputs(f->t->color != COLOR_NONE ? " "
               : f->t->unicode           ? shades[step]
@@ -121,7 +110,7 @@ static void put_map_row(const frame *f, int head, int i)
     terminal_plain(f->file, f->t);
 }
 
-/* Titles in one line, or notes. */
+/* The line of titles of maps first..end-1, or of their notes. */
 static void put_titles(const frame *f, int first, int end, bool notes)
 {
     put_spaces(f->file, f->label + 1);
@@ -138,7 +127,7 @@ static void put_titles(const frame *f, int first, int end, bool notes)
     fputc('\n', f->file);
 }
 
-/* The letter of one word on one line of the rise: words end at the bottom. */
+/* The letter of a column's word on one line above the map. Words end at the bottom line. */
 static void put_letter(const frame *f, const text_word *word, int line)
 {
     const char *letter;
@@ -200,6 +189,7 @@ static void put_legend(const frame *f)
     fprintf(f->file, " %.2f\n", (double)f->largest);
 }
 
+/* Chooses widths so that as many maps as possible are side by side. */
 static void fit(frame *f)
 {
     const heatmap_words *columns = &f->sheet->columns;
@@ -213,7 +203,7 @@ static void fit(frame *f)
     f->gap = wide - map + GAP;
     f->across = (room + GAP) / (wide + GAP);
     f->across = f->across < 1 ? 1 : f->across > f->sheet->heads ? f->sheet->heads : f->across;
-    /* Lines of equal length look better than a full one and a rest. */
+    /* The same number of maps in every line looks better than full lines and a rest. */
     const int lines = (f->sheet->heads + f->across - 1) / f->across;
     f->across = (f->sheet->heads + lines - 1) / lines;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One heat map per head, words on both axes: row i, column j shows how much word i of the rows
- * attends to word j of the columns. Maps stand side by side as the width allows.
+ * attends to word j of the columns. As many maps as fit are side by side.
  */
 #ifndef DRAW_HEATMAP_H
 #define DRAW_HEATMAP_H
@@ -29,7 +29,7 @@ typedef struct heatmap_sheet {
 
 enum { HEATMAP_TITLE_MAX = 32 };
 
-/* What stands above map `head`. */
+/* The title of map `head`; `text` is used if it must be made. */
 const char *heatmap_title(const heatmap_sheet *sheet, int head, char text[HEATMAP_TITLE_MAX]);
 
 /* Columns of the widest title or note. */
@@ -38,21 +38,16 @@ int heatmap_widest_title(const heatmap_sheet *sheet);
 /* Columns of the widest word. */
 int heatmap_widest(const heatmap_words *words);
 
-/* Colours where the terminal has them, else characters from light to dark. */
+/* Draws with colours if the terminal has them, else with characters from light to dark. */
 void heatmap_draw(FILE *file, const heatmap_sheet *sheet, const terminal *t);
 
-/* The same pictures, one below the other, as SVG on a ground of its own: fits dark and light pages.
- */
+/* The sheets one below the other as SVG, on a dark ground that fits dark and light pages. */
 void heatmap_svg(FILE *file, const heatmap_sheet *sheets, int count, const char *caption);
 
-/* The same again as TikZ, for a LaTeX document, with the numbers in it. */
+/* The sheets as TikZ for a LaTeX document, with the numbers in it. */
 void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count);
 
-/* From night blue over red to pale yellow, 0 <= x <= 1. Even in lightness, so that it reads without
- * colour too. */
-rgb heatmap_color(double x);
-
-/* The largest weight of the sheet: what the brightest colour stands for. */
+/* The largest weight of the sheet, which the end of the colour scale stands for. */
 float heatmap_largest(const heatmap_sheet *sheet);
 
 #endif

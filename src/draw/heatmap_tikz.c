@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heat maps as TikZ, a picture a sheet. The unit is the side of a cell; a map has its upper left
- * corner at (0,0) of its scope, titles and words of columns above, words of rows at the left.
+ * Heat maps as TikZ, one picture per sheet. The unit is the side of a cell; a map has its upper
+ * left corner at (0,0) of its scope, titles and words of columns above, words of rows at the left.
  */
+#include "draw/color_scale.h"
 #include "draw/heatmap.h"
 
 enum { ACROSS = 4 };
 
-/* Widths in cells: of a letter, and what a map keeps to the next. */
+/* In cells: width of a letter, distance between maps, height of a line of text. */
 static const double letter = 0.45, space = 1.0, line = 1.1;
 
 static void put_escaped(FILE *file, const char *text)
@@ -45,6 +46,8 @@ static void put_node(FILE *file, const char *style, double x, double y, const ch
     fputs("};\n", file);
 }
 
+/* Each cell has its shade in per cent and its value, so that a redefined \mhacell can use either.
+ */
 static void put_cells(FILE *file, const heatmap_sheet *s, int head)
 {
     const float largest = heatmap_largest(s);
@@ -71,6 +74,7 @@ static void put_map(FILE *file, const heatmap_sheet *s, int head, double rise)
     put_cells(file, s, head);
 }
 
+/* One tikzpicture, whose maps are scopes that are shifted to their places. */
 static void put_sheet(FILE *file, const heatmap_sheet *s)
 {
     const double rise = letter * heatmap_widest(&s->columns) + 0.3;
@@ -94,6 +98,17 @@ static void put_sheet(FILE *file, const heatmap_sheet *s)
     fputs("\\end{tikzpicture}\n", file);
 }
 
+/* mha0 to mha100: the colours of shades in per cent. A "%" at the end of a line keeps LaTeX from
+ * setting a space. */
+static void put_colors(FILE *file)
+{
+    for (int shade = 0; shade <= 100; shade++) {
+        const rgb c = color_scale(COLOR_ON_LIGHT, shade / 100.0);
+        fprintf(file, "\\definecolor{mha%d}{HTML}{%02X%02X%02X}%s", shade, c.r, c.g, c.b,
+                shade % 3 == 2 || shade == 100 ? "%\n" : "");
+    }
+}
+
 void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count)
 {
     fputs(
@@ -102,9 +117,9 @@ void heatmap_tikz(FILE *file, const heatmap_sheet *sheets, int count)
         "% A cell is \\mhacell{column}{row}{shade}{value}; the shade is the value in per cent of "
         "the\n"
         "% largest of its picture. Define \\mhacell before to draw otherwise.\n"
-        "\\providecommand{\\mhacell}[4]{\\fill[blue!50!black!#3!white] (#1,-#2) rectangle "
-        "+(1,-1);}\n",
+        "\\providecommand{\\mhacell}[4]{\\fill[mha#3] (#1,-#2) rectangle +(1,-1);}\n",
         file);
+    put_colors(file);
     for (int n = 0; n < count; n++) {
         if (n > 0)
             fputs("\n\\bigskip\n", file);

@@ -5,26 +5,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/utf8.h"
 
 /* ----------------------------------------------------------------- UTF-8 ----- */
-
-/* Bytes of the character that starts with `first`; 0 for a byte that starts none. */
-static size_t character_bytes(unsigned char first)
-{
-    if (first < 0x80)
-        return 1;
-    if (first < 0xc2 || first > 0xf4)
-        return 0;
-    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
-
-/* The second byte decides about forms that are too long, surrogates, and the end of Unicode. */
-static bool second_fits(unsigned char first, unsigned char second)
-{
-    const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    return second >= low && second <= high;
-}
 
 static bool all_ascii(const unsigned char *bytes)
 {
@@ -41,30 +24,13 @@ bool mhai_utf8_valid(const char *text, size_t length)
             at += 8;
             continue;
         }
-        const size_t count = character_bytes(*at);
-        if (count == 0 || count > (size_t)(end - at) || (count > 1 && !second_fits(at[0], at[1])))
+        uint32_t c;
+        const size_t count = utf8_decode((const char *)at, (size_t)(end - at), &c);
+        if (count == 0)
             return false;
-        for (size_t n = 2; n < count; n++)
-            if ((at[n] & 0xc0) != 0x80)
-                return false;
         at += count;
     }
     return true;
-}
-
-/* Returns the bytes written, at most 4. */
-static size_t put_character(char *to, uint32_t c)
-{
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    const size_t count = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t n = count - 1; n > 0; n--, c >>= 6)
-        to[n] = (char)(0x80 | (c & 0x3f));
-    to[0] = (char)(lead[count] | c);
-    return count;
 }
 
 /* ---------------------------------------------------------------- errors ----- */
@@ -137,7 +103,7 @@ static bool take_escape(json_reader *j, char **to)
         uint32_t c;
         if (!take_unicode(j, &c))
             return false;
-        *to += put_character(*to, c);
+        *to += utf8_encode(*to, c);
         return true;
     }
     const char *const found = letter ? strchr(letters, letter) : NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The results of mha ablate as tables with a summary, and as JSON; ablate_svg.c draws them. */
 #include "program/ablate_report.h"
 
 #include <inttypes.h>
@@ -30,12 +31,14 @@ static void print_heading(const char *text)
     printf("\n");
 }
 
-/* With no sign before a zero of four digits. */
+/* Values that are printed as 0.0000 lose their sign. */
 static double nats(double value)
 {
     return fabs(value) < 0.00005 ? 0.0 : value;
 }
 
+/* The columns of one measurement: rise of the loss with its 95 % interval, words right, exact
+ * sentences. One sentence has no interval. */
 static void print_damage(const head_damage *d)
 {
     printf(" %8.4f", nats(d->delta));
@@ -47,6 +50,8 @@ static void print_damage(const head_damage *d)
            percent(d->total.exact, d->total.sentences));
 }
 
+/* How much of a head's direct effect the rest of the model compensates. Nothing is printed for
+ * heads of the encoder: they have no direct effect on the logits. */
 static void print_repair(const ablate_report *r, int head)
 {
     const head_repair *const repair = &r->repairs[head];
@@ -64,6 +69,7 @@ static void print_repair(const ablate_report *r, int head)
     }
 }
 
+/* One row per head, closed alone. */
 static void print_heads(const ablate_report *r)
 {
     print_heading(r->repairs ? "closed          loss +               95 %   words right  exact"
@@ -80,6 +86,7 @@ static void print_heads(const ablate_report *r)
     }
 }
 
+/* One row per layer with all its heads closed, beside the sum of what its heads cost alone. */
 static void print_layers(const ablate_report *r)
 {
     printf("\n");
@@ -109,6 +116,8 @@ static void print_pair(const ablate_report *r, const ablate_pair *pair)
 
 enum { PAIRS_SHOWN = 10 };
 
+/* The pairs are sorted by `extra`: the first ones compensate for each other, the last ones do
+ * their work only together. */
 static void print_pairs(const ablate_report *r)
 {
     const int shown = r->pair_count < PAIRS_SHOWN ? r->pair_count : PAIRS_SHOWN;
@@ -121,9 +130,11 @@ static void print_pairs(const ablate_report *r)
         print_pair(r, &r->pairs[n]);
 }
 
-/* Nats a word, below which nothing is said of a layer but its numbers. */
+/* Nats per word; the summary does not interpret a smaller loss of a layer. */
 static const double loss_that_matters = 0.02;
 
+/* A head is harmless if the interval of its loss contains 0. A layer's heads compensate for each
+ * other if even the lower end of its loss is clearly above the sum of its heads. */
 static void print_summary(const ablate_report *r)
 {
     int worst = 0, harmless = 0, better = 0;
@@ -185,6 +196,7 @@ static void json_total(json *j, const head_total *t)
     json_number(j, "exact", percent(t->exact, t->sentences) / 100.0);
 }
 
+/* Intervals are null for a single sentence. */
 static void json_damage(json *j, const head_damage *d)
 {
     json_number(j, "delta", d->delta);
@@ -240,6 +252,7 @@ static void json_layers(json *j, const ablate_report *r)
     json_close(j);
 }
 
+/* All pairs, not only those that the text shows. */
 static void json_pairs(json *j, const ablate_report *r)
 {
     json_open_array(j, "pairs");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What mha ablate finds and prints. */
+/* The results of mha ablate, and how they are printed and drawn. */
 #ifndef PROGRAM_ABLATE_REPORT_H
 #define PROGRAM_ABLATE_REPORT_H
 
@@ -36,17 +36,17 @@ typedef struct ablate_report {
     int repair_sentences;
     ablate_layer layers[ABLATE_LAYERS_MAX];
     int layer_count;
-    ablate_pair *pairs; /* by `extra`, the largest first; NULL: not asked for */
+    ablate_pair *pairs; /* by `extra`, the largest first; NULL: without --pairs */
     int pair_count;
 } ablate_report;
 
-/* What heads do that are closed by a mode, as in "closed heads ...". */
+/* What closed heads do in a mode: completes the sentence "closed heads ...". */
 const char *ablate_mode_words(const char *mode);
 
 void ablate_report_text(const ablate_report *report);
 void ablate_report_json(const ablate_report *report);
 
-/* A picture: each kind a grid of layers and heads, as output_file_write() wants it. */
+/* A picture: each kind a grid of layers and heads, for output_file_write(). */
 void ablate_report_svg(FILE *file, const void *report);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losses of closed heads as grids, one a kind:
+ * Losses of closed heads as grids, one per kind:
  *
  *      encoder    1     2     3    ...       all
  *      layer 1   0.0   0.1   0.0   ...       6.0
  *      layer 2   0.4   0.2   0.1   ...      11.9
  *
- * "all" is what the layer costs with all its heads closed; it has no colour, which would leave none
- * for single heads.
+ * "all" is the loss with all heads of the layer closed. It has no colour: it is so much larger that
+ * single heads could not be told apart on one scale.
  */
 #include <math.h>
 
-#include "draw/heatmap.h"
+#include "draw/svg.h"
 #include "program/ablate_report.h"
 
 enum {
@@ -42,7 +42,7 @@ static int grid_top(const ablate_report *r, int kind)
     return top;
 }
 
-/* Thousandths of a nat, with no sign before a zero. */
+/* Thousandths of a nat; what is printed as 0.0 loses its sign. */
 static const char *number_text(double nats, char text[32])
 {
     const double value = 1e3 * nats;
@@ -53,20 +53,19 @@ static const char *number_text(double nats, char text[32])
     return text;
 }
 
-/* A root brings out small losses beside large ones. */
+/* The colour is by the square root of the loss, which shows small losses beside large ones. */
 static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 {
     const head_name name = head_at(&r->config, head);
     const double delta = r->single[head].delta, share = delta > 0.0 ? sqrt(delta / most) : 0.0;
-    const rgb color = heatmap_color(share);
+    const rgb color = color_scale(COLOR_ON_DARK, share);
     const int x = LEFT + name.head * CELL;
     const int y = grid_top(r, (int)name.kind) + name.layer * CELL_HEIGHT;
     char text[32];
-    fprintf(file,
-            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"#%02x%02x%02x\"/>"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" style=\"fill:%s\">%s</text>\n",
-            x, y, CELL - 2, CELL_HEIGHT - 2, color.r, color.g, color.b, x + CELL / 2 - 1,
-            y + CELL_HEIGHT / 2 + 3, share > 0.6 ? "#111827" : "#f9fafb", number_text(delta, text));
+    svg_cell(file, x, y, CELL - 2, CELL_HEIGHT - 2, 3, color);
+    fprintf(file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" style=\"fill:%s\">%s</text>\n",
+            x + CELL / 2 - 1, y + CELL_HEIGHT / 2 + 3,
+            color_is_light(color) ? "#111827" : "#f9fafb", number_text(delta, text));
 }
 
 static int all_right(const ablate_report *r)
@@ -97,17 +96,12 @@ static void put_heading(FILE *file, const ablate_report *r, int kind)
             all_right(r), y);
 }
 
-/* The root makes a quarter of the largest loss half of the scale. */
+/* Because of the square root, the middle of the scale is a quarter of the largest loss. */
 static void put_legend(FILE *file, double most, int y)
 {
     static const double shares[] = {0.0, 0.5, 1.0};
     char text[32];
-    for (int n = 0; n < LEGEND_STEPS; n++) {
-        const rgb color = heatmap_color((double)n / (LEGEND_STEPS - 1));
-        fprintf(file,
-                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"10\" fill=\"#%02x%02x%02x\"/>\n",
-                LEFT + n * LEGEND_STEP, y, LEGEND_STEP, color.r, color.g, color.b);
-    }
+    svg_color_bar(file, LEFT, y, LEGEND_STEPS, LEGEND_STEP, LEGEND_STEP, 10);
     for (int n = 0; n < 3; n++)
         fprintf(file, "<text class=\"n\" x=\"%g\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
                 LEFT + shares[n] * LEGEND_STEPS * LEGEND_STEP, y + 24,
@@ -116,9 +110,8 @@ static void put_legend(FILE *file, double most, int y)
 
 static void put_frame(FILE *file, const ablate_report *r, int width, int height)
 {
+    svg_begin(file, width, height, "What closing a head costs");
     fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>What closing a head costs</title>\n"
             "<style>text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#374151}"
             ".h{font-weight:bold}.n{fill:#6b7280}.b{fill:#fff}"
             "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.n{fill:#9ca3af}"
@@ -128,7 +121,7 @@ static void put_frame(FILE *file, const ablate_report *r, int width, int height)
             "thousandths of a nat</text>\n"
             "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; %d sentence%s of %s; "
             "closed heads %s</text>\n",
-            width, height, width, height, width, height, 1e3 * r->plain.loss, r->plain.sentences,
+            width, height, 1e3 * r->plain.loss, r->plain.sentences,
             r->plain.sentences == 1 ? "" : "s", corpus_split_name(r->split),
             ablate_mode_words(r->mode));
 }
@@ -148,5 +141,5 @@ void ablate_report_svg(FILE *file, const void *report)
     for (int head = 0; head < r->heads; head++)
         put_cell(file, r, head, most);
     put_legend(file, most, bottom + 18);
-    fputs("</svg>\n", file);
+    svg_end(file);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads options and words by a command's table, prints the help from the same table, and suggests
+ * the option that was probably meant. */
 #include "program/args.h"
 
 #include <errno.h>
@@ -27,6 +29,7 @@ int args_wrong(const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* Options of one letter have one dash. */
 static const char *dashes(const char *name)
 {
     return name[1] == '\0' ? "-" : "--";
@@ -40,6 +43,7 @@ static void print_option(const char *name, const char *value, const char *help)
     printf("  %-*s %s\n", COLUMN - 3, left, help);
 }
 
+/* Summary, usage, one line per option, then the details. */
 static int print_help(const arg_command *command)
 {
     printf("%s\n\nUsage: mha %s%s%s\n\nOptions:\n", command->summary, command->name,
@@ -52,6 +56,7 @@ static int print_help(const arg_command *command)
     return EXIT_FINE;
 }
 
+/* Suggests the nearest option of the command. */
 static int unknown_option(const arg_command *command, const char *name)
 {
     const char *names[OPTIONS_MAX + 1] = {"help"};
@@ -64,6 +69,7 @@ static int unknown_option(const arg_command *command, const char *name)
                       command->name);
 }
 
+/* The whole value must be a decimal number within the bounds of the option. */
 static bool read_number(const arg_option *option, const char *value)
 {
     char *end;
@@ -75,6 +81,7 @@ static bool read_number(const arg_option *option, const char *value)
     return true;
 }
 
+/* Any unsigned number of 64 bits; strtoull() would accept a minus sign. */
 static bool read_seed(const arg_option *option, const char *value)
 {
     char *end;
@@ -86,6 +93,7 @@ static bool read_seed(const arg_option *option, const char *value)
     return true;
 }
 
+/* Stores the value in the option's target, or reports why it does not fit. */
 static int store(const arg_command *command, const arg_option *option, const char *value)
 {
     switch (option->kind) {
@@ -109,7 +117,8 @@ static int store(const arg_command *command, const arg_option *option, const cha
     return EXIT_USAGE;
 }
 
-/* One argument that begins with dashes; *at moves on over a value of its own. */
+/* Reads one argument that begins with dashes, and moves *at past a value that is an argument too.
+ */
 static int parse_option(const arg_command *command, int argc, char **argv, int *at)
 {
     char name[64];
@@ -140,7 +149,7 @@ static bool asks_for_help(const char *argument)
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-/* "--..." or the "-x" of an option "x". */
+/* "--..." or "-x" where there is an option "x". */
 static bool is_option(const arg_command *command, const char *argument)
 {
     if (strncmp(argument, "--", 2) == 0)
@@ -152,7 +161,7 @@ static bool is_option(const arg_command *command, const char *argument)
     return false;
 }
 
-/* What the usage calls the first word that must be there: the one that is in no brackets. */
+/* The name in the usage of the first required word: the first one outside brackets. */
 static const char *first_word(const char *usage, int *length)
 {
     while (*usage == '[') {
@@ -165,6 +174,7 @@ static const char *first_word(const char *usage, int *length)
     return usage;
 }
 
+/* Reports a word too many or, by its name in the usage, one that is missing. */
 static int check_words(const arg_command *command, char **argv, int words)
 {
     if (words > command->words_max)
@@ -182,7 +192,7 @@ static int check_words(const arg_command *command, char **argv, int words)
 int args_parse(const arg_command *command, int argc, char **argv, int *words)
 {
     bool options_end = false;
-    *words = 0;
+    int count = 0;
     for (int n = 1; n < argc; n++) {
         if (!options_end && strcmp(argv[n], "--") == 0) {
             options_end = true;
@@ -196,12 +206,15 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words)
             return args_wrong("%s: unknown option %s; see \"mha %s --help\"", command->name,
                               argv[n], command->name);
         } else {
-            argv[++*words] = argv[n];
+            argv[++count] = argv[n];
         }
     }
-    return check_words(command, argv, *words);
+    if (words != NULL)
+        *words = count;
+    return check_words(command, argv, count);
 }
 
+/* Whether `names`, separated by spaces, contains the name. */
 static bool is_among(const char *name, const char *names)
 {
     const size_t length = strlen(name);
@@ -221,7 +234,8 @@ int args_refuse(const arg_command *command, const char *names, const char *reaso
     return EXIT_GO_ON;
 }
 
-/* 0: not set; -1: set to something else than a thread count. */
+/* 0 if the variable is not set, -1 after a message if it is no number of threads. In a `list` as of
+ * OMP_NUM_THREADS the first number counts. */
 static int threads_from(const char *variable, bool list)
 {
     const char *text = getenv(variable);

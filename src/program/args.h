@@ -19,7 +19,7 @@ typedef struct arg_option {
     const char *name; /* without the dashes: two, or one before a single letter */
     arg_kind kind;
     void *target;
-    const char *value; /* what stands for the value in the help; NULL for a flag */
+    const char *value; /* placeholder of the value in the help; NULL for a flag */
     const char *help;
     int64_t min, max;
 } arg_option;
@@ -32,26 +32,30 @@ typedef struct arg_command {
     const arg_option *options;
     int option_count;
     int words_min, words_max;
-    uint64_t *given; /* bit n: option n was given; NULL: nobody asks */
+    uint64_t *given; /* bit n: option n was given; may be NULL */
 } arg_command;
+
+/* The two fields of a command for its table of options. */
+#define ARG_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
 
 enum { EXIT_GO_ON = -1, EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /*
- * argv[0] is the command's name. Words are moved to argv[1] and on, and counted in *words.
- * Returns EXIT_GO_ON, or what to exit with: EXIT_FINE after --help, EXIT_USAGE after a message on
+ * argv[0] is the command's name. Words are moved to argv[1] and on, and counted in *words, which
+ * may be NULL for a command that takes none.
+ * Returns EXIT_GO_ON, or the exit code: EXIT_FINE after --help, EXIT_USAGE after a message on
  * stderr.
  */
 int args_parse(const arg_command *command, int argc, char **argv, int *words);
 
 /*
- * For options that would do nothing beside others: EXIT_USAGE, with "--NAME REASON" on stderr, if
- * one of `names`, which have spaces between them, was given. Else EXIT_GO_ON. After args_parse(),
- * of a command with `given`.
+ * Refuses options that would have no effect beside others: if one of `names`, which are separated
+ * by spaces, was given, prints "--NAME REASON" on stderr and returns EXIT_USAGE. Else returns
+ * EXIT_GO_ON. To be called after args_parse() of a command with `given`.
  */
 int args_refuse(const arg_command *command, const char *names, const char *reason);
 
-/* How the program was called, for commands that the reader is to type: main() sets it. */
+/* The name by which the program was called, for command lines in messages; set by main(). */
 extern const char *args_program;
 
 /* "mha: " and the message on stderr; returns EXIT_USAGE. */

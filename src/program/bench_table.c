@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mha bench --table: the rows of bench/bench_rows.h, each with its goal. Successive rows about the
+ * same word form a group, whose cases are measured in turn so that ratios are of the same moments.
+ */
 #include "program/bench_table.h"
 
 #include <math.h>
@@ -6,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "bench/bench_rows.h"
 #include "bench/measure.h"
 #include "bench/openblas.h"
 #include "format/json_writer.h"
-#include "program/args.h"
-#include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { GROUP_MAX = 4, SECTIONS_MAX = 8 };
 
@@ -24,15 +27,16 @@ typedef struct figures {
     bool small_is_good, reached;
 } figures;
 
-/* Who runs the table, and how. */
+/* How the table is measured and printed. */
 typedef struct table {
     int rounds, threads;
-    bool openblas; /* is it there? */
+    bool openblas; /* whether it is installed */
     json *j;       /* NULL: text */
 } table;
 
 /* --------------------------------------------------------------- figures ----- */
 
+/* What a row's number is: a share of a peak, or a ratio to what it is compared with. */
 static const char *kind_name(row_kind kind, bool memory_bound)
 {
     switch (kind) {
@@ -50,6 +54,7 @@ static const char *kind_name(row_kind kind, bool memory_bound)
     return "";
 }
 
+/* The number of a row in one round: `a` is the word, `b` what it is compared with. */
 static double round_value(const row *r, const measure_round *a, const measure_round *b)
 {
     switch (r->kind) {
@@ -76,6 +81,8 @@ static figures figures_of(const row *r)
     return f;
 }
 
+/* Quartile and median over the rounds. The favourable quartile is the lower one where small is
+ * good. False without memory. */
 static bool summarise(const row *r, const measure_case *a, const measure_case *b, figures *f)
 {
     double *values = calloc((size_t)a->rounds, sizeof *values);
@@ -92,6 +99,7 @@ static bool summarise(const row *r, const measure_case *a, const measure_case *b
 
 /* -------------------------------------------------------------- printing ----- */
 
+/* Whether the goal is reached; nothing for rows without a goal. */
 static void print_verdict(const row *r, const figures *f)
 {
     const terminal term = terminal_query(stdout);
@@ -136,6 +144,7 @@ static void json_row(json *j, const row *r, const figures *f)
     json_close(j);
 }
 
+/* Judges the row and prints it. */
 static void show(const table *t, const row *r, figures *f)
 {
     f->reached = f->small_is_good ? f->measured <= r->reach : f->measured >= r->reach;
@@ -147,7 +156,8 @@ static void show(const table *t, const row *r, figures *f)
 
 /* ---------------------------------------------------------------- groups ----- */
 
-/* Subjects that are measured together: the word of the rows, and all it is held against. */
+/* Cases that are measured in the same rounds: the word of the rows, and all that it is compared
+ * with. */
 typedef struct group {
     measure_case cases[GROUP_MAX];
     const char *words[GROUP_MAX];
@@ -170,6 +180,7 @@ static bool add_case(group *g, const table *t, const char *text, char *message, 
     return true;
 }
 
+/* Whether a row cannot be measured because OpenBLAS is not installed. */
 static bool is_missing(const table *t, const row *r)
 {
     return !t->openblas && r->against != NULL && strncmp(r->against, "openblas:", 9) == 0;
@@ -183,7 +194,7 @@ static const measure_case *find_case(const group *g, const char *text)
     return NULL;
 }
 
-/* What the rows share is measured once, in the same rounds. */
+/* Measures the cases of rows that have the same word; a case of several rows is measured once. */
 static bool measure_group(group *g, const table *t, const row *rows, int count, char *message,
                           size_t size)
 {
@@ -228,7 +239,7 @@ static bool run_group(const table *t, const row *rows, int count)
     return ok;
 }
 
-/* Only asks the plan: nothing of that size is computed. */
+/* The workspace of a plan; the problem itself is not computed. */
 static bool run_workspace(const table *t, const row *r)
 {
     bench_case_word word;
@@ -247,6 +258,7 @@ static bool run_workspace(const table *t, const row *r)
 
 /* ----------------------------------------------------------------- whole ----- */
 
+/* Rows about the same word are neighbours and form a group. */
 static bool run_section(const table *t, const row_section *section)
 {
     for (int n = 0, end; n < section->count; n = end) {
@@ -261,6 +273,7 @@ static bool run_section(const table *t, const row_section *section)
     return true;
 }
 
+/* Marks the sections that are named, or all. False after a message on an unknown name. */
 static bool choose(char *const *names, int count, bool *chosen)
 {
     const char *known[SECTIONS_MAX];
@@ -269,17 +282,9 @@ static bool choose(char *const *names, int count, bool *chosen)
         chosen[n] = count == 0;
     }
     for (int asked = 0; asked < count; asked++) {
-        int n = 0;
-        while (n < row_section_count && strcmp(names[asked], known[n]) != 0)
-            n++;
-        if (n == row_section_count) {
-            const char *near = suggest_nearest(names[asked], known, row_section_count);
-            args_wrong("bench: the table has no section \"%s\"; %s%s%s", names[asked],
-                       near != NULL ? "did you mean \""
-                                    : "it has operator, gradients, linear, layer and model",
-                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+        const int n = option_choose("bench", "section", names[asked], known, row_section_count);
+        if (n < 0)
             return false;
-        }
         chosen[n] = true;
     }
     return true;

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* The project's own table: every case with what it is to reach. `names` chooses sections; none:
- * all of them. Returns an exit code; a goal that is missed is no failure. */
+/* Measures and prints the project's own table: every case with its goal. `names` selects sections,
+ * none selects all. Returns an exit code; a missed goal is no failure. */
 int bench_table(char *const *names, int count, int rounds, int threads, bool as_json);
 
 #endif

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* mha ablate: what a translator loses when heads are closed, and how much of it is made up for. */
+/*
+ * mha ablate: what a translator loses when heads are closed, and how much the rest compensates.
+ *
+ *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
+ *      and ablate_svg.c print and draw it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "program/ablate_report.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
 
 static const char details[] =
-    "Every head is closed alone, then all heads of each layer; with --pairs every two heads of a\n"
-    "kind. The decoder reads the right words. A sentence is exact if all its words are right, its\n"
-    "end too, which is when a greedy search finds it. If all heads of a layer cost much more than\n"
-    "one by one, what one leaves out is made up for.\n"
+    "Every head is closed alone, then all heads of each layer; with --pairs also every two heads\n"
+    "of one kind. The decoder reads the right words. A sentence is exact if all its words and its\n"
+    "end are predicted right, which is when a greedy search finds it. If closing a whole layer\n"
+    "costs much more than the sum of its heads, the heads compensate for each other.\n"
     "\n"
-    "Modes, all before the output projection; biases stay:\n"
-    "  zero     the head gives nothing\n"
-    "  mean     it gives its mean output on sentences of train\n"
-    "  uniform  it looks at everything alike\n"
+    "Modes; all act before the output projection, and biases stay:\n"
+    "  zero     the head outputs zero\n"
+    "  mean     it outputs its mean over sentences of train\n"
+    "  uniform  it attends to all positions equally\n"
     "\n"
     "Examples:\n"
     "  mha ablate\n"
@@ -40,20 +44,18 @@ typedef struct ablate_request {
 
 static int find_mode(ablate_request *r)
 {
-    static const char *const names[] = {"zero", "uniform", "mean"};
-    for (int n = 0; n < 3; n++)
-        if (strcmp(r->mode_name, names[n]) == 0) {
-            r->mode = (capture_change)(CAPTURE_ZERO + n);
-            return EXIT_GO_ON;
-        }
-    const char *near = suggest_nearest(r->mode_name, names, 3);
-    if (near != NULL)
-        return args_wrong("ablate: no mode \"%s\"; did you mean \"%s\"?", r->mode_name, near);
-    return args_wrong("ablate: no mode \"%s\"; there are zero, mean and uniform", r->mode_name);
+    static const char *const names[] = {"zero", "mean", "uniform"};
+    static const capture_change modes[] = {CAPTURE_ZERO, CAPTURE_MEAN, CAPTURE_UNIFORM};
+    const int mode = option_choose("ablate", "mode", r->mode_name, names, 3);
+    if (mode < 0)
+        return EXIT_USAGE;
+    r->mode = modes[mode];
+    return EXIT_GO_ON;
 }
 
 /* ------------------------------------------------------------- measured ----- */
 
+/* Every head alone. */
 static mha_status measure_heads(head_ablation *a, ablate_report *report)
 {
     mha_status status = MHA_OK;
@@ -64,6 +66,7 @@ static mha_status measure_heads(head_ablation *a, ablate_report *report)
     return status;
 }
 
+/* All heads of each layer together, and the sum of what they cost alone. */
 static mha_status measure_layers(head_ablation *a, ablate_report *report)
 {
     const int heads = report->config.heads;
@@ -89,6 +92,7 @@ static int by_extra(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* Sorted by what a pair costs beyond its two heads alone. */
 static mha_status measure_pairs(head_ablation *a, ablate_report *report)
 {
     const size_t all = (size_t)report->heads * (size_t)report->heads / 2 + 1;
@@ -109,6 +113,7 @@ static mha_status measure_pairs(head_ablation *a, ablate_report *report)
     return status;
 }
 
+/* On the first REPAIR_SENTENCES sentences at most. */
 static mha_status measure_repair(const ablate_request *r, ablate_report *report)
 {
     const int64_t asked = r->setup.sentences;
@@ -116,8 +121,8 @@ static mha_status measure_repair(const ablate_request *r, ablate_report *report)
     report->repairs = malloc((size_t)report->heads * sizeof *report->repairs);
     if (report->repairs == NULL)
         return MHA_ERR_MEMORY;
-    return head_repair_measure(r->setup.model, r->setup.pairs, report->repair_sentences,
-                               r->setup.pool, report->repairs, heads_watch);
+    return head_repair_measure(r->setup.session.model, r->setup.pairs, report->repair_sentences,
+                               r->setup.session.pool, report->repairs, heads_watch);
 }
 
 static mha_status measure(const ablate_request *r, head_ablation *a, ablate_report *report)
@@ -137,17 +142,19 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* For the mode "mean", the means come from sentences of train. NULL without memory. */
 static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;
     head_pair *const means =
         r->mode == CAPTURE_MEAN
-            ? head_pairs_of_corpus(s->model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
+            ? head_pairs_of_corpus(s->session.model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
             : NULL;
-    head_ablation *const a = r->mode == CAPTURE_MEAN && means == NULL
-                                 ? NULL
-                                 : head_ablation_create(s->model, s->pairs, (int)s->sentences,
-                                                        r->mode, means, MEAN_SENTENCES, s->pool);
+    head_ablation *const a =
+        r->mode == CAPTURE_MEAN && means == NULL
+            ? NULL
+            : head_ablation_create(s->session.model, s->pairs, (int)s->sentences, r->mode, means,
+                                   MEAN_SENTENCES, s->session.pool);
     free(means);
     return a;
 }
@@ -163,15 +170,16 @@ static int print(const ablate_request *r, const ablate_report *report)
     return EXIT_FINE;
 }
 
+/* Measures, prints and frees. */
 static int run(const ablate_request *r)
 {
     head_ablation *const a = begin(r);
-    ablate_report report = {.model = r->setup.path,
+    ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
                             .split = r->setup.split,
                             .seed = r->setup.seed,
-                            .config = *translator_config(r->setup.model),
-                            .heads = head_count(translator_config(r->setup.model))};
+                            .config = *translator_config(r->setup.session.model),
+                            .heads = head_count(translator_config(r->setup.session.model))};
     const mha_status status = a != NULL ? measure(r, a, &report) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(r, &report) : heads_failed(status);
     head_ablation_free(a);
@@ -186,27 +194,25 @@ int command_ablate(int argc, char **argv)
     ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
                         .mode_name = "zero"};
     const arg_option options[] = {
-        heads_option(&r.setup, HEADS_MODEL),
+        {OPTION_MODEL(&r.setup.model_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
-        {"pairs", ARG_FLAG, &r.pairs, NULL, "also every two heads of a kind", 0, 0},
-        {"repair", ARG_FLAG, &r.repair, NULL, "also how much of a loss is made up for", 0, 0},
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
-        {"svg", ARG_TEXT, &r.svg, "FILE", "write a picture to a file", 0, 0},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {"pairs", ARG_FLAG, &r.pairs, NULL, "also close every two heads of one kind", 0, 0},
+        {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the losses as a picture", 0, 0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...]",
-        .summary = "Close heads of a translator and measure what that costs.",
+        .summary = "Close heads of a translator and measure the loss.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = find_mode(&r);
     if (code != EXIT_GO_ON)

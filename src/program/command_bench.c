@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mha bench: problem and layer words as shares of the machine's peak. */
+/*
+ * mha bench: problem and layer words as shares of the machine's peak. The bench room measures; this
+ * file prints what was measured, bench_table.c the project's own table.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,25 +14,26 @@
 #include "program/args.h"
 #include "program/bench_table.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { WORDS_MAX = 1000 };
 
 static const char details[] =
     "Every round measures the machine's peak (fused multiply-adds in registers, or reads of\n"
-    "memory where a problem is bound by them), the problem, and the peak again. The share is the\n"
-    "needed work against that peak: 2*(D+Dv) flops for every attended pair, 2*(3*D+2*Dv) in a\n"
-    "backward pass, and 2 for every weight and row; or every attended key and value and every\n"
-    "weight read once. Masks with holes: groups of 16 keys count that hold an attended one. The\n"
-    "upper quartile over the rounds is the figure to quote: neighbours on a machine only ever\n"
-    "slow a round down. The speed printed is that of the upper quartile, the peak the median. A\n"
-    "share above 1 means that the peak was disturbed: measure again. Where rounds take seconds,\n"
-    "fewer are made, 5 at least.\n"
+    "memory if the problem is memory bound), the problem, and the peak again. The share is the\n"
+    "necessary work divided by that peak. Work is 2*(D+Dv) flops per attended pair, 2*(3*D+2*Dv)\n"
+    "in a backward pass, and 2 per weight and row; if memory bound, it is every attended key and\n"
+    "value and every weight read once. With masks that have holes, groups of 16 keys count if one\n"
+    "of them is attended. Quote the upper quartile over the rounds: other programs on the machine\n"
+    "only ever slow a round down. The printed speed is that of the upper quartile, the peak is\n"
+    "the median. A share above 1 means that the peak was disturbed: measure again. If rounds take\n"
+    "seconds, fewer are made, but at least 5.\n"
     "\n"
     "--preset measures the projections of a preset with 512, 2048 and 1 rows, its layer, and for\n"
     "a decoder a step with a cache. The sections of --table are operator, gradients, linear,\n"
-    "layer and model; all if none is named. The table holds linears against OpenBLAS, if that\n"
-    "is installed (Debian: libopenblas0-pthread), in whichever layout of the weights it is\n"
-    "faster with.\n"
+    "layer and model; the default is all. The table compares linear layers with OpenBLAS, if it\n"
+    "is installed (Debian: libopenblas0-pthread), using the weight layout that is faster there.\n"
     "\"mha help words\" explains the words.\n"
     "\n"
     "Examples:\n"
@@ -56,6 +60,7 @@ static void print_row(const measure_case *s)
     fflush(stdout);
 }
 
+/* Speeds are given both as GFLOP/s and as GB/s, whichever bounds the problem. */
 static void json_row(json *j, const measure_case *s, const char *isa)
 {
     const measure_summary sum = measure_summarise(s);
@@ -76,6 +81,7 @@ static void json_row(json *j, const measure_case *s, const char *isa)
     json_close(j);
 }
 
+/* Measures the words one after another and prints each as soon as it is done; `j` NULL: as text. */
 static int bench_words(const bench_case_word *words, int count, int threads, int rounds, json *j,
                        const char *isa)
 {
@@ -112,7 +118,8 @@ static int bench(const bench_case_word *words, int count, int threads, int round
     return code;
 }
 
-/* The words to measure, from the command line or of a preset; 0 after a message. */
+/* Fills words[] from the command line or from a preset and returns their number; 0 after a message.
+ */
 static int find_words(char **texts, int count, const char *preset, bench_case_word *words)
 {
     char message[WORD_MESSAGE_MAX];
@@ -131,12 +138,12 @@ static int find_words(char **texts, int count, const char *preset, bench_case_wo
     return count;
 }
 
-/* Which of the three ways to use the command is meant? */
+/* The command measures words, a preset or the table; only one of them. */
 static int check_usage(char **texts, int count, const char *preset, bool table)
 {
     if (count == 0 && preset == NULL && !table)
-        return args_wrong("bench: which problem? Say mha bench b1h12l1024d64, --preset gpt2-small "
-                          "or --table");
+        return args_wrong("bench: nothing to measure; give a WORD such as b1h12l1024d64, --preset "
+                          "gpt2-small or --table");
     if (preset != NULL && (table || count > 0))
         return args_wrong("bench: --preset has its own words; leave out %s",
                           table ? "--table" : texts[0]);
@@ -156,13 +163,14 @@ int command_bench(int argc, char **argv)
     bool as_json = false, table = false;
     const char *preset = NULL;
     const arg_option options[] = {
-        {"threads", ARG_NUMBER, &threads, "T", "threads (1; t=T in a word wins)", 1,
-         PEAK_MAX_THREADS},
-        {"rounds", ARG_NUMBER, &rounds, "N", "rounds, 15 or more (15)", ROUNDS_DEFAULT, ROUNDS_MAX},
-        {"preset", ARG_TEXT, &preset, "NAME", "the linears, the layer and a step of a preset", 0,
+        {"threads", ARG_NUMBER, &threads, "T", "number of threads (1); t=T in a word overrides it",
+         1, PEAK_MAX_THREADS},
+        {"rounds", ARG_NUMBER, &rounds, "N", "number of rounds, at least 15 (15)", ROUNDS_DEFAULT,
+         ROUNDS_MAX},
+        {"preset", ARG_TEXT, &preset, "NAME", "projections, layer and decoding step of a preset", 0,
          0},
-        {"table", ARG_FLAG, &table, NULL, "the project's own table with its goals", 0, 0},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {"table", ARG_FLAG, &table, NULL, "the table of the project's goals", 0, 0},
+        {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "bench",
@@ -170,8 +178,7 @@ int command_bench(int argc, char **argv)
             "[--threads T] [--rounds N] [--json] WORD... | --preset NAME | --table [SECTION...]",
         .summary = "Measure problems as a share of the machine's peak.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = WORDS_MAX,
     };
     int words;

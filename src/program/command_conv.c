@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha conv: a picture filtered by multi-head attention, and held against the convolution. */
+/* mha conv: a picture filtered by multi-head attention and compared with the direct convolution.
+ * The filter is in claims/picture_filter.h; here are options, files and the report. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,23 +8,24 @@
 #include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "claims/picture_filter.h"
 #include "claims/png_file.h"
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 static const char details[] =
-    "Pixels are tokens and every tap of a K x K kernel is a head: h = K*K. The picture is cut\n"
-    "into tiles that are a batch; the result is held against a plain loop.\n"
+    "Pixels are tokens, and every tap of a K x K kernel is a head: h = K*K. The picture is cut\n"
+    "into tiles, which form a batch. The result is compared with a plain loop.\n"
     "\n"
     "Kernels: identity blur sharpen edge emboss sobel, or a FILE with K lines of K numbers,\n"
-    "K up to 11. sobel is two kernels; the picture is the length of both together.\n"
+    "K up to 11. sobel is two kernels; the result is the length of the vector of both.\n"
     "Heads:\n"
-    "  gauss   tokens carry their place and W_Q, W_K make a head look at the pixel its tap\n"
-    "          is away; --alpha says how sharply, and a small one blurs (0.25 to 1000)\n"
-    "  hard    a mask hides all pixels but the one: bit-equal to the loop\n"
+    "  gauss   tokens carry their position, and W_Q and W_K make each head attend to the pixel at\n"
+    "          the offset of its tap; --alpha sets how sharply, small values blur (0.25 to 1000)\n"
+    "  hard    a mask hides all pixels but that one: bit-equal to the loop\n"
     "Padding: replicate, zero, circular, or valid, which makes the picture smaller.\n"
     "\n"
     "Exit code: 0 fine, 1 failed or further from the loop than the bound, 2 wrong usage.\n"
@@ -39,25 +41,13 @@ typedef struct conv_request {
     conv_kernel kernel;
     picture_filter filter;
     int64_t threads;
+    mha_pool *pool;
     bool as_json;
 } conv_request;
 
 /* ------------------------------------------------------------- arguments ---- */
 
-/* The number of `word` among `names`; -1 with a message. */
-static int choose(const char *option, const char *word, const char *const *names, int count)
-{
-    for (int n = 0; n < count; n++)
-        if (strcmp(word, names[n]) == 0)
-            return n;
-    const char *const near = suggest_nearest(word, names, count);
-    if (near != NULL)
-        args_wrong("conv: --%s %s: did you mean \"%s\"?", option, word, near);
-    else
-        args_wrong("conv: --%s %s: there is no such; see \"mha conv --help\"", option, word);
-    return -1;
-}
-
+/* The heads compute in f32, so alpha is rounded to it before it is reported. */
 static int read_alpha(conv_request *request)
 {
     char *end;
@@ -68,6 +58,7 @@ static int read_alpha(conv_request *request)
     return EXIT_GO_ON;
 }
 
+/* Finds kernel, heads and padding by their names and checks the rest of the options. */
 static int check(conv_request *request)
 {
     static const char *const heads[] = {"gauss", "hard"};
@@ -75,15 +66,15 @@ static int check(conv_request *request)
     static const char *const paddings[] = {"replicate", "zero", "circular", "valid"};
     char message[KERNEL_MESSAGE_MAX];
     if (request->kernel_name == NULL)
-        return args_wrong("conv: which kernel? --kernel sobel, for one");
+        return args_wrong("conv: --kernel is missing, such as --kernel sobel");
     if (request->output == NULL)
-        return args_wrong("conv: where to? -o OUT.png");
+        return args_wrong("conv: -o OUT.png is missing");
     if (!conv_kernel_find(&request->kernel, request->kernel_name, message))
         return args_wrong("conv: %s", message);
-    const int code = choose("heads", request->heads_name, heads, 2);
+    const int code = option_choose("conv", "heads", request->heads_name, heads, 2);
     if (code < 0)
         return EXIT_USAGE;
-    const int padding = choose("padding", request->padding_name, paddings, 4);
+    const int padding = option_choose("conv", "padding", request->padding_name, paddings, 4);
     if (padding < 0)
         return EXIT_USAGE;
     request->filter.kernel = &request->kernel;
@@ -157,15 +148,13 @@ static int failed(const char *what)
     return EXIT_FAILED;
 }
 
+/* Filters, writes the picture and prints the report. The exit code is EXIT_FAILED if the result is
+ * further from the loop than the bound. */
 static int filter(const conv_request *request, const picture *in, picture *out)
 {
     filter_result result;
-    mha_pool *pool;
     char message[PICTURE_MESSAGE_MAX];
-    mha_status status = mha_pool_create(&pool, request->threads > 0 ? (int)request->threads : 0);
-    if (status == MHA_OK)
-        status = picture_filter_run(&request->filter, in, out, &result, pool);
-    mha_pool_free(pool);
+    const mha_status status = picture_filter_run(&request->filter, in, out, &result, request->pool);
     if (status != MHA_OK)
         return failed(mha_status_string(status));
     if (!png_file_write(request->output, out, message))
@@ -174,12 +163,11 @@ static int filter(const conv_request *request, const picture *in, picture *out)
     return result.difference <= result.bound ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* Reads the picture; checks that the output can be written before the work begins. */
 static int convolve(const conv_request *request)
 {
     picture in, out = {0};
     char message[PICTURE_MESSAGE_MAX];
-    if (require_isa() == NULL)
-        return EXIT_FAILED;
     if (!png_file_read(request->input, &in, message))
         return failed(message);
     int code = EXIT_FAILED;
@@ -198,23 +186,22 @@ int command_conv(int argc, char **argv)
     conv_request request = {.heads_name = "gauss", .padding_name = "replicate", .alpha_text = "32"};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "a kernel, or a file that has one", 0,
-         0},
+        {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "name of a kernel, or a file with one",
+         0, 0},
         {"o", ARG_TEXT, &request.output, "OUT.png", "the picture to write", 0, 0},
         {"heads", ARG_TEXT, &request.heads_name, "KIND", "gauss or hard (gauss)", 0, 0},
         {"alpha", ARG_TEXT, &request.alpha_text, "A", "sharpness of gauss heads (32)", 0, 0},
-        {"padding", ARG_TEXT, &request.padding_name, "P", "beyond the border (replicate)", 0, 0},
-        {"threads", ARG_NUMBER, &request.threads, "T", "threads (one for every CPU)", 1,
-         MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &request.as_json, NULL, "the result as JSON", 0, 0},
+        {"padding", ARG_TEXT, &request.padding_name, "P", "pixels outside the picture (replicate)",
+         0, 0},
+        {OPTION_THREADS(&request.threads)},
+        {OPTION_JSON(&request.as_json)},
     };
     const arg_command command = {
         .name = "conv",
         .usage = "IN.png --kernel NAME -o OUT.png [OPTION...]",
         .summary = "Filter a picture with a multi-head attention layer.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = 1,
         .given = &given,
@@ -227,10 +214,10 @@ int command_conv(int argc, char **argv)
         code = args_refuse(&command, "alpha", "is the sharpness of gauss heads, not of hard ones");
     if (code != EXIT_GO_ON)
         return code;
-    const int threads = args_threads(request.threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    request.threads = threads;
     request.input = argv[1];
-    return convolve(&request);
+    code = session_open_pool(&request.pool, request.threads);
+    if (code == EXIT_GO_ON)
+        code = convolve(&request);
+    mha_pool_free(request.pool);
+    return code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha corpus: sentence pairs of the grammar, with their truth; or the corpus counted. */
+/* mha corpus: sentence pairs of the grammar with their alignment and roles, or statistics of the
+ * splits. The corpus room makes both; here they are printed. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,13 +10,13 @@
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/split_name.h"
+#include "program/options.h"
 
 static const char details[] =
-    "A line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
-    "grammar, its pair is printed instead. Train, valid and test are cut such that combinations\n"
-    "of words (subject and verb, verb and object, adjective and noun) that are in valid or test\n"
-    "are never in train; --stats counts them in the first N sentences of every split.\n"
+    "Each line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
+    "grammar, its pair is printed instead. Combinations of words (subject and verb, verb and\n"
+    "object, adjective and noun) that occur in valid or test never occur in train; --stats counts\n"
+    "them in the first N sentences of every split.\n"
     "\n"
     "Examples:\n"
     "  mha corpus --split test --count 5\n"
@@ -32,6 +33,7 @@ typedef struct corpus_request {
 
 /* --------------------------------------------------------------- pairs ----- */
 
+/* A pair of positions, left out if one side lacks the word. */
 static void print_positions(json *j, const char *key, int first, int second)
 {
     if (first < 0 || second < 0)
@@ -42,6 +44,7 @@ static void print_positions(json *j, const char *key, int first, int second)
     json_close(j);
 }
 
+/* Pairs [English, French] of positions; a French word may come from several English ones. */
 static void print_alignment(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "alignment");
@@ -52,6 +55,7 @@ static void print_alignment(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* Every grammatical relation with its two positions in each language. */
 static void print_roles(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "roles");
@@ -88,6 +92,7 @@ static void print_pair(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* The first `count` sentences of the split, which depend only on the seed. */
 static int print_series(const corpus_request *request)
 {
     json j = json_begin(stdout);
@@ -103,6 +108,7 @@ static int print_series(const corpus_request *request)
     return EXIT_FINE;
 }
 
+/* The pair of a sentence that the grammar can parse. */
 static int print_sentence(const corpus_request *request, const char *sentence)
 {
     json j = json_begin(stdout);
@@ -118,6 +124,7 @@ static int print_sentence(const corpus_request *request, const char *sentence)
 
 /* --------------------------------------------------------------- stats ----- */
 
+/* Number of combinations that the grammar can make in a split, over all kinds of relations. */
 static int64_t possible_of(const corpus_stats *stats, int split)
 {
     int64_t sum = 0;
@@ -214,28 +221,28 @@ int command_corpus(int argc, char **argv)
         {"split", ARG_TEXT, &request.split_name, "S", "train, valid or test (train)", 0, 0},
         {"count", ARG_NUMBER, &request.count, "N", "number of pairs (10)", 1, 100000000},
         {"seed", ARG_SEED, &request.seed, "N", "seed of the sentences (1)", 0, 0},
-        {"stats", ARG_FLAG, &request.stats, NULL, "count all splits instead", 0, 0},
-        {"json", ARG_FLAG, &request.as_json, NULL, "tokens, alignment and roles as JSON", 0, 0},
+        {"stats", ARG_FLAG, &request.stats, NULL, "print statistics of all splits instead", 0, 0},
+        {"json", ARG_FLAG, &request.as_json, NULL, "print tokens, alignment and roles as JSON", 0,
+         0},
     };
     const arg_command command = {
         .name = "corpus",
         .usage = "[--split S] [--count N] [--seed N] [--stats] [--json] [SENTENCE]",
         .summary = "Print English-French sentence pairs with known alignment and roles.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = 1,
         .given = &given,
     };
     int words;
     int code = args_parse(&command, argc, argv, &words);
     if (code == EXIT_GO_ON && request.stats)
-        code = args_refuse(&command, "split", "chooses one; --stats counts all of them");
+        code = args_refuse(&command, "split", "selects one split; --stats counts all of them");
     else if (code == EXIT_GO_ON && words > 0)
         code = args_refuse(&command, "split count seed",
-                           "chooses sentences; with a SENTENCE leave it out");
+                           "selects sentences; leave it out with a SENTENCE");
     if (code == EXIT_GO_ON)
-        code = split_find("corpus", request.split_name, &request.split);
+        code = option_split("corpus", request.split_name, &request.split);
     if (code != EXIT_GO_ON)
         return code;
     if (request.stats && words > 0)

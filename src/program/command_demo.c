@@ -21,6 +21,7 @@
 #include "draw/heatmap.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/session.h"
 
 enum { WIDTH = 64, HEADS = 8, WORDS_MAX = 64, COLUMNS_MAX = 12 };
 
@@ -45,6 +46,7 @@ typedef struct demo {
     float *x, *qkv[3], *o, *weights; /* [L,E], [L,E] each, [L,E], [H,L,L] */
 } demo;
 
+/* One block for all arrays; freed through d->x. */
 static bool allocate(demo *d)
 {
     const size_t L = (size_t)d->count, row = L * WIDTH;
@@ -70,6 +72,8 @@ static uint64_t hash_word(const char *word)
     return hash;
 }
 
+/* Word vectors plus sines and cosines of the position, as in the original transformer but with a
+ * shorter longest wave. */
 static void embed(demo *d)
 {
     for (int i = 0; i < d->count; i++) {
@@ -101,6 +105,7 @@ static double matrix_element(const demo *d, int which, int row, int column)
     return gain * value / sqrt((double)WIDTH);
 }
 
+/* Adds x . W to zeros; the matrix is generated element by element and not stored. */
 static void project(demo *d, int which)
 {
     for (int row = 0; row < WIDTH; row++)
@@ -131,13 +136,16 @@ static bool attend(demo *d)
 
 /* ---------------------------------------------------------------- report ----- */
 
+/* How many words a head attends to at a time (the exponential of its mean entropy), and its
+ * largest weight. */
 static void print_strongest(const demo *d, int head)
 {
     const float *map = d->weights + (size_t)head * (size_t)(d->count * d->count);
     int best = 0;
     double entropy = 0.0;
     for (int n = 0; n < d->count * d->count; n++) {
-        /* A word's view of itself, or of the only word it may see, is no news. */
+        /* A word's attention to itself is not reported: in a causal map the first word has no
+         * other. */
         const int i = n / d->count, j = n % d->count;
         if (i != j && (map[n] > map[best] || best == 0))
             best = n;
@@ -250,22 +258,20 @@ int command_demo(int argc, char **argv)
 {
     demo d = {.sentence = SENTENCE, .seed = 7, .heads = HEADS};
     const arg_option options[] = {
-        {"sentence", ARG_TEXT, &d.sentence, "TEXT", "the sentence to look at", 0, 0},
-        {"causal", ARG_FLAG, &d.causal, NULL, "every word sees only what came before", 0, 0},
+        {"sentence", ARG_TEXT, &d.sentence, "TEXT", "the sentence to process", 0, 0},
+        {"causal", ARG_FLAG, &d.causal, NULL, "every word attends only to words before it", 0, 0},
         {"heads", ARG_NUMBER, &d.heads, "N", "number of heads, a divisor of 64 (8)", 1, WIDTH},
         {"seed", ARG_SEED, &d.seed, "N", "seed of vectors and matrices (7)", 0, 0},
-        {"svg", ARG_TEXT, &d.svg, "FILE", "write the picture to a file instead", 0, 0},
+        {"svg", ARG_TEXT, &d.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
     };
     const arg_command command = {
         .name = "demo",
         .usage = "[--sentence TEXT] [--causal] [--heads N] [--seed N] [--svg FILE]",
         .summary = "Draw what every head of a small example attends to.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = check(&d);
     return code == EXIT_GO_ON ? run(&d) : code;

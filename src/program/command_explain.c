@@ -10,6 +10,7 @@
 #include "problem/explain_layer.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/session.h"
 
 enum { LAYER_TEXT_MAX = 2048, BACKWARD_TEXT_MAX = 1024 };
 

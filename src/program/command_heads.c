@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mha heads: what every head of a translator looks at, measured. */
+/*
+ * mha heads: what every head of a translator attends to, measured on sentences.
+ *
+ *      sentences --heads_table_make()--> rows, one per head
+ *      --kind, --like, --where, --sort --> chosen rows --heads_report_...()--> text or JSON
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,26 +13,21 @@
 #include "model/sentence.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
-#include "program/kind_name.h"
-#include "program/sentence_args.h"
+#include "program/options.h"
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
     "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
-    "what the score is a mean over: sentences, or words with that relation. Importance is the "
-    "mean\n"
-    "of |d loss / d gate|, divided by the length of that vector over the heads of the layer.\n"
-    "With TEXT the heads are measured on this sentence alone. With --like heads are compared by "
-    "the\n"
-    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be spelt\n"
-    "\"cross L2 H4\".\n"
+    "the number of items that the score is the mean of: sentences, or words with that relation.\n"
+    "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
+    "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
+    "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
+    "be written \"cross L2 H4\".\n"
     "\n"
-    "--where takes role=NAME, where the beginning of a name is enough, and columns against "
-    "numbers.\n"
-    "Columns for --where and --sort:\n"
+    "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
+    "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
     "  end prev self next duplicate induction question rare aer says reads apart\n"
     "\n"
@@ -50,16 +50,17 @@ typedef struct heads_request {
 
 /* -------------------------------------------------------------- options ----- */
 
+/* --like must name exactly one head, since all heads of its kind are compared with it. */
 static int find_like(heads_request *r)
 {
     head_choice choice;
     if (r->like_name == NULL)
         return EXIT_GO_ON;
-    const int code = head_option_read("heads", "like", r->like_name, &choice);
+    const int code = option_head("heads", "like", r->like_name, &choice);
     if (code != EXIT_GO_ON)
         return code;
     if (choice.kind == ATTENTION_KINDS || choice.layer == 0)
-        return args_wrong("heads: --like %s: which? Say kind, layer and head, as \"cross 2.4\" or "
+        return args_wrong("heads: --like %s: give kind, layer and head, as in \"cross 2.4\" or "
                           "\"cross L2 H4\"",
                           r->like_name);
     if (r->kind != ATTENTION_KINDS && r->kind != choice.kind)
@@ -69,10 +70,10 @@ static int find_like(heads_request *r)
     return EXIT_GO_ON;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_like(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     if (r->like_name == NULL || (r->like.layer < attention_kind_layers(config, r->like.kind) &&
                                  r->like.head < config->heads))
         return EXIT_GO_ON;
@@ -80,25 +81,26 @@ static int check_like(const heads_request *r)
                       attention_kind_layers(config, r->like.kind), config->heads);
 }
 
-/* What would do nothing beside the rest. */
-static int check_idle(const heads_request *r, const arg_command *command)
+/* Refuses options that would have no effect beside the others. */
+static int check_unused(const heads_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->text != NULL)
         code = args_refuse(command, "sentences split seed",
-                           "chooses sentences of the corpus; with a TEXT leave it out");
+                           "selects sentences of the corpus; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
-        code = args_wrong("heads: \"apart\" is from a head: say which with --like HEAD");
+        code =
+            args_wrong("heads: \"apart\" is the distance from a head; choose it with --like HEAD");
     return code;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(heads_request *r)
 {
     int none = 0;
-    int code = kind_find("heads", r->kind_name, &r->kind);
+    int code = option_kind("heads", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
         code = find_like(r);
     if (code == EXIT_GO_ON && r->where != NULL)
@@ -110,6 +112,7 @@ static int check(heads_request *r)
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* Selects, filters and sorts the rows, then prints them. `chosen` has room for all. */
 static int print(const heads_request *r, const head_study *study, const heads_row *all,
                  heads_row *chosen)
 {
@@ -122,7 +125,7 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_filter("heads", r->where, chosen, &count);
     if (r->sort != NULL || r->like_name != NULL)
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
-    const heads_report report = {.model = r->setup.path,
+    const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
@@ -139,9 +142,10 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
     return EXIT_FINE;
 }
 
+/* Measures all heads, including those that are not printed: the summary counts them. */
 static int study_and_print(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     heads_table table;
     heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
     mha_status status = heads_table_make(&table, &r->setup,
@@ -155,6 +159,7 @@ static int study_and_print(const heads_request *r)
     return code;
 }
 
+/* With a TEXT the one pair of the setup is replaced by it. */
 static int run(const heads_request *r)
 {
     char message[HEAD_MESSAGE_MAX];
@@ -164,12 +169,13 @@ static int run(const heads_request *r)
     if (r->text == NULL)
         return study_and_print(r);
     source_sentence source = {.line = 0};
-    source_read(&source, r->setup.model, r->text, false);
+    source_read(&source, r->setup.session.model, r->text, false);
     source_warn_unknown(&source);
     heads_request cleaned = *r;
     cleaned.text = source.text;
     if (source.problem[0] == '\0' &&
-        head_pair_of_text(r->setup.model, source.text, r->setup.pairs, r->setup.pool, message))
+        head_pair_of_text(r->setup.session.model, source.text, r->setup.pairs,
+                          r->setup.session.pool, message))
         return study_and_print(&cleaned);
     fprintf(stderr, "mha: %s\n", source.problem[0] != '\0' ? source.problem : message);
     return EXIT_FAILED;
@@ -180,32 +186,32 @@ int command_heads(int argc, char **argv)
     heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        heads_option(&r.setup, HEADS_MODEL),
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
+        {OPTION_MODEL(&r.setup.model_file)},
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
-        {"sort", ARG_TEXT, &r.sort, "COLUMN", "the largest first", 0, 0},
-        {"like", ARG_TEXT, &r.like_name, "HEAD", "the heads nearest to one, as \"cross 2.4\"", 0,
+        {"sort", ARG_TEXT, &r.sort, "COLUMN", "sort by this column, the largest first", 0, 0},
+        {"like", ARG_TEXT, &r.like_name, "HEAD", "compare with this head, such as \"cross 2.4\"", 0,
          0},
-        {"gold", ARG_FLAG, &r.gold, NULL, "what heads find of the grammar's relations", 0, 0},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {"gold", ARG_FLAG, &r.gold, NULL, "also how well heads find relations of the grammar", 0,
+         0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "heads",
         .usage = "[OPTION...] [TEXT...]",
-        .summary = "Measure what every head of a translator looks at, and name its role.",
+        .summary = "Measure what every head of a translator attends to, and name its role.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     if (words > 0) {
@@ -215,7 +221,7 @@ int command_heads(int argc, char **argv)
     }
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
-        code = check_idle(&r, &command);
+        code = check_unused(&r, &command);
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)

@@ -14,6 +14,7 @@
 #include "claims/claims.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/session.h"
 
 static const char details[] =
     "Claims, by name or number; all of them if none is named:\n"

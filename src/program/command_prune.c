@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mha prune: heads of a translator closed one after another, the least important first. */
+/*
+ * mha prune: heads of a translator closed one after another, the least important first.
+ *
+ *      heads/head_pruning.h closes and measures; this file prints the steps, draws the curve
+ *      (prune_curve.c) and writes the pruned model.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +18,14 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
 #include "program/prune_curve.h"
 
 static const char details[] =
-    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed; then\n"
-    "importance is measured anew, until N heads are left. What the model still does is measured "
-    "on\n"
-    "other sentences after every step. The file that -o writes has the same tensors: the output\n"
-    "projections do not read closed heads any more.\n"
+    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed. Then\n"
+    "importance is measured again, until N heads are left. After every step the model is measured\n"
+    "on other sentences. The file that -o writes has the same tensors as before, but its output\n"
+    "projections no longer read the closed heads.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
@@ -51,18 +56,21 @@ static double percent(int64_t part, int64_t all)
     return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
 }
 
-/* By how many per cent. */
+/* By how many per cent `after` is less. */
 static double less(double after, double before)
 {
     return 100.0 * (1.0 - after / before);
 }
 
+/* One step: heads left, the head that was closed with its importance, and what the model still
+ * does. */
 static void print_step(const prune_result *r, int n)
 {
     const pruning_step *const step = &r->steps[n];
     char label[HEAD_LABEL_MAX] = "";
     if (step->closed >= 0)
-        head_label(head_at(translator_config(r->request->setup.model), step->closed), label);
+        head_label(head_at(translator_config(r->request->setup.session.model), step->closed),
+                   label);
     printf("%5d  %-13s", r->heads - n, label);
     if (step->closed >= 0)
         printf("%11.4f", step->importance);
@@ -73,9 +81,10 @@ static void print_step(const prune_result *r, int n)
            percent(step->total.exact, step->total.sentences));
 }
 
+/* The heads that are left, by kind and layer. */
 static void print_kept(const prune_result *r)
 {
-    const transformer_config *const config = translator_config(r->request->setup.model);
+    const transformer_config *const config = translator_config(r->request->setup.session.model);
     printf("Kept:");
     for (int first = 0; first < r->heads; first += config->heads) {
         const head_name name = head_at(config, first);
@@ -92,7 +101,7 @@ static void print_kept(const prune_result *r)
     printf(".\n");
 }
 
-/* The last step up to which this share of the exact sentences is always left. */
+/* The last step before the exact sentences first fall below this share of those at the start. */
 static int cheapest(const prune_result *r, double share)
 {
     int next = 1;
@@ -101,13 +110,15 @@ static int cheapest(const prune_result *r, double share)
     return next - 1;
 }
 
+/* The steps, how many heads can be closed at almost no cost, and what the layers then need. */
 static void print_text(const prune_result *r)
 {
     const heads_setup *const s = &r->request->setup;
     const terminal screen = terminal_query(stdout);
     printf("%s\nheads chosen on %d sentences of valid, measured on %d of %s, seed %" PRIu64
            ". Layers and heads count from 1.\n\n",
-           s->path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split), s->seed);
+           s->session.path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split),
+           s->seed);
     terminal_style(stdout, &screen, STYLE_BOLD);
     printf("heads  closed         importance      loss words right     exact");
     terminal_plain(stdout, &screen);
@@ -142,7 +153,8 @@ static void json_step(json *j, const prune_result *r, int n)
     json_open_object(j, NULL);
     json_integer(j, "heads", r->heads - n);
     if (step->closed >= 0) {
-        json_name(j, "closed", head_at(translator_config(r->request->setup.model), step->closed));
+        json_name(j, "closed",
+                  head_at(translator_config(r->request->setup.session.model), step->closed));
         json_number(j, "importance", step->importance);
     }
     json_number(j, "loss", step->total.loss);
@@ -156,7 +168,7 @@ static void print_json(const prune_result *r)
     const heads_setup *const s = &r->request->setup;
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
-    json_string(&j, "model", s->path);
+    json_string(&j, "model", s->session.path);
     json_string(&j, "split", corpus_split_name(s->split));
     json_unsigned(&j, "seed", s->seed);
     json_integer(&j, "sentences", s->sentences);
@@ -168,7 +180,7 @@ static void print_json(const prune_result *r)
     json_open_array(&j, "kept");
     for (int head = 0; head < r->heads; head++)
         if (head_pruning_keeps(r->pruning, head))
-            json_name(&j, NULL, head_at(translator_config(s->model), head));
+            json_name(&j, NULL, head_at(translator_config(s->session.model), head));
     json_close(&j);
     json_unsigned(&j, "attention_bytes", r->before.bytes);
     json_unsigned(&j, "attention_bytes_pruned", r->after.bytes);
@@ -179,7 +191,7 @@ static void print_json(const prune_result *r)
 
 /* ----------------------------------------------------------------- save ----- */
 
-/* f16 where that loses nothing. */
+/* f16 if no value changes by it, as in a model that was read from f16. */
 static mha_dtype smallest_type(const float *values, size_t count)
 {
     for (size_t n = 0; n < count; n++)
@@ -188,9 +200,10 @@ static mha_dtype smallest_type(const float *values, size_t count)
     return MHA_F16;
 }
 
+/* Writes the model with zeros where the output projections read closed heads. */
 static int save(const prune_result *r)
 {
-    const translator *const model = r->request->setup.model;
+    const translator *const model = r->request->setup.session.model;
     char message[TRANSFORMER_MESSAGE_MAX] = "", kept[64];
     float *const values = head_pruning_values(r->pruning);
     if (values == NULL)
@@ -209,6 +222,7 @@ static int save(const prune_result *r)
 
 /* ------------------------------------------------------------------ run ----- */
 
+/* Measures the whole model, then closes heads until `keep` are left, then times the layers. */
 static mha_status prune(prune_result *r)
 {
     mha_status status = head_pruning_measure(r->pruning, &r->steps[r->count++]);
@@ -233,15 +247,15 @@ static int print(const prune_result *r)
     return request->output != NULL ? save(r) : EXIT_FINE;
 }
 
-/* `choose` are the sentences that say which head is closed next. */
+/* `choose` are the CHOOSE_SENTENCES on which importance is measured. */
 static int run_with(const prune_request *request, const head_pair *choose)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->model));
+    const int heads = head_count(translator_config(s->session.model));
     prune_result r = {
         .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
-    r.pruning = head_pruning_create(s->model, choose, CHOOSE_SENTENCES, s->pairs, (int)s->sentences,
-                                    s->pool);
+    r.pruning = head_pruning_create(s->session.model, choose, CHOOSE_SENTENCES, s->pairs,
+                                    (int)s->sentences, s->session.pool);
     const mha_status status = r.pruning != NULL && r.steps != NULL ? prune(&r) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(&r) : heads_failed(status);
     head_pruning_free(r.pruning);
@@ -249,27 +263,30 @@ static int run_with(const prune_request *request, const head_pair *choose)
     return code;
 }
 
+/* Takes the sentences for importance from valid, so that the measured ones play no part in the
+ * choice. */
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->model));
+    const int heads = head_count(translator_config(s->session.model));
     if (request->keep > heads)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
     head_pair *const choose =
-        head_pairs_of_corpus(s->model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
+        head_pairs_of_corpus(s->session.model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
     if (choose == NULL)
         return heads_failed(MHA_ERR_MEMORY);
-    const int code = head_pairs_fit(s->model, choose, CHOOSE_SENTENCES) ? run_with(request, choose)
-                                                                        : heads_too_short(s->model);
+    const int code = head_pairs_fit(s->session.model, choose, CHOOSE_SENTENCES)
+                         ? run_with(request, choose)
+                         : heads_too_short(s->session.model);
     free(choose);
     return code;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(const prune_request *r)
 {
     if (r->output != NULL && r->keep < 0)
-        return args_wrong("prune: -o writes a model: --keep says how many heads it has");
+        return args_wrong("prune: -o needs --keep N: the number of heads of the model to write");
     if ((r->curve != NULL && !output_file_check(r->curve)) ||
         (r->output != NULL && !output_file_check(r->output)))
         return EXIT_FAILED;
@@ -280,26 +297,25 @@ int command_prune(int argc, char **argv)
 {
     prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
     const arg_option options[] = {
-        {"keep", ARG_NUMBER, &r.keep, "N", "heads that stay (0: the whole curve)", 0, 1000000},
-        heads_option(&r.setup, HEADS_MODEL),
+        {"keep", ARG_NUMBER, &r.keep, "N", "number of heads to keep (0: the whole curve)", 0,
+         1000000},
+        {OPTION_MODEL(&r.setup.model_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
-        heads_option(&r.setup, HEADS_SENTENCES),
-        heads_option(&r.setup, HEADS_SPLIT),
-        heads_option(&r.setup, HEADS_SEED),
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {HEADS_SENTENCES(r.setup)},
+        {OPTION_SPLIT(&r.setup.split_name)},
+        {OPTION_SEED(&r.setup.seed)},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "prune",
         .usage = "[OPTION...]",
         .summary = "Close the least important heads of a translator one after another.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
     };
-    int words;
-    int code = args_parse(&command, argc, argv, &words);
+    int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
         code = check(&r);
     if (code != EXIT_GO_ON)

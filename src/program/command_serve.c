@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha serve: the page of "mha view", live: it translates what is typed, and closes heads.
+ * mha serve: the page of "mha view", live: it translates what is typed, and disables heads.
  *
- *      model, study --> serve_app.c: what is answered --> http_server.c: to whom
+ *      model, study --> serve_app.c makes the answers --> http_server.c sends them
  *
- * The first thread waits for a signal that ends it all.
+ * The first thread only waits for a signal that ends the program.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,18 +15,19 @@
 #include <unistd.h>
 
 #include "base/terminal.h"
-#include "model/model_path.h"
 #include "page/serve_app.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/options.h"
+#include "program/session.h"
 
 static const char details[] =
-    "Prints an address for a browser on this machine. There, what is typed is translated\n"
-    "at once, a click closes a head or makes it look at all words alike, and the\n"
-    "translation and the other heads show what that does. Only this machine is listened to,\n"
-    "and only whoever knows the address is answered; it is another one each time. Ctrl-C\n"
-    "ends it. The model is sought as by \"mha translate\".\n"
+    "Prints the address of a page for a browser on this machine. Type a sentence to translate it;\n"
+    "click a head to disable it or make its attention uniform, and see the effect on the\n"
+    "translation and on the other heads. The server accepts connections from this machine only,\n"
+    "and only with the secret in the printed URL, which changes on every start. Ctrl-C ends it.\n"
+    "The model is searched for as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
@@ -46,7 +47,8 @@ static void set_ending_signals(sigset_t *set)
     sigaddset(set, SIGHUP);
 }
 
-/* A browser on the page, as a process that is nobody's child. What it prints is talk. */
+/* Opens a browser with a second fork(), so that it is no child that would have to be waited for.
+ * Its output goes to stderr: stdout has only the address. */
 static void open_browser(const char *url)
 {
     const pid_t child = fork();
@@ -66,7 +68,7 @@ static void open_browser(const char *url)
         waitpid(child, NULL, 0);
 }
 
-/* Until one of the signals comes, which must be blocked. */
+/* Waits for one of the signals, which must be blocked. */
 static void wait_for(const sigset_t *signals, http_server *server)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -74,6 +76,7 @@ static void wait_for(const sigset_t *signals, http_server *server)
         http_server_tick(server);
 }
 
+/* Runs the server until a signal ends it. The address is the only line on stdout. */
 static bool serve(const serve_request *r, serve_app *app)
 {
     static const http_route routes[] = {
@@ -85,7 +88,7 @@ static bool serve(const serve_request *r, serve_app *app)
     sigset_t signals;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    /* A browser that goes away in the middle of an answer is none of our troubles. */
+    /* A browser that closes a connection in the middle of an answer must not end the server. */
     signal(SIGPIPE, SIG_IGN);
     http_server *const server = http_server_start(&service, (int)r->port, message);
     if (server == NULL) {
@@ -102,24 +105,25 @@ static bool serve(const serve_request *r, serve_app *app)
     return true;
 }
 
-/* Threads that leave the signals to the first one. */
-static mha_status make_pool(mha_pool **pool, int threads)
+/* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
+ * signals to the first thread. */
+static int open_session(session *s, const serve_request *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const mha_status status = mha_pool_create(pool, threads > 0 ? threads : 0);
+    const int code = session_open(s, r->model_file, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
+    return code;
 }
 
-/* What the page says of roles, where the model can read the corpus: without it there are none. */
+/* Finds the roles of the heads. A model that is too short for the corpus gets a page without. */
 static bool make_study(serve_app *app, view_study *study)
 {
     const mha_status status = view_study_make(study, app->model, VIEW_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model);
-        fprintf(stderr, "mha: going on without the roles of heads\n");
+        fprintf(stderr, "mha: the page will not show the roles of heads\n");
         app->study = NULL;
     } else if (status != MHA_OK) {
         heads_failed(status);
@@ -127,6 +131,7 @@ static bool make_study(serve_app *app, view_study *study)
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
+/* Counts the words of the training sentences, for the roles of heads. False with a message. */
 static bool count_words(serve_app *app)
 {
     if (head_words_count(&app->words, app->model))
@@ -135,64 +140,49 @@ static bool count_words(serve_app *app)
     return false;
 }
 
-static bool run_with_model(const serve_request *r, const translator *model, int threads)
+static int run_with(const serve_request *r, const session *s)
 {
     view_study study = {.heads = NULL};
-    serve_app app = {.model = model, .model_file = r->model_file, .study = &study};
-    const mha_status status = make_pool(&app.pool, threads);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const bool fine =
-        status == MHA_OK && count_words(&app) && make_study(&app, &study) && serve(r, &app);
+    serve_app app = {
+        .model = s->model, .model_file = r->model_file, .pool = s->pool, .study = &study};
+    const bool fine = count_words(&app) && make_study(&app, &study) && serve(r, &app);
     head_words_free(&app.words);
     view_study_free(&study);
-    mha_pool_free(app.pool);
-    return fine;
+    return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
 static int run_command(const serve_request *r)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "", missing[HTTP_MESSAGE_MAX];
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
+    char missing[HTTP_MESSAGE_MAX];
+    session s;
     if (!http_server_supported()) {
         http_server_start(NULL, 0, missing);
         fprintf(stderr, "mha: %s\n", missing);
         return EXIT_FAILED;
     }
-    if (require_isa() == NULL || !model_path_find(r->model_file, path))
-        return EXIT_FAILED;
-    translator *const model = translator_load(path, message);
-    if (model == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const bool fine = run_with_model(r, model, threads);
-    translator_free(model);
-    return fine ? EXIT_FINE : EXIT_FAILED;
+    int code = open_session(&s, r);
+    if (code == EXIT_GO_ON)
+        code = run_with(r, &s);
+    session_close(&s);
+    return code;
 }
 
 int command_serve(int argc, char **argv)
 {
     serve_request r = {.port = 0};
     const arg_option options[] = {
-        {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any that is free)", 0, 65535},
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+        {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
+        {OPTION_MODEL(&r.model_file)},
+        {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
     };
     const arg_command command = {
         .name = "serve",
         .usage = "[OPTION...]",
-        .summary = "Serve the page of every head live, on this machine only.",
+        .summary = "Serve the page of \"mha view\" live, on this machine only.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
-        .words_min = 0,
-        .words_max = 0,
+        ARG_OPTIONS(options),
     };
-    int words;
-    const int code = args_parse(&command, argc, argv, &words);
+    const int code = args_parse(&command, argc, argv, NULL);
     return code != EXIT_GO_ON ? code : run_command(&r);
 }

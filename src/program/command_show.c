@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha show: what every head of a translator looks at on one sentence, as heat maps in the terminal.
+ * mha show: what every head of a translator attends to in one sentence, as heat maps.
  *
  *      text --sentence_pair_read()--> words --sentence_pair_capture()--> weights of all heads
  *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
@@ -9,30 +9,27 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/output_file.h"
-#include "base/suggest.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
 #include "program/heads_table.h"
-#include "program/kind_name.h"
-#include "program/sentence_args.h"
-#include "program/show_maps.h"
+#include "program/maps.h"
+#include "program/options.h"
 
 enum { STUDY_SENTENCES = 200 };
 
 static const char details[] =
-    "TEXT is a sentence; words without quotes are one sentence. A row looks, a column is\n"
-    "looked at. Rows of the decoder are words that it reads, rows of cross-attention words\n"
-    "that it says. Colours as the terminal has them, else characters from light to dark;\n"
-    "the brightest is the largest value of a layer. Below each head stands its role, found\n"
-    "as by \"mha heads\" on sentences of the corpus. --where takes the conditions of\n"
-    "\"mha heads\"; a head may also be spelt \"cross L2 H4\". The model is\n"
-    "sought as by \"mha translate\".\n"
+    "TEXT is a sentence; words without quotes are joined to one sentence. A row of a map shows\n"
+    "how much its word attends to each word of the columns. Rows of the decoder are the words\n"
+    "that it reads, rows of cross-attention the words that it writes. Maps are drawn in colour\n"
+    "if the terminal has colours, else with characters from light to dark. The strongest one\n"
+    "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
+    "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
+    "A\n"
+    "head may also be written \"cross L2 H4\". The model is searched for as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
@@ -55,30 +52,24 @@ typedef struct show_request {
 static int find_values(show_request *r)
 {
     static const char *const names[] = {"raw", "norm"};
-    if (r->values_name == NULL || strcmp(r->values_name, "raw") == 0)
-        return EXIT_GO_ON;
-    r->norm = strcmp(r->values_name, "norm") == 0;
-    if (r->norm)
-        return EXIT_GO_ON;
-    const char *near = suggest_nearest(r->values_name, names, 2);
-    if (near != NULL)
-        return args_wrong("show: no values \"%s\"; did you mean \"%s\"?", r->values_name, near);
-    return args_wrong("show: no values \"%s\"; there are raw and norm", r->values_name);
+    const int values = option_choose("show", "values", r->values_name, names, 2);
+    r->norm = values == 1;
+    return values < 0 ? EXIT_USAGE : EXIT_GO_ON;
 }
 
-/* --head may also say the kind and the layer. */
+/* --head may name the kind and the layer too. */
 static int find_head(show_request *r, const arg_command *command)
 {
     head_choice choice;
     if (r->head_name == NULL)
         return EXIT_GO_ON;
-    int code = head_option_read("show", "head", r->head_name, &choice);
+    int code = option_head("show", "head", r->head_name, &choice);
     if (code == EXIT_GO_ON)
         code = args_refuse(command, "mean", "is of several heads; leave it out with --head");
     if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS)
-        code = args_refuse(command, "kind", "is said by --head already; leave it out");
+        code = args_refuse(command, "kind", "is given by --head already; leave it out");
     if (code == EXIT_GO_ON && choice.layer > 0)
-        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+        code = args_refuse(command, "layer", "is given by --head already; leave it out");
     if (code != EXIT_GO_ON)
         return code;
     r->kind = choice.kind != ATTENTION_KINDS ? choice.kind : r->kind;
@@ -92,11 +83,11 @@ static bool draws_on_terminal(const show_request *r)
     return !r->as_json && r->svg == NULL && r->tikz == NULL;
 }
 
-/* Mistakes are told before the work begins. */
+/* Reports mistakes before the work begins. */
 static int check(show_request *r, const arg_command *command)
 {
     int none = 0;
-    int code = kind_find("show", r->kind_name, &r->kind);
+    int code = option_kind("show", r->kind_name, &r->kind);
     if (code == EXIT_GO_ON)
         code = find_head(r, command);
     if (code == EXIT_GO_ON)
@@ -106,14 +97,14 @@ static int check(show_request *r, const arg_command *command)
     if (code == EXIT_GO_ON && r->where != NULL)
         code = heads_filter("show", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
-        code = args_wrong("show: --where needs sentences to measure heads on: a --study above 0");
+        code = args_wrong("show: --where needs heads that are measured: a --study above 0");
     return code;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_model(const show_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     int layers = 0;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int here = attention_kind_layers(config, (attention_kind)kind);
@@ -130,19 +121,21 @@ static int check_model(const show_request *r)
 
 /* ---------------------------------------------------------------- heads ----- */
 
-static bool asked_for(const show_request *r, head_name name)
+/* Whether --kind, --layer and --head admit this head. */
+static bool is_selected(const show_request *r, head_name name)
 {
     return (r->kind == ATTENTION_KINDS || r->kind == (int)name.kind) &&
            (r->layer == 0 || r->layer == name.layer + 1) &&
            (r->head == 0 || r->head == name.head + 1);
 }
 
-/* Which heads are drawn, and their roles; `roles` only with a table. */
+/* Fills drawn[] by the options and, if there is a table of measured heads, by --where; then roles[]
+ * too. */
 static void choose(const show_request *r, const heads_table *table, bool *drawn, const char **roles)
 {
-    const transformer_config *const config = translator_config(r->setup.model);
+    const transformer_config *const config = translator_config(r->setup.session.model);
     for (int n = 0; n < head_count(config); n++)
-        drawn[n] = table == NULL && asked_for(r, head_at(config, n));
+        drawn[n] = table == NULL && is_selected(r, head_at(config, n));
     if (table == NULL)
         return;
     int count = table->study->heads;
@@ -151,7 +144,7 @@ static void choose(const show_request *r, const heads_table *table, bool *drawn,
     if (r->where != NULL)
         heads_filter("show", r->where, table->rows, &count);
     for (int n = 0; n < count; n++)
-        drawn[table->rows[n].number] = asked_for(r, table->rows[n].name);
+        drawn[table->rows[n].number] = is_selected(r, table->rows[n].name);
 }
 
 /* --------------------------------------------------------------- output ----- */
@@ -175,6 +168,7 @@ static void write_tikz(FILE *file, const void *arg)
     heatmap_tikz(file, picture->sheets, picture->count);
 }
 
+/* Writes all sheets to the files of --svg and --tikz. */
 static int save(const show_request *r, const show_maps *maps)
 {
     heatmap_sheet *const sheets = calloc((size_t)maps->count + 1, sizeof *sheets);
@@ -189,6 +183,7 @@ static int save(const show_request *r, const show_maps *maps)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* The sentence, its translation, and the sheets. --width overrides the width of the terminal. */
 static void print(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     terminal screen = terminal_query(stdout);
@@ -205,6 +200,7 @@ static void print(const show_request *r, const show_scene *scene, const show_map
     }
 }
 
+/* Words of an axis with the special words around them, as in maps.h. */
 static void put_words(json *j, const char *key, const char *begin, const corpus_sentence *tokens,
                       const char *end)
 {
@@ -218,6 +214,7 @@ static void put_words(json *j, const char *key, const char *begin, const corpus_
     json_close(j);
 }
 
+/* One map: a head with its role, or the mean of a sheet, which comes last. */
 static void put_map(json *j, const show_sheet *sheet, int n, bool roles)
 {
     const heatmap_sheet *const s = &sheet->map.sheet;
@@ -246,7 +243,7 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
     const corpus_sentence *const target = &scene->pair->target;
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
-    json_string(&j, "model", r->setup.path);
+    json_string(&j, "model", r->setup.session.path);
     json_string(&j, "text", scene->pair->source.text);
     json_string(&j, "values", r->norm ? "norm" : "raw");
     json_integer(&j, "study", r->study);
@@ -261,6 +258,7 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
     json_close(&j);
 }
 
+/* Prints or writes the maps. That no head was chosen is an error only if a file was requested. */
 static int deliver(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     const bool files = r->svg != NULL || r->tikz != NULL;
@@ -286,7 +284,8 @@ static int make_maps(const show_request *r, const show_scene *scene)
     return code;
 }
 
-/* With room for all heads in drawn[] and roles[]. */
+/* Measures the heads if roles are wanted, then draws. drawn[] and roles[] have room for all heads.
+ */
 static int measure(const show_request *r, show_scene *scene, bool *drawn, const char **roles)
 {
     heads_table table = {NULL, NULL};
@@ -304,25 +303,26 @@ static int measure(const show_request *r, show_scene *scene, bool *drawn, const 
     return code;
 }
 
+/* Reads the sentence pair, captures its heads, and goes on with measuring and drawing. */
 static int show(const show_request *r, sentence_pair *pair)
 {
     const heads_setup *const s = &r->setup;
     const capture_options options = {.weights = true, .vectors = r->norm};
-    const size_t heads = (size_t)head_count(translator_config(s->model));
+    const size_t heads = (size_t)head_count(translator_config(s->session.model));
     const pair_request request = {r->text, r->target, {NULL}};
     char message[PAIR_MESSAGE_MAX];
-    if (!sentence_pair_read(pair, s->model, &request, s->pool, message)) {
+    if (!sentence_pair_read(pair, s->session.model, &request, s->session.pool, message)) {
         fprintf(stderr, "mha: %s\n", message);
         return EXIT_FAILED;
     }
     sentence_pair_warn(pair);
-    capture *const seen = sentence_pair_capture(pair, s->model, &options, s->pool);
+    capture *const seen = sentence_pair_capture(pair, s->session.model, &options, s->session.pool);
     if (seen == NULL)
         return heads_failed(MHA_ERR_MEMORY);
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
     show_scene scene = {
-        .model = s->model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
+        .model = s->session.model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
     const int code = drawn != NULL && roles != NULL ? measure(r, &scene, drawn, roles)
                                                     : heads_failed(MHA_ERR_MEMORY);
     free(drawn);
@@ -333,7 +333,7 @@ static int show(const show_request *r, sentence_pair *pair)
 
 static int run(show_request *r)
 {
-    /* Without a study nothing is measured on the one sentence, which then need not fit. */
+    /* Without a study no sentence of the corpus is measured, and none needs to fit the model. */
     r->setup.sentences = r->study > 0 ? r->study : 1;
     r->setup.own_text = r->study == 0;
     int code = heads_setup_open(&r->setup, "show");
@@ -354,42 +354,43 @@ static int run(show_request *r)
 
 int command_show(int argc, char **argv)
 {
-    show_request r = {.setup = {.split_name = "test", .seed = 1}, .study = STUDY_SENTENCES};
+    show_request r = {
+        .setup = {.split_name = "test", .seed = 1}, .values_name = "raw", .study = STUDY_SENTENCES};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
-        heads_option(&r.setup, HEADS_MODEL),
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
+         0},
+        {OPTION_MODEL(&r.setup.model_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_TEXT, &r.head_name, "H", "only this one: \"cross 2.4\", or 4 of each layer", 0,
-         0},
+        {"head", ARG_TEXT, &r.head_name, "H", "only this head: \"cross 2.4\", or 4 of every layer",
+         0, 0},
         {"where", ARG_TEXT, &r.where, "W", "only heads for which all conditions hold", 0, 0},
-        {"mean", ARG_FLAG, &r.mean, NULL, "the mean of the heads of a layer, too", 0, 0},
+        {"mean", ARG_FLAG, &r.mean, NULL, "add the mean of the heads of each layer", 0, 0},
         {"values", ARG_TEXT, &r.values_name, "V",
-         "raw weights, or norm: times |v W_O| of the column (raw)", 0, 0},
-        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+         "raw weights, or norm: weights times |v W_O| (raw)", 0, 0},
+        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
-        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file instead", 0, 0},
-        {"tikz", ARG_TEXT, &r.tikz, "FILE", "the same for LaTeX, with the numbers", 0, 0},
-        {"width", ARG_NUMBER, &r.width, "N", "columns to fill (those of the terminal)",
+        {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
+        {"tikz", ARG_TEXT, &r.tikz, "FILE", "write the maps for LaTeX, with their numbers", 0, 0},
+        {"width", ARG_NUMBER, &r.width, "N", "columns to use (the width of the terminal)",
          TERMINAL_WIDTH_MIN, TERMINAL_WIDTH_MAX},
-        heads_option(&r.setup, HEADS_THREADS),
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_THREADS(&r.setup.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "show",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Draw what every head of a translator looks at on a sentence.",
+        .summary = "Draw what every head of a translator attends to in a sentence.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     r.text = argv[1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha tensors: what a safetensors file holds. */
+/* mha tensors: checks safetensors files (format/safetensors.h) and prints their tensors and
+ * metadata as a table or as JSON. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,11 +13,12 @@
 #include "format/safetensors.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
 
 static const char details[] =
-    "A file is checked before anything is said of it: header, dtypes, shapes, offsets,\n"
-    "and that the tensors fill it without gap or overlap. One that breaks a rule of the\n"
-    "format is refused with the name of the rule. The tensors themselves are not read.\n"
+    "A file is checked before anything is printed: header, dtypes, shapes, offsets, and that the\n"
+    "tensors fill the file without a gap or overlap. A file that breaks a rule of the format is\n"
+    "refused with the name of the rule. The values of the tensors are not read.\n"
     "\n"
     "Examples:\n"
     "  mha tensors model.safetensors\n"
@@ -24,7 +26,7 @@ static const char details[] =
 
 enum { SHAPE_TEXT = 64, NAME_COLUMNS = 60 };
 
-/* "[2,3]"; a shape that has no room ends in "...". */
+/* "[2,3]"; a shape that is too long ends in "...". */
 static void shape_text(const safetensors_tensor *tensor, char text[SHAPE_TEXT])
 {
     const int room = SHAPE_TEXT - 30; /* the rest is for one more extent, and the end */
@@ -36,13 +38,15 @@ static void shape_text(const safetensors_tensor *tensor, char text[SHAPE_TEXT])
     snprintf(text + used, SHAPE_TEXT - (size_t)used, n < tensor->rank ? ",...]" : "]");
 }
 
+/* Whether a control character begins here: C0 and DEL are one byte, C1 (U+0080 to U+009F) are two.
+ */
 static bool is_control(const char *c)
 {
     const unsigned char first = (unsigned char)c[0], second = first ? (unsigned char)c[1] : 0;
     return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
 }
 
-/* Text of a stranger: control characters, of one byte or two, become '?'. */
+/* Prints text of an untrusted file: control characters, of one byte or two, become '?'. */
 static void put_text(const char *text, int columns)
 {
     int used = 0;
@@ -57,6 +61,7 @@ static void put_text(const char *text, int columns)
         putchar(' ');
 }
 
+/* Width of the column of names; longer names push the rest of their row to the right. */
 static int name_columns(const safetensors_file *file)
 {
     size_t widest = 4;
@@ -78,6 +83,7 @@ static int shape_columns(const safetensors_file *file)
     return (int)widest;
 }
 
+/* Metadata first, then one row per tensor in the order of the file. */
 static void print_table(const char *path, const safetensors_file *file)
 {
     const int names = name_columns(file), shapes = shape_columns(file);
@@ -133,6 +139,7 @@ static void print_json(json *j, const char *path, const safetensors_file *file)
     json_close(j);
 }
 
+/* Prints one file; false after a message if it is refused. Warnings go to stderr. */
 static bool show(const char *path, bool strict, json *j)
 {
     char message[512] = "";
@@ -157,16 +164,15 @@ int command_tensors(int argc, char **argv)
 {
     bool as_json = false, strict = false;
     const arg_option options[] = {
-        {"strict", ARG_FLAG, &strict, NULL, "refuse what is otherwise a warning", 0, 0},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {"strict", ARG_FLAG, &strict, NULL, "treat warnings as errors", 0, 0},
+        {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "tensors",
         .usage = "[--strict] [--json] FILE...",
-        .summary = "Check safetensors files and list what they hold.",
+        .summary = "Check safetensors files and list their tensors.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 1,
         .words_max = INT_MAX,
     };

@@ -4,6 +4,8 @@
  *
  *      arguments, or lines of standard input --> groups of sentences
  *      source_read() each, translator_translate() all, then text, maps, SVG or JSON in their order
+ *
+ * translate_evaluate.c scores sentences of the corpus instead; translate_json.c writes JSON.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,23 +17,21 @@
 
 #include "base/line_reader.h"
 #include "base/output_file.h"
-#include "model/model_path.h"
-#include "program/alignment_map.h"
 #include "program/args.h"
 #include "program/commands.h"
-#include "program/head_option.h"
-#include "program/sentence_args.h"
-#include "program/split_name.h"
+#include "program/maps.h"
+#include "program/options.h"
+#include "program/session.h"
 #include "program/translate_evaluate.h"
 #include "program/translate_json.h"
 
 enum { TOGETHER = 128 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are one sentence. Without TEXT lines of\n"
-    "standard input are translated, a line for each. Words the model does not know are\n"
-    "reported and stand in the translation as they are. The model knows the language of\n"
-    "\"mha corpus\" and is sought in models/, in the installed data and beside the program.\n"
+    "Each TEXT is a sentence; words without quotes are joined to one sentence. Without TEXT,\n"
+    "every line of standard input is translated. Words that the model does not know are\n"
+    "reported and copied to the translation. The model knows the language of \"mha corpus\". It\n"
+    "is searched for in models/, in the installed data and next to the program.\n"
     "\n"
     "Examples:\n"
     "  mha translate \"The cat that I saw yesterday ran away\"\n"
@@ -51,11 +51,10 @@ typedef struct translate_request {
     corpus_split split;
 } translate_request;
 
-/* One run of the command. */
+/* The state of one run. Sentences are translated in groups of up to TOGETHER. */
 typedef struct translate_run {
     const translate_request *request;
-    translator *model;
-    mha_pool *pool;
+    session session;
     terminal screen;
     json json;
     bool failed;
@@ -65,6 +64,7 @@ typedef struct translate_run {
 
 /* -------------------------------------------------------------- stderr ----- */
 
+/* What is wrong with a sentence, with its line if it comes from standard input. */
 static void warn(const translated *t)
 {
     if (t->source->problem[0] != '\0') {
@@ -74,12 +74,13 @@ static void warn(const translated *t)
     source_warn_unknown(t->source);
     if (t->results != NULL && !target_ends(t->results)) {
         source_print_place(t->source);
-        fprintf(stderr, "the translation did not come to an end\n");
+        fprintf(stderr, "the translation is cut off: it has no end\n");
     }
 }
 
 /* -------------------------------------------------------------- stdout ----- */
 
+/* The best translation, or with --nbest all that were found, each with its score. */
 static void print_targets(const translated *t, bool scores)
 {
     for (int n = 0; n < t->count && (n == 0 || t->results[n].target_count > 0); n++) {
@@ -93,6 +94,7 @@ static void print_targets(const translated *t, bool scores)
     }
 }
 
+/* Whether the grammar translates the sentence in the same way. */
 static void print_gold(const translated *t, const terminal *screen)
 {
     gold_translation gold;
@@ -112,10 +114,12 @@ static void draw_svg(FILE *file, const void *arg)
     heatmap_svg(file, &((const layer_map *)arg)->sheet, 1, "$ mha translate --attention");
 }
 
+/* Draws the chosen layer and head to the terminal or to the file of --svg. False after a message.
+ */
 static bool draw(const translate_run *run, const translated *t)
 {
     const translate_request *const r = run->request;
-    const int layers = translator_config(run->model)->layers[TRANSFORMER_TARGET];
+    const int layers = translator_config(run->session.model)->layers[TRANSFORMER_TARGET];
     const int layer = r->layer > 0 ? (int)r->layer : layers;
     layer_map map;
     bool fine = alignment_map_make(&map, t, layer, r->head);
@@ -133,6 +137,8 @@ static bool draw(const translate_run *run, const translated *t)
     return fine;
 }
 
+/* Everything about one sentence, in the requested form. A sentence that cannot be translated still
+ * gets its line, so that lines of input and output correspond. */
 static void print_sentence(translate_run *run, const translated *t)
 {
     const translate_request *const r = run->request;
@@ -155,12 +161,13 @@ static void print_sentence(translate_run *run, const translated *t)
 
 /* -------------------------------------------------------------- groups ----- */
 
+/* Empty sentences are not translated; their translation is empty. */
 static bool can_be_translated(const source_sentence *source)
 {
     return source->problem[0] == '\0' && source->tokens.count > 0;
 }
 
-/* Weights also tell which unknown word is which. */
+/* With several unknown words, the weights show which one a copied word comes from. */
 static translation_options group_options(const translate_run *run, int count)
 {
     translation_options options = run->request->options;
@@ -169,7 +176,8 @@ static translation_options group_options(const translate_run *run, int count)
     return options;
 }
 
-/* False if the translator gives up, which only happens without memory. */
+/* Translates sources[0..count) together and prints them in their order. False, after a message, if
+ * the translator fails, which happens only without memory. */
 static bool translate_group(translate_run *run, int count)
 {
     const int *words[TOGETHER] = {NULL};
@@ -181,8 +189,8 @@ static bool translate_group(translate_run *run, int count)
             lengths[wanted++] = run->sources[n].tokens.count;
         }
     const translation_options options = group_options(run, count);
-    const mha_status status =
-        translator_translate(run->model, words, lengths, wanted, &options, run->results, run->pool);
+    const mha_status status = translator_translate(run->session.model, words, lengths, wanted,
+                                                   &options, run->results, run->session.pool);
     if (status != MHA_OK) {
         fprintf(stderr, "mha: cannot translate: %s\n", mha_status_string(status));
         return false;
@@ -190,7 +198,8 @@ static bool translate_group(translate_run *run, int count)
     const translation *result = run->results;
     for (int n = 0; n < count; n++) {
         const bool done = can_be_translated(&run->sources[n]);
-        const translated t = {run->model, &run->sources[n], done ? result : NULL, done ? nbest : 0};
+        const translated t = {run->session.model, &run->sources[n], done ? result : NULL,
+                              done ? nbest : 0};
         print_sentence(run, &t);
         result += done ? nbest : 0;
     }
@@ -205,7 +214,7 @@ static bool translate_arguments(translate_run *run, char **texts, int count)
         const int some = count - first < TOGETHER ? count - first : TOGETHER;
         for (int n = 0; n < some; n++) {
             run->sources[n].line = 0;
-            source_read(&run->sources[n], run->model, texts[first + n], false);
+            source_read(&run->sources[n], run->session.model, texts[first + n], false);
         }
         if (!translate_group(run, some))
             return false;
@@ -213,6 +222,7 @@ static bool translate_arguments(translate_run *run, char **texts, int count)
     return true;
 }
 
+/* Lines are translated in groups as they come: a user at a terminal gets every answer at once. */
 static bool translate_lines(translate_run *run)
 {
     line_reader reader = {.fd = STDIN_FILENO};
@@ -227,7 +237,7 @@ static bool translate_lines(translate_run *run)
     while (fine && (count = line_reader_take(&reader, lines, TOGETHER)) > 0) {
         for (int n = 0; n < count; n++) {
             run->sources[n].line = ++line;
-            source_read(&run->sources[n], run->model, lines[n].text, lines[n].cut);
+            source_read(&run->sources[n], run->session.model, lines[n].text, lines[n].cut);
         }
         fine = translate_group(run, count);
         fflush(stdout);
@@ -238,6 +248,7 @@ static bool translate_lines(translate_run *run)
     return fine && reader.error == 0;
 }
 
+/* Texts of the command line, or without any the lines of standard input. */
 static int translate_all(translate_run *run, char **texts, int count)
 {
     const translate_request *const r = run->request;
@@ -261,19 +272,19 @@ static int translate_all(translate_run *run, char **texts, int count)
 
 /* ------------------------------------------------------------- options ----- */
 
-/* --head may also say the layer. */
+/* --head may name the layer too. */
 static int find_head(translate_request *r, const arg_command *command)
 {
     head_choice choice;
     if (r->head_name == NULL)
         return EXIT_GO_ON;
-    int code = head_option_read("translate", "head", r->head_name, &choice);
+    int code = option_head("translate", "head", r->head_name, &choice);
     if (code == EXIT_GO_ON && choice.kind != ATTENTION_KINDS && choice.kind != ATTENTION_CROSS)
         code = args_wrong("translate: --head %s: only heads of cross-attention are drawn here; "
                           "\"mha show\" draws all",
                           r->head_name);
     if (code == EXIT_GO_ON && choice.layer > 0)
-        code = args_refuse(command, "layer", "is said by --head already; leave it out");
+        code = args_refuse(command, "layer", "is given by --head already; leave it out");
     if (code != EXIT_GO_ON)
         return code;
     r->layer = choice.layer > 0 ? choice.layer : r->layer;
@@ -281,21 +292,21 @@ static int find_head(translate_request *r, const arg_command *command)
     return EXIT_GO_ON;
 }
 
-/* What would do nothing beside the rest. */
-static int check_idle(const translate_request *r, const arg_command *command)
+/* Refuses options that would have no effect beside the others. */
+static int check_unused(const translate_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->evaluate > 0)
         code = args_refuse(command, "attention layer head svg nbest gold",
-                           "is about single sentences; leave it out with --evaluate");
+                           "is for single sentences; leave it out with --evaluate");
     else
-        code = args_refuse(command, "split seed errors", "goes with --evaluate N");
+        code = args_refuse(command, "split seed errors", "needs --evaluate N");
     if (code == EXIT_GO_ON && r->as_json && r->svg == NULL)
         code = args_refuse(command, "layer head",
-                           "chooses what is drawn; JSON has all heads with --attention");
+                           "selects what is drawn; JSON has all heads with --attention");
     if (code == EXIT_GO_ON && r->beam <= 1)
         code = args_refuse(command, "length-penalty",
-                           "ranks hypotheses; there is only one without --beam 2 or more");
+                           "ranks hypotheses; without --beam 2 or more there is only one");
     return code;
 }
 
@@ -305,7 +316,7 @@ static int check_evaluation(translate_request *r, int words)
         return EXIT_GO_ON;
     if (words > 0)
         return args_wrong("translate: --evaluate takes sentences of the corpus, not texts");
-    return split_find("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
+    return option_split("translate", r->split_name != NULL ? r->split_name : "test", &r->split);
 }
 
 static int check_penalty(translate_request *r)
@@ -320,6 +331,7 @@ static int check_penalty(translate_request *r)
     return EXIT_GO_ON;
 }
 
+/* Derives the options of the search from the request and checks the combination. */
 static int check(translate_request *r, const arg_command *command, int words)
 {
     int code = find_head(r, command);
@@ -329,7 +341,7 @@ static int check(translate_request *r, const arg_command *command, int words)
     if (r->beam == 0)
         r->beam = r->nbest > 0 ? r->nbest : 1;
     if (r->nbest > r->beam)
-        return args_wrong("translate: --nbest %d needs a --beam of at least as much",
+        return args_wrong("translate: --nbest %d needs a --beam of at least that width",
                           (int)r->nbest);
     if (r->svg != NULL && words == 0 && r->evaluate == 0)
         return args_wrong("translate: --svg draws one sentence, which must be given as TEXT");
@@ -337,13 +349,13 @@ static int check(translate_request *r, const arg_command *command, int words)
                                        .nbest = r->nbest > 0 ? (int)r->nbest : 1,
                                        .no_cache = r->no_cache,
                                        .weights = r->attention || r->svg != NULL};
-    code = check_idle(r, command);
+    code = check_unused(r, command);
     if (code == EXIT_GO_ON)
         code = check_penalty(r);
     return code == EXIT_GO_ON ? check_evaluation(r, words) : code;
 }
 
-/* What only the model knows. */
+/* Checks what depends on the model. */
 static int check_model(const translate_request *r, const translator *model)
 {
     const transformer_config *const config = translator_config(model);
@@ -357,13 +369,13 @@ static int check_model(const translate_request *r, const translator *model)
 
 static int run_with(const translate_request *r, translate_run *run, char **argv, int words)
 {
-    const int code = check_model(r, run->model);
+    const int code = check_model(r, run->session.model);
     if (code != EXIT_GO_ON)
         return code;
     if (r->evaluate == 0)
         return translate_all(run, argv + 1, words);
-    const evaluation request = {.model = run->model,
-                                .pool = run->pool,
+    const evaluation request = {.model = run->session.model,
+                                .pool = run->session.pool,
                                 .options = r->options,
                                 .split = r->split,
                                 .seed = r->seed,
@@ -375,23 +387,11 @@ static int run_with(const translate_request *r, translate_run *run, char **argv,
 
 static int run_command(const translate_request *r, char **argv, int words)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
     translate_run run = {.request = r};
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    if (require_isa() == NULL || !model_path_find(r->model_file, path))
-        return EXIT_FAILED;
-    if ((run.model = translator_load(path, message)) == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const int code = status == MHA_OK ? run_with(r, &run, argv, words) : EXIT_FAILED;
-    mha_pool_free(run.pool);
-    translator_free(run.model);
+    int code = session_open(&run.session, r->model_file, r->threads);
+    if (code == EXIT_GO_ON)
+        code = run_with(r, &run, argv, words);
+    session_close(&run.session);
     return code;
 }
 
@@ -400,40 +400,39 @@ int command_translate(int argc, char **argv)
     translate_request r = {.seed = 1};
     uint64_t given = 0;
     const arg_option options[] = {
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
-        {"beam", ARG_NUMBER, &r.beam, "N", "hypotheses at once, 1 is greedy (1)", 1,
+        {OPTION_MODEL(&r.model_file)},
+        {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (1)", 1,
          TRANSLATION_BEAM_MAX},
         {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
          TRANSLATION_BEAM_MAX},
         {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (0)", 0, 0},
-        {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head looks at", 0, 0},
-        {"layer", ARG_NUMBER, &r.layer, "N", "of this decoder layer (the last)", 1,
+        {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head attends to", 0, 0},
+        {"layer", ARG_NUMBER, &r.layer, "N", "draw this decoder layer (the last)", 1,
          TRANSFORMER_LAYERS_MAX},
-        {"head", ARG_TEXT, &r.head_name, "H", "this head only: 4, or \"cross 2.4\"", 0, 0},
+        {"head", ARG_TEXT, &r.head_name, "H", "draw this head only: 4, or \"cross 2.4\"", 0, 0},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to a file", 0, 0},
         {"gold", ARG_FLAG, &r.gold, NULL, "compare with the grammar's translation", 0, 0},
-        {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N sentences of the corpus and count",
+        {"evaluate", ARG_NUMBER, &r.evaluate, "N", "translate N corpus sentences and count errors",
          1, 100000000},
-        {"split", ARG_TEXT, &r.split_name, "S", "of train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &r.seed, "N", "seed of these sentences (1)", 0, 0},
-        {"errors", ARG_FLAG, &r.errors, NULL, "print those that are wrong", 0, 0},
-        {"no-cache", ARG_FLAG, &r.no_cache, NULL, "compute every step from all words", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &r.as_json, NULL, "the result as JSON", 0, 0},
+        {OPTION_SPLIT(&r.split_name)},
+        {OPTION_SEED(&r.seed)},
+        {"errors", ARG_FLAG, &r.errors, NULL, "print the sentences that are wrong", 0, 0},
+        {"no-cache", ARG_FLAG, &r.no_cache, NULL, "recompute all words in every step", 0, 0},
+        {OPTION_THREADS(&r.threads)},
+        {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "translate",
         .usage = "[OPTION...] [TEXT...]",
         .summary = "Translate English to French with a trained model.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_max = INT_MAX,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     if (r.svg != NULL && words > 1)

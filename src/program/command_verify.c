@@ -16,6 +16,7 @@
 #include "problem/random_case.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/session.h"
 
 enum { FAILURES_SHOWN = 20, THREADS_DEFAULT = 3 };
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* mha version: what is running, and on what. */
+/* mha version: the program's version, its instruction set, compiler and default threads. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <mha/mha.h>
 
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/options.h"
+#include "program/session.h"
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__
@@ -20,19 +21,7 @@
 #define COMPILER "unknown"
 #endif
 
-const char *require_isa(void)
-{
-    const char *isa = mha_isa_name();
-    if (isa != NULL)
-        return isa;
-    const char *asked = getenv("MHA_ISA");
-    fprintf(stderr,
-            "mha: MHA_ISA=%s: no such instruction set, or not one this CPU has; c always runs, "
-            "unset chooses the best\n",
-            asked != NULL ? asked : "");
-    return NULL;
-}
-
+/* CPUs that this process may use, which is what a pool with default threads gets. */
 static int cpu_count(void)
 {
     cpu_set_t set;
@@ -56,16 +45,14 @@ static void report_json(const char *isa, int threads)
 int command_version(int argc, char **argv)
 {
     bool as_json = false;
-    const arg_option options[] = {{"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0}};
+    const arg_option options[] = {{OPTION_JSON(&as_json)}};
     const arg_command command = {
         .name = "version",
         .usage = "[--json]",
         .summary = "Print version, instruction set, compiler and number of threads.",
-        .options = options,
-        .option_count = 1,
+        ARG_OPTIONS(options),
     };
-    int words;
-    const int code = args_parse(&command, argc, argv, &words);
+    const int code = args_parse(&command, argc, argv, NULL);
     if (code != EXIT_GO_ON)
         return code;
     const char *isa = require_isa();

@@ -15,25 +15,25 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "model/model_path.h"
 #include "page/page_sentence.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
-#include "program/sentence_args.h"
+#include "program/options.h"
+#include "program/session.h"
 
 enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are one sentence. The page shows what\n"
-    "each head of the model looks at while it reads TEXT and says its translation. It is\n"
-    "one file that any browser opens from disk, without a network. Two sentences or more\n"
-    "can be compared with each other. The model is sought as by \"mha translate\".\n"
+    "Each TEXT is a sentence; words without quotes are joined to one sentence. The page shows\n"
+    "what each head of the model attends to while it reads TEXT and writes its translation. It\n"
+    "is one file that any browser opens from disk, without a network. Two or more sentences can\n"
+    "be compared with each other. The model is searched for as by \"mha translate\".\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
-    "decoder.0, cross.0 ... Its words are in --tokens: one a line, or in a file *.json\n"
-    "an array. --ablation adds what \"mha ablate --json\" printed for the same model.\n"
+    "decoder.0, cross.0 ... The words are in the file of --tokens: one per line, or an array in\n"
+    "a file *.json. --ablation adds the output of \"mha ablate --json\" for the same model.\n"
     "\n"
     "Examples:\n"
     "  mha view \"the cat that i saw yesterday ran away\"\n"
@@ -50,8 +50,7 @@ typedef struct view_request {
 
 typedef struct view_run {
     const view_request *request;
-    translator *model;
-    mha_pool *pool;
+    session session;
     view_item *items;         /* [count] */
     view_sentence *sentences; /* [count] */
     int count;
@@ -67,7 +66,7 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* A message in which a file may have its say: control characters become "?". */
+/* Prints a message that may quote a file: control characters become "?". Returns false. */
 static bool failed(const char *message)
 {
     fputs("mha: ", stderr);
@@ -84,12 +83,13 @@ static bool failed(const char *message)
     return false;
 }
 
+/* Translates a text and captures its heads; false after a message. */
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[PAIR_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->model, &request,
-                                     run->pool, message);
+    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->session.model,
+                                     &request, run->session.pool, message);
     progress_end();
     if (fine)
         sentence_pair_warn(&run->items[n].pair);
@@ -105,13 +105,14 @@ static view_heads heads_of(const view_run *run)
         const attention_kind kind = (attention_kind)n;
         shape.layers[n] = run->import != NULL
                               ? view_import_layers(run->import, kind)
-                              : attention_kind_layers(translator_config(run->model), kind);
+                              : attention_kind_layers(translator_config(run->session.model), kind);
         shape.heads[n] = run->import != NULL ? view_import_heads(run->import, kind)
-                                             : translator_config(run->model)->heads;
+                                             : translator_config(run->session.model)->heads;
     }
     return shape;
 }
 
+/* What was written and how large it is. */
 static void report(const view_run *run)
 {
     struct stat about;
@@ -126,6 +127,7 @@ static void report(const view_run *run)
            heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
 }
 
+/* The page contains the command that makes it again, so it is rebuilt from the request. */
 static bool write_page(const view_run *run)
 {
     const view_request *const r = run->request;
@@ -137,7 +139,7 @@ static bool write_page(const view_run *run)
                             .ablation = r->ablation,
                             .study = (int)r->study};
     char *const command = view_call_text(&call, run->sentences, run->count);
-    const view_page page = {.model = run->model,
+    const view_page page = {.model = run->session.model,
                             .words = &run->words,
                             .command = command,
                             .study = run->study.heads != NULL ? &run->study : NULL,
@@ -173,7 +175,7 @@ static void free_room(view_run *run)
     view_ablation_free(&run->ablation);
 }
 
-/* Before the work begins. */
+/* Read before the translations, so that a wrong file is reported at once. */
 static bool read_ablation(view_run *run)
 {
     char message[VIEW_MESSAGE_MAX];
@@ -184,24 +186,26 @@ static bool read_ablation(view_run *run)
            failed(message);
 }
 
+/* Finds the roles; a model that is too short for the corpus needs --study 0. */
 static bool make_study(view_run *run)
 {
-    const mha_status status =
-        view_study_make(&run->study, run->model, (int)run->request->study, run->pool);
+    const mha_status status = view_study_make(&run->study, run->session.model,
+                                              (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
         return true;
     if (status != MHA_ERR_LENGTH)
         return out_of_memory();
-    heads_too_short(run->model);
-    fprintf(stderr, "mha: --study 0 makes a page without them\n");
+    heads_too_short(run->session.model);
+    fprintf(stderr, "mha: --study 0 makes a page without roles\n");
     return false;
 }
 
+/* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine =
-        ((make_room(run) && head_words_count(&run->words, run->model)) || out_of_memory()) &&
-        read_ablation(run);
+    bool fine = ((make_room(run) && head_words_count(&run->words, run->session.model)) ||
+                 out_of_memory()) &&
+                read_ablation(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
@@ -213,6 +217,7 @@ static bool make_page(view_run *run, char **texts)
     return fine;
 }
 
+/* A page of a file of weights: there is no model, and no sentence but the one in the file. */
 static int run_import(const view_request *r)
 {
     char message[VIEW_MESSAGE_MAX];
@@ -231,73 +236,63 @@ static int run_import(const view_request *r)
 
 static int run_command(const view_request *r, char **texts, int count)
 {
-    char path[MODEL_PATH_MAX], message[TRANSFORMER_MESSAGE_MAX] = "";
     view_run run = {.request = r, .count = count};
-    const int threads = args_threads(r->threads, -1);
-    if (threads == 0)
-        return EXIT_USAGE;
-    if (require_isa() == NULL || !model_path_find(r->model_file, path) ||
-        !output_file_check(r->output))
+    if (!output_file_check(r->output))
         return EXIT_FAILED;
-    if ((run.model = translator_load(path, message)) == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
-    const mha_status status = mha_pool_create(&run.pool, threads > 0 ? threads : 0);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    const bool fine = status == MHA_OK && make_page(&run, texts);
-    mha_pool_free(run.pool);
-    translator_free(run.model);
-    return fine ? EXIT_FINE : EXIT_FAILED;
+    int code = session_open(&run.session, r->model_file, r->threads);
+    if (code == EXIT_GO_ON)
+        code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
+    session_close(&run.session);
+    return code;
 }
 
-/* What goes together, and how many sentences. */
+/* Which options go together, and how many sentences there may be. */
 static int check(const arg_command *command, const view_request *r, int words)
 {
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
         return args_refuse(command, "to model study threads",
-                           "is for a model, and --weights takes its place");
+                           "is for a model; leave it out with --weights");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
     if (words > SENTENCES_MAX)
         return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->target != NULL && words > 1)
         return args_wrong("view: --to is the translation of one sentence, not of %d", words);
-    return args_refuse(command, "tokens", "has the words of a file: it goes with --weights");
+    return args_refuse(command, "tokens", "names the words of a weights file; it needs --weights");
 }
 
 int command_view(int argc, char **argv)
 {
     view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
     const arg_option options[] = {
-        {"o", ARG_TEXT, &r.output, "FILE", "where to write the page (view.html)", 0, 0},
-        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (what the model says)", 0, 0},
-        {"model", ARG_TEXT, &r.model_file, "FILE", "the model (models/en-fr.safetensors)", 0, 0},
-        {"study", ARG_NUMBER, &r.study, "N", "roles over N sentences of the corpus (200; 0: none)",
+        {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
+        {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
+         0},
+        {OPTION_MODEL(&r.model_file)},
+        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
-        {"ablation", ARG_TEXT, &r.ablation, "FILE", "what \"mha ablate --json\" printed", 0, 0},
-        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights, instead of a model", 0, 0},
-        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words of --weights (1, 2, ...)", 0, 0},
-        {"threads", ARG_NUMBER, &r.threads, "T", "threads (one for every CPU)", 1, MHA_MAX_THREADS},
+        {"ablation", ARG_TEXT, &r.ablation, "FILE", "the output of \"mha ablate --json\"", 0, 0},
+        {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
+         0},
+        {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {OPTION_THREADS(&r.threads)},
     };
     uint64_t given = 0;
     const arg_command command = {
         .name = "view",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Write a page that shows every head on a sentence.",
+        .summary = "Write a web page that shows every head on a sentence.",
         .details = details,
-        .options = options,
-        .option_count = sizeof options / sizeof options[0],
+        ARG_OPTIONS(options),
         .words_min = 0,
         .words_max = 1024,
         .given = &given,
     };
     int words;
     char *joined;
-    int code = sentence_args_parse(&command, argc, argv, &words, &joined);
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
     code = check(&command, &r, words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands of the program. argv[0] is the command's name; each returns an exit code: 0 fine,
- * 1 failed, 2 wrong usage. Results go to stdout, all talk to stderr. */
+ * 1 failed, 2 wrong usage. Results go to stdout, messages to stderr. */
 #ifndef PROGRAM_COMMANDS_H
 #define PROGRAM_COMMANDS_H
 
@@ -21,8 +21,5 @@ int command_prune(int argc, char **argv);
 int command_view(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_version(int argc, char **argv);
-
-/* mha_isa_name(); where that is NULL, a message on stderr. */
-const char *require_isa(void);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The columns of the table of heads by name, the conditions of --where, which are parsed and
+ * applied one after another, and the order of --sort. */
 #include "program/heads_columns.h"
 
 #include <ctype.h>
@@ -8,9 +10,9 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "program/args.h"
+#include "program/options.h"
 
-/* Columns that are no measure. */
+/* Columns that are not a head_measure. */
 enum { OWN_LAYER = MEASURES, OWN_HEAD, OWN_SCORE, OWN_IMPORTANCE, OWN_SINK, OWN_AER, OWN_APART };
 
 static const char *const own_names[] = {
@@ -57,6 +59,7 @@ const char *heads_column_name(int column)
     return what < MEASURES ? head_measure_name(what) : own_names[what - MEASURES];
 }
 
+/* The larger of two numbers, where NaN is smaller than any. */
 static double larger(double a, double b)
 {
     return isnan(a) || b > a ? b : a;
@@ -104,26 +107,19 @@ typedef struct condition {
 static int find_column(const char *command, const char *name, int *column)
 {
     const char *names[COLUMNS];
-    for (int n = 0; n < COLUMNS; n++) {
+    for (int n = 0; n < COLUMNS; n++)
         names[n] = heads_column_name(n);
-        if (strcmp(name, names[n]) == 0) {
-            *column = n;
-            return EXIT_GO_ON;
-        }
-    }
-    const char *near = suggest_nearest(name, names, COLUMNS);
-    if (near != NULL)
-        return args_wrong("%s: no column \"%s\"; did you mean \"%s\"?", command, name, near);
-    return args_wrong("%s: no column \"%s\"; see \"mha heads --help\"", command, name);
+    *column = option_choose(command, "column", name, names, COLUMNS);
+    return *column < 0 ? EXIT_USAGE : EXIT_GO_ON;
 }
 
 static int wrong_condition(const char *command, const char *at)
 {
-    return args_wrong("%s: --where wants conditions such as \"prev>0.9 layer<2\", not \"%s\"",
+    return args_wrong("%s: --where takes conditions such as \"prev>0.9 layer<2\", not \"%s\"",
                       command, at);
 }
 
-/* The name and the relation in front of what is compared with; moves *at behind them. */
+/* Reads the name and the relation of a condition, and moves *at past them. */
 static int read_left(const char *command, const char **at, condition *c)
 {
     char name[COLUMN_NAME_MAX];
@@ -142,6 +138,7 @@ static int read_left(const char *command, const char **at, condition *c)
     return strcmp(name, "role") == 0 ? EXIT_GO_ON : find_column(command, name, &c->column);
 }
 
+/* Suggests the nearest role and lists all. */
 static int no_such_role(const char *command, const char *text,
                         char names[ROLE_NAMES][ROLE_NAME_MAX], int count)
 {
@@ -160,7 +157,7 @@ static int no_such_role(const char *command, const char *text,
     return args_wrong("%s: no role \"%s\"; there are: %s", command, text, all);
 }
 
-/* The beginning of some role. */
+/* Whether the text is the beginning of the name of a role. */
 static int check_role(const char *command, const char *text)
 {
     char names[ROLE_NAMES][ROLE_NAME_MAX];
@@ -171,21 +168,23 @@ static int check_role(const char *command, const char *text)
     return no_such_role(command, text, names, count);
 }
 
-/* A role's name may have spaces: it ends at a comma, or where another condition begins. */
+/* The name of a role may have spaces: it ends at a comma, or where another condition begins. */
 static size_t role_length(const char *text)
 {
     size_t length = strcspn(text, " ,");
     while (text[length] == ' ') {
         const char *const next = text + length + strspn(text + length, " ");
         const size_t word = strcspn(next, " ,<>=");
-        const char *const behind = next + word + strspn(next + word, " ");
-        if (word == 0 || strspn(behind, "<>=") > 0)
+        const char *const after = next + word + strspn(next + word, " ");
+        if (word == 0 || strspn(after, "<>=") > 0)
             break;
         length = (size_t)(next - text) + word;
     }
     return length;
 }
 
+/* Reads one condition and moves *at past it. Columns are compared with numbers, and only "=" is
+ * allowed for roles. */
 static int read_condition(const char *command, const char **at, condition *c)
 {
     const char *const begin = *at;
@@ -209,6 +208,7 @@ static int read_condition(const char *command, const char **at, condition *c)
     return EXIT_GO_ON;
 }
 
+/* NaN fulfils no condition. */
 static bool holds(const condition *c, const heads_row *row)
 {
     if (c->column < 0)
@@ -239,8 +239,8 @@ int heads_filter(const char *command, const char *where, heads_row *rows, int *c
 
 /* ------------------------------------------------------------- sorting ----- */
 
-/* Whether b belongs in front of a. */
-static bool behind(const heads_row *a, const heads_row *b, int column)
+/* Whether b belongs before a. Heads without the number come last. */
+static bool is_after(const heads_row *a, const heads_row *b, int column)
 {
     const double x = heads_column_value(a, column), y = heads_column_value(b, column);
     const bool ascending = columns[column] == OWN_LAYER || columns[column] == OWN_HEAD ||
@@ -259,7 +259,7 @@ int heads_sort(const char *column_name, heads_row *rows, int count)
     for (int n = 1; n < count; n++) {
         const heads_row row = rows[n];
         int at = n;
-        for (; at > 0 && behind(&rows[at - 1], &row, column); at--)
+        for (; at > 0 && is_after(&rows[at - 1], &row, column); at--)
             rows[at] = rows[at - 1];
         rows[at] = row;
     }

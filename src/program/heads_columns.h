@@ -12,10 +12,10 @@ typedef struct heads_row {
     head_name name;
     head_role role;
     double raw_importance, importance;
-    double apart; /* from the head of --like, in nats; NaN: of another kind, or not asked for */
+    double apart; /* from the head of --like, in nats; NaN: of another kind, or no --like */
 } heads_row;
 
-/* All names, one after another; NULL behind the last. */
+/* The name of each column from 0 on; NULL after the last. */
 const char *heads_column_name(int column);
 
 /* NaN where the head has no such number. */

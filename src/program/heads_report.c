@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The report of mha heads: the table, a summary, with --gold what heads find of the grammar, and
+ * all of it as JSON. */
 #include "program/heads_report.h"
 
 #include <inttypes.h>
@@ -17,7 +19,7 @@ static void print_number(double value, const char *format)
         printf(format, value);
 }
 
-/* Intervals come of drawing sentences anew, which tells nothing of one. */
+/* Intervals come from resampling the sentences, which is meaningless for a single one. */
 static bool has_intervals(const head_study *study)
 {
     return study->sentences > 1;
@@ -31,6 +33,8 @@ static void print_interval(const head_study *study, head_interval interval)
         printf("  %10s", "-");
 }
 
+/* Role with score and interval, then the role that comes next, or for a mixed head the nearest
+ * one. */
 static void print_row(const heads_row *row, bool like)
 {
     char label[HEAD_LABEL_MAX];
@@ -71,17 +75,18 @@ static void print_table(const heads_report *r, const terminal *screen)
 
 /* -------------------------------------------------------------- summary ----- */
 
+/* Counts the heads of every role, in the order in which roles first occur. */
 static void print_roles(const heads_report *r)
 {
-    bool told[512] = {false};
+    bool counted[512] = {false};
     const char *comma = "";
     printf("Roles: ");
     for (int n = 0; n < r->study->heads && n < 512; n++) {
         const char *const name = heads_role_name(&r->all[n]);
         int same = 0;
         for (int k = n; k < r->study->heads && k < 512; k++)
-            if (!told[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
-                told[k] = true;
+            if (!counted[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
+                counted[k] = true;
                 same++;
             }
         if (same > 0)
@@ -91,6 +96,7 @@ static void print_roles(const heads_report *r)
     printf(".\n");
 }
 
+/* By the raw derivative: the normalised one cannot be compared between layers. */
 static void print_most_important(const heads_report *r)
 {
     int best[ATTENTION_KINDS] = {-1, -1, -1};
@@ -109,7 +115,7 @@ static void print_most_important(const heads_report *r)
     printf(".\n");
 }
 
-/* The head of a kind that is best by a measure; -1: none has it. */
+/* The head of a kind with the largest value of a measure; -1: no head has the measure. */
 static int best_head(const head_study *s, attention_kind kind, int measure)
 {
     int best = -1;
@@ -120,6 +126,8 @@ static int best_head(const head_study *s, attention_kind kind, int measure)
     return best;
 }
 
+/* Alignments are read off the row that says a word, or off the row that reads it one step later;
+ * the better of both counts. */
 static void print_best_aligner(const head_study *s)
 {
     const int says = best_head(s, ATTENTION_CROSS, MEASURE_F_SAYS);
@@ -172,6 +180,7 @@ static void print_relations(const head_study *s, const terminal *screen)
     print_relation(s, ATTENTION_CROSS, MEASURE_READS, "reads-comes from");
 }
 
+/* Two tables, layers by heads: for rows that say a word and for rows that read it. */
 static void print_error_rates(const head_study *s, const terminal *screen)
 {
     const int layers = s->config.layers[TRANSFORMER_TARGET];
@@ -194,6 +203,7 @@ static void print_error_rates(const head_study *s, const terminal *screen)
     }
 }
 
+/* Model, sentences and tokens that the heads were measured on. */
 static void print_title(const heads_report *r)
 {
     const head_study *const s = r->study;
@@ -236,6 +246,7 @@ static void json_score(json *j, const char *key, const role_score *score)
     json_close(j);
 }
 
+/* The share of each relation that the head finds; relations that do not occur are left out. */
 static void json_found(json *j, const head_study *s, int number)
 {
     json_open_object(j, "found");
@@ -291,6 +302,7 @@ static void json_baseline(json *j, const head_study *s, attention_kind kind, int
     json_close(j);
 }
 
+/* How often the best fixed offset would find each relation: what a head must beat. */
 static void json_baselines(json *j, const head_study *s)
 {
     json_open_array(j, "baselines");

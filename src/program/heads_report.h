@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What mha heads prints. */
+/* The report of mha heads, as text and as JSON. */
 #ifndef PROGRAM_HEADS_REPORT_H
 #define PROGRAM_HEADS_REPORT_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Studies all heads (heads/head_study.h), measures their importance and their distance from one
+ * head, and finds their roles. */
 #include "program/heads_table.h"
 
 #include <math.h>
@@ -8,23 +10,25 @@
 #include "heads/head_eval.h"
 #include "heads/head_likeness.h"
 
-/* A number for each head. */
+/* One number per head: importance, the same normalised per layer, distance. */
 typedef struct head_numbers {
     double *raw, *normal, *apart;
 } head_numbers;
 
+/* Importance by derivatives, and the distance from head `like` unless it is -1. */
 static mha_status measure(const heads_setup *s, int like, const head_numbers *numbers)
 {
-    head_eval *const eval = head_eval_create(s->model, s->pairs, (int)s->sentences, s->pool);
+    head_eval *const eval =
+        head_eval_create(s->session.model, s->pairs, (int)s->sentences, s->session.pool);
     mha_status status = MHA_ERR_MEMORY;
     if (eval != NULL)
         status = head_eval_importance(eval, NULL, numbers->raw, numbers->normal);
     head_eval_free(eval);
-    for (int n = 0; n < head_count(translator_config(s->model)); n++)
+    for (int n = 0; n < head_count(translator_config(s->session.model)); n++)
         numbers->apart[n] = NAN;
     if (status == MHA_OK && like >= 0)
-        status = head_likeness_measure(s->model, s->pairs, (int)s->sentences, like, s->pool,
-                                       numbers->apart);
+        status = head_likeness_measure(s->session.model, s->pairs, (int)s->sentences, like,
+                                       s->session.pool, numbers->apart);
     return status;
 }
 
@@ -43,11 +47,12 @@ static void fill_rows(const heads_table *table, const head_numbers *numbers)
 
 mha_status heads_table_make(heads_table *table, const heads_setup *s, int like)
 {
-    const size_t heads = (size_t)head_count(translator_config(s->model));
+    const size_t heads = (size_t)head_count(translator_config(s->session.model));
     double *const space = calloc(3 * heads, sizeof *space);
     mha_status status = MHA_ERR_MEMORY;
     table->rows = calloc(heads, sizeof *table->rows);
-    table->study = head_study_create(s->model, s->pairs, (int)s->sentences, s->pool, heads_watch);
+    table->study = head_study_create(s->session.model, s->pairs, (int)s->sentences, s->session.pool,
+                                     heads_watch);
     progress_end();
     if (space != NULL && table->rows != NULL && table->study != NULL) {
         const head_numbers numbers = {space, space + heads, space + 2 * heads};

@@ -11,7 +11,7 @@ typedef struct heads_table {
     heads_row *rows; /* [study->heads] */
 } heads_table;
 
-/* `like`: the number of the head that all are held against; -1: none. heads_table_free() either
+/* `like` is the number of the head that all are compared with; -1: none. heads_table_free() either
  * way. */
 mha_status heads_table_make(heads_table *table, const heads_setup *setup, int like);
 void heads_table_free(heads_table *table);

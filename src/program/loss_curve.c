@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+/* The chart and table of a training's losses. The axis of losses is logarithmic and ends at round
+ * numbers; a long training is drawn with POINTS points, each the mean of some steps. */
 #include "program/loss_curve.h"
 
 #include <inttypes.h>
 #include <math.h>
 
+#include "draw/chart.h"
 #include "model/optimizer.h"
 
-enum { WIDTH = 760, HEIGHT = 420, LEFT = 64, RIGHT = 24, TOP = 64, BOTTOM = 52, POINTS = 320 };
-enum { TICKS_ACROSS = 8, TICK_LENGTH = 5 };
+enum { POINTS = 320, TICKS_ACROSS = 8 };
 
-typedef struct picture {
+typedef struct loss_chart {
     FILE *file;
     training_history history;
     int64_t done, steps; /* steps so far, and in all */
     double low, high;    /* ends of the axis of losses, logarithms to the base 10 */
-} picture;
+} loss_chart;
 
 /* ---------------------------------------------------------------- axes ----- */
 
@@ -35,6 +37,7 @@ static int round_near(double loss, bool up)
     return up && round_number(n) < loss * (1.0 - 1e-9) ? n + 1 : n;
 }
 
+/* Whether a loss has a place on a logarithmic axis. */
 static bool counts(double loss)
 {
     return isfinite(loss) && loss > 0.0;
@@ -48,13 +51,13 @@ static void include(double loss, double *least, double *most)
     *most = loss > *most ? loss : *most;
 }
 
-/* Steps that one point of the curve stands for, and their mean loss. */
-static int64_t steps_a_point(const picture *p)
+/* Number of steps that one point of the curve stands for. */
+static int64_t steps_per_point(const loss_chart *p)
 {
     return p->done <= POINTS ? 1 : (p->done + POINTS - 1) / POINTS;
 }
 
-static double mean_loss(const picture *p, int64_t first, int64_t count)
+static double mean_loss(const loss_chart *p, int64_t first, int64_t count)
 {
     double sum = 0.0;
     for (int64_t n = 0; n < count; n++)
@@ -62,16 +65,17 @@ static double mean_loss(const picture *p, int64_t first, int64_t count)
     return sum / (double)count;
 }
 
-static int64_t count_at(const picture *p, int64_t first)
+static int64_t count_at(const loss_chart *p, int64_t first)
 {
-    const int64_t step = steps_a_point(p), left = p->done - first;
+    const int64_t step = steps_per_point(p), left = p->done - first;
     return left < step ? left : step;
 }
 
-static void find_range(picture *p)
+/* The axis of losses spans all points and validations, widened to round numbers. */
+static void find_range(loss_chart *p)
 {
     double least = INFINITY, most = 0.0;
-    for (int64_t first = 0; first < p->done; first += steps_a_point(p))
+    for (int64_t first = 0; first < p->done; first += steps_per_point(p))
         include(mean_loss(p, first, count_at(p, first)), &least, &most);
     for (size_t n = 0; n < p->history.mark_count; n++)
         include(p->history.marks[n].loss, &least, &most);
@@ -82,124 +86,95 @@ static void find_range(picture *p)
     p->high = log10(round_number(high > low ? high : low + 1));
 }
 
-static double x_of(const picture *p, int64_t step)
+static double x_of(const loss_chart *p, int64_t step)
 {
-    return LEFT + (double)(WIDTH - LEFT - RIGHT) * (double)step / (double)p->steps;
+    return chart_x((double)step, (double)p->steps);
 }
 
-static double y_of(const picture *p, double loss)
+static double y_of(const loss_chart *p, double loss)
 {
-    const double share = (log10(loss) - p->low) / (p->high - p->low);
-    return HEIGHT - BOTTOM - (double)(HEIGHT - TOP - BOTTOM) * share;
+    return chart_y((log10(loss) - p->low) / (p->high - p->low), 1.0);
 }
 
-static void put_steps(const picture *p)
+/* At most TICKS_ACROSS round steps on the axis at the bottom. */
+static void put_steps(const loss_chart *p)
 {
     int n = 0;
     while (round_number(n) * TICKS_ACROSS < (double)p->steps)
         n++;
     const int64_t apart = (int64_t)round_number(n);
-    for (int64_t step = 0; step <= p->steps; step += apart) {
-        const double x = x_of(p, step);
-        fprintf(p->file,
-                "<line class=\"a\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%" PRId64 "</text>\n",
-                x, HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + TICK_LENGTH, x, HEIGHT - BOTTOM + 20,
-                step);
-    }
-    fprintf(p->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">steps</text>\n",
-            (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12);
+    for (int64_t step = 0; step <= p->steps; step += apart)
+        chart_tick(p->file, x_of(p, step), step, true);
+    chart_axis_name(p->file, "steps");
 }
 
-static void put_losses(const picture *p)
+/* A level at every round number of the axis of losses. */
+static void put_losses(const loss_chart *p)
 {
     const int high = round_near(pow(10.0, p->high), false);
     for (int n = round_near(pow(10.0, p->low), false); n <= high; n++) {
-        const double y = y_of(p, round_number(n));
-        fprintf(p->file,
-                "<line class=\"g\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                LEFT, y, WIDTH - RIGHT, y, LEFT - 8, y + 4.0, round_number(n));
+        char label[32];
+        snprintf(label, sizeof label, "%g", round_number(n));
+        chart_level(p->file, y_of(p, round_number(n)), label);
     }
-    fprintf(p->file, "<line class=\"a\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT,
-            HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM);
+    chart_axis(p->file);
 }
 
 /* -------------------------------------------------------------- curves ----- */
 
-static void put_point(const picture *p, int64_t step, double loss)
+static void put_point(const loss_chart *p, int64_t step, double loss)
 {
     if (counts(loss))
-        fprintf(p->file, "%.1f,%.1f ", x_of(p, step), y_of(p, loss));
+        chart_curve_point(p->file, x_of(p, step), y_of(p, loss));
 }
 
-static void put_curves(const picture *p)
+/* The mean losses of training, then the losses of validations. */
+static void put_curves(const loss_chart *p)
 {
-    fputs("<polyline class=\"t\" points=\"", p->file);
-    for (int64_t first = 0; first < p->done; first += steps_a_point(p)) {
+    chart_curve_begin(p->file, "t");
+    for (int64_t first = 0; first < p->done; first += steps_per_point(p)) {
         const int64_t count = count_at(p, first);
         put_point(p, first + (count + 1) / 2, mean_loss(p, first, count));
     }
-    fputs("\"/>\n<polyline class=\"v\" points=\"", p->file);
+    chart_curve_end(p->file);
+    chart_curve_begin(p->file, "v");
     for (size_t n = 0; n < p->history.mark_count; n++)
         put_point(p, p->history.marks[n].step, p->history.marks[n].loss);
-    fputs("\"/>\n", p->file);
+    chart_curve_end(p->file);
 }
 
-static void put_key(const picture *p, int left, const char *class, const char *name, double loss)
+static void put_key(const loss_chart *p, int right, const char *class, const char *name,
+                    double loss)
 {
-    fprintf(p->file,
-            "<line class=\"%s\" x1=\"%d\" y1=\"46\" x2=\"%d\" y2=\"46\"/>\n"
-            "<text x=\"%d\" y=\"50\">%s",
-            class, left, left + 24, left + 32, name);
-    if (counts(loss))
-        fprintf(p->file, ", at last %.3g", loss);
-    fputs("</text>\n", p->file);
+    char text[64];
+    snprintf(text, sizeof text, counts(loss) ? "%s, at last %.3g" : "%s", name, loss);
+    chart_key(p->file, right, class, text);
 }
 
-static void put_keys(const picture *p)
+/* Names of the curves with their last values; for training the mean of the last 50 steps. */
+static void put_keys(const loss_chart *p)
 {
     const int64_t tail = p->done < 50 ? p->done : 50;
     const size_t marks = p->history.mark_count;
-    put_key(p, LEFT, "t", "training", tail > 0 ? mean_loss(p, p->done - tail, tail) : NAN);
-    put_key(p, LEFT + 280, "v", "validation", marks > 0 ? p->history.marks[marks - 1].loss : NAN);
-}
-
-static void put_head(FILE *file)
-{
-    fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>Loss of a training</title>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fputs("<style>text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#374151}"
-          ".h{font-weight:bold}.b{fill:#fff}.g{stroke:#e5e7eb}.a{stroke:#6b7280}"
-          ".t,.v{fill:none;stroke-width:2;stroke-linejoin:round}"
-          ".t{stroke:#2563eb}.v{stroke:#c2410c}"
-          "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.b{fill:#0d1117}"
-          ".g{stroke:#262c36}.a{stroke:#9ca3af}.t{stroke:#60a5fa}.v{stroke:#fb923c}}"
-          "</style>\n",
-          file);
-    fprintf(file,
-            "<rect class=\"b\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n"
-            "<text class=\"h\" x=\"%d\" y=\"26\">Loss of a word, in nats</text>\n",
-            WIDTH, HEIGHT, LEFT);
+    put_key(p, 0, "t", "training", tail > 0 ? mean_loss(p, p->done - tail, tail) : NAN);
+    put_key(p, 280, "v", "validation", marks > 0 ? p->history.marks[marks - 1].loss : NAN);
 }
 
 void loss_curve_svg(FILE *file, const void *shown)
 {
     const training *const t = shown;
-    picture p = {.file = file,
-                 .history = training_get_history(t),
-                 .done = training_steps_done(t),
-                 .steps = training_get_config(t)->steps};
+    loss_chart p = {.file = file,
+                    .history = training_get_history(t),
+                    .done = training_steps_done(t),
+                    .steps = training_get_config(t)->steps};
     p.steps = p.done > p.steps ? p.done : p.steps;
     find_range(&p);
-    put_head(file);
+    chart_begin(file, "Loss of a training", "Loss of a word, in nats", false);
     put_losses(&p);
     put_steps(&p);
     put_curves(&p);
     put_keys(&p);
-    fputs("</svg>\n", file);
+    svg_end(file);
 }
 
 /* --------------------------------------------------------------- table ----- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a training went, as a picture (SVG) and as a table (CSV). */
+/* The losses of a training as a chart (SVG) and as a table (CSV). */
 #ifndef PROGRAM_LOSS_CURVE_H
 #define PROGRAM_LOSS_CURVE_H
 
@@ -8,10 +8,10 @@
 #include "model/training.h"
 
 /* Losses over steps, the loss on a logarithmic axis; light or dark as the reader's screen is. Both
- * show a training, as output_file_write() hands it on. */
+ * take a training, as output_file_write() passes it. */
 void loss_curve_svg(FILE *file, const void *shown);
 
-/* A line a step: step, learning rate, loss, and where there was a validation its loss and share of
+/* One line per step: step, learning rate, loss, and after a validation its loss and its share of
  * words right. */
 void loss_curve_csv(FILE *file, const void *shown);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program mha: finds the command and hands over. */
+/* The program mha: finds the command by its name and runs it, or prints the help. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,29 +16,29 @@ typedef struct entry {
     const char *summary;
 } entry;
 
-/* By what a newcomer wants first. A name of NULL begins a group. */
+/* In the order in which a newcomer may want them. An entry without a name begins a group. */
 static const entry commands[] = {
     {NULL, NULL, "See what the heads of a trained translator do"},
-    {"translate", command_translate, "English to French; --attention draws heads"},
-    {"show", command_show, "draw every head on a sentence, in the terminal"},
-    {"view", command_view, "a page for a browser that shows every head"},
-    {"serve", command_serve, "the same live: type a sentence, close heads"},
+    {"translate", command_translate, "translate English to French; --attention draws heads"},
+    {"show", command_show, "draw every head on a sentence in the terminal"},
+    {"view", command_view, "write a web page that shows every head"},
+    {"serve", command_serve, "the same page live: type sentences, disable heads"},
     {NULL, NULL, "Measure these heads"},
-    {"heads", command_heads, "what every head looks at, and its role"},
-    {"ablate", command_ablate, "close heads and measure what that costs"},
+    {"heads", command_heads, "measure what every head attends to, and its role"},
+    {"ablate", command_ablate, "close heads and measure the loss"},
     {"prune", command_prune, "close the least important heads one by one"},
     {NULL, NULL, "Train such a translator"},
-    {"train", command_train, "from nothing, in some minutes"},
-    {"corpus", command_corpus, "the sentences it learns from, with their truth"},
-    {"tensors", command_tensors, "check safetensors files and list what they hold"},
+    {"train", command_train, "train a translator from scratch, in some minutes"},
+    {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
+    {"tensors", command_tensors, "check safetensors files and list their tensors"},
     {NULL, NULL, "Learn about attention without a model"},
     {"demo", command_demo, "draw the heads of a small layer"},
-    {"prove", command_prove, "claims about attention, run live, with numbers"},
+    {"prove", command_prove, "check claims about attention, with numbers"},
     {"conv", command_conv, "filter a picture with a multi-head attention layer"},
     {NULL, NULL, "Check and measure the library"},
-    {"verify", command_verify, "random problems against double precision"},
-    {"bench", command_bench, "problems as a share of the machine's peak"},
-    {"explain", command_explain, "how a problem would be computed, and why"},
+    {"verify", command_verify, "compare random problems with double precision"},
+    {"bench", command_bench, "measure problems as a share of the machine's peak"},
+    {"explain", command_explain, "say how a problem would be computed, and why"},
     {"words", NULL, "the words that name problems"},
     {NULL, NULL, "About the program"},
     {"version", command_version, "version, instruction set, compiler, threads"},
@@ -113,16 +113,17 @@ static void print_help(FILE *file)
             fprintf(file, "  %-10s %s\n", commands[n].name, commands[n].summary);
     fputs("\n"
           "Environment:\n"
-          "  MHA_NUM_THREADS   threads where no option says (else OMP_NUM_THREADS)\n"
+          "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
           "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
-          "  MHA_MODEL         the file of the translator\n"
-          "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours without a terminal\n"
+          "  MHA_MODEL         the model file of the translator\n"
+          "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
           "\n"
           "Exit codes: 0 fine, 1 failed, 2 wrong usage.\n"
           "Try: mha show \"the old king sings\"\n",
           file);
 }
 
+/* NULL for an unknown name, and for topics that only the help has. */
 static const entry *find_command(const char *name)
 {
     for (int n = 0; n < COMMAND_COUNT; n++)
@@ -131,6 +132,7 @@ static const entry *find_command(const char *name)
     return NULL;
 }
 
+/* Suggests the nearest command or topic of the help. */
 static int unknown_command(const char *name)
 {
     const char *names[COMMAND_COUNT];
@@ -149,6 +151,7 @@ static bool names_words(const char *topic)
     return strcmp(topic, "words") == 0 || strcmp(topic, "word") == 0;
 }
 
+/* The general help, the help on problem words, or "COMMAND --help". */
 static int help(const char *topic)
 {
     if (topic == NULL || strcmp(topic, "help") == 0) {
@@ -168,6 +171,7 @@ static int help(const char *topic)
     return command->run(2, arguments);
 }
 
+/* Runs the command; without one, the help goes to stderr and the exit code is EXIT_USAGE. */
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
@@ -193,7 +197,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A reader that has seen enough ends the program, even if a parent ignored the signal. */
+    /* When the reader of a pipe exits, the program ends, even if its parent ignored the signal. */
     signal(SIGPIPE, SIG_DFL);
     if (argc > 0)
         args_program = argv[0];

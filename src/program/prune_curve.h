@@ -12,7 +12,8 @@ typedef struct prune_curve {
     corpus_split split;
 } prune_curve;
 
-/* Words right and exact sentences over heads left, as output_file_write() wants it. */
+/* Draws words right and exact sentences over the number of closed heads; for output_file_write().
+ */
 void prune_curve_svg(FILE *file, const void *curve);
 
 #endif

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The loop of "mha train". Signals only set a flag, which is looked at between steps, so that a
+ * checkpoint is always of a whole step:
+ *
+ *      step --> diverged? --> validation every 1 % --> progress --> checkpoint, by time or steps
+ */
 #include "program/train_loop.h"
 
 #include <inttypes.h>
@@ -18,12 +24,14 @@ enum { RECENT = 50, LINE_MAX_LENGTH = 1024 };
 
 /* ------------------------------------------------------------- signals ----- */
 
-/* Signals of one keystroke may come in a burst: only one that comes later ends the program. */
+/* One keystroke may send several signals (to the program and by its parent): only a signal that
+ * comes later than this ends the program at once. */
 enum { PATIENCE = 1 /* second */ };
 
 static volatile sig_atomic_t signal_met;
 static volatile time_t signal_time;
 
+/* Handler: the first signal asks for an orderly end, a later one ends the program. */
 static void meet_signal(int number)
 {
     const time_t now = time(NULL);
@@ -40,7 +48,7 @@ static void meet_signal(int number)
 static const int signals[] = {SIGINT, SIGTERM};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
 
-/* One that is ignored stays ignored, as a shell wants it for programs in the background. */
+/* A signal that is ignored stays ignored: shells start background programs that way. */
 static void listen_begin(struct sigaction old[SIGNALS])
 {
     struct sigaction action = {.sa_handler = meet_signal, .sa_flags = SA_RESTART};
@@ -67,7 +75,7 @@ typedef struct train_pace {
     training_score valid;       /* of the last validation; no words: none yet */
 } train_pace;
 
-/* Mean of the last losses. */
+/* Mean of the last RECENT losses. */
 static double recent_loss(const training *t)
 {
     const int64_t done = training_steps_done(t), count = done < RECENT ? done : RECENT;
@@ -88,7 +96,7 @@ static void time_left_text(double seconds, char text[32])
         snprintf(text, 32, "%.1f h left", seconds / 3600.0);
 }
 
-/* `brief`: what fits into 80 columns. */
+/* `brief` leaves out what does not fit into 80 columns. */
 static void progress_text(const training *t, const train_pace *pace, bool brief,
                           char text[LINE_MAX_LENGTH])
 {
@@ -106,7 +114,7 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
              (double)pace->tokens / passed, left);
 }
 
-/* `lasting`: a line of its own where there is no terminal to write it over. */
+/* On a terminal the line is overwritten by the next. Elsewhere only a `lasting` one is printed. */
 static void show(const train_loop_job *job, const train_pace *pace, bool lasting)
 {
     const bool live = progress_is_live();
@@ -151,31 +159,34 @@ static bool validation_is_due(const training *t)
     return done % every == 0 || done == steps;
 }
 
+/* A step or validation failed: saves what was reached. */
 static int stop_failing(const train_loop_job *job, const char *what, mha_status status)
 {
     progress_end();
     fprintf(stderr, "mha: %s: %s\n", what, mha_status_string(status));
     if (train_loop_save(job) == EXIT_FINE)
-        fprintf(stderr, "mha: saved in %s; --resume goes on from there\n", job->checkpoint);
+        fprintf(stderr, "mha: saved in %s; --resume continues from there\n", job->checkpoint);
     return EXIT_FAILED;
 }
 
+/* Nothing is saved: the same steps would be computed again. */
 static int stop_diverged(const train_loop_job *job)
 {
     progress_end();
     fprintf(stderr,
-            "mha: the training has diverged: the loss of step %" PRId64 " is not a number. Begin "
-            "anew with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
+            "mha: the training has diverged: the loss of step %" PRId64 " is not a number. Start "
+            "again with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
             training_steps_done(job->training), training_get_config(job->training)->learning_rate);
     if (access(job->checkpoint, F_OK) == 0)
         fprintf(
             stderr,
-            "mha: %s is from before that, but with the same settings --resume comes to the same "
-            "step: delete it\n",
+            "mha: %s was saved before that, but with the same settings --resume would diverge at "
+            "the same step: delete it\n",
             job->checkpoint);
     return EXIT_FAILED;
 }
 
+/* Measures the validation loss, shows it and updates the pictures. */
 static int validate(const train_loop_job *job, train_pace *pace)
 {
     const mha_status status = training_validate(job->training, job->validation, &pace->valid);
@@ -186,6 +197,7 @@ static int validate(const train_loop_job *job, train_pace *pace)
     return EXIT_GO_ON;
 }
 
+/* After the last step the model itself is written instead. */
 static bool checkpoint_is_due(const train_loop_job *job, const train_pace *pace)
 {
     const int64_t done = training_steps_done(job->training);
@@ -198,8 +210,8 @@ static bool checkpoint_is_due(const train_loop_job *job, const train_pace *pace)
 
 /* ---------------------------------------------------------------- loop ----- */
 
-/* A picture or checkpoint that cannot be written now is told, and tried again at the next time:
- * hours of work do not end for it. */
+/* A picture or checkpoint that cannot be written is reported and tried again next time: it must not
+ * end hours of work. */
 static int take_step(const train_loop_job *job, train_pace *pace)
 {
     training_result result;
@@ -222,6 +234,7 @@ static int take_step(const train_loop_job *job, train_pace *pace)
     return EXIT_GO_ON;
 }
 
+/* Saves a checkpoint; returns the exit code that shells use for the signal. */
 static int stop_interrupted(const train_loop_job *job)
 {
     progress_end();

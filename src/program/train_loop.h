@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of a training with everything around them: progress on stderr, validation, checkpoints,
- * pictures, and what an interrupt does. */
+/* The steps of a training with progress on stderr, validation, checkpoints, pictures, and an
+ * orderly end after an interrupt. */
 #ifndef PROGRAM_TRAIN_LOOP_H
 #define PROGRAM_TRAIN_LOOP_H
 
@@ -17,10 +17,10 @@ typedef struct train_loop_job {
 } train_loop_job;
 
 /*
- * Goes on until all steps are done: EXIT_GO_ON. After an error, said on stderr, EXIT_FAILED. After
- * SIGINT or SIGTERM there is a checkpoint, and 128 + the signal's number is returned; the same
- * signal once more, while that is under way, ends the program. Afterwards both signals end the
- * program again.
+ * Runs until all steps are done and returns EXIT_GO_ON, or EXIT_FAILED after an error, which is
+ * reported on stderr. After SIGINT or SIGTERM a checkpoint is saved and 128 + the signal's number
+ * is returned; a second signal meanwhile ends the program at once. When the function returns, both
+ * signals act as before.
  */
 int train_loop(const train_loop_job *job);
 

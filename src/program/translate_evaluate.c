@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* mha translate --evaluate: how many sentences and words of the corpus are translated as the
+ * grammar does it. */
 #include "program/translate_evaluate.h"
 
 #include <inttypes.h>
@@ -18,6 +20,7 @@ typedef struct error_list {
     json *json; /* NULL: plain text */
 } error_list;
 
+/* Called for every sentence; prints those that differ from the grammar's translation. */
 static void print_error(void *context, const corpus_pair *pair, const translation *said, bool right)
 {
     const error_list *const list = context;
@@ -42,6 +45,7 @@ static void print_error(void *context, const corpus_pair *pair, const translatio
     json_close(list->json);
 }
 
+/* Translates in groups of AT_ONCE sentences, so that progress can be shown. */
 static mha_status measure(const evaluation *e, const error_list *list, accuracy *sum)
 {
     error_list errors = *list;
@@ -77,6 +81,7 @@ static void print_json(json *j, const evaluation *e, const accuracy *sum, double
     json_number(j, "sentences_per_second", (double)sum->sentences / seconds);
 }
 
+/* The speed goes to stderr: the result itself is the same on every run. */
 static void print_text(const evaluation *e, const accuracy *sum, double seconds)
 {
     printf("%s, seed %" PRIu64 ": %" PRId64 " of %" PRId64 " sentences exact (%.2f %%), "

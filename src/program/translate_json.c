@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* mha translate --json: source, tokens, result, unknown words, and on request other results, the
+ * grammar's translation and the weights. */
 #include "program/translate_json.h"
 
-/* Tokens with the end, so that they are as many as weights have rows or columns. */
+/* The tokens with the end of the sentence, so that there is one per row or column of the weights.
+ */
 static void print_tokens(json *j, const char *key, const corpus_sentence *tokens, bool ends,
                          const vocabulary *words)
 {
@@ -27,6 +30,7 @@ static void print_result(json *j, const translated *t, int number)
     json_bool(j, "complete", target_ends(result));
 }
 
+/* Words that the model does not know, with their position and similar words. */
 static void print_unknown(json *j, const source_sentence *source)
 {
     json_open_array(j, "unknown");
@@ -41,6 +45,7 @@ static void print_unknown(json *j, const source_sentence *source)
     json_close(j);
 }
 
+/* Cross-attention of the best result: layers, heads, target tokens, source tokens. */
 static void print_weights(json *j, const translated *t)
 {
     const transformer_config *const config = translator_config(t->model);
@@ -60,6 +65,7 @@ static void print_weights(json *j, const translated *t)
     json_close(j);
 }
 
+/* The grammar's translation, or why the grammar cannot parse the sentence. */
 static void print_gold(json *j, const translated *t)
 {
     gold_translation gold;

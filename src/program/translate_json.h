@@ -7,11 +7,11 @@
 
 typedef struct translate_json_parts {
     bool weights; /* [layer][head][target][source] of the best result */
-    bool others;  /* the results behind it */
+    bool others;  /* the results after the best one */
     bool gold;
 } translate_json_parts;
 
-/* One object for one sentence. */
+/* Writes one object for one sentence. */
 void translate_json(json *j, const translated *t, const translate_json_parts *parts);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/line_reader.h"
 #include "model/accuracy.h"
 #include "model/sentence.h"
-#include "program/alignment_map.h"
+#include "program/maps.h"
 #include "support/test.h"
 #include "support/tiny_model.h"
 

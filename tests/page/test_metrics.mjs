@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the page computes, against closed forms on synthetic heads. Argument: the folder of the
 // modules.
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
@@ -358,6 +359,18 @@ await test("lightness_of_colours_goes_one_way", () => {
             if (before !== null) check(sign * (light - before) > 0, `${theme}: step ${n}`);
             before = light;
         }
+    }
+});
+
+await test("colours_are_those_of_the_program", () => {
+    const golden = JSON.parse(readFileSync(new URL("../golden/color_scale.json", import.meta.url)));
+    for (const theme of ["light", "dark"]) {
+        equal(golden[theme].length, 33, theme);
+        golden[theme].forEach((colour, n) => {
+            const bytes = [...colorBytes(theme, "sequential", n / 32)];
+            const text = bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
+            equal(`#${text}`, colour, `${theme} ${n}/32`);
+        });
     }
 });
 

@@ -60,13 +60,13 @@ fi
 
 exits 2 conv
 exits 2 conv "$cat"
-says "no kernel" "$err" "which kernel?"
+says "no kernel" "$err" "--kernel is missing"
 exits 2 conv "$cat" --kernel sobel
-says "no output" "$err" "where to? -o OUT.png"
+says "no output" "$err" "-o OUT.png is missing"
 exits 2 conv "$cat" --kernel sobl -o "$to"
 says "an unknown kernel: a suggestion" "$err" 'did you mean "sobel"?'
 exits 2 conv "$cat" --kernel sobel --heads soft -o "$to"
-says "unknown heads" "$err" "--heads soft"
+says "unknown heads" "$err" "no heads \"soft\"; there are gauss and hard"
 exits 2 conv "$cat" --kernel sobel --padding circle -o "$to"
 says "unknown padding: a suggestion" "$err" 'did you mean "circular"?'
 exits 2 conv "$cat" --kernel sobel --alpha 0 -o "$to"

@@ -62,7 +62,7 @@ says "statistics of a sentence" "$err" "leave out"
 exits 2 corpus the cat
 
 exits 2 corpus --count 3 "the cat sleeps"
-says "an option that would do nothing beside a sentence" "$err" "--count chooses sentences"
+says "an option that would do nothing beside a sentence" "$err" "--count selects sentences"
 exits 2 corpus --stats --split test
 says "a split of all" "$err" "--stats counts all of them"
 

@@ -36,12 +36,12 @@ says "a role of two words" "$err" 'no role "sink: edn"'
 for option in "--sentences 5" "--split valid" "--seed 3"; do
     # shellcheck disable=SC2086
     exits 2 heads $option "the cat sleeps"
-    says "a sentence of one's own: ${option%% *}" "$err" "${option%% *} chooses sentences of the corpus"
+    says "a sentence of one's own: ${option%% *}" "$err" "${option%% *} selects sentences of the corpus"
 done
 for option in "--sort apart" "--where apart<0.1"; do
     # shellcheck disable=SC2086
     exits 2 heads $option
-    says "apart from nothing: $option" "$err" "say which with --like HEAD"
+    says "apart from nothing: $option" "$err" "choose it with --like HEAD"
 done
 for head in first "2.4" "L2 H4" "cross 4"; do
     exits 2 heads --like "$head"
@@ -234,7 +234,7 @@ END
     for command in heads ablate "prune --keep 11"; do
         # shellcheck disable=SC2086
         exits 1 $command --sentences 20 --model short.safetensors
-        says "$command: a short model" "$err" "has 5 positions: too few for sentences of the corpus"
+        says "$command: a short model" "$err" "has 5 positions, too few for sentences of the corpus"
     done
     exits 0 heads --model short.safetensors cat
     exits 1 view -o short.html --model short.safetensors cat

@@ -29,7 +29,7 @@ says "values there are" "$err" "there are raw and norm"
 exits 2 show --where 'prve>1' "the cat sleeps"
 says "an unknown column" "$err" 'show: no column "prve"; did you mean "prev"?'
 exits 2 show --where 'prev' "the cat sleeps"
-says "a wrong condition" "$err" "show: --where wants conditions"
+says "a wrong condition" "$err" "show: --where takes conditions"
 exits 2 show --where 'layer=1' --study 0 "the cat sleeps"
 says "conditions on nothing" "$err" "a --study above 0"
 exits 2 show --where role=xyzzy "the cat sleeps"
@@ -37,9 +37,9 @@ says "an unknown role" "$err" 'show: no role "xyzzy"; there are: '
 exits 2 show --head x "the cat sleeps"
 says "no head: what is one" "$err" 'show: --head x: not a head; say "cross 2.4" or "cross L2 H4"'
 exits 2 show --head "cross 2.1" --kind cross "the cat sleeps"
-says "a kind twice" "$err" "--kind is said by --head already"
+says "a kind twice" "$err" "--kind is given by --head already"
 exits 2 show --head "L2 H1" --layer 2 "the cat sleeps"
-says "a layer twice" "$err" "--layer is said by --head already"
+says "a layer twice" "$err" "--layer is given by --head already"
 exits 2 show --head 1 --mean "the cat sleeps"
 says "a mean of one" "$err" "--mean is of several heads"
 for output in "--svg x.svg" "--tikz x.tex" --json; do

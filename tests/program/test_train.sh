@@ -55,7 +55,7 @@ exits 2 train -o
 says "no model" "$err" "-o needs a value: -o FILE"
 exits 2 train extra
 exits 2 train --width many
-says "a width that is no number" "$err" "--width many: not a number that it takes"
+says "a width that is no number" "$err" "--width many: not a valid number"
 exits 2 train --heads 7
 says "heads that do not divide the width" "$err" "multiple"
 exits 2 train --steps 0
@@ -75,16 +75,16 @@ says "a type that is none" "$err" "f16 or f32"
 for every in 0 -1 x 5x 1.5 m; do
     exits 2 train --checkpoint-every "$every"
 done
-says "a time that is none" "$err" "minutes as 5m, or steps as 500"
+says "a time that is none" "$err" "give minutes as in 5m, or steps as in 500"
 exits 2 train -o a --checkpoint a
-says "two files in one place" "$err" "a cannot be two things at once"
+says "two files in one place" "$err" "a is given for two different files"
 exits 1 train
 says "no folder for the model" "$err" "models/en-fr.safetensors: there is no such folder"
 exits 1 train -o .
 exits 1 train -o model --curve nowhere/curve.svg
 says "no folder for the curve" "$err" "nowhere/curve.svg: there is no such folder"
 exits 1 train -o model --resume
-says "no checkpoint" "$err" "there is no checkpoint model.checkpoint.safetensors to go on from"
+says "no checkpoint" "$err" "there is no checkpoint model.checkpoint.safetensors to resume from"
 export MHA_ISA=pdp11
 exits 1 train -o model
 says "MHA_ISA that cannot run" "$err" "MHA_ISA=pdp11"
@@ -119,19 +119,19 @@ for threads in 2 3; do
     same_files "the same model with $threads threads" one.safetensors two.safetensors
 done
 exits 2 train -o x.safetensors --checkpoint ./x.safetensors "${small[@]}" --steps 3
-says "two files in one place" "$err" "cannot be two things at once"
+says "two files in one place" "$err" "is given for two different files"
 mkfifo pipe
 ln -s one.safetensors link
 for other in pipe link; do
     exits 1 train --force -o $other "${small[@]}" --steps 3
-    says "no file: $other" "$err" "only files are replaced"
+    says "no file: $other" "$err" "only regular files are replaced"
 done
 if [ -p pipe ] && [ -L link ]; then ok "pipes and links stay"; else bad "pipes and links are gone"; fi
 exits 2 train -o x.safetensors "${small[@]}" --dropout 0.999999
 says "too much dropout" "$err" "dropout 0.999999: it is from 0 to 0.999"
 exits 2 train -o x.safetensors "${small[@]}" --seed " 5"
 exits 1 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
-says "a model that is there" "$err" "there is a model: two.safetensors. -o FILE writes another"
+says "a model that is there" "$err" "the model two.safetensors exists. Write another with -o FILE"
 same_files "a model that is there stays" one.safetensors two.safetensors
 exits 1 train -o two.safetensors --resume
 says "a training that is done" "$err" "there is no checkpoint two.checkpoint.safetensors"
@@ -147,22 +147,22 @@ says "a training that diverges: what to do" "$err" "a lower --lr (it was 1e+30)"
 gone three.safetensors three.checkpoint.safetensors
 exits 1 train -o three.safetensors "${small[@]}" --steps 20 --lr 1e30 --clip 0 --quiet \
     --checkpoint-every 1
-says "a training that diverges: its checkpoint" "$err" "--resume comes to the same step: delete it"
+says "a training that diverges: its checkpoint" "$err" "--resume would diverge at the same step: delete it"
 rm three.checkpoint.safetensors
 
 # Numbers that f16 does not have.
 large=("${small[@]}" --steps 3 --lr 3e5 --warm-up 0 --weight-decay 0 --quiet)
 exits 1 train -o large.safetensors "${large[@]}"
 says "too large for f16: where" "$err" 'of "encoder.embed_tokens.weight" is 300000: not a finite F16'
-says "too large for f16: what to do" "$err" '"--resume --type f32" writes it as it is'
+says "too large for f16: what to do" "$err" '"--resume --type f32" writes the model as it is'
 there large.checkpoint.safetensors
 exits 1 train -o large.safetensors --evaluate 20 --resume --quiet
-says "too large for f16: once more" "$err" "f16 goes up to 65504"
+says "too large for f16: once more" "$err" "the largest f16 value is 65504"
 exits 0 train -o large.safetensors --evaluate 20 --resume --type f32 --quiet
 there large.safetensors
 gone large.checkpoint.safetensors
 exits 1 train -o larger.safetensors "${small[@]}" --steps 1 --lr 1e300 --warm-up 0 --type f32 --quiet
-says "too large for f32" "$err" "begin anew with a lower --lr"
+says "too large for f32" "$err" "start again with a lower --lr"
 rm larger.checkpoint.safetensors
 
 # -------------------------------------------------------------------- stopped
@@ -177,7 +177,7 @@ says "interrupt: with --resume" "$err" "--log watched.csv --resume"
 there stopped.checkpoint.safetensors
 gone stopped.safetensors
 exits 1 train -o stopped.safetensors "${long[@]}"
-says "a checkpoint is not overwritten" "$err" "Go on from it with --resume"
+says "a checkpoint is not overwritten" "$err" "Continue with --resume"
 exits 2 train -o stopped.safetensors --lr 1 --resume
 says "other settings than the checkpoint's" "$err" "--lr 1: the checkpoint was made with 0.0"
 exits 2 train -o stopped.safetensors --layers 2 --resume
@@ -216,7 +216,7 @@ else
     export MHA_ISA=c
     exits 0 train -o c.safetensors --checkpoint kept --evaluate 20 --resume --quiet
     unset MHA_ISA
-    says "another instruction set" "$err" "the checkpoint was made with $isa, and this is c"
+    says "another instruction set" "$err" "the checkpoint was made with $isa, but this is c"
 fi
 rm -f kept
 
@@ -232,7 +232,7 @@ for arguments in "-o busy.safetensors" "-o ./busy.safetensors --checkpoint free 
     "-o free.safetensors --checkpoint busy.checkpoint.safetensors" "-o busy.safetensors --resume"; do
     # shellcheck disable=SC2086
     exits 1 train $arguments "${small[@]}" --steps 3
-    says "two at once: $arguments" "$err" "another training, process $job, is to write"
+    says "two at once: $arguments" "$err" "another training, process $job, is going to write"
 done
 kill -KILL $job
 wait $job 2>/dev/null
@@ -262,7 +262,7 @@ wait $job 2>/dev/null
 code=$?
 set +m
 if [ $code -eq 1 ]; then ok "no place for the model: exit code 1"; else bad "exit code $code"; fi
-says "no place for the model: told" "$(cat err)" "--resume tries again"
+says "no place for the model: told" "$(cat err)" "--resume tries to write the model again"
 there kept
 mkdir folder
 exits 0 train -o folder/model --checkpoint kept --resume --evaluate 20 --quiet

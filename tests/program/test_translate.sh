@@ -55,21 +55,21 @@ says "a split of nothing" "$err" "--evaluate"
 for option in "--seed 4" --errors "--split valid"; do
     # shellcheck disable=SC2086
     exits 2 translate $option "he sleeps"
-    says "nothing to evaluate: ${option%% *}" "$err" "${option%% *} goes with --evaluate N"
+    says "nothing to evaluate: ${option%% *}" "$err" "${option%% *} needs --evaluate N"
 done
 for option in --attention "--layer 1" "--head 1" "--svg x.svg" "--nbest 2" --gold; do
     # shellcheck disable=SC2086
     exits 2 translate --evaluate 5 $option
-    says "no single sentence: ${option%% *}" "$err" "${option%% *} is about single sentences"
+    says "no single sentence: ${option%% *}" "$err" "${option%% *} is for single sentences"
 done
 exits 2 translate --json --head 1 "he sleeps"
-says "a head of JSON" "$err" "--head chooses what is drawn"
+says "a head of JSON" "$err" "--head selects what is drawn"
 exits 2 translate --length-penalty 1 "he sleeps"
 says "a penalty of one hypothesis" "$err" "--beam 2 or more"
 exits 2 translate --head "encoder 1.2" "he sleeps"
 says "a head that is not drawn here" "$err" '"mha show" draws all'
 exits 2 translate --head "cross 1.2" --layer 1 "he sleeps"
-says "a layer twice" "$err" "--layer is said by --head already"
+says "a layer twice" "$err" "--layer is given by --head already"
 exits 2 translate --head "cross 1.2x" "he sleeps"
 says "no head: what is one" "$err" 'say "cross 2.4" or "cross L2 H4"'
 exits 2 translate --atention x

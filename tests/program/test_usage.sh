@@ -90,9 +90,9 @@ exits 2 verify --case 1:2 --seed 3
 says "a seed that would do nothing" "$err" "--seed goes with a series"
 exits 0 verify --case l4d4 --seed 3
 exits 2 bench
-says "bench without words" "$err" "which problem?"
+says "bench without words" "$err" "nothing to measure; give a WORD"
 exits 2 bench --table l4d4
-says "a section that is none: those there are" "$err" "it has operator, gradients, linear, layer and model"
+says "a section that is none: those there are" "$err" "there are operator, gradients, linear, layer and model"
 exits 2 bench --table layers
 says "a section that is none: a suggestion" "$err" 'did you mean "layer"?'
 exits 2 bench --preset

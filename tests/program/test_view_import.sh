@@ -13,7 +13,7 @@ says "a file and a translation" "$err" "--to is for a model"
 exits 2 view --weights a.safetensors --study 3
 says "a file and a study" "$err" "--study is for a model"
 exits 2 view --tokens words.txt "the cat sleeps"
-says "words of nothing" "$err" "--tokens has the words of a file"
+says "words of nothing" "$err" "--tokens names the words of a weights file"
 exits 1 view --weights /nonexistent
 says "no file" "$err" "/nonexistent: cannot be opened"
 

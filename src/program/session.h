@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a command needs before it can compute: an instruction set, threads, and a model. All
+ * commands get them here, so that each failure has one message.
+ *
+ * Functions that return int return EXIT_GO_ON, or the exit code after a message on stderr.
+ */
+#ifndef PROGRAM_SESSION_H
+#define PROGRAM_SESSION_H
+
+#include <mha/mha.h>
+
+#include "model/model_path.h"
+#include "model/translator.h"
+
+typedef struct session {
+    char path[MODEL_PATH_MAX]; /* the model's file */
+    translator *model;
+    mha_pool *pool;
+} session;
+
+/* Finds and loads the model and starts the threads. `model_file` NULL stands for the installed
+ * model, `threads` 0 for the environment's choice, else one per CPU. Either way the session wants
+ * session_close(). */
+int session_open(session *session, const char *model_file, int64_t threads);
+void session_close(session *session);
+
+/* The threads alone, for commands without a model: *pool is NULL after a failure. */
+int session_open_pool(mha_pool **pool, int64_t threads);
+
+/* mha_isa_name(); NULL after a message on stderr if MHA_ISA names a set that cannot be used. */
+const char *require_isa(void);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a training: the model is written, then read again and judged by its translations.
+ * Only when it is on the disk is the checkpoint deleted; if it cannot be written, the training is
+ * saved as a checkpoint.
+ */
+#include "program/train_finish.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/accuracy.h"
+#include "program/args.h"
+
+enum { NOTES = TRAINING_SETTINGS + 2 };
+
+/* The settings and the last validation go into the file as notes. */
+static mha_status save_model(const train_request *r, const training *t)
+{
+    const training_config *const config = training_get_config(t);
+    char names[NOTES][TRAINING_TEXT_MAX], texts[NOTES][TRAINING_TEXT_MAX];
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    translator_note notes[NOTES];
+    int count = 0;
+    for (; count < TRAINING_SETTINGS; count++) {
+        snprintf(names[count], sizeof names[count], "training.%s", training_setting_name(count));
+        training_setting_text(config, count, texts[count]);
+    }
+    const training_history history = training_get_history(t);
+    if (history.mark_count > 0) {
+        const training_mark *const last = &history.marks[history.mark_count - 1];
+        snprintf(names[count], sizeof names[count], "validation.loss");
+        snprintf(texts[count++], sizeof texts[0], "%.6g", last->loss);
+        snprintf(names[count], sizeof names[count], "validation.words-right");
+        snprintf(texts[count++], sizeof texts[0], "%.6g", last->words_right);
+    }
+    for (int n = 0; n < count; n++)
+        notes[n] = (translator_note){names[n], texts[n]};
+    const mha_status status = translator_save(r->output, &config->model, training_values(t),
+                                              r->type, notes, count, message);
+    if (status != MHA_OK)
+        fprintf(stderr, "mha: no model: %s\n", message);
+    return status;
+}
+
+/* Advice after the model could not be written and the training was saved. */
+static void say_what_to_do(const train_request *r, mha_status status)
+{
+    if (status != MHA_ERR_FORMAT)
+        fprintf(stderr,
+                "mha: the training is saved in %s; --resume tries to write the model again\n",
+                r->checkpoint);
+    else if (r->type == MHA_F16)
+        fprintf(
+            stderr,
+            "mha: the largest f16 value is 65504, and the model has larger ones. The training is "
+            "saved in %s; \"--resume --type f32\" writes the model as it is. A lower --lr, "
+            "another --seed or more --weight-decay keeps the values of a new training smaller\n",
+            r->checkpoint);
+    else
+        fprintf(stderr,
+                "mha: the training has diverged. The same settings would diverge again: delete %s "
+                "and start again with a lower --lr, a longer --warm-up or another --seed\n",
+                r->checkpoint);
+}
+
+/* Size of the model, its training and its last validation. */
+static void report(const train_request *r, const training *t)
+{
+    const training_config *const config = training_get_config(t);
+    const training_history history = training_get_history(t);
+    transformer_map map;
+    struct stat file = {.st_size = 0};
+    transformer_map_fill(&map, &config->model);
+    stat(r->output, &file);
+    printf("%s: %zu parameters as %s, %.2f MB\n", r->output, map.count, r->type_name,
+           (double)file.st_size / 1e6);
+    printf("steps              %" PRId64 " of %d pairs, seed %" PRIu64 "\n", config->steps,
+           config->batch, config->seed);
+    if (history.mark_count > 0) {
+        const training_mark *const last = &history.marks[history.mark_count - 1];
+        printf("validation loss    %.4f nats a word\n", last->loss);
+        printf("words right        %.2f %%\n", 100.0 * last->words_right);
+    }
+}
+
+/* Loads the file that was written, so that the rounded model is judged and not the training. */
+static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
+{
+    static const translation_options greedy = {.beam = 1};
+    char message[TRANSFORMER_MESSAGE_MAX];
+    translator *const made = translator_load(r->output, message);
+    int64_t right;
+    if (made == NULL) {
+        fprintf(stderr, "mha: %s\n", message);
+        return EXIT_FAILED;
+    }
+    const mha_status status =
+        accuracy_measure(made, seed, CORPUS_VALID, r->evaluate, &greedy, pool, &right);
+    translator_free(made);
+    if (status != MHA_OK) {
+        fprintf(stderr, "mha: the model does not translate: %s\n", mha_status_string(status));
+        return EXIT_FAILED;
+    }
+    printf("sentences right    %.2f %% (%" PRId64 " of %" PRId64
+           " of the validation set, every word)\n",
+           100.0 * (double)right / (double)r->evaluate, right, r->evaluate);
+    return EXIT_FINE;
+}
+
+/* A command that tries the new model; the default model needs no option. */
+static void say_next(const train_request *r)
+{
+    const char *const option = strcmp(r->output, TRAIN_OUTPUT) == 0 ? "" : " --model ";
+    printf("\nTry: %s translate%s%s \"the cat that i saw yesterday ran away\"\n", args_program,
+           option, *option != '\0' ? r->output : "");
+}
+
+int train_finish(const train_request *r, const train_loop_job *job, mha_pool *pool)
+{
+    const mha_status status = save_model(r, job->training);
+    if (status != MHA_OK) {
+        if (train_loop_save(job) == EXIT_FINE)
+            say_what_to_do(r, status);
+        return EXIT_FAILED;
+    }
+    if (unlink(r->checkpoint) != 0 && errno != ENOENT)
+        fprintf(stderr, "mha: cannot delete %s: %s\n", r->checkpoint, strerror(errno));
+    report(r, job->training);
+    fflush(stdout);
+    const int code = judge(r, training_get_config(job->training)->seed, pool);
+    if (code == EXIT_FINE)
+        say_next(r);
+    return train_loop_draw(job) == EXIT_FINE ? code : EXIT_FAILED;
+}
