@@ -42,8 +42,8 @@ quoted(tail "${tail}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
 
-const unsigned char view_template_head[] = {
+const unsigned char page_template_head[] = {
 ${head}0};
-const unsigned char view_template_tail[] = {
+const unsigned char page_template_tail[] = {
 ${tail}0};
 ")

@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-enum { VIEW_MESSAGE_MAX = 512, VIEW_FILE_MAX = 16 << 20 };
+enum { TEXT_FILE_MESSAGE_MAX = 512, TEXT_FILE_MAX = 16 << 20 };
 
 /* A file of UTF-8 text with a 0 behind it, for free(). NULL with a message. */
-char *text_file_read(const char *path, size_t *length, char message[VIEW_MESSAGE_MAX]);
+char *text_file_read(const char *path, size_t *length, char message[TEXT_FILE_MESSAGE_MAX]);
 
 #endif

@@ -13,7 +13,7 @@
 /* False: no memory. */
 static bool put_floats(json *j, const char *key, const float *values, size_t count)
 {
-    return view_put_text(j, key, view_floats_text(values, count));
+    return page_put_text(j, key, page_floats_text(values, count));
 }
 
 static void put_model(json *j, const translator *model)
@@ -86,7 +86,7 @@ static void put_roles(json *j, const corpus_pair *pair)
 }
 
 /* Only the words that are others than with all heads open. */
-static void put_changed(json *j, const view_sentence *s, attention_kind kind,
+static void put_changed(json *j, const page_sentence *s, attention_kind kind,
                         const vocabulary *words)
 {
     const capture_heads *const heads = &s->heads->kind[kind];
@@ -111,12 +111,12 @@ static const float *layer_of(void *arg, int layer)
     return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
 }
 
-static bool put_weights(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
+static bool put_weights(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const capture_heads *const h = &s->heads->kind[kind];
     const corpus_pair *const gold = s->gold ? &s->pair : NULL;
     bool special[CORPUS_TOKENS_MAX];
-    const view_kind heads = {
+    const page_attention heads = {
         .scene = head_scene_of(s->heads, kind, page->words, gold, special),
         .baselines = &s->baselines,
         .layers = h->layers,
@@ -127,10 +127,10 @@ static bool put_weights(json *j, const view_page *page, const view_sentence *s, 
         .weights = layer_of,
         .arg = (void *)h,
     };
-    return view_kind_put(j, &heads);
+    return page_attention_put(j, &heads);
 }
 
-static bool put_kind(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
+static bool put_kind(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
     const capture_heads *const h = &s->heads->kind[kind];
@@ -150,7 +150,7 @@ static bool put_kind(json *j, const view_page *page, const view_sentence *s, att
     return fine;
 }
 
-static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
+static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
 {
     const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
     const char *const begin = words->words[WORD_BEGIN], *const end = words->words[WORD_END];
@@ -178,7 +178,7 @@ static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
     return fine;
 }
 
-char *view_page_json(const view_page *page)
+char *page_json(const page_data *page)
 {
     char *text = NULL;
     size_t size;
@@ -194,12 +194,12 @@ char *view_page_json(const view_page *page)
     if (page->model != NULL)
         put_model(&j, page->model);
     if (page->study != NULL)
-        view_study_put(&j, page->study);
+        page_study_put(&j, page->study);
     if (page->ablation != NULL)
-        view_ablation_put(&j, page->ablation);
+        page_ablation_put(&j, page->ablation);
     json_open_array(&j, "sentences");
     if (page->import != NULL)
-        fine = view_import_put(&j, page->import);
+        fine = page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
         fine &= put_sentence(&j, page, &page->sentences[n]);
     json_close(&j);
@@ -229,21 +229,21 @@ static void put_harmless(FILE *file, const char *text)
     }
 }
 
-void view_page_write(FILE *file, const void *json_text)
+void page_write(FILE *file, const void *json_text)
 {
-    fputs((const char *)view_template_head, file);
+    fputs((const char *)page_template_head, file);
     put_harmless(file, json_text);
-    fputs((const char *)view_template_tail, file);
+    fputs((const char *)page_template_tail, file);
 }
 
 /* A page that may ask where it came from, and knows that it can. */
-void view_page_write_live(FILE *file, const char *json_text)
+void page_write_live(FILE *file, const char *json_text)
 {
     static const char *const inserts[][2] = {
         {"<html", " data-live"},
         {"default-src 'none';", " connect-src 'self';"},
     };
-    const char *head = (const char *)view_template_head;
+    const char *head = (const char *)page_template_head;
     for (size_t n = 0; n < sizeof inserts / sizeof inserts[0]; n++) {
         const char *const at = strstr(head, inserts[n][0]) + strlen(inserts[n][0]);
         fwrite(head, 1, (size_t)(at - head), file);
@@ -252,5 +252,5 @@ void view_page_write_live(FILE *file, const char *json_text)
     }
     fputs(head, file);
     put_harmless(file, json_text);
-    fputs((const char *)view_template_tail, file);
+    fputs((const char *)page_template_tail, file);
 }

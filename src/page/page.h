@@ -22,41 +22,41 @@
 
 /* What becomes of the sentence when one head after another is changed. Losses are by how much the
  * expected words become less likely, in nats. */
-typedef struct view_closing {
+typedef struct page_head_effects {
     float *losses;         /* [layers][heads] of a closed head */
     float *uniform_losses; /* [layers][heads] of one that looks at all it may see alike */
     int *said;             /* [layers][heads][target_count] words with the head closed */
-} view_closing;
+} page_head_effects;
 
-typedef struct view_sentence {
+typedef struct page_sentence {
     const char *text;
     corpus_sentence source, target; /* without ends */
     const capture *heads;
-    view_closing closed[ATTENTION_KINDS];
+    page_head_effects closed[ATTENTION_KINDS];
     bool gold; /* the grammar knows the sentence, and gives this translation */
     corpus_pair pair;
     head_baselines baselines;        /* of this sentence */
     char reason[CORPUS_MESSAGE_MAX]; /* not gold */
-} view_sentence;
+} page_sentence;
 
-typedef struct view_page {
+typedef struct page_data {
     const translator *model;       /* NULL: imported */
     const head_words *words;       /* of the model */
     const char *command;           /* that makes this page */
-    const view_study *study;       /* NULL: none */
-    const view_ablation *ablation; /* NULL: none */
-    view_import *import;           /* then there are no other sentences; NULL: none */
-    const view_sentence *sentences;
+    const page_study *study;       /* NULL: none */
+    const page_ablation *ablation; /* NULL: none */
+    page_import *import;           /* then there are no other sentences; NULL: none */
+    const page_sentence *sentences;
     int count;
-} view_page;
+} page_data;
 
 /* For free(); NULL: no memory, or an imported file that cannot be read any more. */
-char *view_page_json(const view_page *page);
+char *page_json(const page_data *page);
 
 /* The page around such a text, for output_file_write(). */
-void view_page_write(FILE *file, const void *json_text);
+void page_write(FILE *file, const void *json_text);
 
 /* The same for "mha serve": this page asks for other sentences itself. */
-void view_page_write_live(FILE *file, const char *json_text);
+void page_write_live(FILE *file, const char *json_text);
 
 #endif

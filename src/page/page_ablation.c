@@ -10,7 +10,7 @@
 
 /* A file at work. */
 typedef struct reading {
-    view_ablation *ablation;
+    page_ablation *ablation;
     json_reader json;
     const char *path;
     char *message;
@@ -20,7 +20,7 @@ typedef struct reading {
 typedef struct written {
     const char *kind;
     double layer, head; /* from 1 */
-    view_damage damage;
+    page_head_damage damage;
 } written;
 
 typedef struct number_field {
@@ -37,10 +37,10 @@ typedef struct text_field {
 __attribute__((format(printf, 2, 3))) static bool wrong(const reading *r, const char *format, ...)
 {
     va_list list;
-    const int used = snprintf(r->message, VIEW_MESSAGE_MAX, "%s: ", r->path);
+    const int used = snprintf(r->message, TEXT_FILE_MESSAGE_MAX, "%s: ", r->path);
     va_start(list, format);
-    if (used >= 0 && used < VIEW_MESSAGE_MAX)
-        vsnprintf(r->message + used, VIEW_MESSAGE_MAX - (size_t)used, format, list);
+    if (used >= 0 && used < TEXT_FILE_MESSAGE_MAX)
+        vsnprintf(r->message + used, TEXT_FILE_MESSAGE_MAX - (size_t)used, format, list);
     va_end(list);
     return false;
 }
@@ -50,7 +50,7 @@ static bool not_ablate(const reading *r, const char *what)
     return wrong(r, "this is not what \"mha ablate --json\" prints: %s", what);
 }
 
-static int first_of(const view_heads *shape, int kind)
+static int first_of(const page_heads *shape, int kind)
 {
     int first = 0;
     for (int n = 0; n < kind; n++)
@@ -94,7 +94,7 @@ static bool read_field(reading *r, const number_field *numbers, const text_field
 
 static bool take_head(const reading *r, const written *w)
 {
-    const view_heads *const shape = &r->ablation->shape;
+    const page_heads *const shape = &r->ablation->shape;
     int kind = 0;
     while (kind < ATTENTION_KINDS &&
            strcmp(w->kind, attention_kind_name((attention_kind)kind)) != 0)
@@ -107,7 +107,7 @@ static bool take_head(const reading *r, const written *w)
                      "closes %s %.0f.%.0f, which is not on this page (%d layers of %d heads of "
                      "that kind): it is of another model",
                      w->kind, w->layer, w->head, layers, heads);
-    view_damage *const own =
+    page_head_damage *const own =
         &r->ablation->heads[first_of(shape, kind) + ((int)w->layer - 1) * heads + (int)w->head - 1];
     if (own->known)
         return wrong(r, "%s %.0f.%.0f stands there twice", w->kind, w->layer, w->head);
@@ -120,7 +120,7 @@ static bool take_head(const reading *r, const written *w)
 static bool read_head(reading *r)
 {
     written w = {NULL, 0.0, 0.0, {false, NAN, NAN, NAN, NAN, NAN}};
-    view_damage *const d = &w.damage;
+    page_head_damage *const d = &w.damage;
     const number_field numbers[] = {
         {"layer", &w.layer, false},  {"head", &w.head, false},
         {"delta", &d->delta, false}, {"low", &d->low, true},
@@ -154,7 +154,7 @@ static bool read_heads(reading *r)
 
 static bool read_plain(reading *r)
 {
-    view_ablation *const a = r->ablation;
+    page_ablation *const a = r->ablation;
     const number_field numbers[] = {{"loss", &a->loss, false},
                                     {"words_right", &a->words_right, false},
                                     {"exact", &a->exact, false},
@@ -170,7 +170,7 @@ static bool read_plain(reading *r)
 
 static bool read_all(reading *r)
 {
-    view_ablation *const a = r->ablation;
+    page_ablation *const a = r->ablation;
     const number_field numbers[] = {{"sentences", &a->sentences, false}, {NULL, NULL, false}};
     const text_field texts[] = {
         {"model", &a->model}, {"mode", &a->mode}, {"split", &a->split}, {NULL, NULL}};
@@ -189,8 +189,8 @@ static bool read_all(reading *r)
 
 static bool check_complete(const reading *r)
 {
-    const view_ablation *const a = r->ablation;
-    const view_damage *damage = a->heads;
+    const page_ablation *const a = r->ablation;
+    const page_head_damage *damage = a->heads;
     if (a->model == NULL || a->mode == NULL || a->split == NULL || isnan(a->sentences) ||
         isnan(a->loss + a->words_right + a->exact))
         return not_ablate(r, "model, mode, split, sentences or plain are missing");
@@ -205,12 +205,12 @@ static bool check_complete(const reading *r)
     return true;
 }
 
-bool view_ablation_read(view_ablation *a, const char *path, const view_heads *shape,
-                        char message[VIEW_MESSAGE_MAX])
+bool page_ablation_read(page_ablation *a, const char *path, const page_heads *shape,
+                        char message[TEXT_FILE_MESSAGE_MAX])
 {
     reading r = {.ablation = a, .path = path, .message = message};
     size_t length;
-    *a = (view_ablation){
+    *a = (page_ablation){
         .sentences = NAN, .loss = NAN, .words_right = NAN, .exact = NAN, .shape = *shape};
     a->heads = calloc((size_t)first_of(shape, ATTENTION_KINDS) + 1, sizeof *a->heads);
     if (a->heads == NULL)
@@ -230,13 +230,13 @@ bool view_ablation_read(view_ablation *a, const char *path, const view_heads *sh
     return read && check_complete(&r);
 }
 
-void view_ablation_free(view_ablation *a)
+void page_ablation_free(page_ablation *a)
 {
     free(a->heads);
     free(a->text);
 }
 
-static void put_head(json *j, const view_damage *d)
+static void put_head(json *j, const page_head_damage *d)
 {
     json_open_object(j, NULL);
     json_number(j, "delta", d->delta);
@@ -247,9 +247,9 @@ static void put_head(json *j, const view_damage *d)
     json_close(j);
 }
 
-void view_ablation_put(json *j, const view_ablation *a)
+void page_ablation_put(json *j, const page_ablation *a)
 {
-    const view_damage *damage = a->heads;
+    const page_head_damage *damage = a->heads;
     json_open_object(j, "ablation");
     json_string(j, "model", a->model);
     json_string(j, "mode", a->mode);

@@ -6,7 +6,7 @@
  *      "compact": false, "weights": ["AACAPw...", ... one text per head], "measures": {...},
  * "roles": [...]
  *
- * Weights of a kind are exact up to VIEW_EXACT_CELLS of them and compact above (page_weights.h).
+ * Weights of a kind are exact up to PAGE_EXACT_CELLS of them and compact above (page_weights.h).
  * Heads with more rows or columns than a small picture has come with one: "pictures".
  */
 #ifndef PAGE_ATTENTION_H
@@ -14,9 +14,9 @@
 
 #include "page/page_measures.h"
 
-enum { VIEW_EXACT_CELLS = 1 << 20 };
+enum { PAGE_EXACT_CELLS = 1 << 20 };
 
-typedef struct view_kind {
+typedef struct page_attention {
     head_scene scene;
     const head_baselines *baselines; /* NULL: not known */
     int layers, heads, rows, columns;
@@ -25,12 +25,12 @@ typedef struct view_kind {
      * had. */
     const float *(*weights)(void *arg, int layer);
     void *arg;
-} view_kind;
+} page_attention;
 
 /* Into an object that is open. False: no memory, or no weights. */
-bool view_kind_put(json *j, const view_kind *kind);
+bool page_attention_put(json *j, const page_attention *kind);
 
 /* A text as it is made by page_weights.h, which it frees; false for NULL. */
-bool view_put_text(json *j, const char *key, char *text);
+bool page_put_text(json *j, const char *key, char *text);
 
 #endif

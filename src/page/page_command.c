@@ -20,7 +20,7 @@ static void put_option(FILE *file, const char *name, const char *value)
     put_quoted(file, value);
 }
 
-char *view_call_text(const view_call *call, const view_sentence *sentences, int count)
+char *page_command_text(const page_command *call, const page_sentence *sentences, int count)
 {
     char *text = NULL;
     size_t size;
@@ -33,7 +33,7 @@ char *view_call_text(const view_call *call, const view_sentence *sentences, int 
     put_option(file, " --weights ", call->weights);
     put_option(file, " --tokens ", call->tokens);
     put_option(file, " --ablation ", call->ablation);
-    if (call->study != VIEW_STUDY_SENTENCES)
+    if (call->study != PAGE_STUDY_SENTENCES)
         fprintf(file, " --study %d", call->study);
     for (int n = 0; n < count; n++)
         put_option(file, " ", sentences[n].text);

@@ -19,14 +19,14 @@ static const char *const prefixes[KINDS] = {"encoder", "decoder", "cross", "laye
 typedef struct layers {
     int count, heads, rows, columns;
     bool causal;
-    const safetensors_tensor *tensors[VIEW_LAYERS_MAX];
+    const safetensors_tensor *tensors[PAGE_LAYERS_MAX];
 } layers;
 
-struct view_import {
+struct page_import {
     const char *path;
     safetensors_file *file;
     layers kinds[KINDS];
-    view_words words;
+    page_words words;
     void *raw;     /* one tensor, as it is in the file */
     float *values; /* the same in f32 */
     char *message;
@@ -34,18 +34,18 @@ struct view_import {
 
 /* The layers of a kind that are being written. */
 typedef struct source {
-    view_import *import;
+    page_import *import;
     const layers *kind;
 } source;
 
-__attribute__((format(printf, 2, 3))) static bool wrong(const view_import *v, const char *format,
+__attribute__((format(printf, 2, 3))) static bool wrong(const page_import *v, const char *format,
                                                         ...)
 {
     va_list list;
-    const int used = snprintf(v->message, VIEW_MESSAGE_MAX, "%s: ", v->path);
+    const int used = snprintf(v->message, TEXT_FILE_MESSAGE_MAX, "%s: ", v->path);
     va_start(list, format);
-    if (used >= 0 && used < VIEW_MESSAGE_MAX)
-        vsnprintf(v->message + used, VIEW_MESSAGE_MAX - (size_t)used, format, list);
+    if (used >= 0 && used < TEXT_FILE_MESSAGE_MAX)
+        vsnprintf(v->message + used, TEXT_FILE_MESSAGE_MAX - (size_t)used, format, list);
     va_end(list);
     return false;
 }
@@ -64,7 +64,7 @@ static bool read_name(const char *name, int *kind, int *layer)
         if (count == 0 || count > 3 || digits[count] != '\0')
             return false;
         *layer = (int)strtol(digits, NULL, 10);
-        return *layer < VIEW_LAYERS_MAX;
+        return *layer < PAGE_LAYERS_MAX;
     }
     return false;
 }
@@ -86,7 +86,7 @@ static bool find_type(safetensors_type type, mha_dtype *dtype)
     return false;
 }
 
-static bool take_shape(const view_import *v, layers *kind, const safetensors_tensor *t)
+static bool take_shape(const page_import *v, layers *kind, const safetensors_tensor *t)
 {
     const uint64_t *const shape = t->rank == 4 ? t->shape + 1 : t->shape;
     if ((t->rank != 3 && t->rank != 4) || (t->rank == 4 && t->shape[0] != 1))
@@ -95,9 +95,9 @@ static bool take_shape(const view_import *v, layers *kind, const safetensors_ten
                      "one; save the sentences of a batch one by one",
                      t->name);
     for (int n = 0; n < 3; n++)
-        if (shape[n] < 1 || shape[n] > VIEW_CELLS_MAX)
+        if (shape[n] < 1 || shape[n] > PAGE_CELLS_MAX)
             return wrong(v, "%s: heads, rows and columns are from 1 to %d, not %" PRIu64, t->name,
-                         VIEW_CELLS_MAX, shape[n]);
+                         PAGE_CELLS_MAX, shape[n]);
     const int own[] = {(int)shape[0], (int)shape[1], (int)shape[2]};
     if (kind->heads == 0) {
         kind->heads = own[0];
@@ -110,7 +110,7 @@ static bool take_shape(const view_import *v, layers *kind, const safetensors_ten
     return true;
 }
 
-static bool take_tensor(view_import *v, const safetensors_tensor *t)
+static bool take_tensor(page_import *v, const safetensors_tensor *t)
 {
     int kind, layer;
     mha_dtype type;
@@ -118,7 +118,7 @@ static bool take_tensor(view_import *v, const safetensors_tensor *t)
         return wrong(v,
                      "\"%.60s\" is not the name of a layer: layer.0, encoder.0, decoder.0, cross.0 "
                      "and so on up to %d",
-                     t->name, VIEW_LAYERS_MAX - 1);
+                     t->name, PAGE_LAYERS_MAX - 1);
     if (!find_type(t->type, &type))
         return wrong(v, "%s: weights are F32, F16, BF16 or F64, not %s", t->name,
                      safetensors_type_name(t->type));
@@ -132,7 +132,7 @@ static bool take_tensor(view_import *v, const safetensors_tensor *t)
 
 /* -------------------------------------------------------------- shapes ----- */
 
-static bool check_kind(const view_import *v, int kind)
+static bool check_kind(const page_import *v, int kind)
 {
     const layers *const own = &v->kinds[kind];
     for (int n = 0; n < own->count; n++)
@@ -145,7 +145,7 @@ static bool check_kind(const view_import *v, int kind)
     return true;
 }
 
-static bool check_sides(const view_import *v)
+static bool check_sides(const page_import *v)
 {
     const layers *const encoder = &v->kinds[ATTENTION_ENCODER];
     const layers *const decoder = &v->kinds[ATTENTION_DECODER];
@@ -159,7 +159,7 @@ static bool check_sides(const view_import *v)
     return true;
 }
 
-static bool check_shapes(const view_import *v)
+static bool check_shapes(const page_import *v)
 {
     double cells = 0.0;
     int all = 0;
@@ -174,9 +174,9 @@ static bool check_shapes(const view_import *v)
         return wrong(v, "there are no layers in it");
     if (v->kinds[PLAIN].count > 0 && all > v->kinds[PLAIN].count)
         return wrong(v, "layer.0 stands beside encoder, decoder or cross: name all layers alike");
-    if (cells > VIEW_CELLS_MAX)
+    if (cells > PAGE_CELLS_MAX)
         return wrong(v, "%.0f weights; a page has room for %d: choose layers, or a shorter text",
-                     cells, VIEW_CELLS_MAX);
+                     cells, PAGE_CELLS_MAX);
     return check_sides(v);
 }
 
@@ -187,7 +187,7 @@ static ptrdiff_t cells_of(const layers *kind)
     return (ptrdiff_t)kind->heads * kind->rows * kind->columns;
 }
 
-static bool make_room(view_import *v)
+static bool make_room(page_import *v)
 {
     size_t raw = 1, values = 1;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -201,10 +201,10 @@ static bool make_room(view_import *v)
 }
 
 /* A layer into v->values. */
-static bool load(view_import *v, const safetensors_tensor *tensor, const layers *kind)
+static bool load(page_import *v, const safetensors_tensor *tensor, const layers *kind)
 {
     mha_dtype type = MHA_F32;
-    if (safetensors_read(v->file, tensor, v->raw, v->message, VIEW_MESSAGE_MAX) != MHA_OK)
+    if (safetensors_read(v->file, tensor, v->raw, v->message, TEXT_FILE_MESSAGE_MAX) != MHA_OK)
         return false;
     find_type(tensor->type, &type);
     for (ptrdiff_t n = 0; n < cells_of(kind); n++)
@@ -213,7 +213,7 @@ static bool load(view_import *v, const safetensors_tensor *tensor, const layers 
 }
 
 /* One row: is it one of weights, and does it look ahead? */
-static bool check_row(const view_import *v, const char *name, const layers *kind, int row,
+static bool check_row(const page_import *v, const char *name, const layers *kind, int row,
                       bool *ahead)
 {
     const float *const values = v->values + (ptrdiff_t)row * kind->columns;
@@ -236,7 +236,7 @@ static bool check_row(const view_import *v, const char *name, const layers *kind
     return true;
 }
 
-static bool check_values(view_import *v, layers *kind)
+static bool check_values(page_import *v, layers *kind)
 {
     bool ahead = false;
     for (int n = 0; n < kind->count; n++) {
@@ -253,7 +253,7 @@ static bool check_values(view_import *v, layers *kind)
 /* --------------------------------------------------------------- whole ----- */
 
 /* Layers without a kind are those of a decoder if they only look back. */
-static void settle_plain(view_import *v)
+static void settle_plain(page_import *v)
 {
     layers *const plain = &v->kinds[PLAIN];
     if (plain->count > 0)
@@ -266,7 +266,7 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-static bool read_all(view_import *v, const char *tokens)
+static bool read_all(page_import *v, const char *tokens)
 {
     for (size_t n = 0; n < v->file->count; n++)
         if (!take_tensor(v, &v->file->tensors[n]))
@@ -278,46 +278,46 @@ static bool read_all(view_import *v, const char *tokens)
             return false;
     v->kinds[ATTENTION_CROSS].causal = false;
     settle_plain(v);
-    const int count[VIEW_SIDES] = {
+    const int count[PAGE_SIDES] = {
         larger(v->kinds[ATTENTION_ENCODER].columns, v->kinds[ATTENTION_CROSS].columns),
         larger(v->kinds[ATTENTION_DECODER].rows, v->kinds[ATTENTION_CROSS].rows)};
-    return view_words_read(&v->words, tokens, count, v->message);
+    return page_words_read(&v->words, tokens, count, v->message);
 }
 
-view_import *view_import_open(const char *weights, const char *tokens,
-                              char message[VIEW_MESSAGE_MAX])
+page_import *page_import_open(const char *weights, const char *tokens,
+                              char message[TEXT_FILE_MESSAGE_MAX])
 {
-    view_import *const v = calloc(1, sizeof *v);
+    page_import *const v = calloc(1, sizeof *v);
     if (v == NULL) {
-        snprintf(message, VIEW_MESSAGE_MAX, "out of memory");
+        snprintf(message, TEXT_FILE_MESSAGE_MAX, "out of memory");
         return NULL;
     }
     v->path = weights;
     v->message = message;
-    if (safetensors_open(&v->file, weights, 0, message, VIEW_MESSAGE_MAX) == MHA_OK &&
+    if (safetensors_open(&v->file, weights, 0, message, TEXT_FILE_MESSAGE_MAX) == MHA_OK &&
         read_all(v, tokens))
         return v;
-    view_import_close(v);
+    page_import_close(v);
     return NULL;
 }
 
-void view_import_close(view_import *import)
+void page_import_close(page_import *import)
 {
     if (import == NULL)
         return;
-    view_words_free(&import->words);
+    page_words_free(&import->words);
     safetensors_close(import->file);
     free(import->raw);
     free(import->values);
     free(import);
 }
 
-int view_import_layers(const view_import *import, attention_kind kind)
+int page_import_layers(const page_import *import, attention_kind kind)
 {
     return import->kinds[kind].count;
 }
 
-int view_import_heads(const view_import *import, attention_kind kind)
+int page_import_heads(const page_import *import, attention_kind kind)
 {
     return import->kinds[kind].heads;
 }
@@ -330,13 +330,13 @@ static const float *layer_of(void *arg, int layer)
     return load(s->import, s->kind->tensors[layer], s->kind) ? s->import->values : NULL;
 }
 
-static bool put_kind(json *j, view_import *v, attention_kind kind)
+static bool put_kind(json *j, page_import *v, attention_kind kind)
 {
     const layers *const own = &v->kinds[kind];
     source from = {v, own};
-    const view_kind heads = {
+    const page_attention heads = {
         .scene = {.kind = kind,
-                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? VIEW_TARGET : VIEW_SOURCE],
+                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? PAGE_TARGET : PAGE_SOURCE],
                   .question = -1},
         .layers = own->count,
         .heads = own->heads,
@@ -347,19 +347,19 @@ static bool put_kind(json *j, view_import *v, attention_kind kind)
         .arg = &from,
     };
     json_open_object(j, NULL);
-    const bool fine = view_kind_put(j, &heads);
+    const bool fine = page_attention_put(j, &heads);
     json_close(j);
     return fine;
 }
 
-bool view_import_put(json *j, view_import *import)
+bool page_import_put(json *j, page_import *import)
 {
-    static const char *const sides[VIEW_SIDES] = {"source", "target"};
+    static const char *const sides[PAGE_SIDES] = {"source", "target"};
     const char *const slash = strrchr(import->path, '/');
     bool fine = true;
     json_open_object(j, NULL);
     json_string(j, "text", slash != NULL ? slash + 1 : import->path);
-    for (int side = 0; side < VIEW_SIDES; side++)
+    for (int side = 0; side < PAGE_SIDES; side++)
         if (import->words.count[side] > 0)
             json_strings(j, sides[side], import->words.words[side], import->words.count[side]);
     json_open_array(j, "kinds");

@@ -16,20 +16,20 @@
 #include "format/text_file.h"
 #include "heads/capture.h"
 
-enum { VIEW_LAYERS_MAX = 512, VIEW_CELLS_MAX = 100000000 };
+enum { PAGE_LAYERS_MAX = 512, PAGE_CELLS_MAX = 100000000 };
 
-typedef struct view_import view_import;
+typedef struct page_import page_import;
 
 /* `tokens` may be NULL. NULL with a message. */
-view_import *view_import_open(const char *weights, const char *tokens,
-                              char message[VIEW_MESSAGE_MAX]);
-void view_import_close(view_import *import);
+page_import *page_import_open(const char *weights, const char *tokens,
+                              char message[TEXT_FILE_MESSAGE_MAX]);
+void page_import_close(page_import *import);
 
 /* 0 layers: none of this kind. */
-int view_import_layers(const view_import *import, attention_kind kind);
-int view_import_heads(const view_import *import, attention_kind kind);
+int page_import_layers(const page_import *import, attention_kind kind);
+int page_import_heads(const page_import *import, attention_kind kind);
 
 /* The sentence of the page, an object. False: no memory, or the file cannot be read any more. */
-bool view_import_put(json *j, view_import *import);
+bool page_import_put(json *j, page_import *import);
 
 #endif

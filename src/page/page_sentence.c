@@ -7,8 +7,8 @@
 
 /* One sentence at work. */
 typedef struct making {
-    view_item *item;
-    view_sentence *sentence;
+    page_sentence_memory *item;
+    page_sentence *sentence;
     const translator *model;
     const pair_request *request;
     mha_pool *pool;
@@ -62,7 +62,7 @@ static capture *capture_changed(const making *m, int kind, int map, capture_chan
 static bool change_head(const making *m, int kind, int map)
 {
     const capture *const open = m->item->heads;
-    const view_closing *const closed = &m->sentence->closed[kind];
+    const page_head_effects *const closed = &m->sentence->closed[kind];
     const double likely = sum_log_likelihood(open);
     capture *const zero = capture_changed(m, kind, map, CAPTURE_ZERO);
     capture *const uniform = zero != NULL ? capture_changed(m, kind, map, CAPTURE_UNIFORM) : NULL;
@@ -84,14 +84,14 @@ static void place_closings(const making *m)
     float *const losses = m->item->losses, *const uniform = losses + head_count(config);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int first = head_number(config, (head_name){(attention_kind)kind, 0, 0});
-        m->sentence->closed[kind] = (view_closing){
+        m->sentence->closed[kind] = (page_head_effects){
             losses + first, uniform + first, m->item->said + (ptrdiff_t)first * CORPUS_TOKENS_MAX};
     }
 }
 
 static bool fill_heads(const making *m)
 {
-    view_item *const item = m->item;
+    page_sentence_memory *const item = m->item;
     m->sentence->heads = item->heads =
         capture_with(m, (capture_options){.weights = true, .vectors = true});
     bool fine = item->heads != NULL;
@@ -112,7 +112,7 @@ static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
     return a->count == b->count;
 }
 
-static void find_gold(view_sentence *s)
+static void find_gold(page_sentence *s)
 {
     s->gold = corpus_translate(s->text, &s->pair, NULL, s->reason);
     if (!s->gold)
@@ -128,7 +128,7 @@ static void find_gold(view_sentence *s)
 }
 
 /* As "mha heads TEXT" finds them. */
-static void find_baselines(view_sentence *s)
+static void find_baselines(page_sentence *s)
 {
     const head_pair pair = {.known = s->gold, .gold = s->pair};
     head_baselines_find(&s->baselines, &pair, 1);
@@ -148,13 +148,14 @@ static bool take_changes(making *m)
     return true;
 }
 
-bool view_item_make(view_item *item, view_sentence *sentence, const translator *model,
-                    const pair_request *request, mha_pool *pool, char message[PAIR_MESSAGE_MAX])
+bool page_sentence_make(page_sentence_memory *item, page_sentence *sentence,
+                        const translator *model, const pair_request *request, mha_pool *pool,
+                        char message[PAIR_MESSAGE_MAX])
 {
     making m = {item, sentence, model, request, pool, {NULL}, message};
     const size_t heads = (size_t)head_count(translator_config(model));
-    *item = (view_item){.heads = NULL};
-    *sentence = (view_sentence){.text = NULL};
+    *item = (page_sentence_memory){.heads = NULL};
+    *sentence = (page_sentence){.text = NULL};
     item->losses = calloc(2 * heads, sizeof *item->losses);
     item->said = calloc(heads * CORPUS_TOKENS_MAX, sizeof *item->said);
     bool fine = ((item->losses != NULL && item->said != NULL) || out_of_memory(&m)) &&
@@ -172,7 +173,7 @@ bool view_item_make(view_item *item, view_sentence *sentence, const translator *
     return fine;
 }
 
-void view_item_free(view_item *item)
+void page_sentence_free(page_sentence_memory *item)
 {
     capture_free(item->heads);
     sentence_pair_free(&item->pair);

@@ -15,30 +15,31 @@
 #include "heads/sentence_pair.h"
 #include "page/page.h"
 
-/* What the tokens and numbers of a view_sentence point to. */
-typedef struct view_item {
+/* What the tokens and numbers of a page_sentence point to. */
+typedef struct page_sentence_memory {
     sentence_pair pair;
     capture *heads;
     float *losses; /* [2][heads] */
     int *said;     /* [heads][CORPUS_TOKENS_MAX] */
-} view_item;
+} page_sentence_memory;
 
 /* `message` is written for false: the text or the target cannot be read, or there is no memory.
- * view_item_free() either way. */
-bool view_item_make(view_item *item, view_sentence *sentence, const translator *model,
-                    const pair_request *request, mha_pool *pool, char message[PAIR_MESSAGE_MAX]);
-void view_item_free(view_item *item);
+ * page_sentence_free() either way. */
+bool page_sentence_make(page_sentence_memory *item, page_sentence *sentence,
+                        const translator *model, const pair_request *request, mha_pool *pool,
+                        char message[PAIR_MESSAGE_MAX]);
+void page_sentence_free(page_sentence_memory *item);
 
 /* How "mha view" is called to make a page. */
-typedef struct view_call {
+typedef struct page_command {
     const char *output, *model_file, *target; /* all but the first may be NULL */
     const char *weights, *tokens, *ablation;  /* files */
     int study;                                /* sentences */
-} view_call;
+} page_command;
 
-enum { VIEW_STUDY_SENTENCES = 200 }; /* where nobody says */
+enum { PAGE_STUDY_SENTENCES = 200 }; /* where nobody says */
 
 /* For free(); NULL: no memory. */
-char *view_call_text(const view_call *call, const view_sentence *sentences, int count);
+char *page_command_text(const page_command *call, const page_sentence *sentences, int count);
 
 #endif

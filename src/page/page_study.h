@@ -6,24 +6,24 @@
 #include "format/json_writer.h"
 #include "heads/head_roles.h"
 
-typedef struct view_head {
+typedef struct page_study_head {
     head_name name;
     head_role role;
     double importance; /* as a share of its layer's, see head_eval.h */
-} view_head;
+} page_study_head;
 
-typedef struct view_study {
+typedef struct page_study {
     int sentences, count;
-    view_head *heads; /* [count] */
-} view_study;
+    page_study_head *heads; /* [count] */
+} page_study;
 
 /* The first `sentences` of the test split. MHA_ERR_MEMORY; MHA_ERR_LENGTH: the model has too few
- * positions for one of them. view_study_free() either way. */
-mha_status view_study_make(view_study *study, const translator *model, int sentences,
+ * positions for one of them. page_study_free() either way. */
+mha_status page_study_make(page_study *study, const translator *model, int sentences,
                            mha_pool *pool);
-void view_study_free(view_study *study);
+void page_study_free(page_study *study);
 
 /* An object "study". */
-void view_study_put(json *j, const view_study *study);
+void page_study_put(json *j, const page_study *study);
 
 #endif

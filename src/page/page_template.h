@@ -4,6 +4,6 @@
 #define PAGE_TEMPLATE_H
 
 /* What stands before the data and behind it. */
-extern const unsigned char view_template_head[], view_template_tail[];
+extern const unsigned char page_template_head[], page_template_tail[];
 
 #endif

@@ -39,7 +39,7 @@ static void put_byte(base64 *b, unsigned byte)
         put_group(b, 4);
 }
 
-char *view_floats_text(const float *values, size_t count)
+char *page_floats_text(const float *values, size_t count)
 {
     base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
     if (b.text == NULL)
@@ -91,7 +91,7 @@ static char *put_row(char *at, const float *row, int count)
     return at;
 }
 
-char *view_compact_text(const head_matrix *m)
+char *page_compact_text(const head_matrix *m)
 {
     size_t size = 1;
     for (int i = 0; i < m->rows; i++)
@@ -124,10 +124,10 @@ static float spot(const head_matrix *m, int i0, int i1, int j0, int j1)
     return largest;
 }
 
-char *view_picture_text(const head_matrix *m)
+char *page_picture_text(const head_matrix *m)
 {
-    const int height = smaller(m->rows, VIEW_PICTURE_SIDE);
-    const int width = smaller(m->columns, VIEW_PICTURE_SIDE);
+    const int height = smaller(m->rows, PAGE_PICTURE_SIDE);
+    const int width = smaller(m->columns, PAGE_PICTURE_SIDE);
     char *const text = malloc((size_t)height * (size_t)width + 1);
     char *at = text;
     if (text == NULL)

@@ -18,14 +18,14 @@
 
 #include "heads/head_metrics.h"
 
-enum { VIEW_PICTURE_SIDE = 64 };
+enum { PAGE_PICTURE_SIDE = 64 };
 
 /* All of these are for free(); NULL: no memory. */
-char *view_floats_text(const float *values, size_t count);
-char *view_compact_text(const head_matrix *m);
+char *page_floats_text(const float *values, size_t count);
+char *page_compact_text(const head_matrix *m);
 
-/* A head in small, at most VIEW_PICTURE_SIDE rows and columns: one letter for the largest weight w
+/* A head in small, at most PAGE_PICTURE_SIDE rows and columns: one letter for the largest weight w
  * of each spot, round(63 sqrt(w)). */
-char *view_picture_text(const head_matrix *m);
+char *page_picture_text(const head_matrix *m);
 
 #endif

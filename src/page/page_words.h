@@ -12,19 +12,19 @@
 
 #include "format/text_file.h"
 
-enum { VIEW_SOURCE, VIEW_TARGET, VIEW_SIDES };
+enum { PAGE_SOURCE, PAGE_TARGET, PAGE_SIDES };
 
-typedef struct view_words {
-    const char **words[VIEW_SIDES];
-    int *numbers[VIEW_SIDES]; /* [count] the same for the same word */
-    int count[VIEW_SIDES];    /* 0: nothing has this side */
+typedef struct page_words {
+    const char **words[PAGE_SIDES];
+    int *numbers[PAGE_SIDES]; /* [count] the same for the same word */
+    int count[PAGE_SIDES];    /* 0: nothing has this side */
     char *text;               /* what they point into */
-} view_words;
+} page_words;
 
 /* `count` says how many words each side has. `path` NULL: words are numbers, from 1. False, with a
- * message, where the file is none, or has another number of words. view_words_free() either way. */
-bool view_words_read(view_words *words, const char *path, const int count[VIEW_SIDES],
-                     char message[VIEW_MESSAGE_MAX]);
-void view_words_free(view_words *words);
+ * message, where the file is none, or has another number of words. page_words_free() either way. */
+bool page_words_read(page_words *words, const char *path, const int count[PAGE_SIDES],
+                     char message[TEXT_FILE_MESSAGE_MAX]);
+void page_words_free(page_words *words);
 
 #endif

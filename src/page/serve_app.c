@@ -25,22 +25,22 @@ static http_answer error_answer(const char *message)
 }
 
 /* The data of a page; NULL without memory. No command makes a page with changed heads. */
-static char *page_data(const serve_app *app, const view_item *item, bool changed,
-                       const view_sentence *sentence)
+static char *make_data(const serve_app *app, const page_sentence_memory *item, bool changed,
+                       const page_sentence *sentence)
 {
     const char *const target = item->pair.target_text[0] != '\0' ? item->pair.target_text : NULL;
-    const view_call call = {.output = "view.html",
-                            .model_file = app->model_file,
-                            .target = target,
-                            .study = VIEW_STUDY_SENTENCES};
-    char *const command = view_call_text(&call, sentence, 1);
-    const view_page page = {.model = app->model,
+    const page_command call = {.output = "view.html",
+                               .model_file = app->model_file,
+                               .target = target,
+                               .study = PAGE_STUDY_SENTENCES};
+    char *const command = page_command_text(&call, sentence, 1);
+    const page_data page = {.model = app->model,
                             .words = &app->words,
                             .command = changed ? "mha serve" : command,
                             .study = app->study,
                             .sentences = sentence,
                             .count = 1};
-    char *const text = command != NULL ? view_page_json(&page) : NULL;
+    char *const text = command != NULL ? page_json(&page) : NULL;
     free(command);
     return text;
 }
@@ -49,15 +49,15 @@ static char *page_data(const serve_app *app, const view_item *item, bool changed
 static char *answer_request(const serve_app *app, const pair_request *request, bool changed,
                             char message[PAIR_MESSAGE_MAX])
 {
-    view_item *const item = calloc(1, sizeof *item);
-    view_sentence *const sentence = calloc(1, sizeof *sentence);
+    page_sentence_memory *const item = calloc(1, sizeof *item);
+    page_sentence *const sentence = calloc(1, sizeof *sentence);
     char *text = NULL;
     snprintf(message, PAIR_MESSAGE_MAX, "out of memory");
     if (item != NULL && sentence != NULL &&
-        view_item_make(item, sentence, app->model, request, app->pool, message))
-        text = page_data(app, item, changed, sentence);
+        page_sentence_make(item, sentence, app->model, request, app->pool, message))
+        text = make_data(app, item, changed, sentence);
     if (item != NULL)
-        view_item_free(item);
+        page_sentence_free(item);
     free(item);
     free(sentence);
     return text;
@@ -87,7 +87,7 @@ http_answer serve_page(void *arg, char *body, size_t length)
     size_t size;
     FILE *const file = text != NULL ? open_memstream(&answer.text, &size) : NULL;
     if (file != NULL) {
-        view_page_write_live(file, text);
+        page_write_live(file, text);
         fclose(file);
     }
     free(text);

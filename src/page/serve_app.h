@@ -20,7 +20,7 @@ typedef struct serve_app {
     const translator *model;
     const char *model_file; /* as it was asked for; NULL: it was not */
     mha_pool *pool;
-    const view_study *study; /* NULL: none */
+    const page_study *study; /* NULL: none */
     head_words words;        /* of the model */
 } serve_app;
 

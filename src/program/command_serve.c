@@ -114,9 +114,9 @@ static mha_status make_pool(mha_pool **pool, int threads)
 }
 
 /* What the page says of roles, where the model can read the corpus: without it there are none. */
-static bool make_study(serve_app *app, view_study *study)
+static bool make_study(serve_app *app, page_study *study)
 {
-    const mha_status status = view_study_make(study, app->model, VIEW_STUDY_SENTENCES, app->pool);
+    const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model);
         fprintf(stderr, "mha: going on without the roles of heads\n");
@@ -137,7 +137,7 @@ static bool count_words(serve_app *app)
 
 static bool run_with_model(const serve_request *r, const translator *model, int threads)
 {
-    view_study study = {.heads = NULL};
+    page_study study = {.heads = NULL};
     serve_app app = {.model = model, .model_file = r->model_file, .study = &study};
     const mha_status status = make_pool(&app.pool, threads);
     if (status != MHA_OK)
@@ -145,7 +145,7 @@ static bool run_with_model(const serve_request *r, const translator *model, int 
     const bool fine =
         status == MHA_OK && count_words(&app) && make_study(&app, &study) && serve(r, &app);
     head_words_free(&app.words);
-    view_study_free(&study);
+    page_study_free(&study);
     mha_pool_free(app.pool);
     return fine;
 }
