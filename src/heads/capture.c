@@ -62,7 +62,7 @@ static bool make_settings(run *r)
                    heads * (size_t)s->width * sizeof *s->means[kind]);
         for (int n = 0; r->options->changes[kind] && n < (int)heads; n++)
             head_settings_change(s, (attention_kind)kind, n / s->heads, n % s->heads,
-                                 (capture_change)r->options->changes[kind][n]);
+                                 (head_mode)r->options->changes[kind][n]);
     }
     return true;
 }
@@ -224,7 +224,7 @@ static void judge_row(run *r, int row)
         sum += (double)logits[w];
         best = w > best && logits[w] > logits[best] ? w : best;
     }
-    r->c->said[row] = best;
+    r->c->predicted[row] = best;
     r->c->logit[row] = (double)logits[expected] - sum / words;
     r->c->log_likelihood[row] = -row_softmax(logits, words, expected, &rest).loss;
 }

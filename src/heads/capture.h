@@ -18,10 +18,10 @@
 #include "model/translator.h"
 
 typedef struct capture_options {
-    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of capture_change; NULL: none */
-    const float *means[ATTENTION_KINDS]; /* [layers][heads][width of a head], for CAPTURE_MEAN */
-    bool weights;                        /* keep weights */
-    bool vectors;                        /* keep the other arrays of capture_heads */
+    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
+    const float *means[ATTENTION_KINDS];     /* [layers][heads][width of a head], for HEAD_MEAN */
+    bool weights;                            /* keep weights */
+    bool vectors;                            /* keep the other arrays of capture_heads */
 } capture_options;
 
 typedef struct capture_heads {
@@ -40,7 +40,7 @@ typedef struct capture {
     int source[CORPUS_TOKENS_MAX], source_count; /* WORD_END included */
     int target[CORPUS_TOKENS_MAX], target_count; /* what the decoder reads, WORD_BEGIN first */
     int expected[CORPUS_TOKENS_MAX];             /* [target_count] what it is to say */
-    int said[CORPUS_TOKENS_MAX];                 /* [target_count] what it says; never WORD_BEGIN */
+    int predicted[CORPUS_TOKENS_MAX];            /* [target_count] what it says; never WORD_BEGIN */
     double log_likelihood[CORPUS_TOKENS_MAX];    /* of the expected words */
     double logit[CORPUS_TOKENS_MAX];             /* of the expected words, less the mean of all */
     double deviation[CORPUS_TOKENS_MAX];         /* in the last norm; with vectors, as the next */

@@ -7,7 +7,7 @@ struct head_ablation {
     transformer_config config;
     head_eval *eval;
     head_settings *settings;
-    capture_change change;
+    head_mode change;
     head_loss *plain, *each;
     head_sample *samples;
 };
@@ -23,7 +23,7 @@ static bool prepare(head_ablation *a, const translator *model, const head_pair *
 }
 
 head_ablation *head_ablation_create(const translator *model, const head_pair *pairs, int count,
-                                    capture_change change, const head_pair *means, int mean_count,
+                                    head_mode change, const head_pair *means, int mean_count,
                                     mha_pool *pool)
 {
     head_ablation *const a = calloc(1, sizeof *a);
@@ -59,7 +59,7 @@ head_total head_ablation_plain(const head_ablation *a)
     return head_total_of(a->plain, head_eval_sentences(a->eval));
 }
 
-static void change_all(head_ablation *a, const int *heads, int count, capture_change change)
+static void change_all(head_ablation *a, const int *heads, int count, head_mode change)
 {
     for (int n = 0; n < count; n++) {
         const head_name name = head_at(&a->config, heads[n]);
@@ -72,7 +72,7 @@ mha_status head_ablation_measure(head_ablation *a, const int *heads, int count, 
     const int sentences = head_eval_sentences(a->eval);
     change_all(a, heads, count, a->change);
     const mha_status status = head_eval_run(a->eval, a->settings, a->each, NULL);
-    change_all(a, heads, count, CAPTURE_PLAIN);
+    change_all(a, heads, count, HEAD_NORMAL);
     if (status != MHA_OK)
         return status;
     for (int n = 0; n < sentences; n++)

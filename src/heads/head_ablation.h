@@ -11,7 +11,7 @@ typedef struct head_ablation head_ablation;
 /* `change`: what is done to heads. Means are those on `means`, which may be NULL for other
  * changes. NULL: no memory, or sentences that the model cannot read. */
 head_ablation *head_ablation_create(const translator *model, const head_pair *pairs, int count,
-                                    capture_change change, const head_pair *means, int mean_count,
+                                    head_mode change, const head_pair *means, int mean_count,
                                     mha_pool *pool);
 void head_ablation_free(head_ablation *ablation);
 

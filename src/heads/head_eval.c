@@ -135,7 +135,7 @@ static void copy_gates(const head_settings *from, head_settings *to)
         for (int n = 0; n < from->layers[kind] * from->heads; n++)
             if (from->gates[kind][n] == 0.0f)
                 head_settings_change(to, (attention_kind)kind, n / from->heads, n % from->heads,
-                                     CAPTURE_ZERO);
+                                     HEAD_ZERO);
 }
 
 /* raw += the sum over the sentences of a batch. */

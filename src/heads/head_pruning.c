@@ -64,13 +64,13 @@ bool head_pruning_keeps(const head_pruning *p, int head)
 mha_status head_pruning_measure(head_pruning *p, pruning_step *step)
 {
     const mha_status status = head_eval_run(p->test, p->settings, p->each, NULL);
-    *step = (pruning_step){.closed = -1};
+    *step = (pruning_step){.pruned = -1};
     if (status == MHA_OK)
         step->total = head_total_of(p->each, head_eval_sentences(p->test));
     return status;
 }
 
-mha_status head_pruning_close(head_pruning *p, pruning_step *step)
+mha_status head_pruning_prune(head_pruning *p, pruning_step *step)
 {
     int least = -1;
     mha_status status = head_eval_importance(p->choose, p->settings, p->raw, p->normal);
@@ -80,10 +80,10 @@ mha_status head_pruning_close(head_pruning *p, pruning_step *step)
         if (head_pruning_keeps(p, head) && (least < 0 || p->raw[head] < p->raw[least]))
             least = head;
     const head_name name = head_at(translator_config(p->model), least);
-    head_settings_change(p->settings, name.kind, name.layer, name.head, CAPTURE_ZERO);
+    head_settings_change(p->settings, name.kind, name.layer, name.head, HEAD_ZERO);
     p->left--;
     status = head_pruning_measure(p, step);
-    step->closed = least;
+    step->pruned = least;
     step->importance = p->raw[least];
     return status;
 }

@@ -18,7 +18,7 @@ head_pruning *head_pruning_create(const translator *model, const head_pair *choo
 void head_pruning_free(head_pruning *pruning);
 
 typedef struct pruning_step {
-    int closed; /* the head, by number; -1: none yet */
+    int pruned; /* the head, by number; -1: none yet */
     double importance;
     head_total total; /* on the test sentences, afterwards */
 } pruning_step;
@@ -26,7 +26,7 @@ typedef struct pruning_step {
 /* As it is. */
 mha_status head_pruning_measure(head_pruning *pruning, pruning_step *step);
 /* With one head less; there must be one. */
-mha_status head_pruning_close(head_pruning *pruning, pruning_step *step);
+mha_status head_pruning_prune(head_pruning *pruning, pruning_step *step);
 
 int head_pruning_left(const head_pruning *pruning);
 bool head_pruning_keeps(const head_pruning *pruning, int head);

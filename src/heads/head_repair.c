@@ -105,7 +105,7 @@ static mha_status measure_head(const translator *model, const head_pair *pairs, 
         (size_t)attention_kind_layers(config, name.kind) * (size_t)config->heads, sizeof *changes);
     if (!changes)
         return MHA_ERR_MEMORY;
-    changes[name.layer * config->heads + name.head] = CAPTURE_ZERO;
+    changes[name.layer * config->heads + name.head] = HEAD_ZERO;
     capture_options options = {.vectors = true};
     options.changes[name.kind] = changes;
     const mha_status status = measure(model, pairs, count, pool, &options, closed);

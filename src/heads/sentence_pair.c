@@ -67,7 +67,7 @@ static void take_translation(sentence_pair *pair, capture *heads)
     memcpy(result->target, pair->target_numbers, sizeof result->target);
     result->source_count = heads->source_count;
     result->target_count = heads->target_count;
-    result->target[heads->target_count - 1] = heads->said[heads->target_count - 1];
+    result->target[heads->target_count - 1] = heads->predicted[heads->target_count - 1];
 }
 
 /* Word by word, each time from all words anew: translator_translate() knows no changes. */
@@ -83,7 +83,7 @@ static bool translate_changed(const reading *r)
             snprintf(r->message, PAIR_MESSAGE_MAX, "out of memory");
             return false;
         }
-        const int word = heads->said[pair->target.count];
+        const int word = heads->predicted[pair->target.count];
         const bool last = word == WORD_END || pair->target.count == most;
         if (last)
             take_translation(pair, heads);

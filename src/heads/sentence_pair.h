@@ -12,7 +12,7 @@ enum { PAIR_MESSAGE_MAX = CORPUS_TEXT_MAX + PROBLEM_MAX + 8 };
 typedef struct pair_request {
     const char *text;
     const char *target;                      /* what the decoder reads; NULL: what the model says */
-    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of capture_change; NULL: none */
+    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
 } pair_request;
 
 /* Its tokens point into it: it stays where it is. */

@@ -45,7 +45,7 @@ static void put_said(json *j, const capture *heads, const vocabulary *words)
 {
     json_open_array(j, "said");
     for (int i = 0; i < heads->target_count; i++)
-        json_string(j, NULL, words->words[heads->said[i]]);
+        json_string(j, NULL, words->words[heads->predicted[i]]);
     json_close(j);
     json_open_array(j, "log_likelihood");
     for (int i = 0; i < heads->target_count; i++)
@@ -95,7 +95,7 @@ static void put_changed(json *j, const page_sentence *s, attention_kind kind,
     json_open_array(j, "changed");
     for (int map = 0; map < heads->layers * heads->heads; map++, said += rows)
         for (int i = 0; i < rows; i++)
-            if (said[i] != s->heads->said[i]) {
+            if (said[i] != s->heads->predicted[i]) {
                 json_open_object(j, NULL);
                 json_integer(j, "map", map);
                 json_integer(j, "row", i);

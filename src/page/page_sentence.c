@@ -49,7 +49,7 @@ static double sum_log_likelihood(const capture *heads)
 }
 
 /* The sentence with one more head changed; NULL without memory. */
-static capture *capture_changed(const making *m, int kind, int map, capture_change change)
+static capture *capture_changed(const making *m, int kind, int map, head_mode change)
 {
     uint8_t *const place = &m->changes[kind][map];
     const uint8_t before = *place;
@@ -64,13 +64,13 @@ static bool change_head(const making *m, int kind, int map)
     const capture *const open = m->item->heads;
     const page_head_effects *const closed = &m->sentence->closed[kind];
     const double likely = sum_log_likelihood(open);
-    capture *const zero = capture_changed(m, kind, map, CAPTURE_ZERO);
-    capture *const uniform = zero != NULL ? capture_changed(m, kind, map, CAPTURE_UNIFORM) : NULL;
+    capture *const zero = capture_changed(m, kind, map, HEAD_ZERO);
+    capture *const uniform = zero != NULL ? capture_changed(m, kind, map, HEAD_UNIFORM) : NULL;
     if (uniform != NULL) {
         closed->losses[map] = (float)(likely - sum_log_likelihood(zero));
         closed->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
-        memcpy(closed->said + (ptrdiff_t)map * open->target_count, zero->said,
-               (size_t)open->target_count * sizeof zero->said[0]);
+        memcpy(closed->said + (ptrdiff_t)map * open->target_count, zero->predicted,
+               (size_t)open->target_count * sizeof zero->predicted[0]);
     }
     capture_free(zero);
     capture_free(uniform);

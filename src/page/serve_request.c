@@ -64,7 +64,7 @@ static bool take_change(const reading *r, const written_change *c)
     if (!zero && (c->change == NULL || strcmp(c->change, "uniform") != 0))
         return wrong(r, "changes: \"change\" is zero or uniform");
     r->request->changes[kind][(int)(c->layer - 1) * heads + (int)(c->head - 1)] =
-        zero ? CAPTURE_ZERO : CAPTURE_UNIFORM;
+        zero ? HEAD_ZERO : HEAD_UNIFORM;
     r->request->request.changes[kind] = r->request->changes[kind];
     r->request->changed = true;
     return true;

@@ -34,7 +34,7 @@ enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
 typedef struct ablate_request {
     heads_setup setup;
     const char *mode_name, *svg;
-    capture_change mode;
+    head_mode mode;
     bool pairs, repair, as_json;
 } ablate_request;
 
@@ -43,7 +43,7 @@ static int find_mode(ablate_request *r)
     static const char *const names[] = {"zero", "uniform", "mean"};
     for (int n = 0; n < 3; n++)
         if (strcmp(r->mode_name, names[n]) == 0) {
-            r->mode = (capture_change)(CAPTURE_ZERO + n);
+            r->mode = (head_mode)(HEAD_ZERO + n);
             return EXIT_GO_ON;
         }
     const char *near = suggest_nearest(r->mode_name, names, 3);
@@ -141,10 +141,9 @@ static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;
     head_pair *const means =
-        r->mode == CAPTURE_MEAN
-            ? head_pairs_of_corpus(s->model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
-            : NULL;
-    head_ablation *const a = r->mode == CAPTURE_MEAN && means == NULL
+        r->mode == HEAD_MEAN ? head_pairs_of_corpus(s->model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
+                             : NULL;
+    head_ablation *const a = r->mode == HEAD_MEAN && means == NULL
                                  ? NULL
                                  : head_ablation_create(s->model, s->pairs, (int)s->sentences,
                                                         r->mode, means, MEAN_SENTENCES, s->pool);

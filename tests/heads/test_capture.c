@@ -135,7 +135,7 @@ static void cross_weights_are_the_translators(void)
               "other weights");
         double sum = 0;
         for (int n = 0; n < result.target_count; n++) {
-            CHECK(c->said[n] == result.target[n], "word %d is another one", n);
+            CHECK(c->predicted[n] == result.target[n], "word %d is another one", n);
             sum += c->log_likelihood[n];
         }
         CHECK(!ends || fabs(sum - result.score) < 1e-5, "%g, not %g", sum, result.score);
@@ -306,7 +306,7 @@ static const attention_at *attention_of(const subject *s, int kind, int layer)
     return kind == ATTENTION_CROSS ? &at->cross : &at->self;
 }
 
-static capture *take_changed(const subject *s, int kind, int number, capture_change change,
+static capture *take_changed(const subject *s, int kind, int number, head_mode change,
                              const float *means)
 {
     uint8_t changes[TRANSFORMER_LAYERS_MAX * 8] = {0};
@@ -357,7 +357,7 @@ static void closed_head_is_a_model_without_it(void)
     subject *const s = subject_new(test_seed(9));
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int number = 0; number < 8; number += 3) {
-            capture *const c = take_changed(s, kind, number, CAPTURE_ZERO, NULL);
+            capture *const c = take_changed(s, kind, number, HEAD_ZERO, NULL);
             float *const values = copy_values(s);
             cut_head(s, values, &attention_of(s, kind, number / 4)->o, number % 4, NULL);
             if (c)
@@ -379,7 +379,7 @@ static void closed_head_is_no_slice_behind_the_output_projection(void)
     subject *const s = subject_new(test_seed(10));
     const int E = s->config.width, D = E / s->config.heads, head = 1;
     const weight_at *const o = &attention_of(s, ATTENTION_CROSS, 1)->o;
-    capture *const closed = take_changed(s, ATTENTION_CROSS, 4 + head, CAPTURE_ZERO, NULL);
+    capture *const closed = take_changed(s, ATTENTION_CROSS, 4 + head, HEAD_ZERO, NULL);
     for (int n = head * D; n < (head + 1) * D; n++) {
         memset(s->values + o->weight + n * E, 0, (size_t)E * sizeof *s->values);
         s->values[o->bias + (size_t)n] = 0;
@@ -404,7 +404,7 @@ static void mean_moves_to_the_bias(void)
         const int number = 5;
         for (int n = 0; n < 64; n++)
             means[n] = test_random_normal(&random);
-        capture *const c = take_changed(s, kind, number, CAPTURE_MEAN, means);
+        capture *const c = take_changed(s, kind, number, HEAD_MEAN, means);
         float *const values = copy_values(s);
         cut_head(s, values, &attention_of(s, kind, 1)->o, 1, means + number * 8);
         if (c)
@@ -420,7 +420,7 @@ static void uniform_head_looks_at_all_alike(void)
     subject *const s = subject_new(test_seed(13));
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int number = 6, D = s->config.width / s->config.heads;
-        capture *const c = take_changed(s, kind, number, CAPTURE_UNIFORM, NULL);
+        capture *const c = take_changed(s, kind, number, HEAD_UNIFORM, NULL);
         const capture_heads *const h = &c->kind[kind];
         for (int i = 0; i < h->rows; i++) {
             const int seen = kind == ATTENTION_DECODER ? i + 1 : h->columns;

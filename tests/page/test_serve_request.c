@@ -47,10 +47,9 @@ static void changes_come_where_they_belong(void)
     CHECK(request.changed && strcmp(request.request.target, "le chat") == 0, "the target");
     CHECK(request.request.changes[ATTENTION_ENCODER] == NULL, "the encoder is as it was");
     for (int n = 0; n < 8; n++) {
-        CHECK(request.changes[ATTENTION_CROSS][n] == (n == 6 ? CAPTURE_ZERO : CAPTURE_PLAIN), "%d",
+        CHECK(request.changes[ATTENTION_CROSS][n] == (n == 6 ? HEAD_ZERO : HEAD_NORMAL), "%d", n);
+        CHECK(request.changes[ATTENTION_DECODER][n] == (n == 3 ? HEAD_UNIFORM : HEAD_NORMAL), "%d",
               n);
-        CHECK(request.changes[ATTENTION_DECODER][n] == (n == 3 ? CAPTURE_UNIFORM : CAPTURE_PLAIN),
-              "%d", n);
     }
 }
 
@@ -116,7 +115,7 @@ static void damaged_bodies(void)
         CHECK(taken || message[0] != '\0', "no word about %s", body);
         for (int kind = 0; taken && kind < ATTENTION_KINDS; kind++)
             for (int head = 8; head < SERVE_HEADS_MAX; head++)
-                if (request.changes[kind][head] != CAPTURE_PLAIN)
+                if (request.changes[kind][head] != HEAD_NORMAL)
                     CHECK(false, "head %d by %s", head, body);
     }
     read_body("");
