@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads text files for the page: words, and the output of "mha ablate". */
 #include "format/text_file.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The page's JSON and the page around it. The put_ functions below write one part of the JSON each,
+ * in the order in which the page has them; those that make texts of floats return false without
+ * memory, and then the whole JSON is dropped.
+ */
 #include "page/page.h"
 
 #include <stdlib.h>
@@ -8,9 +13,25 @@
 #include "page/page_template.h"
 #include "page/page_weights.h"
 
+page_heads page_heads_of(const translator *model, const page_import *import)
+{
+    page_heads shape;
+    for (int n = 0; n < ATTENTION_KINDS; n++) {
+        const attention_kind kind = (attention_kind)n;
+        if (import != NULL) {
+            shape.layers[n] = page_import_layers(import, kind);
+            shape.heads[n] = page_import_heads(import, kind);
+        } else {
+            shape.layers[n] = attention_kind_layers(translator_config(model), kind);
+            shape.heads[n] = translator_config(model)->heads;
+        }
+    }
+    return shape;
+}
+
 /* ---------------------------------------------------------------- JSON ----- */
 
-/* False: no memory. */
+/* Floats as base64 of their bytes (page_weights.h). */
 static bool put_floats(json *j, const char *key, const float *values, size_t count)
 {
     return page_put_text(j, key, page_floats_text(values, count));
@@ -27,21 +48,22 @@ static void put_model(json *j, const translator *model)
     json_close(j);
 }
 
-/* Words with one before the first or behind the last. */
+/* Words, with one more before the first or after the last; NULL: none. */
 static void put_words(json *j, const char *key, const char *before, const corpus_sentence *words,
-                      const char *behind)
+                      const char *after)
 {
     json_open_array(j, key);
     if (before != NULL)
         json_string(j, NULL, before);
     for (int n = 0; n < words->count; n++)
         json_string(j, NULL, words->tokens[n]);
-    if (behind != NULL)
-        json_string(j, NULL, behind);
+    if (after != NULL)
+        json_string(j, NULL, after);
     json_close(j);
 }
 
-static void put_said(json *j, const capture *heads, const vocabulary *words)
+/* The words that the model predicts, and how likely the expected ones are. */
+static void put_predicted(json *j, const capture *heads, const vocabulary *words)
 {
     json_open_array(j, "said");
     for (int i = 0; i < heads->target_count; i++)
@@ -53,6 +75,7 @@ static void put_said(json *j, const capture *heads, const vocabulary *words)
     json_close(j);
 }
 
+/* For each target word the positions of the source words that it comes from. */
 static void put_alignment(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "alignment");
@@ -66,6 +89,7 @@ static void put_alignment(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* Grammatical relations: for each the positions of its two words in source and target. */
 static void put_roles(json *j, const corpus_pair *pair)
 {
     static const char *const sides[CORPUS_SIDES] = {"source", "target"};
@@ -85,32 +109,34 @@ static void put_roles(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
-/* Only the words that are others than with all heads open. */
+/* The words that change when a head is disabled: only those that differ from the predicted ones. */
 static void put_changed(json *j, const page_sentence *s, attention_kind kind,
                         const vocabulary *words)
 {
     const capture_heads *const heads = &s->heads->kind[kind];
     const int rows = s->heads->target_count;
-    const int *said = s->closed[kind].said;
+    const int *predicted = s->effects[kind].predicted;
     json_open_array(j, "changed");
-    for (int map = 0; map < heads->layers * heads->heads; map++, said += rows)
+    for (int map = 0; map < heads->layers * heads->heads; map++, predicted += rows)
         for (int i = 0; i < rows; i++)
-            if (said[i] != s->heads->predicted[i]) {
+            if (predicted[i] != s->heads->predicted[i]) {
                 json_open_object(j, NULL);
                 json_integer(j, "map", map);
                 json_integer(j, "row", i);
-                json_string(j, "word", words->words[said[i]]);
+                json_string(j, "word", words->words[predicted[i]]);
                 json_close(j);
             }
     json_close(j);
 }
 
+/* A page_attention.weights of captured heads. */
 static const float *layer_of(void *arg, int layer)
 {
     const capture_heads *const h = arg;
     return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
 }
 
+/* What a captured kind has in common with an imported one: shape, weights, measures, roles. */
 static bool put_weights(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const capture_heads *const h = &s->heads->kind[kind];
@@ -130,6 +156,7 @@ static bool put_weights(json *j, const page_data *page, const page_sentence *s, 
     return page_attention_put(j, &heads);
 }
 
+/* An element of "kinds". A map is a head, counted layer by layer. */
 static bool put_kind(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
@@ -142,8 +169,8 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
                       put_floats(j, "k", h->k, columns * width) &&
                       put_floats(j, "v", h->v, columns * width) &&
                       put_floats(j, "value_norms", h->value_norms, columns) &&
-                      put_floats(j, "losses", s->closed[kind].losses, maps) &&
-                      put_floats(j, "uniform_losses", s->closed[kind].uniform_losses, maps);
+                      put_floats(j, "losses", s->effects[kind].losses, maps) &&
+                      put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
     json_integer(j, "width", h->width);
     put_changed(j, s, kind, words);
     json_close(j);
@@ -163,7 +190,7 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
     put_words(j, "source", NULL, &s->source, end);
     put_words(j, "target", begin, &s->target, NULL);
     put_words(j, "expected", NULL, &s->target, end);
-    put_said(j, s->heads, words);
+    put_predicted(j, s->heads, words);
     if (s->gold) {
         put_alignment(j, &s->pair);
         put_roles(j, &s->pair);
@@ -215,8 +242,9 @@ char *page_json(const page_data *page)
 
 /* ---------------------------------------------------------------- page ----- */
 
-/* "<" only stands in strings, where it may be written so that no text ends the script. */
-static void put_harmless(FILE *file, const char *text)
+/* Writes JSON into a script element. "<" occurs only inside strings of JSON, where it can be
+ * escaped: then no text can end the element early. */
+static void put_escaped(FILE *file, const char *text)
 {
     while (*text != '\0') {
         const size_t plain = strcspn(text, "<");
@@ -232,11 +260,12 @@ static void put_harmless(FILE *file, const char *text)
 void page_write(FILE *file, const void *json_text)
 {
     fputs((const char *)page_template_head, file);
-    put_harmless(file, json_text);
+    put_escaped(file, json_text);
     fputs((const char *)page_template_tail, file);
 }
 
-/* A page that may ask where it came from, and knows that it can. */
+/* Two insertions into the template: an attribute that tells the page that it is live, and
+ * permission for requests to its own server. Both places are in the template, in this order. */
 void page_write_live(FILE *file, const char *json_text)
 {
     static const char *const inserts[][2] = {
@@ -251,6 +280,6 @@ void page_write_live(FILE *file, const char *json_text)
         head = at;
     }
     fputs(head, file);
-    put_harmless(file, json_text);
+    put_escaped(file, json_text);
     fputs((const char *)page_template_tail, file);
 }

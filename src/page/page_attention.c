@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes the heads of one kind of attention. The weights are read once, layer by layer, and written
+ * at once; measures and pictures, which come after them in the JSON, are kept until then.
+ */
 #include "page/page_attention.h"
 
 #include <stdlib.h>
 
 #include "page/page_weights.h"
 
-/* What is gathered while the weights go by. */
+/* Collected per head while the weights are written. A map is a head, counted layer by layer. */
 typedef struct gathered {
     page_measured *measured; /* [maps] */
     char **pictures;         /* [maps], or NULL */
 } gathered;
-
-bool page_put_text(json *j, const char *key, char *text)
-{
-    if (text == NULL)
-        return false;
-    json_string(j, key, text);
-    free(text);
-    return true;
-}
 
 static bool has_pictures(const page_attention *k)
 {
@@ -30,6 +25,7 @@ static bool is_compact(const page_attention *k)
     return (double)k->layers * k->heads * k->rows * k->columns > PAGE_EXACT_CELLS;
 }
 
+/* Measures head `map` and writes its weights, an element of "weights". */
 static bool put_head(json *j, const page_attention *k, const head_matrix *m, int map,
                      const gathered *all)
 {
@@ -41,6 +37,7 @@ static bool put_head(json *j, const page_attention *k, const head_matrix *m, int
         j, NULL, is_compact(k) ? page_compact_text(m) : page_floats_text(m->weights, cells));
 }
 
+/* Writes "weights"; fills `all`. */
 static bool put_weights(json *j, const page_attention *k, const gathered *all)
 {
     const ptrdiff_t cells = (ptrdiff_t)k->rows * k->columns;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A file of attention weights on the page:
+ *
+ *      names --> kinds and layers, shapes, every weight checked --> words --> "kinds" of the page
+ *
+ * Weights are read from the file twice, one layer at a time: to check them, and to write them. So
+ * memory is needed for one layer only.
+ */
 #include "page/page_import.h"
 
 #include <inttypes.h>
@@ -12,14 +20,16 @@
 #include "page/page_attention.h"
 #include "page/page_words.h"
 
-/* Layers of one kind. The last one, PLAIN, is "layer.N" until it is known what it is. */
-enum { PLAIN = ATTENTION_KINDS, KINDS };
+/* The kinds of a file: those of the page, and UNNAMED for "layer.N", which becomes encoder or
+ * decoder when the weights are known. */
+enum { UNNAMED = ATTENTION_KINDS, KINDS };
 static const char *const prefixes[KINDS] = {"encoder", "decoder", "cross", "layer"};
 
+/* All layers of one kind; they have the same shape. */
 typedef struct layers {
     int count, heads, rows, columns;
     bool causal;
-    const safetensors_tensor *tensors[PAGE_LAYERS_MAX];
+    const safetensors_tensor *tensors[PAGE_LAYERS_MAX]; /* [count], owned by the file */
 } layers;
 
 struct page_import {
@@ -27,17 +37,18 @@ struct page_import {
     safetensors_file *file;
     layers kinds[KINDS];
     page_words words;
-    void *raw;     /* one tensor, as it is in the file */
-    float *values; /* the same in f32 */
-    char *message;
+    void *raw;     /* one layer, in the type of the file */
+    float *values; /* the same in f32, [heads][rows][columns] */
+    char *message; /* [TEXT_FILE_MESSAGE_MAX] */
 };
 
-/* The layers of a kind that are being written. */
+/* The argument of layer_of(): a kind that is being written. */
 typedef struct source {
     page_import *import;
     const layers *kind;
 } source;
 
+/* Writes a message that begins with the path; returns false for the caller to return. */
 __attribute__((format(printf, 2, 3))) static bool wrong(const page_import *v, const char *format,
                                                         ...)
 {
@@ -52,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const page_import *v, co
 
 /* --------------------------------------------------------------- names ----- */
 
-/* "cross.11": kind and layer. */
+/* Splits a name such as "cross.11" into kind and layer. */
 static bool read_name(const char *name, int *kind, int *layer)
 {
     for (*kind = 0; *kind < KINDS; ++*kind) {
@@ -69,6 +80,7 @@ static bool read_name(const char *name, int *kind, int *layer)
     return false;
 }
 
+/* The library's type for that of a tensor; false: not a type of weights. */
 static bool find_type(safetensors_type type, mha_dtype *dtype)
 {
     static const struct {
@@ -86,6 +98,7 @@ static bool find_type(safetensors_type type, mha_dtype *dtype)
     return false;
 }
 
+/* The first layer of a kind sets its shape, the others must have the same. */
 static bool take_shape(const page_import *v, layers *kind, const safetensors_tensor *t)
 {
     const uint64_t *const shape = t->rank == 4 ? t->shape + 1 : t->shape;
@@ -110,6 +123,7 @@ static bool take_shape(const page_import *v, layers *kind, const safetensors_ten
     return true;
 }
 
+/* Puts a tensor into its place among the layers. */
 static bool take_tensor(page_import *v, const safetensors_tensor *t)
 {
     int kind, layer;
@@ -124,7 +138,7 @@ static bool take_tensor(page_import *v, const safetensors_tensor *t)
                      safetensors_type_name(t->type));
     layers *const own = &v->kinds[kind];
     if (own->tensors[layer] != NULL)
-        return wrong(v, "%s: the same layer stands there twice", t->name);
+        return wrong(v, "%s: the same layer occurs twice", t->name);
     own->tensors[layer] = t;
     own->count = layer + 1 > own->count ? layer + 1 : own->count;
     return take_shape(v, own, t);
@@ -145,6 +159,7 @@ static bool check_kind(const page_import *v, int kind)
     return true;
 }
 
+/* Cross-attention has the rows of the decoder and the columns of the encoder. */
 static bool check_sides(const page_import *v)
 {
     const layers *const encoder = &v->kinds[ATTENTION_ENCODER];
@@ -159,6 +174,8 @@ static bool check_sides(const page_import *v)
     return true;
 }
 
+/* Checks all kinds, and that the page does not become too large. In double: the product of the
+ * extents may exceed 64 bits. */
 static bool check_shapes(const page_import *v)
 {
     double cells = 0.0;
@@ -172,8 +189,9 @@ static bool check_shapes(const page_import *v)
     }
     if (all == 0)
         return wrong(v, "there are no layers in it");
-    if (v->kinds[PLAIN].count > 0 && all > v->kinds[PLAIN].count)
-        return wrong(v, "layer.0 stands beside encoder, decoder or cross: name all layers alike");
+    if (v->kinds[UNNAMED].count > 0 && all > v->kinds[UNNAMED].count)
+        return wrong(v,
+                     "there is layer.0 besides encoder, decoder or cross: name all layers alike");
     if (cells > PAGE_CELLS_MAX)
         return wrong(v, "%.0f weights; a page has room for %d: choose layers, or a shorter text",
                      cells, PAGE_CELLS_MAX);
@@ -187,7 +205,8 @@ static ptrdiff_t cells_of(const layers *kind)
     return (ptrdiff_t)kind->heads * kind->rows * kind->columns;
 }
 
-static bool make_room(page_import *v)
+/* Memory for the largest layer. */
+static bool allocate(page_import *v)
 {
     size_t raw = 1, values = 1;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -200,7 +219,7 @@ static bool make_room(page_import *v)
     return (v->raw != NULL && v->values != NULL) || wrong(v, "out of memory");
 }
 
-/* A layer into v->values. */
+/* Reads a layer into v->values. */
 static bool load(page_import *v, const safetensors_tensor *tensor, const layers *kind)
 {
     mha_dtype type = MHA_F32;
@@ -212,7 +231,9 @@ static bool load(page_import *v, const safetensors_tensor *tensor, const layers 
     return true;
 }
 
-/* One row: is it one of weights, and does it look ahead? */
+/* Checks that a row, counted over all heads of a layer, consists of weights: each from 0 to 1, with
+ * a sum of 1, within what f16 and bf16 round. A row of zeros is allowed: everything is masked. Sets
+ * `ahead` if there is weight above the diagonal. */
 static bool check_row(const page_import *v, const char *name, const layers *kind, int row,
                       bool *ahead)
 {
@@ -231,11 +252,12 @@ static bool check_row(const page_import *v, const char *name, const layers *kind
     if (sum != 0.0 && fabs(sum - 1.0) > 0.01)
         return wrong(v,
                      "%s, head %d, row %d (from 1): its weights sum to %.4f, not to 1; was dropout "
-                     "at work?",
+                     "on?",
                      name, head, i + 1, sum);
     return true;
 }
 
+/* Checks all weights of a kind, and finds out whether it is causal. */
 static bool check_values(page_import *v, layers *kind)
 {
     bool ahead = false;
@@ -252,13 +274,13 @@ static bool check_values(page_import *v, layers *kind)
 
 /* --------------------------------------------------------------- whole ----- */
 
-/* Layers without a kind are those of a decoder if they only look back. */
-static void settle_plain(page_import *v)
+/* Causal layers without a name are shown as a decoder, others as an encoder. */
+static void name_layers(page_import *v)
 {
-    layers *const plain = &v->kinds[PLAIN];
-    if (plain->count > 0)
-        v->kinds[plain->causal ? ATTENTION_DECODER : ATTENTION_ENCODER] = *plain;
-    *plain = (layers){.count = 0};
+    layers *const unnamed = &v->kinds[UNNAMED];
+    if (unnamed->count > 0)
+        v->kinds[unnamed->causal ? ATTENTION_DECODER : ATTENTION_ENCODER] = *unnamed;
+    *unnamed = (layers){.count = 0};
 }
 
 static int larger(int a, int b)
@@ -271,13 +293,14 @@ static bool read_all(page_import *v, const char *tokens)
     for (size_t n = 0; n < v->file->count; n++)
         if (!take_tensor(v, &v->file->tensors[n]))
             return false;
-    if (!check_shapes(v) || !make_room(v))
+    if (!check_shapes(v) || !allocate(v))
         return false;
     for (int kind = 0; kind < KINDS; kind++)
         if (!check_values(v, &v->kinds[kind]))
             return false;
+    /* Cross-attention may have zeros above the diagonal by chance; it has no mask. */
     v->kinds[ATTENTION_CROSS].causal = false;
-    settle_plain(v);
+    name_layers(v);
     const int count[PAGE_SIDES] = {
         larger(v->kinds[ATTENTION_ENCODER].columns, v->kinds[ATTENTION_CROSS].columns),
         larger(v->kinds[ATTENTION_DECODER].rows, v->kinds[ATTENTION_CROSS].rows)};
@@ -324,12 +347,14 @@ int page_import_heads(const page_import *import, attention_kind kind)
 
 /* ------------------------------------------------------------- writing ----- */
 
+/* A page_attention.weights that reads from the file. */
 static const float *layer_of(void *arg, int layer)
 {
     const source *const s = arg;
     return load(s->import, s->kind->tensors[layer], s->kind) ? s->import->values : NULL;
 }
 
+/* An element of "kinds". */
 static bool put_kind(json *j, page_import *v, attention_kind kind)
 {
     const layers *const own = &v->kinds[kind];

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The study of a page: head_study.c measures all heads on sentences of the test split, head_roles.c
+ * names their roles, head_eval.c finds their importance. Progress is shown on a terminal.
+ */
 #include "page/page_study.h"
 
 #include <stdlib.h>
@@ -14,6 +18,7 @@ static void watch(int done, int count)
     progress("sentence %d of %d", done, count);
 }
 
+/* Fills `importance` of all heads. */
 static bool find_importance(page_study *study, const translator *model, const head_pair *pairs,
                             mha_pool *pool)
 {
@@ -28,6 +33,7 @@ static bool find_importance(page_study *study, const translator *model, const he
     return fine;
 }
 
+/* Fills `name` and `role` of all heads. */
 static bool find_roles(page_study *study, const translator *model, const head_pair *pairs,
                        mha_pool *pool)
 {

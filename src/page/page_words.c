@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the words of an imported page. Words are cut out of the text of the file in place, for both
+ * sides at once where the file does not distinguish them. Their number is compared with that of the
+ * weights at the end, for a message that has both.
+ */
 #include "page/page_words.h"
 
 #include <stdio.h>
@@ -7,7 +12,7 @@
 
 #include "format/json_reader.h"
 
-/* A file at work. */
+/* A file while it is read. */
 typedef struct reading {
     page_words *words;
     const char *path;
@@ -21,7 +26,7 @@ static bool wrong(const reading *r, const char *what)
     return false;
 }
 
-/* Words that are too many are counted only. */
+/* Adds a word to a side. Words for which there is no room are only counted. */
 static void take(reading *r, int side, const char *word)
 {
     if (r->found[side] < r->words->count[side])
@@ -37,6 +42,7 @@ static void take_both(reading *r, const char *word)
 
 /* ---------------------------------------------------------------- text ----- */
 
+/* Ends each line with a 0 in place. */
 static void read_lines(reading *r)
 {
     char *at = r->words->text;
@@ -52,7 +58,8 @@ static void read_lines(reading *r)
 
 /* ---------------------------------------------------------------- JSON ----- */
 
-/* Behind the opening bracket; side PAGE_SIDES: all. */
+/* Reads words up to the closing bracket; the opening one has been read. PAGE_SIDES: for both
+ * sides. */
 static bool read_array(reading *r, json_reader *j, int side)
 {
     json_reader_token token;
@@ -64,6 +71,7 @@ static bool read_array(reading *r, json_reader *j, int side)
     return token == JSON_ARRAY_END || wrong(r, "an array of texts was expected");
 }
 
+/* Reads {"source": [...], "target": [...]}; its opening brace has been read. */
 static bool read_object(reading *r, json_reader *j)
 {
     json_reader_token token;
@@ -91,7 +99,7 @@ static bool read_json(reading *r, size_t length)
                                        : wrong(r, "an array of texts was expected");
     fine = fine && json_reader_next(&j) == JSON_END;
     if (!fine && j.fault != JSON_FINE)
-        wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key stands twice");
+        wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key occurs twice");
     json_reader_free(&j);
     return fine;
 }
@@ -133,7 +141,8 @@ static bool read_file(reading *r)
     return true;
 }
 
-static bool count_out(page_words *words)
+/* Makes words "1", "2", ... which both sides share. False: out of memory. */
+static bool make_numbers(page_words *words)
 {
     enum { DIGITS = 12 };
     const size_t most =
@@ -151,7 +160,8 @@ static bool count_out(page_words *words)
     return true;
 }
 
-static void number(const page_words *words, int side)
+/* Numbers the words of a side: each has the index of its first occurrence. */
+static void find_same_words(const page_words *words, int side)
 {
     for (int n = 0; n < words->count[side]; n++) {
         int same = 0;
@@ -161,7 +171,9 @@ static void number(const page_words *words, int side)
     }
 }
 
-static bool make_room(page_words *words)
+/* One element more than needed, so that no size is 0. Words are "" until they are read, so that a
+ * file with too few of them leaves no NULL. */
+static bool allocate(page_words *words)
 {
     bool fine = true;
     for (int side = 0; side < PAGE_SIDES; side++) {
@@ -180,14 +192,14 @@ bool page_words_read(page_words *words, const char *path, const int count[PAGE_S
 {
     *words = (page_words){.count = {count[PAGE_SOURCE], count[PAGE_TARGET]}};
     reading r = {words, path, {0, 0}, message};
-    if (!make_room(words) || (path == NULL && !count_out(words))) {
+    if (!allocate(words) || (path == NULL && !make_numbers(words))) {
         snprintf(message, TEXT_FILE_MESSAGE_MAX, "out of memory");
         return false;
     }
     if (path != NULL && !read_file(&r))
         return false;
     for (int side = 0; side < PAGE_SIDES; side++)
-        number(words, side);
+        find_same_words(words, side);
     return true;
 }
 

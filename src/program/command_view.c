@@ -16,7 +16,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "model/model_path.h"
-#include "page/page_sentence.h"
+#include "page/page.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
@@ -52,8 +52,8 @@ typedef struct view_run {
     const view_request *request;
     translator *model;
     mha_pool *pool;
-    page_sentence_memory *items; /* [count] */
-    page_sentence *sentences;    /* [count] */
+    page_sentence_memory *memory; /* [count] */
+    page_sentence *sentences;     /* [count] */
     int count;
     head_words words;
     page_study study;
@@ -88,38 +88,22 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[PAIR_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = page_sentence_make(&run->items[n], &run->sentences[n], run->model, &request,
+    const bool fine = page_sentence_make(&run->memory[n], &run->sentences[n], run->model, &request,
                                          run->pool, message);
     progress_end();
     if (fine)
-        sentence_pair_warn(&run->items[n].pair);
+        sentence_pair_warn(&run->memory[n].pair);
     else
         fprintf(stderr, "mha: %s\n", message);
     return fine;
 }
 
-static page_heads heads_of(const view_run *run)
-{
-    page_heads shape;
-    for (int n = 0; n < ATTENTION_KINDS; n++) {
-        const attention_kind kind = (attention_kind)n;
-        shape.layers[n] = run->import != NULL
-                              ? page_import_layers(run->import, kind)
-                              : attention_kind_layers(translator_config(run->model), kind);
-        shape.heads[n] = run->import != NULL ? page_import_heads(run->import, kind)
-                                             : translator_config(run->model)->heads;
-    }
-    return shape;
-}
-
 static void report(const view_run *run)
 {
     struct stat about;
-    const page_heads shape = heads_of(run);
+    const page_heads shape = page_heads_of(run->model, run->import);
     const int sentences = run->import != NULL ? 1 : run->count;
-    int heads = 0;
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        heads += shape.layers[kind] * shape.heads[kind];
+    const int heads = page_heads_before(&shape, ATTENTION_KINDS);
     const long long kilobytes =
         stat(run->request->output, &about) == 0 ? ((long long)about.st_size + 1023) / 1024 : 0;
     printf("%s: %d head%s, %d sentence%s, %lld KB; open it in a browser\n", run->request->output,
@@ -131,7 +115,7 @@ static bool write_page(const view_run *run)
     const view_request *const r = run->request;
     const page_command call = {.output = r->output,
                                .model_file = r->model_file,
-                               .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                               .target = r->target != NULL ? run->memory[0].pair.target_text : NULL,
                                .weights = r->weights,
                                .tokens = r->tokens,
                                .ablation = r->ablation,
@@ -157,16 +141,16 @@ static bool write_page(const view_run *run)
 
 static bool make_room(view_run *run)
 {
-    run->items = calloc((size_t)run->count, sizeof *run->items);
+    run->memory = calloc((size_t)run->count, sizeof *run->memory);
     run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
-    return run->items != NULL && run->sentences != NULL;
+    return run->memory != NULL && run->sentences != NULL;
 }
 
 static void free_room(view_run *run)
 {
-    for (int n = 0; run->items != NULL && n < run->count; n++)
-        page_sentence_free(&run->items[n]);
-    free(run->items);
+    for (int n = 0; run->memory != NULL && n < run->count; n++)
+        page_sentence_free(&run->memory[n]);
+    free(run->memory);
     free(run->sentences);
     head_words_free(&run->words);
     page_study_free(&run->study);
@@ -177,7 +161,7 @@ static void free_room(view_run *run)
 static bool read_ablation(view_run *run)
 {
     char message[TEXT_FILE_MESSAGE_MAX];
-    const page_heads shape = heads_of(run);
+    const page_heads shape = page_heads_of(run->model, run->import);
     if (run->request->ablation == NULL)
         return true;
     return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||

@@ -64,7 +64,7 @@ static void what_is_wrong_is_said(void)
         {"[]", "an object"},
         {"{}", "no \"text\""},
         {"{\"text\": 1}", "a text was expected"},
-        {"{\"text\": \"a\", \"model\": \"b\"}", "not known; there are text"},
+        {"{\"text\": \"a\", \"model\": \"b\"}", "unknown key; the keys are text"},
         {"{\"text\": \"a\", \"changes\": {}}", "an array"},
         {"{\"text\": \"a\", \"changes\": [[]]}", "objects"},
         {"{\"text\": \"a\", \"changes\": [{}]}", "kind"},
