@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of head_roles.h. head_study.c and head_measures.c make the numbers that they read. */
+/*
+ * Names the role of a head from its means, which head_measures.c and head_study.c make. Each rule
+ * has a score and a threshold; the first rule whose score reaches its threshold gives the role.
+ * Scores divided by their thresholds show which rule is nearest.
+ */
 #include "heads/head_roles.h"
 
 #include <math.h>
