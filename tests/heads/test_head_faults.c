@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heads and failing memory (faults.h): capturing, measuring, closing and pruning say that it cannot
- * be done, leak nothing, and work again afterwards.
+ * Each allocation of captures, studies, ablation, pruning and repair fails once (faults.h): the
+ * functions report it, leak nothing, and succeed afterwards.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static transformer_config config;
 static translator *model;
 static head_pair *pairs;
 
-/* A job says whether it was done. */
+/* A job returns whether it succeeded. */
 typedef bool (*job)(void);
 
 static bool take(void)

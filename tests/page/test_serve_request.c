@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stranger asks of "mha serve": what is taken, and that nothing else is. */
+/* The bodies of requests to "mha serve": good ones are read, every wrong one is refused with a
+ * message, and damaged ones never crash. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 static serve_request request;
 static char message[PAIR_MESSAGE_MAX];
 
-/* The texts of the request lie in the body, which the next call frees: its end is watched by a
- * sanitizer. */
+/* Reads a copy of the body with only a 0 after it, so that a sanitizer finds reads past its end.
+ * The texts of the request point into the copy, which the next call frees. */
 static bool read_bytes(const char *body, size_t length)
 {
     static char *copy;
@@ -33,12 +34,12 @@ static void a_text_is_enough(void)
 {
     CHECK(read_body("{\"text\": \"the c\\u0061t\"}"), "%s", message);
     CHECK(strcmp(request.request.text, "the cat") == 0, "%s", request.request.text);
-    CHECK(request.request.target == NULL && !request.changed, "nothing else is wished");
+    CHECK(request.request.target == NULL && !request.changed, "nothing else is requested");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         CHECK(request.request.changes[kind] == NULL, "kind %d", kind);
 }
 
-static void changes_come_where_they_belong(void)
+static void changes_reach_their_heads(void)
 {
     CHECK(read_body("{\"changes\": [{\"kind\": \"cross\", \"layer\": 2, \"head\": 3, "
                     "\"change\": \"zero\"}, {\"change\": \"uniform\", \"head\": 4, \"layer\": 1, "
@@ -53,7 +54,7 @@ static void changes_come_where_they_belong(void)
     }
 }
 
-static void what_is_wrong_is_said(void)
+static void wrong_bodies_are_refused_with_a_message(void)
 {
     static const char *const cases[][2] = {
         {"", "not JSON"},
@@ -85,8 +86,8 @@ static void what_is_wrong_is_said(void)
               cases[n][0], message);
 }
 
-/* Bytes of a good body changed, left out and doubled: never a crash, never a refusal without a
- * word, never a change of a head that is not there. */
+/* Bytes of a good body are changed, left out and doubled: no crash, no refusal without a message,
+ * no change of a head that does not exist. */
 static void damaged_bodies(void)
 {
     static const char good[] =
@@ -125,8 +126,8 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(a_text_is_enough);
-    RUN(changes_come_where_they_belong);
-    RUN(what_is_wrong_is_said);
+    RUN(changes_reach_their_heads);
+    RUN(wrong_bodies_are_refused_with_a_message);
     RUN(damaged_bodies);
     return test_end();
 }
