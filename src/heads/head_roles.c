@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names that several places have. */
+/* Names that are used more than once. */
 static const char *const sink_names[] = {"sink: first word", "sink: begin", "sink: end"};
 static const char *const aligned_names[] = {"aligned: says", "aligned: reads"};
 static const char same_place[] = "same place";
 
+/* The rules with a single measure; sink, offset and relation have functions of their own. */
 static const struct {
     int measure;
     double threshold;
@@ -75,6 +76,7 @@ static bool holds(const role_score *score)
     return (float)score->score >= (float)score->threshold;
 }
 
+/* The score of a measure; NaN if it was not measured. */
 static role_score make(const head_means *h, role_rule rule, int measure, double threshold,
                        const char *name)
 {
@@ -83,6 +85,7 @@ static role_score make(const head_means *h, role_rule rule, int measure, double 
     return score;
 }
 
+/* The score_ functions find the best score of a rule; false: nothing was measured for it. */
 static bool score_sink(const head_means *h, role_score *best)
 {
     bool any = false;
@@ -109,6 +112,7 @@ static bool score_offset(const head_means *h, role_score *best)
     return any;
 }
 
+/* A relation must be found in 0.1 more of its cases than the baseline finds, and be frequent. */
 static void offer_relation(const head_means *h, const head_baseline *baseline, int measure,
                            const char *name, role_score *best, bool *any)
 {

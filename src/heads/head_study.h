@@ -21,11 +21,13 @@ typedef struct head_baseline {
     int count; /* words with that relation */
 } head_baseline;
 
+/* The baselines of all measures that have one. */
 typedef struct head_baselines {
     head_baseline relation[ATTENTION_CROSS][RELATIONS]; /* of encoder and decoder */
     head_baseline alignment[2];                         /* of the row that says a word, reads it */
 } head_baselines;
 
+/* From the pairs that the grammar knows; others are skipped. */
 void head_baselines_find(head_baselines *baselines, const head_pair *pairs, int count);
 
 typedef struct head_interval {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures and roles on one sentence for the page. All rules are in src/heads; the page only shows
- * what is written here. */
+ * the numbers and names that are written here. */
 #include "page/page_measures.h"
 
 #include <stddef.h>
@@ -18,6 +18,7 @@ page_measured page_measure_head(const head_matrix *m, const head_scene *scene,
     return head;
 }
 
+/* An array with one measure of all heads. Alignment is shown as an error rate. */
 static void put_measure(json *j, const char *name, const page_measured *heads, int count,
                         int measure)
 {
