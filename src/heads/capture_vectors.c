@@ -183,8 +183,8 @@ static void fill_row(const translator *model, capture *c, const double *directio
 bool capture_vectors_direct(const translator *model, capture *c, const float *stats)
 {
     const size_t E = (size_t)translator_config(model)->width;
-    float *const mean_word = malloc(E * sizeof *mean_word);
-    double *const direction = malloc(E * sizeof *direction);
+    float *const mean_word = calloc(E, sizeof *mean_word);
+    double *const direction = calloc(E, sizeof *direction);
     const bool fine = mean_word && direction;
     if (fine)
         find_mean_word(model, mean_word);

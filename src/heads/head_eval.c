@@ -58,7 +58,7 @@ head_eval *head_eval_create(const translator *model, const head_pair *pairs, int
     e->model = model;
     e->sentences = count;
     e->batch_count = (count + BATCH_SENTENCES - 1) / BATCH_SENTENCES;
-    e->batches = calloc((size_t)e->batch_count + 1, sizeof *e->batches);
+    e->batches = calloc((size_t)e->batch_count + 1, sizeof(batch *));
     e->network = network_create(translator_config(model), translator_values(model), pool);
     if (e->network && make_batches(e, pairs))
         return e;

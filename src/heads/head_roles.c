@@ -160,13 +160,13 @@ static bool score_rule(const head_means *h, role_rule rule, role_score *score)
     }
 }
 
-head_role head_role_choose(const head_means *h)
+head_role head_role_choose(const head_means *means)
 {
     role_score scores[RULES];
     bool there[RULES], any = false, next = false;
     head_role role = {.interval = {NAN, NAN}};
     for (int rule = 0; rule < RULES; rule++) {
-        there[rule] = score_rule(h, (role_rule)rule, &scores[rule]);
+        there[rule] = score_rule(means, (role_rule)rule, &scores[rule]);
         if (!role.found && there[rule] && holds(&scores[rule])) {
             role.found = any = true;
             role.best = scores[rule];
@@ -179,7 +179,7 @@ head_role head_role_choose(const head_means *h)
         if (there[rule] && !(any && rule == (int)role.best.rule))
             offer(&role.next, &next, &scores[rule]);
     if (any)
-        role.count = h->count[role.best.measure];
+        role.count = means->count[role.best.measure];
     return role;
 }
 

@@ -60,11 +60,11 @@ static bool not_ablate(const reading *r, const char *what)
     return wrong(r, "this is not what \"mha ablate --json\" prints: %s", what);
 }
 
-int page_heads_before(const page_heads *shape, int kind)
+int page_heads_before(const page_heads *heads, int kind)
 {
     int before = 0;
     for (int n = 0; n < kind; n++)
-        before += shape->layers[n] * shape->heads[n];
+        before += heads->layers[n] * heads->heads[n];
     return before;
 }
 
