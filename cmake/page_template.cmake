@@ -5,7 +5,7 @@
 # Puts the page of "mha view" together: page.html with page.css and, as one script, the modules that
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
-# The result is C: two strings, what stands before the data and behind it.
+# The result is C: two strings, the page before its data and after it.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
@@ -42,8 +42,8 @@ quoted(tail "${tail}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
 
-const unsigned char view_template_head[] = {
+const unsigned char page_template_head[] = {
 ${head}0};
-const unsigned char view_template_tail[] = {
+const unsigned char page_template_tail[] = {
 ${tail}0};
 ")

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads text files for the page: words, and the output of "mha ablate". */
 #include "format/text_file.h"
 
 #include <errno.h>
@@ -12,28 +13,28 @@ static const char *fault_of(FILE *file, const char *text, size_t length)
 {
     if (ferror(file))
         return strerror(errno);
-    if (length > VIEW_FILE_MAX)
+    if (length > TEXT_FILE_MAX)
         return "larger than 16 MB";
     return mhai_utf8_valid(text, length) ? NULL : "not UTF-8 text";
 }
 
-char *text_file_read(const char *path, size_t *length, char message[VIEW_MESSAGE_MAX])
+char *text_file_read(const char *path, size_t *length, char message[TEXT_FILE_MESSAGE_MAX])
 {
     FILE *const file = fopen(path, "rb");
     if (file == NULL) {
-        snprintf(message, VIEW_MESSAGE_MAX, "%s: cannot be opened: %s", path, strerror(errno));
+        snprintf(message, TEXT_FILE_MESSAGE_MAX, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
-    char *text = malloc(VIEW_FILE_MAX + 2);
+    char *text = malloc(TEXT_FILE_MAX + 2);
     const char *fault = "out of memory";
     if (text != NULL) {
         errno = 0;
-        *length = fread(text, 1, VIEW_FILE_MAX + 1, file);
+        *length = fread(text, 1, TEXT_FILE_MAX + 1, file);
         fault = fault_of(file, text, *length);
     }
     fclose(file);
     if (fault != NULL) {
-        snprintf(message, VIEW_MESSAGE_MAX, "%s: %s", path, fault);
+        snprintf(message, TEXT_FILE_MESSAGE_MAX, "%s: %s", path, fault);
         free(text);
         return NULL;
     }

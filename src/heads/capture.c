@@ -3,7 +3,11 @@
  * One sentence pair through a translator, as in training without dropout, with everything kept.
  *
  *      source --encoder--> memory --+
- *      target --decoder: self, cross, ff, a layer after another--> logits --> likelihoods
+ *                                   v
+ *      target --decoder: self, cross, ff, layer by layer--> logits --> likelihoods
+ *
+ * The attention weights come from the library itself, through mha_options. Queries, keys, values
+ * and outputs of single heads, which it does not return, are computed again in capture_vectors.c.
  */
 #include "heads/capture_parts.h"
 
@@ -13,24 +17,32 @@
 
 #include "model/row_math.h"
 
-/* One capture at work. Arrays are [rows of the longer side][width] but `inside` and `logits`. */
+/* A capture while it is made; `rows` below are those of the longer side. */
 typedef struct run {
     const translator *model;
     const capture_options *options;
     mha_pool *pool;
     head_settings *settings; /* NULL: no head is changed */
     capture *c;
-    float *x, *normed, *added, *memory;
-    float *inside, *logits, *stats;
+    float *x;      /* [rows][width] residual stream of the present side */
+    float *normed; /* [rows][width] input of a sub-layer */
+    float *added;  /* [rows][width] its output */
+    float *memory; /* [source_count][width] output of the encoder */
+    float *inside; /* [rows][ff_width] */
+    float *logits; /* [target_count][target words] */
+    float *stats;  /* [rows][2] mean and 1 / deviation of the latest norm */
 } run;
 
 /* -------------------------------------------------------------- memory ----- */
 
+/* One more than needed, so that the size is never 0. */
 static float *floats(ptrdiff_t a, ptrdiff_t b)
 {
     return calloc((size_t)a * (size_t)b + 1, sizeof(float));
 }
 
+/* Sets the shape of a kind and allocates its arrays. Outputs are computed from the weights, so
+ * vectors include the weights. */
 static bool make_heads(const run *r, attention_kind kind)
 {
     const transformer_config *const config = translator_config(r->model);
@@ -45,6 +57,7 @@ static bool make_heads(const run *r, attention_kind kind)
     return !r->options->vectors || capture_vectors_make(h, kind != ATTENTION_ENCODER);
 }
 
+/* Translates the changes of the options into settings; without changes there are none. */
 static bool make_settings(run *r)
 {
     bool wanted = false;
@@ -62,7 +75,7 @@ static bool make_settings(run *r)
                    heads * (size_t)s->width * sizeof *s->means[kind]);
         for (int n = 0; r->options->changes[kind] && n < (int)heads; n++)
             head_settings_change(s, (attention_kind)kind, n / s->heads, n % s->heads,
-                                 (capture_change)r->options->changes[kind][n]);
+                                 (head_mode)r->options->changes[kind][n]);
     }
     return true;
 }
@@ -96,6 +109,7 @@ static void free_arrays(run *r)
 
 /* --------------------------------------------------------------- parts ----- */
 
+/* to[rows][width] = norm(x); leaves its statistics in r->stats. */
 static void normalise(run *r, ptrdiff_t rows, const weight_at *at, float *to)
 {
     const float *const values = translator_values(r->model);
@@ -103,6 +117,7 @@ static void normalise(run *r, ptrdiff_t rows, const weight_at *at, float *to)
                      values + at->bias, to, r->stats, r->pool);
 }
 
+/* x += added. */
 static void add(run *r, ptrdiff_t rows)
 {
     const ptrdiff_t width = translator_config(r->model)->width;
@@ -110,6 +125,7 @@ static void add(run *r, ptrdiff_t rows)
         row_add(r->added + row * width, (int)width, r->x + row * width);
 }
 
+/* x += attention(norm(x)) of one layer; captures what was requested. */
 static mha_status attend(run *r, attention_kind kind, int layer)
 {
     const ptrdiff_t width = translator_config(r->model)->width;
@@ -147,6 +163,7 @@ static mha_status attend(run *r, attention_kind kind, int layer)
     return MHA_OK;
 }
 
+/* x += W_out relu(W_in norm(x)) of one layer. */
 static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
 {
     const ptrdiff_t width = translator_config(r->model)->width,
@@ -165,7 +182,8 @@ static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
     return status;
 }
 
-static void enter(run *r, int side, const int *words, int rows)
+/* x = embeddings of the words at positions 0, 1, ... */
+static void embed(run *r, int side, const int *words, int rows)
 {
     int positions[CORPUS_TOKENS_MAX];
     for (int n = 0; n < rows; n++)
@@ -178,7 +196,7 @@ static void enter(run *r, int side, const int *words, int rows)
 static mha_status encode(run *r)
 {
     mha_status status = MHA_OK;
-    enter(r, TRANSFORMER_SOURCE, r->c->source, r->c->source_count);
+    embed(r, TRANSFORMER_SOURCE, r->c->source, r->c->source_count);
     for (int n = 0; n < translator_config(r->model)->layers[TRANSFORMER_SOURCE] && status == MHA_OK;
          n++) {
         status = attend(r, ATTENTION_ENCODER, n);
@@ -195,7 +213,7 @@ static mha_status decode(run *r)
     const transformer_config *const config = translator_config(r->model);
     const int rows = r->c->target_count;
     mha_status status = MHA_OK;
-    enter(r, TRANSFORMER_TARGET, r->c->target, rows);
+    embed(r, TRANSFORMER_TARGET, r->c->target, rows);
     for (int n = 0; n < config->layers[TRANSFORMER_TARGET] && status == MHA_OK; n++) {
         status = attend(r, ATTENTION_DECODER, n);
         if (status == MHA_OK)
@@ -212,24 +230,25 @@ static mha_status decode(run *r)
 
 /* --------------------------------------------------------------- words ----- */
 
-static void judge_row(run *r, int row)
+/* Word, logit and likelihood of a row. The softmax overwrites the logits, so it comes last. */
+static void predict(run *r, int row)
 {
     const int words = translator_config(r->model)->words[TRANSFORMER_TARGET],
               expected = r->c->expected[row];
     float *const logits = r->logits + (ptrdiff_t)row * words;
     double sum = 0.0;
     float rest;
-    int best = WORD_BEGIN + 1;
+    int best = WORD_BEGIN + 1; /* as in beam_search.c, WORD_BEGIN is never predicted */
     for (int w = 0; w < words; w++) {
         sum += (double)logits[w];
         best = w > best && logits[w] > logits[best] ? w : best;
     }
-    r->c->said[row] = best;
+    r->c->predicted[row] = best;
     r->c->logit[row] = (double)logits[expected] - sum / words;
     r->c->log_likelihood[row] = -row_softmax(logits, words, expected, &rest).loss;
 }
 
-/* Numbers that are words of a side, with the special one before or behind them. */
+/* Whether these are words of a side, and there is a position for WORD_BEGIN or WORD_END, too. */
 static bool words_fit(const translator *model, int side, const int *words, int count)
 {
     if (count < 0 || count >= translator_longest(model))
@@ -240,6 +259,7 @@ static bool words_fit(const translator *model, int side, const int *words, int c
     return true;
 }
 
+/* Copies the words, with WORD_BEGIN and WORD_END where capture.h has them. */
 static void take_words(capture *c, const int *source, int source_count, const int *target,
                        int target_count)
 {
@@ -267,7 +287,7 @@ capture *capture_create(const translator *model, const int *source, int source_c
     take_words(c, source, source_count, target, target_count);
     bool fine = make_arrays(&r) && encode(&r) == MHA_OK && decode(&r) == MHA_OK;
     for (int row = 0; fine && row < c->target_count; row++)
-        judge_row(&r, row);
+        predict(&r, row);
     if (fine && options->vectors)
         fine = capture_vectors_direct(model, c, r.stats);
     free_arrays(&r);

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What capture.c and capture_vectors.c share. */
+/* Shared by capture.c and capture_vectors.c. */
 #ifndef HEADS_CAPTURE_PARTS_H
 #define HEADS_CAPTURE_PARTS_H
 
 #include "heads/capture.h"
 
-/* The inputs of one attention: normed rows, and the rows its keys and values come from. */
+/* The inputs of one attention: rows for the queries, rows for keys and values. All are normed. */
 typedef struct capture_inputs {
-    const attention_at *at;
-    const float *queries; /* [rows][width of the model] */
-    const float *keys;    /* [columns][width of the model] */
+    const attention_at *at; /* its parameters */
+    const float *queries;   /* [rows][width of the model] */
+    const float *keys;      /* [columns][width of the model] */
 } capture_inputs;
 
-/* Whether there was memory for the weights of a kind, and for its other arrays. */
+/* Allocate the weights of a kind, and its other arrays, `direct` only if requested. False: out of
+ * memory; capture_free() frees what there is. */
 bool capture_weights_make(capture_heads *heads);
 bool capture_vectors_make(capture_heads *heads, bool direct);
 
-/* All arrays of a layer but `direct`; its weights are there. */
+/* Fills all arrays of a layer but `direct` from its inputs and its weights. settings: NULL, or the
+ * modes of the heads, which their outputs have. */
 void capture_vectors_fill(const translator *model, const head_settings *settings,
                           attention_kind kind, capture_heads *heads, int layer,
                           const capture_inputs *inputs);
 
-/* `direct` of decoder and cross, from the statistics of the last norm, [rows][2]. */
+/* Fills `direct` of decoder and cross. stats: [rows][2], mean and 1 / deviation of the last norm.
+ * False: out of memory. */
 bool capture_vectors_direct(const translator *model, capture *capture, const float *stats);
 
 #endif

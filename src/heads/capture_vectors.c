@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries, keys, values and outputs of single heads, and what these weigh behind W_O. */
+/*
+ * Queries, keys, values and outputs of single heads, the norms of values after W_O, and the direct
+ * effect of heads on the logits. All of it is computed from the parameters, in double.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,6 +16,7 @@ static double dot(const float *a, const float *b, ptrdiff_t count)
     return sum;
 }
 
+/* [layers][heads][rows][columns] of a kind, all 0. */
 static float *floats(const capture_heads *h, ptrdiff_t rows, ptrdiff_t columns)
 {
     return calloc((size_t)h->layers * (size_t)h->heads * (size_t)rows * (size_t)columns,
@@ -49,8 +53,8 @@ static void project(const translator *model, const weight_at *at, const float *x
                         (double)translator_values(model)[at->bias + (size_t)n]);
 }
 
-/* |v W_O of the head|. */
-static float norm_behind(const translator *model, const weight_at *o, int head, const float *v)
+/* |W_O v| of a value of the head, with the head's columns of W_O. */
+static float projected_norm(const translator *model, const weight_at *o, int head, const float *v)
 {
     const ptrdiff_t E = translator_config(model)->width, D = E / translator_config(model)->heads;
     double sum = 0.0;
@@ -61,7 +65,7 @@ static float norm_behind(const translator *model, const weight_at *o, int head, 
     return (float)sqrt(sum);
 }
 
-/* What the head gives, as it is set. */
+/* The output of a head with its mode and gate. Weights of a uniform head are uniform already. */
 static void fill_output(const head_settings *settings, attention_kind kind, const capture_heads *h,
                         int layer, int head)
 {
@@ -95,7 +99,7 @@ void capture_vectors_fill(const translator *model, const head_settings *settings
         const ptrdiff_t number = first + head;
         for (ptrdiff_t j = 0; j < h->columns; j++)
             h->value_norms[number * h->columns + j] =
-                norm_behind(model, &inputs->at->o, head, h->v + (number * h->columns + j) * D);
+                projected_norm(model, &inputs->at->o, head, h->v + (number * h->columns + j) * D);
         fill_output(settings, kind, h, layer, head);
     }
 }
@@ -103,12 +107,13 @@ void capture_vectors_fill(const translator *model, const head_settings *settings
 /* -------------------------------------------------------------- direct ----- */
 
 /*
- * The gradient of a row's logit, less the mean of all, to x in front of the last norm, while the
- * norm's deviation stays:
+ * The gradient of a row's logit (that of the expected word minus the mean of all words) with
+ * respect to x, the input of the last norm, with the deviation of the norm as a constant:
  *
  *      y = (x - mean) / deviation * weight + bias,     logit = y . (u_expected - mean of all u)
  *
- * and the part of the logit that is the bias's.
+ * to[width] is the gradient, norm_logit the part of the logit that is due to the bias. `inverse` is
+ * 1 / deviation, mean_word the mean of all u, the embeddings of the target words.
  */
 static void find_direction(const translator *model, const float *mean_word, int expected,
                            double inverse, double *to, double *norm_logit)
@@ -132,6 +137,7 @@ static void find_direction(const translator *model, const float *mean_word, int 
         to[c] -= mean;
 }
 
+/* to[width] = the mean embedding of the target words. */
 static void find_mean_word(const translator *model, float *to)
 {
     const ptrdiff_t E = translator_config(model)->width,
@@ -146,9 +152,9 @@ static void find_mean_word(const translator *model, float *to)
     }
 }
 
-/* direction . (W_O of the head . its output) */
-static double reach(const translator *model, const weight_at *o, int head, const float *output,
-                    const double *direction)
+/* direction . (W_O output), with the head's columns of W_O. */
+static double direct_effect(const translator *model, const weight_at *o, int head,
+                            const float *output, const double *direction)
 {
     const ptrdiff_t E = translator_config(model)->width, D = E / translator_config(model)->heads;
     double sum = 0.0;
@@ -158,6 +164,7 @@ static double reach(const translator *model, const weight_at *o, int head, const
     return sum;
 }
 
+/* `direct` of all heads of decoder and cross in one row. */
 static void fill_row(const translator *model, capture *c, const double *direction, int row)
 {
     for (int kind = ATTENTION_DECODER; kind < ATTENTION_KINDS; kind++) {
@@ -167,8 +174,8 @@ static void fill_row(const translator *model, capture *c, const double *directio
                 &translator_map(model)->layers[TRANSFORMER_TARGET][n / h->heads];
             const ptrdiff_t place = (ptrdiff_t)n * h->rows + row;
             h->direct[place] =
-                (float)reach(model, kind == ATTENTION_CROSS ? &at->cross.o : &at->self.o,
-                             n % h->heads, h->outputs + place * h->width, direction);
+                (float)direct_effect(model, kind == ATTENTION_CROSS ? &at->cross.o : &at->self.o,
+                                     n % h->heads, h->outputs + place * h->width, direction);
         }
     }
 }
@@ -176,8 +183,8 @@ static void fill_row(const translator *model, capture *c, const double *directio
 bool capture_vectors_direct(const translator *model, capture *c, const float *stats)
 {
     const size_t E = (size_t)translator_config(model)->width;
-    float *const mean_word = malloc(E * sizeof *mean_word);
-    double *const direction = malloc(E * sizeof *direction);
+    float *const mean_word = calloc(E, sizeof *mean_word);
+    double *const direction = calloc(E, sizeof *direction);
     const bool fine = mean_word && direction;
     if (fine)
         find_mean_word(model, mean_word);

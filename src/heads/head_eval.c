@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Losses, importance and mean outputs of heads over many sentences.
+ *
+ *      pairs --batch_pack()--> batches --network_forward()--> scores of words --> loss per sentence
+ *                                      --network_backward()--> d loss / d gate --> importance
+ *      pairs --capture_create()--> outputs of heads --> means
+ *
+ * For importance each sentence of a batch has gates of its own, so one backward pass gives the
+ * gradients of all sentences.
+ */
 #include "heads/head_eval.h"
 
 #include <math.h>
@@ -7,33 +17,30 @@
 
 #include "model/translator.h"
 
-enum { TOGETHER = 128 };
-
-/* Sentences that are run together. */
-typedef struct eval_part {
-    batch *batch;
-} eval_part;
+enum { BATCH_SENTENCES = 128 };
 
 struct head_eval {
     const translator *model;
     network *network;
-    int sentences, batches;
-    eval_part *parts; /* [batches] */
-    int64_t words;
+    int sentences, batch_count;
+    batch **batches; /* [batch_count] of BATCH_SENTENCES each, the last one of the rest */
+    int64_t words;   /* of the targets, ends included */
 };
 
-/* --------------------------------------------------------------- made ------ */
+/* -------------------------------------------------------------- memory ----- */
 
+/* Copies the pairs into batches. */
 static bool make_batches(head_eval *e, const head_pair *pairs)
 {
-    numbered_pair *const words = malloc(TOGETHER * sizeof *words);
-    bool fine = words != NULL && e->parts != NULL;
-    for (int n = 0; n < e->batches && fine; n++) {
-        const int first = n * TOGETHER;
-        const int count = e->sentences - first < TOGETHER ? e->sentences - first : TOGETHER;
+    numbered_pair *const words = malloc(BATCH_SENTENCES * sizeof *words);
+    bool fine = words != NULL && e->batches != NULL;
+    for (int n = 0; n < e->batch_count && fine; n++) {
+        const int first = n * BATCH_SENTENCES;
+        const int count =
+            e->sentences - first < BATCH_SENTENCES ? e->sentences - first : BATCH_SENTENCES;
         for (int k = 0; k < count; k++)
             words[k] = pairs[first + k].words;
-        batch *const b = e->parts[n].batch = batch_pack(words, count);
+        batch *const b = e->batches[n] = batch_pack(words, count);
         fine = b != NULL;
         if (fine)
             e->words += b->rows[TRANSFORMER_TARGET];
@@ -50,8 +57,8 @@ head_eval *head_eval_create(const translator *model, const head_pair *pairs, int
         return NULL;
     e->model = model;
     e->sentences = count;
-    e->batches = (count + TOGETHER - 1) / TOGETHER;
-    e->parts = calloc((size_t)e->batches + 1, sizeof *e->parts);
+    e->batch_count = (count + BATCH_SENTENCES - 1) / BATCH_SENTENCES;
+    e->batches = calloc((size_t)e->batch_count + 1, sizeof(batch *));
     e->network = network_create(translator_config(model), translator_values(model), pool);
     if (e->network && make_batches(e, pairs))
         return e;
@@ -63,9 +70,9 @@ void head_eval_free(head_eval *e)
 {
     if (!e)
         return;
-    for (int n = 0; e->parts && n < e->batches; n++)
-        batch_free(e->parts[n].batch);
-    free(e->parts);
+    for (int n = 0; e->batches && n < e->batch_count; n++)
+        batch_free(e->batches[n]);
+    free(e->batches);
     network_free(e->network);
     free(e);
 }
@@ -82,6 +89,7 @@ int64_t head_eval_words(const head_eval *e)
 
 /* -------------------------------------------------------------- losses ----- */
 
+/* Adds up the scores that the network has left of a batch: each[pairs of the batch]. */
 static void take_scores(const head_eval *e, const batch *b, head_loss *each)
 {
     const row_score *const scores = network_scores(e->network);
@@ -99,14 +107,14 @@ static void take_scores(const head_eval *e, const batch *b, head_loss *each)
 mha_status head_eval_run(head_eval *e, const head_settings *settings, head_loss *each,
                          float *logits)
 {
-    for (int n = 0; n < e->batches; n++) {
-        const batch *const b = e->parts[n].batch;
+    for (int n = 0; n < e->batch_count; n++) {
+        const batch *const b = e->batches[n];
         const network_mode mode = {.heads = settings, .logits = logits};
         network_loss loss;
         const mha_status status = network_forward(e->network, b, &mode, &loss);
         if (status != MHA_OK)
             return status;
-        take_scores(e, b, each + n * TOGETHER);
+        take_scores(e, b, each + n * BATCH_SENTENCES);
         if (logits)
             logits += b->rows[TRANSFORMER_TARGET];
     }
@@ -129,24 +137,26 @@ head_total head_total_of(const head_loss *each, int count)
 
 /* ---------------------------------------------------------- importance ----- */
 
+/* Sets the gates that are 0 in `from` to 0 in all sentences of `to`. */
 static void copy_gates(const head_settings *from, head_settings *to)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int n = 0; n < from->layers[kind] * from->heads; n++)
             if (from->gates[kind][n] == 0.0f)
                 head_settings_change(to, (attention_kind)kind, n / from->heads, n % from->heads,
-                                     CAPTURE_ZERO);
+                                     HEAD_ZERO);
 }
 
-/* raw += the sum over the sentences of a batch. */
-static mha_status add_importance(head_eval *e, const batch *b, const head_settings *closed,
+/* raw[head] += the sum of |d loss / d gate| over the sentences of a batch. gradients: room for
+ * those of all parameters, which the backward pass wants. */
+static mha_status add_importance(head_eval *e, const batch *b, const head_settings *disabled,
                                  float *gradients, double *raw)
 {
     head_settings *const s = head_settings_create(translator_config(e->model), b->pairs);
     if (!s)
         return MHA_ERR_MEMORY;
-    if (closed)
-        copy_gates(closed, s);
+    if (disabled)
+        copy_gates(disabled, s);
     const network_mode mode = {.training = true, .heads = s};
     network_loss loss;
     mha_status status = network_forward(e->network, b, &mode, &loss);
@@ -155,7 +165,8 @@ static mha_status add_importance(head_eval *e, const batch *b, const head_settin
     for (int head = 0; status == MHA_OK && head < head_count(translator_config(e->model)); head++) {
         const head_name name = head_at(translator_config(e->model), head);
         const float *const d = head_settings_gradients(s, name.kind, name.layer) + name.head;
-        /* The network's loss is a mean over the words of the batch. */
+        /* The network's loss is a mean over the words of the batch; times their number it is the
+         * sum, whose derivative by the gates of a sentence is that of the sentence's loss. */
         for (int n = 0; n < b->pairs; n++)
             raw[head] += fabs((double)d[n * s->heads]) * (double)loss.words;
     }
@@ -163,6 +174,7 @@ static mha_status add_importance(head_eval *e, const batch *b, const head_settin
     return status;
 }
 
+/* Divides by the Euclidean norm of each layer; a layer of zeros stays 0. */
 static void normalise(const transformer_config *config, const double *raw, double *normal)
 {
     const int heads = config->heads;
@@ -175,15 +187,15 @@ static void normalise(const transformer_config *config, const double *raw, doubl
     }
 }
 
-mha_status head_eval_importance(head_eval *e, const head_settings *closed, double *raw,
+mha_status head_eval_importance(head_eval *e, const head_settings *disabled, double *raw,
                                 double *normal)
 {
     const transformer_config *const config = translator_config(e->model);
     float *const gradients = malloc(translator_map(e->model)->count * sizeof *gradients);
     mha_status status = gradients ? MHA_OK : MHA_ERR_MEMORY;
     memset(raw, 0, (size_t)head_count(config) * sizeof *raw);
-    for (int n = 0; n < e->batches && status == MHA_OK; n++)
-        status = add_importance(e, e->parts[n].batch, closed, gradients, raw);
+    for (int n = 0; n < e->batch_count && status == MHA_OK; n++)
+        status = add_importance(e, e->batches[n], disabled, gradients, raw);
     for (int head = 0; head < head_count(config); head++)
         raw[head] /= e->sentences;
     normalise(config, raw, normal);
@@ -193,7 +205,7 @@ mha_status head_eval_importance(head_eval *e, const head_settings *closed, doubl
 
 /* --------------------------------------------------------------- means ----- */
 
-/* means[heads][width] += the sum over rows. */
+/* settings->means[kind][layers][heads][width] += the sum of the outputs over the rows. */
 static void add_outputs(const capture *c, head_settings *settings)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a model loses when heads are changed.
+ * The loss of a model on sentences, with all heads or with some of them changed.
  *
- * The decoder reads the right words and is asked for the next. A sentence is exact if all words
- * are right, its end included: a greedy search then finds it, since every prefix is right.
+ * The decoder reads the right words and predicts the next one. A sentence is exact if all words are
+ * right, its end included: a greedy search then finds the same translation, since all its prefixes
+ * are right.
  */
 #ifndef HEADS_HEAD_EVAL_H
 #define HEADS_HEAD_EVAL_H
@@ -13,23 +14,26 @@
 
 typedef struct head_eval head_eval;
 
-/* NULL: no memory, or sentences that the model cannot read. The model must outlive it. */
+/* Prepares the evaluation of a model on these pairs. The model must outlive the result, the pairs
+ * are copied. NULL: out of memory, or sentences that the model cannot read. */
 head_eval *head_eval_create(const translator *model, const head_pair *pairs, int count,
                             mha_pool *pool);
 void head_eval_free(head_eval *eval);
 
+/* The result of one sentence. */
 typedef struct head_loss {
-    double loss; /* negative log-likelihood of the words, nats */
+    double loss; /* sum of the negative log-likelihoods of its words, in nats */
     int words, right;
 } head_loss;
 
-/* Of each sentence. settings: of one sentence that stands for all; NULL: plain. logits: [words in
- * all], as network_mode has them, or NULL. */
+/* Evaluates all sentences; each: [head_eval_sentences()]. settings: those of all sentences, with
+ * gates of one; NULL: the whole model. logits: [head_eval_words()] as in network_mode, or NULL. */
 mha_status head_eval_run(head_eval *eval, const head_settings *settings, head_loss *each,
                          float *logits);
 
+/* The result of all sentences. */
 typedef struct head_total {
-    double loss; /* a word */
+    double loss; /* per word */
     int64_t words, right;
     int sentences, exact;
 } head_total;
@@ -39,14 +43,16 @@ int head_eval_sentences(const head_eval *eval);
 int64_t head_eval_words(const head_eval *eval);
 
 /*
- * The importance of every head, [head_count()]: the mean over sentences of |d loss / d gate|, where
- * the loss is that of a sentence (Michel et al. 2019). `closed`, of one sentence, says which gates
- * are 0; NULL: none. `normal` is the same divided by the root of the sum of squares in its layer.
+ * The importance of every head, raw[head_count()]: the mean over sentences of |d loss / d gate|,
+ * where the loss is that of a sentence (Michel et al. 2019). `disabled`, with gates of one
+ * sentence, has the gates that are 0; NULL: none. normal[head_count()] is raw divided by the
+ * Euclidean norm of the heads of its layer.
  */
-mha_status head_eval_importance(head_eval *eval, const head_settings *closed, double *raw,
+mha_status head_eval_importance(head_eval *eval, const head_settings *disabled, double *raw,
                                 double *normal);
 
-/* Fills the means of settings with the mean outputs of all heads on these pairs. */
+/* Fills settings->means with the mean outputs of all heads over all rows of these pairs. The means
+ * must be 0 before. */
 mha_status head_means_fill(const translator *model, const head_pair *pairs, int count,
                            mha_pool *pool, head_settings *settings);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Compares one head with all heads of its kind: captures the pairs one by one and adds up the
+ * divergences of their rows. */
 #include "heads/head_likeness.h"
 
 #include <math.h>
 
+/* Adds the divergences of one pair to apart[], where that is not NaN. */
 static void add(const transformer_config *config, const capture *c, int head, double *apart)
 {
     const head_matrix own = head_matrix_of(c, head_at(config, head));

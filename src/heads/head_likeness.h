@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* How similar the weights of heads are. */
 #ifndef HEADS_HEAD_LIKENESS_H
 #define HEADS_HEAD_LIKENESS_H
 
 #include "heads/head_pairs.h"
 
-/* How far all heads of a kind are from one of them: head_divergence() a row, over these pairs;
- * apart[head_count()], NaN for heads of other kinds. */
+/* The distance of all heads from head number `head`: the mean head_divergence() per row over these
+ * pairs, in apart[head_count()]. NaN for heads of other kinds, whose rows and columns are other
+ * words. */
 mha_status head_likeness_measure(const translator *model, const head_pair *pairs, int count,
                                  int head, mha_pool *pool, double *apart);
 

@@ -30,6 +30,7 @@ const char *head_measure_name(int measure)
     return names[measure];
 }
 
+/* A measure with one value per sentence. */
 static void put(head_sample *samples, int measure, double value)
 {
     samples[measure] = (head_sample){(float)value, 1.0f};
@@ -37,6 +38,7 @@ static void put(head_sample *samples, int measure, double value)
 
 /* ------------------------------------------------------- shape and words ----- */
 
+/* Measures of the weights alone. */
 static void measure_shape(const head_matrix *m, const head_scene *scene, head_sample *samples)
 {
     const double distance = head_distance(m, scene->special);
@@ -77,6 +79,7 @@ static double find_rare(const head_matrix *m, const head_scene *scene)
     return rows > 0 ? (double)found / rows : 0.0;
 }
 
+/* Measures that compare words. */
 static void measure_words(const head_matrix *m, const head_scene *scene, head_sample *samples)
 {
     if (scene->frequency)
@@ -102,6 +105,8 @@ bool head_relation_place(const corpus_role *role, bool back, attention_kind kind
     return first >= 0 && second >= 0 && (kind == ATTENTION_ENCODER || *to < *from);
 }
 
+/* For each relation of the sentence, whether the largest weight of the row of one word is on the
+ * other word. The word itself is left out: many heads have much weight there. */
 static void measure_relations(const head_matrix *m, const head_scene *scene, head_sample *samples)
 {
     for (int n = 0; n < 2 * scene->gold->role_count; n++) {
@@ -119,6 +124,7 @@ static void measure_relations(const head_matrix *m, const head_scene *scene, hea
     }
 }
 
+/* Word n of the target is predicted by row n and read by row n + 1. */
 static void measure_alignment(const head_matrix *m, const head_scene *scene, bool reads,
                               head_sample *samples)
 {

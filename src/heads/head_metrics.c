@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The measures of head_metrics.h. Most are a mean over rows of a function of one row; rows that see
+ * a single column are left out, because their weight is always 1.
+ */
 #include "heads/head_metrics.h"
 
 #include <math.h>
@@ -15,9 +19,10 @@ int head_seen(const head_matrix *m, int i)
     return m->causal && i + 1 < m->columns ? i + 1 : m->columns;
 }
 
-/* The mean of what a function says of each row that has a choice. */
+/* A measure of row i. */
 typedef double (*row_measure)(const head_matrix *m, int i, const void *arg);
 
+/* The mean over the rows that see two columns or more; 0 if there are none. */
 static double mean_of_rows(const head_matrix *m, row_measure measure, const void *arg)
 {
     double sum = 0.0;
@@ -106,6 +111,7 @@ double head_distance(const head_matrix *m, const bool *skip)
 
 /* ------------------------------------------------------------- entropy ----- */
 
+/* A term of the entropy. */
 static double surprise(double p)
 {
     return p > 0.0 ? -p * log(p) : 0.0;

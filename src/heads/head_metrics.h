@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one head does on one sentence, in numbers. A row is a token that looks, a column one that
- * is looked at; rows sum to 1. Means are over rows that have a choice: two columns or more.
+ * Measures of one head on one sentence. A row is a token that attends, a column one that is
+ * attended to; rows sum to 1. Means are over rows that see two columns or more.
  *
  * Definitions follow Clark et al. 2019 (offsets, smoothed entropy, distance of heads), Voita et
  * al. 2019 (confidence, argmax at an offset) and the detectors of induction heads.
@@ -18,7 +18,7 @@ typedef struct head_matrix {
     bool causal; /* row i sees columns 0 to i */
 } head_matrix;
 
-/* Columns that row i may look at. */
+/* The number of columns that row i sees. */
 int head_seen(const head_matrix *m, int i);
 
 /* Mean weight at column i + r; 0 where there is none. */
@@ -37,40 +37,41 @@ double head_column_mass(const head_matrix *m, int column);
 /* Mean of the largest weight outside skipped columns. */
 double head_confidence(const head_matrix *m, const bool *skip);
 
-/* Mean entropy of the rows, in nats; the same of 0.9999 a + 0.0001 / columns; and as a share of
- * what equal weights on all that a row sees have. */
+/* Mean entropy of the rows, in nats; the same of 0.9999 a + 0.0001 / columns; and the mean of the
+ * entropy divided by that of equal weights on all columns that the row sees. */
 double head_entropy(const head_matrix *m);
 double head_entropy_smoothed(const head_matrix *m);
 double head_breadth(const head_matrix *m);
 
-/* Mean |i - j|, weighted, of what is outside skipped columns. 0: there is nothing. */
+/* Mean |i - j|, weighted by the weights outside skipped columns. 0: there are none. */
 double head_distance(const head_matrix *m, const bool *skip);
 
 /* ----------------------------------------------------------- detectors ----- */
 
-/* Whether a head of a kind would look from token i at token j. */
+/* Whether a head of this type would attend from token i to token j. */
 typedef bool (*head_detector)(const int *tokens, int i, int j);
 bool head_is_previous(const int *tokens, int i, int j);
-bool head_is_duplicate(const int *tokens, int i, int j); /* the same token before */
-bool head_is_induction(const int *tokens, int i, int j); /* what came after the same before */
+bool head_is_duplicate(const int *tokens, int i, int j); /* the same token, earlier */
+bool head_is_induction(const int *tokens, int i, int j); /* the token after an earlier equal one */
 
-/* The share of all weight that lies where the detector says. */
+/* The share of all weight that is where the detector is true. */
 double head_detect(const head_matrix *m, head_detector detector, const int *tokens);
 
 /* --------------------------------------------------------- two and more ----- */
 
 /* Sum over rows of the Jensen-Shannon divergence of 0.999 a + 0.001 / columns, in nats: at most
- * ln 2 a row. Both have the same shape. */
+ * ln 2 per row. Both have the same shape. */
 double head_divergence(const head_matrix *a, const head_matrix *b);
 
-/* Which columns the rows of words find, held against links that are known. */
+/* The alignment that a head finds, compared with a known one. */
 typedef struct head_links {
-    int words, words_right;  /* those that have links, and those whose column is one of them */
-    int found, right, known; /* links: one a word that is looked for, those that are so, all */
+    int words, words_right;  /* words that have links, and those that the head aligns rightly */
+    int found, right, known; /* links: found by the head, at most one per word; right; all */
 } head_links;
 
-/* Row first_row + n is that of word n, bit j of links[n] its link to column j. The alignment error
- * rate, all links being sure, is 1 - 2 right / (found + known). */
+/* A word is aligned with the column of its largest weight. Row first_row + n is that of word n, bit
+ * j of links[n] is its link to column j. The alignment error rate, with all links sure, is 1 - 2
+ * right / (found + known). */
 head_links head_align(const head_matrix *m, int first_row, const uint64_t *links, int words,
                       const bool *skip);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Numbers heads, and makes sentence pairs: from the corpus, with the grammar's translation, or from
+ * a text of the user.
+ */
 #include "heads/head_pairs.h"
 
 #include <stdio.h>
@@ -41,6 +45,7 @@ void head_label(head_name name, char label[HEAD_LABEL_MAX])
 
 /* -------------------------------------------------------------- pairs ------ */
 
+/* Replaces the words of one side by their numbers in the model's vocabulary. */
 static void number_side(const translator *model, int side, const corpus_sentence *sentence,
                         numbered_pair *words)
 {
@@ -50,6 +55,7 @@ static void number_side(const translator *model, int side, const corpus_sentence
             vocabulary_find(translator_vocabulary(model, side), sentence->tokens[n]);
 }
 
+/* Lets the decoder read the grammar's translation. */
 static void take_gold(const translator *model, head_pair *pair)
 {
     pair->known = true;
@@ -78,6 +84,7 @@ bool head_pairs_fit(const translator *model, const head_pair *pairs, int count)
     return true;
 }
 
+/* Lets the decoder read the model's own translation. */
 static bool translate(const translator *model, head_pair *pair, mha_pool *pool)
 {
     static const translation_options options = {.beam = 1};
@@ -88,7 +95,8 @@ static bool translate(const translator *model, head_pair *pair, mha_pool *pool)
         return false;
     const int count = result.target_count;
     const bool ends = count > 0 && result.target[count - 1] == WORD_END;
-    /* One that does not end is cut, so that there is a row for what would come next. */
+    /* A translation without an end that fills all positions loses its last word, so that there is a
+     * row left for the next one. */
     pair->words.count[CORPUS_FRENCH] =
         ends || count == translator_longest(model) ? count - 1 : count;
     memcpy(pair->words.words[CORPUS_FRENCH], result.target, sizeof result.target);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads by number, and the sentences on which they are watched. */
+/* The numbers and names of heads, and the sentence pairs on which they are measured. */
 #ifndef HEADS_HEAD_PAIRS_H
 #define HEADS_HEAD_PAIRS_H
 
@@ -7,28 +7,28 @@
 #include "heads/head_metrics.h"
 #include "model/batch.h"
 
-/* A head; layer and number count from 0. */
+/* A head; layer and head count from 0. */
 typedef struct head_name {
     attention_kind kind;
     int layer, head;
 } head_name;
 
-/* All heads of a model in one row: kind by kind, layer by layer. */
+/* Heads are also numbered from 0 through the whole model: kind by kind, layer by layer. */
 int head_count(const transformer_config *config);
 head_name head_at(const transformer_config *config, int number);
 int head_number(const transformer_config *config, head_name name);
 
-/* "encoder 2.7": the seventh head of the second layer. */
+/* The name for users, who count from 1: "encoder 2.7" is the seventh head of the second layer. */
 enum { HEAD_LABEL_MAX = 32 };
 void head_label(head_name name, char label[HEAD_LABEL_MAX]);
 
 typedef struct head_pair {
     numbered_pair words;
-    bool known; /* the grammar has this pair */
+    bool known; /* the grammar has this pair: gold has its alignment and relations */
     corpus_pair gold;
 } head_pair;
 
-/* Sentences [0, count) of a split, for free(). NULL: no memory. */
+/* Sentences [0, count) of a split, for free(). NULL: out of memory. */
 head_pair *head_pairs_of_corpus(const translator *model, uint64_t seed, corpus_split split,
                                 int count);
 
@@ -44,11 +44,11 @@ enum { HEAD_MESSAGE_MAX = 256 };
 bool head_pair_of_text(const translator *model, const char *text, head_pair *pair, mha_pool *pool,
                        char message[HEAD_MESSAGE_MAX]);
 
-/* The model on a pair. NULL: no memory, or words that the model does not have. */
+/* Runs the model on a pair, see capture_create(). */
 capture *head_capture(const translator *model, const head_pair *pair,
                       const capture_options *options, mha_pool *pool);
 
-/* What a head of it looks at; the capture has weights. */
+/* The weights of one head, which stay in the capture; it must have weights. */
 head_matrix head_matrix_of(const capture *capture, head_name name);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Greedy pruning with two evaluations (head_eval.c): one chooses the next head, one measures the
+ * model that is left. A pruned head is one with gate 0 in `settings`; only the cost is measured on
+ * layers that have really become smaller.
+ */
 #include "heads/head_pruning.h"
 
 #include <stdlib.h>
@@ -10,10 +15,10 @@
 struct head_pruning {
     const translator *model;
     head_eval *choose, *test;
-    head_settings *settings;
-    head_loss *each; /* of the test sentences */
-    double *raw, *normal;
-    int heads, left;
+    head_settings *settings; /* gate 0: pruned */
+    head_loss *each;         /* [test sentences] of the latest evaluation */
+    double *raw, *normal;    /* [heads] importance */
+    int heads, left;         /* of the model, and those not pruned */
 };
 
 head_pruning *head_pruning_create(const translator *model, const head_pair *choose,
@@ -64,13 +69,13 @@ bool head_pruning_keeps(const head_pruning *p, int head)
 mha_status head_pruning_measure(head_pruning *p, pruning_step *step)
 {
     const mha_status status = head_eval_run(p->test, p->settings, p->each, NULL);
-    *step = (pruning_step){.closed = -1};
+    *step = (pruning_step){.pruned = -1};
     if (status == MHA_OK)
         step->total = head_total_of(p->each, head_eval_sentences(p->test));
     return status;
 }
 
-mha_status head_pruning_close(head_pruning *p, pruning_step *step)
+mha_status head_pruning_prune(head_pruning *p, pruning_step *step)
 {
     int least = -1;
     mha_status status = head_eval_importance(p->choose, p->settings, p->raw, p->normal);
@@ -80,16 +85,17 @@ mha_status head_pruning_close(head_pruning *p, pruning_step *step)
         if (head_pruning_keeps(p, head) && (least < 0 || p->raw[head] < p->raw[least]))
             least = head;
     const head_name name = head_at(translator_config(p->model), least);
-    head_settings_change(p->settings, name.kind, name.layer, name.head, CAPTURE_ZERO);
+    head_settings_change(p->settings, name.kind, name.layer, name.head, HEAD_ZERO);
     p->left--;
     status = head_pruning_measure(p, step);
-    step->closed = least;
+    step->pruned = least;
     step->importance = p->raw[least];
     return status;
 }
 
 /* -------------------------------------------------------- what is left ----- */
 
+/* The packed attention layer that a head belongs to. */
 static const mha_layer *layer_of(const translator *model, head_name name)
 {
     const int side = name.kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
@@ -106,7 +112,8 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* x: room for the rows, then for the output. */
+/* Adds a layer to the cost. x: its input, [COST_SENTENCES][COST_ROWS][E], then room for as much
+ * output. */
 static mha_status add_cost(const mha_layer *layer, float *x, attention_cost *cost)
 {
     const ptrdiff_t E = mha_layer_get_config(layer).E;
@@ -130,6 +137,8 @@ static mha_status add_cost(const mha_layer *layer, float *x, attention_cost *cos
     return MHA_OK;
 }
 
+/* Adds the layer whose first head has number `first` to both costs. keep: [heads of a layer], room
+ * for the argument of mha_layer_prune(). */
 static mha_status add_costs(const head_pruning *p, int first, uint8_t *keep, float *x,
                             attention_cost *before, attention_cost *after)
 {
@@ -156,6 +165,7 @@ mha_status head_pruning_cost(const head_pruning *p, attention_cost *before, atte
     float *const x = calloc(2 * size, sizeof *x);
     mha_status status = keep && x ? MHA_OK : MHA_ERR_MEMORY;
     *before = *after = (attention_cost){0};
+    /* Any values from -1 to 1: the time does not depend on them. */
     for (size_t n = 0; n < size && status == MHA_OK; n++)
         x[n] = (float)(n % 31) / 15.0f - 1.0f;
     for (int first = 0; first < p->heads && status == MHA_OK; first += p->settings->heads)
@@ -165,6 +175,7 @@ mha_status head_pruning_cost(const head_pruning *p, attention_cost *before, atte
     return status;
 }
 
+/* The output projection of the attention that a head belongs to. */
 static const weight_at *output_of(const translator *model, head_name name)
 {
     const int side = name.kind == ATTENTION_ENCODER ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET;
@@ -183,6 +194,7 @@ float *head_pruning_values(const head_pruning *p)
     memcpy(values, translator_values(model), translator_map(model)->count * sizeof *values);
     for (int head = 0; head < p->heads; head++) {
         const head_name name = head_at(translator_config(model), head);
+        /* W_O is [E][heads * D]: a head has D columns of each row. */
         float *const o = values + output_of(model, name)->weight + (size_t)name.head * D;
         for (size_t n = 0; n < E && !head_pruning_keeps(p, head); n++)
             memset(o + n * E, 0, D * sizeof *o);

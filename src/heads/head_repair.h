@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who makes up for a head that is closed.
+ * Self-repair: how far other parts of the model compensate for a disabled head.
  *
- * A head of the decoder adds to the logit of the right word by itself (its direct effect) and by
- * what later parts make of it. Closed, it takes its direct effect away; what the logit really
- * loses is less if others step in:
+ * A head of the decoder adds to the logit of the right word directly (its direct effect) and
+ * through later layers. If it is disabled, its direct effect is gone; the logit decreases by less
+ * if later layers compensate:
  *
- *      repair = 1 - loss of logit / direct effect
+ *      repair = 1 - decrease of the logit / direct effect
  *
- * 0: nobody does, 1: the whole loss is made up for, below 0: others lose with it. A part of it is
- * no one's deed: without the head the last norm has less to divide by, and what all others add
- * weighs more. Logits are those of the right word less the mean of all words; sums are over all
- * rows.
+ * 0: no compensation, 1: complete compensation, below 0: other parts lose, too. Some of it is due
+ * to the last norm: without the head its deviation is smaller, so that it scales the outputs of all
+ * other parts up. Logits are those of the right word minus the mean of all words; all numbers are
+ * means over all rows.
  */
 #ifndef HEADS_HEAD_REPAIR_H
 #define HEADS_HEAD_REPAIR_H
@@ -19,19 +19,19 @@
 #include "heads/head_pairs.h"
 
 typedef struct head_repair {
-    bool known;    /* a head of decoder or cross, whose direct effect is not next to nothing */
-    double direct; /* a row */
-    double lost;   /* a row */
-    double repair;
-    double norm; /* the part of it that is the last norm's */
-    int helper;  /* the head that adds most more, the norm's deviation held; -1: none */
-    double help; /* by how much, a row */
+    bool known;    /* decoder or cross, with a direct effect of at least REPAIR_DIRECT_MIN */
+    double direct; /* direct effect per row */
+    double lost;   /* decrease of the logit per row */
+    double repair; /* NaN: not known */
+    double norm;   /* the part of `repair` that is due to the last norm; NaN: not known */
+    int helper;    /* the head whose direct effect increases most; -1: none does */
+    double help;   /* by how much, per row, at the deviations of the whole model */
 } head_repair;
 
-/* A direct effect that is smaller, per row, says nothing about repair. */
+/* With a smaller direct effect per row, in absolute value, the quotient above is mostly noise. */
 #define REPAIR_DIRECT_MIN 0.05
 
-/* Of all heads, [head_count()]. `watch` is told how far it is; NULL: nobody. */
+/* Measures all heads: repairs[head_count()]. `watch` is called after each head; it may be NULL. */
 mha_status head_repair_measure(const translator *model, const head_pair *pairs, int count,
                                mha_pool *pool, head_repair *repairs,
                                void (*watch)(int done, int count));

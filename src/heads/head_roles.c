@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of head_roles.h. head_study.c and head_measures.c make the numbers that they read. */
+/*
+ * Names the role of a head from its means, which head_measures.c and head_study.c make. Each rule
+ * has a score and a threshold; the first rule whose score reaches its threshold gives the role.
+ * Scores divided by their thresholds show which rule is nearest.
+ */
 #include "heads/head_roles.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Names that several places have. */
+/* Names that are used more than once. */
 static const char *const sink_names[] = {"sink: first word", "sink: begin", "sink: end"};
 static const char *const aligned_names[] = {"aligned: says", "aligned: reads"};
 static const char same_place[] = "same place";
 
+/* The rules with a single measure; sink, offset and relation have functions of their own. */
 static const struct {
     int measure;
     double threshold;
@@ -71,6 +76,7 @@ static bool holds(const role_score *score)
     return (float)score->score >= (float)score->threshold;
 }
 
+/* The score of a measure; NaN if it was not measured. */
 static role_score make(const head_means *h, role_rule rule, int measure, double threshold,
                        const char *name)
 {
@@ -79,6 +85,7 @@ static role_score make(const head_means *h, role_rule rule, int measure, double 
     return score;
 }
 
+/* The score_ functions find the best score of a rule; false: nothing was measured for it. */
 static bool score_sink(const head_means *h, role_score *best)
 {
     bool any = false;
@@ -105,6 +112,7 @@ static bool score_offset(const head_means *h, role_score *best)
     return any;
 }
 
+/* A relation must be found in 0.1 more of its cases than the baseline finds, and be frequent. */
 static void offer_relation(const head_means *h, const head_baseline *baseline, int measure,
                            const char *name, role_score *best, bool *any)
 {
@@ -152,13 +160,13 @@ static bool score_rule(const head_means *h, role_rule rule, role_score *score)
     }
 }
 
-head_role head_role_choose(const head_means *h)
+head_role head_role_choose(const head_means *means)
 {
     role_score scores[RULES];
     bool there[RULES], any = false, next = false;
     head_role role = {.interval = {NAN, NAN}};
     for (int rule = 0; rule < RULES; rule++) {
-        there[rule] = score_rule(h, (role_rule)rule, &scores[rule]);
+        there[rule] = score_rule(means, (role_rule)rule, &scores[rule]);
         if (!role.found && there[rule] && holds(&scores[rule])) {
             role.found = any = true;
             role.best = scores[rule];
@@ -171,7 +179,7 @@ head_role head_role_choose(const head_means *h)
         if (there[rule] && !(any && rule == (int)role.best.rule))
             offer(&role.next, &next, &scores[rule]);
     if (any)
-        role.count = h->count[role.best.measure];
+        role.count = means->count[role.best.measure];
     return role;
 }
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A study: for each pair the weights are captured and every measure of every head becomes a sample,
+ * a sum and a count. Baselines are found from the pairs alone. Means and bootstrap intervals are
+ * computed from the samples when they are wanted.
+ */
 #include "heads/head_study.h"
 
 #include <math.h>
@@ -45,8 +50,10 @@ static bool study_pair(head_study *s, const translator *model, const head_pair *
 
 /* ------------------------------------------------------------ baselines ----- */
 
+/* How often each offset is right. */
 typedef struct offset_counts {
-    int at[2 * CORPUS_TOKENS_MAX], words;
+    int at[2 * CORPUS_TOKENS_MAX]; /* at[CORPUS_TOKENS_MAX + offset] */
+    int words;                     /* those that have a relation */
 } offset_counts;
 
 static head_baseline best_offset(const offset_counts *counts)
@@ -59,6 +66,7 @@ static head_baseline best_offset(const offset_counts *counts)
                            counts->words};
 }
 
+/* The baseline of a relation in encoder or decoder. */
 static head_baseline find_baseline(const head_pair *pairs, int count, attention_kind kind,
                                    int relation)
 {
@@ -76,6 +84,8 @@ static head_baseline find_baseline(const head_pair *pairs, int count, attention_
     return best_offset(&counts);
 }
 
+/* The baseline of cross-attention. The row that reads word t is t + 1, the one that predicts it t.
+ */
 static head_baseline find_alignment(const head_pair *pairs, int count, bool reads)
 {
     offset_counts counts = {0};
@@ -100,6 +110,7 @@ void head_baselines_find(head_baselines *b, const head_pair *pairs, int count)
 
 /* ---------------------------------------------------------------- study ----- */
 
+/* Fills the samples. */
 static bool run(head_study *s, const translator *model, const head_pair *pairs, mha_pool *pool,
                 void (*watch)(int done, int count))
 {

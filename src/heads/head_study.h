@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many sentences through all heads: every measure of every head, sentence by sentence, so that
+ * Every measure of every head on many sentences. The numbers of each sentence are kept, so that
  * means have intervals.
  *
  *      pairs --capture_create()--> weights --head_metrics--> samples --> means, intervals
  *
- * The grammar says which words belong together. Whether a head finds them is held against the
- * fixed offset that finds most of them.
+ * The grammar knows which words are related. How many of them a head finds is compared with a
+ * baseline: the fixed offset that finds most of them.
  */
 #ifndef HEADS_HEAD_STUDY_H
 #define HEADS_HEAD_STUDY_H
@@ -14,26 +14,28 @@
 #include "heads/head_measures.h"
 #include "heads/head_pairs.h"
 
-/* The offset from one word of a relation to the other that is right most often. */
+/* The most frequent offset from one word of a relation to the other, and its share. */
 typedef struct head_baseline {
     int offset;
     double share;
     int count; /* words with that relation */
 } head_baseline;
 
+/* The baselines of all measures that have one. */
 typedef struct head_baselines {
     head_baseline relation[ATTENTION_CROSS][RELATIONS]; /* of encoder and decoder */
     head_baseline alignment[2];                         /* of the row that says a word, reads it */
 } head_baselines;
 
+/* From the pairs that the grammar knows; others are skipped. */
 void head_baselines_find(head_baselines *baselines, const head_pair *pairs, int count);
 
 typedef struct head_interval {
     double low, high;
 } head_interval;
 
-/* 95 % of the sums over counts that come of drawing `count` samples anew a thousand times. NaN
- * where nothing is counted. The same seed draws the same. */
+/* The 95 % bootstrap interval of sum / count: of a thousand resamples of `count` samples, drawn
+ * with replacement. NaN if nothing is counted. The same seed gives the same interval. */
 head_interval head_interval_of(const head_sample *samples, int count, uint64_t seed);
 
 typedef struct head_study {
@@ -44,18 +46,18 @@ typedef struct head_study {
     head_baselines baselines;
 } head_study;
 
-/* NULL: no memory, or words that the model does not have. `watch` is told how far it is; NULL:
- * nobody. */
+/* Measures all heads on these pairs. `watch` is called after each pair; it may be NULL. NULL: out
+ * of memory, or words that the model does not have. */
 head_study *head_study_create(const translator *model, const head_pair *pairs, int count,
                               mha_pool *pool, void (*watch)(int done, int count));
 void head_study_free(head_study *study);
 
-/* NaN where nothing of the kind occurred. */
+/* The mean of a measure of a head; NaN: it was never counted. */
 double head_study_mean(const head_study *study, int head, int measure);
-/* What the mean is over: sentences, or words with a relation. */
+/* The number of sentences, or of words with a relation, that the mean is over. */
 double head_study_count(const head_study *study, int head, int measure);
 
-/* Of the mean, 95 %: by drawing sentences anew a thousand times. */
+/* The 95 % interval of the mean, see head_interval_of(). */
 head_interval head_study_interval(const head_study *study, int head, int measure);
 
 /* The baseline of a relation or alignment measure of a kind; NULL for another measure. */

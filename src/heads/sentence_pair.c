@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the source of a pair, then its target: a given one (read_target), or the model's
+ * translation (find_target), by the usual greedy search or, with changed heads, word by word
+ * through captures.
+ */
 #include "heads/sentence_pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One pair at work. */
+/* A pair while it is read. */
 typedef struct reading {
     sentence_pair *pair;
     const translator *model;
@@ -25,7 +30,7 @@ static bool read_source(const reading *r)
     return false;
 }
 
-/* The target that was asked for. */
+/* The target that the request gives. */
 static bool read_target(const reading *r)
 {
     const vocabulary *const words = translator_vocabulary(r->model, TRANSFORMER_TARGET);
@@ -44,6 +49,7 @@ static bool read_target(const reading *r)
     return true;
 }
 
+/* Greedy translation with all heads normal. */
 static bool translate_plain(const reading *r)
 {
     const translation_options options = {.beam = 1, .nbest = 1, .weights = true};
@@ -56,7 +62,8 @@ static bool translate_plain(const reading *r)
     return status == MHA_OK;
 }
 
-/* What `heads` saw and said, as a translation, which takes its weights over. */
+/* Turns the last capture into a translation, which takes over the weights of its cross-attention.
+ */
 static void take_translation(sentence_pair *pair, capture *heads)
 {
     translation *const result = &pair->result;
@@ -67,10 +74,11 @@ static void take_translation(sentence_pair *pair, capture *heads)
     memcpy(result->target, pair->target_numbers, sizeof result->target);
     result->source_count = heads->source_count;
     result->target_count = heads->target_count;
-    result->target[heads->target_count - 1] = heads->said[heads->target_count - 1];
+    result->target[heads->target_count - 1] = heads->predicted[heads->target_count - 1];
 }
 
-/* Word by word, each time from all words anew: translator_translate() knows no changes. */
+/* Greedy translation with changed heads. translator_translate() cannot change heads, so each word
+ * is predicted by a capture of all words before it. */
 static bool translate_changed(const reading *r)
 {
     sentence_pair *const pair = r->pair;
@@ -83,7 +91,7 @@ static bool translate_changed(const reading *r)
             snprintf(r->message, PAIR_MESSAGE_MAX, "out of memory");
             return false;
         }
-        const int word = heads->said[pair->target.count];
+        const int word = heads->predicted[pair->target.count];
         const bool last = word == WORD_END || pair->target.count == most;
         if (last)
             take_translation(pair, heads);
@@ -102,7 +110,7 @@ static bool is_changed(const pair_request *request)
     return changed;
 }
 
-/* The target that the model says. */
+/* The model's own translation. */
 static bool find_target(const reading *r)
 {
     sentence_pair *const pair = r->pair;
@@ -134,9 +142,9 @@ void sentence_pair_free(sentence_pair *pair)
 
 void sentence_pair_warn(const sentence_pair *pair)
 {
-    const bool asked_for = pair->result.weights == NULL;
+    const bool given = pair->result.weights == NULL;
     source_warn_unknown(&pair->source);
-    for (int n = 0; asked_for && n < pair->target.count; n++)
+    for (int n = 0; given && n < pair->target.count; n++)
         if (pair->target_numbers[n] == WORD_UNKNOWN)
             fprintf(stderr, "mha: --to: unknown word \"%s\"\n", pair->target.tokens[n]);
     if (!pair->ends)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A sentence that the encoder reads, and the translation that the decoder reads with it: one that
- * was asked for, or what the model says, perhaps with some heads changed. */
+/* A text of the user as a sentence pair: the words that the encoder reads, and the translation that
+ * the decoder reads, either a given one or the model's own, which may be made with changed heads.
+ */
 #ifndef HEADS_SENTENCE_PAIR_H
 #define HEADS_SENTENCE_PAIR_H
 
@@ -11,30 +12,30 @@ enum { PAIR_MESSAGE_MAX = CORPUS_TEXT_MAX + PROBLEM_MAX + 8 };
 
 typedef struct pair_request {
     const char *text;
-    const char *target;                      /* what the decoder reads; NULL: what the model says */
-    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of capture_change; NULL: none */
+    const char *target;                      /* the translation; NULL: the model's own */
+    const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
 } pair_request;
 
-/* Its tokens point into it: it stays where it is. */
+/* Its tokens point into it, so it must not be moved or copied. */
 typedef struct sentence_pair {
     source_sentence source;
-    corpus_sentence target;                /* without ends */
+    corpus_sentence target;                /* without WORD_BEGIN and WORD_END */
     int target_numbers[CORPUS_TOKENS_MAX]; /* of its words */
-    translation result;                    /* of the model; what was asked for is no result */
-    bool ends; /* the translation came to an end; true for one that was asked for */
-    char target_text[CORPUS_TEXT_MAX], target_buffer[CORPUS_TEXT_MAX]; /* with a target */
+    translation result;                    /* of the model; empty with a given translation */
+    bool ends;                             /* false: the model's translation has no WORD_END */
+    char target_text[CORPUS_TEXT_MAX], target_buffer[CORPUS_TEXT_MAX]; /* of a given one */
 } sentence_pair;
 
-/* False, with a message: there is nothing to look at (no words, or too many), or no memory.
- * sentence_pair_free() either way. */
+/* Reads a request. False, with a message: there are no words or too many of them, or out of memory.
+ * sentence_pair_free() is called in either case. */
 bool sentence_pair_read(sentence_pair *pair, const translator *model, const pair_request *request,
                         mha_pool *pool, char message[PAIR_MESSAGE_MAX]);
 void sentence_pair_free(sentence_pair *pair);
 
-/* On stderr: what was not understood, and what did not come to an end. */
+/* Prints warnings to stderr: unknown words, and a translation without an end. */
 void sentence_pair_warn(const sentence_pair *pair);
 
-/* What the heads do on it. NULL: no memory. */
+/* Runs the model on the pair, see capture_create(). NULL: out of memory. */
 capture *sentence_pair_capture(const sentence_pair *pair, const translator *model,
                                const capture_options *options, mha_pool *pool);
 

@@ -70,12 +70,12 @@ void head_settings_free(head_settings *s)
     free(s);
 }
 
-static uint8_t mode_of(capture_change change)
+static uint8_t mode_of(head_mode change)
 {
     switch (change) {
-    case CAPTURE_UNIFORM:
+    case HEAD_UNIFORM:
         return MHA_HEAD_UNIFORM;
-    case CAPTURE_MEAN:
+    case HEAD_MEAN:
         return MHA_HEAD_MEAN;
     default:
         return MHA_HEAD_NORMAL;
@@ -83,11 +83,11 @@ static uint8_t mode_of(capture_change change)
 }
 
 void head_settings_change(head_settings *s, attention_kind kind, int layer, int head,
-                          capture_change change)
+                          head_mode change)
 {
     float *const gates = s->gates[kind] + (ptrdiff_t)layer * s->sentences * s->heads;
     for (int n = 0; n < s->sentences; n++)
-        gates[(ptrdiff_t)n * s->heads + head] = change == CAPTURE_ZERO ? 0.0f : 1.0f;
+        gates[(ptrdiff_t)n * s->heads + head] = change == HEAD_ZERO ? 0.0f : 1.0f;
     s->modes[kind][(ptrdiff_t)layer * s->heads + head] = mode_of(change);
 }
 

@@ -19,12 +19,12 @@ const char *attention_kind_name(attention_kind kind);
 int attention_kind_layers(const transformer_config *config, attention_kind kind);
 
 /* What is done to a head, before W_O; biases stay. */
-typedef enum capture_change {
-    CAPTURE_PLAIN,
-    CAPTURE_ZERO,    /* its output is 0 */
-    CAPTURE_UNIFORM, /* it looks at all it may see alike */
-    CAPTURE_MEAN     /* its output is a given vector */
-} capture_change;
+typedef enum head_mode {
+    HEAD_NORMAL,
+    HEAD_ZERO,    /* its output is 0 */
+    HEAD_UNIFORM, /* it looks at all it may see alike */
+    HEAD_MEAN     /* its output is a given vector */
+} head_mode;
 
 /*
  * All heads, in the arrays that mha_options takes. Gates may differ between sentences of a batch:
@@ -44,7 +44,7 @@ head_settings *head_settings_create(const transformer_config *config, int senten
 void head_settings_free(head_settings *settings);
 
 void head_settings_change(head_settings *settings, attention_kind kind, int layer, int head,
-                          capture_change change);
+                          head_mode change);
 
 /* What the options of a layer's call must say. */
 void head_settings_fill(const head_settings *settings, attention_kind kind, int layer,

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The server on libmicrohttpd:
+ *
+ *      headers --begin_request()--> refused, or a request with a route
+ *      body --on_request()--> collected, up to HTTP_BODY_MAX bytes
+ *      end of the body --make_answer()--> the route's function --send_answer()--> client
+ *
+ * libmicrohttpd's own timeout restarts with each byte, so a client could hold a connection for ever
+ * with one byte at a time. Therefore each connection has a deadline here, and http_server_tick()
+ * shuts down those that have passed it.
+ */
 #include "page/http_server.h"
 
 #include <arpa/inet.h>
@@ -18,12 +29,12 @@
 
 enum { CONNECTION_MEMORY = 32768, QUEUE = 128 };
 
-/* A connection from its first byte to its last. */
-typedef struct line {
+/* An open connection. */
+typedef struct open_connection {
     bool used;
     int fd;
-    double deadline;
-} line;
+    double deadline; /* as clock_seconds() */
+} open_connection;
 
 struct http_server {
     const http_service *service;
@@ -31,12 +42,13 @@ struct http_server {
     int port;
     char secret[HTTP_SECRET_LETTERS + 1];
     char url[HTTP_URL_MAX + HTTP_SECRET_LETTERS];
-    pthread_mutex_t lock; /* of what follows: http_server_tick() comes from another thread */
-    bool busy;            /* with an answer: others wait, and no time passes for them */
-    line lines[HTTP_CONNECTIONS];
+    /* Guards the fields below: http_server_tick() is called from another thread. */
+    pthread_mutex_t lock;
+    bool busy; /* an answer is being made: deadlines of waiting connections do not apply */
+    open_connection connections[HTTP_CONNECTIONS];
 };
 
-/* A request whose body is on its way. */
+/* A request while its body is received. */
 typedef struct request {
     const http_route *route;
     size_t length;
@@ -45,7 +57,8 @@ typedef struct request {
 
 /* ------------------------------------------------------------- answers ----- */
 
-/* Nobody but the page itself may use what is answered, and nothing is to remember it. */
+/* Headers that keep other sites from using an answer, and caches and histories from storing it. The
+ * connection is closed after each answer. */
 static bool put_headers(struct MHD_Response *response, const char *type)
 {
     static const char *const headers[][2] = {
@@ -62,6 +75,7 @@ static bool put_headers(struct MHD_Response *response, const char *type)
     return fine;
 }
 
+/* Takes over answer->text. */
 static enum MHD_Result send_answer(struct MHD_Connection *connection, const http_answer *answer)
 {
     struct MHD_Response *const response =
@@ -77,15 +91,15 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const http
     return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *words)
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    const http_answer answer = {status, "text/plain; charset=utf-8", strdup(words)};
+    const http_answer answer = {status, "text/plain; charset=utf-8", strdup(text)};
     return answer.text != NULL ? send_answer(connection, &answer) : MHD_NO;
 }
 
-/* ------------------------------------------------------------ who asks ----- */
+/* -------------------------------------------------------------- checks ----- */
 
-/* Takes as long for a good guess as for a bad one. */
+/* Takes the same time for every guess, so that it cannot be found letter by letter. */
 static bool same_secret(const char *secret, const char *guess)
 {
     unsigned different = 0;
@@ -94,7 +108,7 @@ static bool same_secret(const char *secret, const char *guess)
     return different == 0;
 }
 
-/* The path behind the secret; NULL without the secret. */
+/* The path after the secret; NULL: the secret is missing or wrong. */
 static const char *path_of(const http_server *server, const char *url)
 {
     if (url[0] != '/' || strnlen(url, HTTP_SECRET_LETTERS + 2) < HTTP_SECRET_LETTERS + 2 ||
@@ -103,8 +117,9 @@ static const char *path_of(const http_server *server, const char *url)
     return url + HTTP_SECRET_LETTERS + 2;
 }
 
-/* A name of somebody else that leads here is no good: its pages would count as ours. */
-static bool names_us(const http_server *server, struct MHD_Connection *connection)
+/* Whether the request is for this host. A foreign name that resolves to 127.0.0.1 is refused:
+ * pages of that site would count as the same origin (DNS rebinding). */
+static bool has_own_host(const http_server *server, struct MHD_Connection *connection)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};
     const char *const host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
@@ -129,7 +144,7 @@ static enum MHD_Result count_host(void *arg, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-/* With two of them, whoever looks at the other one sees another request. */
+/* Two Host headers are refused: a proxy may use one of them and the check above the other. */
 static bool has_two_hosts(struct MHD_Connection *connection)
 {
     int hosts = 0;
@@ -145,30 +160,32 @@ static const http_route *find_route(const http_service *service, const char *pat
     return NULL;
 }
 
-static bool says_too_much(struct MHD_Connection *connection)
+/* Whether the body is announced to be too long; a chunked one is counted as it arrives. */
+static bool announces_too_much(struct MHD_Connection *connection)
 {
     const char *const length =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     return length != NULL && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
 }
 
-/* The headers are there. */
+/* Called when the headers are complete: refuses the request, or sets *state to a new one. */
 static enum MHD_Result begin_request(const http_server *server, struct MHD_Connection *connection,
                                      const char *url, const char *method, void **state)
 {
     const char *const path = path_of(server, url);
     if (has_two_hosts(connection))
-        return refuse(connection, MHD_HTTP_BAD_REQUEST, "There is one Host header too many.\n");
-    if (!names_us(server, connection) || path == NULL)
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "There is more than one Host header.\n");
+    if (!has_own_host(server, connection) || path == NULL)
         return refuse(connection, MHD_HTTP_FORBIDDEN,
                       "The address is not complete: take the one that \"mha serve\" printed.\n");
     const http_route *const route = find_route(server->service, path);
     if (route == NULL)
-        return refuse(connection, MHD_HTTP_NOT_FOUND, "There is nothing here.\n");
+        return refuse(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
     if (strcmp(route->method, method) != 0)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Not in this way.\n");
-    if (says_too_much(connection))
-        return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "This is too long.\n");
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                      "This method is not allowed here.\n");
+    if (announces_too_much(connection))
+        return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too long.\n");
     request *const r = calloc(1, sizeof *r);
     if (r == NULL)
         return MHD_NO;
@@ -177,13 +194,13 @@ static enum MHD_Result begin_request(const http_server *server, struct MHD_Conne
     return MHD_YES;
 }
 
-/* ------------------------------------------------------------- the time ----- */
+/* ----------------------------------------------------------- deadlines ----- */
 
-static line *find_line(http_server *server, int fd)
+static open_connection *find_connection(http_server *server, int fd)
 {
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
-        if (server->lines[n].used && server->lines[n].fd == fd)
-            return &server->lines[n];
+        if (server->connections[n].used && server->connections[n].fd == fd)
+            return &server->connections[n];
     return NULL;
 }
 
@@ -194,16 +211,17 @@ static int fd_of(struct MHD_Connection *connection)
     return info != NULL ? info->connect_fd : -1;
 }
 
-static void open_line(http_server *server, int fd)
+static void add_connection(http_server *server, int fd)
 {
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
-        if (!server->lines[n].used) {
-            server->lines[n] = (line){true, fd, clock_seconds() + HTTP_SECONDS};
+        if (!server->connections[n].used) {
+            server->connections[n] = (open_connection){true, fd, clock_seconds() + HTTP_SECONDS};
             return;
         }
 }
 
-/* The descriptor is closed after this was told, so that no line has one of somebody else. */
+/* Called when a connection is opened and before its descriptor is closed. So no entry has a
+ * descriptor that the system has given to another file since. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -211,11 +229,11 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **s
     const int fd = fd_of(connection);
     (void)state;
     pthread_mutex_lock(&server->lock);
-    line *const there = find_line(server, fd);
+    open_connection *const there = find_connection(server, fd);
     if (there != NULL)
         there->used = false;
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        open_line(server, fd);
+        add_connection(server, fd);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -226,14 +244,14 @@ static void set_busy(http_server *server, bool busy)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* An answer took some seconds: the others have as many more, and whoever gets it has time anew to
- * take it. */
-static void extend_lines(http_server *server, struct MHD_Connection *connection, double seconds)
+/* Making an answer took some seconds, in which other connections could not proceed: their deadlines
+ * are later by as much. The connection that gets the answer has HTTP_SECONDS to receive it. */
+static void extend_deadlines(http_server *server, struct MHD_Connection *connection, double seconds)
 {
     pthread_mutex_lock(&server->lock);
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
-        server->lines[n].deadline += seconds;
-    line *const own = find_line(server, fd_of(connection));
+        server->connections[n].deadline += seconds;
+    open_connection *const own = find_connection(server, fd_of(connection));
     if (own != NULL)
         own->deadline = clock_seconds() + HTTP_SECONDS;
     pthread_mutex_unlock(&server->lock);
@@ -242,7 +260,7 @@ static void extend_lines(http_server *server, struct MHD_Connection *connection,
 static bool is_crowded(const http_server *server)
 {
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
-        if (!server->lines[n].used)
+        if (!server->connections[n].used)
             return false;
     return true;
 }
@@ -250,26 +268,29 @@ static bool is_crowded(const http_server *server)
 void http_server_tick(http_server *server)
 {
     pthread_mutex_lock(&server->lock);
-    const double less = is_crowded(server) ? HTTP_SECONDS - HTTP_CROWDED_SECONDS : 0;
-    const double now = clock_seconds() + less;
+    const double earlier = is_crowded(server) ? HTTP_SECONDS - HTTP_CROWDED_SECONDS : 0;
+    const double now = clock_seconds() + earlier;
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
-        if (!server->busy && server->lines[n].used && server->lines[n].deadline < now)
-            shutdown(server->lines[n].fd, SHUT_RDWR);
+        if (!server->busy && server->connections[n].used && server->connections[n].deadline < now)
+            shutdown(server->connections[n].fd, SHUT_RDWR);
     pthread_mutex_unlock(&server->lock);
 }
 
 /* ------------------------------------------------------------ requests ----- */
 
+/* Calls the function of the route; deadlines do not apply meanwhile. */
 static http_answer make_answer(http_server *server, struct MHD_Connection *connection, request *r)
 {
     const double begin = clock_seconds();
     set_busy(server, true);
     const http_answer answer = r->route->answer(server->service->arg, r->body, r->length);
-    extend_lines(server, connection, clock_seconds() - begin);
+    extend_deadlines(server, connection, clock_seconds() - begin);
     set_busy(server, false);
     return answer;
 }
 
+/* libmicrohttpd calls this first without a state (headers), then with parts of the body, at last
+ * with an empty part (end of the body). MHD_NO closes the connection. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **state)
@@ -308,6 +329,7 @@ bool http_server_supported(void)
     return true;
 }
 
+/* Random hexadecimal digits. False: the system gives no random numbers. */
 static bool make_secret(char secret[HTTP_SECRET_LETTERS + 1])
 {
     unsigned char bytes[HTTP_SECRET_LETTERS / 2];
@@ -318,7 +340,8 @@ static bool make_secret(char secret[HTTP_SECRET_LETTERS + 1])
     return true;
 }
 
-/* A socket that listens; -1 with errno. */
+/* Opens a socket that listens on 127.0.0.1. Sets a port of 0 to the one that the system chose. -1:
+ * failed, see errno. */
 static int listen_at(int *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -340,6 +363,7 @@ static int listen_at(int *port)
     return -1;
 }
 
+/* Takes over the socket. */
 static struct MHD_Daemon *start_daemon(http_server *server, int fd)
 {
     return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
@@ -353,7 +377,7 @@ static struct MHD_Daemon *start_daemon(http_server *server, int fd)
 static bool start(http_server *server, int port, char *message)
 {
     if (!make_secret(server->secret)) {
-        snprintf(message, HTTP_MESSAGE_MAX, "the system has no random numbers");
+        snprintf(message, HTTP_MESSAGE_MAX, "the system gives no random numbers");
         return false;
     }
     server->port = port;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For a build without libmicrohttpd. */
+/* The server of a build without libmicrohttpd: it cannot be started, and the message says why. */
 #include <stdio.h>
 
 #include "page/http_server.h"

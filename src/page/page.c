@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The page's JSON and the page around it. The put_ functions below write one part of the JSON each,
+ * in the order in which the page has them; those that make texts of floats return false without
+ * memory, and then the whole JSON is dropped.
+ */
 #include "page/page.h"
 
 #include <stdlib.h>
@@ -8,12 +13,28 @@
 #include "page/page_template.h"
 #include "page/page_weights.h"
 
+page_heads page_heads_of(const translator *model, const page_import *import)
+{
+    page_heads shape;
+    for (int n = 0; n < ATTENTION_KINDS; n++) {
+        const attention_kind kind = (attention_kind)n;
+        if (import != NULL) {
+            shape.layers[n] = page_import_layers(import, kind);
+            shape.heads[n] = page_import_heads(import, kind);
+        } else {
+            shape.layers[n] = attention_kind_layers(translator_config(model), kind);
+            shape.heads[n] = translator_config(model)->heads;
+        }
+    }
+    return shape;
+}
+
 /* ---------------------------------------------------------------- JSON ----- */
 
-/* False: no memory. */
+/* Floats as base64 of their bytes (page_weights.h). */
 static bool put_floats(json *j, const char *key, const float *values, size_t count)
 {
-    return view_put_text(j, key, view_floats_text(values, count));
+    return page_put_text(j, key, page_floats_text(values, count));
 }
 
 static void put_model(json *j, const translator *model)
@@ -27,25 +48,26 @@ static void put_model(json *j, const translator *model)
     json_close(j);
 }
 
-/* Words with one before the first or behind the last. */
+/* Words, with one more before the first or after the last; NULL: none. */
 static void put_words(json *j, const char *key, const char *before, const corpus_sentence *words,
-                      const char *behind)
+                      const char *after)
 {
     json_open_array(j, key);
     if (before != NULL)
         json_string(j, NULL, before);
     for (int n = 0; n < words->count; n++)
         json_string(j, NULL, words->tokens[n]);
-    if (behind != NULL)
-        json_string(j, NULL, behind);
+    if (after != NULL)
+        json_string(j, NULL, after);
     json_close(j);
 }
 
-static void put_said(json *j, const capture *heads, const vocabulary *words)
+/* The words that the model predicts, and how likely the expected ones are. */
+static void put_predicted(json *j, const capture *heads, const vocabulary *words)
 {
     json_open_array(j, "said");
     for (int i = 0; i < heads->target_count; i++)
-        json_string(j, NULL, words->words[heads->said[i]]);
+        json_string(j, NULL, words->words[heads->predicted[i]]);
     json_close(j);
     json_open_array(j, "log_likelihood");
     for (int i = 0; i < heads->target_count; i++)
@@ -53,6 +75,7 @@ static void put_said(json *j, const capture *heads, const vocabulary *words)
     json_close(j);
 }
 
+/* For each target word the positions of the source words that it comes from. */
 static void put_alignment(json *j, const corpus_pair *pair)
 {
     json_open_array(j, "alignment");
@@ -66,6 +89,7 @@ static void put_alignment(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
+/* Grammatical relations: for each the positions of its two words in source and target. */
 static void put_roles(json *j, const corpus_pair *pair)
 {
     static const char *const sides[CORPUS_SIDES] = {"source", "target"};
@@ -85,38 +109,40 @@ static void put_roles(json *j, const corpus_pair *pair)
     json_close(j);
 }
 
-/* Only the words that are others than with all heads open. */
-static void put_changed(json *j, const view_sentence *s, attention_kind kind,
+/* The words that change when a head is disabled: only those that differ from the predicted ones. */
+static void put_changed(json *j, const page_sentence *s, attention_kind kind,
                         const vocabulary *words)
 {
     const capture_heads *const heads = &s->heads->kind[kind];
     const int rows = s->heads->target_count;
-    const int *said = s->closed[kind].said;
+    const int *predicted = s->effects[kind].predicted;
     json_open_array(j, "changed");
-    for (int map = 0; map < heads->layers * heads->heads; map++, said += rows)
+    for (int map = 0; map < heads->layers * heads->heads; map++, predicted += rows)
         for (int i = 0; i < rows; i++)
-            if (said[i] != s->heads->said[i]) {
+            if (predicted[i] != s->heads->predicted[i]) {
                 json_open_object(j, NULL);
                 json_integer(j, "map", map);
                 json_integer(j, "row", i);
-                json_string(j, "word", words->words[said[i]]);
+                json_string(j, "word", words->words[predicted[i]]);
                 json_close(j);
             }
     json_close(j);
 }
 
+/* A page_attention.weights of captured heads. */
 static const float *layer_of(void *arg, int layer)
 {
     const capture_heads *const h = arg;
     return h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns;
 }
 
-static bool put_weights(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
+/* What a captured kind has in common with an imported one: shape, weights, measures, roles. */
+static bool put_weights(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const capture_heads *const h = &s->heads->kind[kind];
     const corpus_pair *const gold = s->gold ? &s->pair : NULL;
     bool special[CORPUS_TOKENS_MAX];
-    const view_kind heads = {
+    const page_attention heads = {
         .scene = head_scene_of(s->heads, kind, page->words, gold, special),
         .baselines = &s->baselines,
         .layers = h->layers,
@@ -127,10 +153,11 @@ static bool put_weights(json *j, const view_page *page, const view_sentence *s, 
         .weights = layer_of,
         .arg = (void *)h,
     };
-    return view_kind_put(j, &heads);
+    return page_attention_put(j, &heads);
 }
 
-static bool put_kind(json *j, const view_page *page, const view_sentence *s, attention_kind kind)
+/* An element of "kinds". A map is a head, counted layer by layer. */
+static bool put_kind(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
     const capture_heads *const h = &s->heads->kind[kind];
@@ -142,15 +169,15 @@ static bool put_kind(json *j, const view_page *page, const view_sentence *s, att
                       put_floats(j, "k", h->k, columns * width) &&
                       put_floats(j, "v", h->v, columns * width) &&
                       put_floats(j, "value_norms", h->value_norms, columns) &&
-                      put_floats(j, "losses", s->closed[kind].losses, maps) &&
-                      put_floats(j, "uniform_losses", s->closed[kind].uniform_losses, maps);
+                      put_floats(j, "losses", s->effects[kind].losses, maps) &&
+                      put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
     json_integer(j, "width", h->width);
     put_changed(j, s, kind, words);
     json_close(j);
     return fine;
 }
 
-static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
+static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
 {
     const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
     const char *const begin = words->words[WORD_BEGIN], *const end = words->words[WORD_END];
@@ -163,7 +190,7 @@ static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
     put_words(j, "source", NULL, &s->source, end);
     put_words(j, "target", begin, &s->target, NULL);
     put_words(j, "expected", NULL, &s->target, end);
-    put_said(j, s->heads, words);
+    put_predicted(j, s->heads, words);
     if (s->gold) {
         put_alignment(j, &s->pair);
         put_roles(j, &s->pair);
@@ -178,7 +205,7 @@ static bool put_sentence(json *j, const view_page *page, const view_sentence *s)
     return fine;
 }
 
-char *view_page_json(const view_page *page)
+char *page_json(const page_data *page)
 {
     char *text = NULL;
     size_t size;
@@ -194,12 +221,12 @@ char *view_page_json(const view_page *page)
     if (page->model != NULL)
         put_model(&j, page->model);
     if (page->study != NULL)
-        view_study_put(&j, page->study);
+        page_study_put(&j, page->study);
     if (page->ablation != NULL)
-        view_ablation_put(&j, page->ablation);
+        page_ablation_put(&j, page->ablation);
     json_open_array(&j, "sentences");
     if (page->import != NULL)
-        fine = view_import_put(&j, page->import);
+        fine = page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
         fine &= put_sentence(&j, page, &page->sentences[n]);
     json_close(&j);
@@ -215,8 +242,9 @@ char *view_page_json(const view_page *page)
 
 /* ---------------------------------------------------------------- page ----- */
 
-/* "<" only stands in strings, where it may be written so that no text ends the script. */
-static void put_harmless(FILE *file, const char *text)
+/* Writes JSON into a script element. "<" occurs only inside strings of JSON, where it can be
+ * escaped: then no text can end the element early. */
+static void put_escaped(FILE *file, const char *text)
 {
     while (*text != '\0') {
         const size_t plain = strcspn(text, "<");
@@ -229,21 +257,22 @@ static void put_harmless(FILE *file, const char *text)
     }
 }
 
-void view_page_write(FILE *file, const void *json_text)
+void page_write(FILE *file, const void *json_text)
 {
-    fputs((const char *)view_template_head, file);
-    put_harmless(file, json_text);
-    fputs((const char *)view_template_tail, file);
+    fputs((const char *)page_template_head, file);
+    put_escaped(file, json_text);
+    fputs((const char *)page_template_tail, file);
 }
 
-/* A page that may ask where it came from, and knows that it can. */
-void view_page_write_live(FILE *file, const char *json_text)
+/* Two insertions into the template: an attribute that tells the page that it is live, and
+ * permission for requests to its own server. Both places are in the template, in this order. */
+void page_write_live(FILE *file, const char *json_text)
 {
     static const char *const inserts[][2] = {
         {"<html", " data-live"},
         {"default-src 'none';", " connect-src 'self';"},
     };
-    const char *head = (const char *)view_template_head;
+    const char *head = (const char *)page_template_head;
     for (size_t n = 0; n < sizeof inserts / sizeof inserts[0]; n++) {
         const char *const at = strstr(head, inserts[n][0]) + strlen(inserts[n][0]);
         fwrite(head, 1, (size_t)(at - head), file);
@@ -251,6 +280,6 @@ void view_page_write_live(FILE *file, const char *json_text)
         head = at;
     }
     fputs(head, file);
-    put_harmless(file, json_text);
-    fputs((const char *)view_template_tail, file);
+    put_escaped(file, json_text);
+    fputs((const char *)page_template_tail, file);
 }

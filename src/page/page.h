@@ -1,62 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of "mha view": a template that the build puts together from src/page/web/, with what the
- * heads do on some sentences as JSON in its middle.
+ * The front door of this folder: the page of "mha view" as a whole. The page is a template, which
+ * the build makes from src/page/web/, with the data of some sentences as JSON in its middle.
  *
- *      {"format": "mha-view-2", "command": ..., "model": {...}, "sentences": [
+ *      page_sentence.h    a sentence: words, weights and vectors of all heads, effects of ablation
+ *      page_import.h      or, instead of a model and sentences, a file of attention weights
+ *      page_study.h       roles and importance of the heads over a corpus
+ *      page_ablation.h    the result of "mha ablate --json"
+ *      page_command.h     the command line that makes the page again
+ *
+ *      {"format": "mha-view-2", "command": ..., "model": {...}, "study": {...}, "ablation": {...},
+ *       "sentences": [
  *          {"source": [words], "target": [words], ..., "kinds": [{"name": "encoder", ...}, ...]},
  *          ...]}
  *
- * page_attention.h has what is said of a kind. The page of an imported file has no "model", and its
- * sentence only words and kinds.
+ * page_attention.h describes an element of "kinds". The page of an imported file has no "model",
+ * and its sentence has only words and kinds.
  */
 #ifndef PAGE_H
 #define PAGE_H
 
 #include <stdio.h>
 
-#include "heads/capture.h"
 #include "page/page_ablation.h"
+#include "page/page_command.h"
 #include "page/page_import.h"
+#include "page/page_sentence.h"
 #include "page/page_study.h"
 
-/* What becomes of the sentence when one head after another is changed. Losses are by how much the
- * expected words become less likely, in nats. */
-typedef struct view_closing {
-    float *losses;         /* [layers][heads] of a closed head */
-    float *uniform_losses; /* [layers][heads] of one that looks at all it may see alike */
-    int *said;             /* [layers][heads][target_count] words with the head closed */
-} view_closing;
-
-typedef struct view_sentence {
-    const char *text;
-    corpus_sentence source, target; /* without ends */
-    const capture *heads;
-    view_closing closed[ATTENTION_KINDS];
-    bool gold; /* the grammar knows the sentence, and gives this translation */
-    corpus_pair pair;
-    head_baselines baselines;        /* of this sentence */
-    char reason[CORPUS_MESSAGE_MAX]; /* not gold */
-} view_sentence;
-
-typedef struct view_page {
-    const translator *model;       /* NULL: imported */
-    const head_words *words;       /* of the model */
-    const char *command;           /* that makes this page */
-    const view_study *study;       /* NULL: none */
-    const view_ablation *ablation; /* NULL: none */
-    view_import *import;           /* then there are no other sentences; NULL: none */
-    const view_sentence *sentences;
+/* All data of a page. The pointers are borrowed: the caller frees what they point to. */
+typedef struct page_data {
+    const translator *model;       /* NULL: the page shows an imported file */
+    const head_words *words;       /* of the model; NULL: no model */
+    const char *command;           /* the command line that makes this page */
+    const page_study *study;       /* NULL: none */
+    const page_ablation *ablation; /* NULL: none */
+    page_import *import;           /* NULL: none; otherwise there are no other sentences */
+    const page_sentence *sentences;
     int count;
-} view_page;
+} page_data;
 
-/* For free(); NULL: no memory, or an imported file that cannot be read any more. */
-char *view_page_json(const view_page *page);
+/* The heads that a page shows: those of the import if there is one, else those of the model. */
+page_heads page_heads_of(const translator *model, const page_import *import);
 
-/* The page around such a text, for output_file_write(). */
-void view_page_write(FILE *file, const void *json_text);
+/* The data as JSON text, for free(). NULL: out of memory, or the imported file can no longer be
+ * read. */
+char *page_json(const page_data *page);
 
-/* The same for "mha serve": this page asks for other sentences itself. */
-void view_page_write_live(FILE *file, const char *json_text);
+/* Writes the template with such a text in its middle. The type of the argument is that of
+ * output_file_write(). */
+void page_write(FILE *file, const void *json_text);
+
+/* The same for "mha serve": this page may send requests to the server that it comes from. */
+void page_write_live(FILE *file, const char *json_text);
 
 #endif

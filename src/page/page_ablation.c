@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the output of "mha ablate --json" and writes what the page shows of it:
+ *
+ *      {"model": ..., "mode": ..., "split": ..., "sentences": ..., "plain": {"loss": ...},
+ *       "heads": [{"kind": "cross", "layer": 1, "head": 2, "delta": ...}, ...]}
+ *
+ * The file is not trusted: types and numbers are checked, and each head of the page must be there
+ * exactly once. Unknown keys are skipped, so that files of later versions can be read.
+ */
 #include "page/page_ablation.h"
 
 #include <math.h>
@@ -8,25 +17,25 @@
 
 #include "format/json_reader.h"
 
-/* A file at work. */
+/* A file while it is read. */
 typedef struct reading {
-    view_ablation *ablation;
+    page_ablation *ablation;
     json_reader json;
     const char *path;
-    char *message;
+    char *message; /* [TEXT_FILE_MESSAGE_MAX] */
 } reading;
 
-/* One head as it is written. */
-typedef struct written {
+/* An element of "heads" before it is checked. */
+typedef struct parsed_head {
     const char *kind;
     double layer, head; /* from 1 */
-    view_damage damage;
-} written;
+    page_head_damage damage;
+} parsed_head;
 
 typedef struct number_field {
     const char *key;
     double *value;
-    bool may_be_null; /* which is NaN */
+    bool may_be_null; /* null is read as NaN */
 } number_field;
 
 typedef struct text_field {
@@ -34,13 +43,14 @@ typedef struct text_field {
     const char **value;
 } text_field;
 
+/* Writes a message that begins with the path; returns false for the caller to return. */
 __attribute__((format(printf, 2, 3))) static bool wrong(const reading *r, const char *format, ...)
 {
     va_list list;
-    const int used = snprintf(r->message, VIEW_MESSAGE_MAX, "%s: ", r->path);
+    const int used = snprintf(r->message, TEXT_FILE_MESSAGE_MAX, "%s: ", r->path);
     va_start(list, format);
-    if (used >= 0 && used < VIEW_MESSAGE_MAX)
-        vsnprintf(r->message + used, VIEW_MESSAGE_MAX - (size_t)used, format, list);
+    if (used >= 0 && used < TEXT_FILE_MESSAGE_MAX)
+        vsnprintf(r->message + used, TEXT_FILE_MESSAGE_MAX - (size_t)used, format, list);
     va_end(list);
     return false;
 }
@@ -50,12 +60,12 @@ static bool not_ablate(const reading *r, const char *what)
     return wrong(r, "this is not what \"mha ablate --json\" prints: %s", what);
 }
 
-static int first_of(const view_heads *shape, int kind)
+int page_heads_before(const page_heads *heads, int kind)
 {
-    int first = 0;
+    int before = 0;
     for (int n = 0; n < kind; n++)
-        first += shape->layers[n] * shape->heads[n];
-    return first;
+        before += heads->layers[n] * heads->heads[n];
+    return before;
 }
 
 /* -------------------------------------------------------------- fields ----- */
@@ -73,7 +83,8 @@ static bool read_number(reading *r, const number_field *field)
     return isfinite(*field->value) || wrong(r, "\"%s\" is too large", field->key);
 }
 
-/* The field of this key; keys that are not known are read over. */
+/* Reads the value of the present key into its field; the lists end with a key of NULL, `texts` may
+ * be NULL. Values of unknown keys are skipped. */
 static bool read_field(reading *r, const number_field *numbers, const text_field *texts)
 {
     const char *const key = r->json.text;
@@ -92,51 +103,53 @@ static bool read_field(reading *r, const number_field *numbers, const text_field
 
 /* --------------------------------------------------------------- heads ----- */
 
-static bool take_head(const reading *r, const written *w)
+/* Puts a head into its place of the page. */
+static bool take_head(const reading *r, const parsed_head *h)
 {
-    const view_heads *const shape = &r->ablation->shape;
+    const page_heads *const shape = &r->ablation->shape;
     int kind = 0;
     while (kind < ATTENTION_KINDS &&
-           strcmp(w->kind, attention_kind_name((attention_kind)kind)) != 0)
+           strcmp(h->kind, attention_kind_name((attention_kind)kind)) != 0)
         kind++;
     if (kind == ATTENTION_KINDS)
         return not_ablate(r, "\"kind\" is encoder, decoder or cross");
     const int layers = shape->layers[kind], heads = shape->heads[kind];
-    if (!(w->layer >= 1 && w->layer <= layers && w->head >= 1 && w->head <= heads))
+    if (!(h->layer >= 1 && h->layer <= layers && h->head >= 1 && h->head <= heads))
         return wrong(r,
-                     "closes %s %.0f.%.0f, which is not on this page (%d layers of %d heads of "
+                     "has %s %.0f.%.0f, which is not on this page (%d layers of %d heads of "
                      "that kind): it is of another model",
-                     w->kind, w->layer, w->head, layers, heads);
-    view_damage *const own =
-        &r->ablation->heads[first_of(shape, kind) + ((int)w->layer - 1) * heads + (int)w->head - 1];
+                     h->kind, h->layer, h->head, layers, heads);
+    page_head_damage *const own =
+        &r->ablation->heads[page_heads_before(shape, kind) + ((int)h->layer - 1) * heads +
+                            (int)h->head - 1];
     if (own->known)
-        return wrong(r, "%s %.0f.%.0f stands there twice", w->kind, w->layer, w->head);
-    *own = w->damage;
+        return wrong(r, "%s %.0f.%.0f occurs twice", h->kind, h->layer, h->head);
+    *own = h->damage;
     own->known = true;
     return true;
 }
 
-/* Behind the opening brace. */
+/* Reads an element of "heads"; its opening brace has been read. */
 static bool read_head(reading *r)
 {
-    written w = {NULL, 0.0, 0.0, {false, NAN, NAN, NAN, NAN, NAN}};
-    view_damage *const d = &w.damage;
+    parsed_head h = {NULL, 0.0, 0.0, {false, NAN, NAN, NAN, NAN, NAN}};
+    page_head_damage *const d = &h.damage;
     const number_field numbers[] = {
-        {"layer", &w.layer, false},  {"head", &w.head, false},
+        {"layer", &h.layer, false},  {"head", &h.head, false},
         {"delta", &d->delta, false}, {"low", &d->low, true},
         {"high", &d->high, true},    {"words_right", &d->words_right, false},
         {"exact", &d->exact, false}, {NULL, NULL, false},
     };
-    const text_field texts[] = {{"kind", &w.kind}, {NULL, NULL}};
+    const text_field texts[] = {{"kind", &h.kind}, {NULL, NULL}};
     json_reader_token token;
     while ((token = json_reader_next(&r->json)) == JSON_KEY)
         if (!read_field(r, numbers, texts))
             return false;
     if (token != JSON_OBJECT_END)
         return false;
-    if (w.kind == NULL || isnan(d->delta + d->words_right + d->exact))
+    if (h.kind == NULL || isnan(d->delta + d->words_right + d->exact))
         return not_ablate(r, "a head has kind, layer, head, delta, words_right and exact");
-    return take_head(r, &w);
+    return take_head(r, &h);
 }
 
 static bool read_heads(reading *r)
@@ -152,9 +165,10 @@ static bool read_heads(reading *r)
 
 /* --------------------------------------------------------------- whole ----- */
 
+/* Reads "plain": the whole model. */
 static bool read_plain(reading *r)
 {
-    view_ablation *const a = r->ablation;
+    page_ablation *const a = r->ablation;
     const number_field numbers[] = {{"loss", &a->loss, false},
                                     {"words_right", &a->words_right, false},
                                     {"exact", &a->exact, false},
@@ -170,7 +184,7 @@ static bool read_plain(reading *r)
 
 static bool read_all(reading *r)
 {
-    view_ablation *const a = r->ablation;
+    page_ablation *const a = r->ablation;
     const number_field numbers[] = {{"sentences", &a->sentences, false}, {NULL, NULL, false}};
     const text_field texts[] = {
         {"model", &a->model}, {"mode", &a->mode}, {"split", &a->split}, {NULL, NULL}};
@@ -187,10 +201,11 @@ static bool read_all(reading *r)
     return token == JSON_OBJECT_END && json_reader_next(&r->json) == JSON_END;
 }
 
+/* Checks that no key is missing, and no head of the page. */
 static bool check_complete(const reading *r)
 {
-    const view_ablation *const a = r->ablation;
-    const view_damage *damage = a->heads;
+    const page_ablation *const a = r->ablation;
+    const page_head_damage *damage = a->heads;
     if (a->model == NULL || a->mode == NULL || a->split == NULL || isnan(a->sentences) ||
         isnan(a->loss + a->words_right + a->exact))
         return not_ablate(r, "model, mode, split, sentences or plain are missing");
@@ -198,21 +213,21 @@ static bool check_complete(const reading *r)
         for (int n = 0; n < a->shape.layers[kind] * a->shape.heads[kind]; n++, damage++)
             if (!damage->known)
                 return wrong(r,
-                             "says nothing of %s %d.%d, which is on this page: it is of another "
+                             "has no %s %d.%d, which is on this page: it is of another "
                              "model",
                              attention_kind_name((attention_kind)kind),
                              n / a->shape.heads[kind] + 1, n % a->shape.heads[kind] + 1);
     return true;
 }
 
-bool view_ablation_read(view_ablation *a, const char *path, const view_heads *shape,
-                        char message[VIEW_MESSAGE_MAX])
+bool page_ablation_read(page_ablation *a, const char *path, const page_heads *shape,
+                        char message[TEXT_FILE_MESSAGE_MAX])
 {
     reading r = {.ablation = a, .path = path, .message = message};
     size_t length;
-    *a = (view_ablation){
+    *a = (page_ablation){
         .sentences = NAN, .loss = NAN, .words_right = NAN, .exact = NAN, .shape = *shape};
-    a->heads = calloc((size_t)first_of(shape, ATTENTION_KINDS) + 1, sizeof *a->heads);
+    a->heads = calloc((size_t)page_heads_before(shape, ATTENTION_KINDS) + 1, sizeof *a->heads);
     if (a->heads == NULL)
         return wrong(&r, "out of memory");
     if ((a->text = text_file_read(path, &length, message)) == NULL)
@@ -222,21 +237,21 @@ bool view_ablation_read(view_ablation *a, const char *path, const view_heads *sh
     const bool read = read_all(&r);
     if (!read && r.json.fault != JSON_FINE)
         not_ablate(&r, r.json.fault == JSON_SYNTAX      ? r.json.problem
-                       : r.json.fault == JSON_DUPLICATE ? "a key stands twice"
+                       : r.json.fault == JSON_DUPLICATE ? "a key occurs twice"
                                                         : "out of memory");
     else if (!read && message[0] == '\0')
-        not_ablate(&r, "something stands where it should not");
+        not_ablate(&r, "something is in the wrong place");
     json_reader_free(&r.json);
     return read && check_complete(&r);
 }
 
-void view_ablation_free(view_ablation *a)
+void page_ablation_free(page_ablation *a)
 {
     free(a->heads);
     free(a->text);
 }
 
-static void put_head(json *j, const view_damage *d)
+static void put_head(json *j, const page_head_damage *d)
 {
     json_open_object(j, NULL);
     json_number(j, "delta", d->delta);
@@ -247,9 +262,9 @@ static void put_head(json *j, const view_damage *d)
     json_close(j);
 }
 
-void view_ablation_put(json *j, const view_ablation *a)
+void page_ablation_put(json *j, const page_ablation *a)
 {
-    const view_damage *damage = a->heads;
+    const page_head_damage *damage = a->heads;
     json_open_object(j, "ablation");
     json_string(j, "model", a->model);
     json_string(j, "mode", a->mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What "mha ablate --json" found, for the page of the same model. */
+/* The result of "mha ablate --json" on a page of the same model. */
 #ifndef PAGE_ABLATION_H
 #define PAGE_ABLATION_H
 
@@ -7,31 +7,38 @@
 #include "format/text_file.h"
 #include "model/head_settings.h"
 
-/* The heads that a page has; 0 layers: none of the kind. */
-typedef struct view_heads {
-    int layers[ATTENTION_KINDS], heads[ATTENTION_KINDS];
-} view_heads;
+/* How many heads a page shows. page_heads_of() in page.h finds them. */
+typedef struct page_heads {
+    int layers[ATTENTION_KINDS], heads[ATTENTION_KINDS]; /* heads per layer; 0 layers: none */
+} page_heads;
 
-typedef struct view_damage {
-    bool known;
-    double delta, low, high, words_right, exact; /* low, high: NaN where there is no interval */
-} view_damage;
+/* The number of heads of all kinds before `kind`: the index of its first head in an array of all
+ * heads, kind by kind and layer by layer. ATTENTION_KINDS: the number of all heads. */
+int page_heads_before(const page_heads *heads, int kind);
 
-typedef struct view_ablation {
-    const char *model, *mode, *split;
+/* What the model loses without one head. */
+typedef struct page_head_damage {
+    bool known;                /* the file has this head */
+    double delta;              /* increase of the loss per word, in nats */
+    double low, high;          /* its 95 % interval; NaN where the file has none */
+    double words_right, exact; /* shares, without the head */
+} page_head_damage;
+
+typedef struct page_ablation {
+    const char *model, *mode, *split;           /* inside `text` */
     double sentences, loss, words_right, exact; /* of the whole model */
-    view_heads shape;
-    view_damage *heads; /* kind by kind, layer by layer */
-    char *text;         /* of the file */
-} view_ablation;
+    page_heads shape;
+    page_head_damage *heads; /* of all heads, ordered as page_heads_before() says */
+    char *text;              /* of the file */
+} page_ablation;
 
-/* False, with a message, for a file that is something else, or of a model with other heads.
- * view_ablation_free() either way. */
-bool view_ablation_read(view_ablation *ablation, const char *path, const view_heads *shape,
-                        char message[VIEW_MESSAGE_MAX]);
-void view_ablation_free(view_ablation *ablation);
+/* Reads a file. False, with a message, if it is not the output of "mha ablate --json", or of a
+ * model with other heads than `shape`. page_ablation_free() is called in either case. */
+bool page_ablation_read(page_ablation *ablation, const char *path, const page_heads *shape,
+                        char message[TEXT_FILE_MESSAGE_MAX]);
+void page_ablation_free(page_ablation *ablation);
 
-/* An object "ablation". */
-void view_ablation_put(json *j, const view_ablation *ablation);
+/* Writes the object "ablation". */
+void page_ablation_put(json *j, const page_ablation *ablation);
 
 #endif

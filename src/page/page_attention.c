@@ -1,47 +1,44 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes the heads of one kind of attention. The weights are read once, layer by layer, and written
+ * at once; measures and pictures, which come after them in the JSON, are kept until then.
+ */
 #include "page/page_attention.h"
 
 #include <stdlib.h>
 
 #include "page/page_weights.h"
 
-/* What is gathered while the weights go by. */
+/* Collected per head while the weights are written. A map is a head, counted layer by layer. */
 typedef struct gathered {
-    view_measured *measured; /* [maps] */
+    page_measured *measured; /* [maps] */
     char **pictures;         /* [maps], or NULL */
 } gathered;
 
-bool view_put_text(json *j, const char *key, char *text)
+static bool has_pictures(const page_attention *k)
 {
-    if (text == NULL)
-        return false;
-    json_string(j, key, text);
-    free(text);
-    return true;
+    return k->rows > PAGE_PICTURE_SIDE || k->columns > PAGE_PICTURE_SIDE;
 }
 
-static bool has_pictures(const view_kind *k)
+static bool is_compact(const page_attention *k)
 {
-    return k->rows > VIEW_PICTURE_SIDE || k->columns > VIEW_PICTURE_SIDE;
+    return (double)k->layers * k->heads * k->rows * k->columns > PAGE_EXACT_CELLS;
 }
 
-static bool is_compact(const view_kind *k)
-{
-    return (double)k->layers * k->heads * k->rows * k->columns > VIEW_EXACT_CELLS;
-}
-
-static bool put_head(json *j, const view_kind *k, const head_matrix *m, int map,
+/* Measures head `map` and writes its weights, an element of "weights". */
+static bool put_head(json *j, const page_attention *k, const head_matrix *m, int map,
                      const gathered *all)
 {
-    all->measured[map] = view_measure_head(m, &k->scene, k->baselines);
-    if (all->pictures != NULL && (all->pictures[map] = view_picture_text(m)) == NULL)
+    all->measured[map] = page_measure_head(m, &k->scene, k->baselines);
+    if (all->pictures != NULL && (all->pictures[map] = page_picture_text(m)) == NULL)
         return false;
     const size_t cells = (size_t)m->rows * (size_t)m->columns;
-    return view_put_text(
-        j, NULL, is_compact(k) ? view_compact_text(m) : view_floats_text(m->weights, cells));
+    return page_put_text(
+        j, NULL, is_compact(k) ? page_compact_text(m) : page_floats_text(m->weights, cells));
 }
 
-static bool put_weights(json *j, const view_kind *k, const gathered *all)
+/* Writes "weights"; fills `all`. */
+static bool put_weights(json *j, const page_attention *k, const gathered *all)
 {
     const ptrdiff_t cells = (ptrdiff_t)k->rows * k->columns;
     bool fine = true;
@@ -58,7 +55,7 @@ static bool put_weights(json *j, const view_kind *k, const gathered *all)
     return fine;
 }
 
-static void put_shape(json *j, const view_kind *k)
+static void put_shape(json *j, const page_attention *k)
 {
     json_string(j, "name", attention_kind_name(k->scene.kind));
     json_integer(j, "layers", k->layers);
@@ -69,7 +66,7 @@ static void put_shape(json *j, const view_kind *k)
     json_bool(j, "compact", is_compact(k));
 }
 
-bool view_kind_put(json *j, const view_kind *k)
+bool page_attention_put(json *j, const page_attention *k)
 {
     const int maps = k->layers * k->heads;
     gathered all = {calloc((size_t)maps + 1, sizeof *all.measured), NULL};
@@ -81,7 +78,7 @@ bool view_kind_put(json *j, const view_kind *k)
         fine = put_weights(j, k, &all);
     }
     if (fine) {
-        view_measures_put(j, all.measured, maps);
+        page_measures_put(j, all.measured, maps);
         if (all.pictures != NULL)
             json_strings(j, "pictures", (const char *const *)all.pictures, maps);
     }

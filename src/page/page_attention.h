@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heads of one kind of attention as the page has them:
+ * The heads of one kind of attention, an element of "kinds" in the page's JSON:
  *
  *      "name": "encoder", "layers": 2, "heads": 4, "rows": 7, "columns": 7, "causal": false,
  *      "compact": false, "weights": ["AACAPw...", ... one text per head], "measures": {...},
- * "roles": [...]
+ *      "roles": [...]
  *
- * Weights of a kind are exact up to VIEW_EXACT_CELLS of them and compact above (page_weights.h).
- * Heads with more rows or columns than a small picture has come with one: "pictures".
+ * A kind with at most PAGE_EXACT_CELLS weights has them exactly, a larger one in the compact form
+ * of page_weights.h. If a head has more than PAGE_PICTURE_SIDE rows or columns, "pictures" has a
+ * small picture of each head.
  */
 #ifndef PAGE_ATTENTION_H
 #define PAGE_ATTENTION_H
 
 #include "page/page_measures.h"
 
-enum { VIEW_EXACT_CELLS = 1 << 20 };
+enum { PAGE_EXACT_CELLS = 1 << 20 };
 
-typedef struct view_kind {
+typedef struct page_attention {
     head_scene scene;
     const head_baselines *baselines; /* NULL: not known */
     int layers, heads, rows, columns;
     bool causal;
-    /* [heads][rows][columns] of a layer, until the next is asked for; NULL: they are not to be
-     * had. */
+    /* Returns the weights of a layer, [heads][rows][columns], which are valid until the next call.
+     * NULL: they cannot be read. So only one layer of a large file is in memory at a time. */
     const float *(*weights)(void *arg, int layer);
     void *arg;
-} view_kind;
+} page_attention;
 
-/* Into an object that is open. False: no memory, or no weights. */
-bool view_kind_put(json *j, const view_kind *kind);
-
-/* A text as it is made by page_weights.h, which it frees; false for NULL. */
-bool view_put_text(json *j, const char *key, char *text);
+/* Writes the keys into the open object. False: out of memory, or weights cannot be read. */
+bool page_attention_put(json *j, const page_attention *attention);
 
 #endif

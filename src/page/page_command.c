@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes the command line of a page: options that have their default value are left out. */
+#include "page/page_command.h"
+
 #include <stdio.h>
 
-#include "page/page_sentence.h"
+#include "page/page_study.h"
 
-/* An argument as a shell reads it. */
+/* An argument in single quotes; a single quote inside it ends them and begins them again. */
 static void put_quoted(FILE *file, const char *text)
 {
     fputc('\'', file);
@@ -20,21 +23,21 @@ static void put_option(FILE *file, const char *name, const char *value)
     put_quoted(file, value);
 }
 
-char *view_call_text(const view_call *call, const view_sentence *sentences, int count)
+char *page_command_text(const page_command *command, const page_sentence *sentences, int count)
 {
     char *text = NULL;
     size_t size;
     FILE *const file = open_memstream(&text, &size);
     if (file == NULL)
         return NULL;
-    put_option(file, "mha view -o ", call->output);
-    put_option(file, " --model ", call->model_file);
-    put_option(file, " --to ", call->target);
-    put_option(file, " --weights ", call->weights);
-    put_option(file, " --tokens ", call->tokens);
-    put_option(file, " --ablation ", call->ablation);
-    if (call->study != VIEW_STUDY_SENTENCES)
-        fprintf(file, " --study %d", call->study);
+    put_option(file, "mha view -o ", command->output);
+    put_option(file, " --model ", command->model_file);
+    put_option(file, " --to ", command->target);
+    put_option(file, " --weights ", command->weights);
+    put_option(file, " --tokens ", command->tokens);
+    put_option(file, " --ablation ", command->ablation);
+    if (command->study != PAGE_STUDY_SENTENCES)
+        fprintf(file, " --study %d", command->study);
     for (int n = 0; n < count; n++)
         put_option(file, " ", sentences[n].text);
     fclose(file);

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A file of attention weights on the page:
+ *
+ *      names --> kinds and layers, shapes, every weight checked --> words --> "kinds" of the page
+ *
+ * Weights are read from the file twice, one layer at a time: to check them, and to write them. So
+ * memory is needed for one layer only.
+ */
 #include "page/page_import.h"
 
 #include <inttypes.h>
@@ -12,47 +20,50 @@
 #include "page/page_attention.h"
 #include "page/page_words.h"
 
-/* Layers of one kind. The last one, PLAIN, is "layer.N" until it is known what it is. */
-enum { PLAIN = ATTENTION_KINDS, KINDS };
+/* The kinds of a file: those of the page, and UNNAMED for "layer.N", which becomes encoder or
+ * decoder when the weights are known. */
+enum { UNNAMED = ATTENTION_KINDS, KINDS };
 static const char *const prefixes[KINDS] = {"encoder", "decoder", "cross", "layer"};
 
+/* All layers of one kind; they have the same shape. */
 typedef struct layers {
     int count, heads, rows, columns;
     bool causal;
-    const safetensors_tensor *tensors[VIEW_LAYERS_MAX];
+    const safetensors_tensor *tensors[PAGE_LAYERS_MAX]; /* [count], owned by the file */
 } layers;
 
-struct view_import {
+struct page_import {
     const char *path;
     safetensors_file *file;
     layers kinds[KINDS];
-    view_words words;
-    void *raw;     /* one tensor, as it is in the file */
-    float *values; /* the same in f32 */
-    char *message;
+    page_words words;
+    void *raw;     /* one layer, in the type of the file */
+    float *values; /* the same in f32, [heads][rows][columns] */
+    char *message; /* [TEXT_FILE_MESSAGE_MAX] */
 };
 
-/* The layers of a kind that are being written. */
+/* The argument of layer_of(): a kind that is being written. */
 typedef struct source {
-    view_import *import;
+    page_import *import;
     const layers *kind;
 } source;
 
-__attribute__((format(printf, 2, 3))) static bool wrong(const view_import *v, const char *format,
+/* Writes a message that begins with the path; returns false for the caller to return. */
+__attribute__((format(printf, 2, 3))) static bool wrong(const page_import *v, const char *format,
                                                         ...)
 {
     va_list list;
-    const int used = snprintf(v->message, VIEW_MESSAGE_MAX, "%s: ", v->path);
+    const int used = snprintf(v->message, TEXT_FILE_MESSAGE_MAX, "%s: ", v->path);
     va_start(list, format);
-    if (used >= 0 && used < VIEW_MESSAGE_MAX)
-        vsnprintf(v->message + used, VIEW_MESSAGE_MAX - (size_t)used, format, list);
+    if (used >= 0 && used < TEXT_FILE_MESSAGE_MAX)
+        vsnprintf(v->message + used, TEXT_FILE_MESSAGE_MAX - (size_t)used, format, list);
     va_end(list);
     return false;
 }
 
 /* --------------------------------------------------------------- names ----- */
 
-/* "cross.11": kind and layer. */
+/* Splits a name such as "cross.11" into kind and layer. */
 static bool read_name(const char *name, int *kind, int *layer)
 {
     for (*kind = 0; *kind < KINDS; ++*kind) {
@@ -64,11 +75,12 @@ static bool read_name(const char *name, int *kind, int *layer)
         if (count == 0 || count > 3 || digits[count] != '\0')
             return false;
         *layer = (int)strtol(digits, NULL, 10);
-        return *layer < VIEW_LAYERS_MAX;
+        return *layer < PAGE_LAYERS_MAX;
     }
     return false;
 }
 
+/* The library's type for that of a tensor; false: not a type of weights. */
 static bool find_type(safetensors_type type, mha_dtype *dtype)
 {
     static const struct {
@@ -86,7 +98,8 @@ static bool find_type(safetensors_type type, mha_dtype *dtype)
     return false;
 }
 
-static bool take_shape(const view_import *v, layers *kind, const safetensors_tensor *t)
+/* The first layer of a kind sets its shape, the others must have the same. */
+static bool take_shape(const page_import *v, layers *kind, const safetensors_tensor *t)
 {
     const uint64_t *const shape = t->rank == 4 ? t->shape + 1 : t->shape;
     if ((t->rank != 3 && t->rank != 4) || (t->rank == 4 && t->shape[0] != 1))
@@ -95,9 +108,9 @@ static bool take_shape(const view_import *v, layers *kind, const safetensors_ten
                      "one; save the sentences of a batch one by one",
                      t->name);
     for (int n = 0; n < 3; n++)
-        if (shape[n] < 1 || shape[n] > VIEW_CELLS_MAX)
+        if (shape[n] < 1 || shape[n] > PAGE_CELLS_MAX)
             return wrong(v, "%s: heads, rows and columns are from 1 to %d, not %" PRIu64, t->name,
-                         VIEW_CELLS_MAX, shape[n]);
+                         PAGE_CELLS_MAX, shape[n]);
     const int own[] = {(int)shape[0], (int)shape[1], (int)shape[2]};
     if (kind->heads == 0) {
         kind->heads = own[0];
@@ -110,7 +123,8 @@ static bool take_shape(const view_import *v, layers *kind, const safetensors_ten
     return true;
 }
 
-static bool take_tensor(view_import *v, const safetensors_tensor *t)
+/* Puts a tensor into its place among the layers. */
+static bool take_tensor(page_import *v, const safetensors_tensor *t)
 {
     int kind, layer;
     mha_dtype type;
@@ -118,13 +132,13 @@ static bool take_tensor(view_import *v, const safetensors_tensor *t)
         return wrong(v,
                      "\"%.60s\" is not the name of a layer: layer.0, encoder.0, decoder.0, cross.0 "
                      "and so on up to %d",
-                     t->name, VIEW_LAYERS_MAX - 1);
+                     t->name, PAGE_LAYERS_MAX - 1);
     if (!find_type(t->type, &type))
         return wrong(v, "%s: weights are F32, F16, BF16 or F64, not %s", t->name,
                      safetensors_type_name(t->type));
     layers *const own = &v->kinds[kind];
     if (own->tensors[layer] != NULL)
-        return wrong(v, "%s: the same layer stands there twice", t->name);
+        return wrong(v, "%s: the same layer occurs twice", t->name);
     own->tensors[layer] = t;
     own->count = layer + 1 > own->count ? layer + 1 : own->count;
     return take_shape(v, own, t);
@@ -132,7 +146,7 @@ static bool take_tensor(view_import *v, const safetensors_tensor *t)
 
 /* -------------------------------------------------------------- shapes ----- */
 
-static bool check_kind(const view_import *v, int kind)
+static bool check_kind(const page_import *v, int kind)
 {
     const layers *const own = &v->kinds[kind];
     for (int n = 0; n < own->count; n++)
@@ -145,7 +159,8 @@ static bool check_kind(const view_import *v, int kind)
     return true;
 }
 
-static bool check_sides(const view_import *v)
+/* Cross-attention has the rows of the decoder and the columns of the encoder. */
+static bool check_sides(const page_import *v)
 {
     const layers *const encoder = &v->kinds[ATTENTION_ENCODER];
     const layers *const decoder = &v->kinds[ATTENTION_DECODER];
@@ -159,7 +174,9 @@ static bool check_sides(const view_import *v)
     return true;
 }
 
-static bool check_shapes(const view_import *v)
+/* Checks all kinds, and that the page does not become too large. In double: the product of the
+ * extents may exceed 64 bits. */
+static bool check_shapes(const page_import *v)
 {
     double cells = 0.0;
     int all = 0;
@@ -172,11 +189,12 @@ static bool check_shapes(const view_import *v)
     }
     if (all == 0)
         return wrong(v, "there are no layers in it");
-    if (v->kinds[PLAIN].count > 0 && all > v->kinds[PLAIN].count)
-        return wrong(v, "layer.0 stands beside encoder, decoder or cross: name all layers alike");
-    if (cells > VIEW_CELLS_MAX)
+    if (v->kinds[UNNAMED].count > 0 && all > v->kinds[UNNAMED].count)
+        return wrong(v,
+                     "there is layer.0 besides encoder, decoder or cross: name all layers alike");
+    if (cells > PAGE_CELLS_MAX)
         return wrong(v, "%.0f weights; a page has room for %d: choose layers, or a shorter text",
-                     cells, VIEW_CELLS_MAX);
+                     cells, PAGE_CELLS_MAX);
     return check_sides(v);
 }
 
@@ -187,7 +205,8 @@ static ptrdiff_t cells_of(const layers *kind)
     return (ptrdiff_t)kind->heads * kind->rows * kind->columns;
 }
 
-static bool make_room(view_import *v)
+/* Memory for the largest layer. */
+static bool allocate(page_import *v)
 {
     size_t raw = 1, values = 1;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -200,11 +219,11 @@ static bool make_room(view_import *v)
     return (v->raw != NULL && v->values != NULL) || wrong(v, "out of memory");
 }
 
-/* A layer into v->values. */
-static bool load(view_import *v, const safetensors_tensor *tensor, const layers *kind)
+/* Reads a layer into v->values. */
+static bool load(page_import *v, const safetensors_tensor *tensor, const layers *kind)
 {
     mha_dtype type = MHA_F32;
-    if (safetensors_read(v->file, tensor, v->raw, v->message, VIEW_MESSAGE_MAX) != MHA_OK)
+    if (safetensors_read(v->file, tensor, v->raw, v->message, TEXT_FILE_MESSAGE_MAX) != MHA_OK)
         return false;
     find_type(tensor->type, &type);
     for (ptrdiff_t n = 0; n < cells_of(kind); n++)
@@ -212,8 +231,10 @@ static bool load(view_import *v, const safetensors_tensor *tensor, const layers 
     return true;
 }
 
-/* One row: is it one of weights, and does it look ahead? */
-static bool check_row(const view_import *v, const char *name, const layers *kind, int row,
+/* Checks that a row, counted over all heads of a layer, consists of weights: each from 0 to 1, with
+ * a sum of 1, within what f16 and bf16 round. A row of zeros is allowed: everything is masked. Sets
+ * `ahead` if there is weight above the diagonal. */
+static bool check_row(const page_import *v, const char *name, const layers *kind, int row,
                       bool *ahead)
 {
     const float *const values = v->values + (ptrdiff_t)row * kind->columns;
@@ -231,12 +252,13 @@ static bool check_row(const view_import *v, const char *name, const layers *kind
     if (sum != 0.0 && fabs(sum - 1.0) > 0.01)
         return wrong(v,
                      "%s, head %d, row %d (from 1): its weights sum to %.4f, not to 1; was dropout "
-                     "at work?",
+                     "on?",
                      name, head, i + 1, sum);
     return true;
 }
 
-static bool check_values(view_import *v, layers *kind)
+/* Checks all weights of a kind, and finds out whether it is causal. */
+static bool check_values(page_import *v, layers *kind)
 {
     bool ahead = false;
     for (int n = 0; n < kind->count; n++) {
@@ -252,13 +274,13 @@ static bool check_values(view_import *v, layers *kind)
 
 /* --------------------------------------------------------------- whole ----- */
 
-/* Layers without a kind are those of a decoder if they only look back. */
-static void settle_plain(view_import *v)
+/* Causal layers without a name are shown as a decoder, others as an encoder. */
+static void name_layers(page_import *v)
 {
-    layers *const plain = &v->kinds[PLAIN];
-    if (plain->count > 0)
-        v->kinds[plain->causal ? ATTENTION_DECODER : ATTENTION_ENCODER] = *plain;
-    *plain = (layers){.count = 0};
+    layers *const unnamed = &v->kinds[UNNAMED];
+    if (unnamed->count > 0)
+        v->kinds[unnamed->causal ? ATTENTION_DECODER : ATTENTION_ENCODER] = *unnamed;
+    *unnamed = (layers){.count = 0};
 }
 
 static int larger(int a, int b)
@@ -266,77 +288,80 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-static bool read_all(view_import *v, const char *tokens)
+static bool read_all(page_import *v, const char *tokens)
 {
     for (size_t n = 0; n < v->file->count; n++)
         if (!take_tensor(v, &v->file->tensors[n]))
             return false;
-    if (!check_shapes(v) || !make_room(v))
+    if (!check_shapes(v) || !allocate(v))
         return false;
     for (int kind = 0; kind < KINDS; kind++)
         if (!check_values(v, &v->kinds[kind]))
             return false;
+    /* Cross-attention may have zeros above the diagonal by chance; it has no mask. */
     v->kinds[ATTENTION_CROSS].causal = false;
-    settle_plain(v);
-    const int count[VIEW_SIDES] = {
+    name_layers(v);
+    const int count[PAGE_SIDES] = {
         larger(v->kinds[ATTENTION_ENCODER].columns, v->kinds[ATTENTION_CROSS].columns),
         larger(v->kinds[ATTENTION_DECODER].rows, v->kinds[ATTENTION_CROSS].rows)};
-    return view_words_read(&v->words, tokens, count, v->message);
+    return page_words_read(&v->words, tokens, count, v->message);
 }
 
-view_import *view_import_open(const char *weights, const char *tokens,
-                              char message[VIEW_MESSAGE_MAX])
+page_import *page_import_open(const char *weights, const char *tokens,
+                              char message[TEXT_FILE_MESSAGE_MAX])
 {
-    view_import *const v = calloc(1, sizeof *v);
+    page_import *const v = calloc(1, sizeof *v);
     if (v == NULL) {
-        snprintf(message, VIEW_MESSAGE_MAX, "out of memory");
+        snprintf(message, TEXT_FILE_MESSAGE_MAX, "out of memory");
         return NULL;
     }
     v->path = weights;
     v->message = message;
-    if (safetensors_open(&v->file, weights, 0, message, VIEW_MESSAGE_MAX) == MHA_OK &&
+    if (safetensors_open(&v->file, weights, 0, message, TEXT_FILE_MESSAGE_MAX) == MHA_OK &&
         read_all(v, tokens))
         return v;
-    view_import_close(v);
+    page_import_close(v);
     return NULL;
 }
 
-void view_import_close(view_import *import)
+void page_import_close(page_import *import)
 {
     if (import == NULL)
         return;
-    view_words_free(&import->words);
+    page_words_free(&import->words);
     safetensors_close(import->file);
     free(import->raw);
     free(import->values);
     free(import);
 }
 
-int view_import_layers(const view_import *import, attention_kind kind)
+int page_import_layers(const page_import *import, attention_kind kind)
 {
     return import->kinds[kind].count;
 }
 
-int view_import_heads(const view_import *import, attention_kind kind)
+int page_import_heads(const page_import *import, attention_kind kind)
 {
     return import->kinds[kind].heads;
 }
 
 /* ------------------------------------------------------------- writing ----- */
 
+/* A page_attention.weights that reads from the file. */
 static const float *layer_of(void *arg, int layer)
 {
     const source *const s = arg;
     return load(s->import, s->kind->tensors[layer], s->kind) ? s->import->values : NULL;
 }
 
-static bool put_kind(json *j, view_import *v, attention_kind kind)
+/* An element of "kinds". */
+static bool put_kind(json *j, page_import *v, attention_kind kind)
 {
     const layers *const own = &v->kinds[kind];
     source from = {v, own};
-    const view_kind heads = {
+    const page_attention heads = {
         .scene = {.kind = kind,
-                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? VIEW_TARGET : VIEW_SOURCE],
+                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? PAGE_TARGET : PAGE_SOURCE],
                   .question = -1},
         .layers = own->count,
         .heads = own->heads,
@@ -347,19 +372,19 @@ static bool put_kind(json *j, view_import *v, attention_kind kind)
         .arg = &from,
     };
     json_open_object(j, NULL);
-    const bool fine = view_kind_put(j, &heads);
+    const bool fine = page_attention_put(j, &heads);
     json_close(j);
     return fine;
 }
 
-bool view_import_put(json *j, view_import *import)
+bool page_import_put(json *j, page_import *import)
 {
-    static const char *const sides[VIEW_SIDES] = {"source", "target"};
+    static const char *const sides[PAGE_SIDES] = {"source", "target"};
     const char *const slash = strrchr(import->path, '/');
     bool fine = true;
     json_open_object(j, NULL);
     json_string(j, "text", slash != NULL ? slash + 1 : import->path);
-    for (int side = 0; side < VIEW_SIDES; side++)
+    for (int side = 0; side < PAGE_SIDES; side++)
         if (import->words.count[side] > 0)
             json_strings(j, sides[side], import->words.words[side], import->words.count[side]);
     json_open_array(j, "kinds");

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention weights of any model, from a safetensors file with one tensor a layer:
+ * Attention weights of any model, from a safetensors file with one tensor per layer:
  *
- *      layer.0, layer.1, ...      self-attention of a model that has no other
- *      encoder.0, decoder.0, cross.0, ...      of a model that has several kinds
+ *      layer.0, layer.1, ...                   a model with self-attention only
+ *      encoder.0, decoder.0, cross.0, ...      a model with several kinds of attention
  *
  * A tensor is [heads, rows, columns] or [1, heads, rows, columns] of f32, f16, bf16 or f64, after
- * the softmax. What looks only back in every head is causal; layers of that kind count as those of
- * a decoder. Nothing is believed: names, shapes and every weight are checked before a page is made.
+ * the softmax. If no head of a kind has weight above the diagonal, the kind is causal; layer.N is
+ * then shown as a decoder, otherwise as an encoder. The file is not trusted: names, shapes and
+ * every weight are checked before a page is made.
  */
 #ifndef PAGE_IMPORT_H
 #define PAGE_IMPORT_H
@@ -16,20 +17,23 @@
 #include "format/text_file.h"
 #include "heads/capture.h"
 
-enum { VIEW_LAYERS_MAX = 512, VIEW_CELLS_MAX = 100000000 };
+enum { PAGE_LAYERS_MAX = 512, PAGE_CELLS_MAX = 100000000 };
 
-typedef struct view_import view_import;
+typedef struct page_import page_import;
 
-/* `tokens` may be NULL. NULL with a message. */
-view_import *view_import_open(const char *weights, const char *tokens,
-                              char message[VIEW_MESSAGE_MAX]);
-void view_import_close(view_import *import);
+/* Opens and checks a file of weights and one of words (page_words.h; NULL: none). Paths and
+ * `message` must outlive the result, which writes later errors there, too. NULL, with a message: a
+ * file cannot be read, or is wrong. */
+page_import *page_import_open(const char *weights, const char *tokens,
+                              char message[TEXT_FILE_MESSAGE_MAX]);
+void page_import_close(page_import *import);
 
-/* 0 layers: none of this kind. */
-int view_import_layers(const view_import *import, attention_kind kind);
-int view_import_heads(const view_import *import, attention_kind kind);
+/* Layers of a kind, 0 if there are none, and heads per layer. */
+int page_import_layers(const page_import *import, attention_kind kind);
+int page_import_heads(const page_import *import, attention_kind kind);
 
-/* The sentence of the page, an object. False: no memory, or the file cannot be read any more. */
-bool view_import_put(json *j, view_import *import);
+/* Writes the sentence of the page, an object. False: out of memory, or the file can no longer be
+ * read. */
+bool page_import_put(json *j, page_import *import);
 
 #endif

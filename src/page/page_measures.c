@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures and roles on one sentence for the page. All rules are in src/heads; the page only shows
- * what is written here. */
+ * the numbers and names that are written here. */
 #include "page/page_measures.h"
 
 #include <stddef.h>
 
-view_measured view_measure_head(const head_matrix *m, const head_scene *scene,
+page_measured page_measure_head(const head_matrix *m, const head_scene *scene,
                                 const head_baselines *baselines)
 {
     head_sample samples[MEASURES];
-    view_measured head;
+    page_measured head;
     head_measure_sentence(m, scene, samples);
     const head_means means = head_means_of(scene, samples, baselines);
     for (int n = 0; n < MEASURES; n++)
@@ -18,7 +18,8 @@ view_measured view_measure_head(const head_matrix *m, const head_scene *scene,
     return head;
 }
 
-static void put_measure(json *j, const char *name, const view_measured *heads, int count,
+/* An array with one measure of all heads. Alignment is shown as an error rate. */
+static void put_measure(json *j, const char *name, const page_measured *heads, int count,
                         int measure)
 {
     const bool error_rate = measure == MEASURE_F_SAYS || measure == MEASURE_F_READS;
@@ -28,7 +29,7 @@ static void put_measure(json *j, const char *name, const view_measured *heads, i
     json_close(j);
 }
 
-void view_measures_put(json *j, const view_measured *heads, int count)
+void page_measures_put(json *j, const page_measured *heads, int count)
 {
     json_open_object(j, "measures");
     for (int measure = 0; measure < MEASURES; measure++)
@@ -40,13 +41,13 @@ void view_measures_put(json *j, const view_measured *heads, int count)
     json_open_array(j, "roles");
     for (int n = 0; n < count; n++) {
         json_open_object(j, NULL);
-        view_role_put(j, &heads[n].role);
+        page_role_put(j, &heads[n].role);
         json_close(j);
     }
     json_close(j);
 }
 
-void view_role_put(json *j, const head_role *role)
+void page_role_put(json *j, const head_role *role)
 {
     json_bool(j, "found", role->found);
     json_string(j, "rule", head_rule_name(role->best.rule));

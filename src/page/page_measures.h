@@ -7,20 +7,22 @@
 #include "format/json_writer.h"
 #include "heads/head_roles.h"
 
-typedef struct view_measured {
+/* One head on one sentence. */
+typedef struct page_measured {
     double means[MEASURES]; /* NaN: not measured */
     head_role role;
-} view_measured;
+} page_measured;
 
-/* baselines: of this sentence; NULL: not known. */
-view_measured view_measure_head(const head_matrix *m, const head_scene *scene,
+/* Measures a head. baselines: of this sentence; NULL: not known. */
+page_measured page_measure_head(const head_matrix *m, const head_scene *scene,
                                 const head_baselines *baselines);
 
-/* An object "measures" with an array for each of them, and an array "roles". */
-void view_measures_put(json *j, const view_measured *heads, int count);
+/* Writes an object "measures" with an array for each measure, and an array "roles"; the arrays have
+ * an element per head. */
+void page_measures_put(json *j, const page_measured *heads, int count);
 
-/* The fields of a role, into an object that is open: found, rule, name, score, threshold, low,
+/* Writes the fields of a role into the open object: found, rule, name, score, threshold, low,
  * high, count, next, next_score. */
-void view_role_put(json *j, const head_role *role);
+void page_role_put(json *j, const head_role *role);
 
 #endif

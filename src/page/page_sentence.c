@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a sentence of the page. The model is run once with everything captured, then twice per head
+ * (disabled, uniform) without: only the likelihood and the predicted words of those runs are kept.
+ */
 #include "page/page_sentence.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One sentence at work. */
+#include "heads/head_pairs.h"
+
+/* A sentence while it is made. */
 typedef struct making {
-    view_item *item;
-    view_sentence *sentence;
+    page_sentence_memory *memory;
+    page_sentence *sentence;
     const translator *model;
     const pair_request *request;
     mha_pool *pool;
-    uint8_t *changes[ATTENTION_KINDS]; /* those of the request, to be changed further */
+    uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] copy of the request's, to vary */
     char *message;
 } making;
 
@@ -22,6 +28,7 @@ static bool out_of_memory(const making *m)
     return false;
 }
 
+/* Heads in all layers of a kind. */
 static int kind_heads(const making *m, int kind)
 {
     const transformer_config *const config = translator_config(m->model);
@@ -30,11 +37,13 @@ static int kind_heads(const making *m, int kind)
 
 /* --------------------------------------------------------------- heads ----- */
 
+/* The sentence with the present changes, for capture_free(); NULL, with a message: out of memory.
+ */
 static capture *capture_with(const making *m, capture_options options)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         options.changes[kind] = m->changes[kind];
-    capture *const heads = sentence_pair_capture(&m->item->pair, m->model, &options, m->pool);
+    capture *const heads = sentence_pair_capture(&m->memory->pair, m->model, &options, m->pool);
     if (heads == NULL)
         out_of_memory(m);
     return heads;
@@ -48,57 +57,59 @@ static double sum_log_likelihood(const capture *heads)
     return sum;
 }
 
-/* The sentence with one more head changed; NULL without memory. */
-static capture *capture_changed(const making *m, int kind, int map, capture_change change)
+/* The sentence with one more head in a mode; its own mode is restored afterwards. */
+static capture *capture_changed(const making *m, int kind, int map, head_mode mode)
 {
     uint8_t *const place = &m->changes[kind][map];
     const uint8_t before = *place;
-    *place = (uint8_t)change;
+    *place = (uint8_t)mode;
     capture *const heads = capture_with(m, (capture_options){.weights = false});
     *place = before;
     return heads;
 }
 
-static bool change_head(const making *m, int kind, int map)
+/* Measures head `map` of a kind, counted layer by layer. */
+static bool measure_head(const making *m, int kind, int map)
 {
-    const capture *const open = m->item->heads;
-    const view_closing *const closed = &m->sentence->closed[kind];
-    const double likely = sum_log_likelihood(open);
-    capture *const zero = capture_changed(m, kind, map, CAPTURE_ZERO);
-    capture *const uniform = zero != NULL ? capture_changed(m, kind, map, CAPTURE_UNIFORM) : NULL;
+    const capture *const plain = m->memory->heads;
+    const page_head_effects *const effects = &m->sentence->effects[kind];
+    const double likely = sum_log_likelihood(plain);
+    capture *const zero = capture_changed(m, kind, map, HEAD_ZERO);
+    capture *const uniform = zero != NULL ? capture_changed(m, kind, map, HEAD_UNIFORM) : NULL;
     if (uniform != NULL) {
-        closed->losses[map] = (float)(likely - sum_log_likelihood(zero));
-        closed->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
-        memcpy(closed->said + (ptrdiff_t)map * open->target_count, zero->said,
-               (size_t)open->target_count * sizeof zero->said[0]);
+        effects->losses[map] = (float)(likely - sum_log_likelihood(zero));
+        effects->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
+        memcpy(effects->predicted + (ptrdiff_t)map * plain->target_count, zero->predicted,
+               (size_t)plain->target_count * sizeof zero->predicted[0]);
     }
     capture_free(zero);
     capture_free(uniform);
     return uniform != NULL;
 }
 
-/* Where the numbers of the sentence lie. */
-static void place_closings(const making *m)
+/* Divides the arrays of all heads between the kinds. */
+static void place_effects(const making *m)
 {
     const transformer_config *const config = translator_config(m->model);
-    float *const losses = m->item->losses, *const uniform = losses + head_count(config);
+    float *const losses = m->memory->losses, *const uniform = losses + head_count(config);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int first = head_number(config, (head_name){(attention_kind)kind, 0, 0});
-        m->sentence->closed[kind] = (view_closing){
-            losses + first, uniform + first, m->item->said + (ptrdiff_t)first * CORPUS_TOKENS_MAX};
+        m->sentence->effects[kind] =
+            (page_head_effects){losses + first, uniform + first,
+                                m->memory->predicted + (ptrdiff_t)first * CORPUS_TOKENS_MAX};
     }
 }
 
 static bool fill_heads(const making *m)
 {
-    view_item *const item = m->item;
-    m->sentence->heads = item->heads =
+    page_sentence_memory *const memory = m->memory;
+    m->sentence->heads = memory->heads =
         capture_with(m, (capture_options){.weights = true, .vectors = true});
-    bool fine = item->heads != NULL;
-    place_closings(m);
+    bool fine = memory->heads != NULL;
+    place_effects(m);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int map = 0; fine && map < kind_heads(m, kind); map++)
-            fine = change_head(m, kind, map);
+            fine = measure_head(m, kind, map);
     return fine;
 }
 
@@ -112,7 +123,9 @@ static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
     return a->count == b->count;
 }
 
-static void find_gold(view_sentence *s)
+/* Looks the sentence up in the grammar: alignment and roles are only known if its translation is
+ * the one that the decoder reads. */
+static void find_gold(page_sentence *s)
 {
     s->gold = corpus_translate(s->text, &s->pair, NULL, s->reason);
     if (!s->gold)
@@ -128,7 +141,7 @@ static void find_gold(view_sentence *s)
 }
 
 /* As "mha heads TEXT" finds them. */
-static void find_baselines(view_sentence *s)
+static void find_baselines(page_sentence *s)
 {
     const head_pair pair = {.known = s->gold, .gold = s->pair};
     head_baselines_find(&s->baselines, &pair, 1);
@@ -136,7 +149,8 @@ static void find_baselines(view_sentence *s)
 
 /* --------------------------------------------------------------- whole ----- */
 
-static bool take_changes(making *m)
+/* Copies the changes of the request; kinds without any get an array of HEAD_NORMAL. */
+static bool copy_changes(making *m)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const size_t count = (size_t)kind_heads(m, kind);
@@ -148,21 +162,23 @@ static bool take_changes(making *m)
     return true;
 }
 
-bool view_item_make(view_item *item, view_sentence *sentence, const translator *model,
-                    const pair_request *request, mha_pool *pool, char message[PAIR_MESSAGE_MAX])
+bool page_sentence_make(page_sentence_memory *memory, page_sentence *sentence,
+                        const translator *model, const pair_request *request, mha_pool *pool,
+                        char message[PAIR_MESSAGE_MAX])
 {
-    making m = {item, sentence, model, request, pool, {NULL}, message};
+    making m = {memory, sentence, model, request, pool, {NULL}, message};
     const size_t heads = (size_t)head_count(translator_config(model));
-    *item = (view_item){.heads = NULL};
-    *sentence = (view_sentence){.text = NULL};
-    item->losses = calloc(2 * heads, sizeof *item->losses);
-    item->said = calloc(heads * CORPUS_TOKENS_MAX, sizeof *item->said);
-    bool fine = ((item->losses != NULL && item->said != NULL) || out_of_memory(&m)) &&
-                take_changes(&m) && sentence_pair_read(&item->pair, model, request, pool, message);
+    *memory = (page_sentence_memory){.heads = NULL};
+    *sentence = (page_sentence){.text = NULL};
+    memory->losses = calloc(2 * heads, sizeof *memory->losses);
+    memory->predicted = calloc(heads * CORPUS_TOKENS_MAX, sizeof *memory->predicted);
+    bool fine = ((memory->losses != NULL && memory->predicted != NULL) || out_of_memory(&m)) &&
+                copy_changes(&m) &&
+                sentence_pair_read(&memory->pair, model, request, pool, message);
     if (fine) {
-        sentence->text = item->pair.source.text;
-        sentence->source = item->pair.source.tokens;
-        sentence->target = item->pair.target;
+        sentence->text = memory->pair.source.text;
+        sentence->source = memory->pair.source.tokens;
+        sentence->target = memory->pair.target;
         find_gold(sentence);
         find_baselines(sentence);
         fine = fill_heads(&m);
@@ -172,10 +188,10 @@ bool view_item_make(view_item *item, view_sentence *sentence, const translator *
     return fine;
 }
 
-void view_item_free(view_item *item)
+void page_sentence_free(page_sentence_memory *memory)
 {
-    capture_free(item->heads);
-    sentence_pair_free(&item->pair);
-    free(item->losses);
-    free(item->said);
+    capture_free(memory->heads);
+    sentence_pair_free(&memory->pair);
+    free(memory->losses);
+    free(memory->predicted);
 }

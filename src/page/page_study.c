@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The study of a page: head_study.c measures all heads on sentences of the test split, head_roles.c
+ * names their roles, head_eval.c finds their importance. Progress is shown on a terminal.
+ */
 #include "page/page_study.h"
 
 #include <stdlib.h>
@@ -14,7 +18,8 @@ static void watch(int done, int count)
     progress("sentence %d of %d", done, count);
 }
 
-static bool find_importance(view_study *study, const translator *model, const head_pair *pairs,
+/* Fills `importance` of all heads. */
+static bool find_importance(page_study *study, const translator *model, const head_pair *pairs,
                             mha_pool *pool)
 {
     double *const raw = malloc((size_t)study->count * 2 * sizeof *raw);
@@ -28,7 +33,8 @@ static bool find_importance(view_study *study, const translator *model, const he
     return fine;
 }
 
-static bool find_roles(view_study *study, const translator *model, const head_pair *pairs,
+/* Fills `name` and `role` of all heads. */
+static bool find_roles(page_study *study, const translator *model, const head_pair *pairs,
                        mha_pool *pool)
 {
     head_study *const all = head_study_create(model, pairs, study->sentences, pool, watch);
@@ -43,10 +49,10 @@ static bool find_roles(view_study *study, const translator *model, const head_pa
     return true;
 }
 
-mha_status view_study_make(view_study *study, const translator *model, int sentences,
+mha_status page_study_make(page_study *study, const translator *model, int sentences,
                            mha_pool *pool)
 {
-    *study = (view_study){sentences, head_count(translator_config(model)), NULL};
+    *study = (page_study){sentences, head_count(translator_config(model)), NULL};
     study->heads = calloc((size_t)study->count, sizeof *study->heads);
     head_pair *const pairs = head_pairs_of_corpus(model, STUDY_SEED, CORPUS_TEST, sentences);
     mha_status status = MHA_ERR_MEMORY;
@@ -59,23 +65,23 @@ mha_status view_study_make(view_study *study, const translator *model, int sente
     return status;
 }
 
-void view_study_free(view_study *study)
+void page_study_free(page_study *study)
 {
     free(study->heads);
 }
 
-static void put_head(json *j, const view_head *head)
+static void put_head(json *j, const page_study_head *head)
 {
     json_open_object(j, NULL);
     json_string(j, "kind", attention_kind_name(head->name.kind));
     json_integer(j, "layer", head->name.layer + 1);
     json_integer(j, "head", head->name.head + 1);
-    view_role_put(j, &head->role);
+    page_role_put(j, &head->role);
     json_number(j, "importance", head->importance);
     json_close(j);
 }
 
-void view_study_put(json *j, const view_study *study)
+void page_study_put(json *j, const page_study *study)
 {
     json_open_object(j, "study");
     json_integer(j, "sentences", study->sentences);

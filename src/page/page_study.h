@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* What "mha heads" knows of every head, over many sentences, for the page of "mha view". */
+/* The role and the importance of every head over many sentences, as "mha heads" finds them. */
 #ifndef PAGE_STUDY_H
 #define PAGE_STUDY_H
 
 #include "format/json_writer.h"
 #include "heads/head_roles.h"
 
-typedef struct view_head {
+typedef struct page_study_head {
     head_name name;
     head_role role;
-    double importance; /* as a share of its layer's, see head_eval.h */
-} view_head;
+    double importance; /* normalised within its layer, see head_eval_importance() */
+} page_study_head;
 
-typedef struct view_study {
+typedef struct page_study {
     int sentences, count;
-    view_head *heads; /* [count] */
-} view_study;
+    page_study_head *heads; /* [count] */
+} page_study;
 
-/* The first `sentences` of the test split. MHA_ERR_MEMORY; MHA_ERR_LENGTH: the model has too few
- * positions for one of them. view_study_free() either way. */
-mha_status view_study_make(view_study *study, const translator *model, int sentences,
+/* The number of sentences unless the user chooses another one. */
+enum { PAGE_STUDY_SENTENCES = 200 };
+
+/* Studies the first `sentences` of the test split. MHA_ERR_MEMORY; MHA_ERR_LENGTH: the model has
+ * too few positions for one of them. page_study_free() is called in either case. */
+mha_status page_study_make(page_study *study, const translator *model, int sentences,
                            mha_pool *pool);
-void view_study_free(view_study *study);
+void page_study_free(page_study *study);
 
-/* An object "study". */
-void view_study_put(json *j, const view_study *study);
+/* Writes the object "study". */
+void page_study_put(json *j, const page_study *study);
 
 #endif

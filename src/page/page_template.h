@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The page without its data: cmake/page_template.cmake makes it from src/page/web/. */
+/* The page without its data, made from src/page/web/ by cmake/page_template.cmake. */
 #ifndef PAGE_TEMPLATE_H
 #define PAGE_TEMPLATE_H
 
-/* What stands before the data and behind it. */
-extern const unsigned char view_template_head[], view_template_tail[];
+/* The text before the data and after it, each with a 0 at its end. Bytes, because compilers limit
+ * the length of strings. */
+extern const unsigned char page_template_head[], page_template_tail[];
 
 #endif

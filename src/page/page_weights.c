@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Three encodings in the letters of base64: floats bit by bit, compact weights (two letters each),
+ * small pictures (one letter per cell). web/data.js reads them.
+ */
 #include "page/page_weights.h"
 
 #include <math.h>
@@ -21,9 +25,10 @@ typedef struct base64 {
     char *text;
     size_t used;
     uint32_t bits;
-    int held; /* bytes in `bits` */
+    int held; /* bytes in `bits`, which is 24 bits wide */
 } base64;
 
+/* Writes the four letters of up to three bytes; those after `letters` are padding. */
 static void put_group(base64 *b, int letters)
 {
     for (int n = 0; n < 4; n++)
@@ -39,7 +44,7 @@ static void put_byte(base64 *b, unsigned byte)
         put_group(b, 4);
 }
 
-char *view_floats_text(const float *values, size_t count)
+char *page_floats_text(const float *values, size_t count)
 {
     base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
     if (b.text == NULL)
@@ -78,6 +83,7 @@ static char *put_scale(char *at, float scale)
     return at;
 }
 
+/* Writes a compact row; returns where the next one begins. A row of zeros has q = 0 everywhere. */
 static char *put_row(char *at, const float *row, int count)
 {
     const float largest = largest_of(row, count);
@@ -91,7 +97,7 @@ static char *put_row(char *at, const float *row, int count)
     return at;
 }
 
-char *view_compact_text(const head_matrix *m)
+char *page_compact_text(const head_matrix *m)
 {
     size_t size = 1;
     for (int i = 0; i < m->rows; i++)
@@ -114,7 +120,7 @@ static int smaller(int a, int b)
 }
 
 /* The largest weight of rows [i0, i1) and columns [j0, j1). */
-static float spot(const head_matrix *m, int i0, int i1, int j0, int j1)
+static float largest_in(const head_matrix *m, int i0, int i1, int j0, int j1)
 {
     float largest = 0.0f;
     for (int i = i0; i < i1; i++) {
@@ -124,20 +130,31 @@ static float spot(const head_matrix *m, int i0, int i1, int j0, int j1)
     return largest;
 }
 
-char *view_picture_text(const head_matrix *m)
+char *page_picture_text(const head_matrix *m)
 {
-    const int height = smaller(m->rows, VIEW_PICTURE_SIDE);
-    const int width = smaller(m->columns, VIEW_PICTURE_SIDE);
+    const int height = smaller(m->rows, PAGE_PICTURE_SIDE);
+    const int width = smaller(m->columns, PAGE_PICTURE_SIDE);
     char *const text = malloc((size_t)height * (size_t)width + 1);
     char *at = text;
     if (text == NULL)
         return NULL;
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
-            const float w = spot(m, y * m->rows / height, (y + 1) * m->rows / height,
-                                 x * m->columns / width, (x + 1) * m->columns / width);
+            const float w = largest_in(m, y * m->rows / height, (y + 1) * m->rows / height,
+                                       x * m->columns / width, (x + 1) * m->columns / width);
             *at++ = alphabet[smaller(63, (int)(63.0 * sqrt((double)w) + 0.5))];
         }
     *at = '\0';
     return text;
+}
+
+/* ------------------------------------------------------------- writing ----- */
+
+bool page_put_text(json *j, const char *key, char *text)
+{
+    if (text == NULL)
+        return false;
+    json_string(j, key, text);
+    free(text);
+    return true;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers of the page as text that stands in JSON as it is.
+ * Numbers of the page as text, which needs no escapes in JSON.
  *
- * Floats are base64 of their little-endian bytes: the very bits that were computed. Weights of
- * pages that would be too large are compact: row by row the largest weight m of the row as such a
- * float in six letters, then two letters of the base64 alphabet for each weight that the row sees,
- * the high one first: q = round(4095 sqrt(w / m)), so that w is m (q / 4095)^2 to within
+ * Floats are base64 of their little-endian bytes: exactly the bits that were computed. Weights of
+ * pages that would become too large have a compact form. Each row begins with its largest weight m,
+ * a float as above in six letters. Then each weight w that the row can see has two letters of the
+ * base64 alphabet, the high one first: q = round(4095 sqrt(w / m)). The error of m (q / 4095)^2 is
+ * at most
  *
  *      sqrt(w m) / 4095 + m / 67,000,000
  *
@@ -16,16 +17,20 @@
 
 #include <stddef.h>
 
+#include "format/json_writer.h"
 #include "heads/head_metrics.h"
 
-enum { VIEW_PICTURE_SIDE = 64 };
+enum { PAGE_PICTURE_SIDE = 64 };
 
-/* All of these are for free(); NULL: no memory. */
-char *view_floats_text(const float *values, size_t count);
-char *view_compact_text(const head_matrix *m);
+/* All of these return texts for free(); NULL: out of memory. */
+char *page_floats_text(const float *values, size_t count);
+char *page_compact_text(const head_matrix *m);
 
-/* A head in small, at most VIEW_PICTURE_SIDE rows and columns: one letter for the largest weight w
- * of each spot, round(63 sqrt(w)). */
-char *view_picture_text(const head_matrix *m);
+/* A small picture of a head, at most PAGE_PICTURE_SIDE rows and columns of cells. A cell is one
+ * letter: round(63 sqrt(w)) of the largest weight w in it. */
+char *page_picture_text(const head_matrix *m);
+
+/* Writes such a text under a key and frees it. False: the text is NULL, there was no memory. */
+bool page_put_text(json *j, const char *key, char *text);
 
 #endif

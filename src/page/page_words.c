@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the words of an imported page. Words are cut out of the text of the file in place, for both
+ * sides at once where the file does not distinguish them. Their number is compared with that of the
+ * weights at the end, for a message that has both.
+ */
 #include "page/page_words.h"
 
 #include <stdio.h>
@@ -7,21 +12,21 @@
 
 #include "format/json_reader.h"
 
-/* A file at work. */
+/* A file while it is read. */
 typedef struct reading {
-    view_words *words;
+    page_words *words;
     const char *path;
-    int found[VIEW_SIDES]; /* words read so far; -1: the side is not in the file */
+    int found[PAGE_SIDES]; /* words read so far; -1: the side is not in the file */
     char *message;
 } reading;
 
 static bool wrong(const reading *r, const char *what)
 {
-    snprintf(r->message, VIEW_MESSAGE_MAX, "%s: %s", r->path, what);
+    snprintf(r->message, TEXT_FILE_MESSAGE_MAX, "%s: %s", r->path, what);
     return false;
 }
 
-/* Words that are too many are counted only. */
+/* Adds a word to a side. Words for which there is no room are only counted. */
 static void take(reading *r, int side, const char *word)
 {
     if (r->found[side] < r->words->count[side])
@@ -31,12 +36,13 @@ static void take(reading *r, int side, const char *word)
 
 static void take_both(reading *r, const char *word)
 {
-    for (int side = 0; side < VIEW_SIDES; side++)
+    for (int side = 0; side < PAGE_SIDES; side++)
         take(r, side, word);
 }
 
 /* ---------------------------------------------------------------- text ----- */
 
+/* Ends each line with a 0 in place. */
 static void read_lines(reading *r)
 {
     char *at = r->words->text;
@@ -52,27 +58,29 @@ static void read_lines(reading *r)
 
 /* ---------------------------------------------------------------- JSON ----- */
 
-/* Behind the opening bracket; side VIEW_SIDES: all. */
+/* Reads words up to the closing bracket; the opening one has been read. PAGE_SIDES: for both
+ * sides. */
 static bool read_array(reading *r, json_reader *j, int side)
 {
     json_reader_token token;
     while ((token = json_reader_next(j)) == JSON_STRING)
-        if (side == VIEW_SIDES)
+        if (side == PAGE_SIDES)
             take_both(r, j->text);
         else
             take(r, side, j->text);
     return token == JSON_ARRAY_END || wrong(r, "an array of texts was expected");
 }
 
+/* Reads {"source": [...], "target": [...]}; its opening brace has been read. */
 static bool read_object(reading *r, json_reader *j)
 {
     json_reader_token token;
-    r->found[VIEW_SOURCE] = r->found[VIEW_TARGET] = -1;
+    r->found[PAGE_SOURCE] = r->found[PAGE_TARGET] = -1;
     while ((token = json_reader_next(j)) == JSON_KEY) {
         const bool source = strcmp(j->text, "source") == 0;
         if (!source && strcmp(j->text, "target") != 0)
             return wrong(r, "the keys are \"source\" and \"target\"");
-        const int side = source ? VIEW_SOURCE : VIEW_TARGET;
+        const int side = source ? PAGE_SOURCE : PAGE_TARGET;
         r->found[side] = 0;
         if (json_reader_next(j) != JSON_ARRAY)
             return wrong(r, "\"source\" and \"target\" are arrays of texts");
@@ -86,12 +94,12 @@ static bool read_json(reading *r, size_t length)
 {
     json_reader j = json_reader_begin(r->words->text, length);
     const json_reader_token first = json_reader_next(&j);
-    bool fine = first == JSON_ARRAY    ? read_array(r, &j, VIEW_SIDES)
+    bool fine = first == JSON_ARRAY    ? read_array(r, &j, PAGE_SIDES)
                 : first == JSON_OBJECT ? read_object(r, &j)
                                        : wrong(r, "an array of texts was expected");
     fine = fine && json_reader_next(&j) == JSON_END;
     if (!fine && j.fault != JSON_FINE)
-        wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key stands twice");
+        wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key occurs twice");
     json_reader_free(&j);
     return fine;
 }
@@ -118,14 +126,14 @@ static bool read_file(reading *r)
     } else {
         read_lines(r);
     }
-    static const char *const names[VIEW_SIDES] = {"source", "target"};
-    for (int side = 0; side < VIEW_SIDES; side++)
+    static const char *const names[PAGE_SIDES] = {"source", "target"};
+    for (int side = 0; side < PAGE_SIDES; side++)
         if (r->words->count[side] > 0 && r->found[side] != r->words->count[side]) {
             if (r->found[side] < 0)
-                snprintf(r->message, VIEW_MESSAGE_MAX, "%s: there is no \"%s\"", r->path,
+                snprintf(r->message, TEXT_FILE_MESSAGE_MAX, "%s: there is no \"%s\"", r->path,
                          names[side]);
             else
-                snprintf(r->message, VIEW_MESSAGE_MAX,
+                snprintf(r->message, TEXT_FILE_MESSAGE_MAX,
                          "%s: %d words, but the weights are of %d words in the %s", r->path,
                          r->found[side], r->words->count[side], names[side]);
             return false;
@@ -133,25 +141,27 @@ static bool read_file(reading *r)
     return true;
 }
 
-static bool count_out(view_words *words)
+/* Makes words "1", "2", ... which both sides share. False: out of memory. */
+static bool make_numbers(page_words *words)
 {
     enum { DIGITS = 12 };
     const size_t most =
-        (size_t)(words->count[VIEW_SOURCE] > words->count[VIEW_TARGET] ? words->count[VIEW_SOURCE]
-                                                                       : words->count[VIEW_TARGET]);
+        (size_t)(words->count[PAGE_SOURCE] > words->count[PAGE_TARGET] ? words->count[PAGE_SOURCE]
+                                                                       : words->count[PAGE_TARGET]);
     if ((words->text = malloc((most + 1) * DIGITS)) == NULL)
         return false;
     for (size_t n = 0; n < most; n++) {
         char *const word = words->text + n * DIGITS;
         snprintf(word, DIGITS, "%d", (int)n + 1);
-        for (int side = 0; side < VIEW_SIDES; side++)
+        for (int side = 0; side < PAGE_SIDES; side++)
             if ((int)n < words->count[side])
                 words->words[side][n] = word;
     }
     return true;
 }
 
-static void number(const view_words *words, int side)
+/* Numbers the words of a side: each has the index of its first occurrence. */
+static void find_same_words(const page_words *words, int side)
 {
     for (int n = 0; n < words->count[side]; n++) {
         int same = 0;
@@ -161,10 +171,12 @@ static void number(const view_words *words, int side)
     }
 }
 
-static bool make_room(view_words *words)
+/* One element more than needed, so that no size is 0. Words are "" until they are read, so that a
+ * file with too few of them leaves no NULL. */
+static bool allocate(page_words *words)
 {
     bool fine = true;
-    for (int side = 0; side < VIEW_SIDES; side++) {
+    for (int side = 0; side < PAGE_SIDES; side++) {
         const size_t count = (size_t)words->count[side] + 1;
         words->words[side] = calloc(count, sizeof *words->words[side]);
         words->numbers[side] = calloc(count, sizeof *words->numbers[side]);
@@ -175,25 +187,25 @@ static bool make_room(view_words *words)
     return fine;
 }
 
-bool view_words_read(view_words *words, const char *path, const int count[VIEW_SIDES],
-                     char message[VIEW_MESSAGE_MAX])
+bool page_words_read(page_words *words, const char *path, const int count[PAGE_SIDES],
+                     char message[TEXT_FILE_MESSAGE_MAX])
 {
-    *words = (view_words){.count = {count[VIEW_SOURCE], count[VIEW_TARGET]}};
+    *words = (page_words){.count = {count[PAGE_SOURCE], count[PAGE_TARGET]}};
     reading r = {words, path, {0, 0}, message};
-    if (!make_room(words) || (path == NULL && !count_out(words))) {
-        snprintf(message, VIEW_MESSAGE_MAX, "out of memory");
+    if (!allocate(words) || (path == NULL && !make_numbers(words))) {
+        snprintf(message, TEXT_FILE_MESSAGE_MAX, "out of memory");
         return false;
     }
     if (path != NULL && !read_file(&r))
         return false;
-    for (int side = 0; side < VIEW_SIDES; side++)
-        number(words, side);
+    for (int side = 0; side < PAGE_SIDES; side++)
+        find_same_words(words, side);
     return true;
 }
 
-void view_words_free(view_words *words)
+void page_words_free(page_words *words)
 {
-    for (int side = 0; side < VIEW_SIDES; side++) {
+    for (int side = 0; side < PAGE_SIDES; side++) {
         free((void *)words->words[side]);
         free(words->numbers[side]);
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of an imported page, from a file: one a line or, in a file whose name ends in ".json",
+ * The words of an imported page, from a file: one per line or, if its name ends in ".json",
  *
- *      ["the", "cat", ...]                                  for all axes
- *      {"source": ["the", ...], "target": ["le", ...]}      where encoder and decoder read others
+ *      ["the", "cat", ...]                                  the same words for rows and columns
+ *      {"source": ["the", ...], "target": ["le", ...]}      encoder and decoder read different
+ * words
  */
 #ifndef PAGE_WORDS_H
 #define PAGE_WORDS_H
@@ -12,19 +13,20 @@
 
 #include "format/text_file.h"
 
-enum { VIEW_SOURCE, VIEW_TARGET, VIEW_SIDES };
+enum { PAGE_SOURCE, PAGE_TARGET, PAGE_SIDES };
 
-typedef struct view_words {
-    const char **words[VIEW_SIDES];
-    int *numbers[VIEW_SIDES]; /* [count] the same for the same word */
-    int count[VIEW_SIDES];    /* 0: nothing has this side */
-    char *text;               /* what they point into */
-} view_words;
+typedef struct page_words {
+    const char **words[PAGE_SIDES];
+    int *numbers[PAGE_SIDES]; /* [count] equal for equal words */
+    int count[PAGE_SIDES];    /* 0: no weights have this side */
+    char *text;               /* the words point into it */
+} page_words;
 
-/* `count` says how many words each side has. `path` NULL: words are numbers, from 1. False, with a
- * message, where the file is none, or has another number of words. view_words_free() either way. */
-bool view_words_read(view_words *words, const char *path, const int count[VIEW_SIDES],
-                     char message[VIEW_MESSAGE_MAX]);
-void view_words_free(view_words *words);
+/* Reads the words; each side must have `count` of them. Without a path the words are the numbers
+ * from 1. False, with a message: the file cannot be read, or has another number of words.
+ * page_words_free() is called in either case. */
+bool page_words_read(page_words *words, const char *path, const int count[PAGE_SIDES],
+                     char message[TEXT_FILE_MESSAGE_MAX]);
+void page_words_free(page_words *words);
 
 #endif

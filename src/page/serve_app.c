@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Answers requests: serve_request.c reads a body, page_sentence.c runs the model on it, page.c
+ * makes JSON of the result.
+ */
 #include "page/serve_app.h"
 
 #include <stdio.h>
@@ -24,41 +28,43 @@ static http_answer error_answer(const char *message)
     return answer;
 }
 
-/* The data of a page; NULL without memory. No command makes a page with changed heads. */
-static char *page_data(const serve_app *app, const view_item *item, bool changed,
-                       const view_sentence *sentence)
+/* The JSON of a page with one sentence, for free(); NULL: out of memory. "mha view" cannot change
+ * heads, so a page with changed heads names "mha serve" as its command. */
+static char *make_data(const serve_app *app, const page_sentence_memory *memory, bool changed,
+                       const page_sentence *sentence)
 {
-    const char *const target = item->pair.target_text[0] != '\0' ? item->pair.target_text : NULL;
-    const view_call call = {.output = "view.html",
-                            .model_file = app->model_file,
-                            .target = target,
-                            .study = VIEW_STUDY_SENTENCES};
-    char *const command = view_call_text(&call, sentence, 1);
-    const view_page page = {.model = app->model,
+    const char *const given = memory->pair.target_text;
+    const char *const target = given[0] != '\0' ? given : NULL;
+    const page_command call = {.output = "view.html",
+                               .model_file = app->model_file,
+                               .target = target,
+                               .study = PAGE_STUDY_SENTENCES};
+    char *const command = page_command_text(&call, sentence, 1);
+    const page_data page = {.model = app->model,
                             .words = &app->words,
                             .command = changed ? "mha serve" : command,
                             .study = app->study,
                             .sentences = sentence,
                             .count = 1};
-    char *const text = command != NULL ? view_page_json(&page) : NULL;
+    char *const text = command != NULL ? page_json(&page) : NULL;
     free(command);
     return text;
 }
 
-/* The data, or NULL with a message. */
+/* The JSON that answers a request, for free(); NULL with a message. */
 static char *answer_request(const serve_app *app, const pair_request *request, bool changed,
                             char message[PAIR_MESSAGE_MAX])
 {
-    view_item *const item = calloc(1, sizeof *item);
-    view_sentence *const sentence = calloc(1, sizeof *sentence);
+    page_sentence_memory *const memory = calloc(1, sizeof *memory);
+    page_sentence *const sentence = calloc(1, sizeof *sentence);
     char *text = NULL;
     snprintf(message, PAIR_MESSAGE_MAX, "out of memory");
-    if (item != NULL && sentence != NULL &&
-        view_item_make(item, sentence, app->model, request, app->pool, message))
-        text = page_data(app, item, changed, sentence);
-    if (item != NULL)
-        view_item_free(item);
-    free(item);
+    if (memory != NULL && sentence != NULL &&
+        page_sentence_make(memory, sentence, app->model, request, app->pool, message))
+        text = make_data(app, memory, changed, sentence);
+    if (memory != NULL)
+        page_sentence_free(memory);
+    free(memory);
     free(sentence);
     return text;
 }
@@ -74,7 +80,7 @@ http_answer serve_view(void *arg, char *body, size_t length)
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
 }
 
-/* The page with a sentence to begin with: the page asks for others itself. */
+/* The page with a first sentence; it requests others itself. */
 http_answer serve_page(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
@@ -87,7 +93,7 @@ http_answer serve_page(void *arg, char *body, size_t length)
     size_t size;
     FILE *const file = text != NULL ? open_memstream(&answer.text, &size) : NULL;
     if (file != NULL) {
-        view_page_write_live(file, text);
+        page_write_live(file, text);
         fclose(file);
     }
     free(text);

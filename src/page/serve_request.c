@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads {"text": ..., "to": ..., "changes": [...]} token by token. Unknown keys are errors: they
+ * are mistakes of the client, which would otherwise get an answer to another question.
+ */
 #include "page/serve_request.h"
 
 #include <stdio.h>
@@ -6,7 +10,7 @@
 
 #include "format/json_reader.h"
 
-/* A body at work. */
+/* A body while it is read. */
 typedef struct reading {
     serve_request *request;
     const transformer_config *config;
@@ -14,12 +18,13 @@ typedef struct reading {
     char *message;
 } reading;
 
-/* A change as it is written: all four must be there. */
-typedef struct written_change {
+/* An element of "changes" before it is checked; all four keys are required. */
+typedef struct parsed_change {
     const char *kind, *change;
-    uint64_t layer, head; /* from 1; 0: not there */
-} written_change;
+    uint64_t layer, head; /* from 1; 0: missing */
+} parsed_change;
 
+/* Sets the message; returns false for the caller to return. */
 static bool wrong(const reading *r, const char *what)
 {
     snprintf(r->message, PAIR_MESSAGE_MAX, "%s", what);
@@ -49,7 +54,8 @@ static bool find_kind(const char *name, int *kind)
     return false;
 }
 
-static bool take_change(const reading *r, const written_change *c)
+/* Checks a change and enters it into the request. */
+static bool take_change(const reading *r, const parsed_change *c)
 {
     int kind;
     if (c->kind == NULL || !find_kind(c->kind, &kind))
@@ -64,16 +70,16 @@ static bool take_change(const reading *r, const written_change *c)
     if (!zero && (c->change == NULL || strcmp(c->change, "uniform") != 0))
         return wrong(r, "changes: \"change\" is zero or uniform");
     r->request->changes[kind][(int)(c->layer - 1) * heads + (int)(c->head - 1)] =
-        zero ? CAPTURE_ZERO : CAPTURE_UNIFORM;
+        zero ? HEAD_ZERO : HEAD_UNIFORM;
     r->request->request.changes[kind] = r->request->changes[kind];
     r->request->changed = true;
     return true;
 }
 
-/* Behind the opening brace. */
+/* Reads an element of "changes"; its opening brace has been read. */
 static bool read_change(reading *r)
 {
-    written_change change = {NULL, NULL, 0, 0};
+    parsed_change change = {NULL, NULL, 0, 0};
     json_reader_token token;
     while ((token = json_reader_next(&r->json)) == JSON_KEY) {
         const char *const key = r->json.text;
@@ -83,7 +89,7 @@ static bool read_change(reading *r)
             : strcmp(key, "layer") == 0  ? read_number(r, &change.layer)
             : strcmp(key, "head") == 0
                 ? read_number(r, &change.head)
-                : wrong(r, "changes: a key that is not known; there are kind, layer, head, change");
+                : wrong(r, "changes: unknown key; the keys are kind, layer, head, change");
         if (!known)
             return false;
     }
@@ -112,7 +118,7 @@ static bool read_all(reading *r)
                            : strcmp(key, "to") == 0 ? read_string(r, &r->request->request.target)
                            : strcmp(key, "changes") == 0
                                ? read_changes(r)
-                               : wrong(r, "a key that is not known; there are text, to, changes");
+                               : wrong(r, "unknown key; the keys are text, to, changes");
         if (!known)
             return false;
     }
@@ -133,7 +139,7 @@ bool serve_request_read(serve_request *request, const transformer_config *config
     if (!fine && r.json.fault != JSON_FINE)
         snprintf(message, PAIR_MESSAGE_MAX, "this is not JSON: %s",
                  r.json.fault == JSON_SYNTAX      ? r.json.problem
-                 : r.json.fault == JSON_DUPLICATE ? "a key stands twice"
+                 : r.json.fault == JSON_DUPLICATE ? "a key occurs twice"
                                                   : "out of memory");
     json_reader_free(&r.json);
     return fine;

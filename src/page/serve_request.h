@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The body of a request to "mha serve", a stranger's JSON, as a request. */
+/* Reads the body of a request to "mha serve" (serve_app.h). The JSON is not trusted. */
 #ifndef PAGE_SERVE_REQUEST_H
 #define PAGE_SERVE_REQUEST_H
 
-#include "page/page_sentence.h"
+#include "heads/sentence_pair.h"
 
-enum { SERVE_HEADS_MAX = 4096 }; /* of a kind, in a model that can be served */
+enum { SERVE_HEADS_MAX = 4096 }; /* heads of one kind that a request can change */
 
 typedef struct serve_request {
-    pair_request request; /* its texts lie in the body, its changes here */
-    bool changed;         /* there are some */
-    uint8_t changes[ATTENTION_KINDS][SERVE_HEADS_MAX];
+    pair_request request; /* its texts point into the body, its changes into `changes` */
+    bool changed;         /* at least one head is changed */
+    uint8_t changes[ATTENTION_KINDS][SERVE_HEADS_MAX]; /* [layers][heads] of head_mode */
 } serve_request;
 
-/* The body is overwritten. False, with a message, for what is no request. */
+/* Reads `length` bytes, which are overwritten and must outlive the request. False, with a message:
+ * they are not a valid request for a model of this configuration. */
 bool serve_request_read(serve_request *request, const transformer_config *config, char *body,
                         size_t length, char message[PAIR_MESSAGE_MAX]);
 

@@ -38,14 +38,14 @@ enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
 typedef struct ablate_request {
     heads_setup setup;
     const char *mode_name, *svg;
-    capture_change mode;
+    head_mode mode;
     bool pairs, repair, as_json;
 } ablate_request;
 
 static int find_mode(ablate_request *r)
 {
     static const char *const names[] = {"zero", "mean", "uniform"};
-    static const capture_change modes[] = {CAPTURE_ZERO, CAPTURE_MEAN, CAPTURE_UNIFORM};
+    static const head_mode modes[] = {HEAD_ZERO, HEAD_MEAN, HEAD_UNIFORM};
     const int mode = option_choose("ablate", "mode", r->mode_name, names, 3);
     if (mode < 0)
         return EXIT_USAGE;
@@ -147,11 +147,11 @@ static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;
     head_pair *const means =
-        r->mode == CAPTURE_MEAN
+        r->mode == HEAD_MEAN
             ? head_pairs_of_corpus(s->session.model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
             : NULL;
     head_ablation *const a =
-        r->mode == CAPTURE_MEAN && means == NULL
+        r->mode == HEAD_MEAN && means == NULL
             ? NULL
             : head_ablation_create(s->session.model, s->pairs, (int)s->sentences, r->mode, means,
                                    MEAN_SENTENCES, s->session.pool);

@@ -68,11 +68,11 @@ static void print_step(const prune_result *r, int n)
 {
     const pruning_step *const step = &r->steps[n];
     char label[HEAD_LABEL_MAX] = "";
-    if (step->closed >= 0)
-        head_label(head_at(translator_config(r->request->setup.session.model), step->closed),
+    if (step->pruned >= 0)
+        head_label(head_at(translator_config(r->request->setup.session.model), step->pruned),
                    label);
     printf("%5d  %-13s", r->heads - n, label);
-    if (step->closed >= 0)
+    if (step->pruned >= 0)
         printf("%11.4f", step->importance);
     else
         printf("%11s", "");
@@ -152,9 +152,9 @@ static void json_step(json *j, const prune_result *r, int n)
     const pruning_step *const step = &r->steps[n];
     json_open_object(j, NULL);
     json_integer(j, "heads", r->heads - n);
-    if (step->closed >= 0) {
+    if (step->pruned >= 0) {
         json_name(j, "closed",
-                  head_at(translator_config(r->request->setup.session.model), step->closed));
+                  head_at(translator_config(r->request->setup.session.model), step->pruned));
         json_number(j, "importance", step->importance);
     }
     json_number(j, "loss", step->total.loss);
@@ -228,7 +228,7 @@ static mha_status prune(prune_result *r)
     mha_status status = head_pruning_measure(r->pruning, &r->steps[r->count++]);
     while (status == MHA_OK && head_pruning_left(r->pruning) > r->request->keep) {
         progress("%d heads left", head_pruning_left(r->pruning));
-        status = head_pruning_close(r->pruning, &r->steps[r->count++]);
+        status = head_pruning_prune(r->pruning, &r->steps[r->count++]);
     }
     progress_end();
     return status == MHA_OK ? head_pruning_cost(r->pruning, &r->before, &r->after) : status;

@@ -118,9 +118,9 @@ static int open_session(session *s, const serve_request *r)
 }
 
 /* Finds the roles of the heads. A model that is too short for the corpus gets a page without. */
-static bool make_study(serve_app *app, view_study *study)
+static bool make_study(serve_app *app, page_study *study)
 {
-    const mha_status status = view_study_make(study, app->model, VIEW_STUDY_SENTENCES, app->pool);
+    const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model);
         fprintf(stderr, "mha: the page will not show the roles of heads\n");
@@ -142,12 +142,12 @@ static bool count_words(serve_app *app)
 
 static int run_with(const serve_request *r, const session *s)
 {
-    view_study study = {.heads = NULL};
+    page_study study = {.heads = NULL};
     serve_app app = {
         .model = s->model, .model_file = r->model_file, .pool = s->pool, .study = &study};
     const bool fine = count_words(&app) && make_study(&app, &study) && serve(r, &app);
     head_words_free(&app.words);
-    view_study_free(&study);
+    page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 

@@ -2,11 +2,11 @@
 /*
  * mha view: one page that shows every head of a translator on some sentences.
  *
- *      texts --view_item_make()--> translations, and what all heads do
- *      sentences of the corpus --view_study_make()--> roles of the heads
- *      a file of "mha ablate" --view_ablation_read()--> what they are worth over a corpus
- *      or, instead of a model, a file of weights --view_import_open()--> what heads do
- *      all of it --view_page_json(), view_page_write()--> the page
+ *      texts --page_sentence_make()--> translations, and what all heads do
+ *      sentences of the corpus --page_study_make()--> roles of the heads
+ *      a file of "mha ablate" --page_ablation_read()--> what they are worth over a corpus
+ *      or, instead of a model, a file of weights --page_import_open()--> what heads do
+ *      all of it --page_json(), page_write()--> the page
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "page/page_sentence.h"
+#include "page/page.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
@@ -51,13 +51,13 @@ typedef struct view_request {
 typedef struct view_run {
     const view_request *request;
     session session;
-    view_item *items;         /* [count] */
-    view_sentence *sentences; /* [count] */
+    page_sentence_memory *items; /* [count] */
+    page_sentence *sentences;    /* [count] */
     int count;
     head_words words;
-    view_study study;
-    view_ablation ablation;
-    view_import *import; /* instead of a model */
+    page_study study;
+    page_ablation ablation;
+    page_import *import; /* instead of a model */
 } view_run;
 
 static bool out_of_memory(void)
@@ -88,8 +88,8 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[PAIR_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = view_item_make(&run->items[n], &run->sentences[n], run->session.model,
-                                     &request, run->session.pool, message);
+    const bool fine = page_sentence_make(&run->items[n], &run->sentences[n], run->session.model,
+                                         &request, run->session.pool, message);
     progress_end();
     if (fine)
         sentence_pair_warn(&run->items[n].pair);
@@ -98,25 +98,11 @@ static bool fill_sentence(view_run *run, int n, const char *text)
     return fine;
 }
 
-static view_heads heads_of(const view_run *run)
-{
-    view_heads shape;
-    for (int n = 0; n < ATTENTION_KINDS; n++) {
-        const attention_kind kind = (attention_kind)n;
-        shape.layers[n] = run->import != NULL
-                              ? view_import_layers(run->import, kind)
-                              : attention_kind_layers(translator_config(run->session.model), kind);
-        shape.heads[n] = run->import != NULL ? view_import_heads(run->import, kind)
-                                             : translator_config(run->session.model)->heads;
-    }
-    return shape;
-}
-
 /* What was written and how large it is. */
 static void report(const view_run *run)
 {
     struct stat about;
-    const view_heads shape = heads_of(run);
+    const page_heads shape = page_heads_of(run->session.model, run->import);
     const int sentences = run->import != NULL ? 1 : run->count;
     int heads = 0;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
@@ -131,15 +117,15 @@ static void report(const view_run *run)
 static bool write_page(const view_run *run)
 {
     const view_request *const r = run->request;
-    const view_call call = {.output = r->output,
-                            .model_file = r->model_file,
-                            .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
-                            .weights = r->weights,
-                            .tokens = r->tokens,
-                            .ablation = r->ablation,
-                            .study = (int)r->study};
-    char *const command = view_call_text(&call, run->sentences, run->count);
-    const view_page page = {.model = run->session.model,
+    const page_command call = {.output = r->output,
+                               .model_file = r->model_file,
+                               .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                               .weights = r->weights,
+                               .tokens = r->tokens,
+                               .ablation = r->ablation,
+                               .study = (int)r->study};
+    char *const command = page_command_text(&call, run->sentences, run->count);
+    const page_data page = {.model = run->session.model,
                             .words = &run->words,
                             .command = command,
                             .study = run->study.heads != NULL ? &run->study : NULL,
@@ -147,9 +133,9 @@ static bool write_page(const view_run *run)
                             .import = run->import,
                             .sentences = run->sentences,
                             .count = run->count};
-    char *const text = command != NULL ? view_page_json(&page) : NULL;
+    char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine =
-        text != NULL ? output_file_write(r->output, view_page_write, text) : out_of_memory();
+        text != NULL ? output_file_write(r->output, page_write, text) : out_of_memory();
     free(text);
     free(command);
     if (fine)
@@ -167,29 +153,29 @@ static bool make_room(view_run *run)
 static void free_room(view_run *run)
 {
     for (int n = 0; run->items != NULL && n < run->count; n++)
-        view_item_free(&run->items[n]);
+        page_sentence_free(&run->items[n]);
     free(run->items);
     free(run->sentences);
     head_words_free(&run->words);
-    view_study_free(&run->study);
-    view_ablation_free(&run->ablation);
+    page_study_free(&run->study);
+    page_ablation_free(&run->ablation);
 }
 
 /* Read before the translations, so that a wrong file is reported at once. */
 static bool read_ablation(view_run *run)
 {
-    char message[VIEW_MESSAGE_MAX];
-    const view_heads shape = heads_of(run);
+    char message[TEXT_FILE_MESSAGE_MAX];
+    const page_heads shape = page_heads_of(run->session.model, run->import);
     if (run->request->ablation == NULL)
         return true;
-    return view_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
+    return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
            failed(message);
 }
 
 /* Finds the roles; a model that is too short for the corpus needs --study 0. */
 static bool make_study(view_run *run)
 {
-    const mha_status status = view_study_make(&run->study, run->session.model,
+    const mha_status status = page_study_make(&run->study, run->session.model,
                                               (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
         return true;
@@ -220,17 +206,17 @@ static bool make_page(view_run *run, char **texts)
 /* A page of a file of weights: there is no model, and no sentence but the one in the file. */
 static int run_import(const view_request *r)
 {
-    char message[VIEW_MESSAGE_MAX];
+    char message[TEXT_FILE_MESSAGE_MAX];
     view_run run = {.request = r};
     if (!output_file_check(r->output))
         return EXIT_FAILED;
-    if ((run.import = view_import_open(r->weights, r->tokens, message)) == NULL) {
+    if ((run.import = page_import_open(r->weights, r->tokens, message)) == NULL) {
         failed(message);
         return EXIT_FAILED;
     }
     const bool fine = read_ablation(&run) && write_page(&run);
     free_room(&run);
-    view_import_close(run.import);
+    page_import_close(run.import);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -265,7 +251,7 @@ static int check(const arg_command *command, const view_request *r, int words)
 
 int command_view(int argc, char **argv)
 {
-    view_request r = {.output = "view.html", .study = VIEW_STUDY_SENTENCES};
+    view_request r = {.output = "view.html", .study = PAGE_STUDY_SENTENCES};
     const arg_option options[] = {
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heads that are closed, uniform or a mean. A uniform head has a twin among plain problems: the
- * same with queries of 0, no bias but -inf, no slope and no sink. Both give the same bits, and the
- * twin is held against the oracle.
+ * Modes and gates of heads in the library: normal, disabled, uniform, mean. A uniform head has a
+ * twin among the problems without modes: the same with queries of 0, no bias but -inf, no slope and
+ * no sink. Both must give the same bits, and the twin is compared with the oracle. Then small
+ * problems by hand, a cache, a layer, and calls that must be refused.
  */
 #include "support/cases.h"
 #include "support/layer_case.h"
@@ -40,7 +41,7 @@ static void flatten_heads(const float *given, const uint8_t *modes, ptrdiff_t H,
             numbers[h] = flat;
 }
 
-/* Modes at random, or of all heads the same where masks are shared by heads. */
+/* Random modes; the same one for all heads where heads share masks. */
 static void choose_modes(ablation *a, test_random *random)
 {
     const ptrdiff_t H = a->c->call.shape.H;
@@ -87,7 +88,7 @@ static void ablation_free(ablation *a)
     free(a);
 }
 
-/* What the output must be, if the twin's is `plain`. */
+/* The expected output if that of the twin is `plain`. */
 static double output_of(const ablation *a, ptrdiff_t b, ptrdiff_t h, ptrdiff_t c, bool empty,
                         double plain)
 {
@@ -131,7 +132,7 @@ static void check_outputs(const ablation *a)
         }
 }
 
-/* Is any of the heads that make a row of weights a mean? */
+/* Whether a row of returned weights includes a head in mode mean. */
 static bool shows_mean(const ablation *a, ptrdiff_t n)
 {
     const mha_options *const o = &a->c->call.options;
@@ -143,7 +144,8 @@ static bool shows_mean(const ablation *a, ptrdiff_t n)
     return any;
 }
 
-/* Weights as the twin has them, but 0 for means; an average knows both, so it is left out then. */
+/* Weights are those of the twin, but 0 for means. An average over heads of both sorts is skipped.
+ */
 static void check_weights(const ablation *a)
 {
     const mha_options *const o = &a->c->call.options;
@@ -163,7 +165,7 @@ static void check_weights(const ablation *a)
     }
 }
 
-/* The same weights without an output. */
+/* The same weights without computing an output. */
 static void check_weights_alone(const ablation *a, mha_pool *pool)
 {
     const problem *const p = &a->c->call;
@@ -213,7 +215,7 @@ static void random_problems(void)
     mha_pool_free(pool);
 }
 
-/* Keys cut into splits, several tiles of rows, one row alone. */
+/* Problems with keys in several splits, with several tiles of rows, and with a single row. */
 static void long_problems(void)
 {
     static const ptrdiff_t rows[] = {1, 3, 100};
@@ -234,9 +236,9 @@ static void long_problems(void)
 
 enum { KEYS = 5, WIDE = 3 };
 
-/* Head 0 uniform, head 1 a mean, three queries of causal attention over whole numbers, of which
- * key 1 is masked: query 0 sees key 0, 1 the same, 2 the keys 0 and 2. */
-static void closed_forms(void)
+/* Head 0 uniform, head 1 a mean; causal attention of three queries over integers, with key 1
+ * masked: queries 0 and 1 see key 0, query 2 sees keys 0 and 2. */
+static void results_by_hand(void)
 {
     static const uint8_t modes[2] = {MHA_HEAD_UNIFORM, MHA_HEAD_MEAN};
     static const float means[2 * WIDE] = {9, 9, 9, 3, -1, 0.5f}, gates[2] = {2, -4};
@@ -281,9 +283,9 @@ static void closed_forms(void)
     }
 }
 
-/* What a head does not look at cannot spoil it: keys of a uniform head, keys and values of a mean,
- * and of a closed head whose log-sum-exp is wanted all of its values. */
-static void unread_is_unread(void)
+/* NaN in what a head does not read has no effect: the keys of a uniform head, keys and values of a
+ * mean, and the values of a disabled head whose log-sum-exp is wanted. */
+static void what_is_not_read_has_no_effect(void)
 {
     const case_spec spec = {.shape = {.B = 2, .H = 6, .G = 3, .L = 70, .S = 300, .D = 16},
                             .features = CASE_LSE | CASE_ATTEND,
@@ -308,14 +310,14 @@ static void unread_is_unread(void)
         const int b = n / 6720, h = n / 1120 % 6, i = n / 16 % 70;
         const double x = tensor_get(c, T_O, b, h, i, n % 16);
         CHECK(h == 1 || isfinite(x), "(%d,%d,%d): %g", b, h, i, x);
-        CHECK(h < 4 || x == 0, "a closed head gives %g", x);
+        CHECK(h < 4 || x == 0, "a disabled head gives %g", x);
     }
     case_free(c);
 }
 
 /* -------------------------------------------------------------------- cache */
 
-/* Over a cache as over the arrays it was made from; i8 nearly. */
+/* A cache gives the same as the arrays that it was filled from; i8 nearly the same. */
 static void over_a_cache(void)
 {
     enum { S = 200, L = 3, G = 2, H = 4, D = 8 };
@@ -373,7 +375,8 @@ static void over_a_cache(void)
 
 enum { E = 24, HEADS = 4, ROWS = 10 };
 
-/* The outputs of a layer of 4 heads on 2, 2 batches of 5 rows, with these options of heads. */
+/* The output of a layer with 4 query and 2 key/value heads, 2 batches of 5 rows, with these
+ * options. */
 static void run_layer(layer_case *c, const float *gates, const uint8_t *modes, const float *means,
                       float *y)
 {
@@ -390,17 +393,17 @@ static double matrix_at(const mha_matrix *m, ptrdiff_t n, ptrdiff_t c)
     return number_get(m->type, m->data, n * m->out_stride + c * m->in_stride);
 }
 
-/* A gate stands before W_O: closing a head takes away what W_O makes of it, everywhere in a row,
- * and not the columns that bear its number. Biases stay. */
+/* A gate is applied before W_O: disabling a head removes its contribution W_O o from the whole row,
+ * not the columns of the output with its number. Biases stay. */
 static void before_the_output_projection(void)
 {
     const layer_spec spec = layer_spec_small(0, 0);
     layer_case *const c = layer_case_new(&spec);
-    static const float closed[HEADS] = {1, 0, 1, 1}, none[HEADS] = {0};
+    static const float disabled[HEADS] = {1, 0, 1, 1}, none[HEADS] = {0};
     float all[ROWS * E], gated[ROWS * E], alone[ROWS * E], nothing[ROWS * E];
     static const float only[HEADS] = {0, 1, 0, 0};
     run_layer(c, NULL, NULL, NULL, all);
-    run_layer(c, closed, NULL, NULL, gated);
+    run_layer(c, disabled, NULL, NULL, gated);
     run_layer(c, only, NULL, NULL, alone);
     run_layer(c, none, NULL, NULL, nothing);
     double sliced = 0;
@@ -409,7 +412,7 @@ static void before_the_output_projection(void)
         const double want = (double)all[n] - ((double)alone[n] - bias);
         CHECK(fabs((double)gated[n] - want) < 1e-5, "element %d: %g, not %g", n, (double)gated[n],
               want);
-        CHECK((double)nothing[n] == bias, "all closed: %g, not the bias %g", (double)nothing[n],
+        CHECK((double)nothing[n] == bias, "all disabled: %g, not the bias %g", (double)nothing[n],
               bias);
         const bool mine = n % E / (E / HEADS) == 1;
         sliced = fmax(sliced, fabs((double)gated[n] - (mine ? 0 : (double)all[n])));
@@ -418,7 +421,7 @@ static void before_the_output_projection(void)
     layer_case_free(c);
 }
 
-/* Every head a mean: each row is W_O means + b_O, whatever comes in. */
+/* With all heads in mode mean each row is W_O means + b_O for every input. */
 static void means_of_all_heads(void)
 {
     static const uint8_t modes[HEADS] = {2, 2, 2, 2};
@@ -438,7 +441,7 @@ static void means_of_all_heads(void)
     layer_case_free(c);
 }
 
-/* The keys that every row sees count among those of a uniform head. */
+/* Extra keys, which every row sees, count among the keys of a uniform head. */
 static void extra_keys_are_keys(void)
 {
     static const uint8_t modes[HEADS] = {1, 1, 1, 1};
@@ -496,7 +499,7 @@ static void impossible_modes(void)
     case_free(c);
 }
 
-static void no_way_back(void)
+static void no_backward_pass(void)
 {
     static const uint8_t modes[HEADS] = {0};
     static float lse[HEADS * ROWS], d_o[ROWS * E], d_q[ROWS * E], x[ROWS * E];
@@ -527,15 +530,15 @@ static void no_way_back(void)
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
-    RUN(closed_forms);
+    RUN(results_by_hand);
     RUN(random_problems);
     RUN(long_problems);
-    RUN(unread_is_unread);
+    RUN(what_is_not_read_has_no_effect);
     RUN(over_a_cache);
     RUN(before_the_output_projection);
     RUN(means_of_all_heads);
     RUN(extra_keys_are_keys);
     RUN(impossible_modes);
-    RUN(no_way_back);
+    RUN(no_backward_pass);
     return test_end();
 }

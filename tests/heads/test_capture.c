@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is captured of a pair is what the translator and the network do, to the bit where they
- * compute the same, and heads that are changed are models with other parameters: a closed head is
- * one whose columns of W_O are 0, a mean is one that moves to the bias.
+ * A capture agrees with the translator and the network, to the bit where they compute the same. A
+ * changed head is compared with a model with other parameters: a disabled head with one whose
+ * columns of W_O are 0, a mean with one whose bias has W_O mean added, a uniform head with one
+ * without queries. Gradients of gates are compared with differences of losses.
  */
 #include "heads/capture.h"
 
@@ -135,7 +136,7 @@ static void cross_weights_are_the_translators(void)
               "other weights");
         double sum = 0;
         for (int n = 0; n < result.target_count; n++) {
-            CHECK(c->said[n] == result.target[n], "word %d is another one", n);
+            CHECK(c->predicted[n] == result.target[n], "word %d is another one", n);
             sum += c->log_likelihood[n];
         }
         CHECK(!ends || fabs(sum - result.score) < 1e-5, "%g, not %g", sum, result.score);
@@ -145,7 +146,7 @@ static void cross_weights_are_the_translators(void)
     subject_free(s);
 }
 
-/* A batch of the one pair, on arrays of a capture. */
+/* A batch of one pair that uses the arrays of a capture. */
 static batch batch_of(capture *c, int64_t starts[TRANSFORMER_SIDES][2],
                       int positions[CORPUS_TOKENS_MAX])
 {
@@ -215,7 +216,7 @@ static void weights_follow_from_queries_and_keys(void)
     subject_free(s);
 }
 
-/* z += W_O of the head . output */
+/* z += W_O output, with the head's columns of W_O. */
 static void add_head(const subject *s, const weight_at *o, int head, const float *output, double *z)
 {
     const int E = s->config.width, D = E / s->config.heads;
@@ -225,7 +226,8 @@ static void add_head(const subject *s, const weight_at *o, int head, const float
                 (double)s->values[o->weight + (size_t)(n * E + head * D + k)] * (double)output[k];
 }
 
-/* A model whose decoder adds nothing but what heads give. */
+/* A model whose decoder adds only the outputs of heads: feed-forward layers and biases of W_O are
+ * 0. */
 static void silence(subject *s)
 {
     const size_t E = (size_t)s->config.width;
@@ -240,7 +242,7 @@ static void silence(subject *s)
     remake(s);
 }
 
-/* y . (embedding of the expected word - mean of all) for y given in front of the norm's bias. */
+/* y . (embedding of the expected word - mean embedding), where y is the norm without its bias. */
 static double centred_logit(const subject *s, int expected, const double *y)
 {
     const int E = s->config.width, words = s->config.words[TRANSFORMER_TARGET];
@@ -255,8 +257,8 @@ static double centred_logit(const subject *s, int expected, const double *y)
     return sum;
 }
 
-/* Without its embedding a row of a silenced decoder is the sum of what the heads add: their direct
- * effects, the embedding's and the norm's bias make the logit. */
+/* A row of such a decoder is its embedding plus the outputs of the heads. So the direct effects,
+ * that of the embedding and the norm's bias add up to the logit. */
 static void direct_effects_add_up(void)
 {
     subject *const s = subject_new(test_seed(8));
@@ -306,7 +308,7 @@ static const attention_at *attention_of(const subject *s, int kind, int layer)
     return kind == ATTENTION_CROSS ? &at->cross : &at->self;
 }
 
-static capture *take_changed(const subject *s, int kind, int number, capture_change change,
+static capture *take_changed(const subject *s, int kind, int number, head_mode change,
                              const float *means)
 {
     uint8_t changes[TRANSFORMER_LAYERS_MAX * 8] = {0};
@@ -317,7 +319,7 @@ static capture *take_changed(const subject *s, int kind, int number, capture_cha
     return take(s, &options);
 }
 
-/* The likelihoods of the plain transformer with these parameters. */
+/* Compares with the likelihoods of the plain transformer with these parameters. */
 static void check_likelihoods(const subject *s, const capture *c, const float *values)
 {
     const plain_transformer plain = plain_transformer_new(&s->config, values);
@@ -338,7 +340,7 @@ static float *copy_values(const subject *s)
     return memcpy(copy, s->values, s->map.count * sizeof *copy);
 }
 
-/* Columns of W_O that read the head become 0; its bias is as before, or plus W_O mean. */
+/* Sets the columns of W_O that read the head to 0; with a mean, adds W_O mean to the bias. */
 static void cut_head(const subject *s, float *values, const weight_at *o, int head,
                      const float *mean)
 {
@@ -352,12 +354,12 @@ static void cut_head(const subject *s, float *values, const weight_at *o, int he
         }
 }
 
-static void closed_head_is_a_model_without_it(void)
+static void disabled_head_is_a_model_without_it(void)
 {
     subject *const s = subject_new(test_seed(9));
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         for (int number = 0; number < 8; number += 3) {
-            capture *const c = take_changed(s, kind, number, CAPTURE_ZERO, NULL);
+            capture *const c = take_changed(s, kind, number, HEAD_ZERO, NULL);
             float *const values = copy_values(s);
             cut_head(s, values, &attention_of(s, kind, number / 4)->o, number % 4, NULL);
             if (c)
@@ -373,13 +375,13 @@ static void closed_head_is_a_model_without_it(void)
     subject_free(s);
 }
 
-/* The common mistake: rows of W_O, columns of its output, instead of what goes into it. */
-static void closed_head_is_no_slice_behind_the_output_projection(void)
+/* The usual mistake is to clear rows of W_O, a slice of the output, instead of its columns. */
+static void disabled_head_is_no_slice_of_the_output(void)
 {
     subject *const s = subject_new(test_seed(10));
     const int E = s->config.width, D = E / s->config.heads, head = 1;
     const weight_at *const o = &attention_of(s, ATTENTION_CROSS, 1)->o;
-    capture *const closed = take_changed(s, ATTENTION_CROSS, 4 + head, CAPTURE_ZERO, NULL);
+    capture *const disabled = take_changed(s, ATTENTION_CROSS, 4 + head, HEAD_ZERO, NULL);
     for (int n = head * D; n < (head + 1) * D; n++) {
         memset(s->values + o->weight + n * E, 0, (size_t)E * sizeof *s->values);
         s->values[o->bias + (size_t)n] = 0;
@@ -387,10 +389,10 @@ static void closed_head_is_no_slice_behind_the_output_projection(void)
     remake(s);
     capture *const sliced = take(s, &everything);
     double distance = 0;
-    for (int n = 0; closed && sliced && n <= TARGET; n++)
-        distance += fabs(closed->log_likelihood[n] - sliced->log_likelihood[n]);
+    for (int n = 0; disabled && sliced && n <= TARGET; n++)
+        distance += fabs(disabled->log_likelihood[n] - sliced->log_likelihood[n]);
     CHECK(distance > 1e-3, "both are the same");
-    capture_free(closed);
+    capture_free(disabled);
     capture_free(sliced);
     subject_free(s);
 }
@@ -404,7 +406,7 @@ static void mean_moves_to_the_bias(void)
         const int number = 5;
         for (int n = 0; n < 64; n++)
             means[n] = test_random_normal(&random);
-        capture *const c = take_changed(s, kind, number, CAPTURE_MEAN, means);
+        capture *const c = take_changed(s, kind, number, HEAD_MEAN, means);
         float *const values = copy_values(s);
         cut_head(s, values, &attention_of(s, kind, 1)->o, 1, means + number * 8);
         if (c)
@@ -415,12 +417,12 @@ static void mean_moves_to_the_bias(void)
     subject_free(s);
 }
 
-static void uniform_head_looks_at_all_alike(void)
+static void uniform_head_has_equal_weights(void)
 {
     subject *const s = subject_new(test_seed(13));
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int number = 6, D = s->config.width / s->config.heads;
-        capture *const c = take_changed(s, kind, number, CAPTURE_UNIFORM, NULL);
+        capture *const c = take_changed(s, kind, number, HEAD_UNIFORM, NULL);
         const capture_heads *const h = &c->kind[kind];
         for (int i = 0; i < h->rows; i++) {
             const int seen = kind == ATTENTION_DECODER ? i + 1 : h->columns;
@@ -430,7 +432,7 @@ static void uniform_head_looks_at_all_alike(void)
                       kind, i, j, weight);
             }
         }
-        /* A head without queries scores all keys 0. */
+        /* Without queries all scores are 0. */
         float *const values = copy_values(s);
         const weight_at *const q = &attention_of(s, kind, 1)->q;
         memset(values + q->weight + 2 * D * s->config.width, 0,
@@ -462,7 +464,7 @@ static double gated_loss(const subject *s, const capture *c, const weight_at *o,
     return loss;
 }
 
-/* No relu is anywhere near its edge, so that the loss has slopes. */
+/* No input of a relu is close to 0, so that differences of the loss approximate its derivative. */
 static void smoothen(subject *s)
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
@@ -472,7 +474,7 @@ static void smoothen(subject *s)
     remake(s);
 }
 
-static void gate_gradients_are_slopes(void)
+static void gate_gradients_are_derivatives(void)
 {
     subject *const s = subject_new(test_seed(14));
     smoothen(s);
@@ -540,11 +542,11 @@ int main(int argc, char **argv)
     RUN(likelihoods_are_the_networks);
     RUN(weights_follow_from_queries_and_keys);
     RUN(direct_effects_add_up);
-    RUN(closed_head_is_a_model_without_it);
-    RUN(closed_head_is_no_slice_behind_the_output_projection);
+    RUN(disabled_head_is_a_model_without_it);
+    RUN(disabled_head_is_no_slice_of_the_output);
     RUN(mean_moves_to_the_bias);
-    RUN(uniform_head_looks_at_all_alike);
-    RUN(gate_gradients_are_slopes);
+    RUN(uniform_head_has_equal_weights);
+    RUN(gate_gradients_are_derivatives);
     RUN(words_that_do_not_fit_are_refused);
     return test_end();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heads and failing memory (faults.h): capturing, measuring, closing and pruning say that it cannot
- * be done, leak nothing, and work again afterwards.
+ * Each allocation of captures, studies, ablation, pruning and repair fails once (faults.h): the
+ * functions report it, leak nothing, and succeed afterwards.
  */
 #include <stdlib.h>
 
@@ -20,12 +20,12 @@ static transformer_config config;
 static translator *model;
 static head_pair *pairs;
 
-/* A job says whether it was done. */
+/* A job returns whether it succeeded. */
 typedef bool (*job)(void);
 
 static bool take(void)
 {
-    static const uint8_t changes[8] = {[2] = CAPTURE_ZERO, [5] = CAPTURE_UNIFORM};
+    static const uint8_t changes[8] = {[2] = HEAD_ZERO, [5] = HEAD_UNIFORM};
     const capture_options options = {
         .changes = {changes, NULL, changes}, .weights = true, .vectors = true};
     capture *const c = head_capture(model, &pairs[0], &options, NULL);
@@ -53,7 +53,7 @@ static bool ablate(void)
     const int heads[2] = {1, 9};
     head_damage damage;
     head_ablation *const a =
-        head_ablation_create(model, pairs, PAIRS, CAPTURE_MEAN, pairs, PAIRS, NULL);
+        head_ablation_create(model, pairs, PAIRS, HEAD_MEAN, pairs, PAIRS, NULL);
     const bool done = a && head_ablation_measure(a, heads, 2, &damage) == MHA_OK;
     head_ablation_free(a);
     return done;
@@ -65,7 +65,7 @@ static bool prune(void)
     attention_cost before, after;
     head_pruning *const p = head_pruning_create(model, pairs, PAIRS, pairs, PAIRS, NULL);
     float *values = NULL;
-    bool done = p && head_pruning_close(p, &step) == MHA_OK;
+    bool done = p && head_pruning_prune(p, &step) == MHA_OK;
     done = done && head_pruning_cost(p, &before, &after) == MHA_OK;
     done = done && (values = head_pruning_values(p)) != NULL;
     free(values);

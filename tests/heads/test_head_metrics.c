@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every number about heads, on heads for which it is known: one that looks at itself, one at the
- * token before, one at all alike, one at a single column; whole, causal and with more columns than
- * rows.
+ * Every measure on heads for which its value is known: a head that attends to the token itself, to
+ * the previous one, to all columns equally, to a single column; without a mask, causal, and with
+ * more columns than rows.
  */
 #include "heads/head_metrics.h"
 
@@ -21,7 +21,7 @@ typedef struct subject {
     head_matrix m;
 } subject;
 
-/* A row that cannot look where the pattern says looks at column 0. */
+/* A row without the column that the pattern wants attends to column 0. */
 static void fill(subject *s, pattern what, int rows, int columns, bool causal)
 {
     memset(s->weights, 0, sizeof s->weights);
@@ -59,7 +59,7 @@ static void offsets_of_known_heads(void)
     fill(&s, UNIFORM, SIZE, WIDE, false);
     near(head_offset_mass(&s.m, 1), 1.0 / WIDE, "uniform, rectangular, next");
     fill(&s, COLUMN, SIZE, WIDE, false);
-    near(head_offset_mass(&s.m, -2), 1.0 / SIZE, "column: one row is two behind it");
+    near(head_offset_mass(&s.m, -2), 1.0 / SIZE, "column: one row is two after it");
 }
 
 static void columns_of_known_heads(void)
@@ -154,8 +154,8 @@ static void divergence_is_a_distance(void)
     CHECK(head_divergence(&a.m, &b.m) < there, "uniform is nearer");
 }
 
-/* Five words that look at columns 0, 2, 3, 2 and 4. Known are 0-0, 1-1, 2-3 and 2-2, 4-4, and
- * nothing for word 3: 3 of 5 links are right, 3 of the 4 words that have any. */
+/* Five words have their largest weight at columns 0, 2, 3, 2 and 4. The known links are 0-0, 1-1,
+ * 2-3, 2-2 and 4-4, none for word 3: 3 of 5 links are right, and 3 of the 4 words that have any. */
 static void alignment_by_hand(void)
 {
     static const int looks[5] = {0, 2, 3, 2, 4};

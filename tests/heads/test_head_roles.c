@@ -303,9 +303,9 @@ static void pruned_models_lose_what_closed_heads_cost(void)
     if (!CHECK(p, "no pruning"))
         return;
     for (int n = 0; n < 9; n++)
-        CHECK(head_pruning_close(p, &step) == MHA_OK, "step %d", n);
+        CHECK(head_pruning_prune(p, &step) == MHA_OK, "step %d", n);
     CHECK(head_pruning_left(p) == 15, "%d heads left", head_pruning_left(p));
-    CHECK(!head_pruning_keeps(p, step.closed), "the last one is still there");
+    CHECK(!head_pruning_keeps(p, step.pruned), "the last one is still there");
     CHECK(head_pruning_cost(p, &before, &after) == MHA_OK && after.bytes < before.bytes,
           "not smaller");
     float *const values = head_pruning_values(p);
@@ -327,9 +327,9 @@ static void damage_is_the_difference_of_losses(void)
 {
     trial t = trial_new();
     head_ablation *const a =
-        head_ablation_create(t.model, t.pairs, PAIRS, CAPTURE_ZERO, NULL, 0, NULL);
+        head_ablation_create(t.model, t.pairs, PAIRS, HEAD_ZERO, NULL, 0, NULL);
     head_damage first, again, both;
-    uint8_t changes[8] = {[3] = CAPTURE_ZERO};
+    uint8_t changes[8] = {[3] = HEAD_ZERO};
     capture_options options = {0};
     double loss = 0;
     int64_t words = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stranger asks of "mha serve": what is taken, and that nothing else is. */
+/* The bodies of requests to "mha serve": good ones are read, every wrong one is refused with a
+ * message, and damaged ones never crash. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 static serve_request request;
 static char message[PAIR_MESSAGE_MAX];
 
-/* The texts of the request lie in the body, which the next call frees: its end is watched by a
- * sanitizer. */
+/* Reads a copy of the body with only a 0 after it, so that a sanitizer finds reads past its end.
+ * The texts of the request point into the copy, which the next call frees. */
 static bool read_bytes(const char *body, size_t length)
 {
     static char *copy;
@@ -33,12 +34,12 @@ static void a_text_is_enough(void)
 {
     CHECK(read_body("{\"text\": \"the c\\u0061t\"}"), "%s", message);
     CHECK(strcmp(request.request.text, "the cat") == 0, "%s", request.request.text);
-    CHECK(request.request.target == NULL && !request.changed, "nothing else is wished");
+    CHECK(request.request.target == NULL && !request.changed, "nothing else is requested");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         CHECK(request.request.changes[kind] == NULL, "kind %d", kind);
 }
 
-static void changes_come_where_they_belong(void)
+static void changes_reach_their_heads(void)
 {
     CHECK(read_body("{\"changes\": [{\"kind\": \"cross\", \"layer\": 2, \"head\": 3, "
                     "\"change\": \"zero\"}, {\"change\": \"uniform\", \"head\": 4, \"layer\": 1, "
@@ -47,14 +48,13 @@ static void changes_come_where_they_belong(void)
     CHECK(request.changed && strcmp(request.request.target, "le chat") == 0, "the target");
     CHECK(request.request.changes[ATTENTION_ENCODER] == NULL, "the encoder is as it was");
     for (int n = 0; n < 8; n++) {
-        CHECK(request.changes[ATTENTION_CROSS][n] == (n == 6 ? CAPTURE_ZERO : CAPTURE_PLAIN), "%d",
+        CHECK(request.changes[ATTENTION_CROSS][n] == (n == 6 ? HEAD_ZERO : HEAD_NORMAL), "%d", n);
+        CHECK(request.changes[ATTENTION_DECODER][n] == (n == 3 ? HEAD_UNIFORM : HEAD_NORMAL), "%d",
               n);
-        CHECK(request.changes[ATTENTION_DECODER][n] == (n == 3 ? CAPTURE_UNIFORM : CAPTURE_PLAIN),
-              "%d", n);
     }
 }
 
-static void what_is_wrong_is_said(void)
+static void wrong_bodies_are_refused_with_a_message(void)
 {
     static const char *const cases[][2] = {
         {"", "not JSON"},
@@ -65,7 +65,7 @@ static void what_is_wrong_is_said(void)
         {"[]", "an object"},
         {"{}", "no \"text\""},
         {"{\"text\": 1}", "a text was expected"},
-        {"{\"text\": \"a\", \"model\": \"b\"}", "not known; there are text"},
+        {"{\"text\": \"a\", \"model\": \"b\"}", "unknown key; the keys are text"},
         {"{\"text\": \"a\", \"changes\": {}}", "an array"},
         {"{\"text\": \"a\", \"changes\": [[]]}", "objects"},
         {"{\"text\": \"a\", \"changes\": [{}]}", "kind"},
@@ -86,8 +86,8 @@ static void what_is_wrong_is_said(void)
               cases[n][0], message);
 }
 
-/* Bytes of a good body changed, left out and doubled: never a crash, never a refusal without a
- * word, never a change of a head that is not there. */
+/* Bytes of a good body are changed, left out and doubled: no crash, no refusal without a message,
+ * no change of a head that does not exist. */
 static void damaged_bodies(void)
 {
     static const char good[] =
@@ -116,7 +116,7 @@ static void damaged_bodies(void)
         CHECK(taken || message[0] != '\0', "no word about %s", body);
         for (int kind = 0; taken && kind < ATTENTION_KINDS; kind++)
             for (int head = 8; head < SERVE_HEADS_MAX; head++)
-                if (request.changes[kind][head] != CAPTURE_PLAIN)
+                if (request.changes[kind][head] != HEAD_NORMAL)
                     CHECK(false, "head %d by %s", head, body);
     }
     read_body("");
@@ -126,8 +126,8 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(a_text_is_enough);
-    RUN(changes_come_where_they_belong);
-    RUN(what_is_wrong_is_said);
+    RUN(changes_reach_their_heads);
+    RUN(wrong_bodies_are_refused_with_a_message);
     RUN(damaged_bodies);
     return test_end();
 }

@@ -276,9 +276,9 @@ json.dump(told, open('bad.json', 'w'))"
     says "$1" "$err" "$2"
     if [ -e bad.html ]; then bad "$1: no page"; rm bad.html; fi
 }
-cost_refused "another model's heads" "closes encoder 3.1, which is not on this page" 'told["heads"][0]["layer"] = 3'
-cost_refused "heads that are missing" "says nothing of cross 2.2, which is on this page" 'told["heads"].pop()'
-cost_refused "a head twice" "encoder 1.1 stands there twice" 'told["heads"][1] = told["heads"][0]'
+cost_refused "another model's heads" "has encoder 3.1, which is not on this page" 'told["heads"][0]["layer"] = 3'
+cost_refused "heads that are missing" "has no cross 2.2, which is on this page" 'told["heads"].pop()'
+cost_refused "a head twice" "encoder 1.1 occurs twice" 'told["heads"][1] = told["heads"][0]'
 cost_refused "a kind of its own" '"kind" is encoder, decoder or cross' 'told["heads"][0]["kind"] = "x"'
 cost_refused "half a head" "a head has kind" 'told["heads"][0].pop("delta")'
 cost_refused "a text as a number" '"delta" is a number' 'told["heads"][0]["delta"] = "x"'

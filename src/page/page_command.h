@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line that makes a page again; the page shows it. */
+#ifndef PAGE_COMMAND_H
+#define PAGE_COMMAND_H
+
+#include "page/page_sentence.h"
+
+/* The arguments of "mha view" besides the sentences; NULL: not given. */
+typedef struct page_command {
+    const char *output; /* never NULL */
+    const char *model_file, *target;
+    const char *weights, *tokens, *ablation; /* files */
+    int study;                               /* sentences */
+} page_command;
+
+/* The command line, quoted for a shell, for free(). NULL: out of memory. */
+char *page_command_text(const page_command *command, const page_sentence *sentences, int count);
+
+#endif
