@@ -18,15 +18,29 @@ enum { OPTIONS_MAX = 32, COLUMN = 24 };
 
 const char *args_program = "mha";
 
+static void report(const char *format, va_list list)
+{
+    fputs("mha: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+}
+
 int args_wrong(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    fputs("mha: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    report(format, list);
     va_end(list);
     return EXIT_USAGE;
+}
+
+int args_failed(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    report(format, list);
+    va_end(list);
+    return EXIT_FAILED;
 }
 
 /* Options of one letter have one dash. */

@@ -58,8 +58,9 @@ int args_refuse(const arg_command *command, const char *names, const char *reaso
 /* The name by which the program was called, for command lines in messages; set by main(). */
 extern const char *args_program;
 
-/* "mha: " and the message on stderr; returns EXIT_USAGE. */
+/* "mha: " and the message on stderr; the first returns EXIT_USAGE, the second EXIT_FAILED. */
 int args_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int args_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * Threads to use: `asked` if positive, else MHA_NUM_THREADS, else OMP_NUM_THREADS (its first

@@ -89,10 +89,8 @@ static int bench_words(const bench_case_word *words, int count, int threads, int
     for (int n = 0; n < count; n++) {
         measure_case s, *only = &s;
         if (!measure_create(&s, &words[n], threads, rounds, message, sizeof message) ||
-            !measure_run(&only, 1, message, sizeof message)) {
-            fprintf(stderr, "mha: %s\n", message);
-            return EXIT_FAILED;
-        }
+            !measure_run(&only, 1, message, sizeof message))
+            return args_failed("%s", message);
         if (j != NULL)
             json_row(j, &s, isa);
         else

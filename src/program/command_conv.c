@@ -142,12 +142,6 @@ static void print_json(const conv_request *request, const picture *in, const pic
 
 /* ------------------------------------------------------------------- run ---- */
 
-static int failed(const char *what)
-{
-    fprintf(stderr, "mha: %s\n", what);
-    return EXIT_FAILED;
-}
-
 /* Filters, writes the picture and prints the report. The exit code is EXIT_FAILED if the result is
  * further from the loop than the bound. */
 static int filter(const conv_request *request, const picture *in, picture *out)
@@ -156,9 +150,9 @@ static int filter(const conv_request *request, const picture *in, picture *out)
     char message[PICTURE_MESSAGE_MAX];
     const mha_status status = picture_filter_run(&request->filter, in, out, &result, request->pool);
     if (status != MHA_OK)
-        return failed(mha_status_string(status));
+        return args_failed("%s", mha_status_string(status));
     if (!png_file_write(request->output, out, message))
-        return *message != '\0' ? failed(message) : EXIT_FAILED;
+        return *message != '\0' ? args_failed("%s", message) : EXIT_FAILED;
     (request->as_json ? print_json : print_text)(request, in, out, &result);
     return result.difference <= result.bound ? EXIT_FINE : EXIT_FAILED;
 }
@@ -169,11 +163,11 @@ static int convolve(const conv_request *request)
     picture in, out = {0};
     char message[PICTURE_MESSAGE_MAX];
     if (!png_file_read(request->input, &in, message))
-        return failed(message);
+        return args_failed("%s", message);
     int code = EXIT_FAILED;
     if (request->filter.padding == CONV_VALID &&
         (in.rows < request->kernel.size || in.columns < request->kernel.size))
-        failed("the kernel is larger than the picture; --padding valid needs a smaller one");
+        args_failed("the kernel is larger than the picture; --padding valid needs a smaller one");
     else if (output_file_check(request->output))
         code = filter(request, &in, &out);
     picture_free(&in);

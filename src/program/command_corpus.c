@@ -114,10 +114,8 @@ static int print_sentence(const corpus_request *request, const char *sentence)
     json j = json_begin(stdout);
     corpus_pair pair;
     char message[CORPUS_MESSAGE_MAX];
-    if (!corpus_translate(sentence, &pair, NULL, message)) {
-        fprintf(stderr, "mha: not a sentence of the corpus: %s\n", message);
-        return EXIT_FAILED;
-    }
+    if (!corpus_translate(sentence, &pair, NULL, message))
+        return args_failed("not a sentence of the corpus: %s", message);
     print_pair(request->as_json ? &j : NULL, &pair);
     return EXIT_FINE;
 }
@@ -200,10 +198,8 @@ static void print_stats_json(const corpus_stats *stats)
 static int print_stats(const corpus_request *request)
 {
     corpus_stats stats;
-    if (!corpus_stats_measure(&stats, request->seed, request->count)) {
-        fprintf(stderr, "mha: out of memory\n");
-        return EXIT_FAILED;
-    }
+    if (!corpus_stats_measure(&stats, request->seed, request->count))
+        return args_failed("out of memory");
     if (request->as_json)
         print_stats_json(&stats);
     else

@@ -198,16 +198,12 @@ static void report(const demo *d, const heatmap_sheet *sheet)
 static int write_svg(const demo *d, const heatmap_sheet *sheet)
 {
     FILE *file = fopen(d->svg, "w");
-    if (file == NULL) {
-        fprintf(stderr, "mha: cannot write %s: %s\n", d->svg, strerror(errno));
-        return EXIT_FAILED;
-    }
+    if (file == NULL)
+        return args_failed("cannot write %s: %s", d->svg, strerror(errno));
     heatmap_svg(file, sheet, 1, d->causal ? "$ mha demo --causal" : "$ mha demo");
     const bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed) {
-        fprintf(stderr, "mha: cannot write %s\n", d->svg);
-        return EXIT_FAILED;
-    }
+    if (fclose(file) != 0 || failed)
+        return args_failed("cannot write %s", d->svg);
     return EXIT_FINE;
 }
 
@@ -215,10 +211,8 @@ static int run(demo *d)
 {
     if (require_isa() == NULL)
         return EXIT_FAILED;
-    if (!allocate(d)) {
-        fprintf(stderr, "mha: out of memory\n");
-        return EXIT_FAILED;
-    }
+    if (!allocate(d))
+        return args_failed("out of memory");
     embed(d);
     for (int which = 0; which < 3; which++)
         project(d, which);

@@ -177,8 +177,7 @@ static int run(const heads_request *r)
         head_pair_of_text(r->setup.session.model, source.text, r->setup.pairs,
                           r->setup.session.pool, message))
         return study_and_print(&cleaned);
-    fprintf(stderr, "mha: %s\n", source.problem[0] != '\0' ? source.problem : message);
-    return EXIT_FAILED;
+    return args_failed("%s", source.problem[0] != '\0' ? source.problem : message);
 }
 
 int command_heads(int argc, char **argv)

@@ -216,8 +216,7 @@ static int save(const prune_result *r)
     free(values);
     if (status == MHA_OK)
         return EXIT_FINE;
-    fprintf(stderr, "mha: %s\n", message);
-    return EXIT_FAILED;
+    return args_failed("%s", message);
 }
 
 /* ------------------------------------------------------------------ run ----- */

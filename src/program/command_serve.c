@@ -157,8 +157,7 @@ static int run_command(const serve_request *r)
     session s;
     if (!http_server_supported()) {
         http_server_start(NULL, 0, missing);
-        fprintf(stderr, "mha: %s\n", missing);
-        return EXIT_FAILED;
+        return args_failed("%s", missing);
     }
     int code = open_session(&s, r);
     if (code == EXIT_GO_ON)

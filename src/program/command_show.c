@@ -262,10 +262,8 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
 static int deliver(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     const bool files = r->svg != NULL || r->tikz != NULL;
-    if (maps->count == 0 && files) {
-        fprintf(stderr, "mha: no head is like that: there is nothing to write\n");
-        return EXIT_FAILED;
-    }
+    if (maps->count == 0 && files)
+        return args_failed("no head is like that: there is nothing to write");
     if (r->as_json)
         print_json(r, scene, maps);
     else if (!files)
@@ -311,10 +309,8 @@ static int show(const show_request *r, sentence_pair *pair)
     const size_t heads = (size_t)head_count(translator_config(s->session.model));
     const pair_request request = {r->text, r->target, {NULL}};
     char message[PAIR_MESSAGE_MAX];
-    if (!sentence_pair_read(pair, s->session.model, &request, s->session.pool, message)) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
+    if (!sentence_pair_read(pair, s->session.model, &request, s->session.pool, message))
+        return args_failed("%s", message);
     sentence_pair_warn(pair);
     capture *const seen = sentence_pair_capture(pair, s->session.model, &options, s->session.pool);
     if (seen == NULL)

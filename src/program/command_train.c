@@ -59,10 +59,8 @@ static int begin(const train_request *r, mha_pool *pool, training **made)
     char message[TRANSFORMER_MESSAGE_MAX];
     *made = r->resume ? training_load(r->checkpoint, pool, message)
                       : training_create(&r->config, pool, message);
-    if (*made == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
+    if (*made == NULL)
+        return args_failed("%s", message);
     const int code = compare_settings(r, training_get_config(*made));
     if (code == EXIT_GO_ON && r->resume)
         say_resumed(r, *made);

@@ -38,13 +38,11 @@ void heads_watch(int done, int count)
 
 int heads_too_short(const translator *model)
 {
-    fprintf(stderr, "mha: the model has %d positions, too few for sentences of the corpus\n",
-            translator_longest(model));
-    return EXIT_FAILED;
+    return args_failed("the model has %d positions, too few for sentences of the corpus",
+                       translator_longest(model));
 }
 
 int heads_failed(mha_status status)
 {
-    fprintf(stderr, "mha: the model cannot be run: %s\n", mha_status_string(status));
-    return EXIT_FAILED;
+    return args_failed("the model cannot be run: %s", mha_status_string(status));
 }

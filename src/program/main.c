@@ -203,9 +203,7 @@ int main(int argc, char **argv)
         args_program = argv[0];
     const int code = dispatch(argc, argv);
     errno = 0;
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_FINE) {
-        fprintf(stderr, "mha: cannot write the result: %s\n", strerror(errno));
-        return EXIT_FAILED;
-    }
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_FINE)
+        return args_failed("cannot write the result: %s", strerror(errno));
     return code;
 }

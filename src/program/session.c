@@ -29,8 +29,7 @@ static int start_threads(mha_pool **pool, int threads)
     const mha_status status = mha_pool_create(pool, threads);
     if (status == MHA_OK)
         return EXIT_GO_ON;
-    fprintf(stderr, "mha: no threads: %s\n", mha_status_string(status));
-    return EXIT_FAILED;
+    return args_failed("no threads: %s", mha_status_string(status));
 }
 
 static int load_model(session *s, const char *model_file)
@@ -40,8 +39,7 @@ static int load_model(session *s, const char *model_file)
         return EXIT_FAILED;
     if ((s->model = translator_load(s->path, message)) != NULL)
         return EXIT_GO_ON;
-    fprintf(stderr, "mha: %s\n", message);
-    return EXIT_FAILED;
+    return args_failed("%s", message);
 }
 
 /* The first two steps: *count is for start_threads(). */

@@ -58,26 +58,19 @@ int train_files_check(const train_request *r)
 int train_files_protect(const train_request *r)
 {
     struct stat there;
-    if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT) {
-        fprintf(stderr,
-                "mha: there is no checkpoint %s to resume from; leave out --resume to start a new "
-                "training\n",
-                r->checkpoint);
-        return EXIT_FAILED;
-    }
-    if (!r->force && stat(r->output, &there) == 0) {
-        fprintf(
-            stderr,
-            "mha: the model %s exists. Write another with -o FILE, or replace it with --force\n",
+    if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT)
+        return args_failed(
+            "there is no checkpoint %s to resume from; leave out --resume to start a new "
+            "training",
+            r->checkpoint);
+    if (!r->force && stat(r->output, &there) == 0)
+        return args_failed(
+            "the model %s exists. Write another with -o FILE, or replace it with --force",
             r->output);
-        return EXIT_FAILED;
-    }
-    if (!r->resume && stat(r->checkpoint, &there) == 0) {
-        fprintf(stderr,
-                "mha: the checkpoint %s exists. Continue with --resume, or delete it to start "
-                "again\n",
-                r->checkpoint);
-        return EXIT_FAILED;
-    }
+    if (!r->resume && stat(r->checkpoint, &there) == 0)
+        return args_failed(
+            "the checkpoint %s exists. Continue with --resume, or delete it to start "
+            "again",
+            r->checkpoint);
     return EXIT_GO_ON;
 }

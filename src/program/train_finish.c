@@ -95,17 +95,13 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
     char message[TRANSFORMER_MESSAGE_MAX];
     translator *const made = translator_load(r->output, message);
     int64_t right;
-    if (made == NULL) {
-        fprintf(stderr, "mha: %s\n", message);
-        return EXIT_FAILED;
-    }
+    if (made == NULL)
+        return args_failed("%s", message);
     const mha_status status =
         accuracy_measure(made, seed, CORPUS_VALID, r->evaluate, &greedy, pool, &right);
     translator_free(made);
-    if (status != MHA_OK) {
-        fprintf(stderr, "mha: the model does not translate: %s\n", mha_status_string(status));
-        return EXIT_FAILED;
-    }
+    if (status != MHA_OK)
+        return args_failed("the model does not translate: %s", mha_status_string(status));
     printf("sentences right    %.2f %% (%" PRId64 " of %" PRId64
            " of the validation set, every word)\n",
            100.0 * (double)right / (double)r->evaluate, right, r->evaluate);

@@ -137,8 +137,7 @@ int train_loop_save(const train_loop_job *job)
     if (status == MHA_OK)
         return EXIT_FINE;
     progress_end();
-    fprintf(stderr, "mha: no checkpoint: %s\n", message);
-    return EXIT_FAILED;
+    return args_failed("no checkpoint: %s", message);
 }
 
 int train_loop_draw(const train_loop_job *job)
@@ -165,7 +164,7 @@ static int stop_failing(const train_loop_job *job, const char *what, mha_status 
     progress_end();
     fprintf(stderr, "mha: %s: %s\n", what, mha_status_string(status));
     if (train_loop_save(job) == EXIT_FINE)
-        fprintf(stderr, "mha: saved in %s; --resume continues from there\n", job->checkpoint);
+        args_failed("saved in %s; --resume continues from there", job->checkpoint);
     return EXIT_FAILED;
 }
 
@@ -178,10 +177,9 @@ static int stop_diverged(const train_loop_job *job)
             "again with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
             training_steps_done(job->training), training_get_config(job->training)->learning_rate);
     if (access(job->checkpoint, F_OK) == 0)
-        fprintf(
-            stderr,
-            "mha: %s was saved before that, but with the same settings --resume would diverge at "
-            "the same step: delete it\n",
+        args_failed(
+            "%s was saved before that, but with the same settings --resume would diverge at "
+            "the same step: delete it",
             job->checkpoint);
     return EXIT_FAILED;
 }
