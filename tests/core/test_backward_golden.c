@@ -77,7 +77,7 @@ static void compare(const golden *g, const char *who, int answer, double got, si
 }
 
 /* Forward and backward through the library. */
-static void run_library(const golden *g, problem *p, results *r)
+static void run_library(const golden *g, attention_call *p, results *r)
 {
     const mha_shape *const s = &p->shape;
     const mha_view bias = p->options.bias;
@@ -125,7 +125,7 @@ static void compare_bias(const golden *g, const gradient *pairs)
     free(sums);
 }
 
-static void run_oracle(const golden *g, const problem *p)
+static void run_oracle(const golden *g, const attention_call *p)
 {
     static const gradient_id ids[ANSWERS] = {GRAD_COUNT, GRAD_Q,     GRAD_K,    GRAD_V,
                                              GRAD_BIAS,  GRAD_ALIBI, GRAD_SINKS};
@@ -151,7 +151,7 @@ static void run_golden(void)
     if (CHECK(golden_read(&g, golden_path, "mha-backward-golden 1"), "%s cannot be read",
               golden_path)) {
         const mha_shape s = shape_of(&g);
-        problem p = {
+        attention_call p = {
             .shape = s,
             .q = mha_view_bhld(golden_data(&g, "query"), s.H, s.L, s.D),
             .k = mha_view_bhld(golden_data(&g, "key"), s.G, s.S, s.D),

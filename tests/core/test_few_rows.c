@@ -4,7 +4,7 @@
  * long runs, which masks, dropout and modes of heads must not disturb. Compared with the reference
  * path in double precision, which knows no blocks.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <string.h>

@@ -166,7 +166,7 @@ static void check_row(const linear_case *l, ptrdiff_t i, sized *x, sized *y)
         const double got = number_get(s->y_type, l->y.data, i * l->y_stride + n);
         const double room = loose ? i8_error(l, n, x) / limit : 0;
         const double error =
-            oracle_error(s->y_type, MHA_F32, got, y[n].x, 0x1p-24 * y[n].size + room);
+            compare_error(s->y_type, MHA_F32, got, y[n].x, 0x1p-24 * y[n].size + room);
         CHECK(error <= limit, "%s: y(%td,%td) is %.9g, must be %.9g (E %.3g)", name_of(s), i, n,
               got, y[n].x, error);
     }

@@ -2,7 +2,7 @@
 #include "support/kernel_bench.h"
 
 #include "core/internal.h"
-#include "support/oracle.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -18,14 +18,14 @@ enum { OUT_ADD_MASK = PARTS, LAYER_OUTPUTS };
 typedef struct layer_back {
     layer_case *c;
     guard_buffer tape;
-    test_case *memory; /* T_Q is d_query, T_O d_output, T_BIAS d_bias, and so on */
+    problem *memory; /* TENSOR_Q is d_query, TENSOR_O d_output, TENSOR_BIAS d_bias, and so on */
     mha_layer_gradients call;
     struct {
         float *data;
         size_t bytes; /* of the whole block */
         unsigned char *block;
     } out[LAYER_OUTPUTS];
-    test_case *kept[2]; /* of a case in another layout: what it was made from */
+    problem *kept[2]; /* of a case in another layout: what it was made from */
 } layer_back;
 
 /* The spec's options may have BACKWARD_GATES and BACKWARD_DROPOUT. Every gradient is asked for. */

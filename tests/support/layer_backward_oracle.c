@@ -53,7 +53,7 @@ static double position_of(const layer_pass *pass, int which, ptrdiff_t b, ptrdif
     const ptrdiff_t extent = which == 0 ? pass->op.shape.L : pass->op.shape.S;
     if (list)
         return (double)list[starts ? (ptrdiff_t)starts[b] + i : b * extent + i];
-    return (double)(which == 0 ? i + oracle_offset(&pass->op, b) : i);
+    return (double)(which == 0 ? i + call_offset(&pass->op, b) : i);
 }
 
 /* Turn the pairs of a head by `position`, or back again. */
@@ -176,7 +176,7 @@ static num scale_of(const layer_pass *pass)
 
 static num distance(const layer_pass *pass, const place *at, ptrdiff_t j)
 {
-    return num_exact(fabs((double)(at->i + oracle_offset(&pass->op, at->b) - j)));
+    return num_exact(fabs((double)(at->i + call_offset(&pass->op, at->b) - j)));
 }
 
 static num added(const mha_view *view, mha_dtype type, const place *at, ptrdiff_t j)
@@ -280,14 +280,14 @@ void layer_pass_forward(layer_pass *pass)
     const mha_shape *const s = &pass->op.shape;
     const ptrdiff_t inner = s->H * s->Dv, width = pass->config.output_width;
     for (ptrdiff_t b = 0; b < s->B; b++) {
-        for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++)
+        for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++)
             project_row(pass, 0, b, i);
-        for (ptrdiff_t j = 0; j < oracle_keys(&pass->op, b); j++) {
+        for (ptrdiff_t j = 0; j < call_keys(&pass->op, b); j++) {
             project_row(pass, 1, b, j);
             project_row(pass, 2, b, j);
         }
         place_extras(pass, b);
-        for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++) {
+        for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++) {
             for (ptrdiff_t h = 0; h < s->H; h++)
                 attend_row(pass, b, h, i);
             linear_row(pass->in.of[PART_O], pass->in.of[PART_O_BIAS], inner, width,
@@ -427,7 +427,7 @@ static void batch_backward(const layer_pass *pass, const flow *to, ptrdiff_t b, 
 {
     const mha_shape *const s = &pass->op.shape;
     const ptrdiff_t inner = s->H * s->Dv, width = pass->config.output_width;
-    for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++) {
+    for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++) {
         const ptrdiff_t row = b * s->L + i;
         linear_row_backward(pass->in.of[PART_O], inner, width, pass->heads + row * inner,
                             d_output + row * width, to->d_heads + row * inner, to->out->of[PART_O],
@@ -435,9 +435,9 @@ static void batch_backward(const layer_pass *pass, const flow *to, ptrdiff_t b, 
         for (ptrdiff_t h = 0; h < s->H; h++)
             attend_row_backward(pass, to, b, h, i, d_lse);
     }
-    for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++)
+    for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++)
         project_row_backward(pass, to, 0, b, i);
-    for (ptrdiff_t j = 0; j < oracle_keys(&pass->op, b); j++) {
+    for (ptrdiff_t j = 0; j < call_keys(&pass->op, b); j++) {
         project_row_backward(pass, to, 1, b, j);
         project_row_backward(pass, to, 2, b, j);
     }

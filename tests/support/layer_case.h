@@ -4,7 +4,7 @@
  *
  *      layer_spec    what is wanted: configuration, extents, parts, options, types, seed
  *      layer_case    the layer, its weights and one call of it. The options, their masks and the
- *                    outputs they ask for come from a test_case, whose q, k, v and o are the
+ *                    outputs they ask for come from a problem, whose q, k, v and o are the
  *                    query, key and value inputs and the output: rows of one head as wide as a row
  *
  * Rows past the lengths are NaN, whoever reads them spoils an output. Weights are whole steps of
@@ -13,8 +13,8 @@
 #ifndef MHA_TEST_LAYER_CASE_H
 #define MHA_TEST_LAYER_CASE_H
 
-#include "support/cases.h"
 #include "support/layer_oracle.h"
+#include "support/problems.h"
 
 enum {
     LAYER_CROSS = 1 << 0, /* a key input of its own; else self-attention */
@@ -44,13 +44,13 @@ typedef struct layer_spec {
     unsigned parts;    /* LAYER_... */
     unsigned options;  /* CASE_... of cases.h; LSE and WEIGHTS among them */
     mha_dtype weight_type, input_type, output_type;
-    case_memory memory;
+    const problem_memory *memory;
 } layer_spec;
 
 typedef struct layer_case {
     layer_spec spec;
     layer_problem p; /* its call and options are those of `memory` */
-    test_case *memory;
+    problem *memory;
     mha_layer *layer;
 } layer_case;
 

@@ -12,7 +12,7 @@
 #ifndef MHA_TEST_LAYER_ORACLE_H
 #define MHA_TEST_LAYER_ORACLE_H
 
-#include "support/oracle.h"
+#include "support/problems.h"
 
 typedef struct sized {
     double x, size;
@@ -37,7 +37,7 @@ ptrdiff_t layer_keys(const layer_problem *p);
 ptrdiff_t layer_columns(const layer_problem *p);
 
 /* The problem as the operator knows it: lengths, offsets and masks, S keys, no tensors. */
-problem layer_operator(const layer_problem *p);
+attention_call layer_operator(const layer_problem *p);
 
 /* What the call must give: rows past a query length are left at 0. */
 typedef struct layer_answer {
