@@ -56,12 +56,22 @@ void problem_free(problem *p)
     memset(p->tensors, 0, sizeof p->tensors);
 }
 
-void problem_begin(problem *p, const problem_spec *spec)
+/* Once per problem: tests pass the name to every check. */
+static void set_name(problem *p)
+{
+    const size_t used = word_print(&p->word, p->name, WORD_TEXT_MAX);
+    snprintf(p->name + used, sizeof p->name - used, " (seed %llu, features %#x)",
+             (unsigned long long)p->spec.seed, p->spec.features);
+}
+
+void problem_begin(problem *p, const problem_spec *spec, const problem_word *word)
 {
     memset(p, 0, sizeof *p);
     p->spec = *spec;
+    p->word = *word;
     p->call.shape = spec->shape;
-    p->call.options.size = sizeof(mha_options);
+    p->call.options = word_options(word);
+    set_name(p);
 }
 
 /* --------------------------------------------------------------- tensors ----- */
@@ -237,15 +247,6 @@ bool problem_relayout(problem *copy, const problem *p, uint64_t seed)
     }
     problem_connect(copy);
     return true;
-}
-
-const char *problem_name(const problem *p)
-{
-    static char text[WORD_TEXT_MAX + 64];
-    const size_t used = word_print(&p->word, text, WORD_TEXT_MAX);
-    snprintf(text + used, sizeof text - used, " (seed %llu, features %#x)",
-             (unsigned long long)p->spec.seed, p->spec.features);
-    return text;
 }
 
 /* --------------------------------------------------------------- running ----- */

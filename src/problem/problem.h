@@ -42,9 +42,10 @@ typedef struct problem {
     problem_spec spec; /* of a problem that was made from a word: without features */
     problem_word word; /* the exact part, drawn from the spec or given */
     attention_call call;
-    tensor tensors[TENSOR_COUNT]; /* memory NULL: not part of the call */
-    struct problem_block *blocks; /* all memory, as a list */
-    char message[256];            /* of the library */
+    tensor tensors[TENSOR_COUNT];  /* memory NULL: not part of the call */
+    struct problem_block *blocks;  /* all memory, as a list */
+    char message[256];             /* of the library */
+    char name[WORD_TEXT_MAX + 64]; /* word, seed and features */
 } problem;
 
 /* --------------------------------------------------------------- making ----- */
@@ -54,8 +55,9 @@ bool problem_create(problem *p, const problem_word *word, uint64_t seed, char *m
                     size_t size);
 bool problem_build(problem *p, const problem_spec *spec, char *message, size_t size);
 
-/* The extents, types and empty options of the spec alone: tensors are made by problem_tensor(). */
-void problem_begin(problem *p, const problem_spec *spec);
+/* A problem with the extents, types and numbers of the word, but no tensor, which
+ * problem_tensor() makes, and nothing else that needs memory. */
+void problem_begin(problem *p, const problem_spec *spec, const problem_word *word);
 
 void problem_free(problem *p);
 
@@ -65,9 +67,6 @@ bool problem_twin(problem *twin, const problem *p);
 
 /* The same numbers in other strides. Small arrays stay those of `p`, which must live longer. */
 bool problem_relayout(problem *copy, const problem *p, uint64_t seed);
-
-/* What the problem is: its word, seed and features. Points to a static buffer. */
-const char *problem_name(const problem *p);
 
 /* --------------------------------------------------------------- memory ----- */
 

@@ -48,19 +48,19 @@ static bool make_lengths(builder *a, ptrdiff_t extent, bool random, const int64_
     return true;
 }
 
-/* Ascending starts. At random the longest piece is mostly `extent`, and the first row is not always
- * row 0; by the word, pieces grow evenly to `extent`. */
-static bool make_starts(builder *a, ptrdiff_t extent, const int64_t **to)
+/* Ascending starts. At random the longest piece is at most `extent`, and the first row is not
+ * always row 0; by the word, pieces grow evenly to `extent`. */
+static bool make_starts(builder *a, ptrdiff_t extent, bool reach, const int64_t **to)
 {
     const ptrdiff_t B = a->word->b;
     const bool random = has(a, FEATURE_PACKED);
     int64_t *const starts = problem_alloc(a->p, (size_t)(B + 1) * sizeof *starts);
     if (starts == NULL)
         return false;
-    const int64_t longest = B > 0 && rng_chance(&a->random, 75) ? rng_below(&a->random, B) : -1;
+    const int64_t longest = B > 0 ? rng_below(&a->random, B) : 0;
     starts[0] = random && rng_below(&a->random, 4) == 0 ? rng_below(&a->random, 5) : 0;
     for (ptrdiff_t b = 0; b < B; b++) {
-        const int64_t drawn = b == longest ? extent : rng_below(&a->random, extent + 1);
+        const int64_t drawn = reach && b == longest ? extent : rng_below(&a->random, extent + 1);
         starts[b + 1] = starts[b] + (random ? drawn : extent * (b + 1) / B);
     }
     *to = starts;
@@ -72,7 +72,8 @@ static bool build_lengths(builder *a)
     const problem_word *const w = a->word;
     mha_options *const o = &a->p->call.options;
     const bool q = has(a, FEATURE_Q_LENGTHS), k = has(a, FEATURE_K_LENGTHS);
-    if (w->packed && (!make_starts(a, w->l, &o->q_starts) || !make_starts(a, w->s, &o->k_starts)))
+    if (w->packed && (!make_starts(a, w->l, true, &o->q_starts) ||
+                      !make_starts(a, w->s, rng_chance(&a->random, 75), &o->k_starts)))
         return false;
     if ((q || (w->pad > 0 && !w->pad_keys_only)) &&
         !make_lengths(a, w->l, q, o->q_starts, &o->q_lengths))
@@ -353,9 +354,7 @@ static bool too_large(const problem_word *w)
 static bool build(problem *p, const problem_spec *spec, const problem_word *word, char *message,
                   size_t size)
 {
-    problem_begin(p, spec);
-    p->word = *word;
-    p->call.options = word_options(word);
+    problem_begin(p, spec, word);
     builder a = {p, word, rng_for(spec->seed, 2)};
     if (!too_large(word) && build_lengths(&a) && build_offsets(&a) && build_tensors(&a) &&
         build_bool_masks(&a) && build_additive(&a) && build_per_head(&a) && build_documents(&a) &&

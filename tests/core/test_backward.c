@@ -54,7 +54,7 @@ static void check_zeros(const backward_case *x, const char *name, const gradient
 {
     for (ptrdiff_t at = 0; at < gradient_count(want); at++)
         if (want->size[at] == 0 && !CHECK(got[at] == 0, "%s: %s[%td] is %g, must be 0",
-                                          problem_name(x->forward), name, at, got[at]))
+                                          x->forward->name, name, at, got[at]))
             return;
 }
 
@@ -71,12 +71,12 @@ static void check_gradient(const backward_case *x, const char *name, const gradi
     const double once = U * norm_of(want->size, count);
     check_zeros(x, name, want, got);
     CHECK(error.norm <= 3 * plain.norm + once + FLT_MIN, "%s: %s is %g off, naive %g, rounding %g",
-          problem_name(x->forward), name, error.norm, plain.norm, once);
+          x->forward->name, name, error.norm, plain.norm, once);
     if (x->forward->spec.logits > 4 || x->forward->call.shape.o_type != MHA_F32)
         return;
     const double bound = 256 * U * largest_of(want->x, count) + U * largest_of(want->size, count);
-    CHECK(error.largest <= bound + FLT_MIN, "%s: %s is %g off, bound %g", problem_name(x->forward),
-          name, error.largest, bound);
+    CHECK(error.largest <= bound + FLT_MIN, "%s: %s is %g off, bound %g", x->forward->name, name,
+          error.largest, bound);
 }
 
 /* The numbers of a tensor in row-major order. Rows before the first of a packed one are 0. */
@@ -297,7 +297,7 @@ static double loss_now(const loss *l)
     const attention_call *const p = &l->c->call;
     double sum = 0;
     const mha_status status = mha_attention(&p->shape, p->q, p->k, p->v, p->o, &p->options, NULL);
-    CHECK(status == MHA_OK, "%s: status %d", problem_name(l->c), (int)status);
+    CHECK(status == MHA_OK, "%s: status %d", l->c->name, (int)status);
     for (ptrdiff_t b = 0; b < p->shape.B; b++)
         for (ptrdiff_t n = 0; n < p->shape.H * call_queries(p, b); n++) {
             const int64_t *const starts = p->options.q_starts;
@@ -348,7 +348,7 @@ static void check_slope(const loss *l, const char *name, const knob *k, const gr
     const double slope = slope_of(l, k);
     const double limit = 1e-6 * largest_of(want->x, gradient_count(want)) + 1e-9;
     CHECK(fabs(slope - want->x[at]) <= limit, "%s: %s[%td] is %.12g, differences say %.12g",
-          problem_name(l->c), name, at, want->x[at], slope);
+          l->c->name, name, at, want->x[at], slope);
 }
 
 enum { TRIED = 4 }; /* elements of each input */

@@ -42,7 +42,7 @@ static void check_pools(const problem_spec *spec, mha_pool **pools)
         backward_run(x, n % 2 == 0, pools[n]);
         unsigned char *const now = backward_bytes(x, &again);
         CHECK(size == again && memcmp(alone, now, size) == 0, "%d threads: %s",
-              mha_pool_threads(pools[n]), problem_name(x->forward));
+              mha_pool_threads(pools[n]), x->forward->name);
         free(now);
     }
     free(alone);
@@ -103,8 +103,8 @@ static void run_batch(const backward_case *x, ptrdiff_t b)
     const mha_view out = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
     const mha_status status =
         mha_attention_backward(&p->shape, p->q, p->k, p->v, out, &p->options, &part, NULL, 0, NULL);
-    CHECK(status == MHA_OK, "%s: batch %td: status %d, %s", problem_name(x->forward), b,
-          (int)status, x->forward->message);
+    CHECK(status == MHA_OK, "%s: batch %td: status %d, %s", x->forward->name, b, (int)status,
+          x->forward->message);
 }
 
 static void batches_alone(void)
@@ -120,7 +120,7 @@ static void batches_alone(void)
         for (int id = 0; id < 3; id++)
             CHECK(memcmp(x->gradients->tensors[id].memory, y->gradients->tensors[id].memory,
                          x->gradients->tensors[id].bytes) == 0,
-                  "%s alone: %s", backward_outputs[id].name, problem_name(x->forward));
+                  "%s alone: %s", backward_outputs[id].name, x->forward->name);
         backward_case_free(x);
         backward_case_free(y);
     }
@@ -139,12 +139,12 @@ static void layouts(void)
             const tensor_id id = backward_outputs[k].tensor;
             CHECK(!x->gradients->tensors[id].memory ||
                       tensors_same(&x->gradients->tensors[id], &y->gradients->tensors[id]),
-                  "%s in other strides: %s", backward_outputs[k].name, problem_name(x->forward));
+                  "%s in other strides: %s", backward_outputs[k].name, x->forward->name);
         }
         size_t size, again;
         unsigned char *const a = backward_arrays(x, &size), *const b = backward_arrays(y, &again);
         CHECK(size == again && memcmp(a, b, size) == 0, "numbers of heads in other strides: %s",
-              problem_name(x->forward));
+              x->forward->name);
         free(a);
         free(b);
         backward_case_free(y);
@@ -174,7 +174,7 @@ static void wishes(void)
             backward_run(y, false, NULL);
             CHECK(memcmp(x->gradients->tensors[id].memory, y->gradients->tensors[id].memory,
                          x->gradients->tensors[id].bytes) == 0,
-                  "%s by itself: %s", backward_outputs[k].name, problem_name(x->forward));
+                  "%s by itself: %s", backward_outputs[k].name, x->forward->name);
         }
         backward_case_free(x);
         backward_case_free(y);
@@ -262,7 +262,7 @@ static void compare_unmarked(const backward_case *clean, const backward_case *di
         if (m.x[at] == 0 &&
             !CHECK(memcmp(tensor_at(a, x, h, i, j), tensor_at(b, x, h, i, j), sizeof(float)) == 0,
                    "%s shows in %s(%td,%td,%td,%td): %s", what, output->name, x, h, i, j,
-                   problem_name(clean->forward)))
+                   clean->forward->name))
             break;
     }
     gradient_free(&m);
@@ -276,7 +276,7 @@ static void compare_heads(const backward_case *clean, const float *a, const floa
     for (ptrdiff_t n = 0; a && n < gradient_count(marks); n++) {
         const ptrdiff_t at = n / H * stride + n % H;
         CHECK(marks->x[n] != 0 || memcmp(&a[at], &b[at], sizeof *a) == 0,
-              "%s shows in head %td: %s", what, n % H, problem_name(clean->forward));
+              "%s shows in head %td: %s", what, n % H, clean->forward->name);
     }
 }
 
@@ -373,8 +373,7 @@ static void check_same(const backward_case *clean, const backward_case *dirty, c
     size_t size, again;
     unsigned char *const a = backward_bytes(clean, &size);
     unsigned char *const b = backward_bytes(dirty, &again);
-    CHECK(size == again && memcmp(a, b, size) == 0, "%s shows: %s", what,
-          problem_name(clean->forward));
+    CHECK(size == again && memcmp(a, b, size) == 0, "%s shows: %s", what, clean->forward->name);
     free(a);
     free(b);
 }

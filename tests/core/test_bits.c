@@ -90,8 +90,7 @@ static void check_pools(const problem_spec *spec, mha_pool **pools)
             problem_run_planned(c, pools[n]);
         else
             problem_run(c, pools[n]);
-        CHECK(snapshot_same(&alone, c), "%d threads: %s", mha_pool_threads(pools[n]),
-              problem_name(c));
+        CHECK(snapshot_same(&alone, c), "%d threads: %s", mha_pool_threads(pools[n]), c->name);
     }
     snapshot_free(&alone);
     problem_delete(c);
@@ -144,7 +143,7 @@ static void check_alone(const problem_spec *spec)
             slice_run(&s, NULL);
         }
     }
-    CHECK(snapshot_same(&together, c), "each alone: %s", problem_name(c));
+    CHECK(snapshot_same(&together, c), "each alone: %s", c->name);
     snapshot_free(&together);
     problem_delete(c);
 }
@@ -171,7 +170,7 @@ static void check_layouts(const problem_spec *spec)
         problem_run(other, NULL);
         for (int id = TENSOR_O; id < TENSOR_COUNT; id++)
             CHECK(!c->tensors[id].memory || tensors_same(&c->tensors[id], &other->tensors[id]),
-                  "output %d in other layout: %s", id, problem_name(c));
+                  "output %d in other layout: %s", id, c->name);
         problem_delete(other);
     }
     problem_delete(c);
@@ -210,7 +209,7 @@ static void check_chunks(const problem_spec *spec, mha_pool *pool)
         slice_run(&s, pool);
         first += count;
     }
-    CHECK(snapshot_same(&whole, c), "in chunks: %s", problem_name(c));
+    CHECK(snapshot_same(&whole, c), "in chunks: %s", c->name);
     snapshot_free(&whole);
     problem_delete(c);
 }
@@ -265,7 +264,7 @@ static void check_tokens(const problem_spec *spec)
         problem_reset(c);
         for (ptrdiff_t i = 0; i < spec->shape.L; i++)
             run_token(c, i, way);
-        CHECK(snapshot_same(&prefill, c), "token by token, way %d: %s", way, problem_name(c));
+        CHECK(snapshot_same(&prefill, c), "token by token, way %d: %s", way, c->name);
     }
     snapshot_free(&prefill);
     problem_delete(c);
@@ -331,15 +330,15 @@ static void extra_outputs(void)
         for (int mode = 0; mode < 4; mode++) {
             o->weights_mode = (mha_weights_mode)mode;
             problem_run(c, NULL);
-            CHECK(snapshot_same(&bare, c), "with weights of mode %d: %s", mode, problem_name(c));
+            CHECK(snapshot_same(&bare, c), "with weights of mode %d: %s", mode, c->name);
         }
         snapshot_forget(&bare, TENSOR_LSE);
         o->lse = lse;
         problem_run(c, NULL);
-        CHECK(snapshot_same(&bare, c), "with log-sum-exp and weights: %s", problem_name(c));
+        CHECK(snapshot_same(&bare, c), "with log-sum-exp and weights: %s", c->name);
         o->weights = (mha_out){0};
         problem_run(c, NULL);
-        CHECK(snapshot_same(&bare, c), "with log-sum-exp: %s", problem_name(c));
+        CHECK(snapshot_same(&bare, c), "with log-sum-exp: %s", c->name);
         snapshot_free(&bare);
         problem_delete(c);
     }

@@ -42,7 +42,7 @@ static void expect_close(const problem *a, const problem *b, double limit, const
         }
     }
     oracle_row_free(&row);
-    CHECK(worst <= limit, "%s: %g units apart, %s", law, worst, problem_name(a));
+    CHECK(worst <= limit, "%s: %g units apart, %s", law, worst, a->name);
 }
 
 static void compare_and_free(problem *a, problem *b, double limit, const char *law)
@@ -79,8 +79,7 @@ static void rows_sum_to_one(void)
             for (ptrdiff_t j = 0; j < s->S; j++)
                 sum += problem_get(c, TENSOR_WEIGHTS, b, h, i, j);
             const double want = lse == -INFINITY ? 0 : 1 - sink;
-            CHECK(fabs(sum - want) <= 1e-5, "%s: row sums to %.9g, not %.9g", problem_name(c), sum,
-                  want);
+            CHECK(fabs(sum - want) <= 1e-5, "%s: row sums to %.9g, not %.9g", c->name, sum, want);
         }
         problem_delete(c);
     }
@@ -123,7 +122,7 @@ static void constant_values_give_the_constant(void)
             const double got = problem_get(c, TENSOR_O, b, h, i, 0);
             const bool empty = got == 0 && n % 2;
             CHECK(empty || fabs(got - constant) <= 32 * 0x1p-24 * 1.75 || got == constant,
-                  "%s: %.9g for %g", problem_name(c), got, constant);
+                  "%s: %.9g for %g", c->name, got, constant);
         }
         problem_delete(c);
     }
@@ -263,7 +262,7 @@ static void grouped_heads_are_repeated_heads(void)
         problem_run(grouped, NULL);
         problem_run(apart, NULL);
         CHECK(tensors_same(&grouped->tensors[TENSOR_O], &apart->tensors[TENSOR_O]),
-              "other bits: %s", problem_name(grouped));
+              "other bits: %s", grouped->name);
         problem_delete(grouped);
         problem_delete(apart);
     }
@@ -329,7 +328,7 @@ static void default_scale_can_be_said(void)
         problem_run(b, NULL);
         if (exact)
             CHECK(tensors_same(&a->tensors[TENSOR_O], &b->tensors[TENSOR_O]), "other bits: %s",
-                  problem_name(a));
+                  a->name);
         compare_and_free(a, b, 16, "explicit scale");
     }
 }
@@ -363,7 +362,7 @@ static void powers_of_two_are_exact(void)
             same &=
                 2 * problem_get(a, TENSOR_O, x, h, i, c) == problem_get(b, TENSOR_O, x, h, i, c);
         }
-        CHECK(same, "not twice the output: %s", problem_name(a));
+        CHECK(same, "not twice the output: %s", a->name);
         problem_delete(a);
         problem_delete(b);
     }

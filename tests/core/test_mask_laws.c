@@ -15,7 +15,7 @@ static int64_t rounds(void)
 static void expect_same_bits(problem *c, snapshot *before, const char *law)
 {
     problem_run(c, NULL);
-    CHECK(snapshot_same(before, c), "%s: other bits, %s", law, problem_name(c));
+    CHECK(snapshot_same(before, c), "%s: other bits, %s", law, c->name);
 }
 
 /* ------------------------------------------------------ ways to say a mask */
@@ -187,7 +187,7 @@ static void causal_prefix_is_a_shorter_run(void)
         a->tensors[TENSOR_O].n[2] = a->tensors[TENSOR_LSE].n[2] = b->call.shape.L;
         CHECK(tensors_same(&a->tensors[TENSOR_O], &b->tensors[TENSOR_O]) &&
                   tensors_same(&a->tensors[TENSOR_LSE], &b->tensors[TENSOR_LSE]),
-              "other bits in the first %td rows: %s", b->call.shape.L, problem_name(a));
+              "other bits in the first %td rows: %s", b->call.shape.L, a->name);
         problem_delete(a);
         problem_delete(b);
     }
@@ -210,7 +210,7 @@ static void packed_batches_are_separate_calls(void)
             slice_batch(&s, b);
             slice_run(&s, NULL);
         }
-        CHECK(snapshot_same(&whole, c), "other bits: %s", problem_name(c));
+        CHECK(snapshot_same(&whole, c), "other bits: %s", c->name);
         snapshot_free(&whole);
         problem_delete(c);
     }
@@ -235,7 +235,7 @@ static void lengths_are_a_truncated_call(void)
             s.call.options.q_lengths = s.call.options.k_lengths = NULL;
             slice_run(&s, NULL);
         }
-        CHECK(snapshot_same(&whole, c), "other bits: %s", problem_name(c));
+        CHECK(snapshot_same(&whole, c), "other bits: %s", c->name);
         snapshot_free(&whole);
         problem_delete(c);
     }

@@ -90,13 +90,12 @@ static void compare_rows(const problem *clean, const problem *dirty, const poiso
                 CHECK(same_row(clean, dirty, TENSOR_O, x, h, row) &&
                           same_row(clean, dirty, TENSOR_LSE, x, h, row) &&
                           same_row(clean, dirty, TENSOR_WEIGHTS, b, h, i),
-                      "%s shows in row (%td,%td,%td): %s", what, b, h, i, problem_name(clean));
+                      "%s shows in row (%td,%td,%td): %s", what, b, h, i, clean->name);
                 continue;
             }
             for (ptrdiff_t c = 0; shows && c < call_value_width(call); c++)
                 CHECK(isnan(problem_get(dirty, TENSOR_O, x, h, row, c)),
-                      "%s does not show in row (%td,%td,%td): %s", what, b, h, i,
-                      problem_name(clean));
+                      "%s does not show in row (%td,%td,%td): %s", what, b, h, i, clean->name);
         }
     }
 }
@@ -245,7 +244,7 @@ static void masked_bias_is_unread(void)
         CHECK(tensors_same(&clean->tensors[TENSOR_O], &dirty->tensors[TENSOR_O]) &&
                   tensors_same(&clean->tensors[TENSOR_LSE], &dirty->tensors[TENSOR_LSE]) &&
                   tensors_same(&clean->tensors[TENSOR_WEIGHTS], &dirty->tensors[TENSOR_WEIGHTS]),
-              "NaN in a masked bias shows: %s", problem_name(clean));
+              "NaN in a masked bias shows: %s", clean->name);
         problem_delete(clean);
         problem_delete(dirty);
     }
@@ -270,12 +269,12 @@ static void a_query_of_nan_is_its_own_row(void)
             if (hit && !empty)
                 CHECK(isnan(problem_get(dirty, TENSOR_O, batch, head, row, 0)) &&
                           isnan(problem_get(dirty, TENSOR_LSE, batch, head, row, 0)),
-                      "NaN query is lost: %s", problem_name(clean));
+                      "NaN query is lost: %s", clean->name);
             else
                 CHECK(same_row(clean, dirty, TENSOR_O, batch, head, row) &&
                           same_row(clean, dirty, TENSOR_LSE, batch, head, row) &&
                           same_row(clean, dirty, TENSOR_WEIGHTS, batch, head, row),
-                      "NaN of another row shows: %s", problem_name(clean));
+                      "NaN of another row shows: %s", clean->name);
         }
         problem_delete(clean);
         problem_delete(dirty);

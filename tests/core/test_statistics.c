@@ -70,15 +70,15 @@ static void try_case(problem *c, ptrdiff_t first_keys, ptrdiff_t top, mha_pool *
     problem_run(c, NULL);
     snapshot plain = snapshot_of(c);
     run_with(c, s, NULL);
-    CHECK(snapshot_same(&plain, c), "%s: other outputs with statistics", problem_name(c));
-    sheet_check(s, &c->call, problem_name(c));
+    CHECK(snapshot_same(&plain, c), "%s: other outputs with statistics", c->name);
+    sheet_check(s, &c->call, c->name);
     for (int n = 0; n < 2; n++) {
         run_with(c, other, pools[n]);
-        CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: pool %d", problem_name(c), n);
+        CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: pool %d", c->name, n);
     }
     sheet_clear(other);
     problem_run_planned(c, pools[1]);
-    CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: by plan", problem_name(c));
+    CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: by plan", c->name);
     snapshot_free(&plain);
     sheet_free(s);
     sheet_free(other);
@@ -151,7 +151,7 @@ static void batches_and_heads_stand_alone(void)
             slice_run(&part, NULL);
             CHECK(part.call.shape.L == 0 ||
                       sheets_same_head(alone, 0, 0, all, m / spec.shape.H, m % spec.shape.H),
-                  "%s: (%td,%td) alone", problem_name(c), m / spec.shape.H, m % spec.shape.H);
+                  "%s: (%td,%td) alone", c->name, m / spec.shape.H, m % spec.shape.H);
             sheet_free(alone);
         }
         sheet_free(all);

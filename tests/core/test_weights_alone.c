@@ -24,12 +24,12 @@ static void run_alone(problem *c, bool with_lse, mha_pool *pool)
     memset(c->tensors[TENSOR_WEIGHTS].memory, 0xa5, c->tensors[TENSOR_WEIGHTS].bytes);
     const size_t size =
         mha_attention_weights_work_size(&p->shape, &options, mha_pool_threads(pool));
-    CHECK(size > 0, "%s: no workspace", problem_name(c));
+    CHECK(size > 0, "%s: no workspace", c->name);
     void *const work = problem_alloc(c, size);
     c->message[0] = '\0';
     const mha_status status =
         mha_attention_weights(&p->shape, p->q, p->k, &options, work, size, pool);
-    CHECK(status == MHA_OK, "%s: status %d, %s", problem_name(c), (int)status, c->message);
+    CHECK(status == MHA_OK, "%s: status %d, %s", c->name, (int)status, c->message);
 }
 
 static void check_bits(const problem_spec *spec, mha_pool *pool)
@@ -38,7 +38,7 @@ static void check_bits(const problem_spec *spec, mha_pool *pool)
     problem_run(c, NULL);
     snapshot whole = snapshot_of(c);
     run_alone(c, false, pool);
-    CHECK(snapshot_same(&whole, c), "%s: other bits", problem_name(c));
+    CHECK(snapshot_same(&whole, c), "%s: other bits", c->name);
     snapshot_free(&whole);
     problem_delete(c);
 }
@@ -99,8 +99,8 @@ static void check_near(const problem *c, const problem *whole)
             const double want = problem_get(whole, TENSOR_WEIGHTS, b, h, i, j);
             const double got = problem_get(c, TENSOR_WEIGHTS, b, h, i, j);
             const double limit = want == 0 ? 0 : u * (4 + lse - log(want)) * want + 1e-37;
-            CHECK(fabs(got - want) <= limit, "%s: (%td,%td,%td,%td) is %g, not %g", problem_name(c),
-                  b, h, i, j, got, want);
+            CHECK(fabs(got - want) <= limit, "%s: (%td,%td,%td,%td) is %g, not %g", c->name, b, h,
+                  i, j, got, want);
         }
     }
 }
@@ -117,7 +117,7 @@ static void from_a_log_sum_exp(void)
         problem_run(whole, NULL);
         run_alone(c, true, NULL);
         CHECK(tensors_same(&c->tensors[TENSOR_LSE], &whole->tensors[TENSOR_LSE]),
-              "%s: lse was written", problem_name(c));
+              "%s: lse was written", c->name);
         check_near(c, whole);
         problem_expect_untouched(c);
         problem_delete(c);

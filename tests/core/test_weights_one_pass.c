@@ -94,15 +94,15 @@ static bool same(const snapshot *before, const problem *c, tensor_id id)
 static void check_same(const problem_spec *spec, const manner *how)
 {
     problem *const c = case_in(spec, how);
-    CHECK(holds(c), "%s: not held", problem_name(c));
+    CHECK(holds(c), "%s: not held", c->name);
     problem_run_planned(c, how->pool);
     snapshot held = snapshot_of(c);
     list_all_rows(c);
-    CHECK(!holds(c), "%s: held", problem_name(c));
+    CHECK(!holds(c), "%s: held", c->name);
     problem_run(c, NULL);
     CHECK(same_weights(&held, c) && same(&held, c, TENSOR_O) && same(&held, c, TENSOR_LSE),
-          "%s, type %d, mean %d, modes %d, statistics %d, odd %d: other", problem_name(c),
-          how->type, how->mean, how->modes, how->statistics, how->odd);
+          "%s, type %d, mean %d, modes %d, statistics %d, odd %d: other", c->name, how->type,
+          how->mean, how->modes, how->statistics, how->odd);
     snapshot_free(&held);
     problem_delete(c);
 }

@@ -277,11 +277,10 @@ void backward_run(backward_case *x, bool workspace, mha_pool *pool)
     void *const work = workspace ? problem_alloc(x->gradients, size) : NULL;
     backward_clear(x);
     f->message[0] = '\0';
-    CHECK(size > 0, "%s: no workspace size", problem_name(f));
+    CHECK(size > 0, "%s: no workspace size", f->name);
     const mha_status status = mha_attention_backward(&p->shape, p->q, p->k, p->v, o, &p->options,
                                                      &x->call, work, workspace ? size : 0, pool);
-    CHECK(status == MHA_OK, "%s: backward: status %d, %s", problem_name(f), (int)status,
-          f->message);
+    CHECK(status == MHA_OK, "%s: backward: status %d, %s", f->name, (int)status, f->message);
 }
 
 /* ------------------------------------------------------------------ check */
@@ -322,8 +321,7 @@ static void check_untouched(const backward_case *x, const backward_output *outpu
     size_t touched = 0;
     for (size_t n = 0; n < copy.bytes; n++)
         touched += copy.memory[n] != PATTERN;
-    CHECK(touched == 0, "%s: %zu bytes beside %s written", problem_name(x->forward), touched,
-          output->name);
+    CHECK(touched == 0, "%s: %zu bytes beside %s written", x->forward->name, touched, output->name);
     free(copy.memory);
 }
 
@@ -335,7 +333,7 @@ static void check_gate_gaps(const backward_case *x)
     for (ptrdiff_t n = 0; bytes && n < gate_count(x) * (ptrdiff_t)sizeof(float); n++) {
         const ptrdiff_t at = n / (ptrdiff_t)sizeof(float);
         CHECK(stride == 0 || at % stride < H || bytes[n] == PATTERN, "%s: d_gates[%td] written",
-              problem_name(x->forward), at);
+              x->forward->name, at);
     }
 }
 

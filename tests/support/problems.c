@@ -28,7 +28,8 @@ problem *problem_new(const problem_spec *spec)
 problem *problem_new_bare(const problem_spec *spec)
 {
     problem *const p = allocate();
-    problem_begin(p, spec);
+    const problem_word word = problem_spec_word(spec);
+    problem_begin(p, spec, &word);
     return p;
 }
 
@@ -51,7 +52,7 @@ static void run_checked(problem *p, mha_pool *pool, bool planned)
     problem_reset(p);
     p->message[0] = '\0';
     const mha_status status = planned ? problem_run_plan(p, pool) : call_run(&p->call, pool);
-    CHECK(status == MHA_OK, "%s: %s, %s", problem_name(p), mha_status_string(status), p->message);
+    CHECK(status == MHA_OK, "%s: %s, %s", p->name, mha_status_string(status), p->message);
 }
 
 void problem_run(problem *p, mha_pool *pool)
@@ -68,8 +69,8 @@ void problem_expect_untouched(const problem *p)
 {
     for (int id = TENSOR_O; id < TENSOR_COUNT; id++) {
         const size_t touched = problem_touched(p, (tensor_id)id);
-        CHECK(touched == 0, "%s: %zu bytes of output %d written that must not be", problem_name(p),
-              touched, id - TENSOR_O);
+        CHECK(touched == 0, "%s: %zu bytes of output %d written that must not be", p->name, touched,
+              id - TENSOR_O);
     }
 }
 
@@ -77,8 +78,7 @@ double problem_expect(const problem *p, double limit)
 {
     comparison result = {.limit = limit};
     compare_call(&p->call, &result);
-    CHECK(result.failures == 0, "%s: %td wrong, first %s", problem_name(p), result.failures,
-          result.first);
+    CHECK(result.failures == 0, "%s: %td wrong, first %s", p->name, result.failures, result.first);
     problem_expect_untouched(p);
     return result.worst;
 }
