@@ -506,20 +506,13 @@ static void fuzz_one(const uint8_t *bytes, size_t size)
     }
 }
 
-#ifdef FUZZ_STANDALONE
-
-#include "support/test.h"
-
 static void pseudo_random_stories(void)
 {
     uint8_t bytes[1200];
     test_random random = {test_seed(2025)};
     const int64_t rounds = test_effort(10000);
     for (int64_t i = 0; i < rounds; i++) {
-        for (size_t n = 0; n < sizeof bytes; n += 8) {
-            const uint64_t word = test_random_u64(&random);
-            memcpy(bytes + n, &word, 8);
-        }
+        fuzz_random_bytes(&random, bytes, sizeof bytes);
         fuzz_one(bytes, sizeof bytes);
     }
     int64_t calls = 0;
@@ -533,21 +526,4 @@ static void pseudo_random_stories(void)
     CHECK(rounds < 1000 || kinds > 16, "only %d different statuses", kinds);
 }
 
-int main(int argc, char **argv)
-{
-    test_begin(argc, argv);
-    RUN(pseudo_random_stories);
-    return test_end();
-}
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-    fuzz_one(bytes, size);
-    return 0;
-}
-
-#endif
+FUZZ_TARGET(fuzz_one, pseudo_random_stories)

@@ -469,3 +469,11 @@ mha_pool *fuzz_pool(fuzz *f)
         fuzz_die("no pool");
     return pool;
 }
+
+void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size)
+{
+    for (size_t n = 0; n + 8 <= size; n += 8) {
+        const uint64_t word = test_random_u64(random);
+        memcpy(bytes + n, &word, 8);
+    }
+}
