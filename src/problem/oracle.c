@@ -42,19 +42,14 @@ void oracle_row_free(oracle_row *row)
 
 /* ---------------------------------------------------------------- scores ----- */
 
-static ptrdiff_t group_of(const attention_call *call, ptrdiff_t h)
-{
-    return h / (call->shape.H / call_groups(call));
-}
-
 /* scale * q.k of key j; *size becomes scale * sum |q_c k_c|. */
 static double raw_score(oracle_row *row, const attention_call *call, ptrdiff_t b, ptrdiff_t h,
                         ptrdiff_t j, double *size)
 {
     const ptrdiff_t D = call->shape.D;
-    const double given = (double)call->options.scale;
-    const double scale = given != 0.0 ? given : 1.0 / sqrt((double)D);
-    const ptrdiff_t at = call_row_index(&call->k, call->options.k_starts, b, group_of(call, h), j);
+    const double scale = call_scale(call);
+    const ptrdiff_t at =
+        call_row_index(&call->k, call->options.k_starts, b, call_group_of(call, h), j);
     number_get_row(call->shape.k_type, call->k.data, at, D, row->k);
     double dot = 0.0, sum = 0.0;
     for (ptrdiff_t c = 0; c < D; c++) {
@@ -77,19 +72,6 @@ static double capped(const attention_call *call, double score)
     return cap != 0.0 ? cap * tanh(score / cap) : score;
 }
 
-/* Everything that is added to the score of key j; *size grows by the magnitudes. */
-static double added(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j,
-                    double *size)
-{
-    const mha_options *o = &call->options;
-    const double mask = call_addend(&o->add_mask, o->add_mask_type, b, h, i, j);
-    const double bias = call_addend(&o->bias, o->bias_type, b, h, i, j);
-    const double distance = fabs((double)(i + call_offset(call, b) - j));
-    const double alibi = o->alibi_slopes != NULL ? -(double)o->alibi_slopes[h] * distance : 0.0;
-    *size += fabs(mask) + fabs(bias) + fabs(alibi);
-    return mask + bias + alibi;
-}
-
 /* Fills scores, sizes and, for the modes before the softmax, weights. */
 static void compute_scores(oracle_row *row, const attention_call *call, ptrdiff_t b, ptrdiff_t h,
                            ptrdiff_t i)
@@ -109,7 +91,7 @@ static void compute_scores(oracle_row *row, const attention_call *call, ptrdiff_
         }
         row->weights_size[j] = 1.0 + size;
         row->scores[j] = !attended ? -(double)INFINITY
-                         : normal  ? cap + added(call, b, h, i, j, &size)
+                         : normal  ? cap + call_added(call, b, h, i, j, &size)
                                    : 0.0;
         if (!before_masks)
             row->weights_size[j] = 1.0 + size;
@@ -183,7 +165,7 @@ static void give_mean(oracle_row *row, const attention_call *call, ptrdiff_t h)
 static void sum_values(oracle_row *row, const attention_call *call, ptrdiff_t b, ptrdiff_t h,
                        double size)
 {
-    const ptrdiff_t Dv = call_value_width(call), g = group_of(call, h);
+    const ptrdiff_t Dv = call_value_width(call), g = call_group_of(call, h);
     for (ptrdiff_t j = 0; j < call->shape.S; j++) {
         if (!is_attended(row, j))
             continue;

@@ -21,6 +21,17 @@ ptrdiff_t call_value_width(const attention_call *call)
     return call->shape.Dv ? call->shape.Dv : call->shape.D;
 }
 
+double call_scale(const attention_call *call)
+{
+    const double given = (double)call->options.scale;
+    return given != 0.0 ? given : 1.0 / sqrt((double)call->shape.D);
+}
+
+ptrdiff_t call_group_of(const attention_call *call, ptrdiff_t h)
+{
+    return h / (call->shape.H / call_groups(call));
+}
+
 static ptrdiff_t true_rows(const int64_t *lengths, const int64_t *starts, ptrdiff_t extent,
                            ptrdiff_t b)
 {
@@ -114,6 +125,18 @@ bool call_attends(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_
         return false;
     return call_addend(&o->add_mask, o->add_mask_type, b, h, i, j) != -(double)INFINITY &&
            call_addend(&o->bias, o->bias_type, b, h, i, j) != -(double)INFINITY;
+}
+
+double call_added(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j,
+                  double *size)
+{
+    const mha_options *o = &call->options;
+    const double mask = call_addend(&o->add_mask, o->add_mask_type, b, h, i, j);
+    const double bias = call_addend(&o->bias, o->bias_type, b, h, i, j);
+    const double distance = fabs((double)(i + call_offset(call, b) - j));
+    const double alibi = o->alibi_slopes != NULL ? -(double)o->alibi_slopes[h] * distance : 0.0;
+    *size += fabs(mask) + fabs(bias) + fabs(alibi);
+    return mask + bias + alibi;
 }
 
 mha_view call_view_of(const mha_out *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which query attends to which key in a call, and where rows lie in memory. Written from the public
- * header without a look at the library, which it checks.
+ * Which query attends to which key in a call, where rows lie in memory, and what is added to
+ * scores. Written from the public header without a look at the library, which it checks.
  */
 #ifndef PROBLEM_MASKS_H
 #define PROBLEM_MASKS_H
@@ -11,9 +11,13 @@
 
 #include "problem/attention_call.h"
 
-/* Extents with their defaults filled in: key/value heads and the width of a value head. */
+/* With defaults filled in: key/value heads, the width of a value head, the scale of scores. */
 ptrdiff_t call_groups(const attention_call *call);
 ptrdiff_t call_value_width(const attention_call *call);
+double call_scale(const attention_call *call);
+
+/* The key/value head of query head h. */
+ptrdiff_t call_group_of(const attention_call *call, ptrdiff_t h);
 
 /* True number of queries and keys of batch b. */
 ptrdiff_t call_queries(const attention_call *call, ptrdiff_t b);
@@ -36,6 +40,11 @@ bool call_attends(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_
 /* Element (b, h, i, j) of an additive mask or bias; 0 where none is given. */
 double call_addend(const mha_view *view, mha_dtype type, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i,
                    ptrdiff_t j);
+
+/* Everything that is added to a score: additive mask, bias, ALiBi. *size grows by the magnitudes.
+ */
+double call_added(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j,
+                  double *size);
 
 /* An output as an input. */
 mha_view call_view_of(const mha_out *out);

@@ -86,20 +86,6 @@ static void fill_given(backward_case *x, tensor_id id, test_random *random)
                         (double)test_random_normal(random));
 }
 
-static mha_view view_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_view){0};
-    return (mha_view){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
-}
-
-static mha_out out_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_out){0};
-    return (mha_out){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
-}
-
 /* Gates, and their gradients, have as many numbers as their stride says. */
 static ptrdiff_t gate_count(const backward_case *x)
 {
@@ -119,14 +105,14 @@ static void connect(backward_case *x)
     const ptrdiff_t H = x->forward->call.shape.H;
     x->call = (mha_gradients){
         .size = sizeof x->call,
-        .d_o = view_of(&t[TENSOR_O]),
+        .d_o = tensor_view(&t[TENSOR_O]),
         .d_o_type = x->gradients->call.shape.o_type,
-        .d_lse = view_of(&t[TENSOR_LSE]),
-        .d_q = out_of(&t[TENSOR_Q]),
-        .d_k = out_of(&t[TENSOR_K]),
-        .d_v = out_of(&t[TENSOR_V]),
-        .d_bias = out_of(&t[TENSOR_BIAS]),
-        .d_add_mask = out_of(&t[TENSOR_ADD]),
+        .d_lse = tensor_view(&t[TENSOR_LSE]),
+        .d_q = tensor_out(&t[TENSOR_Q]),
+        .d_k = tensor_out(&t[TENSOR_K]),
+        .d_v = tensor_out(&t[TENSOR_V]),
+        .d_bias = tensor_out(&t[TENSOR_BIAS]),
+        .d_add_mask = tensor_out(&t[TENSOR_ADD]),
         .d_alibi_slopes = numbers_for(x, o->alibi_slopes, H),
         .d_sinks = numbers_for(x, o->sinks, H),
         .d_gates = numbers_for(x, o->gates, gate_count(x)),
@@ -272,7 +258,7 @@ void backward_run(backward_case *x, bool workspace, mha_pool *pool)
 {
     problem *const f = x->forward;
     const attention_call *const p = &f->call;
-    const mha_view o = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
+    const mha_view o = call_view_of(&p->o);
     const size_t size = mha_backward_work_size(&p->shape, &p->options, mha_pool_threads(pool));
     void *const work = workspace ? problem_alloc(x->gradients, size) : NULL;
     backward_clear(x);

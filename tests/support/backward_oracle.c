@@ -66,16 +66,6 @@ typedef struct place {
     ptrdiff_t b, h, g, i;
 } place;
 
-static ptrdiff_t group_of(const attention_call *p, ptrdiff_t h)
-{
-    return h / (p->shape.H / call_groups(p));
-}
-
-static double scale_of(const attention_call *p)
-{
-    return p->options.scale != 0 ? (double)p->options.scale : 1 / sqrt((double)p->shape.D);
-}
-
 static double distance(const attention_call *p, const place *at, ptrdiff_t j)
 {
     return fabs((double)(at->i + call_offset(p, at->b) - j));
@@ -101,7 +91,7 @@ static double v_of(const attention_call *p, const place *at, ptrdiff_t j, ptrdif
 
 static double o_of(const attention_call *p, const place *at, ptrdiff_t c)
 {
-    const mha_view o = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
+    const mha_view o = call_view_of(&p->o);
     const ptrdiff_t row = call_row_index(&o, p->options.q_starts, at->b, at->h, at->i);
     return number_get(p->shape.o_type, o.data, row + c);
 }
@@ -120,13 +110,6 @@ static double d_lse_of(const backward_problem *p, const place *at)
     const int64_t *const starts = p->forward.options.q_starts;
     return number_get(p->d_lse_type, p->d_lse.data,
                       call_row_index(&p->d_lse, starts, at->b, at->h, at->i));
-}
-
-static double added(const mha_view *view, mha_dtype type, const place *at, ptrdiff_t j)
-{
-    if (!view->data)
-        return 0;
-    return number_get(type, view->data, at->b * view->sb + at->h * view->sh + at->i * view->sl + j);
 }
 
 static bool allows(const attention_call *p, const place *at, ptrdiff_t j)
@@ -184,7 +167,7 @@ static void for_rows(const backward_problem *p, backward_answer *answer,
     for (ptrdiff_t b = 0; b < s->B && s->D > 0; b++)
         for (ptrdiff_t h = 0; h < s->H; h++)
             for (ptrdiff_t i = 0; i < call_queries(&p->forward, b); i++) {
-                const place at = {b, h, group_of(&p->forward, h), i};
+                const place at = {b, h, call_group_of(&p->forward, h), i};
                 row(p, &at, answer);
             }
 }
@@ -206,8 +189,8 @@ static double cap_slope(const attention_call *p, const place *at, ptrdiff_t j)
     double dot = 0;
     for (ptrdiff_t c = 0; c < p->shape.D; c++)
         dot += q_of(p, at, c) * k_of(p, at, j, c);
-    const double turned = cosh(scale_of(p) * dot / cap);
-    return 1 / (turned * turned);
+    const double slope = cosh(call_scale(p) * dot / cap);
+    return 1 / (slope * slope);
 }
 
 /* d_o . v_j; *size grows by the magnitudes. */
@@ -228,7 +211,7 @@ static void oracle_pair(const backward_problem *p, const place *at, ptrdiff_t j,
 {
     const attention_call *const f = &p->forward;
     gradient *const of = answer->of;
-    const double factor = scale_of(f) * cap_slope(f, at, j), size = fabs(scale_of(f)) * ds_size;
+    const double factor = call_scale(f) * cap_slope(f, at, j), size = fabs(call_scale(f)) * ds_size;
     for (ptrdiff_t c = 0; c < f->shape.D; c++) {
         const double q = q_of(f, at, c), k = k_of(f, at, j, c);
         grow(&of[GRAD_Q], gradient_index(&of[GRAD_Q], at->b, at->h, at->i, c), factor * ds * k,
@@ -304,15 +287,15 @@ static float naive_score(const attention_call *p, const place *at, ptrdiff_t j, 
     float score = 0;
     for (ptrdiff_t c = 0; c < p->shape.D; c++)
         score += (float)q_of(p, at, c) * (float)k_of(p, at, j, c);
-    score *= (float)scale_of(p);
+    score *= (float)call_scale(p);
     *slope = 1;
     if (o->softcap != 0) {
         const float t = tanhf(score / o->softcap);
         score = o->softcap * t;
         *slope = 1 - t * t;
     }
-    score += (float)added(&o->bias, o->bias_type, at, j);
-    score += (float)added(&o->add_mask, o->add_mask_type, at, j);
+    score += (float)call_addend(&o->bias, o->bias_type, at->b, at->h, at->i, j);
+    score += (float)call_addend(&o->add_mask, o->add_mask_type, at->b, at->h, at->i, j);
     return o->alibi_slopes ? score - o->alibi_slopes[at->h] * (float)distance(p, at, j) : score;
 }
 
@@ -321,7 +304,7 @@ static void naive_pair(const backward_problem *p, const place *at, ptrdiff_t j, 
 {
     const attention_call *const f = &p->forward;
     gradient *const of = answer->of;
-    const float scaled = ds * slope * (float)scale_of(f);
+    const float scaled = ds * slope * (float)call_scale(f);
     double *const d_q = of[GRAD_Q].x + gradient_index(&of[GRAD_Q], at->b, at->h, at->i, 0);
     double *const d_k = of[GRAD_K].x + gradient_index(&of[GRAD_K], at->b, at->g, j, 0);
     double *const d_v = of[GRAD_V].x + gradient_index(&of[GRAD_V], at->b, at->g, j, 0);

@@ -78,19 +78,6 @@ static void keep_tensor(layer_back *x, int output, const tensor *t)
     x->out[output].data = tensor_at(t, 0, 0, 0, 0);
 }
 
-static mha_out out_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_out){0};
-    return (mha_out){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
-}
-
-static mha_view view_of(const tensor *t)
-{
-    const mha_out out = out_of(t);
-    return (mha_view){out.data, out.sb, out.sh, out.sl};
-}
-
 /* Normal numbers in the rows that count; the others stay NaN. */
 static void fill_given(layer_back *x, tensor_id id, test_random *random)
 {
@@ -179,12 +166,12 @@ static void connect(layer_back *x, test_random *random)
     const ptrdiff_t normed = f.norm == MHA_NORM_NONE ? 0 : f.D;
     x->call = (mha_layer_gradients){
         .size = sizeof x->call,
-        .d_output = view_of(&t[TENSOR_O]),
+        .d_output = tensor_view(&t[TENSOR_O]),
         .d_output_type = x->memory->call.shape.o_type,
-        .d_lse = view_of(&t[TENSOR_LSE]),
-        .d_query = out_of(&t[TENSOR_Q]),
-        .d_key = out_of(&t[TENSOR_K]),
-        .d_value = out_of(&t[TENSOR_V]),
+        .d_lse = tensor_view(&t[TENSOR_LSE]),
+        .d_query = tensor_out(&t[TENSOR_Q]),
+        .d_key = tensor_out(&t[TENSOR_K]),
+        .d_value = tensor_out(&t[TENSOR_V]),
         .q = make_matrix(x, PART_Q, f.E, f.H * f.D, random),
         .k = make_matrix(x, PART_K, f.key_width, f.G * f.D, random),
         .v = make_matrix(x, PART_V, f.value_width, f.G * f.Dv, random),
@@ -199,8 +186,8 @@ static void connect(layer_back *x, test_random *random)
         .k_norm = make_vector(x, PART_K_NORM, normed),
         .q_norm_bias = make_vector(x, PART_Q_NORM_BIAS, normed),
         .k_norm_bias = make_vector(x, PART_K_NORM_BIAS, normed),
-        .d_bias = out_of(&t[TENSOR_BIAS]),
-        .d_add_mask = out_of(&t[TENSOR_ADD]),
+        .d_bias = tensor_out(&t[TENSOR_BIAS]),
+        .d_add_mask = tensor_out(&t[TENSOR_ADD]),
         .d_alibi_slopes = make_vector(x, PART_SLOPES, o->alibi_slopes ? f.H : 0),
         .d_sinks = make_vector(x, PART_SINKS, o->sinks ? f.H : 0),
         .d_gates = make_vector(x, PART_GATES, gate_count(x)),
@@ -299,13 +286,13 @@ layer_back *layer_back_relayout(const layer_back *original, uint64_t seed)
     move_call(x, original, seed);
     move_tensors(x, original, seed + 1);
     t = x->memory->tensors;
-    x->call.d_output = view_of(&t[TENSOR_O]);
-    x->call.d_lse = view_of(&t[TENSOR_LSE]);
-    x->call.d_query = out_of(&t[TENSOR_Q]);
-    x->call.d_key = out_of(&t[TENSOR_K]);
-    x->call.d_value = out_of(&t[TENSOR_V]);
-    x->call.d_bias = out_of(&t[TENSOR_BIAS]);
-    x->call.d_add_mask = out_of(&t[TENSOR_ADD]);
+    x->call.d_output = tensor_view(&t[TENSOR_O]);
+    x->call.d_lse = tensor_view(&t[TENSOR_LSE]);
+    x->call.d_query = tensor_out(&t[TENSOR_Q]);
+    x->call.d_key = tensor_out(&t[TENSOR_K]);
+    x->call.d_value = tensor_out(&t[TENSOR_V]);
+    x->call.d_bias = tensor_out(&t[TENSOR_BIAS]);
+    x->call.d_add_mask = tensor_out(&t[TENSOR_ADD]);
     x->call.q = turn_matrix(x, PART_Q, x->call.q, f.E, f.H * f.D);
     x->call.k = turn_matrix(x, PART_K, x->call.k, f.key_width, f.G * f.D);
     x->call.v = turn_matrix(x, PART_V, x->call.v, f.value_width, f.G * f.Dv);

@@ -320,23 +320,8 @@ static double *plain(const sized *from, ptrdiff_t count)
     return to;
 }
 
-static double addend(const mha_view *view, mha_dtype type, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i,
-                     ptrdiff_t j)
-{
-    const ptrdiff_t at = b * view->sb + h * view->sh + i * view->sl + j;
-    return view->data ? number_get(type, view->data, at) : 0;
-}
-
-static double bias_of(const attention_call *op, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j)
-{
-    const mha_options *const o = &op->options;
-    const double distance = fabs((double)(i + call_offset(op, b) - j));
-    return addend(&o->add_mask, o->add_mask_type, b, h, i, j) +
-           addend(&o->bias, o->bias_type, b, h, i, j) -
-           (o->alibi_slopes ? (double)o->alibi_slopes[h] * distance : 0);
-}
-
-/* Dense masks of all columns for the f64 operator: who is seen, and what is added to scores. */
+/* Dense masks of all columns for the f64 operator: what is attended, and what is added to scores.
+ */
 static void make_masks(const tensors *t, unsigned char *attend, double *add)
 {
     const mha_shape *const s = &t->op.shape;
@@ -347,7 +332,8 @@ static void make_masks(const tensors *t, unsigned char *attend, double *add)
                 for (ptrdiff_t j = 0; j < t->columns; j++, at++) {
                     const bool query = i < call_queries(&t->op, b);
                     attend[at] = j >= s->S || (query && call_attends(&t->op, b, h, i, j));
-                    add[at] = j < s->S && attend[at] ? bias_of(&t->op, b, h, i, j) : 0;
+                    double size = 0;
+                    add[at] = j < s->S && attend[at] ? call_added(&t->op, b, h, i, j, &size) : 0;
                 }
 }
 
@@ -507,16 +493,11 @@ static void judge(comparison *result, mha_dtype type, const void *data, ptrdiff_
              want.x, error);
 }
 
-static mha_view view_of(const mha_out *out)
-{
-    return (mha_view){out->data, out->sb, out->sh, out->sl};
-}
-
 static void compare_row(const layer_problem *p, const attention_call *op,
                         const layer_answer *answer, ptrdiff_t b, ptrdiff_t i, comparison *result)
 {
     const ptrdiff_t width = layer_defaults(&p->config).output_width;
-    const mha_view y = view_of(&p->call.output), lse = view_of(&op->options.lse);
+    const mha_view y = call_view_of(&p->call.output), lse = call_view_of(&op->options.lse);
     const ptrdiff_t at = call_row_index(&y, op->options.q_starts, b, 0, i);
     for (ptrdiff_t c = 0; c < width; c++)
         judge(result, p->call.output_type, y.data, at + c,
