@@ -106,7 +106,7 @@ static bool parse_extents(parser *p)
         return unknown_preset(p);
     take_preset(p, preset);
     if (!reader_more(&p->in))
-        return reader_fail(&p->in, "extents are missing behind it, as in %s:%s:%s",
+        return reader_fail(&p->in, "extents are missing after it, as in %s:%s:%s",
                            layer_word_kinds[kind], preset->name,
                            kind == WORD_LAYER ? "l512" : "s1024");
     return reader_next(&p->in) && read_extents(p, with_preset[kind]);

@@ -61,7 +61,7 @@ void problem_begin(problem *p, const problem_spec *spec, const problem_word *wor
 
 void problem_free(problem *p);
 
-/* The same problem in f64, log-sum-exp always asked for. Lengths, masks and lists stay those of
+/* The same problem in f64, log-sum-exp always requested. Lengths, masks and lists stay those of
  * `p`, which must live longer. False if there is no memory. */
 bool problem_twin(problem *twin, const problem *p);
 

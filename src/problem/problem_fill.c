@@ -200,7 +200,7 @@ static bool is_shared(const problem *p, tensor_id id)
     return batches || (t->s[1] == 0 && call_groups(&p->call) > 1);
 }
 
-/* Keys that no query attends to become NaN, unless their scores are asked for. */
+/* Keys that no query attends to become NaN, unless their scores are requested. */
 static void poison_keys(problem *p)
 {
     const mha_weights_mode mode = p->word.weights_mode;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gradients do not depend on: threads, the batch a sequence stands in, layout, what else is
- * asked for, and what lies in places that are masked.
+ * requested, and what lies in places that are masked.
  */
 #include "support/backward_case.h"
 
@@ -63,7 +63,7 @@ static void threads(void)
         mha_pool_free(pools[n]);
 }
 
-/* ------------------------------------------------- batches, layouts, wishes */
+/* ------------------------------------------------- batches, layouts, requests */
 
 static mha_out moved(mha_out out, const int64_t *starts, ptrdiff_t b)
 {
@@ -152,8 +152,8 @@ static void layouts(void)
     }
 }
 
-/* Each gradient asked for alone has the bits it has among the others. */
-static void wishes(void)
+/* Each gradient requested alone has the bits it has among the others. */
+static void requests(void)
 {
     const uint64_t base = test_seed(96000);
     for (int64_t n = 0; n < test_effort(60); n++) {
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
     RUN(threads);
     RUN(batches_alone);
     RUN(layouts);
-    RUN(wishes);
+    RUN(requests);
     RUN(masked_keys_are_unread);
     RUN(masked_values_are_unread);
     RUN(empty_rows_and_padding_are_unread);

@@ -2,7 +2,7 @@
 /*
  * The backward pass against PyTorch's autograd: every tests/golden/backward/NAME.golden is a test
  * of its own. The library and the oracle of the other tests must both give what is written there.
- * How the files are made is told in tests/golden/make_backward_goldens.py.
+ * How the files are made is described in tests/golden/make_backward_goldens.py.
  */
 #include "support/backward_oracle.h"
 #include "support/golden_file.h"
@@ -65,14 +65,14 @@ typedef struct results {
     float *of[ANSWERS];
 } results;
 
-static void compare(const golden *g, const char *who, int answer, double got, size_t at)
+static void compare(const golden *g, const char *source, int answer, double got, size_t at)
 {
     const golden_entry *const e = golden_find(g, names[answer]);
     const float *const want = e->data;
     double largest = 1e-3;
     for (size_t n = 0; n < e->count; n++)
         largest = fabs((double)want[n]) > largest ? fabs((double)want[n]) : largest;
-    CHECK(fabs(got - (double)want[at]) <= 4e-6 * largest, "%s: %s[%zu] is %.9g, not %.9g", who,
+    CHECK(fabs(got - (double)want[at]) <= 4e-6 * largest, "%s: %s[%zu] is %.9g, not %.9g", source,
           names[answer], at, got, (double)want[at]);
 }
 

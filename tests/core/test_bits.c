@@ -2,7 +2,7 @@
 /*
  * The bitwise promise: a query row gives the same bits whatever the number of threads, the batch
  * and heads it is computed with, the layout, the way a sequence is cut into calls, and whatever
- * else is asked for.
+ * else is requested.
  *
  * Shapes lie around every size at which keys or queries may be split.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sizes around every edge a tile or vector may have, in buffers of exactly the size needed that
- * lie against unreadable pages: once with the page behind them, once before them. Plans get a
- * workspace of exactly the size asked for, placed in the same way.
+ * lie against unreadable pages: once with the page after them, once before them. Plans get a
+ * workspace of exactly the required size, placed in the same way.
  */
 #include "support/problems.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers: random configurations against the oracle, in memory whose neighbours nobody may touch,
+ * Layers: random configurations against the oracle, in memory between guard pages,
  * with NaN in every row that does not count; and the bits of a row, which depend on nothing but
  * the row.
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units of u * size, see layer_oracle.h: three sums and a softmax behind each other. */
+/* Units of u * size, see layer_oracle.h: three sums and a softmax in sequence. */
 static const double limit = 8;
 
 /* ---------------------------------------------------------------------- oracle ---- */
@@ -347,7 +347,7 @@ static void damage_stays_where_it_is(void)
     layer_case_free(c);
 }
 
-/* One byte less than asked for is refused, whatever the call. */
+/* One byte less than required is refused, whatever the call. */
 static void workspace_is_exact(void)
 {
     for (uint64_t seed = 1; seed < 60; seed++) {
@@ -380,7 +380,7 @@ static void configuration_comes_back(void)
           mha_layer_bytes(c->layer));
     struct {
         mha_layer_config config;
-        void *field; /* that this library does not know, and nobody has set */
+        void *field; /* unknown to this library, and not set */
     } later = {.config = spec.config};
     mha_layer *layer = NULL;
     later.config.size = sizeof later;

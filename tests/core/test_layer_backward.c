@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The backward pass of layers against the oracle, and the oracle against central differences of its
- * own forward pass, which in turn is held against the library's.
+ * own forward pass, which in turn is compared with the library's.
  *
  * Errors are norms over a whole gradient: at most 3 times that of a naive computation in f32 and 3
  * times what is expected of one (tracked.h), since the one that was made may be right by luck. Over

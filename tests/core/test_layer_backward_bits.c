@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a layer's gradients do not depend on: threads, layout, what else is asked for, the batch a
- * sequence stands in, and what lies in places that nobody sees. And what an input's gradient is
+ * What a layer's gradients do not depend on: threads, layout, what else is requested, the batch a
+ * sequence stands in, and what lies in places that are masked. And what an input's gradient is
  * when it stands in for others.
  */
 #include "support/layer_backward_case.h"
@@ -75,7 +75,7 @@ static void threads_do_not_matter(void)
         mha_pool_free(pools[n]);
 }
 
-/* --------------------------------------------------------------- layouts, wishes ---- */
+/* --------------------------------------------------------------- layouts, requests ---- */
 
 static void layout_does_not_matter(void)
 {
@@ -95,7 +95,7 @@ static void layout_does_not_matter(void)
 }
 
 /* Each gradient by itself has the bits it has among the others, and is all that is written. */
-static void wishes_do_not_matter(void)
+static void requests_do_not_matter(void)
 {
     const uint64_t base = test_seed(64000);
     for (int64_t n = 0; n < test_effort(40); n++) {
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(threads_do_not_matter);
     RUN(layout_does_not_matter);
-    RUN(wishes_do_not_matter);
+    RUN(requests_do_not_matter);
     RUN(tapes_do_not_matter);
     RUN(batches_alone);
     RUN(hidden_rows_are_unread);

@@ -374,7 +374,7 @@ static void try_call(bench *b, const fault *f)
           mha_status_string(status));
     CHECK(snapshot_same(&before, b->c->memory), "kind %u, %s: outputs written", b->kind, f->name);
     check_message(b, f, status);
-    /* A workspace cannot be asked for either, unless only the memory is at fault. */
+    /* A workspace size cannot be queried either, unless only the memory is at fault. */
     if (f->statuses & (IS(STRUCT) | IS(SHAPE) | IS(FLAG) | IS(DTYPE) | IS(POSITION)))
         CHECK(mha_layer_work_size(b->c->layer, &s.call, 1) == 0, "kind %u, %s: a workspace",
               b->kind, f->name);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A spec for weights of the same layer: other numbers, another type, turned, other biases. */
+/* A spec for weights of the same layer: other numbers, another type, transposed, other biases. */
 static layer_spec other_weights(const layer_spec *spec)
 {
     layer_spec other = *spec;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linears: y = x W^T + bias against double precision at every edge of tiles, blocks and slices, in
- * memory whose neighbours nobody may touch; and the promise that a row's bits depend on nothing
+ * memory between guard pages; and the promise that a row's bits depend on nothing
  * but the row.
  */
 #include "support/guard.h"
@@ -122,7 +122,7 @@ static const char *name_of(const spec *s)
     return text;
 }
 
-/* Run with a workspace of exactly the bytes asked for, at its own guard page. */
+/* Run with a workspace of exactly the required size, at its own guard page. */
 static void run_case(linear_case *l, mha_pool *pool)
 {
     const spec *const s = &l->s;

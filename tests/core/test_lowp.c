@@ -27,7 +27,7 @@ static void every_mixture_of_types(void)
     }
 }
 
-/* One key a batch, as many batches as `count` values need: every query gives back its value. */
+/* One key per batch, as many batches as `count` values need: every query gives back its value. */
 static problem *one_key_case(mha_dtype v_type, mha_dtype o_type, ptrdiff_t L, ptrdiff_t count)
 {
     const ptrdiff_t Dv = MHA_MAX_HEAD_WIDTH;

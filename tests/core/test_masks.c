@@ -204,7 +204,7 @@ static void set_documents(problem *c)
     c->call.options.k_documents = k;
 }
 
-/* Two masks of which each leaves a part of the gap open. */
+/* Two masks; each leaves a part of the gap open. */
 static void set_halves(problem *c)
 {
     const ptrdiff_t middle = (FIRST + LAST) / 2;

@@ -225,7 +225,7 @@ static void equal_to_cut_weights(void)
         uint8_t keep[MOST_HEADS] = {0};
         choose(&random, layer_defaults(&c->p.config).H, keep);
         mha_layer *const pruned = prune(c, keep), *const wanted = cut_by_hand(c, keep);
-        /* i8 made anew has scales of its own in W_O. */
+        /* i8 made again has scales of its own in W_O. */
         if (pruned && wanted && c->spec.config.stored != MHA_I8) {
             result a = run(c, wanted, keep, NULL), b = run(c, pruned, keep, NULL);
             CHECK(memcmp(a.y, b.y, sizeof(float) * (size_t)a.count) == 0, "%s: other bits",

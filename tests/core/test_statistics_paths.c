@@ -44,7 +44,7 @@ static mha_statistics parts_of(const sheet *s, int parts)
     return wanted;
 }
 
-/* What was asked for from `all`, the rest untouched, into `some`. */
+/* What was requested from `all`, the rest untouched, into `some`. */
 static void check_parts(const sheet *all, const sheet *some, const mha_statistics *wanted,
                         int parts)
 {

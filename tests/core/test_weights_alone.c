@@ -14,7 +14,7 @@ static bool is_nothing(const mha_shape *s)
     return s->B == 0 || s->H == 0 || s->L == 0 || s->D == 0;
 }
 
-/* The weights alone, into cleared memory, with a workspace of exactly the size asked for. */
+/* The weights alone, into cleared memory, with a workspace of exactly the required size. */
 static void run_alone(problem *c, bool with_lse, mha_pool *pool)
 {
     const attention_call *const p = &c->call;

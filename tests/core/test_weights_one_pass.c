@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Weights of all heads and rows, and their mean, are made in the pass that computes the output;
- * those of listed rows behind it, from scores of their own. A list of all rows asks for the same
+ * those of listed rows after it, from scores of their own. A list of all rows asks for the same
  * weights on the other way: every output has the same bits.
  */
 #include "support/problems.h"

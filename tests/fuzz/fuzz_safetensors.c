@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes as a safetensors file. The first byte says how: as they are; as a header whose length is
- * right; as a header with as many bytes behind it as its last offset says; or as changes to one of
+ * right; as a header with as many bytes after it as its last offset says; or as changes to one of
  * the files of safetensors_cases.h. Whatever the bytes say, a file is refused with a message that
  * has a name, or everything in it holds together.
  *

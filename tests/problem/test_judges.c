@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the program that judge others: conversions, the error measure, who attends to whom,
- * the random cases; and that a planted mistake is found. */
+/* The parts of the program that judge others: conversions, the error measure, which query attends
+ * to which key, the random cases; and that a planted mistake is found. */
 #include "support/test.h"
 
 #include <math.h>

@@ -196,7 +196,7 @@ static void wrong_words_are_named(void)
     }
 }
 
-/* A message or text that does not fit is cut, terminated, and nothing is written behind it. */
+/* A message or text that does not fit is cut, terminated, and nothing is written past it. */
 static void small_buffers(void)
 {
     problem_word word = read_word("b2h16g4l512s2048d64", "b2h16g4l512s2048d64");
@@ -206,11 +206,11 @@ static void small_buffers(void)
         const size_t length = word_print(&word, text, size);
         CHECK(length == strlen("b2h16g4l512s2048d64"), "length %zu", length);
         CHECK(size == 0 || strlen(text) < size, "size %zu: not terminated", size);
-        CHECK(text[size] == '#', "size %zu: written behind the end", size);
+        CHECK(text[size] == '#', "size %zu: written past the end", size);
         memset(text, '#', sizeof text);
         word_parse(&word, "l4d4:causla", text, size);
         CHECK(size == 0 || strlen(text) < size, "size %zu: message not terminated", size);
-        CHECK(text[size] == '#', "size %zu: message written behind the end", size);
+        CHECK(text[size] == '#', "size %zu: message written past the end", size);
         word = read_word("b2h16g4l512s2048d64", "b2h16g4l512s2048d64");
     }
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a forward problem, runs it, and lays out the gradients as tensors of a second problem, with
+ * exact memory and the pattern in every gap. backward_oracle.c says what must be in them.
+ */
 #include "support/backward_case.h"
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@ extern const backward_output backward_outputs[BACKWARD_TENSORS];
 problem_spec backward_spec(uint64_t seed, double cost);
 
 /* Runs the forward pass and draws d_o, perhaps d_lse, and layouts from the seed of the spec. Every
- * gradient that exists is asked for. */
+ * gradient that exists is requested. */
 backward_case *backward_case_new(const problem_spec *spec);
 void backward_case_free(backward_case *x);
 
@@ -49,7 +49,7 @@ backward_problem backward_problem_of(const backward_case *x);
 /* Fill all outputs with the pattern of unwritten memory. */
 void backward_clear(backward_case *x);
 
-/* backward_clear() and mha_attention_backward(), with a workspace of exactly the size asked for in
+/* backward_clear() and mha_attention_backward(), with a workspace of exactly the required size in
  * memory of the case, or without one; checks the status. */
 void backward_run(backward_case *x, bool workspace, mha_pool *pool);
 

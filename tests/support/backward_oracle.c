@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two answers for every gradient: in double precision, with sizes of errors, from the rows of
+ * problem/oracle.h; and naively in f32. Masks and positions are those of problem/problem_masks.h.
+ */
 #include "support/backward_oracle.h"
 
 #include <math.h>

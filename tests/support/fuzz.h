@@ -80,7 +80,7 @@ char *fuzz_message(fuzz *f);
  */
 void fuzz_finish(fuzz *f, mha_status status);
 
-/* Between two calls on the same buffers, of which the first has succeeded: what it wrote is from
+/* Between two calls on the same buffers, after the first has succeeded: what it wrote is from
  * now on as good as an input. */
 void fuzz_succeeded(fuzz *f);
 

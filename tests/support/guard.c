@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Mappings with an unreadable page before and after them, and problem memory made of them.
+ */
 #define _GNU_SOURCE
 #include "support/guard.h"
 

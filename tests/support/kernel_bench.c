@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tables of this CPU in turn, arrays between guard pages with random contents, and plain models
+ * of the arithmetic of a table.
+ */
 #include "support/kernel_bench.h"
 
 #include "core/internal.h"

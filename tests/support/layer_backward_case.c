@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a layer case with a tape and all gradients of its inputs and weights, runs both passes, and
+ * compares what comes out with layer_backward_oracle.c.
+ */
 #include "support/layer_backward_case.h"
 
 #include <stdlib.h>
@@ -134,18 +138,19 @@ static void make_bias(layer_back *x, int output, tensor_id id, test_random *rand
     keep_tensor(x, output, &x->memory->tensors[id]);
 }
 
-/* [outputs][inputs] or the other way round, perhaps with a gap behind each line. */
+/* [outputs][inputs] or the other way round, perhaps with a gap after each line. */
 static mha_matrix_out make_matrix(layer_back *x, int output, ptrdiff_t inputs, ptrdiff_t outputs,
                                   test_random *random)
 {
-    const bool turned = test_random_below(random, 2);
+    const bool transposed = test_random_below(random, 2);
     const ptrdiff_t gap = strided(x) ? (ptrdiff_t)test_random_below(random, 4) : 0;
-    const ptrdiff_t line = turned ? outputs : inputs, lines = turned ? inputs : outputs;
+    const ptrdiff_t line = transposed ? outputs : inputs, lines = transposed ? inputs : outputs;
     const ptrdiff_t count = lines > 0 ? (lines - 1) * (line + gap) + line : 0;
     x->out[output].bytes = (size_t)count * sizeof(float);
     x->out[output].block = problem_alloc(x->memory, x->out[output].bytes);
     x->out[output].data = (float *)x->out[output].block;
-    return (mha_matrix_out){x->out[output].data, turned ? 1 : line + gap, turned ? line + gap : 1};
+    return (mha_matrix_out){x->out[output].data, transposed ? 1 : line + gap,
+                            transposed ? line + gap : 1};
 }
 
 static float *make_vector(layer_back *x, int output, ptrdiff_t count)
@@ -271,11 +276,11 @@ static void move_tensors(layer_back *x, const layer_back *original, uint64_t see
 static mha_matrix_out turn_matrix(layer_back *x, int output, mha_matrix_out was, ptrdiff_t inputs,
                                   ptrdiff_t outputs)
 {
-    const bool turned = was.in_stride == 1;
+    const bool transposed = was.in_stride == 1;
     x->out[output].bytes = (size_t)(inputs * outputs) * sizeof(float);
     x->out[output].block = problem_alloc(x->memory, x->out[output].bytes);
     x->out[output].data = (float *)x->out[output].block;
-    return (mha_matrix_out){x->out[output].data, turned ? 1 : inputs, turned ? outputs : 1};
+    return (mha_matrix_out){x->out[output].data, transposed ? 1 : inputs, transposed ? outputs : 1};
 }
 
 layer_back *layer_back_relayout(const layer_back *original, uint64_t seed)

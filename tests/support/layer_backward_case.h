@@ -28,12 +28,12 @@ typedef struct layer_back {
     problem *kept[2]; /* of a case in another layout: what it was made from */
 } layer_back;
 
-/* The spec's options may have BACKWARD_GATES and BACKWARD_DROPOUT. Every gradient is asked for. */
+/* The spec's options may have BACKWARD_GATES and BACKWARD_DROPOUT. Every gradient is requested. */
 layer_back *layer_back_new(const layer_spec *spec);
 void layer_back_free(layer_back *x);
 
-/* The same numbers in other strides, matrices turned. Shares the small arrays of `original`, which
- * must live on. */
+/* The same numbers in other strides, matrices transposed. Shares the small arrays of `original`,
+ * which must live on. */
 layer_back *layer_back_relayout(const layer_back *original, uint64_t seed);
 
 /* layer_spec_random() with those two options now and then. */
@@ -42,10 +42,10 @@ layer_spec layer_back_spec(uint64_t seed);
 /* Fill all outputs with a pattern. */
 void layer_back_clear(layer_back *x);
 
-/* The forward pass, with its tape; behind it the tape is sealed. */
+/* The forward pass, with its tape; after it the tape is sealed. */
 void layer_back_forward(layer_back *x, mha_pool *pool);
 
-/* layer_back_clear() and the backward pass, in a workspace of exactly the size asked for between
+/* layer_back_clear() and the backward pass, in a workspace of exactly the required size between
  * guard pages, or without one; checks the status. */
 void layer_back_run(layer_back *x, bool workspace, mha_pool *pool);
 

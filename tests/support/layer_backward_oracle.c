@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Gradients of a layer as plain loops over tracked numbers (tracked.h), so that every element has
+ * the variance of its rounding errors. layer_numbers.c has the forward pass of the same kind.
+ */
 #include "support/layer_backward_oracle.h"
 
 #include "support/backward_oracle.h"
@@ -121,7 +125,7 @@ static void project_row(const layer_pass *pass, int which, ptrdiff_t b, ptrdiff_
                    pass->shaped[which] + at + h * way.width, position_of(pass, which, b, i));
 }
 
-/* The learned key and value of every batch, behind the S others; that of zero attention is 0. */
+/* The learned key and value of every batch, after the S others; that of zero attention is 0. */
 static void place_extras(const layer_pass *pass, ptrdiff_t b)
 {
     const ptrdiff_t k = pass->in.count[PART_EXTRA_KEY], v = pass->in.count[PART_EXTRA_VALUE];
@@ -210,8 +214,8 @@ static num score_of(const layer_pass *pass, const place *at, ptrdiff_t j)
     if (pass->op.options.softcap != 0) {
         const num cap = num_exact((double)pass->op.options.softcap);
         score = num_mul(cap, num_tanh(num_div(score, cap)));
-        const num turned = num_div(score, cap); /* again, from what is kept of a score */
-        at->cap[j] = num_sub(num_exact(1), num_mul(turned, turned));
+        const num tanh_of = num_div(score, cap); /* again, from what is kept of a score */
+        at->cap[j] = num_sub(num_exact(1), num_mul(tanh_of, tanh_of));
     }
     return j < pass->op.shape.S ? add_biases(pass, at, j, score) : score;
 }
@@ -372,7 +376,7 @@ static void attend_row_backward(const layer_pass *pass, const flow *to, ptrdiff_
     }
 }
 
-/* Through the norm of a head: d_head, the gradient behind it, becomes that before it. */
+/* Through the norm of a head: d_head, the gradient after it, becomes that before it. */
 static void normalise_backward(const layer_pass *pass, const flow *to, const projection *way,
                                const num *head, num *d_head)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Draws layers: configuration, weights in whole steps, inputs, and the options of a problem of
+ * src/problem whose tensors become the inputs and the output.
+ */
 #include "support/layer_case.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
  *                    outputs they ask for come from a problem, whose q, k, v and o are the
  *                    query, key and value inputs and the output: rows of one head as wide as a row
  *
- * Rows past the lengths are NaN, whoever reads them spoils an output. Weights are whole steps of
+ * Rows past the lengths are NaN, so reading them spoils an output. Weights are whole steps of
  * what i8 can hold, so that every stored type can be held to the same bound.
  */
 #ifndef MHA_TEST_LAYER_CASE_H
@@ -64,7 +64,7 @@ layer_spec layer_spec_small(unsigned parts, unsigned options);
 layer_case *layer_case_new(const layer_spec *spec);
 void layer_case_free(layer_case *c);
 
-/* Clear the outputs and run the call, with a workspace of exactly the size asked for between guard
+/* Clear the outputs and run the call, with a workspace of exactly the required size between guard
  * pages; checks the status. */
 void layer_case_run(layer_case *c, mha_pool *pool);
 

@@ -99,7 +99,7 @@ static void make(layer_pass *pass, layer_part part, ptrdiff_t count)
     pass->in.count[part] = count;
 }
 
-/* An input that the call has: `rows` rows, of which batch b has counts(b). */
+/* An input that the call has: `rows` rows; batch b has counts(b) of them. */
 static void read_input(layer_pass *pass, layer_part part, const mha_view *view,
                        const int64_t *starts, ptrdiff_t rows, ptrdiff_t width)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Linears and layers in double precision with sizes of errors: projections, norm and RoPE here,
+ * attention by the rows of problem/oracle.h on a dense mask.
+ */
 #include "support/layer_oracle.h"
 
 #include <math.h>
@@ -274,7 +278,7 @@ static void make_values(const tensors *t, ptrdiff_t b, ptrdiff_t j)
     free(y);
 }
 
-/* The key and value of every sequence, behind the S others. That of zero attention is 0 already. */
+/* The key and value of every sequence, after the S others. That of zero attention is 0 already. */
 static void make_extra(const tensors *t, ptrdiff_t b, mha_vector from, sized *rows_of_heads,
                        ptrdiff_t width)
 {

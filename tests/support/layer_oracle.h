@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The oracle of linears and layers: the formulas of the public header in double precision, written
- * plainly. Attention itself is left to oracle.h, told of one dense mask that already knows of
- * causal, windows, lengths and the keys every row sees.
+ * plainly. Attention itself is left to problem/oracle.h, given one dense mask that already accounts
+ * for causal, windows, lengths and the keys every row sees.
  *
  * A number comes with its size: what is computed in f32 is about u * size wrong, u = 2^-24, and
  * comparisons count in such units. A sum adds the size of its own rounding, the sum of absolute

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes the texts: one long causal call without a cache whose result is kept, and calls with a
+ * cache on some of its tokens, which must give the same.
+ */
 #include "support/layer_text.h"
 
 #include <stdlib.h>
@@ -104,7 +108,7 @@ static void cut_masks(step *s)
     o->bias = cut_mask(s, 2, o->bias, mha_dtype_size(o->bias_type));
 }
 
-/* Where the tokens stand, said aloud: behind those before. */
+/* Where the tokens stand, given explicitly: after those before. */
 static const int64_t *list_positions(step *s)
 {
     if (s->t->c->spec.seed % 2)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the statistics of a row must be, from weights in double precision, and their comparison with
+ * what the library wrote. The weights of a call come from problem/oracle.h.
+ */
 #include "support/statistics_oracle.h"
 
 #include "support/test.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The test harness: runs tests by name, counts failures, and reads the environment variables that
+ * set seeds and effort.
+ */
 #include "support/test.h"
 
 #include <stdarg.h>

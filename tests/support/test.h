@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test harness. One program a topic:
+ * The test harness. One program per topic:
  *
  *      static void rows_sum_to_one(void) { ... CHECK(fabs(sum - 1) < 1e-6, "row %d: %g", i, sum); }
  *      int main(int argc, char **argv)
