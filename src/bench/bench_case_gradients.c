@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "bench/bench_case.h"
-#include "problem/attends.h"
 #include "problem/problem.h"
+#include "problem/problem_cost.h"
 
 typedef struct gradients_body {
     problem p;
@@ -25,8 +25,9 @@ typedef struct gradients_body {
 static mha_status run(void *body)
 {
     gradients_body *x = body;
-    return mha_attention_backward(&x->p.shape, tensor_view(&x->p.q), tensor_view(&x->p.k),
-                                  tensor_view(&x->p.v), tensor_view(&x->p.o), &x->p.options,
+    const attention_call *call = &x->p.call;
+    return mha_attention_backward(&call->shape, call->q, call->k, call->v,
+                                  tensor_view(&x->p.tensors[TENSOR_O]), &call->options,
                                   &x->gradients, x->work, x->work_size, x->pool);
 }
 
@@ -35,7 +36,7 @@ static void free_body(void *body)
     gradients_body *x = body;
     tensor *const tensors[] = {&x->d_o, &x->d_q, &x->d_k, &x->d_v, &x->d_bias};
     for (size_t n = 0; n < sizeof tensors / sizeof tensors[0]; n++)
-        tensor_free(tensors[n]);
+        free(tensors[n]->memory);
     problem_free(&x->p);
     mha_pool_free(x->pool);
     free(x->d_slopes);
@@ -50,9 +51,10 @@ static void free_body(void *body)
 static bool make_like(tensor *t, const tensor *of, mha_dtype type)
 {
     *t = *of;
-    t->type = type;
-    t->block = of->block != NULL ? bench_case_memory(tensor_bytes(t)) : NULL;
-    return t->block != NULL || of->block == NULL;
+    t->element = mha_dtype_size(type);
+    t->bytes = of->memory != NULL ? of->bytes / of->element * t->element : 0;
+    t->memory = of->memory != NULL ? bench_case_memory(t->bytes) : NULL;
+    return t->memory != NULL || of->memory == NULL;
 }
 
 static bool make_heads(float **numbers, bool wanted, ptrdiff_t heads)
@@ -63,16 +65,19 @@ static bool make_heads(float **numbers, bool wanted, ptrdiff_t heads)
 
 static bool make_gradients(gradients_body *x)
 {
-    const problem *p = &x->p;
-    if (!make_like(&x->d_o, &p->o, p->shape.o_type) || !make_like(&x->d_q, &p->q, MHA_F32) ||
-        !make_like(&x->d_k, &p->k, MHA_F32) || !make_like(&x->d_v, &p->v, MHA_F32) ||
-        !make_like(&x->d_bias, &p->bias, MHA_F32) ||
-        !make_heads(&x->d_slopes, p->options.alibi_slopes != NULL, p->shape.H) ||
-        !make_heads(&x->d_sinks, p->options.sinks != NULL, p->shape.H))
+    const attention_call *call = &x->p.call;
+    const tensor *of = x->p.tensors;
+    if (!make_like(&x->d_o, &of[TENSOR_O], call->shape.o_type) ||
+        !make_like(&x->d_q, &of[TENSOR_Q], MHA_F32) ||
+        !make_like(&x->d_k, &of[TENSOR_K], MHA_F32) ||
+        !make_like(&x->d_v, &of[TENSOR_V], MHA_F32) ||
+        !make_like(&x->d_bias, &of[TENSOR_BIAS], MHA_F32) ||
+        !make_heads(&x->d_slopes, call->options.alibi_slopes != NULL, call->shape.H) ||
+        !make_heads(&x->d_sinks, call->options.sinks != NULL, call->shape.H))
         return false;
     x->gradients = (mha_gradients){.size = sizeof x->gradients,
                                    .d_o = tensor_view(&x->d_o),
-                                   .d_o_type = p->shape.o_type,
+                                   .d_o_type = call->shape.o_type,
                                    .d_q = tensor_out(&x->d_q),
                                    .d_k = tensor_out(&x->d_k),
                                    .d_v = tensor_out(&x->d_v),
@@ -91,11 +96,11 @@ static mha_status make_passes(gradients_body *x, int threads)
     if (threads > 1)
         status = mha_pool_create(&x->pool, threads);
     if (status == MHA_OK)
-        status = problem_attend(&x->p, x->pool);
+        status = call_run(&x->p.call, x->pool);
     if (status != MHA_OK)
         return status;
-    memcpy(x->d_o.block, x->p.o.block, tensor_bytes(&x->p.o));
-    x->work_size = mha_backward_work_size(&x->p.shape, &x->p.options, threads);
+    memcpy(x->d_o.memory, x->p.tensors[TENSOR_O].memory, x->d_o.bytes);
+    x->work_size = mha_backward_work_size(&x->p.call.shape, &x->p.call.options, threads);
     x->work = bench_case_memory(x->work_size);
     return x->work != NULL ? run(x) : MHA_ERR_MEMORY;
 }
@@ -103,11 +108,11 @@ static mha_status make_passes(gradients_body *x, int threads)
 static bool pass_or_say(bench_case *s, gradients_body *x, char *message, size_t size)
 {
     char why[WORD_MESSAGE_MAX] = "";
-    x->p.options.message = why;
-    x->p.options.message_size = sizeof why;
+    x->p.call.options.message = why;
+    x->p.call.options.message_size = sizeof why;
     const mha_status status = make_passes(x, s->threads);
-    x->p.options.message = NULL;
-    x->p.options.message_size = 0;
+    x->p.call.options.message = NULL;
+    x->p.call.options.message_size = 0;
     if (status != MHA_OK)
         snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
     return status == MHA_OK;
@@ -116,8 +121,8 @@ static bool pass_or_say(bench_case *s, gradients_body *x, char *message, size_t 
 /* What the forward pass needs, the gradient of the output, and the three that come out. */
 static double needed_bytes(const gradients_body *x)
 {
-    return problem_bytes(&x->p) + (double)tensor_bytes(&x->d_o) + (double)tensor_bytes(&x->d_q) +
-           (double)tensor_bytes(&x->d_k) + (double)tensor_bytes(&x->d_v);
+    return call_bytes(&x->p.call) +
+           (double)(x->d_o.bytes + x->d_q.bytes + x->d_k.bytes + x->d_v.bytes);
 }
 
 bool bench_case_gradients(bench_case *s, const problem_word *word, char *message, size_t size)
@@ -132,12 +137,12 @@ bool bench_case_gradients(bench_case *s, const problem_word *word, char *message
     s->body = x;
     s->run = run;
     s->free = free_body;
-    if (!problem_create(&x->p, &forward, NULL, message, size) || !make_gradients(x) ||
+    if (!problem_create(&x->p, &forward, 0, message, size) || !make_gradients(x) ||
         !pass_or_say(s, x, message, size))
         return false;
     s->copies = 1;
     s->work_size = x->work_size;
-    s->flops = problem_backward_flops(&x->p);
+    s->flops = call_backward_flops(&x->p.call);
     s->bytes = needed_bytes(x);
     if (s->flops == 0.0)
         snprintf(message, size, "%s: no query sees a key, so there is nothing to measure", s->word);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bench/bench_case.h"
-#include "problem/attends.h"
 #include "problem/problem.h"
+#include "problem/problem_cost.h"
 
 /* A problem with fewer flops a byte than this counts as bound by memory. A fixed number near what
  * today's cores can do: which peak a word is held against must not change from run to run. */
@@ -27,15 +27,15 @@ typedef struct problem_body {
 static mha_status run(void *body)
 {
     problem_body *x = body;
-    mha_view k = tensor_view(&x->p.k), v = tensor_view(&x->p.v);
+    mha_view k = x->p.call.k, v = x->p.call.v;
     if (x->arena != NULL) {
         const char *copy = x->arena + (size_t)x->next_copy * x->copy_size;
         k.data = copy;
         v.data = copy + x->k_size;
         x->next_copy = (x->next_copy + 1) % x->copies;
     }
-    return mha_plan_run(x->plan, tensor_view(&x->p.q), k, v, tensor_out(&x->p.o), &x->p.options,
-                        x->work, x->work_size, x->pool);
+    return mha_plan_run(x->plan, x->p.call.q, k, v, x->p.call.o, &x->p.call.options, x->work,
+                        x->work_size, x->pool);
 }
 
 static void free_body(void *body)
@@ -56,16 +56,16 @@ static size_t rounded(size_t size)
 
 static bool make_arena(bench_case *s, problem_body *x)
 {
-    x->k_size = rounded(tensor_bytes(&x->p.k));
-    x->copy_size = x->k_size + rounded(tensor_bytes(&x->p.v));
+    x->k_size = rounded(x->p.tensors[TENSOR_K].bytes);
+    x->copy_size = x->k_size + rounded(x->p.tensors[TENSOR_V].bytes);
     x->copies = bench_case_copies((double)x->copy_size);
     x->arena = bench_case_memory((size_t)x->copies * x->copy_size);
     if (x->arena == NULL)
         return false;
     for (int n = 0; n < x->copies; n++) {
         char *copy = x->arena + (size_t)n * x->copy_size;
-        memcpy(copy, x->p.k.block, tensor_bytes(&x->p.k));
-        memcpy(copy + x->k_size, x->p.v.block, tensor_bytes(&x->p.v));
+        memcpy(copy, x->p.tensors[TENSOR_K].memory, x->p.tensors[TENSOR_K].bytes);
+        memcpy(copy + x->k_size, x->p.tensors[TENSOR_V].memory, x->p.tensors[TENSOR_V].bytes);
     }
     s->copies = x->copies;
     s->memory = x->arena;
@@ -80,7 +80,7 @@ static mha_status make_plan(problem_body *x, int threads)
     if (threads > 1)
         status = mha_pool_create(&x->pool, threads);
     if (status == MHA_OK)
-        status = mha_plan_create(&x->plan, &x->p.shape, &x->p.options);
+        status = mha_plan_create(&x->plan, &x->p.call.shape, &x->p.call.options);
     if (status != MHA_OK)
         return status;
     x->work_size = mha_plan_work_size(x->plan, threads);
@@ -91,11 +91,11 @@ static mha_status make_plan(problem_body *x, int threads)
 static bool plan_or_say(bench_case *s, problem_body *x, char *message, size_t size)
 {
     char why[WORD_MESSAGE_MAX] = "";
-    x->p.options.message = why;
-    x->p.options.message_size = sizeof why;
+    x->p.call.options.message = why;
+    x->p.call.options.message_size = sizeof why;
     const mha_status status = make_plan(x, s->threads);
-    x->p.options.message = NULL;
-    x->p.options.message_size = 0;
+    x->p.call.options.message = NULL;
+    x->p.call.options.message_size = 0;
     if (status != MHA_OK)
         snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
     return status == MHA_OK;
@@ -111,12 +111,12 @@ bool bench_case_problem(bench_case *s, const problem_word *word, char *message, 
     s->body = x;
     s->run = run;
     s->free = free_body;
-    if (!problem_create(&x->p, word, NULL, message, size) || !plan_or_say(s, x, message, size))
+    if (!problem_create(&x->p, word, 0, message, size) || !plan_or_say(s, x, message, size))
         return false;
     s->copies = 1;
     s->work_size = x->work_size;
-    s->flops = problem_flops(&x->p);
-    s->bytes = problem_bytes(&x->p);
+    s->flops = call_flops(&x->p.call);
+    s->bytes = call_bytes(&x->p.call);
     if (s->flops == 0.0) {
         snprintf(message, size, "%s: no query sees a key, so there is nothing to measure", s->word);
         return false;

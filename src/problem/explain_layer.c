@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a layer word costs, in words: the shape of its weights and heads, the products it needs, and
+ * its memory. `mha explain` prints it; the operator's own plans are explained by the library.
+ */
 #include "problem/explain_layer.h"
 
 #include "format/convert.h"

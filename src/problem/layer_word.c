@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reading and printing layer words, and their help. A kind of word (linear, layer, cache, ...)
+ * decides which extents and suffixes it takes; the rules are in the tables below.
+ */
 #include "problem/layer_word.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "format/convert.h"
@@ -103,7 +106,7 @@ static bool parse_extents(parser *p)
         return unknown_preset(p);
     take_preset(p, preset);
     if (!reader_more(&p->in))
-        return reader_fail(&p->in, "extents are missing behind it, as in %s:%s:%s",
+        return reader_fail(&p->in, "extents are missing after it, as in %s:%s:%s",
                            layer_word_kinds[kind], preset->name,
                            kind == WORD_LAYER ? "l512" : "s1024");
     return reader_next(&p->in) && read_extents(p, with_preset[kind]);
@@ -426,4 +429,30 @@ double layer_word_cache_bytes(const layer_word *w)
     const double scales = w->cache == MHA_I8 ? 2.0 * (double)sizeof(float) : 0.0;
     const double token = (double)(w->d + w->v) * (double)mha_dtype_size(w->cache) + scales;
     return (double)w->b * (double)w->s * (double)w->g * token;
+}
+
+static const char help[] =
+    "Layer words name what stands around attention, for bench and explain:\n"
+    "\n"
+    "  linear:m512n2304k768     y = x W^T: m rows, n outputs, k inputs\n"
+    "  openblas:m512n2304k768   the same by OpenBLAS's sgemm (gemv: its sgemv)\n"
+    "  layer:bert-base:l512     projections, heads, output projection\n"
+    "  decode:gpt2-small:s1024  such a layer's step: the last l (1) of s tokens,\n"
+    "                           those before them in a cache\n"
+    "  cache:gpt2-small:s8192   the heads of such a step alone\n"
+    "  train:b128               the translator's step of training on b pairs (bench only)\n"
+    "  translate:b64            b sentences translated by it; :nocache without its caches\n"
+    "\n"
+    "Instead of a preset: e model width, h query heads, g key/value heads (h), d and v\n"
+    "widths of a head (e/h, d), as in layer:e4096h32g8l512. Further b batch (1).\n"
+    "Presets: bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base\n"
+    "Suffixes:\n"
+    "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
+    "  cache=T                type of the cache of a step (f32)\n"
+    "  causal t=N             as above\n"
+    "  grad                   a layer's step of training: forward, then all gradients\n";
+
+void layer_word_help(FILE *file)
+{
+    fputs(help, file);
 }

@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <mha/mha.h>
 
@@ -84,5 +85,8 @@ int layer_word_presets(const char **names, int max);
 
 extern const char *const layer_word_kinds[];
 extern const int layer_word_kind_count;
+
+/* The grammar for people, as `mha help words` shows it. */
+void layer_word_help(FILE *file);
 
 #endif

@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One query row worked out in double precision, step by step as the public header words it, with
- * the magnitudes that bound its rounding errors. Plain loops: the second opinion on the library's
- * own f64 path, and through it on every fast one.
+ * The independent oracle: one query row of a call in double precision, step by step as the public
+ * header words it, with the magnitudes that bound its rounding errors. It shares no line with the
+ * library, so it can also judge the library's own f64 path (src/core/reference.c).
  */
 #ifndef PROBLEM_ORACLE_H
 #define PROBLEM_ORACLE_H
 
 #include <stdbool.h>
 
-#include "problem/problem.h"
+#include "problem/attention_call.h"
 
-typedef struct row_model {
-    ptrdiff_t keys;           /* true number of keys; the arrays over j are S long */
-    double lse;               /* -inf where no key is attended to, sink or not */
-    double magnitude;         /* the largest of magnitudes[] over attended keys, and of the sink */
-    bool *attended;           /* over j */
-    double *raw;              /* over j: scale * q.k */
-    double *capped;           /* over j: after the soft cap */
-    double *score;            /* over j: after bias; -inf where masked */
-    double *weight;           /* over j: softmax */
-    double *magnitudes;       /* over j: scale * sum |q_c k_jc| + |bias| + |add_mask| + |ALiBi| */
-    double *output;           /* over c: sum weight * v */
-    double *output_magnitude; /* over c: sum weight * |v| */
-    double *value_magnitude;  /* over c: sum |v| over attended keys */
-} row_model;
+/*
+ * What a row must be. An error of x is natural in units of u * x_size, u the unit roundoff (2^-24
+ * or 2^-53), after an allowance of x_tiny times the smallest normal number for what exp() may lose
+ * by underflow. With
+ *
+ *      size = 1 + max_j (sum_c |q_c k_jc| * scale + |bias_j|)      over attended keys and the sink
+ *
+ * these are
+ *
+ *      o_size       size * sum_j p_j |v_j|         o_tiny        sum_j |v_j|
+ *      lse_size     size + |lse|                   weights_tiny  1 for attended keys
+ *      weights_size size * p_j, or 1 + the size of the score alone in the modes before softmax
+ */
+typedef struct oracle_row {
+    ptrdiff_t attended; /* number of keys */
+    double lse, lse_size;
+    double *o, *o_size, *o_tiny;                   /* [Dv] */
+    double *weights, *weights_size, *weights_tiny; /* [S], in the mode of the options */
+    double *scores, *sizes;                        /* [S], scratch; sizes < 0 where masked */
+    double *q, *k, *v;                             /* [D], [D], [Dv], scratch */
+} oracle_row;
 
-/* Room for the rows of p. False if there is no memory. */
-bool row_model_create(row_model *row, const problem *p);
-void row_model_free(row_model *row);
+/* Room for the rows of the call. False if there is no memory. */
+bool oracle_row_init(oracle_row *row, const attention_call *call);
+void oracle_row_free(oracle_row *row);
 
-/* Fill in the row (b, h, i): masks from `p`, numbers from its f64 twin. */
-void row_model_compute(row_model *row, const problem *p, const problem *twin, ptrdiff_t b,
-                       ptrdiff_t h, ptrdiff_t i);
+void oracle_row_compute(oracle_row *row, const attention_call *call, ptrdiff_t b, ptrdiff_t h,
+                        ptrdiff_t i);
 
 #endif

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers in a problem. Used by problem.c only. */
+/* The numbers in a problem. Used by problem_build.c only. */
 #ifndef PROBLEM_FILL_H
 #define PROBLEM_FILL_H
-
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/rng.h"
 #include "problem/problem.h"
 
-/* A boolean mask of `count` bytes in rows of `row`: `percent` of the keys attended (50 if
- * negative). `ones`: non-zero means attended; else non-zero means masked. */
-void fill_bool_mask(uint8_t *bytes, ptrdiff_t count, ptrdiff_t row, int percent, bool ones,
-                    const problem_style *style, rng *random);
+/* A boolean mask in which `percent` of the keys are attended. */
+void fill_bool_percent(problem *p, tensor_id id, int percent, rng *random);
 
-/* Normal numbers all over, with -inf among them if the style says so. */
-void fill_additive(tensor *t, const problem_style *style, rng *random);
+/* A boolean mask at random: runs of attended and masked keys of any length, or single keys between
+ * whole blocks that are masked. */
+void fill_bool_random(problem *p, tensor_id id, rng *random);
 
-/* q, k and v up to their true lengths; then NaN into the keys nobody attends to, if the style says
- * so and nobody else may read them. */
-void fill_inputs(problem *p, const problem_style *style, rng *random);
+/* Normal numbers everywhere. */
+void fill_normal(problem *p, tensor_id id, double deviation, rng *random);
+
+/* -inf in runs of keys, or in single ones. */
+void fill_minus_infinity(problem *p, tensor_id id, rng *random);
+
+/* q, k and v. */
+void fill_inputs(problem *p, rng *random);
 
 #endif

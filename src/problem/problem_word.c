@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading problem words. Writing them is in problem_word_print.c. */
+/*
+ * Reading problem words, and their help. `suffixes` is the grammar: one row per suffix, with the
+ * function that reads its value and what the help says of it. Writing words is in
+ * problem_word_print.c.
+ */
 #include "problem/problem_word.h"
 
 #include <math.h>
@@ -8,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUFFIX_COUNT = 29 };
+enum { SUFFIX_COUNT = 32 };
 
 typedef struct parser {
     problem_word *word;
@@ -54,9 +58,10 @@ struct suffix {
     const char *name;
     suffix_value value;
     bool (*apply)(parser *p, const suffix *x, const char *value);
-    size_t field; /* of problem_word, for the general setters */
-    int number;   /* what `apply` makes of it: a type, a position, the largest count */
-    bool repeats; /* may stand twice in a word, with different values */
+    size_t field;      /* of problem_word, for the general setters */
+    int number;        /* argument of `apply`: a type, a position, the largest count */
+    const char *usage; /* of this suffix and those after it without one, for the help; or NULL */
+    const char *help;
 };
 
 static void *field_of(parser *p, const suffix *x)
@@ -197,46 +202,86 @@ static bool set_layout(parser *p, const suffix *x, const char *value)
 }
 
 #define FIELD(name) offsetof(problem_word, name)
+#define NONE VALUE_NONE
+#define MUST VALUE_MUST
 static const suffix suffixes[] = {
-    {"f32", VALUE_NONE, set_types, 0, MHA_F32, false},
-    {"f16", VALUE_NONE, set_types, 0, MHA_F16, false},
-    {"bf16", VALUE_NONE, set_types, 0, MHA_BF16, false},
-    {"f64", VALUE_NONE, set_types, 0, MHA_F64, false},
-    {"q", VALUE_MUST, set_own_type, 0, 0, false},
-    {"k", VALUE_MUST, set_own_type, 0, 1, false},
-    {"v", VALUE_MUST, set_own_type, 0, 2, false},
-    {"o", VALUE_MUST, set_own_type, 0, 3, false},
-    {"causal", VALUE_NONE, set_flag, FIELD(causal), 0, false},
-    {"tl", VALUE_NONE, set_position, 0, MHA_POSITION_TOP_LEFT, false},
-    {"br", VALUE_NONE, set_position, 0, MHA_POSITION_BOTTOM_RIGHT, false},
-    {"offset", VALUE_MUST, set_position, 0, MHA_POSITION_OFFSET, false},
-    {"window", VALUE_MUST, set_window, 0, 0, false},
-    {"mask", VALUE_MUST, set_mask, 0, 0, true},
-    {"bias", VALUE_NONE, set_flag, FIELD(bias), 0, false},
-    {"alibi", VALUE_NONE, set_flag, FIELD(alibi), 0, false},
-    {"sink", VALUE_NONE, set_flag, FIELD(sink), 0, false},
-    {"softcap", VALUE_MUST, set_softcap, FIELD(softcap), 0, false},
-    {"scale", VALUE_MUST, set_real, FIELD(scale), 0, false},
-    {"dropout", VALUE_MUST, set_dropout, FIELD(dropout), 0, false},
-    {"docs", VALUE_MUST, set_count, FIELD(documents), 1 << 30, false},
-    {"packed", VALUE_NONE, set_flag, FIELD(packed), 0, false},
-    {"lse", VALUE_NONE, set_flag, FIELD(lse), 0, false},
-    {"weights", VALUE_MAY, set_weights, 0, 0, false},
-    {"avg", VALUE_NONE, set_average, FIELD(average), 0, false},
-    {"stats", VALUE_MAY, set_statistics, 0, 0, false},
-    {"grad", VALUE_NONE, set_flag, FIELD(gradients), 0, false},
-    {"layout", VALUE_MUST, set_layout, 0, 0, false},
-    {"t", VALUE_MUST, set_count, FIELD(threads), MHA_MAX_THREADS, false},
+    {"f32", NONE, set_types, 0, MHA_F32, "f32 f16 bf16 f64", "type of q, k, v and o (f32)"},
+    {"f16", NONE, set_types, 0, MHA_F16, NULL, NULL},
+    {"bf16", NONE, set_types, 0, MHA_BF16, NULL, NULL},
+    {"f64", NONE, set_types, 0, MHA_F64, NULL, NULL},
+    {"q", MUST, set_own_type, 0, 0, "q=T k=T v=T o=T", "type of one of them"},
+    {"k", MUST, set_own_type, 0, 1, NULL, NULL},
+    {"v", MUST, set_own_type, 0, 2, NULL, NULL},
+    {"o", MUST, set_own_type, 0, 3, NULL, NULL},
+    {"causal", NONE, set_flag, FIELD(causal), 0, "causal",
+     "a query sees keys up to its own position"},
+    {"tl", NONE, set_position, 0, MHA_POSITION_TOP_LEFT, "tl br offset=N",
+     "position of query 0 among the keys: 0, s-l, N"},
+    {"br", NONE, set_position, 0, MHA_POSITION_BOTTOM_RIGHT, NULL, NULL},
+    {"offset", MUST, set_position, 0, MHA_POSITION_OFFSET, NULL, NULL},
+    {"window", MUST, set_window, 0, 0, "window=L[,R]",
+     "L keys before the position, R after it (0); -1 is open"},
+    {"mask", MUST, set_mask, 0, 0, "mask=boolP", "boolean mask, P percent attended, for all heads"},
+    {"mask", MUST, set_mask, 0, 0, "mask=add", "additive mask, for all heads"},
+    {"bias", NONE, set_flag, FIELD(bias), 0, "bias alibi sink",
+     "bias of every head; slopes; sinks"},
+    {"alibi", NONE, set_flag, FIELD(alibi), 0, NULL, NULL},
+    {"sink", NONE, set_flag, FIELD(sink), 0, NULL, NULL},
+    {"softcap", MUST, set_softcap, FIELD(softcap), 0, "softcap=X scale=X",
+     "soft cap and scale (none, 1/sqrt(d))"},
+    {"scale", MUST, set_real, FIELD(scale), 0, NULL, NULL},
+    {"dropout", MUST, set_dropout, FIELD(dropout), 0, "dropout=P",
+     "drop weights, as in training; for bench and explain"},
+    {"pad", NONE, NULL, 0, 0, "pad padN", "true lengths are half, or 1/N, of l and s"},
+    {"padk", NONE, NULL, 0, 0, "padk padkN", "the same for the keys only"},
+    {"docs", MUST, set_count, FIELD(documents), 1 << 30, "docs=N",
+     "N documents; a query sees its own"},
+    {"packed", NONE, set_flag, FIELD(packed), 0, "packed",
+     "sequences of different lengths, one after another"},
+    {"lse", NONE, set_flag, FIELD(lse), 0, "lse weights[=M] avg",
+     "ask for log-sum-exp, weights (softmax, raw, softcap,\nbias), their mean over the heads"},
+    {"weights", VALUE_MAY, set_weights, 0, 0, NULL, NULL},
+    {"avg", NONE, set_average, FIELD(average), 0, NULL, NULL},
+    {"stats", VALUE_MAY, set_statistics, 0, 0, "stats stats=M",
+     "statistics of rows and heads; M: with columns, top (the 8\n"
+     "largest weights of each row), or all"},
+    {"grad", NONE, set_flag, FIELD(gradients), 0, "grad",
+     "the backward pass, for bench and explain"},
+    {"layout", MUST, set_layout, 0, 0, "layout=bhld|blhd", "order of the axes in memory (bhld)"},
+    {"t", MUST, set_count, FIELD(threads), MHA_MAX_THREADS, "t=N", "threads"},
 };
 #undef FIELD
+#undef NONE
+#undef MUST
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == SUFFIX_COUNT, "SUFFIX_COUNT is wrong");
 
-const char *const word_suffixes[] = {
-    "f32",    "f16",     "bf16",  "f64",     "q",      "k",      "v",    "o",
-    "causal", "tl",      "br",    "offset",  "window", "mask",   "bias", "alibi",
-    "sink",   "softcap", "scale", "dropout", "docs",   "packed", "lse",  "weights",
-    "avg",    "stats",   "grad",  "layout",  "t",      "pad",    "padk"};
-const int word_suffix_count = sizeof word_suffixes / sizeof word_suffixes[0];
+static const char extents_help[] =
+    "Problem words name an attention problem on one line:\n"
+    "\n"
+    "  b2h16g4l512s2048d64v32:causal:br:bf16\n"
+    "\n"
+    "Extents, in any order; l and d must be given:\n"
+    "  b  batch (1)                 l  queries\n"
+    "  h  query heads (1)           s  keys (l)\n"
+    "  g  key/value heads (h)       d  width of a query or key head\n"
+    "                               v  width of a value head (d)\n"
+    "\n"
+    "Suffixes, in any order, each after a colon:\n";
+
+void problem_word_help(FILE *file)
+{
+    fputs(extents_help, file);
+    for (int n = 0; n < SUFFIX_COUNT; n++) {
+        const char *usage = suffixes[n].usage, *line = suffixes[n].help;
+        while (line != NULL) {
+            const char *end = strchr(line, '\n');
+            const int length = end != NULL ? (int)(end - line) : (int)strlen(line);
+            fprintf(file, "  %-22s %.*s\n", usage, length, line);
+            line = end != NULL ? end + 1 : NULL;
+            usage = "";
+        }
+    }
+}
 
 /* pad, padN, padk, padkN: the number is part of the name. */
 static bool is_pad(const char *token)
@@ -257,6 +302,14 @@ static bool apply_pad(parser *p)
     return reader_int(&p->in, *number ? number : "2", 2, 1 << 30, &p->word->pad);
 }
 
+static bool unknown_suffix(parser *p, const char *name)
+{
+    const char *names[SUFFIX_COUNT];
+    for (int n = 0; n < SUFFIX_COUNT; n++)
+        names[n] = suffixes[n].name;
+    return reader_unknown(&p->in, "suffix", name, names, SUFFIX_COUNT);
+}
+
 static bool parse_suffix(parser *p)
 {
     char name[WORD_TOKEN_MAX];
@@ -273,12 +326,12 @@ static bool parse_suffix(parser *p)
             return reader_fail(&p->in, "needs a value, as in %s=...", name);
         if (value != NULL && suffixes[n].value == VALUE_NONE)
             return reader_fail(&p->in, "takes no value");
-        if (p->given[n] && !suffixes[n].repeats)
+        if (p->given[n] && suffixes[n].apply != set_mask)
             return reader_fail(&p->in, "%s was given before", name);
         p->given[n] = true;
         return suffixes[n].apply(p, &suffixes[n], value);
     }
-    return reader_unknown(&p->in, "suffix", name, word_suffixes, word_suffix_count);
+    return unknown_suffix(p, name);
 }
 
 /* --------------------------------------------------------------- extents ----- */

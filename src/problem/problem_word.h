@@ -6,36 +6,14 @@
  *      |____________________||__________________________________________|
  *         extents, any order             suffixes, any order
  *
- * Extents:  b batch (1), h query heads (1), g key/value heads (h), l queries, s keys (l),
- *           d width of a query or key head, v width of a value head (d). l and d must be given.
- * Suffixes: f32 f16 bf16 f64      type of q, k, v and o (f32)
- *           q=T k=T v=T o=T       type of one of them
- *           causal                keys up to the query's own position
- *           tl br offset=N        where query 0 stands among the keys: 0, s-l, N
- *           window=L[,R]          L keys before the position and R after it (0); -1 = open
- *           mask=boolP            boolean mask [l,s], P percent attended, one for all heads
- *           mask=add              additive mask [l,s], f32, one for all heads
- *           bias                  additive bias [h,l,s], f32
- *           alibi sink            slopes, sinks: one number a head
- *           softcap=X scale=X     X > 0; scale may be negative
- *           dropout=P             training, each weight dropped with probability P
- *           pad padN              true lengths of q and k are 1/N (half) of l and s
- *           padk padkN            the same for the keys only
- *           docs=N                N documents of equal length
- *           packed                sequences of lengths l/b, 2l/b, ... l one after another
- *           lse                   log-sum-exp is asked for
- *           weights[=MODE] avg    weights are asked for: softmax, raw, softcap, bias; averaged
- *           stats                 statistics of rows and heads are asked for; stats=columns,
- *           stats=top, stats=all  what keys receive, the 8 largest weights of rows, both
- *           grad                  the backward pass, not the forward one
- *           layout=bhld|blhd      order of the axes in memory (bhld)
- *           t=N                   threads
+ * The grammar is the table of suffixes in problem_word.c; `mha help words` prints it.
  */
 #ifndef PROBLEM_WORD_H
 #define PROBLEM_WORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <mha/mha.h>
 
@@ -43,7 +21,7 @@
 
 typedef enum word_layout { WORD_BHLD, WORD_BLHD } word_layout;
 
-/* Which statistics are asked for, as bits. */
+/* Which statistics are requested, as bits. */
 enum { STATISTICS_ROWS = 1, STATISTICS_COLUMNS = 2, STATISTICS_TOP = 4 };
 
 typedef struct problem_word {
@@ -81,8 +59,7 @@ size_t word_print(const problem_word *word, char *text, size_t size);
 mha_shape word_shape(const problem_word *word);
 mha_options word_options(const problem_word *word);
 
-/* The names of the suffixes, for messages and completion. */
-extern const char *const word_suffixes[];
-extern const int word_suffix_count;
+/* The grammar for people, as `mha help words` shows it. */
+void problem_word_help(FILE *file);
 
 #endif

@@ -1,112 +1,82 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Layouts of tensors: any order of the axes, gaps, negative strides and shared axes. The memory
+ * belongs to the problem (problem.c) or the test that uses the tensor; it is exactly as long as the
+ * last element needs, so that guard pages and sanitizers see any access past it.
+ */
 #include "problem/tensor.h"
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "format/convert.h"
-
-enum { ALIGNMENT = 64 };
 
 /* Far more than any machine has; keeps all index arithmetic within 64 bits. */
 #define COUNT_MAX ((ptrdiff_t)1 << 44)
 
-static bool allocate(tensor *t)
+tensor_layout tensor_random_layout(rng *random, bool lead)
 {
-    const size_t bytes = tensor_bytes(t);
-    const size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    t->block = aligned_alloc(ALIGNMENT, rounded);
-    return t->block != NULL;
-}
-
-/* Puts one more axis around `run` elements and returns the length of the whole. */
-static ptrdiff_t add_axis(tensor *t, ptrdiff_t *stride, ptrdiff_t run, ptrdiff_t extent, bool share,
-                          bool flip)
-{
-    *stride = share ? 0 : run;
-    if (share || extent <= 0)
-        return run;
-    if (run > COUNT_MAX / extent)
-        return -1;
-    if (flip) {
-        t->base += (extent - 1) * run;
-        *stride = -run;
+    const ptrdiff_t widest = rng_chance(random, 30) ? 20 : 4;
+    tensor_layout y = {.order = (int)rng_below(random, 6)};
+    y.lead = lead ? (ptrdiff_t)rng_below(random, 9) : 0;
+    for (int axis = 0; axis < 3; axis++) {
+        y.gap[axis] = (ptrdiff_t)rng_below(random, widest);
+        y.flip |= rng_below(random, 4) == 0 ? 1u << axis : 0u;
     }
-    return run * extent;
+    return y;
 }
 
-bool tensor_create(tensor *t, mha_dtype type, tensor_extent e, const tensor_layout *layout,
-                   int fill)
+/* Axes from the innermost to the outermost. */
+static const int orders[6][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}, {1, 0, 2}, {0, 1, 2}};
+
+bool tensor_lay_out(tensor *t, size_t element, const ptrdiff_t n[4], const tensor_layout *layout)
 {
     const tensor_layout plain = {0};
     const tensor_layout *y = layout != NULL ? layout : &plain;
-    *t = (tensor){.type = type, .base = y->lead};
-    ptrdiff_t run = e.width + y->gap[0];
-    if (y->rows_outside)
-        run = add_axis(t, &t->sh, run, e.h, y->share_h, y->flip_h);
-    else
-        run = add_axis(t, &t->sl, run, e.l, y->share_l, y->flip_l);
-    if (run < 0)
-        return false;
-    run += y->gap[1];
-    if (y->rows_outside)
-        run = add_axis(t, &t->sl, run, e.l, y->share_l, y->flip_l);
-    else
-        run = add_axis(t, &t->sh, run, e.h, y->share_h, y->flip_h);
-    if (run < 0)
-        return false;
-    run = add_axis(t, &t->sb, run + y->gap[2], e.b, y->share_b, y->flip_b);
-    if (run < 0)
-        return false;
-    t->count = y->lead + run + 1;
-    if (!allocate(t))
-        return false;
-    memset(t->block, fill, tensor_bytes(t));
-    return true;
+    *t = (tensor){.element = element, .origin = y->lead, .n = {n[0], n[1], n[2], n[3]}};
+    ptrdiff_t extent = n[3];
+    for (int level = 0; level < 3; level++) {
+        const int axis = orders[y->order][level];
+        if (y->share & 1u << axis) {
+            t->n[axis] = 1;
+            continue;
+        }
+        const ptrdiff_t step = extent + y->gap[level], steps = n[axis] > 0 ? n[axis] - 1 : 0;
+        if (steps > 0 && step > COUNT_MAX / steps)
+            return false;
+        const bool flip = y->flip & 1u << axis;
+        t->s[axis] = flip ? -step : step;
+        t->origin += flip ? steps * step : 0;
+        extent += steps * step;
+    }
+    t->bytes = (size_t)(y->lead + extent) * element;
+    return extent < COUNT_MAX;
 }
 
-void tensor_free(tensor *t)
+void *tensor_at(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c)
 {
-    free(t->block);
-    t->block = NULL;
-}
-
-double tensor_read(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c)
-{
-    return element_load(t->type, t->block, tensor_index(t, b, h, i, c));
-}
-
-size_t tensor_bytes(const tensor *t)
-{
-    return (size_t)t->count * mha_dtype_size(t->type);
-}
-
-static char *first_element(const tensor *t)
-{
-    return (char *)t->block + t->base * (ptrdiff_t)mha_dtype_size(t->type);
+    const ptrdiff_t index = t->origin + b * t->s[0] + h * t->s[1] + i * t->s[2] + c;
+    return t->memory + index * (ptrdiff_t)t->element;
 }
 
 mha_view tensor_view(const tensor *t)
 {
-    return (mha_view){t->block != NULL ? first_element(t) : NULL, t->sb, t->sh, t->sl};
+    if (t->memory == NULL)
+        return (mha_view){0};
+    return (mha_view){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
 }
 
 mha_out tensor_out(const tensor *t)
 {
-    return (mha_out){t->block != NULL ? first_element(t) : NULL, t->sb, t->sh, t->sl};
+    if (t->memory == NULL)
+        return (mha_out){0};
+    return (mha_out){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
 }
 
-bool tensor_copy_f64(tensor *copy, const tensor *t)
+bool tensors_same(const tensor *a, const tensor *b)
 {
-    *copy = *t;
-    copy->type = MHA_F64;
-    if (t->block == NULL)
-        return true;
-    if (!allocate(copy))
-        return false;
-    double *out = copy->block;
-    for (ptrdiff_t n = 0; n < t->count; n++)
-        out[n] = element_load(t->type, t->block, n);
+    for (ptrdiff_t x = 0; x < a->n[0]; x++)
+        for (ptrdiff_t h = 0; h < a->n[1]; h++)
+            for (ptrdiff_t i = 0; i < a->n[2]; i++)
+                if (memcmp(tensor_at(a, x, h, i, 0), tensor_at(b, x, h, i, 0),
+                           (size_t)a->n[3] * a->element) != 0)
+                    return false;
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors of four axes with memory of their own, in any layout the library's views can describe. */
+/* Tensors of four axes, in any layout that the library's views can describe. */
 #ifndef PROBLEM_TENSOR_H
 #define PROBLEM_TENSOR_H
 
@@ -8,46 +8,39 @@
 
 #include <mha/mha.h>
 
+#include "base/rng.h"
+
+/* Element (b, h, i, c) is element origin + b*s[0] + h*s[1] + i*s[2] + c of memory. An extent of 1
+ * with stride 0 is shared along its axis. */
 typedef struct tensor {
-    mha_dtype type;
-    ptrdiff_t count;      /* elements in `block`, gaps included */
-    ptrdiff_t base;       /* where element (0, 0, 0, 0) lies */
-    ptrdiff_t sb, sh, sl; /* as in mha_view */
-    void *block;          /* NULL: no tensor */
+    unsigned char *memory; /* NULL: no tensor */
+    size_t bytes, element;
+    ptrdiff_t origin;
+    ptrdiff_t n[4];
+    ptrdiff_t s[3];
 } tensor;
 
 /* How the axes lie in memory. All zero: contiguous [B, heads, rows, width]. */
 typedef struct tensor_layout {
-    bool rows_outside;              /* [B, rows, heads, width] */
-    ptrdiff_t lead, gap[3];         /* unused elements before all, after each axis */
-    bool flip_b, flip_h, flip_l;    /* negative strides */
-    bool share_b, share_h, share_l; /* stride 0: inputs only */
+    int order;              /* 0 to 5: permutation of the three outer axes; 1: heads inside rows */
+    ptrdiff_t lead, gap[3]; /* unused elements before everything, and after each step */
+    unsigned flip, share; /* bits 0 to 2: axes with a negative stride, or with extent 1, stride 0 */
 } tensor_layout;
 
-typedef struct tensor_extent {
-    ptrdiff_t b, h, l, width;
-} tensor_extent;
+/* Any of them, nothing shared; without a lead if the memory must be exact at its front. */
+tensor_layout tensor_random_layout(rng *random, bool lead);
 
-/* Memory aligned to 64 bytes, filled with `fill` bytes. False if there is none. */
-bool tensor_create(tensor *t, mha_dtype type, tensor_extent extent, const tensor_layout *layout,
-                   int fill);
+/* Sets everything but the memory: `bytes` of it are needed. False if they are too many to count. */
+bool tensor_lay_out(tensor *t, size_t element, const ptrdiff_t n[4], const tensor_layout *layout);
 
-/* NULL block is allowed. */
-void tensor_free(tensor *t);
+/* Address of an element. */
+void *tensor_at(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c);
 
-static inline ptrdiff_t tensor_index(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i,
-                                     ptrdiff_t c)
-{
-    return t->base + b * t->sb + h * t->sh + i * t->sl + c;
-}
-
-double tensor_read(const tensor *t, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c);
-
-size_t tensor_bytes(const tensor *t);
+/* Views; of a tensor without memory they are empty. */
 mha_view tensor_view(const tensor *t);
 mha_out tensor_out(const tensor *t);
 
-/* The same tensor in f64, gaps included; a tensor without memory gives one without. */
-bool tensor_copy_f64(tensor *copy, const tensor *t);
+/* Whether tensors of equal extents hold the same bits, element by element. */
+bool tensors_same(const tensor *a, const tensor *b);
 
 #endif

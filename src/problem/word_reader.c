@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Tokens of problem words and layer words: numbers, choices and extents, and the messages that say
+ * where a word is wrong. Both kinds of words are read with these functions.
+ */
 #include "problem/word_reader.h"
 
 #include <errno.h>

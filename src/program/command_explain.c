@@ -15,7 +15,7 @@
 enum { LAYER_TEXT_MAX = 2048, BACKWARD_TEXT_MAX = 1024 };
 
 static const char details[] =
-    "Nothing is computed, and no memory taken for tensors: any size can be asked for.\n"
+    "Nothing is computed and no memory is allocated for tensors, so any size is possible.\n"
     "\"mha help words\" explains the words.\n"
     "\n"
     "Examples:\n"
@@ -123,7 +123,7 @@ static void explain_backward(const problem_word *w, word_printer *p)
     printer_put(p, w->bias && w->b > 1 ? "; batches too, since they share the bias\n" : "\n");
 }
 
-/* `work` is 0 where nobody knows before weights are packed. */
+/* `work` is 0 where it is not known before weights are packed. */
 static void report(const char *word, const char *text, size_t work, int threads, bool as_json)
 {
     if (!as_json) {

@@ -13,7 +13,6 @@
 #include "format/json_writer.h"
 #include "problem/layer_word.h"
 #include "problem/problem_check.h"
-#include "problem/random_case.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/session.h"
@@ -70,30 +69,29 @@ static void count(tally *t, const check_result *result, const char *name, const 
     t->weights_count += word->weights;
 }
 
-static bool check_one(tally *t, const char *name, const problem_word *word,
-                      const problem_style *style, mha_pool *pool)
+/* Checks a problem that was made, or reports why it was not. */
+static bool check_one(tally *t, const char *name, bool made, problem *p, const char *message,
+                      mha_pool *pool)
 {
-    problem p;
     check_result result;
-    char message[WORD_MESSAGE_MAX];
-    if (!problem_create(&p, word, style, message, sizeof message)) {
+    if (!made) {
         fprintf(stderr, "mha: %s\n", message);
         return false;
     }
-    check_problem(&p, pool, &result);
-    count(t, &result, name, word);
-    problem_free(&p);
+    check_problem(p, pool, &result);
+    count(t, &result, name, &p->word);
+    problem_free(p);
     return true;
 }
 
 static bool check_random(tally *t, uint64_t seed, uint64_t index, mha_pool *pool)
 {
-    problem_word word;
-    problem_style style;
-    char name[64];
-    random_case(seed, index, &word, &style);
+    const problem_spec spec = problem_spec_case(seed, index);
+    problem p;
+    char name[64], message[WORD_MESSAGE_MAX];
     snprintf(name, sizeof name, "%" PRIu64 ":%" PRIu64, seed, index);
-    return check_one(t, name, &word, &style, pool);
+    const bool made = problem_build(&p, &spec, message, sizeof message);
+    return check_one(t, name, made, &p, message, pool);
 }
 
 static int check_series(tally *t, int64_t configs, mha_pool *pool)
@@ -153,8 +151,9 @@ static int check_named(tally *t, const char *name, mha_pool *pool)
     if (word.gradients || word.dropout > 0.0f)
         return args_wrong("verify: --case %s: %s is for bench and explain", name,
                           word.gradients ? "grad" : "dropout");
-    const problem_style style = {.seed = t->seed};
-    return check_one(t, name, &word, &style, pool) ? EXIT_GO_ON : EXIT_FAILED;
+    problem p;
+    const bool made = problem_create(&p, &word, t->seed, message, sizeof message);
+    return check_one(t, name, made, &p, message, pool) ? EXIT_GO_ON : EXIT_FAILED;
 }
 
 static void report_json(const tally *t, const char *isa, int threads, double seconds)

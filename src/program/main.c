@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "problem/layer_word.h"
+#include "problem/problem_word.h"
 #include "program/args.h"
 #include "program/commands.h"
 
@@ -45,60 +47,6 @@ static const entry commands[] = {
     {"help", NULL, "this text, or \"mha help COMMAND\""},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
-
-static const char words_help[] =
-    "Problem words name an attention problem on one line:\n"
-    "\n"
-    "  b2h16g4l512s2048d64v32:causal:br:bf16\n"
-    "\n"
-    "Extents, in any order; l and d must be given:\n"
-    "  b  batch (1)                 l  queries\n"
-    "  h  query heads (1)           s  keys (l)\n"
-    "  g  key/value heads (h)       d  width of a query or key head\n"
-    "                               v  width of a value head (d)\n"
-    "\n"
-    "Suffixes, in any order, each after a colon:\n"
-    "  f32 f16 bf16 f64       type of q, k, v and o (f32)\n"
-    "  q=T k=T v=T o=T        type of one of them\n"
-    "  causal                 a query sees keys up to its own position\n"
-    "  tl br offset=N         position of query 0 among the keys: 0, s-l, N\n"
-    "  window=L[,R]           L keys before the position, R after it (0); -1 is open\n"
-    "  mask=boolP             boolean mask, P percent attended, for all heads\n"
-    "  mask=add               additive mask, for all heads\n"
-    "  bias alibi sink        bias of every head; slopes; sinks\n"
-    "  softcap=X scale=X      soft cap and scale (none, 1/sqrt(d))\n"
-    "  dropout=P              drop weights, as in training; for bench and explain\n"
-    "  pad padN               true lengths are half, or 1/N, of l and s\n"
-    "  padk padkN             the same for the keys only\n"
-    "  docs=N                 N documents; a query sees its own\n"
-    "  packed                 sequences of different lengths, one after another\n"
-    "  lse weights[=M] avg    ask for log-sum-exp, weights (softmax, raw, softcap,\n"
-    "                         bias), their mean over the heads\n"
-    "  stats stats=M          statistics of rows and heads; M: with columns, top (the 8\n"
-    "                         largest weights of each row), or all\n"
-    "  grad                   the backward pass, for bench and explain\n"
-    "  layout=bhld|blhd       order of the axes in memory (bhld)\n"
-    "  t=N                    threads\n"
-    "\n"
-    "Layer words name what stands around attention, for bench and explain:\n"
-    "\n"
-    "  linear:m512n2304k768     y = x W^T: m rows, n outputs, k inputs\n"
-    "  openblas:m512n2304k768   the same by OpenBLAS's sgemm (gemv: its sgemv)\n"
-    "  layer:bert-base:l512     projections, heads, output projection\n"
-    "  decode:gpt2-small:s1024  such a layer's step: the last l (1) of s tokens,\n"
-    "                           those before them in a cache\n"
-    "  cache:gpt2-small:s8192   the heads of such a step alone\n"
-    "  train:b128               the translator's step of training on b pairs (bench only)\n"
-    "  translate:b64            b sentences translated by it; :nocache without its caches\n"
-    "\n"
-    "Instead of a preset: e model width, h query heads, g key/value heads (h), d and v\n"
-    "widths of a head (e/h, d), as in layer:e4096h32g8l512. Further b batch (1).\n"
-    "Presets: bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base\n"
-    "Suffixes:\n"
-    "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
-    "  cache=T                type of the cache of a step (f32)\n"
-    "  causal t=N             as above\n"
-    "  grad                   a layer's step of training: forward, then all gradients\n";
 
 static void print_help(FILE *file)
 {
@@ -159,7 +107,9 @@ static int help(const char *topic)
         return EXIT_FINE;
     }
     if (names_words(topic)) {
-        fputs(words_help, stdout);
+        problem_word_help(stdout);
+        fputs("\n", stdout);
+        layer_word_help(stdout);
         return EXIT_FINE;
     }
     const entry *command = find_command(topic);

@@ -54,7 +54,7 @@ static void check_zeros(const backward_case *x, const char *name, const gradient
 {
     for (ptrdiff_t at = 0; at < gradient_count(want); at++)
         if (want->size[at] == 0 && !CHECK(got[at] == 0, "%s: %s[%td] is %g, must be 0",
-                                          case_name(x->forward), name, at, got[at]))
+                                          x->forward->name, name, at, got[at]))
             return;
 }
 
@@ -71,12 +71,12 @@ static void check_gradient(const backward_case *x, const char *name, const gradi
     const double once = U * norm_of(want->size, count);
     check_zeros(x, name, want, got);
     CHECK(error.norm <= 3 * plain.norm + once + FLT_MIN, "%s: %s is %g off, naive %g, rounding %g",
-          case_name(x->forward), name, error.norm, plain.norm, once);
+          x->forward->name, name, error.norm, plain.norm, once);
     if (x->forward->spec.logits > 4 || x->forward->call.shape.o_type != MHA_F32)
         return;
     const double bound = 256 * U * largest_of(want->x, count) + U * largest_of(want->size, count);
-    CHECK(error.largest <= bound + FLT_MIN, "%s: %s is %g off, bound %g", case_name(x->forward),
-          name, error.largest, bound);
+    CHECK(error.largest <= bound + FLT_MIN, "%s: %s is %g off, bound %g", x->forward->name, name,
+          error.largest, bound);
 }
 
 /* The numbers of a tensor in row-major order. Rows before the first of a packed one are 0. */
@@ -90,7 +90,7 @@ static double *tensor_numbers(const backward_case *x, tensor_id id)
     for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++)
         for (ptrdiff_t j = 0; j < n[3] && (!starts || r % n[2] >= (ptrdiff_t)starts[0]); j++)
             numbers[r * n[3] + j] =
-                tensor_get(x->gradients, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j);
+                problem_get(x->gradients, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j);
     return numbers;
 }
 
@@ -154,11 +154,10 @@ static void check_backward(const backward_case *x)
     backward_answer_free(&naive);
 }
 
-static void run_spec(const case_spec *spec, int64_t n)
+static void run_spec(const problem_spec *spec, int64_t n)
 {
-    static const case_memory memories[] = {CASE_HEAP, CASE_GUARD_BACK, CASE_GUARD_FRONT};
-    case_spec here = *spec;
-    here.memory = memories[n % 3];
+    problem_spec here = *spec;
+    here.memory = guard_memories[n % 3];
     backward_case *const x = backward_case_new(&here);
     backward_run(x, n % 4 != 0, NULL);
     check_backward(x);
@@ -169,7 +168,7 @@ static void random_configurations(void)
 {
     const uint64_t base = test_seed(91000);
     for (int64_t n = 0; n < test_effort(400); n++) {
-        const case_spec spec = backward_spec(base + (uint64_t)n, 2e5);
+        const problem_spec spec = backward_spec(base + (uint64_t)n, 2e5);
         run_spec(&spec, n);
     }
 }
@@ -179,12 +178,12 @@ static void one_option_at_a_time(void)
 {
     const uint64_t base = test_seed(92000);
     const unsigned all =
-        (CASE_EVERYTHING & ~(unsigned)CASE_WEIGHTS) | BACKWARD_GATES | BACKWARD_DROPOUT;
+        (FEATURE_EVERYTHING & ~(unsigned)FEATURE_WEIGHTS) | BACKWARD_GATES | BACKWARD_DROPOUT;
     for (unsigned bit = 1; bit <= all; bit <<= 1) {
         if (!(bit & all))
             continue;
         for (int64_t n = 0; n < test_effort(4); n++) {
-            case_spec spec = case_spec_with(base + (uint64_t)n, bit | CASE_LSE);
+            problem_spec spec = problem_spec_with(base + (uint64_t)n, bit | FEATURE_LSE);
             spec.logits = 1;
             run_spec(&spec, n);
         }
@@ -197,9 +196,9 @@ static void edges_of_tiles(void)
     static const ptrdiff_t rows[] = {1, 63, 64, 65, 128, 130}, keys[] = {1, 16, 127, 128, 129, 257};
     static const ptrdiff_t widths[] = {1, 7, 8, 16, 17, 24, 64, 255, 256, 257};
     for (int n = 0; n < 36; n++) {
-        case_spec spec = {
+        problem_spec spec = {
             .shape = {.B = 1, .H = 2, .G = 1 + n % 2, .L = rows[n % 6], .S = keys[n / 6 % 6]},
-            .features = CASE_LSE | (n % 3 ? 0 : CASE_CAUSAL | CASE_OFFSET),
+            .features = FEATURE_LSE | (n % 3 ? 0 : FEATURE_CAUSAL | FEATURE_OFFSET),
             .seed = (uint64_t)n,
         };
         spec.shape.D = widths[n % 10];
@@ -213,12 +212,13 @@ static void edges_of_tiles(void)
 /* Without queries the gradients of keys are 0, without keys those of queries. */
 static void no_queries_or_no_keys(void)
 {
-    const unsigned features = CASE_LSE | CASE_BIAS | CASE_SINKS | CASE_ALIBI;
+    const unsigned features = FEATURE_LSE | FEATURE_BIAS | FEATURE_SINKS | FEATURE_ALIBI;
     for (int n = 0; n < 16; n++) {
-        case_spec spec = {.shape = {.B = 2, .H = 4, .G = 2, .L = 5, .S = 6, .D = 8, .Dv = 12},
-                          .features = features | (n & 1 ? CASE_STRIDES : 0) |
-                                      (n & 2 ? CASE_PACKED | CASE_Q_LENGTHS | CASE_K_LENGTHS : 0),
-                          .seed = (uint64_t)n};
+        problem_spec spec = {
+            .shape = {.B = 2, .H = 4, .G = 2, .L = 5, .S = 6, .D = 8, .Dv = 12},
+            .features = features | (n & 1 ? FEATURE_STRIDES : 0) |
+                        (n & 2 ? FEATURE_PACKED | FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS : 0),
+            .seed = (uint64_t)n};
         if (n & 4)
             spec.shape.L = 0;
         if (n & 8)
@@ -231,8 +231,8 @@ static void no_queries_or_no_keys(void)
 static void nothing_to_do(void)
 {
     for (int n = 0; n < 3; n++) {
-        case_spec spec = {.shape = {.B = 2, .H = 2, .L = 5, .S = 6, .D = 8, .Dv = 12},
-                          .features = CASE_LSE | CASE_BIAS | CASE_SINKS};
+        problem_spec spec = {.shape = {.B = 2, .H = 2, .L = 5, .S = 6, .D = 8, .Dv = 12},
+                             .features = FEATURE_LSE | FEATURE_BIAS | FEATURE_SINKS};
         ptrdiff_t *const extents[] = {&spec.shape.B, &spec.shape.H, &spec.shape.D};
         *extents[n] = 0;
         backward_case *const x = backward_case_new(&spec);
@@ -251,7 +251,7 @@ static void nothing_to_do(void)
 
 /* d_o and d_lse of a case in f64, and the loss whose gradient they are. */
 typedef struct loss {
-    test_case *c;
+    problem *c;
     double *d_o, *d_lse; /* contiguous, packed or not like o */
     backward_problem problem;
 } loss;
@@ -266,12 +266,12 @@ static double *normals(test_random *random, ptrdiff_t count)
     return numbers;
 }
 
-static loss loss_new(const case_spec *spec)
+static loss loss_new(const problem_spec *spec)
 {
-    loss l = {.c = case_build(spec)};
+    loss l = {.c = problem_new(spec)};
     backward_add_training(l.c);
     test_random random = {spec->seed ^ 0x6c6f7373};
-    const ptrdiff_t *const n = l.c->tensors[T_O].n;
+    const ptrdiff_t *const n = l.c->tensors[TENSOR_O].n;
     l.d_o = normals(&random, n[0] * n[1] * n[2] * n[3]);
     l.d_lse = normals(&random, n[0] * n[1] * n[2]);
     l.problem = (backward_problem){
@@ -286,7 +286,7 @@ static loss loss_new(const case_spec *spec)
 
 static void loss_free(loss *l)
 {
-    case_free(l->c);
+    problem_delete(l->c);
     free(l->d_o);
     free(l->d_lse);
 }
@@ -294,22 +294,22 @@ static void loss_free(loss *l)
 /* Sum of d_o o + d_lse lse over the rows there are; an empty row counts for nothing. */
 static double loss_now(const loss *l)
 {
-    const problem *const p = &l->c->call;
+    const attention_call *const p = &l->c->call;
     double sum = 0;
     const mha_status status = mha_attention(&p->shape, p->q, p->k, p->v, p->o, &p->options, NULL);
-    CHECK(status == MHA_OK, "%s: status %d", case_name(l->c), (int)status);
+    CHECK(status == MHA_OK, "%s: status %d", l->c->name, (int)status);
     for (ptrdiff_t b = 0; b < p->shape.B; b++)
-        for (ptrdiff_t n = 0; n < p->shape.H * oracle_queries(p, b); n++) {
+        for (ptrdiff_t n = 0; n < p->shape.H * call_queries(p, b); n++) {
             const int64_t *const starts = p->options.q_starts;
             const ptrdiff_t h = n % p->shape.H, i = n / p->shape.H, x = starts ? 0 : b;
             const ptrdiff_t row = starts ? (ptrdiff_t)starts[b] + i : i;
-            const double lse = tensor_get(l->c, T_LSE, x, h, row, 0);
+            const double lse = problem_get(l->c, TENSOR_LSE, x, h, row, 0);
             if (lse == -INFINITY)
                 continue;
             const mha_view *const d_o = &l->problem.d_o, *const d_lse = &l->problem.d_lse;
             sum += lse * l->d_lse[x * d_lse->sb + h * d_lse->sh + row];
-            for (ptrdiff_t c = 0; c < oracle_value_width(p); c++)
-                sum += tensor_get(l->c, T_O, x, h, row, c) *
+            for (ptrdiff_t c = 0; c < call_value_width(p); c++)
+                sum += problem_get(l->c, TENSOR_O, x, h, row, c) *
                        l->d_o[x * d_o->sb + h * d_o->sh + row * d_o->sl + c];
         }
     return sum;
@@ -348,7 +348,7 @@ static void check_slope(const loss *l, const char *name, const knob *k, const gr
     const double slope = slope_of(l, k);
     const double limit = 1e-6 * largest_of(want->x, gradient_count(want)) + 1e-9;
     CHECK(fabs(slope - want->x[at]) <= limit, "%s: %s[%td] is %.12g, differences say %.12g",
-          case_name(l->c), name, at, want->x[at], slope);
+          l->c->name, name, at, want->x[at], slope);
 }
 
 enum { TRIED = 4 }; /* elements of each input */
@@ -358,7 +358,7 @@ static void difference_tensor(const loss *l, const backward_output *input,
 {
     const tensor *const t = &l->c->tensors[input->tensor];
     const mha_options *const o = &l->c->call.options;
-    const bool keys = input->tensor == T_K || input->tensor == T_V;
+    const bool keys = input->tensor == TENSOR_K || input->tensor == TENSOR_V;
     const bool bias = input->gradient == GRAD_BIAS;
     if (!t->memory)
         return;
@@ -380,9 +380,9 @@ static void difference_tensor(const loss *l, const backward_output *input,
 }
 
 /* Numbers of the options are f32: round them so that every step is exact. */
-static float *round_numbers(test_case *c, const float *numbers, ptrdiff_t count)
+static float *round_numbers(problem *c, const float *numbers, ptrdiff_t count)
 {
-    float *const rounded = case_alloc(c, (size_t)count * sizeof *rounded);
+    float *const rounded = problem_alloc(c, (size_t)count * sizeof *rounded);
     for (ptrdiff_t n = 0; n < count; n++)
         rounded[n] = rintf(numbers[n] * 0x1p14f) * 0x1p-14f;
     return rounded;
@@ -397,7 +397,7 @@ static void difference_numbers(const loss *l, const char *name, float *numbers,
     }
 }
 
-static void difference_case(const case_spec *spec)
+static void difference_case(const problem_spec *spec)
 {
     loss l = loss_new(spec);
     mha_options *const o = &l.c->call.options;
@@ -429,10 +429,10 @@ static void oracle_is_the_slope(void)
 {
     const uint64_t base = test_seed(90000);
     for (int64_t n = 0; n < test_effort(500); n++) {
-        case_spec spec = backward_spec(base + (uint64_t)n, 2e4);
+        problem_spec spec = backward_spec(base + (uint64_t)n, 2e4);
         mha_shape *const s = &spec.shape;
         s->q_type = s->k_type = s->v_type = s->o_type = MHA_F64;
-        spec.features &= ~(unsigned)CASE_MASK_TYPES;
+        spec.features &= ~(unsigned)FEATURE_MASK_TYPES;
         spec.logits = fmin(spec.logits, 2);
         difference_case(&spec);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gradients do not depend on: threads, the batch a sequence stands in, layout, what else is
- * asked for, and what lies in places that are masked.
+ * requested, and what lies in places that are masked.
  */
 #include "support/backward_case.h"
 
@@ -32,7 +32,7 @@ static void make_pools(mha_pool **pools)
         abort();
 }
 
-static void check_pools(const case_spec *spec, mha_pool **pools)
+static void check_pools(const problem_spec *spec, mha_pool **pools)
 {
     backward_case *const x = backward_case_new(spec);
     size_t size, again;
@@ -42,7 +42,7 @@ static void check_pools(const case_spec *spec, mha_pool **pools)
         backward_run(x, n % 2 == 0, pools[n]);
         unsigned char *const now = backward_bytes(x, &again);
         CHECK(size == again && memcmp(alone, now, size) == 0, "%d threads: %s",
-              mha_pool_threads(pools[n]), case_name(x->forward));
+              mha_pool_threads(pools[n]), x->forward->name);
         free(now);
     }
     free(alone);
@@ -55,15 +55,15 @@ static void threads(void)
     make_pools(pools);
     const uint64_t base = test_seed(93000);
     for (int64_t n = 0; n < test_effort(100); n++) {
-        case_spec spec = backward_spec(base + (uint64_t)n, 4e5);
-        spec.memory = n % 2 ? CASE_GUARD_BACK : CASE_HEAP;
+        problem_spec spec = backward_spec(base + (uint64_t)n, 4e5);
+        spec.memory = n % 2 ? &guard_memory_back : NULL;
         check_pools(&spec, pools);
     }
     for (int n = 0; n < POOLS; n++)
         mha_pool_free(pools[n]);
 }
 
-/* ------------------------------------------------- batches, layouts, wishes */
+/* ------------------------------------------------- batches, layouts, requests */
 
 static mha_out moved(mha_out out, const int64_t *starts, ptrdiff_t b)
 {
@@ -76,7 +76,7 @@ static mha_view moved_view(mha_view view, mha_dtype type, const int64_t *starts,
 {
     if (view.data)
         view.data = (const char *)view.data +
-                    oracle_row_index(&view, starts, b, 0, 0) * (ptrdiff_t)mha_dtype_size(type);
+                    call_row_index(&view, starts, b, 0, 0) * (ptrdiff_t)mha_dtype_size(type);
     return view;
 }
 
@@ -99,11 +99,11 @@ static void run_batch(const backward_case *x, ptrdiff_t b)
     slice_batch(&s, b);
     if (s.call.options.gates)
         s.call.options.gates += b * s.call.options.gates_sb;
-    const problem *const p = &s.call;
+    const attention_call *const p = &s.call;
     const mha_view out = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
     const mha_status status =
         mha_attention_backward(&p->shape, p->q, p->k, p->v, out, &p->options, &part, NULL, 0, NULL);
-    CHECK(status == MHA_OK, "%s: batch %td: status %d, %s", case_name(x->forward), b, (int)status,
+    CHECK(status == MHA_OK, "%s: batch %td: status %d, %s", x->forward->name, b, (int)status,
           x->forward->message);
 }
 
@@ -111,7 +111,7 @@ static void batches_alone(void)
 {
     const uint64_t base = test_seed(94000);
     for (int64_t n = 0; n < test_effort(150); n++) {
-        case_spec spec = backward_spec(base + (uint64_t)n, 2e5);
+        problem_spec spec = backward_spec(base + (uint64_t)n, 2e5);
         spec.features &= ~(unsigned)BACKWARD_DROPOUT; /* which depends on the batch */
         backward_case *const x = backward_case_new(&spec), *const y = backward_case_new(&spec);
         backward_run(x, false, NULL);
@@ -120,7 +120,7 @@ static void batches_alone(void)
         for (int id = 0; id < 3; id++)
             CHECK(memcmp(x->gradients->tensors[id].memory, y->gradients->tensors[id].memory,
                          x->gradients->tensors[id].bytes) == 0,
-                  "%s alone: %s", backward_outputs[id].name, case_name(x->forward));
+                  "%s alone: %s", backward_outputs[id].name, x->forward->name);
         backward_case_free(x);
         backward_case_free(y);
     }
@@ -130,7 +130,7 @@ static void layouts(void)
 {
     const uint64_t base = test_seed(95000);
     for (int64_t n = 0; n < test_effort(150); n++) {
-        const case_spec spec = backward_spec(base + (uint64_t)n, 2e5);
+        const problem_spec spec = backward_spec(base + (uint64_t)n, 2e5);
         backward_case *const x = backward_case_new(&spec);
         backward_case *const y = backward_case_relayout(x, base + (uint64_t)n);
         backward_run(x, false, NULL);
@@ -139,12 +139,12 @@ static void layouts(void)
             const tensor_id id = backward_outputs[k].tensor;
             CHECK(!x->gradients->tensors[id].memory ||
                       tensors_same(&x->gradients->tensors[id], &y->gradients->tensors[id]),
-                  "%s in other strides: %s", backward_outputs[k].name, case_name(x->forward));
+                  "%s in other strides: %s", backward_outputs[k].name, x->forward->name);
         }
         size_t size, again;
         unsigned char *const a = backward_arrays(x, &size), *const b = backward_arrays(y, &again);
         CHECK(size == again && memcmp(a, b, size) == 0, "numbers of heads in other strides: %s",
-              case_name(x->forward));
+              x->forward->name);
         free(a);
         free(b);
         backward_case_free(y);
@@ -152,12 +152,12 @@ static void layouts(void)
     }
 }
 
-/* Each gradient asked for alone has the bits it has among the others. */
-static void wishes(void)
+/* Each gradient requested alone has the bits it has among the others. */
+static void requests(void)
 {
     const uint64_t base = test_seed(96000);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        const case_spec spec = backward_spec(base + (uint64_t)n, 1e5);
+        const problem_spec spec = backward_spec(base + (uint64_t)n, 1e5);
         backward_case *const x = backward_case_new(&spec), *const y = backward_case_new(&spec);
         const mha_gradients all = y->call;
         backward_run(x, false, NULL);
@@ -174,7 +174,7 @@ static void wishes(void)
             backward_run(y, false, NULL);
             CHECK(memcmp(x->gradients->tensors[id].memory, y->gradients->tensors[id].memory,
                          x->gradients->tensors[id].bytes) == 0,
-                  "%s by itself: %s", backward_outputs[k].name, case_name(x->forward));
+                  "%s by itself: %s", backward_outputs[k].name, x->forward->name);
         }
         backward_case_free(x);
         backward_case_free(y);
@@ -195,7 +195,7 @@ static bool flagged(const poison *p, const int64_t *starts, ptrdiff_t b, ptrdiff
     return p->flags[starts ? h * n[2] + (ptrdiff_t)starts[b] + i : (b * n[1] + h) * n[2] + i];
 }
 
-static poison poison_rows(test_case *c, tensor_id id, double value, test_random *random)
+static poison poison_rows(problem *c, tensor_id id, double value, test_random *random)
 {
     const tensor *const t = &c->tensors[id];
     const ptrdiff_t *const n = t->n;
@@ -206,17 +206,18 @@ static poison poison_rows(test_case *c, tensor_id id, double value, test_random 
     for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++) {
         p.flags[r] = test_random_below(random, rarity) == 0;
         for (ptrdiff_t j = 0; p.flags[r] && j < n[3]; j++)
-            tensor_set(c, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j, value);
+            problem_set(c, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j, value);
     }
     return p;
 }
 
 /* Whether row (b,h,i) attends to a poisoned key. */
-static bool reached(const problem *call, const poison *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static bool reached(const attention_call *call, const poison *p, ptrdiff_t b, ptrdiff_t h,
+                    ptrdiff_t i)
 {
-    const ptrdiff_t g = h / (call->shape.H / oracle_groups(call));
-    for (ptrdiff_t j = 0; j < oracle_keys(call, b); j++)
-        if (oracle_allows(call, b, h, i, j) && flagged(p, call->options.k_starts, b, g, j))
+    const ptrdiff_t g = h / (call->shape.H / call_groups(call));
+    for (ptrdiff_t j = 0; j < call_keys(call, b); j++)
+        if (call_attends(call, b, h, i, j) && flagged(p, call->options.k_starts, b, g, j))
             return true;
     return false;
 }
@@ -228,14 +229,14 @@ static void mark(gradient *g, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 }
 
 /* Mark what a poisoned row may show in. */
-static void mark_row(const problem *call, backward_answer *marks, ptrdiff_t b, ptrdiff_t h,
+static void mark_row(const attention_call *call, backward_answer *marks, ptrdiff_t b, ptrdiff_t h,
                      ptrdiff_t i)
 {
-    const ptrdiff_t g = h / (call->shape.H / oracle_groups(call));
+    const ptrdiff_t g = h / (call->shape.H / call_groups(call));
     gradient *const of = marks->of;
     mark(&of[GRAD_Q], b, h, i);
-    for (ptrdiff_t j = 0; j < oracle_keys(call, b); j++)
-        if (oracle_allows(call, b, h, i, j)) {
+    for (ptrdiff_t j = 0; j < call_keys(call, b); j++)
+        if (call_attends(call, b, h, i, j)) {
             mark(&of[GRAD_K], b, g, j);
             mark(&of[GRAD_V], b, g, j);
             of[GRAD_BIAS].x[gradient_index(&of[GRAD_BIAS], b, h, i, j)] = 1;
@@ -261,7 +262,7 @@ static void compare_unmarked(const backward_case *clean, const backward_case *di
         if (m.x[at] == 0 &&
             !CHECK(memcmp(tensor_at(a, x, h, i, j), tensor_at(b, x, h, i, j), sizeof(float)) == 0,
                    "%s shows in %s(%td,%td,%td,%td): %s", what, output->name, x, h, i, j,
-                   case_name(clean->forward)))
+                   clean->forward->name))
             break;
     }
     gradient_free(&m);
@@ -275,7 +276,7 @@ static void compare_heads(const backward_case *clean, const float *a, const floa
     for (ptrdiff_t n = 0; a && n < gradient_count(marks); n++) {
         const ptrdiff_t at = n / H * stride + n % H;
         CHECK(marks->x[n] != 0 || memcmp(&a[at], &b[at], sizeof *a) == 0,
-              "%s shows in head %td: %s", what, n % H, case_name(clean->forward));
+              "%s shows in head %td: %s", what, n % H, clean->forward->name);
     }
 }
 
@@ -293,13 +294,13 @@ static void compare_gates(const backward_case *clean, const backward_case *dirty
 static void compare_clean(const backward_case *clean, const backward_case *dirty, const poison *p,
                           const char *what)
 {
-    const problem *const call = &clean->forward->call;
+    const attention_call *const call = &clean->forward->call;
     const backward_problem of = backward_problem_of(clean);
     backward_answer marks = backward_oracle(&of);
     for (int id = 0; id < GRAD_COUNT; id++)
         memset(marks.of[id].x, 0, (size_t)gradient_count(&marks.of[id]) * sizeof(double));
     for (ptrdiff_t b = 0; b < call->shape.B; b++)
-        for (ptrdiff_t n = 0; n < call->shape.H * oracle_queries(call, b); n++) {
+        for (ptrdiff_t n = 0; n < call->shape.H * call_queries(call, b); n++) {
             const ptrdiff_t h = n % call->shape.H, i = n / call->shape.H;
             if (reached(call, p, b, h, i))
                 mark_row(call, &marks, b, h, i);
@@ -313,22 +314,22 @@ static void compare_clean(const backward_case *clean, const backward_case *dirty
     backward_answer_free(&marks);
 }
 
-static case_spec masked_spec(uint64_t seed)
+static problem_spec masked_spec(uint64_t seed)
 {
-    case_spec spec = backward_spec(seed, 5e4);
+    problem_spec spec = backward_spec(seed, 5e4);
     test_random random = {seed};
     /* A shared key would be poisoned for all its readers. */
-    spec.features &= ~(unsigned)CASE_BROADCAST;
+    spec.features &= ~(unsigned)FEATURE_BROADCAST;
     for (int n = 0; n < 2; n++) {
-        const unsigned masks[] = {CASE_CAUSAL | CASE_OFFSET,
-                                  CASE_ATTEND,
-                                  CASE_K_LENGTHS,
-                                  CASE_DOCUMENTS,
-                                  CASE_WINDOW,
-                                  CASE_ADD,
-                                  CASE_Q_LENGTHS | CASE_K_LENGTHS,
-                                  CASE_PACKED,
-                                  CASE_IGNORE};
+        const unsigned masks[] = {FEATURE_CAUSAL | FEATURE_OFFSET,
+                                  FEATURE_ATTEND,
+                                  FEATURE_K_LENGTHS,
+                                  FEATURE_DOCUMENTS,
+                                  FEATURE_WINDOW,
+                                  FEATURE_ADD,
+                                  FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS,
+                                  FEATURE_PACKED,
+                                  FEATURE_IGNORE};
         spec.features |= masks[test_random_below(&random, 9)];
     }
     spec.logits = fmin(spec.logits, 2);
@@ -337,11 +338,11 @@ static case_spec masked_spec(uint64_t seed)
 
 static void check_poison(uint64_t seed, tensor_id id, double value, const char *what)
 {
-    const case_spec spec = masked_spec(seed);
+    const problem_spec spec = masked_spec(seed);
     test_random random = {seed};
     backward_case *const clean = backward_case_new(&spec), *const dirty = backward_case_new(&spec);
     const poison p = poison_rows(dirty->forward, id, value, &random);
-    case_run(dirty->forward, NULL);
+    problem_run(dirty->forward, NULL);
     backward_run(clean, false, NULL);
     backward_run(dirty, true, NULL);
     compare_clean(clean, dirty, &p, what);
@@ -357,14 +358,14 @@ static void masked_keys_are_unread(void)
 {
     const uint64_t base = test_seed(97000);
     for (int64_t n = 0; n < test_effort(120); n++)
-        check_poison(base + (uint64_t)n, T_K, odd[n % 3], "a masked key");
+        check_poison(base + (uint64_t)n, TENSOR_K, odd[n % 3], "a masked key");
 }
 
 static void masked_values_are_unread(void)
 {
     const uint64_t base = test_seed(97500);
     for (int64_t n = 0; n < test_effort(120); n++)
-        check_poison(base + (uint64_t)n, T_V, odd[n % 3], "a masked value");
+        check_poison(base + (uint64_t)n, TENSOR_V, odd[n % 3], "a masked value");
 }
 
 static void check_same(const backward_case *clean, const backward_case *dirty, const char *what)
@@ -372,37 +373,36 @@ static void check_same(const backward_case *clean, const backward_case *dirty, c
     size_t size, again;
     unsigned char *const a = backward_bytes(clean, &size);
     unsigned char *const b = backward_bytes(dirty, &again);
-    CHECK(size == again && memcmp(a, b, size) == 0, "%s shows: %s", what,
-          case_name(clean->forward));
+    CHECK(size == again && memcmp(a, b, size) == 0, "%s shows: %s", what, clean->forward->name);
     free(a);
     free(b);
 }
 
 /* Whether row i of batch b attends to anything; one past a length does not. */
-static bool attends(const problem *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static bool attends(const attention_call *call, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
     bool any = false;
-    for (ptrdiff_t j = 0; i < oracle_queries(call, b) && j < oracle_keys(call, b); j++)
-        any = any || oracle_allows(call, b, h, i, j);
+    for (ptrdiff_t j = 0; i < call_queries(call, b) && j < call_keys(call, b); j++)
+        any = any || call_attends(call, b, h, i, j);
     return any;
 }
 
 /* Spoil what belongs to rows that attend to nothing: query, d_o and d_lse. */
 static void spoil_empty_rows(backward_case *x, double value)
 {
-    const problem *const call = &x->forward->call;
+    const attention_call *const call = &x->forward->call;
     const mha_shape *const s = &call->shape;
     const int64_t *const starts = call->options.q_starts;
-    test_case *const cases[] = {x->forward, x->gradients, x->gradients};
-    static const tensor_id ids[] = {T_Q, T_O, T_LSE};
+    problem *const cases[] = {x->forward, x->gradients, x->gradients};
+    static const tensor_id ids[] = {TENSOR_Q, TENSOR_O, TENSOR_LSE};
     for (ptrdiff_t n = 0; n < s->B * s->H * s->L; n++) {
         const ptrdiff_t i = n % s->L, h = n / s->L % s->H, b = n / s->L / s->H;
         if (attends(call, b, h, i) || (starts && i >= (ptrdiff_t)(starts[b + 1] - starts[b])))
             continue;
         for (int k = 0; k < 3; k++)
             for (ptrdiff_t c = 0; c < cases[k]->tensors[ids[k]].n[3]; c++)
-                tensor_set(cases[k], ids[k], starts ? 0 : b, h,
-                           starts ? (ptrdiff_t)starts[b] + i : i, c, value);
+                problem_set(cases[k], ids[k], starts ? 0 : b, h,
+                            starts ? (ptrdiff_t)starts[b] + i : i, c, value);
     }
 }
 
@@ -410,11 +410,11 @@ static void empty_rows_and_padding_are_unread(void)
 {
     const uint64_t base = test_seed(97800);
     for (int64_t n = 0; n < test_effort(150); n++) {
-        const case_spec spec = masked_spec(base + (uint64_t)n);
+        const problem_spec spec = masked_spec(base + (uint64_t)n);
         backward_case *const clean = backward_case_new(&spec);
         backward_case *const dirty = backward_case_new(&spec);
         spoil_empty_rows(dirty, odd[n % 3]);
-        case_run(dirty->forward, NULL);
+        problem_run(dirty->forward, NULL);
         backward_run(clean, false, NULL);
         backward_run(dirty, false, NULL);
         check_same(clean, dirty, "an empty row");
@@ -428,24 +428,24 @@ static void masked_bias_is_unread(void)
 {
     const uint64_t base = test_seed(98000);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        case_spec spec = masked_spec(base + (uint64_t)n);
-        spec.features |= CASE_BIAS | CASE_ADD;
+        problem_spec spec = masked_spec(base + (uint64_t)n);
+        spec.features |= FEATURE_BIAS | FEATURE_ADD;
         backward_case *const clean = backward_case_new(&spec);
         backward_case *const dirty = backward_case_new(&spec);
-        test_case *const f = dirty->forward;
+        problem *const f = dirty->forward;
         const mha_shape *const s = &spec.shape;
         for (ptrdiff_t r = 0; r < s->B * s->H * s->L * s->S; r++) {
             const ptrdiff_t j = r % s->S, i = r / s->S % s->L, h = r / s->S / s->L % s->H;
             const ptrdiff_t b = r / s->S / s->L / s->H;
-            if (i < oracle_queries(&f->call, b) && oracle_allows(&clean->forward->call, b, h, i, j))
+            if (i < call_queries(&f->call, b) && call_attends(&clean->forward->call, b, h, i, j))
                 continue;
             /* One of the two may be the mask itself. */
-            if (tensor_get(f, T_ADD, b, h, i, j) != -INFINITY)
-                tensor_set(f, T_ADD, b, h, i, j, j % 2 ? NAN : INFINITY);
-            else if (tensor_get(f, T_BIAS, b, h, i, j) != -INFINITY)
-                tensor_set(f, T_BIAS, b, h, i, j, j % 2 ? INFINITY : NAN);
+            if (problem_get(f, TENSOR_ADD, b, h, i, j) != -INFINITY)
+                problem_set(f, TENSOR_ADD, b, h, i, j, j % 2 ? NAN : INFINITY);
+            else if (problem_get(f, TENSOR_BIAS, b, h, i, j) != -INFINITY)
+                problem_set(f, TENSOR_BIAS, b, h, i, j, j % 2 ? INFINITY : NAN);
         }
-        case_run(f, NULL);
+        problem_run(f, NULL);
         backward_run(clean, false, NULL);
         backward_run(dirty, false, NULL);
         check_same(clean, dirty, "a masked bias");
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
     RUN(threads);
     RUN(batches_alone);
     RUN(layouts);
-    RUN(wishes);
+    RUN(requests);
     RUN(masked_keys_are_unread);
     RUN(masked_values_are_unread);
     RUN(empty_rows_and_padding_are_unread);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A backward call, and room behind its structs that is not zero. */
+/* A backward call, and room past its structs that is not zero. */
 typedef struct subject {
     mha_shape shape;
     mha_view q, k, v, o;

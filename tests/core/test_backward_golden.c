@@ -2,7 +2,7 @@
 /*
  * The backward pass against PyTorch's autograd: every tests/golden/backward/NAME.golden is a test
  * of its own. The library and the oracle of the other tests must both give what is written there.
- * How the files are made is told in tests/golden/make_backward_goldens.py.
+ * How the files are made is described in tests/golden/make_backward_goldens.py.
  */
 #include "support/backward_oracle.h"
 #include "support/golden_file.h"
@@ -65,19 +65,19 @@ typedef struct results {
     float *of[ANSWERS];
 } results;
 
-static void compare(const golden *g, const char *who, int answer, double got, size_t at)
+static void compare(const golden *g, const char *source, int answer, double got, size_t at)
 {
     const golden_entry *const e = golden_find(g, names[answer]);
     const float *const want = e->data;
     double largest = 1e-3;
     for (size_t n = 0; n < e->count; n++)
         largest = fabs((double)want[n]) > largest ? fabs((double)want[n]) : largest;
-    CHECK(fabs(got - (double)want[at]) <= 4e-6 * largest, "%s: %s[%zu] is %.9g, not %.9g", who,
+    CHECK(fabs(got - (double)want[at]) <= 4e-6 * largest, "%s: %s[%zu] is %.9g, not %.9g", source,
           names[answer], at, got, (double)want[at]);
 }
 
 /* Forward and backward through the library. */
-static void run_library(const golden *g, problem *p, results *r)
+static void run_library(const golden *g, attention_call *p, results *r)
 {
     const mha_shape *const s = &p->shape;
     const mha_view bias = p->options.bias;
@@ -125,7 +125,7 @@ static void compare_bias(const golden *g, const gradient *pairs)
     free(sums);
 }
 
-static void run_oracle(const golden *g, const problem *p)
+static void run_oracle(const golden *g, const attention_call *p)
 {
     static const gradient_id ids[ANSWERS] = {GRAD_COUNT, GRAD_Q,     GRAD_K,    GRAD_V,
                                              GRAD_BIAS,  GRAD_ALIBI, GRAD_SINKS};
@@ -151,7 +151,7 @@ static void run_golden(void)
     if (CHECK(golden_read(&g, golden_path, "mha-backward-golden 1"), "%s cannot be read",
               golden_path)) {
         const mha_shape s = shape_of(&g);
-        problem p = {
+        attention_call p = {
             .shape = s,
             .q = mha_view_bhld(golden_data(&g, "query"), s.H, s.L, s.D),
             .k = mha_view_bhld(golden_data(&g, "key"), s.G, s.S, s.D),

@@ -2,15 +2,15 @@
 /*
  * The bitwise promise: a query row gives the same bits whatever the number of threads, the batch
  * and heads it is computed with, the layout, the way a sequence is cut into calls, and whatever
- * else is asked for.
+ * else is requested.
  *
  * Shapes lie around every size at which keys or queries may be split.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <stdlib.h>
 
-enum { OUTPUTS = CASE_LSE | CASE_PLAIN_WEIGHTS, POOLS = 8 };
+enum { OUTPUTS = FEATURE_LSE | FEATURE_PLAIN_WEIGHTS, POOLS = 8 };
 
 static const ptrdiff_t widths[] = {1, 5, 8, 16, 31, 32, 64, 80, 128, 129, 256, 300};
 enum { WIDTHS = sizeof widths / sizeof *widths };
@@ -55,19 +55,19 @@ static void set_types(mha_shape *s, int64_t n)
     s->k_type = s->v_type = types[n % 4];
 }
 
-static case_spec random_spec(uint64_t seed, unsigned without)
+static problem_spec random_spec(uint64_t seed, unsigned without)
 {
-    case_spec spec = case_spec_random(seed, 6e5);
-    spec.features = (spec.features & ~(without | CASE_WEIGHTS)) | OUTPUTS;
+    problem_spec spec = problem_spec_random(seed, 6e5);
+    spec.features = (spec.features & ~(without | FEATURE_WEIGHTS)) | OUTPUTS;
     return spec;
 }
 
 /* Long rows of few queries, as after a cache: keys around an edge, any width, grouped or not. */
-static case_spec long_spec(int64_t n, ptrdiff_t L, unsigned features)
+static problem_spec long_spec(int64_t n, ptrdiff_t L, unsigned features)
 {
     const ptrdiff_t S = key_edges[n % KEY_EDGES] + (ptrdiff_t)(n / KEY_EDGES % 3) - 1;
     const ptrdiff_t G = 1 + (ptrdiff_t)(n % 2);
-    case_spec spec = {
+    problem_spec spec = {
         .shape = {.B = 1, .H = G * (1 + (ptrdiff_t)(n / 2 % 3)), .G = G, .L = L, .S = S},
         .features = features,
         .seed = 70000 + (uint64_t)n,
@@ -80,20 +80,20 @@ static case_spec long_spec(int64_t n, ptrdiff_t L, unsigned features)
 
 /* ---------------------------------------------------------------- threads */
 
-static void check_pools(const case_spec *spec, mha_pool **pools)
+static void check_pools(const problem_spec *spec, mha_pool **pools)
 {
-    test_case *const c = case_build(spec);
-    case_run(c, NULL);
-    snapshot alone = snapshot_take(c);
+    problem *const c = problem_new(spec);
+    problem_run(c, NULL);
+    snapshot alone = snapshot_of(c);
     for (int n = 0; n < POOLS; n++) {
         if (n % 2)
-            case_run_plan(c, pools[n]);
+            problem_run_planned(c, pools[n]);
         else
-            case_run(c, pools[n]);
-        CHECK(snapshot_same(&alone, c), "%d threads: %s", mha_pool_threads(pools[n]), case_name(c));
+            problem_run(c, pools[n]);
+        CHECK(snapshot_same(&alone, c), "%d threads: %s", mha_pool_threads(pools[n]), c->name);
     }
     snapshot_free(&alone);
-    case_free(c);
+    problem_delete(c);
 }
 
 static void threads(void)
@@ -102,7 +102,7 @@ static void threads(void)
     make_pools(pools);
     const uint64_t base = test_seed(60000);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        const case_spec spec = random_spec(base + (uint64_t)n, 0);
+        const problem_spec spec = random_spec(base + (uint64_t)n, 0);
         check_pools(&spec, pools);
     }
     free_pools(pools);
@@ -114,10 +114,10 @@ static void threads_on_long_rows(void)
     mha_pool *pools[POOLS];
     make_pools(pools);
     for (int64_t n = 0; n < test_effort(36); n++) {
-        case_spec spec = long_spec(n, L[n % 3], OUTPUTS | (n % 2 ? CASE_CAUSAL : 0));
+        problem_spec spec = long_spec(n, L[n % 3], OUTPUTS | (n % 2 ? FEATURE_CAUSAL : 0));
         check_pools(&spec, pools);
         spec.shape.S = 5000 + (ptrdiff_t)n;
-        spec.features = CASE_LSE | (n % 3 ? CASE_ATTEND | CASE_BIAS : 0);
+        spec.features = FEATURE_LSE | (n % 3 ? FEATURE_ATTEND | FEATURE_BIAS : 0);
         check_pools(&spec, pools);
     }
     free_pools(pools);
@@ -126,14 +126,14 @@ static void threads_on_long_rows(void)
 /* ------------------------------------------------- batches, heads, layouts */
 
 /* Compute every batch and head by itself into the same buffers. */
-static void check_alone(const case_spec *spec)
+static void check_alone(const problem_spec *spec)
 {
-    test_case *const c = case_build(spec);
+    problem *const c = problem_new(spec);
     if (c->call.options.q_starts)
         c->call.options.weights = (mha_out){0};
-    case_run(c, NULL);
-    snapshot together = snapshot_take(c);
-    case_clear(c);
+    problem_run(c, NULL);
+    snapshot together = snapshot_of(c);
+    problem_reset(c);
     for (ptrdiff_t b = 0; b < spec->shape.B; b++) {
         for (ptrdiff_t h = 0; h < spec->shape.H; h++) {
             slice s;
@@ -143,48 +143,48 @@ static void check_alone(const case_spec *spec)
             slice_run(&s, NULL);
         }
     }
-    CHECK(snapshot_same(&together, c), "each alone: %s", case_name(c));
+    CHECK(snapshot_same(&together, c), "each alone: %s", c->name);
     snapshot_free(&together);
-    case_free(c);
+    problem_delete(c);
 }
 
 static void batches_and_heads(void)
 {
     const uint64_t base = test_seed(61000);
     for (int64_t n = 0; n < test_effort(200); n++) {
-        const case_spec spec = random_spec(base + (uint64_t)n, 0);
+        const problem_spec spec = random_spec(base + (uint64_t)n, 0);
         check_alone(&spec);
     }
     for (int64_t n = 0; n < test_effort(36); n++) {
-        const case_spec spec = long_spec(n, 1 + n % 3, OUTPUTS);
+        const problem_spec spec = long_spec(n, 1 + n % 3, OUTPUTS);
         check_alone(&spec);
     }
 }
 
-static void check_layouts(const case_spec *spec)
+static void check_layouts(const problem_spec *spec)
 {
-    test_case *const c = case_build(spec);
-    case_run(c, NULL);
+    problem *const c = problem_new(spec);
+    problem_run(c, NULL);
     for (uint64_t n = 0; n < 3; n++) {
-        test_case *const other = case_relayout(c, spec->seed * 3 + n);
-        case_run(other, NULL);
-        for (int id = T_O; id < T_COUNT; id++)
+        problem *const other = problem_new_layout(c, spec->seed * 3 + n);
+        problem_run(other, NULL);
+        for (int id = TENSOR_O; id < TENSOR_COUNT; id++)
             CHECK(!c->tensors[id].memory || tensors_same(&c->tensors[id], &other->tensors[id]),
-                  "output %d in other layout: %s", id, case_name(c));
-        case_free(other);
+                  "output %d in other layout: %s", id, c->name);
+        problem_delete(other);
     }
-    case_free(c);
+    problem_delete(c);
 }
 
 static void layouts(void)
 {
     const uint64_t base = test_seed(62000);
     for (int64_t n = 0; n < test_effort(120); n++) {
-        const case_spec spec = random_spec(base + (uint64_t)n, 0);
+        const problem_spec spec = random_spec(base + (uint64_t)n, 0);
         check_layouts(&spec);
     }
     for (int64_t n = 0; n < test_effort(18); n++) {
-        const case_spec spec = long_spec(n, 1 + 5 * (n % 2), OUTPUTS | CASE_SINKS);
+        const problem_spec spec = long_spec(n, 1 + 5 * (n % 2), OUTPUTS | FEATURE_SINKS);
         check_layouts(&spec);
     }
 }
@@ -192,13 +192,13 @@ static void layouts(void)
 /* ----------------------------------------------------------------- chunks */
 
 /* Cut the queries anywhere and compute the pieces into the same buffers. */
-static void check_chunks(const case_spec *spec, mha_pool *pool)
+static void check_chunks(const problem_spec *spec, mha_pool *pool)
 {
-    test_case *const c = case_build(spec);
+    problem *const c = problem_new(spec);
     test_random random = {spec->seed};
-    case_run(c, NULL);
-    snapshot whole = snapshot_take(c);
-    case_clear(c);
+    problem_run(c, NULL);
+    snapshot whole = snapshot_of(c);
+    problem_reset(c);
     for (ptrdiff_t first = 0; first < spec->shape.L;) {
         const ptrdiff_t left = spec->shape.L - first;
         const int64_t longest = test_random_below(&random, 2) ? left : (left < 8 ? left : 8);
@@ -209,9 +209,9 @@ static void check_chunks(const case_spec *spec, mha_pool *pool)
         slice_run(&s, pool);
         first += count;
     }
-    CHECK(snapshot_same(&whole, c), "in chunks: %s", case_name(c));
+    CHECK(snapshot_same(&whole, c), "in chunks: %s", c->name);
     snapshot_free(&whole);
-    case_free(c);
+    problem_delete(c);
 }
 
 static void chunks_of_queries(void)
@@ -221,11 +221,11 @@ static void chunks_of_queries(void)
         return;
     const uint64_t base = test_seed(63000);
     for (int64_t n = 0; n < test_effort(250); n++) {
-        const case_spec spec = random_spec(base + (uint64_t)n, CASE_PACKED);
+        const problem_spec spec = random_spec(base + (uint64_t)n, FEATURE_PACKED);
         check_chunks(&spec, n % 2 ? pool : NULL);
     }
     for (int64_t n = 0; n < test_effort(36); n++) {
-        const case_spec spec = long_spec(n, 40, OUTPUTS | CASE_CAUSAL);
+        const problem_spec spec = long_spec(n, 40, OUTPUTS | FEATURE_CAUSAL);
         check_chunks(&spec, NULL);
     }
     mha_pool_free(pool);
@@ -234,7 +234,7 @@ static void chunks_of_queries(void)
 /* Ways to compute query i alone from a cache that may hold more keys than it sees. */
 enum { BY_CAUSAL, BY_KEYS, BY_LENGTH, WAYS };
 
-static void run_token(test_case *c, ptrdiff_t i, int way)
+static void run_token(problem *c, ptrdiff_t i, int way)
 {
     slice s;
     slice_begin(&s, &c->call);
@@ -253,29 +253,30 @@ static void run_token(test_case *c, ptrdiff_t i, int way)
 }
 
 /* A causal prefill, then the same rows token by token, in all ways. */
-static void check_tokens(const case_spec *spec)
+static void check_tokens(const problem_spec *spec)
 {
-    test_case *const c = case_build(spec);
+    problem *const c = problem_new(spec);
     c->call.options.position = MHA_POSITION_BOTTOM_RIGHT;
     c->call.options.q_lengths = c->call.options.k_lengths = NULL;
-    case_run(c, NULL);
-    snapshot prefill = snapshot_take(c);
+    problem_run(c, NULL);
+    snapshot prefill = snapshot_of(c);
     for (int way = 0; way < WAYS; way++) {
-        case_clear(c);
+        problem_reset(c);
         for (ptrdiff_t i = 0; i < spec->shape.L; i++)
             run_token(c, i, way);
-        CHECK(snapshot_same(&prefill, c), "token by token, way %d: %s", way, case_name(c));
+        CHECK(snapshot_same(&prefill, c), "token by token, way %d: %s", way, c->name);
     }
     snapshot_free(&prefill);
-    case_free(c);
+    problem_delete(c);
 }
 
 static void tokens(void)
 {
     for (int64_t n = 0; n < test_effort(72); n++) {
-        const unsigned more[] = {0, CASE_WINDOW, CASE_ALIBI | CASE_SINKS, CASE_SOFTCAP | CASE_BIAS};
-        const case_spec spec =
-            long_spec(n, n % 3 ? 9 : 33, CASE_LSE | CASE_CAUSAL | more[n / 12 % 4]);
+        const unsigned more[] = {0, FEATURE_WINDOW, FEATURE_ALIBI | FEATURE_SINKS,
+                                 FEATURE_SOFTCAP | FEATURE_BIAS};
+        const problem_spec spec =
+            long_spec(n, n % 3 ? 9 : 33, FEATURE_LSE | FEATURE_CAUSAL | more[n / 12 % 4]);
         check_tokens(&spec);
     }
 }
@@ -283,10 +284,10 @@ static void tokens(void)
 static void tokens_from_the_first(void)
 {
     for (int64_t n = 0; n < test_effort(WIDTHS); n++) {
-        case_spec spec = {
+        problem_spec spec = {
             .shape =
                 {.B = 2, .H = 4, .G = n % 2 ? 4 : 1, .L = 140, .S = 140, .D = widths[n % WIDTHS]},
-            .features = CASE_LSE | CASE_CAUSAL | (n % 3 ? CASE_STRIDES : 0),
+            .features = FEATURE_LSE | FEATURE_CAUSAL | (n % 3 ? FEATURE_STRIDES : 0),
             .seed = 64000 + (uint64_t)n,
         };
         set_types(&spec.shape, n);
@@ -299,9 +300,10 @@ static void tokens_with_many_keys(void)
 {
     static const ptrdiff_t keys[] = {4224, 8191, 9300};
     for (int64_t n = 0; n < test_effort(6); n++) {
-        case_spec spec = {
+        problem_spec spec = {
             .shape = {.B = 1, .H = 4, .G = n % 2 ? 4 : 1, .L = 6, .S = keys[n % 3], .D = 64},
-            .features = CASE_LSE | CASE_CAUSAL | (n % 3 == 1 ? CASE_SINKS | CASE_ALIBI : 0),
+            .features =
+                FEATURE_LSE | FEATURE_CAUSAL | (n % 3 == 1 ? FEATURE_SINKS | FEATURE_ALIBI : 0),
             .seed = 64500 + (uint64_t)n,
         };
         set_types(&spec.shape, n);
@@ -315,32 +317,30 @@ static void extra_outputs(void)
 {
     const uint64_t base = test_seed(65000);
     for (int64_t n = 0; n < test_effort(150); n++) {
-        case_spec spec = random_spec(base + (uint64_t)n, 0);
+        problem_spec spec = random_spec(base + (uint64_t)n, 0);
         spec = n % 5 ? spec : long_spec(n, 3, OUTPUTS);
-        test_case *const c = case_build(&spec);
+        problem *const c = problem_new(&spec);
         mha_options *const o = &c->call.options;
         const mha_out lse = o->lse, weights = o->weights;
         o->lse = o->weights = (mha_out){0};
-        case_run(c, NULL);
-        snapshot bare = snapshot_take(c);
-        free(bare.bytes[T_WEIGHTS]);
-        bare.bytes[T_WEIGHTS] = NULL;
+        problem_run(c, NULL);
+        snapshot bare = snapshot_of(c);
+        snapshot_forget(&bare, TENSOR_WEIGHTS);
         o->weights = weights;
         for (int mode = 0; mode < 4; mode++) {
             o->weights_mode = (mha_weights_mode)mode;
-            case_run(c, NULL);
-            CHECK(snapshot_same(&bare, c), "with weights of mode %d: %s", mode, case_name(c));
+            problem_run(c, NULL);
+            CHECK(snapshot_same(&bare, c), "with weights of mode %d: %s", mode, c->name);
         }
-        free(bare.bytes[T_LSE]);
-        bare.bytes[T_LSE] = NULL;
+        snapshot_forget(&bare, TENSOR_LSE);
         o->lse = lse;
-        case_run(c, NULL);
-        CHECK(snapshot_same(&bare, c), "with log-sum-exp and weights: %s", case_name(c));
+        problem_run(c, NULL);
+        CHECK(snapshot_same(&bare, c), "with log-sum-exp and weights: %s", c->name);
         o->weights = (mha_out){0};
-        case_run(c, NULL);
-        CHECK(snapshot_same(&bare, c), "with log-sum-exp: %s", case_name(c));
+        problem_run(c, NULL);
+        CHECK(snapshot_same(&bare, c), "with log-sum-exp: %s", c->name);
         snapshot_free(&bare);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -352,16 +352,16 @@ static void repeats(void)
     const mha_shape shapes[] = {{.B = 2, .H = 4, .G = 2, .L = 37, .S = 150, .D = 32},
                                 {.B = 1, .H = 4, .G = 1, .L = 1, .S = 2500, .D = 64}};
     for (int shape = 0; shape < 2; shape++) {
-        const case_spec spec = {.shape = shapes[shape], .features = OUTPUTS, .seed = 66000};
-        test_case *const c = case_build(&spec);
-        case_run(c, NULL);
-        snapshot first = snapshot_take(c);
+        const problem_spec spec = {.shape = shapes[shape], .features = OUTPUTS, .seed = 66000};
+        problem *const c = problem_new(&spec);
+        problem_run(c, NULL);
+        snapshot first = snapshot_of(c);
         for (int n = 0; n < 250; n++) {
-            case_run(c, pool);
+            problem_run(c, pool);
             CHECK(snapshot_same(&first, c), "repeat %d of shape %d", n, shape);
         }
         snapshot_free(&first);
-        case_free(c);
+        problem_delete(c);
     }
     mha_pool_free(pool);
 }
@@ -370,29 +370,29 @@ static void repeats(void)
  * to measure. */
 static void one_plan_for_many_lengths(void)
 {
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {.B = 2, .H = 4, .G = 2, .L = 1, .S = 1300, .D = 64},
-        .features = CASE_LSE | CASE_K_LENGTHS,
+        .features = FEATURE_LSE | FEATURE_K_LENGTHS,
         .seed = 67000,
     };
-    test_case *const c = case_build(&spec);
-    const problem *const p = &c->call;
+    problem *const c = problem_new(&spec);
+    const attention_call *const p = &c->call;
     mha_plan *plan;
     int64_t lengths[2];
     c->call.options.k_lengths = lengths;
     if (!CHECK(mha_plan_create(&plan, &p->shape, &p->options) == MHA_OK, "no plan"))
         return;
     const size_t size = mha_plan_work_size(plan, 1);
-    void *const work = case_alloc(c, size);
+    void *const work = problem_alloc(c, size);
     for (ptrdiff_t length = 1; length <= spec.shape.S; length += 43) {
         lengths[0] = length;
         lengths[1] = spec.shape.S - length;
-        case_clear(c);
+        problem_reset(c);
         mha_status status =
             mha_plan_run(plan, p->q, p->k, p->v, p->o, &p->options, work, size, NULL);
         CHECK(status == MHA_OK, "length %td: status %d", length, (int)status);
-        snapshot planned = snapshot_take(c);
-        case_clear(c);
+        snapshot planned = snapshot_of(c);
+        problem_reset(c);
         for (ptrdiff_t b = 0; b < 2; b++) {
             slice s;
             slice_begin(&s, p);
@@ -404,7 +404,7 @@ static void one_plan_for_many_lengths(void)
         snapshot_free(&planned);
     }
     mha_plan_free(plan);
-    case_free(c);
+    problem_delete(c);
 }
 
 int main(int argc, char **argv)

@@ -146,7 +146,7 @@ static void wrong_structs(void)
 {
     struct {
         mha_cache_config config;
-        uint64_t behind;
+        uint64_t past;
     } newer = {config_of(MHA_CACHE_CONTIGUOUS, MHA_F32), 0};
     mha_cache *cache = (mha_cache *)numbers;
     IS(mha_cache_create(&cache, NULL), MHA_ERR_NULL);
@@ -156,7 +156,7 @@ static void wrong_structs(void)
     IS(mha_cache_create(&cache, &newer.config), MHA_OK);
     CHECK(mha_cache_get_config(cache).size == sizeof newer.config, "size");
     mha_cache_free(cache);
-    newer.behind = 1;
+    newer.past = 1;
     IS(mha_cache_create(&cache, &newer.config), MHA_ERR_STRUCT);
     newer.config.size = sizeof newer.config - sizeof(size_t);
     IS(mha_cache_create(&cache, &newer.config), MHA_ERR_STRUCT);
@@ -244,7 +244,7 @@ static void capacity_is_kept(void)
     }
 }
 
-/* One call for two sequences, of which the second does not fit. */
+/* One call for two sequences; the second does not fit. */
 static void all_or_nothing(void)
 {
     mha_cache *const cache = cache_of(MHA_CACHE_PAGED, MHA_F32, 3);
@@ -492,7 +492,7 @@ static void wrong_sequences(void)
     mha_cache_free(cache);
 }
 
-/* Keys turned to position p, then shifted by d, are the keys at position p + d. */
+/* Keys rotated to position p, then shifted by d, are the keys at position p + d. */
 static void shifted_keys_fit(void)
 {
     const mha_rope rope = {.pairs = MHA_ROPE_NEIGHBOURS, .base = 100};

@@ -59,8 +59,8 @@ static mha_status save(const mha_cache *cache, const char *path)
     return status;
 }
 
-/* Load and see that a failure is told; `told` must be in the message. */
-static mha_status load(mha_cache **cache, const char *path, const char *told)
+/* Load and see that a failure is reported; `reported` must be in the message. */
+static mha_status load(mha_cache **cache, const char *path, const char *reported)
 {
     char message[400] = "";
     *cache = (mha_cache *)message;
@@ -69,7 +69,7 @@ static mha_status load(mha_cache **cache, const char *path, const char *told)
     CHECK((status == MHA_OK) == (message[0] == 0), "%s says \"%s\"", mha_status_string(status),
           message);
     CHECK(status == MHA_OK || strstr(message, path), "\"%s\" names no file", message);
-    CHECK(!told || strstr(message, told), "\"%s\" does not say \"%s\"", message, told);
+    CHECK(!reported || strstr(message, reported), "\"%s\" does not say \"%s\"", message, reported);
     return status;
 }
 
@@ -217,12 +217,12 @@ static void sample_free(sample *s)
 }
 
 /* Bytes that must be refused as what they are. */
-static bool refused(const sample *s, const unsigned char *bytes, size_t size, const char *told)
+static bool refused(const sample *s, const unsigned char *bytes, size_t size, const char *reported)
 {
     mha_cache *cache;
     const char *const path = temp_path(&s->folder, "bad");
     file_make(path, bytes, size);
-    const mha_status status = load(&cache, path, told);
+    const mha_status status = load(&cache, path, reported);
     mha_cache_free(cache);
     return CHECK(status == MHA_ERR_FORMAT, "%s", mha_status_string(status));
 }
@@ -284,7 +284,7 @@ typedef struct lie {
     size_t at;
     int size;
     uint64_t value;
-    const char *told;
+    const char *reported;
 } lie;
 
 static void refuse_lies(mha_cache_kind kind, const lie *lies, size_t count)
@@ -295,7 +295,7 @@ static void refuse_lies(mha_cache_kind kind, const lie *lies, size_t count)
         memcpy(bytes, s.bytes, s.size);
         put(bytes + lies[n].at, lies[n].value, lies[n].size);
         make_right(bytes, s.size);
-        if (!refused(&s, bytes, s.size, lies[n].told))
+        if (!refused(&s, bytes, s.size, lies[n].reported))
             CHECK(false, "kind %d, %llu at %zu", (int)kind, (unsigned long long)lies[n].value,
                   lies[n].at);
     }

@@ -45,7 +45,7 @@ static ptrdiff_t chunk(machine *m)
 
 /* ------------------------------------------------------------ invariants ----- */
 
-/* Table entries are pages while they are in use, and -1 behind that. Counts them. */
+/* Table entries are pages while they are in use, and -1 after that. Counts them. */
 static bool tables_hold(const mha_cache *cache, int32_t *entries)
 {
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
@@ -148,7 +148,7 @@ static bool last_piece_is_clean(const machine *m, ptrdiff_t sequence)
             clean = row_is_clean(c->k_type, at.k, MHAI_GROUP, at.k_scale, c->D) &&
                     row_is_clean(c->v_type, at.v, 1, at.v_scale, c->Dv);
         }
-    return CHECK(clean, "%s: garbage behind token %td of sequence %td", m->name, length, sequence);
+    return CHECK(clean, "%s: garbage past token %td of sequence %td", m->name, length, sequence);
 }
 
 /* -------------------------------------------------------------- foresight ----- */

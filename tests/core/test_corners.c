@@ -108,7 +108,7 @@ static void woven_layouts_are_told_apart(void)
     const ptrdiff_t slab = H * LONG * D, row = 2 * H * (D + PAD);
     mha_view q = {memory, 2 * slab, LONG * D, D};
     mha_out o = {memory + slab, 2 * slab, LONG * D, D};
-    CHECK(woven(q, o, k, H, L) == MHA_OK, "slabs with room behind the rows");
+    CHECK(woven(q, o, k, H, L) == MHA_OK, "slabs with room after the rows");
     o.data = memory + slab - D;
     CHECK(woven(q, o, k, H, LONG) == MHA_ERR_OVERLAP, "slabs that touch");
 
@@ -186,7 +186,7 @@ static void forked_child_frees_the_pool(void)
     mha_pool_free(pool);
 }
 
-/* Masks count behind 2^32 keys: the only key and value, broadcast, in a window around them. */
+/* Masks count past 2^32 keys: the only key and value, broadcast, in a window around them. */
 static void masks_of_far_keys(void)
 {
     const int64_t far = INT64_C(1) << 32;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sizes around every edge a tile or vector may have, in buffers of exactly the size needed that
- * lie against unreadable pages: once with the page behind them, once before them. Plans get a
- * workspace of exactly the size asked for, placed in the same way.
+ * lie against unreadable pages: once with the page after them, once before them. Plans get a
+ * workspace of exactly the required size, placed in the same way.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 
@@ -15,16 +15,16 @@ static unsigned turn(int64_t n)
 {
     static const unsigned features[] = {
         0,
-        CASE_CAUSAL | CASE_LSE,
-        CASE_ATTEND | CASE_IGNORE,
-        CASE_ADD | CASE_BIAS | CASE_MASK_TYPES,
-        CASE_Q_LENGTHS | CASE_K_LENGTHS | CASE_LSE,
-        CASE_WINDOW | CASE_DOCUMENTS | CASE_OFFSET,
-        CASE_WEIGHTS | CASE_LSE,
-        CASE_PACKED | CASE_LSE,
-        CASE_ALIBI | CASE_SINKS | CASE_SOFTCAP | CASE_CAUSAL,
-        CASE_STRIDES | CASE_LSE,
-        CASE_EVERYTHING,
+        FEATURE_CAUSAL | FEATURE_LSE,
+        FEATURE_ATTEND | FEATURE_IGNORE,
+        FEATURE_ADD | FEATURE_BIAS | FEATURE_MASK_TYPES,
+        FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS | FEATURE_LSE,
+        FEATURE_WINDOW | FEATURE_DOCUMENTS | FEATURE_OFFSET,
+        FEATURE_WEIGHTS | FEATURE_LSE,
+        FEATURE_PACKED | FEATURE_LSE,
+        FEATURE_ALIBI | FEATURE_SINKS | FEATURE_SOFTCAP | FEATURE_CAUSAL,
+        FEATURE_STRIDES | FEATURE_LSE,
+        FEATURE_EVERYTHING,
     };
     return features[n % (int64_t)(sizeof features / sizeof *features)];
 }
@@ -50,16 +50,17 @@ static void set_types(mha_shape *s, int64_t n)
 static void check_guarded(mha_shape shape, int64_t n)
 {
     set_types(&shape, n);
-    const case_memory kinds[] = {CASE_GUARD_BACK, CASE_GUARD_FRONT};
+    const problem_memory *const kinds[] = {&guard_memory_back, &guard_memory_front};
     for (int kind = 0; kind < 2; kind++) {
-        const case_spec spec = {shape, turn(n), (uint64_t)n, 1, kinds[kind]};
-        test_case *const c = case_build(&spec);
+        const problem_spec spec = {
+            .shape = shape, .features = turn(n), .seed = (uint64_t)n, .memory = kinds[kind]};
+        problem *const c = problem_new(&spec);
         if (n % 2 == kind)
-            case_run(c, NULL);
+            problem_run(c, NULL);
         else
-            case_run_plan(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+            problem_run_planned(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
@@ -130,12 +131,12 @@ static void anything_guarded(void)
         return;
     const uint64_t base = test_seed(9000);
     for (int64_t n = 0; n < test_effort(200); n++) {
-        case_spec spec = case_spec_random(base + (uint64_t)n, 2e5);
-        spec.memory = n % 2 ? CASE_GUARD_BACK : CASE_GUARD_FRONT;
-        test_case *const c = case_build(&spec);
-        case_run_plan(c, n % 3 ? pool : NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem_spec spec = problem_spec_random(base + (uint64_t)n, 2e5);
+        spec.memory = n % 2 ? &guard_memory_back : &guard_memory_front;
+        problem *const c = problem_new(&spec);
+        problem_run_planned(c, n % 3 ? pool : NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
     mha_pool_free(pool);
 }
@@ -144,26 +145,26 @@ static void anything_guarded(void)
 static void zero_extents(void)
 {
     for (unsigned zero = 0; zero < 32; zero++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = zero & 1 ? 0 : 2,
                       .H = zero & 2 ? 0 : 3,
                       .L = zero & 4 ? 0 : 5,
                       .S = zero & 8 ? 0 : 6,
                       .D = zero & 16 ? 0 : 7},
-            .features = CASE_LSE | CASE_PLAIN_WEIGHTS,
+            .features = FEATURE_LSE | FEATURE_PLAIN_WEIGHTS,
             .seed = zero,
-            .memory = CASE_GUARD_BACK,
+            .memory = &guard_memory_back,
         };
-        test_case *const c = case_build(&spec);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_run_plan(c, NULL);
-        case_check(c, LIMIT);
+        problem *const c = problem_new(&spec);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_run_planned(c, NULL);
+        problem_expect(c, LIMIT);
         if (zero == 8)
-            CHECK(tensor_get(c, T_O, 1, 2, 4, 6) == 0 &&
-                      tensor_get(c, T_LSE, 1, 2, 4, 0) == -INFINITY,
+            CHECK(problem_get(c, TENSOR_O, 1, 2, 4, 6) == 0 &&
+                      problem_get(c, TENSOR_LSE, 1, 2, 4, 0) == -INFINITY,
                   "no keys: not 0 and -inf");
-        case_free(c);
+        problem_delete(c);
     }
 }
 

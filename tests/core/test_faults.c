@@ -156,7 +156,7 @@ static void plan_run_asks_for_nothing(void)
     mha_pool_free(pool);
 }
 
-/* A wrong call is found before anything is asked for. */
+/* A wrong call is found before any memory is requested. */
 static void errors_ask_for_nothing(void)
 {
     const mha_shape shape = call_small_shape();

@@ -4,7 +4,7 @@
  * long runs, which masks, dropout and modes of heads must not disturb. Compared with the reference
  * path in double precision, which knows no blocks.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void fill(double *x, int count, test_random *random)
         x[n] = (double)(test_random_below(random, 63) - 31) / 32;
 }
 
-/* To f32, of which bf16 is the upper half. */
+/* To f32, whose upper half is bf16. */
 static const void *store(const double *x, int count, mha_dtype type, char *to)
 {
     for (int n = 0; n < count; n++) {
@@ -114,7 +114,7 @@ static void masks_with_hidden_nan(void)
     }
 }
 
-/* Blocks that no row sees, and blocks of which rows see a part, lie between whole ones. */
+/* Blocks that no row sees, and blocks that rows see in part, lie between whole ones. */
 static void holes(void)
 {
     test_random random = {test_seed(73)};

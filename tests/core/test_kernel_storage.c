@@ -4,7 +4,7 @@
  * add_row, finish_row, scale_row. All of them are exact, so every comparison here is of bits.
  */
 #include "support/kernel_bench.h"
-#include "support/oracle.h"
+#include "support/problems.h"
 
 #include <float.h>
 #include <math.h>

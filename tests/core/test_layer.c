@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers: random configurations against the oracle, in memory whose neighbours nobody may touch,
+ * Layers: random configurations against the oracle, in memory between guard pages,
  * with NaN in every row that does not count; and the bits of a row, which depend on nothing but
  * the row.
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units of u * size, see layer_oracle.h: three sums and a softmax behind each other. */
+/* Units of u * size, see layer_oracle.h: three sums and a softmax in sequence. */
 static const double limit = 8;
 
 /* ---------------------------------------------------------------------- oracle ---- */
@@ -32,7 +32,7 @@ static void random_configurations(void)
     const uint64_t first = test_seed(1);
     for (int64_t n = 0; n < test_effort(500); n++) {
         layer_spec spec = layer_spec_random(first + (uint64_t)n);
-        spec.memory = (case_memory)(n % 3);
+        spec.memory = guard_memories[n % 3];
         try_spec(&spec);
     }
 }
@@ -42,7 +42,7 @@ static void parts_one_by_one(void)
 {
     for (unsigned bit = 1; bit <= LAYER_EVERYTHING; bit <<= 1)
         for (int norm = 0; norm < 3; norm++) {
-            layer_spec spec = layer_spec_small(bit, CASE_OUTPUTS);
+            layer_spec spec = layer_spec_small(bit, FEATURE_OUTPUTS);
             spec.config.norm = (mha_norm)norm;
             spec.config.rope.pairs = (mha_rope_pairs)norm;
             spec.parts = bit;
@@ -54,16 +54,16 @@ static void parts_one_by_one(void)
 
 static void options_one_by_one(void)
 {
-    for (unsigned bit = 1; bit <= CASE_EVERYTHING; bit <<= 1)
+    for (unsigned bit = 1; bit <= FEATURE_EVERYTHING; bit <<= 1)
         for (int n = 0; n < 8; n++) {
-            layer_spec spec = layer_spec_small(n & 1 ? LAYER_CROSS : 0, bit | CASE_OUTPUTS);
+            layer_spec spec = layer_spec_small(n & 1 ? LAYER_CROSS : 0, bit | FEATURE_OUTPUTS);
             spec.parts |= n & 2 ? LAYER_EXTRA : 0u;
             spec.config.flags = n & 4 ? MHA_LAYER_ZERO_ATTN : 0;
             spec.config.rope.pairs = MHA_ROPE_HALVES;
             spec.seed = 1000 + (uint64_t)n;
             try_spec(&spec);
-            spec.options &= ~(unsigned)CASE_PLAIN_WEIGHTS;
-            spec.options |= CASE_WEIGHTS;
+            spec.options &= ~(unsigned)FEATURE_PLAIN_WEIGHTS;
+            spec.options |= FEATURE_WEIGHTS;
             try_spec(&spec);
         }
 }
@@ -73,7 +73,7 @@ static void every_type(void)
     static const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_BF16};
     static const mha_dtype stored[] = {MHA_F32, MHA_F16, MHA_BF16, MHA_I8};
     for (int n = 0; n < 108; n++) {
-        layer_spec spec = layer_spec_small(n % 2 ? LAYER_CROSS | LAYER_VALUE : 0, CASE_OUTPUTS);
+        layer_spec spec = layer_spec_small(n % 2 ? LAYER_CROSS | LAYER_VALUE : 0, FEATURE_OUTPUTS);
         spec.config.stored = stored[n % 4];
         spec.weight_type = types[n / 4 % 3];
         spec.input_type = types[n / 12 % 3];
@@ -87,7 +87,7 @@ static void every_type(void)
  * of keys. */
 static void larger_layers(void)
 {
-    layer_spec spec = layer_spec_small(0, CASE_CAUSAL);
+    layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL);
     spec.config.E = 320;
     spec.config.H = 5;
     spec.config.G = 0;
@@ -95,7 +95,7 @@ static void larger_layers(void)
     spec.L = 70;
     try_spec(&spec);
     spec.parts |= LAYER_CROSS;
-    spec.options = CASE_K_LENGTHS;
+    spec.options = FEATURE_K_LENGTHS;
     spec.config.E = 65;
     spec.B = 1;
     spec.L = 3;
@@ -109,13 +109,13 @@ static void larger_layers(void)
 /* A row without a key: 0 goes into the output projection. */
 static void empty_rows_give_the_bias(void)
 {
-    layer_spec spec = layer_spec_small(0, CASE_OUTPUTS);
+    layer_spec spec = layer_spec_small(0, FEATURE_OUTPUTS);
     layer_case *const c = layer_case_new(&spec);
     const int64_t none[2] = {0, 0};
     c->memory->call.options.k_lengths = none;
     layer_case_run(c, NULL);
     layer_case_check(c, 0);
-    const float *const y = tensor_at(&c->memory->tensors[T_O], 1, 0, 2, 0);
+    const float *const y = tensor_at(&c->memory->tensors[TENSOR_O], 1, 0, 2, 0);
     CHECK(memcmp(y, c->p.weights.o_bias.data, 24 * sizeof *y) == 0, "not the bias");
     layer_case_free(c);
 }
@@ -123,7 +123,7 @@ static void empty_rows_give_the_bias(void)
 /* The two keys every row sees are there even where no other is. */
 static void extras_are_always_seen(void)
 {
-    layer_spec spec = layer_spec_small(LAYER_CROSS | LAYER_EXTRA, CASE_OUTPUTS);
+    layer_spec spec = layer_spec_small(LAYER_CROSS | LAYER_EXTRA, FEATURE_OUTPUTS);
     spec.config.flags = MHA_LAYER_ZERO_ATTN;
     layer_case *const c = layer_case_new(&spec);
     const int64_t none[2] = {0, 0};
@@ -135,7 +135,7 @@ static void extras_are_always_seen(void)
     c->memory->call.shape.S = 0;
     mha_options *const o = &c->memory->call.options;
     o->weights.data = NULL;
-    case_clear(c->memory);
+    problem_reset(c->memory);
     const mha_status status = mha_layer_run(c->layer, &c->p.call, NULL, 0, NULL);
     CHECK(status == MHA_OK, "no keys at all: %s", mha_status_string(status));
     comparison result = {.limit = limit};
@@ -166,9 +166,9 @@ static void nothing_is_legal(void)
 static layer_case *bits_case(uint64_t seed)
 {
     layer_spec spec = layer_spec_random(seed);
-    spec.options &= ~(unsigned)CASE_WEIGHTS;
-    if (!(spec.options & CASE_PACKED))
-        spec.options |= seed % 2 ? CASE_PLAIN_WEIGHTS : 0;
+    spec.options &= ~(unsigned)FEATURE_WEIGHTS;
+    if (!(spec.options & FEATURE_PACKED))
+        spec.options |= seed % 2 ? FEATURE_PLAIN_WEIGHTS : 0;
     return layer_case_new(&spec);
 }
 
@@ -182,13 +182,13 @@ static void threads_do_not_matter(void)
         layer_spec spec = layer_spec_random(first + (uint64_t)n);
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        snapshot alone = snapshot_take(c->memory);
+        snapshot alone = snapshot_of(c->memory);
         for (int k = 0; k < 2; k++) {
             layer_case_run(c, pools[k]);
             CHECK(snapshot_same(&alone, c->memory), "%s: other bits with %d threads",
                   layer_case_name(c), k + 2);
         }
-        case_clear(c->memory);
+        problem_reset(c->memory);
         CHECK(mha_layer_run(c->layer, &c->p.call, NULL, 0, pools[0]) == MHA_OK, "own workspace");
         CHECK(snapshot_same(&alone, c->memory), "%s: other bits in a workspace of its own",
               layer_case_name(c));
@@ -202,7 +202,7 @@ static void threads_do_not_matter(void)
 /* Run queries [first, first + count) of batch b, by themselves. */
 static void run_part(const layer_case *c, ptrdiff_t b, ptrdiff_t first, ptrdiff_t count)
 {
-    const problem *const whole = &c->memory->call;
+    const attention_call *const whole = &c->memory->call;
     const int64_t *const q_starts = whole->options.q_starts, *const k_starts =
                                                                  whole->options.k_starts;
     slice s;
@@ -237,8 +237,8 @@ static void parts_make_the_whole(void)
         const ptrdiff_t step = n % 3 == 0 ? c->spec.L : 1 + (ptrdiff_t)(n % 7);
         const int64_t *const starts = c->memory->call.options.q_starts;
         layer_case_run(c, NULL);
-        snapshot whole = snapshot_take(c->memory);
-        case_clear(c->memory);
+        snapshot whole = snapshot_of(c->memory);
+        problem_reset(c->memory);
         for (ptrdiff_t b = 0; b < c->spec.B; b++) {
             const ptrdiff_t rows = starts ? (ptrdiff_t)(starts[b + 1] - starts[b]) : c->spec.L;
             for (ptrdiff_t i = 0; i < rows; i += step)
@@ -258,7 +258,7 @@ static void layout_does_not_matter(void)
         const layer_spec spec = layer_spec_random(first + (uint64_t)n);
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        test_case *const moved = case_relayout(c->memory, spec.seed + 1);
+        problem *const moved = problem_new_layout(c->memory, spec.seed + 1);
         mha_layer_call call = c->p.call;
         call.query = moved->call.q;
         call.key = moved->call.k;
@@ -267,11 +267,11 @@ static void layout_does_not_matter(void)
         call.options = &moved->call.options;
         const mha_status status = mha_layer_run(c->layer, &call, NULL, 0, NULL);
         CHECK(status == MHA_OK, "%s: %s", layer_case_name(c), moved->message);
-        for (int id = T_O; id < T_COUNT; id++)
+        for (int id = TENSOR_O; id < TENSOR_COUNT; id++)
             CHECK(!moved->tensors[id].memory ||
                       tensors_same(&c->memory->tensors[id], &moved->tensors[id]),
                   "%s: other bits of output %d in another layout", layer_case_name(c), id);
-        case_free(moved);
+        problem_delete(moved);
         layer_case_free(c);
     }
 }
@@ -286,7 +286,7 @@ static void fused_projections_do_not_matter(void)
         spec.config.key_width = spec.config.value_width = 0;
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        snapshot fused = snapshot_take(c->memory);
+        snapshot fused = snapshot_of(c->memory);
         for (int given = 1; given < 4; given++) {
             c->p.call.S = c->p.call.L;
             c->p.call.key = given & 1 ? c->p.call.query : (mha_view){0};
@@ -306,17 +306,17 @@ static void asking_for_more_does_not_matter(void)
     const uint64_t first = test_seed(11000);
     for (int64_t n = 0; n < test_effort(60); n++) {
         layer_spec spec = layer_spec_random(first + (uint64_t)n);
-        spec.options |= CASE_LSE | CASE_WEIGHTS;
+        spec.options |= FEATURE_LSE | FEATURE_WEIGHTS;
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        snapshot all = snapshot_take(c->memory);
+        snapshot all = snapshot_of(c->memory);
         mha_options plain = *c->p.call.options;
         plain.lse.data = plain.weights.data = NULL;
         plain.weights_heads = plain.weights_rows = NULL;
         plain.weights_head_count = plain.weights_row_count = 0;
         plain.flags &= ~(unsigned)MHA_AVERAGE_WEIGHTS;
         c->p.call.options = &plain;
-        memset(c->memory->tensors[T_O].memory, 0xa5, c->memory->tensors[T_O].bytes);
+        memset(c->memory->tensors[TENSOR_O].memory, 0xa5, c->memory->tensors[TENSOR_O].bytes);
         CHECK(mha_layer_run(c->layer, &c->p.call, NULL, 0, NULL) == MHA_OK, "run");
         CHECK(snapshot_same(&all, c->memory), "%s: other bits without weights", layer_case_name(c));
         snapshot_free(&all);
@@ -329,25 +329,25 @@ static void asking_for_more_does_not_matter(void)
 /* NaN in one row of the input spoils the rows that see it and no other. */
 static void damage_stays_where_it_is(void)
 {
-    layer_spec spec = layer_spec_small(0, CASE_CAUSAL | CASE_OUTPUTS);
+    layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL | FEATURE_OUTPUTS);
     layer_case *const c = layer_case_new(&spec);
     layer_case_run(c, NULL);
     const size_t bytes = 24 * sizeof(float);
     float before[5][24];
     for (ptrdiff_t i = 0; i < 5; i++)
-        memcpy(before[i], tensor_at(&c->memory->tensors[T_O], 0, 0, i, 0), bytes);
-    tensor_set(c->memory, T_Q, 0, 0, 3, 7, NAN);
+        memcpy(before[i], tensor_at(&c->memory->tensors[TENSOR_O], 0, 0, i, 0), bytes);
+    problem_set(c->memory, TENSOR_Q, 0, 0, 3, 7, NAN);
     layer_case_run(c, NULL);
     for (ptrdiff_t i = 0; i < 5; i++) {
-        const float *const y = tensor_at(&c->memory->tensors[T_O], 0, 0, i, 0);
+        const float *const y = tensor_at(&c->memory->tensors[TENSOR_O], 0, 0, i, 0);
         CHECK(i < 3 ? memcmp(y, before[i], bytes) == 0 : (bool)isnan(y[0]), "row %td: %g", i,
               (double)y[0]);
     }
-    CHECK(!isnan(tensor_get(c->memory, T_O, 1, 0, 4, 0)), "the other batch");
+    CHECK(!isnan(problem_get(c->memory, TENSOR_O, 1, 0, 4, 0)), "the other batch");
     layer_case_free(c);
 }
 
-/* One byte less than asked for is refused, whatever the call. */
+/* One byte less than required is refused, whatever the call. */
 static void workspace_is_exact(void)
 {
     for (uint64_t seed = 1; seed < 60; seed++) {
@@ -355,8 +355,8 @@ static void workspace_is_exact(void)
         layer_case *const c = layer_case_new(&spec);
         const size_t size = mha_layer_work_size(c->layer, &c->p.call, 1);
         void *const work = malloc(size);
-        case_clear(c->memory);
-        snapshot before = snapshot_take(c->memory);
+        problem_reset(c->memory);
+        snapshot before = snapshot_of(c->memory);
         const mha_status status = mha_layer_run(c->layer, &c->p.call, work, size - 1, NULL);
         CHECK(status == MHA_ERR_WORKSPACE, "%s: %s", layer_case_name(c), mha_status_string(status));
         CHECK(snapshot_same(&before, c->memory), "%s: outputs written", layer_case_name(c));
@@ -380,7 +380,7 @@ static void configuration_comes_back(void)
           mha_layer_bytes(c->layer));
     struct {
         mha_layer_config config;
-        void *field; /* that this library does not know, and nobody has set */
+        void *field; /* unknown to this library, and not set */
     } later = {.config = spec.config};
     mha_layer *layer = NULL;
     later.config.size = sizeof later;
@@ -401,7 +401,7 @@ static void weights_are_copied(void)
         layer_spec spec = layer_spec_random(seed);
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        snapshot before = snapshot_take(c->memory);
+        snapshot before = snapshot_of(c->memory);
         const mha_layer_config f = layer_defaults(&c->p.config);
         const size_t size = mha_dtype_size(spec.weight_type);
         const mha_layer_weights *const w = &c->p.weights;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The backward pass of layers against the oracle, and the oracle against central differences of its
- * own forward pass, which in turn is held against the library's.
+ * own forward pass, which in turn is compared with the library's.
  *
  * Errors are norms over a whole gradient: at most 3 times that of a naive computation in f32 and 3
  * times what is expected of one (tracked.h), since the one that was made may be right by luck. Over
@@ -72,7 +72,7 @@ static double loss_of(const slope *s)
     double sum = 0;
     layer_pass_forward(s->pass);
     for (ptrdiff_t b = 0; b < shape->B; b++)
-        for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++) {
+        for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++) {
             for (ptrdiff_t c = 0; c < width; c++) {
                 const ptrdiff_t at = (b * shape->L + i) * width + c;
                 sum += s->d_output[at].x * pass->output[at].x;
@@ -231,13 +231,13 @@ static void check_output(const layer_back *x)
     const ptrdiff_t width = pass->config.output_width;
     layer_pass_forward(pass);
     for (ptrdiff_t b = 0; b < call->B; b++)
-        for (ptrdiff_t n = 0; n < oracle_queries(&pass->op, b) * width; n++) {
+        for (ptrdiff_t n = 0; n < call_queries(&pass->op, b) * width; n++) {
             const ptrdiff_t i = n / width, c = n % width;
             const num want = pass->output[(b * call->L + i) * width + c];
-            const ptrdiff_t at = oracle_row_index(&y, pass->op.options.q_starts, b, 0, i) + c;
+            const ptrdiff_t at = call_row_index(&y, pass->op.options.q_starts, b, 0, i) + c;
             const double error =
-                oracle_error(call->output_type, MHA_F32, number_get(call->output_type, y.data, at),
-                             want.x, U * sqrt(want.v));
+                compare_error(call->output_type, MHA_F32, number_get(call->output_type, y.data, at),
+                              want.x, U * sqrt(want.v));
             CHECK(error <= 4, "%s: output(%td,%td,%td) is %g errors off", layer_case_name(x->c), b,
                   i, c, error);
         }
@@ -264,7 +264,7 @@ static void random_configurations(void)
     for (int64_t n = 0; n < test_effort(500); n++) {
         layer_spec spec =
             n % 4 == 0 ? layer_back_spec(base + (uint64_t)n) : small_spec(base + (uint64_t)n);
-        spec.memory = (case_memory)(n % 3);
+        spec.memory = guard_memories[n % 3];
         try_spec(&spec, n);
     }
     CHECK(totals.error <= 1.2 * totals.naive || totals.count < 1000,
@@ -290,7 +290,7 @@ static void parts_one_by_one(void)
 /* Every option, alone and beside the keys that all rows see. */
 static void options_one_by_one(void)
 {
-    const unsigned all = CASE_EVERYTHING | BACKWARD_GATES | BACKWARD_DROPOUT;
+    const unsigned all = FEATURE_EVERYTHING | BACKWARD_GATES | BACKWARD_DROPOUT;
     for (unsigned bit = 1; bit <= all; bit <<= 1)
         for (int n = 0; n < 4 && bit & all; n++) {
             layer_spec spec = layer_spec_small(n & 1 ? LAYER_CROSS : 0, bit);
@@ -320,7 +320,7 @@ static void every_type(void)
 /* Wide and long enough for several panels, blocks of keys and tiles of rows. */
 static void larger_layers(void)
 {
-    layer_spec spec = layer_spec_small(0, CASE_CAUSAL);
+    layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL);
     spec.config.E = 96;
     spec.config.H = 3;
     spec.config.G = 0;
@@ -330,7 +330,7 @@ static void larger_layers(void)
     spec.config.rope.pairs = MHA_ROPE_HALVES;
     try_spec(&spec, 0);
     spec.parts |= LAYER_CROSS | LAYER_EXTRA;
-    spec.options = CASE_K_LENGTHS | BACKWARD_DROPOUT;
+    spec.options = FEATURE_K_LENGTHS | BACKWARD_DROPOUT;
     spec.config.E = 33;
     spec.config.rope.pairs = MHA_ROPE_NONE;
     spec.L = 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a layer's gradients do not depend on: threads, layout, what else is asked for, the batch a
- * sequence stands in, and what lies in places that nobody sees. And what an input's gradient is
+ * What a layer's gradients do not depend on: threads, layout, what else is requested, the batch a
+ * sequence stands in, and what lies in places that are masked. And what an input's gradient is
  * when it stands in for others.
  */
 #include "support/layer_backward_case.h"
@@ -75,7 +75,7 @@ static void threads_do_not_matter(void)
         mha_pool_free(pools[n]);
 }
 
-/* --------------------------------------------------------------- layouts, wishes ---- */
+/* --------------------------------------------------------------- layouts, requests ---- */
 
 static void layout_does_not_matter(void)
 {
@@ -95,7 +95,7 @@ static void layout_does_not_matter(void)
 }
 
 /* Each gradient by itself has the bits it has among the others, and is all that is written. */
-static void wishes_do_not_matter(void)
+static void requests_do_not_matter(void)
 {
     const uint64_t base = test_seed(64000);
     for (int64_t n = 0; n < test_effort(40); n++) {
@@ -132,7 +132,7 @@ static void tapes_do_not_matter(void)
         layer_back *const x = layer_back_new(&spec);
         size_t size;
         layer_back_forward(x, NULL);
-        snapshot with = snapshot_take(x->c->memory);
+        snapshot with = snapshot_of(x->c->memory);
         layer_back_run(x, true, NULL);
         unsigned char *const first = layer_back_bytes(x, &size);
         layer_back_run(x, false, NULL);
@@ -154,7 +154,7 @@ static mha_out out_at(mha_out out, const int64_t *starts, ptrdiff_t b)
 {
     const mha_view view = {out.data, out.sb, out.sh, out.sl};
     if (out.data)
-        out.data = (float *)out.data + oracle_row_index(&view, starts, b, 0, 0);
+        out.data = (float *)out.data + call_row_index(&view, starts, b, 0, 0);
     return out;
 }
 
@@ -162,14 +162,14 @@ static mha_view view_at(mha_view view, mha_dtype type, const int64_t *starts, pt
 {
     if (view.data)
         view.data = (const char *)view.data +
-                    oracle_row_index(&view, starts, b, 0, 0) * (ptrdiff_t)mha_dtype_size(type);
+                    call_row_index(&view, starts, b, 0, 0) * (ptrdiff_t)mha_dtype_size(type);
     return view;
 }
 
 /* Batch b by itself, into the same rows of the gradients of inputs. */
 static void run_batch(const layer_back *x, ptrdiff_t b)
 {
-    const problem *const whole = &x->c->memory->call;
+    const attention_call *const whole = &x->c->memory->call;
     const int64_t *const q_starts = whole->options.q_starts;
     const int64_t *const k_starts = whole->options.k_starts;
     slice s;
@@ -213,7 +213,8 @@ static void batches_alone(void)
     const uint64_t base = test_seed(66000);
     for (int64_t n = 0; n < test_effort(100); n++) {
         layer_spec spec = layer_back_spec(base + (uint64_t)n);
-        spec.options &= ~(unsigned)(BACKWARD_DROPOUT | CASE_WEIGHTS); /* dropout knows its batch */
+        spec.options &=
+            ~(unsigned)(BACKWARD_DROPOUT | FEATURE_WEIGHTS); /* dropout knows its batch */
         layer_back *const x = layer_back_new(&spec), *const y = layer_back_new(&spec);
         layer_back_forward(x, NULL);
         layer_back_run(x, true, NULL);
@@ -235,11 +236,12 @@ static void batches_alone(void)
 static ptrdiff_t poison(layer_back *x, tensor_id id, const layer_pass *pass, double value)
 {
     const mha_shape *const s = &pass->op.shape;
-    const int64_t *const starts = id == T_Q ? pass->op.options.q_starts : pass->op.options.k_starts;
-    const bool queries = id == T_Q;
+    const int64_t *const starts =
+        id == TENSOR_Q ? pass->op.options.q_starts : pass->op.options.k_starts;
+    const bool queries = id == TENSOR_Q;
     ptrdiff_t poisoned = 0;
     for (ptrdiff_t b = 0; b < s->B; b++) {
-        const ptrdiff_t rows = queries ? oracle_queries(&pass->op, b) : oracle_keys(&pass->op, b);
+        const ptrdiff_t rows = queries ? call_queries(&pass->op, b) : call_keys(&pass->op, b);
         for (ptrdiff_t r = 0; r < rows; r++) {
             bool seen = false;
             for (ptrdiff_t n = 0; n < s->H * (queries ? pass->columns : s->L); n++) {
@@ -247,8 +249,8 @@ static ptrdiff_t poison(layer_back *x, tensor_id id, const layer_pass *pass, dou
                 seen = seen || pass->sees[((b * s->H + n % s->H) * s->L + i) * pass->columns + j];
             }
             for (ptrdiff_t c = 0; !seen && c < x->c->memory->tensors[id].n[3]; c++)
-                tensor_set(x->c->memory, id, starts ? 0 : b, 0,
-                           (starts ? (ptrdiff_t)starts[b] : 0) + r, c, value);
+                problem_set(x->c->memory, id, starts ? 0 : b, 0,
+                            (starts ? (ptrdiff_t)starts[b] : 0) + r, c, value);
             poisoned += !seen;
         }
     }
@@ -258,10 +260,13 @@ static ptrdiff_t poison(layer_back *x, tensor_id id, const layer_pass *pass, dou
 /* Cross-attention under masks that hide some keys from all rows, and all keys from some rows. */
 static layer_spec masked_spec(uint64_t seed)
 {
-    static const unsigned masks[] = {
-        CASE_ATTEND | CASE_BROADCAST, CASE_CAUSAL | CASE_OFFSET, CASE_DOCUMENTS,
-        CASE_WINDOW | CASE_OFFSET,    CASE_ADD | CASE_BROADCAST, CASE_IGNORE | CASE_BROADCAST,
-        CASE_BIAS | CASE_BROADCAST};
+    static const unsigned masks[] = {FEATURE_ATTEND | FEATURE_BROADCAST,
+                                     FEATURE_CAUSAL | FEATURE_OFFSET,
+                                     FEATURE_DOCUMENTS,
+                                     FEATURE_WINDOW | FEATURE_OFFSET,
+                                     FEATURE_ADD | FEATURE_BROADCAST,
+                                     FEATURE_IGNORE | FEATURE_BROADCAST,
+                                     FEATURE_BIAS | FEATURE_BROADCAST};
     layer_spec spec = layer_back_spec(seed);
     spec.parts |= LAYER_CROSS;
     spec.options |= masks[seed % 7] | masks[seed / 7 % 7];
@@ -283,9 +288,9 @@ static void hidden_rows_are_unread(void)
         layer_back_run(x, true, NULL);
         unsigned char *const clean = layer_back_bytes(x, &size);
         layer_back *const y = layer_back_new(&spec);
-        poisoned += poison(y, T_Q, pass, odd[n % 3]) + poison(y, T_K, pass, odd[n % 3]);
+        poisoned += poison(y, TENSOR_Q, pass, odd[n % 3]) + poison(y, TENSOR_K, pass, odd[n % 3]);
         if (y->c->p.call.value.data)
-            poison(y, T_V, pass, odd[n % 3]);
+            poison(y, TENSOR_V, pass, odd[n % 3]);
         layer_back_forward(y, NULL);
         layer_back_run(y, true, NULL);
         check_same(y, clean, "hidden rows of kind", (int)(n % 3));
@@ -378,7 +383,7 @@ static bool all_zero(const layer_back *x, int output)
  * only its bias notices. */
 static void empty_rows_give_zero(void)
 {
-    layer_spec spec = layer_spec_small(LAYER_CROSS, CASE_LSE | CASE_SINKS | CASE_BIAS);
+    layer_spec spec = layer_spec_small(LAYER_CROSS, FEATURE_LSE | FEATURE_SINKS | FEATURE_BIAS);
     layer_back *const x = layer_back_new(&spec);
     const int64_t none[2] = {0, 0};
     x->c->memory->call.options.k_lengths = none;
@@ -420,7 +425,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(threads_do_not_matter);
     RUN(layout_does_not_matter);
-    RUN(wishes_do_not_matter);
+    RUN(requests_do_not_matter);
     RUN(tapes_do_not_matter);
     RUN(batches_alone);
     RUN(hidden_rows_are_unread);

@@ -189,8 +189,9 @@ typedef struct bench {
 static layer_spec bench_spec(unsigned kind)
 {
     const unsigned parts = LAYER_EXTRA | LAYER_Q_NORM | LAYER_CROSS | LAYER_VALUE;
-    const unsigned options = CASE_MASKS | CASE_ALIBI | CASE_SINKS | CASE_Q_LENGTHS | CASE_LSE |
-                             BACKWARD_GATES | BACKWARD_DROPOUT | (kind == PACKED ? CASE_PACKED : 0);
+    const unsigned options = FEATURE_MASKS | FEATURE_ALIBI | FEATURE_SINKS | FEATURE_Q_LENGTHS |
+                             FEATURE_LSE | BACKWARD_GATES | BACKWARD_DROPOUT |
+                             (kind == PACKED ? FEATURE_PACKED : 0);
     layer_spec spec = layer_spec_small(kind == SELF ? 0 : parts, kind == SELF ? 0 : options);
     if (kind != SELF)
         spec.config.norm = MHA_NORM_RMS;
@@ -381,7 +382,7 @@ static void sizes_are_exact(void)
         CHECK(mha_layer_tape_size(x->c->layer, call) == tape, "%s: another size with a tape",
               layer_case_name(x->c));
         call->tape_size = tape - 1;
-        snapshot before = snapshot_take(x->c->memory);
+        snapshot before = snapshot_of(x->c->memory);
         mha_status status = mha_layer_run(x->c->layer, call, NULL, 0, NULL);
         CHECK(status == MHA_ERR_WORKSPACE && snapshot_same(&before, x->c->memory), "%s: run: %s",
               layer_case_name(x->c), mha_status_string(status));
@@ -410,13 +411,13 @@ static void sizes_are_exact(void)
 /* Runs that cannot keep their tape do nothing. */
 static void tapes_that_cannot_be(void)
 {
-    const layer_spec spec = layer_spec_small(0, CASE_LSE);
+    const layer_spec spec = layer_spec_small(0, FEATURE_LSE);
     layer_back *const x = layer_back_new(&spec);
     const mha_layer_call *const good = &x->c->p.call;
     const size_t work_size = mha_layer_work_size(x->c->layer, good, 1);
     char *const work = aligned_alloc(64, (work_size + 63) / 64 * 64);
-    case_clear(x->c->memory);
-    snapshot before = snapshot_take(x->c->memory);
+    problem_reset(x->c->memory);
+    snapshot before = snapshot_of(x->c->memory);
     TAPE_FAULT(MHA_ERR_ALIGN, call.tape = (char *)call.tape + 4);
     TAPE_FAULT(MHA_ERR_ALIGN, call.tape = (char *)call.tape + 32);
     TAPE_FAULT(MHA_ERR_WORKSPACE, call.tape_size = 0);
@@ -433,14 +434,14 @@ static void tapes_that_cannot_be(void)
 /* Gradients need all keys in one call. */
 static void no_tape_with_a_cache(void)
 {
-    const layer_spec spec = layer_spec_small(0, CASE_CAUSAL);
+    const layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL);
     layer_back *const x = layer_back_new(&spec);
     const mha_cache_config config = {
         .size = sizeof config, .sequences = 2, .capacity = 40, .G = 2, .D = 6, .Dv = 5};
     mha_layer_call call = x->c->p.call;
     CHECK(mha_cache_create(&call.cache, &config) == MHA_OK, "cache");
-    case_clear(x->c->memory);
-    snapshot before = snapshot_take(x->c->memory);
+    problem_reset(x->c->memory);
+    snapshot before = snapshot_of(x->c->memory);
     mha_status status = mha_layer_run(x->c->layer, &call, NULL, 0, NULL);
     CHECK(status == MHA_ERR_FLAG, "run: %s", mha_status_string(status));
     CHECK(snapshot_same(&before, x->c->memory), "outputs written");

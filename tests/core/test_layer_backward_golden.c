@@ -2,7 +2,7 @@
 /*
  * The backward pass of layers against PyTorch's autograd: every tests/golden/layer_backward/
  * NAME.golden is a test of its own. The library and the oracle of the other tests must both give
- * what is written there. How the files are made is told in
+ * what is written there. How the files are made is described in
  * tests/golden/make_layer_backward_goldens.py.
  */
 #include "support/layer_backward_oracle.h"
@@ -59,9 +59,9 @@ static mha_matrix_out matrix_for(const golden *g, const results *r, const char *
     const golden_entry *const e = golden_find(g, name);
     if (!e)
         return (mha_matrix_out){0};
-    const bool turned = golden_extent(g, "conv");
-    return (mha_matrix_out){room_for(g, r, name), turned ? 1 : e->extents[1],
-                            turned ? e->extents[1] : 1};
+    const bool transposed = golden_extent(g, "conv");
+    return (mha_matrix_out){room_for(g, r, name), transposed ? 1 : e->extents[1],
+                            transposed ? e->extents[1] : 1};
 }
 
 /* The part of a fused matrix from output `first` on. */
@@ -126,7 +126,7 @@ static bool close_enough(double got, double want, double largest)
     return isfinite(got) && isfinite(want) && fabs(got - want) <= 4e-6 * largest;
 }
 
-static void compare(const char *who, const golden_entry *e, const float *got)
+static void compare(const char *source, const golden_entry *e, const float *got)
 {
     const float *const want = e->data;
     double largest = 1;
@@ -134,16 +134,16 @@ static void compare(const char *who, const golden_entry *e, const float *got)
         largest = fabs((double)want[n]) > largest ? fabs((double)want[n]) : largest;
     for (size_t n = 0; n < e->count; n++)
         if (!CHECK(close_enough((double)got[n], (double)want[n], largest),
-                   "%s: %s[%zu] is %.9g, not %.9g", who, e->name, n, (double)got[n],
+                   "%s: %s[%zu] is %.9g, not %.9g", source, e->name, n, (double)got[n],
                    (double)want[n]))
             break;
 }
 
-static void compare_all(const golden *g, const char *who, const results *r)
+static void compare_all(const golden *g, const char *source, const results *r)
 {
     for (int n = 0; n < g->count; n++)
         if (r->of[n])
-            compare(who, &g->entries[n], r->of[n]);
+            compare(source, &g->entries[n], r->of[n]);
 }
 
 static void comparator_is_strict(void)

@@ -86,15 +86,15 @@ static void narrow_caches(void)
         mha_cache *cache = text_cache(t, kind, 40, type);
         text_generate(t, cache, TOKENS, NULL, 1);
         mha_cache_free(cache);
-        snapshot tokens = snapshot_take(c->memory);
+        snapshot tokens = snapshot_of(c->memory);
         cache = text_cache(t, kind, 40, type);
         text_generate(t, cache, CHUNKS, NULL, 2);
         mha_cache_free(cache);
         CHECK(snapshot_same(&tokens, c->memory), "%s: other bits, type %d", layer_case_name(c),
               (int)type);
-        const float *const near = (const float *)(void *)t->whole.bytes[T_WEIGHTS];
-        const float *const got = (const float *)(void *)tokens.bytes[T_WEIGHTS];
-        const size_t count = c->memory->tensors[T_WEIGHTS].bytes / sizeof(float);
+        const float *const near = (const float *)(void *)t->whole.bytes[TENSOR_WEIGHTS];
+        const float *const got = (const float *)(void *)tokens.bytes[TENSOR_WEIGHTS];
+        const size_t count = c->memory->tensors[TENSOR_WEIGHTS].bytes / sizeof(float);
         for (size_t k = 0; k < count; k++)
             CHECK(memcmp(&got[k], &near[k], 4) == 0 ||
                       fabs((double)got[k] - (double)near[k]) <= types[n % 3].tolerance,
@@ -137,9 +137,10 @@ static layer_spec memory_spec(uint64_t seed)
     spec.parts &= ~(unsigned)(LAYER_POSITIONS | LAYER_SEQUENCE_FIRST);
     if (!(spec.parts & LAYER_VALUE))
         spec.config.value_width = spec.config.key_width;
-    spec.options &= ~(unsigned)(CASE_PACKED | CASE_STRIDES | CASE_DOCUMENTS | CASE_OFFSET);
-    spec.options &= ~(unsigned)(CASE_CAUSAL | CASE_WINDOW | CASE_ALIBI);
-    spec.options |= CASE_LSE;
+    spec.options &=
+        ~(unsigned)(FEATURE_PACKED | FEATURE_STRIDES | FEATURE_DOCUMENTS | FEATURE_OFFSET);
+    spec.options &= ~(unsigned)(FEATURE_CAUSAL | FEATURE_WINDOW | FEATURE_ALIBI);
+    spec.options |= FEATURE_LSE;
     return spec;
 }
 
@@ -148,12 +149,12 @@ static void store(const layer_case *c, mha_cache *cache, ptrdiff_t chunk)
 {
     const mha_layer_config f = layer_defaults(&c->p.config);
     const ptrdiff_t S = c->p.call.S, size = (ptrdiff_t)mha_dtype_size(c->spec.input_type);
-    const problem *const op = &c->memory->call;
+    const attention_call *const op = &c->memory->call;
     for (ptrdiff_t at = 0; at < S; at += chunk) {
         const ptrdiff_t rows = S - at < chunk ? S - at : chunk;
         int64_t lengths[TEXTS] = {0};
         for (ptrdiff_t b = 0; b < c->p.call.B; b++) {
-            const ptrdiff_t left = oracle_keys(op, b) - at;
+            const ptrdiff_t left = call_keys(op, b) - at;
             lengths[b] = left < 0 ? 0 : left < rows ? left : rows;
         }
         const mha_options options = {.size = sizeof options, .k_lengths = lengths};
@@ -183,7 +184,7 @@ static void memory_is_recalled(void)
         /* Rotation of queries counts from where the caller says, the same in both calls. */
         c->memory->call.options.position = MHA_POSITION_TOP_LEFT;
         layer_case_run(c, NULL);
-        snapshot direct = snapshot_take(c->memory);
+        snapshot direct = snapshot_of(c->memory);
         const text view = {.c = c};
         mha_cache *const cache =
             text_cache(&view, n % 2 ? MHA_CACHE_PAGED : MHA_CACHE_CONTIGUOUS, spec.S, MHA_F32);
@@ -196,7 +197,7 @@ static void memory_is_recalled(void)
         call.cache_use = MHA_CACHE_RECALL;
         call.options = &options;
         for (int again = 0; again < 2; again++) {
-            case_clear(c->memory);
+            problem_reset(c->memory);
             const mha_status status = mha_layer_run(c->layer, &call, NULL, 0, NULL);
             CHECK(status == MHA_OK, "%s: recall: %s (%s)", layer_case_name(c),
                   mha_status_string(status), c->memory->message);

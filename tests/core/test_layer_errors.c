@@ -285,8 +285,8 @@ static void bench_begin(bench *b, unsigned kind)
 {
     const unsigned parts = LAYER_EXTRA | LAYER_Q_NORM | LAYER_K_NORM | LAYER_Q_NORM_BIAS |
                            LAYER_K_NORM_BIAS | (kind == SELF ? 0 : LAYER_CROSS | LAYER_VALUE);
-    const unsigned options = CASE_MASKS | CASE_ALIBI | CASE_SINKS | CASE_Q_LENGTHS | CASE_OUTPUTS |
-                             (kind == PACKED ? CASE_PACKED : 0);
+    const unsigned options = FEATURE_MASKS | FEATURE_ALIBI | FEATURE_SINKS | FEATURE_Q_LENGTHS |
+                             FEATURE_OUTPUTS | (kind == PACKED ? FEATURE_PACKED : 0);
     layer_spec spec = layer_spec_small(parts, kind == SELF ? 0 : options);
     spec.config.flags = MHA_LAYER_ZERO_ATTN;
     spec.config.norm = MHA_NORM_RMS;
@@ -302,7 +302,7 @@ static void bench_begin(bench *b, unsigned kind)
                         .rows = {4, 0, 2},
                         .frequencies = {1, 0.5f, 0.25f}};
     b->good.work = malloc(b->good.work_size);
-    case_clear(b->c->memory);
+    problem_reset(b->c->memory);
 }
 
 static void bench_end(bench *b)
@@ -367,14 +367,14 @@ static void try_call(bench *b, const fault *f)
     copy_good(b, &s);
     int64_t *const array = poked(f, &s);
     const int64_t kept = array ? *array : 0;
-    snapshot before = snapshot_take(b->c->memory);
+    snapshot before = snapshot_of(b->c->memory);
     fault_apply(f, &s);
     const mha_status status = mha_layer_run(b->c->layer, &s.call, s.work, s.work_size, NULL);
     CHECK(status < 0 && (f->statuses & 1u << -status), "kind %u, %s: %s", b->kind, f->name,
           mha_status_string(status));
     CHECK(snapshot_same(&before, b->c->memory), "kind %u, %s: outputs written", b->kind, f->name);
     check_message(b, f, status);
-    /* A workspace cannot be asked for either, unless only the memory is at fault. */
+    /* A workspace size cannot be queried either, unless only the memory is at fault. */
     if (f->statuses & (IS(STRUCT) | IS(SHAPE) | IS(FLAG) | IS(DTYPE) | IS(POSITION)))
         CHECK(mha_layer_work_size(b->c->layer, &s.call, 1) == 0, "kind %u, %s: a workspace",
               b->kind, f->name);
@@ -395,7 +395,7 @@ static void check_good(bench *b)
         status = mha_layer_run(layer, &s.call, s.work, s.work_size, NULL);
     CHECK(status == MHA_OK, "kind %u: call: %s", b->kind, mha_status_string(status));
     mha_layer_free(layer);
-    case_clear(b->c->memory);
+    problem_reset(b->c->memory);
 }
 
 static void try_all(const fault *table, size_t count, void (*try)(bench *, const fault *))
@@ -452,8 +452,8 @@ static void stand_ins_must_fit(void)
         mha_layer_call call = c->p.call;
         *(n ? &call.value : &call.key) = (mha_view){0};
         call.S = n ? call.S : call.L;
-        case_clear(c->memory);
-        snapshot before = snapshot_take(c->memory);
+        problem_reset(c->memory);
+        snapshot before = snapshot_of(c->memory);
         const mha_status status = mha_layer_run(c->layer, &call, NULL, 0, NULL);
         CHECK(status == MHA_ERR_NULL, "%s", mha_status_string(status));
         CHECK(snapshot_same(&before, c->memory), "outputs written");

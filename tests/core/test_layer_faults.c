@@ -103,7 +103,7 @@ static mha_status turn_layer(layer_case *c)
     call.tape = tape;
     call.tape_size = sizeof tape;
     mha_status status = mha_layer_run(c->layer, &call, NULL, 0, NULL);
-    case_clear(c->memory); /* which the run may have written before the other fails */
+    problem_reset(c->memory); /* which the run may have written before the other fails */
     if (status == MHA_OK)
         status = mha_layer_backward(c->layer, &call, &g, NULL, 0, NULL);
     return status;
@@ -125,7 +125,7 @@ static layer_case *full_case(mha_dtype stored)
 {
     layer_spec spec = layer_spec_small(LAYER_CROSS | LAYER_EXTRA | LAYER_Q_NORM | LAYER_K_NORM |
                                            LAYER_Q_NORM_BIAS | LAYER_FREQUENCIES,
-                                       CASE_CAUSAL | CASE_OUTPUTS);
+                                       FEATURE_CAUSAL | FEATURE_OUTPUTS);
     spec.config.norm = MHA_NORM_LAYER;
     spec.config.rope.pairs = MHA_ROPE_HALVES;
     spec.config.stored = stored;
@@ -135,8 +135,8 @@ static layer_case *full_case(mha_dtype stored)
 
 static void refuse(layer_case *c, int which, int n, bool for_ever, const snapshot *wanted)
 {
-    case_clear(c->memory);
-    snapshot blank = snapshot_take(c->memory);
+    problem_reset(c->memory);
+    snapshot blank = snapshot_of(c->memory);
     faults_arm(MEMORY, n, for_ever);
     const mha_status status = jobs[which].job(c);
     faults_disarm();
@@ -158,7 +158,7 @@ static void every_request_fails(void)
     for (int t = 0; t < 3; t++) {
         layer_case *const c = full_case(stored[t]);
         layer_case_run(c, NULL);
-        snapshot wanted = snapshot_take(c->memory);
+        snapshot wanted = snapshot_of(c->memory);
         for (int which = 0; which < JOBS; which++) {
             faults_arm(MEMORY, 0, false);
             CHECK(jobs[which].job(c) == MHA_OK, "%s undisturbed", jobs[which].name);
@@ -179,7 +179,7 @@ static void every_request_fails(void)
 /* Steps with a cache: without memory for a workspace the cache stays as it was. */
 static void steps_without_memory(void)
 {
-    layer_spec spec = layer_spec_small(0, CASE_CAUSAL);
+    layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL);
     layer_case *const c = layer_case_new(&spec);
     const mha_cache_config config = {
         .size = sizeof config, .sequences = 2, .capacity = 40, .G = 2, .D = 6, .Dv = 5};

@@ -2,7 +2,7 @@
 /*
  * Layers against PyTorch: every tests/golden/NAME.golden is a test of its own. The library and the
  * oracle of the other tests must both give what is written there. How the files are made, and what
- * is in them, is told in tests/golden/make_layer_goldens.py.
+ * is in them, is described in tests/golden/make_layer_goldens.py.
  */
 #include "support/layer_golden.h"
 #include "support/test.h"
@@ -36,15 +36,15 @@ static double wanted(float golden_number, const float *bias, size_t column)
     return isnan(golden_number) ? (bias ? (double)bias[column] : 0.0) : (double)golden_number;
 }
 
-static void compare(const char *who, const golden_entry *want, const float *got, const float *bias,
-                    size_t width)
+static void compare(const char *source, const golden_entry *want, const float *got,
+                    const float *bias, size_t width)
 {
     const float *const numbers = want->data;
     const double magnitude = magnitude_of(numbers, want->count);
     for (size_t n = 0; n < want->count; n++) {
         const double number = wanted(numbers[n], bias, n % width);
-        CHECK(close_enough((double)got[n], number, magnitude), "%s: %s[%zu] is %.9g, not %.9g", who,
-              want->name, n, (double)got[n], number);
+        CHECK(close_enough((double)got[n], number, magnitude), "%s: %s[%zu] is %.9g, not %.9g",
+              source, want->name, n, (double)got[n], number);
     }
 }
 
@@ -95,13 +95,14 @@ static void run_oracle(const layer_problem *p, const golden *g)
                                                                      golden_find(g, "weights");
     const mha_layer_config full = layer_defaults(&p->config);
     const ptrdiff_t B = p->call.B, L = p->call.L, cells = L * layer_columns(p);
-    const bool turned = golden_extent(g, "sequence_first"), average = golden_extent(g, "average");
+    const bool transposed = golden_extent(g, "sequence_first"),
+               average = golden_extent(g, "average");
     layer_answer answer = layer_oracle(p);
     float *const y = calloc(output->count, sizeof *y);
     float *const w = calloc(weights ? weights->count : 1, sizeof *w);
     for (ptrdiff_t n = 0; n < B * L * full.output_width; n++) {
         const ptrdiff_t b = n / full.output_width / L, i = n / full.output_width % L;
-        const ptrdiff_t row = turned ? i * B + b : b * L + i;
+        const ptrdiff_t row = transposed ? i * B + b : b * L + i;
         y[row * full.output_width + n % full.output_width] = (float)answer.output[n].x;
     }
     for (ptrdiff_t n = 0; weights && n < B * full.H * cells; n++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A spec for weights of the same layer: other numbers, another type, turned, other biases. */
+/* A spec for weights of the same layer: other numbers, another type, transposed, other biases. */
 static layer_spec other_weights(const layer_spec *spec)
 {
     layer_spec other = *spec;
@@ -31,7 +31,7 @@ static void compare(layer_back *x, layer_back *y)
     size_t size;
     layer_back_forward(x, NULL);
     layer_back_forward(y, NULL);
-    snapshot output = snapshot_take(y->c->memory);
+    snapshot output = snapshot_of(y->c->memory);
     CHECK(snapshot_same(&output, x->c->memory), "%s: other bits after an update",
           layer_case_name(x->c));
     layer_back_run(x, true, NULL);
@@ -143,7 +143,7 @@ static void refused_weights_change_nothing(void)
     spec.seed++;
     layer_case *const donor = layer_case_new(&spec);
     layer_case_run(c, NULL);
-    snapshot before = snapshot_take(c->memory);
+    snapshot before = snapshot_of(c->memory);
     for (size_t n = 0; n < sizeof faults / sizeof *faults; n++) {
         subject s = {.weights = donor->p.weights, .after = 1};
         fault_apply(&faults[n], &s);
@@ -175,7 +175,7 @@ static void surplus_weights_are_refused(void)
         spec.parts &= ~parts[n];
         layer_case *const c = layer_case_new(&spec);
         layer_case_run(c, NULL);
-        snapshot before = snapshot_take(c->memory);
+        snapshot before = snapshot_of(c->memory);
         const mha_status status = mha_layer_update(c->layer, &donor->p.weights);
         CHECK(status == MHA_ERR_NULL, "part %d: %s", n, mha_status_string(status));
         layer_case_run(c, NULL);

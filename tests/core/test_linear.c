@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linears: y = x W^T + bias against double precision at every edge of tiles, blocks and slices, in
- * memory whose neighbours nobody may touch; and the promise that a row's bits depend on nothing
+ * memory between guard pages; and the promise that a row's bits depend on nothing
  * but the row.
  */
 #include "support/guard.h"
@@ -122,7 +122,7 @@ static const char *name_of(const spec *s)
     return text;
 }
 
-/* Run with a workspace of exactly the bytes asked for, at its own guard page. */
+/* Run with a workspace of exactly the required size, at its own guard page. */
 static void run_case(linear_case *l, mha_pool *pool)
 {
     const spec *const s = &l->s;
@@ -166,7 +166,7 @@ static void check_row(const linear_case *l, ptrdiff_t i, sized *x, sized *y)
         const double got = number_get(s->y_type, l->y.data, i * l->y_stride + n);
         const double room = loose ? i8_error(l, n, x) / limit : 0;
         const double error =
-            oracle_error(s->y_type, MHA_F32, got, y[n].x, 0x1p-24 * y[n].size + room);
+            compare_error(s->y_type, MHA_F32, got, y[n].x, 0x1p-24 * y[n].size + room);
         CHECK(error <= limit, "%s: y(%td,%td) is %.9g, must be %.9g (E %.3g)", name_of(s), i, n,
               got, y[n].x, error);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gradients of linears against double precision at every edge of tiles and blocks, in memory whose
- * neighbours nobody may touch; what their bits do not depend on; and new weights in place of old
+ * guard pages beside them; what their bits do not depend on; and new weights in place of old
  * ones.
  */
 #include "support/guard.h"
@@ -29,8 +29,8 @@ enum { WANT_X = 1, WANT_WEIGHT = 2, WANT_BIAS = 4, WANT_ALL = 7 };
 typedef struct spec {
     ptrdiff_t rows, inputs, outputs;
     mha_dtype stored, x_type, d_y_type;
-    bool turned;   /* d_weight is [inputs][outputs] */
-    ptrdiff_t gap; /* elements between rows of everything */
+    bool transposed; /* d_weight is [inputs][outputs] */
+    ptrdiff_t gap;   /* elements between rows of everything */
     unsigned wanted;
     guard_side side;
     uint64_t seed;
@@ -50,7 +50,7 @@ static const char *name_of(const spec *s)
     snprintf(text, sizeof text,
              "%td x %td -> %td, stored %d, x %d, d_y %d%s, gap %td, wanted %u, seed %llu", s->rows,
              s->inputs, s->outputs, (int)s->stored, (int)s->x_type, (int)s->d_y_type,
-             s->turned ? ", turned" : "", s->gap, s->wanted, (unsigned long long)s->seed);
+             s->transposed ? ", transposed" : "", s->gap, s->wanted, (unsigned long long)s->seed);
     return text;
 }
 
@@ -90,7 +90,7 @@ static guard_buffer output_of(const spec *s, ptrdiff_t count)
 static void ask(linear_case *l)
 {
     const spec *const s = &l->s;
-    const ptrdiff_t line = (s->turned ? s->outputs : s->inputs) + s->gap;
+    const ptrdiff_t line = (s->transposed ? s->outputs : s->inputs) + s->gap;
     l->g = (mha_linear_gradients){
         .size = sizeof l->g,
         .d_y = l->d_y.data,
@@ -98,8 +98,8 @@ static void ask(linear_case *l)
         .d_y_type = s->d_y_type,
         .d_x = s->wanted & WANT_X ? l->d_x.data : NULL,
         .d_x_stride = s->inputs + s->gap,
-        .d_weight = {s->wanted & WANT_WEIGHT ? l->d_weight.data : NULL, s->turned ? 1 : line,
-                     s->turned ? line : 1},
+        .d_weight = {s->wanted & WANT_WEIGHT ? l->d_weight.data : NULL, s->transposed ? 1 : line,
+                     s->transposed ? line : 1},
         .d_bias = s->wanted & WANT_BIAS ? l->d_bias.data : NULL,
     };
 }
@@ -112,8 +112,8 @@ static linear_case case_of(const spec *s)
     l.x = random_rows(s, &random, s->x_type, s->inputs);
     l.d_y = random_rows(s, &random, s->d_y_type, s->outputs);
     l.d_x = output_of(s, span(s, s->rows, s->inputs));
-    l.d_weight =
-        output_of(s, s->turned ? span(s, s->inputs, s->outputs) : span(s, s->outputs, s->inputs));
+    l.d_weight = output_of(s, s->transposed ? span(s, s->inputs, s->outputs)
+                                            : span(s, s->outputs, s->inputs));
     l.d_bias = output_of(s, s->outputs);
     fill_weight(&l, &random);
     l.config = (mha_linear_config){.size = sizeof l.config,
@@ -141,7 +141,7 @@ static guard_buffer *output(linear_case *l, int n)
     return all[n];
 }
 
-/* With a workspace of exactly the bytes asked for, at its own guard page; or with none. */
+/* With a workspace of exactly the required size, at its own guard page; or with none. */
 static void run_case(linear_case *l, mha_pool *pool, bool workspace)
 {
     const spec *const s = &l->s;
@@ -208,11 +208,11 @@ static void check_d_bias(const linear_case *l, ptrdiff_t n)
     judge(l, "d_bias", &d_bias[n], sum, n, 0);
 }
 
-/* Every gap, and all of an output that was not asked for, still holds the pattern. */
+/* Every gap, and all of an output that was not requested, still holds the pattern. */
 static void check_gaps(linear_case *l)
 {
     const spec *const s = &l->s;
-    const ptrdiff_t widths[] = {s->inputs, s->turned ? s->outputs : s->inputs, s->outputs};
+    const ptrdiff_t widths[] = {s->inputs, s->transposed ? s->outputs : s->inputs, s->outputs};
     for (int k = 0; k < 3; k++) {
         const unsigned char *const bytes = output(l, k)->data;
         const ptrdiff_t line = widths[k] + (k < 2 ? s->gap : 0);
@@ -260,7 +260,7 @@ static spec plain_spec(ptrdiff_t rows, ptrdiff_t inputs, ptrdiff_t outputs)
     return (spec){.rows = rows,
                   .inputs = inputs,
                   .outputs = outputs,
-                  .turned = (rows + inputs + outputs) % 2,
+                  .transposed = (rows + inputs + outputs) % 2,
                   .gap = (rows + outputs) % 3,
                   .wanted = WANT_ALL,
                   .side = (rows + inputs) % 2 ? GUARD_AFTER : GUARD_BEFORE,
@@ -281,7 +281,7 @@ static spec random_spec(test_random *random)
 {
     spec s = plain_spec(random_extent(random), random_extent(random), random_extent(random));
     s.seed = test_random_u64(random);
-    s.turned = s.seed >> 8 & 1;
+    s.transposed = s.seed >> 8 & 1;
     s.gap = (ptrdiff_t)(s.seed >> 9 & 3);
     s.stored = stored_types[test_random_below(random, 4)];
     s.x_type = float_types[test_random_below(random, 3)];
@@ -313,7 +313,7 @@ static void every_type(void)
 {
     for (int n = 0; n < 72; n++) {
         spec s = plain_spec(13 + n % 5, 70, 35);
-        s.turned = n % 2;
+        s.transposed = n % 2;
         s.stored = stored_types[n / 2 % 4];
         s.x_type = float_types[n / 8 % 3];
         s.d_y_type = float_types[n / 24];
@@ -322,7 +322,7 @@ static void every_type(void)
     }
 }
 
-/* So large that the weights are turned in several parts. */
+/* So large that the weights are transposed in several parts. */
 static void large_weights(void)
 {
     spec s = plain_spec(5, 40, 300000);
@@ -339,7 +339,7 @@ static void nothing_is_legal(void)
     static const ptrdiff_t sizes[] = {0, 1, 17};
     for (int n = 0; n < 54; n++) {
         spec s = plain_spec(sizes[n % 3], sizes[n / 3 % 3], sizes[n / 9 % 3]);
-        s.turned = n / 27;
+        s.transposed = n / 27;
         for (int t = 0; t < 4; t++) {
             s.stored = stored_types[t];
             try_case(&s, 400);
@@ -389,7 +389,7 @@ static void threads_do_not_matter(void)
 }
 
 /* Each output by itself has the bits it has among the others. */
-static void wishes_do_not_matter(void)
+static void requests_do_not_matter(void)
 {
     test_random random = {test_seed(53000)};
     for (int64_t n = 0; n < test_effort(60); n++) {
@@ -488,7 +488,7 @@ static void check_twins(linear_case *l, mha_linear *fresh)
     free(b);
 }
 
-/* An updated linear is one that was made anew, with a bias, without one, and with one again. */
+/* An updated linear is one that was made again, with a bias, without one, and with one again. */
 static void updates_are_new_linears(void)
 {
     test_random random = {test_seed(55000)};
@@ -524,7 +524,7 @@ static void updates_are_new_linears(void)
 static void damage_stays_where_it_is(void)
 {
     spec s = plain_spec(9, 20, 21);
-    s.turned = false;
+    s.transposed = false;
     s.gap = 0;
     linear_case l = case_of(&s);
     float x[9 * 20], d_y[9 * 21];
@@ -553,7 +553,7 @@ int main(int argc, char **argv)
     RUN(large_weights);
     RUN(nothing_is_legal);
     RUN(threads_do_not_matter);
-    RUN(wishes_do_not_matter);
+    RUN(requests_do_not_matter);
     RUN(rows_do_not_know_each_other);
     RUN(updates_are_new_linears);
     RUN(damage_stays_where_it_is);

@@ -3,7 +3,7 @@
  * Masks together: every pair of kinds against the oracle, and blocks of keys that a mask rules out
  * are not visited, which unreadable pages prove.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -15,21 +15,21 @@
 enum { LIMIT = 8 };
 
 static const unsigned kinds[] = {
-    CASE_CAUSAL,    CASE_WINDOW, CASE_ATTEND,    CASE_IGNORE,  CASE_ADD,
-    CASE_BIAS,      CASE_ALIBI,  CASE_SINKS,     CASE_SOFTCAP, CASE_Q_LENGTHS,
-    CASE_K_LENGTHS, CASE_PACKED, CASE_DOCUMENTS,
+    FEATURE_CAUSAL,    FEATURE_WINDOW, FEATURE_ATTEND,    FEATURE_IGNORE,  FEATURE_ADD,
+    FEATURE_BIAS,      FEATURE_ALIBI,  FEATURE_SINKS,     FEATURE_SOFTCAP, FEATURE_Q_LENGTHS,
+    FEATURE_K_LENGTHS, FEATURE_PACKED, FEATURE_DOCUMENTS,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void check_features(unsigned features, uint64_t seed)
 {
-    case_spec spec = case_spec_random(seed, 1e5);
-    spec.features = features | (spec.features & (CASE_STRIDES | CASE_BROADCAST | CASE_LSE |
-                                                 CASE_OFFSET | CASE_MASK_TYPES));
-    test_case *const c = case_build(&spec);
-    case_run(c, NULL);
-    case_check(c, LIMIT);
-    case_free(c);
+    problem_spec spec = problem_spec_random(seed, 1e5);
+    spec.features = features | (spec.features & (FEATURE_STRIDES | FEATURE_BROADCAST | FEATURE_LSE |
+                                                 FEATURE_OFFSET | FEATURE_MASK_TYPES));
+    problem *const c = problem_new(&spec);
+    problem_run(c, NULL);
+    problem_expect(c, LIMIT);
+    problem_delete(c);
 }
 
 static void each_kind(void)
@@ -63,7 +63,7 @@ static void all_together(void)
 {
     const uint64_t base = test_seed(23000);
     for (int64_t n = 0; n < test_effort(150); n++)
-        check_features(CASE_EVERYTHING, base + (uint64_t)n);
+        check_features(FEATURE_EVERYTHING, base + (uint64_t)n);
 }
 
 /* Offsets and window edges far beyond any key, with signs in all combinations. */
@@ -72,20 +72,20 @@ static void positions_far_away(void)
     static const ptrdiff_t far[] = {PTRDIFF_MAX / 4, -(PTRDIFF_MAX / 4), 3, -3};
     static const ptrdiff_t edges[] = {PTRDIFF_MAX / 4, PTRDIFF_MAX / 4 + 2, -1, 0, 2};
     for (int n = 0; n < 4 * 5 * 5 * 2; n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1, .H = 2, .L = 7, .S = 9, .D = 8},
-            .features = CASE_LSE | CASE_WINDOW | (n % 2 ? CASE_CAUSAL : 0),
+            .features = FEATURE_LSE | FEATURE_WINDOW | (n % 2 ? FEATURE_CAUSAL : 0),
             .seed = (uint64_t)n,
         };
-        test_case *const c = case_build(&spec);
+        problem *const c = problem_new(&spec);
         mha_options *const o = &c->call.options;
         o->position = MHA_POSITION_OFFSET;
         o->offset = far[n / 50];
         o->window_left = edges[n / 2 % 5];
         o->window_right = edges[n / 10 % 5];
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
@@ -112,15 +112,15 @@ static void *with_gap(const tensor *t, ptrdiff_t first, ptrdiff_t last)
 }
 
 /* Run the case with unreadable keys and values in a child; 0 if it ends well. */
-static int run_with_gap(test_case *c, ptrdiff_t first, ptrdiff_t last)
+static int run_with_gap(problem *c, ptrdiff_t first, ptrdiff_t last)
 {
     const pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL); /* sanitizers would write a report */
-        snapshot before = snapshot_take(c);
-        c->call.k.data = with_gap(&c->tensors[T_K], first, last);
-        c->call.v.data = with_gap(&c->tensors[T_V], first, last);
-        case_run(c, NULL);
+        snapshot before = snapshot_of(c);
+        c->call.k.data = with_gap(&c->tensors[TENSOR_K], first, last);
+        c->call.v.data = with_gap(&c->tensors[TENSOR_V], first, last);
+        problem_run(c, NULL);
         const bool same = snapshot_same(&before, c);
         snapshot_free(&before);
         _exit(same ? 0 : 1);
@@ -134,68 +134,68 @@ static int run_with_gap(test_case *c, ptrdiff_t first, ptrdiff_t last)
 typedef struct gap_kind {
     const char *name;
     unsigned features;
-    void (*set)(test_case *c);
+    void (*set)(problem *c);
     ptrdiff_t first, last; /* what the mask rules out */
 } gap_kind;
 
-static void set_mask(test_case *c, tensor_id id, double off, double on)
+static void set_mask(problem *c, tensor_id id, double off, double on)
 {
     const ptrdiff_t *const n = c->tensors[id].n;
     test_random random = {3};
     for (ptrdiff_t r = 0; r < n[1] * n[2]; r++) {
         for (ptrdiff_t j = 0; j < n[3]; j++) {
             const bool masked = (j >= FIRST && j < LAST) || test_random_below(&random, 4) == 0;
-            tensor_set(c, id, 0, r / n[2], r % n[2], j, masked ? off : on);
+            problem_set(c, id, 0, r / n[2], r % n[2], j, masked ? off : on);
         }
     }
 }
 
-static void set_attend(test_case *c)
+static void set_attend(problem *c)
 {
-    set_mask(c, T_ATTEND, 0, 1);
+    set_mask(c, TENSOR_ATTEND, 0, 1);
 }
 
-static void set_ignore(test_case *c)
+static void set_ignore(problem *c)
 {
-    set_mask(c, T_IGNORE, 1, 0);
+    set_mask(c, TENSOR_IGNORE, 1, 0);
 }
 
-static void set_shared_mask(test_case *c)
+static void set_shared_mask(problem *c)
 {
-    set_mask(c, T_ATTEND, 0, 1);
+    set_mask(c, TENSOR_ATTEND, 0, 1);
     c->call.options.attend_mask.sh = c->call.options.attend_mask.sl = 0;
 }
 
-static void set_offset(test_case *c, ptrdiff_t offset)
+static void set_offset(problem *c, ptrdiff_t offset)
 {
     c->call.options.position = MHA_POSITION_OFFSET;
     c->call.options.offset = offset;
 }
 
-static void set_causal(test_case *c)
+static void set_causal(problem *c)
 {
     set_offset(c, FIRST - c->call.shape.L);
 }
 
 /* The last query stands at the last key, the first one sees nothing before LAST. */
-static void set_window(test_case *c)
+static void set_window(problem *c)
 {
     set_offset(c, KEYS - c->call.shape.L);
     c->call.options.window_left = KEYS - c->call.shape.L - LAST;
     c->call.options.window_right = 0;
 }
 
-static void set_length(test_case *c)
+static void set_length(problem *c)
 {
-    int64_t *const lengths = case_alloc(c, sizeof *lengths);
+    int64_t *const lengths = problem_alloc(c, sizeof *lengths);
     lengths[0] = FIRST;
     c->call.options.k_lengths = lengths;
 }
 
-static void set_documents(test_case *c)
+static void set_documents(problem *c)
 {
-    int32_t *const q = case_alloc(c, (size_t)c->call.shape.L * sizeof *q);
-    int32_t *const k = case_alloc(c, KEYS * sizeof *k);
+    int32_t *const q = problem_alloc(c, (size_t)c->call.shape.L * sizeof *q);
+    int32_t *const k = problem_alloc(c, KEYS * sizeof *k);
     for (ptrdiff_t i = 0; i < c->call.shape.L; i++)
         q[i] = 7;
     for (ptrdiff_t j = 0; j < KEYS; j++)
@@ -204,46 +204,46 @@ static void set_documents(test_case *c)
     c->call.options.k_documents = k;
 }
 
-/* Two masks of which each leaves a part of the gap open. */
-static void set_halves(test_case *c)
+/* Two masks; each leaves a part of the gap open. */
+static void set_halves(problem *c)
 {
     const ptrdiff_t middle = (FIRST + LAST) / 2;
-    const ptrdiff_t *const n = c->tensors[T_ATTEND].n;
+    const ptrdiff_t *const n = c->tensors[TENSOR_ATTEND].n;
     for (ptrdiff_t r = 0; r < n[1] * n[2]; r++) {
         for (ptrdiff_t j = 0; j < n[3]; j++) {
             const ptrdiff_t h = r / n[2], i = r % n[2];
-            tensor_set(c, T_ATTEND, 0, h, i, j, j < FIRST || j >= middle);
-            tensor_set(c, T_IGNORE, 0, h, i, j, j >= middle && j < LAST);
+            problem_set(c, TENSOR_ATTEND, 0, h, i, j, j < FIRST || j >= middle);
+            problem_set(c, TENSOR_IGNORE, 0, h, i, j, j >= middle && j < LAST);
         }
     }
 }
 
 static const gap_kind gaps[] = {
-    {"attend", CASE_ATTEND, set_attend, FIRST, LAST},
-    {"ignore", CASE_IGNORE, set_ignore, FIRST, LAST},
-    {"attend, one row for all", CASE_ATTEND, set_shared_mask, FIRST, LAST},
-    {"both polarities, half each", CASE_ATTEND | CASE_IGNORE, set_halves, FIRST, LAST},
-    {"causal", CASE_CAUSAL, set_causal, FIRST, KEYS},
-    {"window", CASE_WINDOW, set_window, 0, LAST},
+    {"attend", FEATURE_ATTEND, set_attend, FIRST, LAST},
+    {"ignore", FEATURE_IGNORE, set_ignore, FIRST, LAST},
+    {"attend, one row for all", FEATURE_ATTEND, set_shared_mask, FIRST, LAST},
+    {"both polarities, half each", FEATURE_ATTEND | FEATURE_IGNORE, set_halves, FIRST, LAST},
+    {"causal", FEATURE_CAUSAL, set_causal, FIRST, KEYS},
+    {"window", FEATURE_WINDOW, set_window, 0, LAST},
     {"length", 0, set_length, FIRST, KEYS},
     {"documents", 0, set_documents, FIRST, LAST},
 };
 
 static void check_gap(const gap_kind *gap, ptrdiff_t L, mha_dtype type)
 {
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {1, 4, KEY_HEADS, L, KEYS, WIDTH, 0, type, type, type, type},
-        .features = gap->features | CASE_LSE,
+        .features = gap->features | FEATURE_LSE,
         .seed = (uint64_t)L,
     };
-    test_case *const c = case_build(&spec);
+    problem *const c = problem_new(&spec);
     gap->set(c);
-    case_run(c, NULL);
+    problem_run(c, NULL);
     const int status = run_with_gap(c, gap->first, gap->last);
     CHECK(status == 0, "%s, %td queries, type %d: %s %d", gap->name, L, (int)type,
           WIFSIGNALED(status) ? "signal" : "exit",
           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    case_free(c);
+    problem_delete(c);
 }
 
 static void masked_blocks_are_not_visited(void)
@@ -257,12 +257,12 @@ static void masked_blocks_are_not_visited(void)
 /* The trick itself: with no mask the gap is hit. */
 static void the_gap_is_real(void)
 {
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {.B = 1, .H = 4, .G = KEY_HEADS, .L = 2, .S = KEYS, .D = WIDTH}};
-    test_case *const c = case_build(&spec);
-    case_run(c, NULL);
+    problem *const c = problem_new(&spec);
+    problem_run(c, NULL);
     CHECK(run_with_gap(c, FIRST, LAST) != 0, "unreadable keys were read");
-    case_free(c);
+    problem_delete(c);
 }
 
 int main(int argc, char **argv)

@@ -3,9 +3,8 @@
  * Partial results joined. First as a law: the keys cut anywhere, attended to in parts and merged
  * are the keys attended to at once. Then mha_merge() alone, against the formula in double.
  */
-#include "problem/tensor.h"
 #include "support/guard.h"
-#include "support/oracle.h"
+#include "support/problems.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -16,28 +15,63 @@
 
 enum { B = 2, H = 4, G = 2, MOST_PARTS = 3 };
 
-/* A problem over all keys, and the parts of it. */
+/* A tensor with its type and the number of its elements, gaps included. */
+typedef struct numbers {
+    tensor t;
+    mha_dtype type;
+    ptrdiff_t count;
+} numbers;
+
+/* A call over all keys, and the parts of it. */
 typedef struct split {
-    problem whole;
-    tensor q, k, v, o[MOST_PARTS], lse[MOST_PARTS];
+    attention_call whole;
+    numbers q, k, v, o[MOST_PARTS], lse[MOST_PARTS];
     int64_t lengths[B];
     int parts;
     ptrdiff_t cuts[MOST_PARTS + 1]; /* part n has keys [cuts[n], cuts[n + 1]) */
 } split;
 
-static void fill(tensor *t, test_random *random, double size)
+static numbers new_numbers(mha_dtype type, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
+                           const tensor_layout *layout)
 {
-    for (ptrdiff_t n = 0; n < t->count; n++)
-        number_set(t->type, t->block, n, size * (double)test_random_normal(random));
+    numbers x = {.type = type};
+    const ptrdiff_t n[4] = {B, heads, rows, width};
+    if (!tensor_lay_out(&x.t, mha_dtype_size(type), n, layout))
+        abort();
+    x.count = (ptrdiff_t)(x.t.bytes / x.t.element);
+    x.t.memory = malloc(x.t.bytes + 1);
+    if (!x.t.memory)
+        abort();
+    memset(x.t.memory, 0xff, x.t.bytes);
+    return x;
 }
 
-static tensor new_tensor(mha_dtype type, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
-                         const tensor_layout *layout)
+static void free_numbers(numbers *x)
 {
-    tensor t;
-    if (!tensor_create(&t, type, (tensor_extent){B, heads, rows, width}, layout, 0xff))
-        abort();
-    return t;
+    free(x->t.memory);
+}
+
+/* Sets every element, gaps too. */
+static void set_all(const numbers *x, double value)
+{
+    for (ptrdiff_t n = 0; n < x->count; n++)
+        number_set(x->type, x->t.memory, n, value);
+}
+
+static void fill(const numbers *x, test_random *random, double size)
+{
+    for (ptrdiff_t n = 0; n < x->count; n++)
+        number_set(x->type, x->t.memory, n, size * (double)test_random_normal(random));
+}
+
+static double get(const numbers *x, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c)
+{
+    return number_get(x->type, tensor_at(&x->t, b, h, i, c), 0);
+}
+
+static void set(const numbers *x, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t c, double value)
+{
+    number_set(x->type, tensor_at(&x->t, b, h, i, c), 0, value);
 }
 
 /* The layout of outputs changes with the seed; so do causal, ragged keys and the cuts. */
@@ -49,22 +83,21 @@ static split split_new(mha_dtype type, int parts, uint64_t seed)
     const ptrdiff_t D = 1 + (ptrdiff_t)test_random_below(&random, 40);
     const ptrdiff_t Dv = 1 + (ptrdiff_t)test_random_below(&random, 40);
     const mha_dtype lse_type = type == MHA_F64 ? MHA_F64 : MHA_F32;
-    const tensor_layout layout = {.rows_outside = seed % 2,
+    const tensor_layout layout = {.order = seed % 2,
                                   .lead = 3,
                                   .gap = {(ptrdiff_t)seed % 3, 1, 2},
-                                  .flip_h = seed % 4 == 1,
-                                  .flip_l = seed % 8 == 2};
+                                  .flip = (seed % 4 == 1 ? 2u : 0u) | (seed % 8 == 2 ? 4u : 0u)};
     split s = {.parts = parts};
     s.whole.shape = (mha_shape){B, H, G, L, S, D, Dv, type, type, type, type};
-    s.q = new_tensor(type, H, L, D, NULL);
-    s.k = new_tensor(type, G, S + 1, D, NULL);
-    s.v = new_tensor(type, G, S + 1, Dv, NULL);
+    s.q = new_numbers(type, H, L, D, NULL);
+    s.k = new_numbers(type, G, S + 1, D, NULL);
+    s.v = new_numbers(type, G, S + 1, Dv, NULL);
     fill(&s.q, &random, seed % 5 ? 1 : 6);
     fill(&s.k, &random, 1);
     fill(&s.v, &random, 1);
     for (int n = 0; n < parts; n++) {
-        s.o[n] = new_tensor(type, H, L, Dv, n % 2 ? NULL : &layout);
-        s.lse[n] = new_tensor(lse_type, H, L, 1, n % 2 ? NULL : &layout);
+        s.o[n] = new_numbers(type, H, L, Dv, n % 2 ? NULL : &layout);
+        s.lse[n] = new_numbers(lse_type, H, L, 1, n % 2 ? NULL : &layout);
         s.cuts[n] = n == 0 ? 0 : s.cuts[n - 1] + test_random_below(&random, S + 1 - s.cuts[n - 1]);
     }
     s.cuts[parts] = S;
@@ -74,28 +107,28 @@ static split split_new(mha_dtype type, int parts, uint64_t seed)
                                     .flags = seed % 2 ? MHA_CAUSAL : 0,
                                     .position = MHA_POSITION_OFFSET,
                                     .offset = S / 2};
-    s.whole.q = tensor_view(&s.q);
-    s.whole.k = tensor_view(&s.k);
-    s.whole.v = tensor_view(&s.v);
-    s.whole.o = tensor_out(&s.o[0]);
+    s.whole.q = tensor_view(&s.q.t);
+    s.whole.k = tensor_view(&s.k.t);
+    s.whole.v = tensor_view(&s.v.t);
+    s.whole.o = tensor_out(&s.o[0].t);
     return s;
 }
 
 static void split_free(split *s)
 {
-    tensor_free(&s->q);
-    tensor_free(&s->k);
-    tensor_free(&s->v);
+    free_numbers(&s->q);
+    free_numbers(&s->k);
+    free_numbers(&s->v);
     for (int n = 0; n < s->parts; n++) {
-        tensor_free(&s->o[n]);
-        tensor_free(&s->lse[n]);
+        free_numbers(&s->o[n]);
+        free_numbers(&s->lse[n]);
     }
 }
 
-static mha_view rows_from(const tensor *t, ptrdiff_t row)
+static mha_view rows_from(const numbers *x, ptrdiff_t row)
 {
-    mha_view view = tensor_view(t);
-    view.data = (const char *)view.data + row * view.sl * (ptrdiff_t)mha_dtype_size(t->type);
+    mha_view view = tensor_view(&x->t);
+    view.data = (const char *)view.data + row * view.sl * (ptrdiff_t)mha_dtype_size(x->type);
     return view;
 }
 
@@ -113,30 +146,30 @@ static void run_part(const split *s, int n)
     shape.S = count;
     options.offset -= first;
     options.k_lengths = lengths;
-    options.lse = tensor_out(&s->lse[n]);
+    options.lse = tensor_out(&s->lse[n].t);
     const mha_status status =
         mha_attention(&shape, s->whole.q, rows_from(&s->k, first), rows_from(&s->v, first),
-                      tensor_out(&s->o[n]), &options, NULL);
+                      tensor_out(&s->o[n].t), &options, NULL);
     CHECK(status == MHA_OK, "part %d: %s", n, mha_status_string(status));
 }
 
 static void merge_into(const split *s, int to, int from)
 {
     const mha_status status =
-        mha_merge(&s->whole.shape, tensor_out(&s->o[to]), tensor_out(&s->lse[to]),
-                  tensor_view(&s->o[from]), tensor_view(&s->lse[from]));
+        mha_merge(&s->whole.shape, tensor_out(&s->o[to].t), tensor_out(&s->lse[to].t),
+                  tensor_view(&s->o[from].t), tensor_view(&s->lse[from].t));
     CHECK(status == MHA_OK, "%s", mha_status_string(status));
 }
 
 /* What lies in part `n` must be what the oracle says of all the keys. */
 static void expect_whole(const split *s, int n, double limit, const char *law)
 {
-    problem p = s->whole;
+    attention_call p = s->whole;
     comparison result = {.limit = limit};
     p.options.k_lengths = s->lengths;
-    p.o = tensor_out(&s->o[n]);
-    p.options.lse = tensor_out(&s->lse[n]);
-    oracle_compare(&p, &result);
+    p.o = tensor_out(&s->o[n].t);
+    p.options.lse = tensor_out(&s->lse[n].t);
+    compare_call(&p, &result);
     CHECK(result.failures == 0, "%s: %s", law, result.first);
 }
 
@@ -174,7 +207,7 @@ static void three_parts_make_the_whole(void)
 /* Two parts of the same shape, filled with whatever a test likes. */
 typedef struct two {
     mha_shape shape;
-    tensor o[2], lse[2];
+    numbers o[2], lse[2];
 } two;
 
 static two two_new(mha_dtype type, ptrdiff_t L, ptrdiff_t Dv, const tensor_layout *first,
@@ -184,8 +217,8 @@ static two two_new(mha_dtype type, ptrdiff_t L, ptrdiff_t Dv, const tensor_layou
     two t = {.shape = {.B = B, .H = H, .L = L, .Dv = Dv, .o_type = type}};
     for (int n = 0; n < 2; n++) {
         const tensor_layout *const layout = n ? second : first;
-        t.o[n] = new_tensor(type, H, L, Dv, layout);
-        t.lse[n] = new_tensor(type == MHA_F64 ? MHA_F64 : MHA_F32, H, L, 1, layout);
+        t.o[n] = new_numbers(type, H, L, Dv, layout);
+        t.lse[n] = new_numbers(type == MHA_F64 ? MHA_F64 : MHA_F32, H, L, 1, layout);
         fill(&t.o[n], &random, 2);
         fill(&t.lse[n], &random, 4);
     }
@@ -195,55 +228,53 @@ static two two_new(mha_dtype type, ptrdiff_t L, ptrdiff_t Dv, const tensor_layou
 static void two_free(two *t)
 {
     for (int n = 0; n < 2; n++) {
-        tensor_free(&t->o[n]);
-        tensor_free(&t->lse[n]);
+        free_numbers(&t->o[n]);
+        free_numbers(&t->lse[n]);
     }
 }
 
 static mha_status two_merge(const two *t)
 {
-    return mha_merge(&t->shape, tensor_out(&t->o[0]), tensor_out(&t->lse[0]), tensor_view(&t->o[1]),
-                     tensor_view(&t->lse[1]));
+    return mha_merge(&t->shape, tensor_out(&t->o[0].t), tensor_out(&t->lse[0].t),
+                     tensor_view(&t->o[1].t), tensor_view(&t->lse[1].t));
 }
 
 /* Log-sum-exps of all rows of a part. */
 static void set_lse(const two *t, int n, double value)
 {
-    for (ptrdiff_t e = 0; e < t->lse[n].count; e++)
-        number_set(t->lse[n].type, t->lse[n].block, e, value);
+    set_all(&t->lse[n], value);
 }
 
 static void set_outputs(const two *t, int n, double value)
 {
-    for (ptrdiff_t e = 0; e < t->o[n].count; e++)
-        number_set(t->o[n].type, t->o[n].block, e, value);
+    set_all(&t->o[n], value);
 }
 
-static tensor copy_of(const tensor *t)
+static numbers copy_of(const numbers *x)
 {
-    tensor copy = *t;
-    copy.block = malloc(tensor_bytes(t));
-    if (!copy.block)
+    numbers copy = *x;
+    copy.t.memory = malloc(x->t.bytes + 1);
+    if (!copy.t.memory)
         abort();
-    memcpy(copy.block, t->block, tensor_bytes(t));
+    memcpy(copy.t.memory, x->t.memory, x->t.bytes);
     return copy;
 }
 
-static void expect_row(const two *t, const tensor *o, const tensor *lse, ptrdiff_t b, ptrdiff_t h,
+static void expect_row(const two *t, const numbers *o, const numbers *lse, ptrdiff_t b, ptrdiff_t h,
                        ptrdiff_t i)
 {
     const mha_dtype type = t->shape.o_type, work = t->lse[0].type;
     const double u = work == MHA_F64 ? 0x1p-53 : 0x1p-24;
-    const double first = tensor_read(lse, b, h, i, 0), second = tensor_read(&t->lse[1], b, h, i, 0);
+    const double first = get(lse, b, h, i, 0), second = get(&t->lse[1], b, h, i, 0);
     const double w = 1 / (1 + exp(second - first)), w2 = 1 / (1 + exp(first - second));
     const double m = fmax(first, second), sum = m + log1p(exp(fmin(first, second) - m));
-    const double got = tensor_read(&t->lse[0], b, h, i, 0);
-    CHECK(oracle_error(work, work, got, sum, u * fabs(sum) + u) <= 4, "lse is %.17g, not %.17g",
+    const double got = get(&t->lse[0], b, h, i, 0);
+    CHECK(compare_error(work, work, got, sum, u * fabs(sum) + u) <= 4, "lse is %.17g, not %.17g",
           got, sum);
     for (ptrdiff_t c = 0; c < t->shape.Dv; c++) {
-        const double x = w * tensor_read(o, b, h, i, c), y = w2 * tensor_read(&t->o[1], b, h, i, c);
-        const double o_got = tensor_read(&t->o[0], b, h, i, c);
-        const double error = oracle_error(type, work, o_got, x + y, u * (fabs(x) + fabs(y)));
+        const double x = w * get(o, b, h, i, c), y = w2 * get(&t->o[1], b, h, i, c);
+        const double o_got = get(&t->o[0], b, h, i, c);
+        const double error = compare_error(type, work, o_got, x + y, u * (fabs(x) + fabs(y)));
         CHECK(error <= 8, "type %d, (%td, %td, %td, %td) is %.17g, not %.17g: %g units", (int)type,
               b, h, i, c, o_got, x + y, error);
     }
@@ -251,10 +282,10 @@ static void expect_row(const two *t, const tensor *o, const tensor *lse, ptrdiff
 
 static const tensor_layout layouts[] = {
     {0},
-    {.rows_outside = true},
+    {.order = 1},
     {.gap = {3, 5, 7}, .lead = 1},
-    {.flip_b = true, .flip_h = true, .flip_l = true},
-    {.rows_outside = true, .flip_h = true, .gap = {1, 0, 0}},
+    {.flip = 7, .order = 4},
+    {.order = 1, .flip = 2, .gap = {1, 0, 0}},
 };
 
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
@@ -266,13 +297,13 @@ static void every_type_and_layout_follows_the_formula(void)
         const ptrdiff_t L = 1 + n % 5, Dv = n % 7 ? 1 + n % 37 : MHA_MAX_HEAD_WIDTH;
         two t = two_new(types[n % 4], L, Dv, &layouts[n / 4 % LAYOUTS], &layouts[n / 4 / LAYOUTS],
                         test_seed(6000) + (uint64_t)n);
-        tensor o = copy_of(&t.o[0]), lse = copy_of(&t.lse[0]);
+        numbers o = copy_of(&t.o[0]), lse = copy_of(&t.lse[0]);
         const mha_status status = two_merge(&t);
         CHECK(status == MHA_OK, "%s", mha_status_string(status));
         for (ptrdiff_t r = 0; r < B * H * L; r++)
             expect_row(&t, &o, &lse, r / L / H, r / L % H, r % L);
-        tensor_free(&o);
-        tensor_free(&lse);
+        free_numbers(&o);
+        free_numbers(&lse);
         two_free(&t);
     }
 }
@@ -287,21 +318,15 @@ static void bits_do_not_depend_on_the_layout(void)
         for (ptrdiff_t r = 0; r < B * H * L; r++)
             for (int part = 0; part < 2; part++) {
                 const ptrdiff_t b = r / L / H, h = r / L % H, i = r % L;
-                number_set(MHA_F32, other.lse[part].block,
-                           tensor_index(&other.lse[part], b, h, i, 0),
-                           tensor_read(&plain.lse[part], b, h, i, 0));
+                set(&other.lse[part], b, h, i, 0, get(&plain.lse[part], b, h, i, 0));
                 for (ptrdiff_t c = 0; c < Dv; c++)
-                    number_set(MHA_F32, other.o[part].block,
-                               tensor_index(&other.o[part], b, h, i, c),
-                               tensor_read(&plain.o[part], b, h, i, c));
+                    set(&other.o[part], b, h, i, c, get(&plain.o[part], b, h, i, c));
             }
         CHECK(two_merge(&plain) == MHA_OK && two_merge(&other) == MHA_OK, "layout %d fails", n);
         for (ptrdiff_t e = 0; e < B * H * L * Dv; e++) {
             const ptrdiff_t r = e / Dv, b = r / L / H, h = r / L % H, i = r % L;
-            CHECK(tensor_read(&plain.o[0], b, h, i, e % Dv) ==
-                          tensor_read(&other.o[0], b, h, i, e % Dv) &&
-                      tensor_read(&plain.lse[0], b, h, i, 0) ==
-                          tensor_read(&other.lse[0], b, h, i, 0),
+            CHECK(get(&plain.o[0], b, h, i, e % Dv) == get(&other.o[0], b, h, i, e % Dv) &&
+                      get(&plain.lse[0], b, h, i, 0) == get(&other.lse[0], b, h, i, 0),
                   "layout %d: element %td differs", n, e);
         }
         two_free(&plain);
@@ -316,12 +341,12 @@ static void expect_all(const two *t, double o, double lse, const char *what)
 {
     const ptrdiff_t L = t->shape.L;
     for (ptrdiff_t r = 0; r < B * H * L; r++) {
-        const double got = tensor_read(&t->lse[0], r / L / H, r / L % H, r % L, 0);
-        CHECK(oracle_error(t->lse[0].type, t->lse[0].type, got, lse, 0) == 0,
+        const double got = get(&t->lse[0], r / L / H, r / L % H, r % L, 0);
+        CHECK(compare_error(t->lse[0].type, t->lse[0].type, got, lse, 0) == 0,
               "%s: lse is %g, not %g", what, got, lse);
         for (ptrdiff_t c = 0; c < t->shape.Dv; c++) {
-            const double x = tensor_read(&t->o[0], r / L / H, r / L % H, r % L, c);
-            CHECK(oracle_error(t->shape.o_type, t->shape.o_type, x, o, 0) == 0,
+            const double x = get(&t->o[0], r / L / H, r / L % H, r % L, c);
+            CHECK(compare_error(t->shape.o_type, t->shape.o_type, x, o, 0) == 0,
                   "%s: output is %g, not %g", what, x, o);
         }
     }

@@ -3,7 +3,7 @@
  * NaN and infinity: a masked key or value is unread, whatever it holds; an attended one shows in
  * exactly the rows that attend to it; an empty row is 0, never NaN.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT = 8, OUTPUTS = CASE_LSE | CASE_PLAIN_WEIGHTS };
+enum { LIMIT = 8, OUTPUTS = FEATURE_LSE | FEATURE_PLAIN_WEIGHTS };
 
 /* A random shape with logits small enough that no attended weight underflows to 0. */
-static case_spec spec_with(uint64_t seed, unsigned features)
+static problem_spec spec_with(uint64_t seed, unsigned features)
 {
-    case_spec spec = case_spec_random(seed, 2e5);
+    problem_spec spec = problem_spec_random(seed, 2e5);
     spec.logits = spec.logits > 2 ? 2 : spec.logits;
-    spec.features = features | OUTPUTS | (spec.features & CASE_STRIDES);
+    spec.features = features | OUTPUTS | (spec.features & FEATURE_STRIDES);
     return spec;
 }
 
@@ -36,11 +36,11 @@ static bool *flag(const poison *p, ptrdiff_t b, ptrdiff_t g, ptrdiff_t row)
 }
 
 /* Fill about one in `rarity` rows of `id` with `value`. */
-static poison poison_rows(test_case *c, tensor_id id, double value, int64_t rarity)
+static poison poison_rows(problem *c, tensor_id id, double value, int64_t rarity)
 {
     const tensor *const t = &c->tensors[id];
     test_random random = {c->spec.seed};
-    poison p = {calloc((size_t)(t->n[0] * t->n[1] * t->n[2]) + 1, 1), &c->tensors[T_K]};
+    poison p = {calloc((size_t)(t->n[0] * t->n[1] * t->n[2]) + 1, 1), &c->tensors[TENSOR_K]};
     if (!p.flags)
         abort();
     for (ptrdiff_t r = 0; r < t->n[0] * t->n[1] * t->n[2]; r++) {
@@ -49,26 +49,26 @@ static poison poison_rows(test_case *c, tensor_id id, double value, int64_t rari
             continue;
         *flag(&p, b, g, row) = true;
         for (ptrdiff_t j = 0; j < t->n[3]; j++)
-            tensor_set(c, id, b, g, row, j, value);
+            problem_set(c, id, b, g, row, j, value);
     }
     return p;
 }
 
 /* Whether query i attends to a poisoned key. */
-static bool reached(const test_case *c, const poison *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static bool reached(const problem *c, const poison *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
-    const problem *const call = &c->call;
+    const attention_call *const call = &c->call;
     const int64_t *const starts = call->options.k_starts;
-    const ptrdiff_t g = h / (call->shape.H / oracle_groups(call));
-    for (ptrdiff_t j = 0; j < oracle_keys(call, b); j++) {
+    const ptrdiff_t g = h / (call->shape.H / call_groups(call));
+    for (ptrdiff_t j = 0; j < call_keys(call, b); j++) {
         const bool here = starts ? *flag(p, 0, g, (ptrdiff_t)starts[b] + j) : *flag(p, b, g, j);
-        if (here && oracle_allows(call, b, h, i, j))
+        if (here && call_attends(call, b, h, i, j))
             return true;
     }
     return false;
 }
 
-static bool same_row(const test_case *a, const test_case *b, tensor_id id, ptrdiff_t x, ptrdiff_t h,
+static bool same_row(const problem *a, const problem *b, tensor_id id, ptrdiff_t x, ptrdiff_t h,
                      ptrdiff_t i)
 {
     const tensor *const t = &a->tensors[id];
@@ -77,50 +77,50 @@ static bool same_row(const test_case *a, const test_case *b, tensor_id id, ptrdi
 }
 
 /* Rows out of reach have the bits of the clean case; if `shows`, rows in reach are all NaN. */
-static void compare_rows(const test_case *clean, const test_case *dirty, const poison *p,
-                         bool shows, const char *what)
+static void compare_rows(const problem *clean, const problem *dirty, const poison *p, bool shows,
+                         const char *what)
 {
-    const problem *const call = &clean->call;
+    const attention_call *const call = &clean->call;
     const int64_t *const starts = call->options.q_starts;
     for (ptrdiff_t b = 0; b < call->shape.B; b++) {
-        for (ptrdiff_t n = 0; n < call->shape.H * oracle_queries(call, b); n++) {
-            const ptrdiff_t h = n / oracle_queries(call, b), i = n % oracle_queries(call, b);
+        for (ptrdiff_t n = 0; n < call->shape.H * call_queries(call, b); n++) {
+            const ptrdiff_t h = n / call_queries(call, b), i = n % call_queries(call, b);
             const ptrdiff_t x = starts ? 0 : b, row = starts ? (ptrdiff_t)starts[b] + i : i;
             if (!reached(clean, p, b, h, i)) {
-                CHECK(same_row(clean, dirty, T_O, x, h, row) &&
-                          same_row(clean, dirty, T_LSE, x, h, row) &&
-                          same_row(clean, dirty, T_WEIGHTS, b, h, i),
-                      "%s shows in row (%td,%td,%td): %s", what, b, h, i, case_name(clean));
+                CHECK(same_row(clean, dirty, TENSOR_O, x, h, row) &&
+                          same_row(clean, dirty, TENSOR_LSE, x, h, row) &&
+                          same_row(clean, dirty, TENSOR_WEIGHTS, b, h, i),
+                      "%s shows in row (%td,%td,%td): %s", what, b, h, i, clean->name);
                 continue;
             }
-            for (ptrdiff_t c = 0; shows && c < oracle_value_width(call); c++)
-                CHECK(isnan(tensor_get(dirty, T_O, x, h, row, c)),
-                      "%s does not show in row (%td,%td,%td): %s", what, b, h, i, case_name(clean));
+            for (ptrdiff_t c = 0; shows && c < call_value_width(call); c++)
+                CHECK(isnan(problem_get(dirty, TENSOR_O, x, h, row, c)),
+                      "%s does not show in row (%td,%td,%td): %s", what, b, h, i, clean->name);
         }
     }
 }
 
-static void check_poison(const case_spec *spec, tensor_id id, double value)
+static void check_poison(const problem_spec *spec, tensor_id id, double value)
 {
-    test_case *const clean = case_build(spec), *const dirty = case_build(spec);
+    problem *const clean = problem_new(spec), *const dirty = problem_new(spec);
     const poison p = poison_rows(dirty, id, value, 1 + (int64_t)spec->seed % 9);
-    case_run(clean, NULL);
-    case_run(dirty, NULL);
+    problem_run(clean, NULL);
+    problem_run(dirty, NULL);
     char what[40];
-    snprintf(what, sizeof what, "%g in %s", value, id == T_K ? "a key" : "a value");
+    snprintf(what, sizeof what, "%g in %s", value, id == TENSOR_K ? "a key" : "a value");
     compare_rows(clean, dirty, &p, isnan(value), what);
     free(p.flags);
-    case_free(clean);
-    case_free(dirty);
+    problem_delete(clean);
+    problem_delete(dirty);
 }
 
 static void check_masked(unsigned features, uint64_t seed)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY, 1e30};
-    const case_spec spec = spec_with(seed, features);
+    const problem_spec spec = spec_with(seed, features);
     for (int n = 0; n < 4; n++) {
-        check_poison(&spec, T_K, values[n]);
-        check_poison(&spec, T_V, values[n]);
+        check_poison(&spec, TENSOR_K, values[n]);
+        check_poison(&spec, TENSOR_V, values[n]);
     }
 }
 
@@ -133,53 +133,53 @@ static void check_kind(unsigned features)
 
 static void causal_future(void)
 {
-    check_kind(CASE_CAUSAL);
-    check_kind(CASE_CAUSAL | CASE_OFFSET);
+    check_kind(FEATURE_CAUSAL);
+    check_kind(FEATURE_CAUSAL | FEATURE_OFFSET);
 }
 
 static void outside_the_window(void)
 {
-    check_kind(CASE_WINDOW | CASE_OFFSET);
+    check_kind(FEATURE_WINDOW | FEATURE_OFFSET);
 }
 
 static void not_attended(void)
 {
-    check_kind(CASE_ATTEND);
+    check_kind(FEATURE_ATTEND);
 }
 
 static void ignored(void)
 {
-    check_kind(CASE_IGNORE);
+    check_kind(FEATURE_IGNORE);
 }
 
 static void minus_infinity_added(void)
 {
-    check_kind(CASE_ADD | CASE_MASK_TYPES);
-    check_kind(CASE_BIAS | CASE_MASK_TYPES);
-    check_kind(CASE_BIAS | CASE_ADD | CASE_SOFTCAP);
+    check_kind(FEATURE_ADD | FEATURE_MASK_TYPES);
+    check_kind(FEATURE_BIAS | FEATURE_MASK_TYPES);
+    check_kind(FEATURE_BIAS | FEATURE_ADD | FEATURE_SOFTCAP);
 }
 
 static void past_the_length(void)
 {
-    check_kind(CASE_K_LENGTHS);
-    check_kind(CASE_K_LENGTHS | CASE_Q_LENGTHS | CASE_CAUSAL);
+    check_kind(FEATURE_K_LENGTHS);
+    check_kind(FEATURE_K_LENGTHS | FEATURE_Q_LENGTHS | FEATURE_CAUSAL);
 }
 
 static void packed_neighbours(void)
 {
-    check_kind(CASE_PACKED);
-    check_kind(CASE_PACKED | CASE_K_LENGTHS | CASE_CAUSAL);
+    check_kind(FEATURE_PACKED);
+    check_kind(FEATURE_PACKED | FEATURE_K_LENGTHS | FEATURE_CAUSAL);
 }
 
 static void other_documents(void)
 {
-    check_kind(CASE_DOCUMENTS);
-    check_kind(CASE_DOCUMENTS | CASE_PACKED);
+    check_kind(FEATURE_DOCUMENTS);
+    check_kind(FEATURE_DOCUMENTS | FEATURE_PACKED);
 }
 
 static void everything_at_once(void)
 {
-    check_kind(CASE_MASKS | CASE_PACKED | CASE_ALIBI | CASE_SINKS | CASE_SOFTCAP);
+    check_kind(FEATURE_MASKS | FEATURE_PACKED | FEATURE_ALIBI | FEATURE_SINKS | FEATURE_SOFTCAP);
 }
 
 /* Whole leading and trailing parts of long rows masked and poisoned. */
@@ -187,33 +187,33 @@ static void long_masked_parts(void)
 {
     static const ptrdiff_t L[] = {1, 4, 30};
     for (int64_t n = 0; n < test_effort(12); n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1, .H = 4, .G = 2, .L = L[n % 3], .S = 1500 + 97 * n, .D = 24},
-            .features = OUTPUTS | CASE_ATTEND,
+            .features = OUTPUTS | FEATURE_ATTEND,
             .seed = 9 * (uint64_t)n,
         };
-        test_case *const clean = case_build(&spec), *const dirty = case_build(&spec);
+        problem *const clean = problem_new(&spec), *const dirty = problem_new(&spec);
         const ptrdiff_t first = 600 + 40 * n, last = spec.shape.S - 301;
         for (ptrdiff_t r = 0; r < 4 * spec.shape.L; r++)
             for (ptrdiff_t j = 0; j < spec.shape.S; j++) {
                 const double on = j >= first && j < last;
-                tensor_set(clean, T_ATTEND, 0, r / spec.shape.L, r % spec.shape.L, j, on);
-                tensor_set(dirty, T_ATTEND, 0, r / spec.shape.L, r % spec.shape.L, j, on);
+                problem_set(clean, TENSOR_ATTEND, 0, r / spec.shape.L, r % spec.shape.L, j, on);
+                problem_set(dirty, TENSOR_ATTEND, 0, r / spec.shape.L, r % spec.shape.L, j, on);
             }
         for (ptrdiff_t j = 0; j < spec.shape.S; j++)
             for (ptrdiff_t x = 0; (j < first || j >= last) && x < 2 * 24; x++) {
-                tensor_set(dirty, T_K, 0, x / 24, j, x % 24, NAN);
-                tensor_set(dirty, T_V, 0, x / 24, j, x % 24, j % 2 ? NAN : INFINITY);
+                problem_set(dirty, TENSOR_K, 0, x / 24, j, x % 24, NAN);
+                problem_set(dirty, TENSOR_V, 0, x / 24, j, x % 24, j % 2 ? NAN : INFINITY);
             }
-        case_run(clean, NULL);
-        case_check(clean, LIMIT);
-        case_run(dirty, NULL);
-        CHECK(tensors_same(&clean->tensors[T_O], &dirty->tensors[T_O]) &&
-                  tensors_same(&clean->tensors[T_LSE], &dirty->tensors[T_LSE]) &&
-                  tensors_same(&clean->tensors[T_WEIGHTS], &dirty->tensors[T_WEIGHTS]),
+        problem_run(clean, NULL);
+        problem_expect(clean, LIMIT);
+        problem_run(dirty, NULL);
+        CHECK(tensors_same(&clean->tensors[TENSOR_O], &dirty->tensors[TENSOR_O]) &&
+                  tensors_same(&clean->tensors[TENSOR_LSE], &dirty->tensors[TENSOR_LSE]) &&
+                  tensors_same(&clean->tensors[TENSOR_WEIGHTS], &dirty->tensors[TENSOR_WEIGHTS]),
               "keys outside [%td,%td) show", first, last);
-        case_free(clean);
-        case_free(dirty);
+        problem_delete(clean);
+        problem_delete(dirty);
     }
 }
 
@@ -221,30 +221,32 @@ static void long_masked_parts(void)
 static void masked_bias_is_unread(void)
 {
     for (int64_t n = 0; n < test_effort(30); n++) {
-        const unsigned masks[] = {CASE_CAUSAL | CASE_OFFSET, CASE_ATTEND, CASE_K_LENGTHS,
-                                  CASE_DOCUMENTS, CASE_WINDOW | CASE_IGNORE};
-        const case_spec spec = spec_with(82000 + (uint64_t)n, CASE_BIAS | CASE_ADD | masks[n % 5]);
-        test_case *const clean = case_build(&spec), *const dirty = case_build(&spec);
+        const unsigned masks[] = {FEATURE_CAUSAL | FEATURE_OFFSET, FEATURE_ATTEND,
+                                  FEATURE_K_LENGTHS, FEATURE_DOCUMENTS,
+                                  FEATURE_WINDOW | FEATURE_IGNORE};
+        const problem_spec spec =
+            spec_with(82000 + (uint64_t)n, FEATURE_BIAS | FEATURE_ADD | masks[n % 5]);
+        problem *const clean = problem_new(&spec), *const dirty = problem_new(&spec);
         const mha_shape *const s = &spec.shape;
         for (ptrdiff_t r = 0; r < s->B * s->H * s->L * s->S; r++) {
             const ptrdiff_t j = r % s->S, i = r / s->S % s->L, h = r / s->S / s->L % s->H;
             const ptrdiff_t b = r / s->S / s->L / s->H;
-            if (oracle_allows(&clean->call, b, h, i, j))
+            if (call_attends(&clean->call, b, h, i, j))
                 continue;
             /* One of the two may be the mask itself. */
-            if (tensor_get(dirty, T_ADD, b, h, i, j) != -INFINITY)
-                tensor_set(dirty, T_ADD, b, h, i, j, j % 2 ? NAN : INFINITY);
-            else if (tensor_get(dirty, T_BIAS, b, h, i, j) != -INFINITY)
-                tensor_set(dirty, T_BIAS, b, h, i, j, j % 2 ? INFINITY : NAN);
+            if (problem_get(dirty, TENSOR_ADD, b, h, i, j) != -INFINITY)
+                problem_set(dirty, TENSOR_ADD, b, h, i, j, j % 2 ? NAN : INFINITY);
+            else if (problem_get(dirty, TENSOR_BIAS, b, h, i, j) != -INFINITY)
+                problem_set(dirty, TENSOR_BIAS, b, h, i, j, j % 2 ? INFINITY : NAN);
         }
-        case_run(clean, NULL);
-        case_run(dirty, NULL);
-        CHECK(tensors_same(&clean->tensors[T_O], &dirty->tensors[T_O]) &&
-                  tensors_same(&clean->tensors[T_LSE], &dirty->tensors[T_LSE]) &&
-                  tensors_same(&clean->tensors[T_WEIGHTS], &dirty->tensors[T_WEIGHTS]),
-              "NaN in a masked bias shows: %s", case_name(clean));
-        case_free(clean);
-        case_free(dirty);
+        problem_run(clean, NULL);
+        problem_run(dirty, NULL);
+        CHECK(tensors_same(&clean->tensors[TENSOR_O], &dirty->tensors[TENSOR_O]) &&
+                  tensors_same(&clean->tensors[TENSOR_LSE], &dirty->tensors[TENSOR_LSE]) &&
+                  tensors_same(&clean->tensors[TENSOR_WEIGHTS], &dirty->tensors[TENSOR_WEIGHTS]),
+              "NaN in a masked bias shows: %s", clean->name);
+        problem_delete(clean);
+        problem_delete(dirty);
     }
 }
 
@@ -253,29 +255,29 @@ static void masked_bias_is_unread(void)
 static void a_query_of_nan_is_its_own_row(void)
 {
     for (int64_t n = 0; n < test_effort(30); n++) {
-        const case_spec spec = spec_with(83000 + (uint64_t)n, n % 2 ? CASE_CAUSAL : 0);
-        test_case *const clean = case_build(&spec), *const dirty = case_build(&spec);
+        const problem_spec spec = spec_with(83000 + (uint64_t)n, n % 2 ? FEATURE_CAUSAL : 0);
+        problem *const clean = problem_new(&spec), *const dirty = problem_new(&spec);
         const mha_shape *const s = &spec.shape;
         const ptrdiff_t b = n % s->B, h = n % s->H, i = n % s->L;
-        tensor_set(dirty, T_Q, b, h, i, n % s->D, NAN);
-        case_run(clean, NULL);
-        case_run(dirty, NULL);
+        problem_set(dirty, TENSOR_Q, b, h, i, n % s->D, NAN);
+        problem_run(clean, NULL);
+        problem_run(dirty, NULL);
         for (ptrdiff_t r = 0; r < s->B * s->H * s->L; r++) {
             const ptrdiff_t row = r % s->L, head = r / s->L % s->H, batch = r / s->L / s->H;
             const bool hit = row == i && head == h && batch == b;
-            const bool empty = tensor_get(clean, T_LSE, batch, head, row, 0) == -INFINITY;
+            const bool empty = problem_get(clean, TENSOR_LSE, batch, head, row, 0) == -INFINITY;
             if (hit && !empty)
-                CHECK(isnan(tensor_get(dirty, T_O, batch, head, row, 0)) &&
-                          isnan(tensor_get(dirty, T_LSE, batch, head, row, 0)),
-                      "NaN query is lost: %s", case_name(clean));
+                CHECK(isnan(problem_get(dirty, TENSOR_O, batch, head, row, 0)) &&
+                          isnan(problem_get(dirty, TENSOR_LSE, batch, head, row, 0)),
+                      "NaN query is lost: %s", clean->name);
             else
-                CHECK(same_row(clean, dirty, T_O, batch, head, row) &&
-                          same_row(clean, dirty, T_LSE, batch, head, row) &&
-                          same_row(clean, dirty, T_WEIGHTS, batch, head, row),
-                      "NaN of another row shows: %s", case_name(clean));
+                CHECK(same_row(clean, dirty, TENSOR_O, batch, head, row) &&
+                          same_row(clean, dirty, TENSOR_LSE, batch, head, row) &&
+                          same_row(clean, dirty, TENSOR_WEIGHTS, batch, head, row),
+                      "NaN of another row shows: %s", clean->name);
         }
-        case_free(clean);
-        case_free(dirty);
+        problem_delete(clean);
+        problem_delete(dirty);
     }
 }
 
@@ -283,39 +285,39 @@ static void a_query_of_nan_is_its_own_row(void)
 static void an_infinite_value_shows_in_its_column(void)
 {
     for (int64_t n = 0; n < test_effort(30); n++) {
-        case_spec spec = spec_with(84000 + (uint64_t)n, CASE_CAUSAL | CASE_OFFSET);
-        test_case *const c = case_build(&spec);
-        const ptrdiff_t Dv = oracle_value_width(&c->call), j = n % spec.shape.S;
-        tensor_set(c, T_V, 0, 0, j, n % Dv, n % 2 ? INFINITY : -INFINITY);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem_spec spec = spec_with(84000 + (uint64_t)n, FEATURE_CAUSAL | FEATURE_OFFSET);
+        problem *const c = problem_new(&spec);
+        const ptrdiff_t Dv = call_value_width(&c->call), j = n % spec.shape.S;
+        problem_set(c, TENSOR_V, 0, 0, j, n % Dv, n % 2 ? INFINITY : -INFINITY);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
 /* A small case with scores set through one coordinate: q = 1, k = score, no scale. */
-static test_case *score_case(ptrdiff_t L, ptrdiff_t S, const float *scores, unsigned features)
+static problem *score_case(ptrdiff_t L, ptrdiff_t S, const float *scores, unsigned features)
 {
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {.B = 1, .H = 2, .G = 1, .L = L, .S = S, .D = 1, .Dv = 9},
-        .features = features | CASE_LSE,
+        .features = features | FEATURE_LSE,
         .seed = 5,
     };
-    test_case *const c = case_build(&spec);
+    problem *const c = problem_new(&spec);
     c->call.options.scale = 1;
     for (ptrdiff_t n = 0; n < 2 * L; n++)
-        tensor_set(c, T_Q, 0, n / L, n % L, 0, 1);
+        problem_set(c, TENSOR_Q, 0, n / L, n % L, 0, 1);
     for (ptrdiff_t j = 0; j < S; j++)
-        tensor_set(c, T_K, 0, 0, j, 0, (double)scores[j]);
+        problem_set(c, TENSOR_K, 0, 0, j, 0, (double)scores[j]);
     return c;
 }
 
-static bool all_nan(const test_case *c)
+static bool all_nan(const problem *c)
 {
-    const ptrdiff_t *const n = c->tensors[T_O].n;
+    const ptrdiff_t *const n = c->tensors[TENSOR_O].n;
     for (ptrdiff_t r = 0; r < n[1] * n[2]; r++)
         for (ptrdiff_t j = 0; j < n[3]; j++)
-            if (!isnan(tensor_get(c, T_O, 0, r / n[2], r % n[2], j)))
+            if (!isnan(problem_get(c, TENSOR_O, 0, r / n[2], r % n[2], j)))
                 return false;
     return true;
 }
@@ -333,10 +335,10 @@ static void only_minus_infinity_is_nan(void)
     static float scores[3000];
     fill(scores, 0, 3000, -INFINITY);
     for (int n = 0; n < 15; n++) {
-        test_case *const c = score_case(L[n / 5], S[n % 5], scores, 0);
-        case_run(c, NULL);
+        problem *const c = score_case(L[n / 5], S[n % 5], scores, 0);
+        problem_run(c, NULL);
         CHECK(all_nan(c), "%td queries, %td keys: not NaN", L[n / 5], S[n % 5]);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -348,10 +350,10 @@ static void some_minus_infinity_is_no_weight(void)
     for (int n = 0; n < 9; n++) {
         fill(scores, 0, 3000, -INFINITY);
         fill(scores, n % 3 * 1400 + 10, n % 3 * 1400 + 50, 0.5f);
-        test_case *const c = score_case(L[n / 3], 3000, scores, 0);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem *const c = score_case(L[n / 3], 3000, scores, 0);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
@@ -413,10 +415,10 @@ static void plus_infinity_is_nan(void)
     for (int n = 0; n < 9; n++) {
         fill(scores, 0, 1500, 1);
         scores[n % 3 * 700] = INFINITY;
-        test_case *const c = score_case(L[n / 3], 1500, scores, 0);
-        case_run(c, NULL);
+        problem *const c = score_case(L[n / 3], 1500, scores, 0);
+        problem_run(c, NULL);
         CHECK(all_nan(c), "+inf as score %d: not NaN", n % 3 * 700);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -431,10 +433,10 @@ static void logits_of_ten_thousand(void)
             scores[j] = n % 2 ? 1e4f * test_random_float(&random)
                               : (test_random_below(&random, 2) ? 1e4f : -1e4f);
         const ptrdiff_t S = 1 + (ptrdiff_t)test_random_below(&random, 1300);
-        test_case *const c = score_case(L[n % 3], S, scores, n % 5 ? 0 : CASE_SINKS);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem *const c = score_case(L[n % 3], S, scores, n % 5 ? 0 : FEATURE_SINKS);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
@@ -448,100 +450,101 @@ static void very_negative_is_a_number(void)
         const float low = lows[n % 3];
         const ptrdiff_t keys = S[n / 3 % 4];
         fill(scores, 0, 700, n / 12 ? 0 : low);
-        test_case *const c = score_case(1 + n % 7, keys, scores, n / 12 ? CASE_ADD : 0);
+        problem *const c = score_case(1 + n % 7, keys, scores, n / 12 ? FEATURE_ADD : 0);
         for (ptrdiff_t r = 0; n / 12 && r < 2 * c->call.shape.L * keys; r++)
-            tensor_set(c, T_ADD, 0, r / keys % 2, r / keys / 2, r % keys, (double)low);
-        case_run(c, NULL);
+            problem_set(c, TENSOR_ADD, 0, r / keys % 2, r / keys / 2, r % keys, (double)low);
+        problem_run(c, NULL);
         double mean = 0, size = 0;
         for (ptrdiff_t j = 0; j < keys; j++) {
-            mean += tensor_get(c, T_V, 0, 0, j, 3) / (double)keys;
-            size += fabs(tensor_get(c, T_V, 0, 0, j, 3)) / (double)keys;
+            mean += problem_get(c, TENSOR_V, 0, 0, j, 3) / (double)keys;
+            size += fabs(problem_get(c, TENSOR_V, 0, 0, j, 3)) / (double)keys;
         }
-        const double got = tensor_get(c, T_O, 0, 1, 0, 3);
+        const double got = problem_get(c, TENSOR_O, 0, 1, 0, 3);
         CHECK(fabs(got - mean) <= 16 * 0x1p-24 * size, "%g by %s, %td keys: %g, not the mean %g",
               (double)low, n / 12 ? "mask" : "score", keys, got, mean);
-        const double lse = tensor_get(c, T_LSE, 0, 1, 0, 0);
+        const double lse = problem_get(c, TENSOR_LSE, 0, 1, 0, 0);
         CHECK(fabs(lse - (double)low) <= 1e-6 * fabs((double)low) + 7, "lse of %g: %g", (double)low,
               lse);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
 /* ------------------------------------------------------------ empty rows */
 
-static void expect_empty(const test_case *c, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static void expect_empty(const problem *c, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
-    for (ptrdiff_t j = 0; j < c->tensors[T_O].n[3]; j++)
-        CHECK(tensor_get(c, T_O, b, h, i, j) == 0, "empty row (%td,%td,%td) is %g", b, h, i,
-              tensor_get(c, T_O, b, h, i, j));
-    for (ptrdiff_t j = 0; j < c->tensors[T_WEIGHTS].n[3]; j++)
-        CHECK(tensor_get(c, T_WEIGHTS, b, h, i, j) == 0, "empty row has a weight");
-    CHECK(tensor_get(c, T_LSE, b, h, i, 0) == -INFINITY, "empty row has a log-sum-exp of %g",
-          tensor_get(c, T_LSE, b, h, i, 0));
+    for (ptrdiff_t j = 0; j < c->tensors[TENSOR_O].n[3]; j++)
+        CHECK(problem_get(c, TENSOR_O, b, h, i, j) == 0, "empty row (%td,%td,%td) is %g", b, h, i,
+              problem_get(c, TENSOR_O, b, h, i, j));
+    for (ptrdiff_t j = 0; j < c->tensors[TENSOR_WEIGHTS].n[3]; j++)
+        CHECK(problem_get(c, TENSOR_WEIGHTS, b, h, i, j) == 0, "empty row has a weight");
+    CHECK(problem_get(c, TENSOR_LSE, b, h, i, 0) == -INFINITY, "empty row has a log-sum-exp of %g",
+          problem_get(c, TENSOR_LSE, b, h, i, 0));
 }
 
 /* A negative offset leaves leading rows without keys, whatever those hold. */
 static void leading_rows_are_empty(void)
 {
     for (ptrdiff_t n = 0; n < 40; n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 2, .H = 2, .L = 1 + 3 * n, .S = 1 + 7 * (n % 9), .D = 12, .Dv = 20},
-            .features = OUTPUTS | CASE_CAUSAL,
+            .features = OUTPUTS | FEATURE_CAUSAL,
             .seed = (uint64_t)n,
         };
-        test_case *const c = case_build(&spec);
+        problem *const c = problem_new(&spec);
         c->call.options.position = MHA_POSITION_OFFSET;
         c->call.options.offset = -(n % 13) - spec.shape.L / 3;
-        case_run(c, NULL);
-        case_check(c, LIMIT);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
         for (ptrdiff_t i = 0; i < -c->call.options.offset && i < spec.shape.L; i++)
             expect_empty(c, n % 2, 1, i);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
 static void rows_without_keys_are_empty(void)
 {
-    static const unsigned kinds[] = {CASE_ATTEND, CASE_IGNORE, CASE_ADD, CASE_BIAS};
-    static const tensor_id ids[] = {T_ATTEND, T_IGNORE, T_ADD, T_BIAS};
+    static const unsigned kinds[] = {FEATURE_ATTEND, FEATURE_IGNORE, FEATURE_ADD, FEATURE_BIAS};
+    static const tensor_id ids[] = {TENSOR_ATTEND, TENSOR_IGNORE, TENSOR_ADD, TENSOR_BIAS};
     static const double off[] = {0, 1, -INFINITY, -INFINITY};
     for (int n = 0; n < 24; n++) {
         const int kind = n % 4;
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1, .H = 3, .L = n / 4 * 9 + 1, .S = n / 4 * 130, .D = 16},
             .features = OUTPUTS | kinds[kind],
             .seed = (uint64_t)n,
         };
-        test_case *const c = case_build(&spec);
+        problem *const c = problem_new(&spec);
         const ptrdiff_t row = spec.shape.L / 2;
         for (ptrdiff_t j = 0; j < spec.shape.S; j++) {
-            tensor_set(c, ids[kind], 0, 1, row, j, off[kind]);
-            tensor_set(c, T_K, 0, 1, j, 3, j % 3 ? 1 : 1e4);
+            problem_set(c, ids[kind], 0, 1, row, j, off[kind]);
+            problem_set(c, TENSOR_K, 0, 1, j, 3, j % 3 ? 1 : 1e4);
         }
-        case_run(c, NULL);
-        case_check(c, LIMIT);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
         expect_empty(c, 0, 1, row);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
-/* Rows past the query length and their log-sum-exp and weights are not written; case_check() sees
- * to it. The queries there hold NaN. */
+/* Rows past the query length and their log-sum-exp and weights are not written; problem_expect()
+ * sees to it. The queries there hold NaN. */
 static void rows_past_the_length_are_untouched(void)
 {
     const uint64_t base = test_seed(86000);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        const case_spec spec = spec_with(base + (uint64_t)n, CASE_Q_LENGTHS | CASE_K_LENGTHS |
-                                                                 (n % 2 ? CASE_PACKED : 0));
-        test_case *const c = case_build(&spec);
-        const problem *const p = &c->call;
+        const problem_spec spec =
+            spec_with(base + (uint64_t)n,
+                      FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS | (n % 2 ? FEATURE_PACKED : 0));
+        problem *const c = problem_new(&spec);
+        const attention_call *const p = &c->call;
         for (ptrdiff_t b = 0; n % 2 == 0 && b < spec.shape.B; b++)
-            for (ptrdiff_t i = oracle_queries(p, b); i < spec.shape.L; i++)
+            for (ptrdiff_t i = call_queries(p, b); i < spec.shape.L; i++)
                 for (ptrdiff_t x = 0; x < spec.shape.H * spec.shape.D; x++)
-                    tensor_set(c, T_Q, b, x / spec.shape.D, i, x % spec.shape.D, NAN);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+                    problem_set(c, TENSOR_Q, b, x / spec.shape.D, i, x % spec.shape.D, NAN);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 

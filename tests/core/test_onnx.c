@@ -4,7 +4,7 @@
  * MHA_ONNX_CASES names a folder with one folder a case, each with model.onnx and
  * test_data_set_0/{input,output}_N.pb; every case is a test of its own.
  *
- *      what ONNX says                      what libmha is told
+ *      what ONNX says                      what libmha is given
  *      Q, K, V of rank 4 / rank 3          views [B,heads,rows,width] / [B,rows,heads,width]
  *      past_key, past_value                put in front of K and V here; offset = past length.
  *                                          Then once more through a cache: past and new tokens

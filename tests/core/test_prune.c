@@ -40,9 +40,9 @@ static mha_layer *prune(const layer_case *c, const uint8_t *keep)
 static layer_case *random_case(uint64_t seed)
 {
     layer_spec spec = layer_spec_random(seed);
-    spec.options &= ~(unsigned)(CASE_ATTEND | CASE_IGNORE | CASE_ADD | CASE_BIAS | CASE_WEIGHTS |
-                                CASE_PLAIN_WEIGHTS);
-    spec.options |= CASE_LSE;
+    spec.options &= ~(unsigned)(FEATURE_ATTEND | FEATURE_IGNORE | FEATURE_ADD | FEATURE_BIAS |
+                                FEATURE_WEIGHTS | FEATURE_PLAIN_WEIGHTS);
+    spec.options |= FEATURE_LSE;
     spec.output_type = MHA_F32;
     return layer_case_new(&spec);
 }
@@ -72,7 +72,7 @@ static void result_free(result *r)
 static result run(layer_case *c, const mha_layer *layer, const uint8_t *keep, const float *gates)
 {
     const ptrdiff_t all = layer_defaults(&c->p.config).H, H = mha_layer_get_config(layer).H;
-    const tensor *const y = &c->memory->tensors[T_O];
+    const tensor *const y = &c->memory->tensors[TENSOR_O];
     const int64_t *const starts = c->p.call.options->q_starts;
     mha_options options = *c->p.call.options;
     mha_layer_call call = c->p.call;
@@ -92,7 +92,7 @@ static result run(layer_case *c, const mha_layer *layer, const uint8_t *keep, co
     r.lse = copy_of(NULL, (size_t)(batches * H * r.rows) * sizeof *r.lse);
     options.lse = (mha_out){r.lse, H * r.rows, r.rows, 1};
     call.options = &options;
-    case_clear(c->memory);
+    problem_reset(c->memory);
     const mha_status status = mha_layer_run(layer, &call, NULL, 0, NULL);
     CHECK(status == MHA_OK, "%s: %s, %s", layer_case_name(c), mha_status_string(status),
           c->memory->message);
@@ -160,7 +160,7 @@ static void *cut(const layer_case *c, const void *data, ptrdiff_t head_stride, p
 {
     const mha_dtype type = c->spec.weight_type;
     const size_t size = mha_dtype_size(type);
-    char *const to = case_alloc(c->memory, (size_t)(count * width * length) * size);
+    char *const to = problem_alloc(c->memory, (size_t)(count * width * length) * size);
     for (ptrdiff_t n = 0; n < count * width; n++)
         for (ptrdiff_t x = 0; x < length; x++)
             memcpy(to + (size_t)(n * length + x) * size,
@@ -225,7 +225,7 @@ static void equal_to_cut_weights(void)
         uint8_t keep[MOST_HEADS] = {0};
         choose(&random, layer_defaults(&c->p.config).H, keep);
         mha_layer *const pruned = prune(c, keep), *const wanted = cut_by_hand(c, keep);
-        /* i8 made anew has scales of its own in W_O. */
+        /* i8 made again has scales of its own in W_O. */
         if (pruned && wanted && c->spec.config.stored != MHA_I8) {
             result a = run(c, wanted, keep, NULL), b = run(c, pruned, keep, NULL);
             CHECK(memcmp(a.y, b.y, sizeof(float) * (size_t)a.count) == 0, "%s: other bits",
@@ -245,7 +245,7 @@ static void step_by_step(void)
     static const uint8_t all[4] = {1, 1, 1, 1}, first[4] = {1, 1, 0, 1}, then[3] = {0, 1, 1};
     static const uint8_t both[4] = {0, 1, 0, 1};
     for (int stored = 0; stored < 4; stored++) {
-        layer_spec spec = layer_spec_small(LAYER_EXTRA, CASE_CAUSAL);
+        layer_spec spec = layer_spec_small(LAYER_EXTRA, FEATURE_CAUSAL);
         spec.config.stored = (mha_dtype[]){MHA_F32, MHA_F16, MHA_BF16, MHA_I8}[stored];
         layer_case *const c = layer_case_new(&spec);
         mha_layer *const same = prune(c, all), *const once = prune(c, first), *twice = NULL;
@@ -345,7 +345,7 @@ static void the_rest_stays(void)
 static void with_a_cache(void)
 {
     enum { B = 2, L = 5, E = 24 };
-    layer_spec spec = layer_spec_small(0, CASE_CAUSAL);
+    layer_spec spec = layer_spec_small(0, FEATURE_CAUSAL);
     layer_case *const c = layer_case_new(&spec);
     static const uint8_t keep[4] = {1, 1, 0, 1};
     mha_layer *const pruned = prune(c, keep);

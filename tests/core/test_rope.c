@@ -57,7 +57,7 @@ static void expect_transposed(const mha_rope *rope, ptrdiff_t D, double position
         CHECK(fabs((double)got[c] - want[c]) <= 2 * (double)FLT_EPSILON * size[c],
               "pairs %d, D %td, width %td, position %g: element %td is %.9g, not %.9g",
               (int)rope->pairs, D, rope->width, position, c, (double)got[c], want[c]);
-    CHECK(!memcmp(got + D, x + D, sizeof(float) * MARGIN), "D %td: written behind the head", D);
+    CHECK(!memcmp(got + D, x + D, sizeof(float) * MARGIN), "D %td: written past the head", D);
 }
 
 static void heads_turn_as_the_formula_says(void)
@@ -165,7 +165,7 @@ static void turning_back_gives_the_head_again(void)
     }
 }
 
-/* A key that was turned at p and then by delta is a key turned at p + delta. */
+/* A key that was rotated at p and then by delta is a key rotated at p + delta. */
 static void turns_add_up(void)
 {
     enum { D = 32 };
@@ -275,7 +275,7 @@ static void expect_norm(mha_norm norm, ptrdiff_t D, float eps, const float *x, c
         CHECK(fabs((double)got[c] - want[c]) <= 2 * (double)FLT_EPSILON * size[c],
               "norm %d, D %td, eps %g: element %td is %.9g, not %.9g", (int)norm, D, (double)eps, c,
               (double)got[c], want[c]);
-    CHECK(!memcmp(got + D, x + D, sizeof(float) * MARGIN), "D %td: written behind the head", D);
+    CHECK(!memcmp(got + D, x + D, sizeof(float) * MARGIN), "D %td: written past the head", D);
 }
 
 static void norms_are_what_the_formulas_say(void)

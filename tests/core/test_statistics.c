@@ -4,7 +4,7 @@
  * ties, scores at the edge of f32, and bits that do not depend on threads, batches or masked
  * values. Layers, caches, plans and errors are in test_statistics_paths.c.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 #include "support/statistics_oracle.h"
 
 #include <float.h>
@@ -22,24 +22,24 @@ static mha_pool *pool_of(int threads)
 }
 
 /* Run with a cleared sheet. */
-static void run_with(test_case *c, sheet *s, mha_pool *pool)
+static void run_with(problem *c, sheet *s, mha_pool *pool)
 {
     sheet_clear(s);
     c->call.options.statistics = &s->wanted;
-    case_run(c, pool);
+    problem_run(c, pool);
 }
 
 /* --------------------------------------------------------------- against weights */
 
 /* What statistics must not notice, or notice as the oracle does. */
-static void add_heads(test_case *c, test_random *random)
+static void add_heads(problem *c, test_random *random)
 {
     const ptrdiff_t H = c->call.shape.H, B = c->call.shape.B;
-    const ptrdiff_t Dv = oracle_value_width(&c->call);
+    const ptrdiff_t Dv = call_value_width(&c->call);
     mha_options *const o = &c->call.options;
     if (test_random_below(random, 2)) {
-        uint8_t *const modes = case_alloc(c, (size_t)H);
-        float *const means = case_alloc(c, (size_t)(H * Dv) * sizeof *means);
+        uint8_t *const modes = problem_alloc(c, (size_t)H);
+        float *const means = problem_alloc(c, (size_t)(H * Dv) * sizeof *means);
         for (ptrdiff_t h = 0; h < H; h++)
             modes[h] = (uint8_t)test_random_below(random, 3);
         for (ptrdiff_t n = 0; n < H * Dv; n++)
@@ -48,7 +48,7 @@ static void add_heads(test_case *c, test_random *random)
         o->head_means = means;
     }
     if (test_random_below(random, 2)) {
-        float *const gates = case_alloc(c, (size_t)(B * H) * sizeof *gates);
+        float *const gates = problem_alloc(c, (size_t)(B * H) * sizeof *gates);
         for (ptrdiff_t n = 0; n < B * H; n++)
             gates[n] = test_random_below(random, 3) ? test_random_normal(random) : 0;
         o->gates = gates;
@@ -63,22 +63,22 @@ static void add_heads(test_case *c, test_random *random)
 
 /* The oracle's numbers; output, log-sum-exp and weights are what they are without statistics, and
  * statistics what they are with other numbers of threads and by plan. */
-static void try_case(test_case *c, ptrdiff_t first_keys, ptrdiff_t top, mha_pool *const *pools)
+static void try_case(problem *c, ptrdiff_t first_keys, ptrdiff_t top, mha_pool *const *pools)
 {
     sheet *const s = sheet_new(&c->call.shape, first_keys, top);
     sheet *const other = sheet_new(&c->call.shape, first_keys, top);
-    case_run(c, NULL);
-    snapshot plain = snapshot_take(c);
+    problem_run(c, NULL);
+    snapshot plain = snapshot_of(c);
     run_with(c, s, NULL);
-    CHECK(snapshot_same(&plain, c), "%s: other outputs with statistics", case_name(c));
-    sheet_check(s, &c->call, case_name(c));
+    CHECK(snapshot_same(&plain, c), "%s: other outputs with statistics", c->name);
+    sheet_check(s, &c->call, c->name);
     for (int n = 0; n < 2; n++) {
         run_with(c, other, pools[n]);
-        CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: pool %d", case_name(c), n);
+        CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: pool %d", c->name, n);
     }
     sheet_clear(other);
-    case_run_plan(c, pools[1]);
-    CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: by plan", case_name(c));
+    problem_run_planned(c, pools[1]);
+    CHECK(snapshot_same(&plain, c) && sheets_same(s, other), "%s: by plan", c->name);
     snapshot_free(&plain);
     sheet_free(s);
     sheet_free(other);
@@ -91,12 +91,12 @@ static void random_problems(void)
     const uint64_t first = test_seed(9100);
     for (int64_t n = 0; n < test_effort(200); n++) {
         test_random random = {first + (uint64_t)n};
-        case_spec spec = case_spec_random(first + (uint64_t)n, 1e5);
-        spec.memory = (case_memory)(n % 3);
-        test_case *const c = case_build(&spec);
+        problem_spec spec = problem_spec_random(first + (uint64_t)n, 1e5);
+        spec.memory = guard_memories[n % 3];
+        problem *const c = problem_new(&spec);
         add_heads(c, &random);
         try_case(c, (ptrdiff_t)test_random_below(&random, 6), tops[n % 5], pools);
-        case_free(c);
+        problem_delete(c);
     }
     mha_pool_free(pools[0]);
     mha_pool_free(pools[1]);
@@ -106,11 +106,11 @@ static void random_problems(void)
 static void long_problems(void)
 {
     static const ptrdiff_t rows[] = {1, 5, 100, 900};
-    static const unsigned features[] = {CASE_SINKS | CASE_K_LENGTHS, CASE_CAUSAL, CASE_ATTEND,
-                                        CASE_WINDOW | CASE_CAUSAL};
+    static const unsigned features[] = {FEATURE_SINKS | FEATURE_K_LENGTHS, FEATURE_CAUSAL,
+                                        FEATURE_ATTEND, FEATURE_WINDOW | FEATURE_CAUSAL};
     mha_pool *const pools[] = {pool_of(2), pool_of(3)};
     for (int n = 0; n < 4; n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1,
                       .H = n == 3 ? 1 : 4,
                       .G = n == 3 ? 1 : 2,
@@ -122,9 +122,9 @@ static void long_problems(void)
             .seed = (uint64_t)n + 3,
             .logits = 3,
         };
-        test_case *const c = case_build(&spec);
+        problem *const c = problem_new(&spec);
         try_case(c, 2000, 9, pools);
-        case_free(c);
+        problem_delete(c);
     }
     mha_pool_free(pools[0]);
     mha_pool_free(pools[1]);
@@ -137,8 +137,8 @@ static void batches_and_heads_stand_alone(void)
 {
     const uint64_t first = test_seed(9500);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        const case_spec spec = case_spec_random(first + (uint64_t)n, 5e4);
-        test_case *const c = case_build(&spec);
+        const problem_spec spec = problem_spec_random(first + (uint64_t)n, 5e4);
+        problem *const c = problem_new(&spec);
         sheet *const all = sheet_new(&c->call.shape, 2, 4);
         run_with(c, all, NULL);
         for (ptrdiff_t m = 0; m < spec.shape.B * spec.shape.H; m++) {
@@ -151,11 +151,11 @@ static void batches_and_heads_stand_alone(void)
             slice_run(&part, NULL);
             CHECK(part.call.shape.L == 0 ||
                       sheets_same_head(alone, 0, 0, all, m / spec.shape.H, m % spec.shape.H),
-                  "%s: (%td,%td) alone", case_name(c), m / spec.shape.H, m % spec.shape.H);
+                  "%s: (%td,%td) alone", c->name, m / spec.shape.H, m % spec.shape.H);
             sheet_free(alone);
         }
         sheet_free(all);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -164,22 +164,23 @@ static void masked_values_change_nothing(void)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY};
     for (int n = 0; n < 6; n++) {
-        const case_spec spec = {.shape = {.B = 2, .H = 2, .L = 60, .S = n < 3 ? 300 : 1500, .D = 8},
-                                .features = CASE_ATTEND | CASE_LSE,
-                                .seed = (uint64_t)n + 40};
-        test_case *const c = case_build(&spec);
+        const problem_spec spec = {
+            .shape = {.B = 2, .H = 2, .L = 60, .S = n < 3 ? 300 : 1500, .D = 8},
+            .features = FEATURE_ATTEND | FEATURE_LSE,
+            .seed = (uint64_t)n + 40};
+        problem *const c = problem_new(&spec);
         sheet *const clean = sheet_new(&spec.shape, 3, 5), *const odd_values =
                                                                sheet_new(&spec.shape, 3, 5);
         run_with(c, clean, NULL);
         for (ptrdiff_t j = 0; j < spec.shape.S; j += 7)
             for (ptrdiff_t m = 0; m < 4; m++)
-                tensor_set(c, T_V, m / 2, m % 2, j, j % 8, (double)odd[n % 3]);
+                problem_set(c, TENSOR_V, m / 2, m % 2, j, j % 8, (double)odd[n % 3]);
         run_with(c, odd_values, NULL);
         CHECK(sheets_same(clean, odd_values), "case %d", n);
         sheet_check(odd_values, &c->call, "odd values");
         sheet_free(clean);
         sheet_free(odd_values);
-        case_free(c);
+        problem_delete(c);
     }
 }
 

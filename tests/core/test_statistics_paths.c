@@ -3,8 +3,8 @@
  * options.statistics on every way to attention: plans, parts that are not wanted, caches of every
  * kind, layers; and what is refused.
  */
-#include "support/cases.h"
 #include "support/layer_case.h"
+#include "support/problems.h"
 #include "support/statistics_oracle.h"
 
 #include <math.h>
@@ -14,17 +14,17 @@
 /* Weights that were returned are f32, of scores that are a few units large. */
 static const double unit = 0x1p-20;
 
-static test_case *small_case(unsigned features)
+static problem *small_case(unsigned features)
 {
-    const case_spec spec = {.shape = {.B = 2, .H = 4, .G = 2, .L = 30, .S = 200, .D = 8},
-                            .features = features,
-                            .seed = 12};
-    return case_build(&spec);
+    const problem_spec spec = {.shape = {.B = 2, .H = 4, .G = 2, .L = 30, .S = 200, .D = 8},
+                               .features = features,
+                               .seed = 12};
+    return problem_new(&spec);
 }
 
-static mha_status attend(test_case *c, const mha_statistics *wanted)
+static mha_status attend(problem *c, const mha_statistics *wanted)
 {
-    const problem *const p = &c->call;
+    const attention_call *const p = &c->call;
     c->call.options.statistics = wanted;
     c->message[0] = '\0';
     return mha_attention(&p->shape, p->q, p->k, p->v, p->o, &p->options, NULL);
@@ -44,7 +44,7 @@ static mha_statistics parts_of(const sheet *s, int parts)
     return wanted;
 }
 
-/* What was asked for from `all`, the rest untouched, into `some`. */
+/* What was requested from `all`, the rest untouched, into `some`. */
 static void check_parts(const sheet *all, const sheet *some, const mha_statistics *wanted,
                         int parts)
 {
@@ -66,19 +66,19 @@ static void check_parts(const sheet *all, const sheet *some, const mha_statistic
 static void parts_stand_alone(void)
 {
     for (int type = 0; type < 2; type++) {
-        test_case *const c = small_case(CASE_CAUSAL | CASE_SINKS);
-        const case_spec spec = {.shape = {.B = 1,
-                                          .H = 2,
-                                          .L = 9,
-                                          .S = 40,
-                                          .D = 8,
-                                          .q_type = MHA_F64,
-                                          .k_type = MHA_F64,
-                                          .v_type = MHA_F64,
-                                          .o_type = MHA_F64},
-                                .features = CASE_CAUSAL,
-                                .seed = 5};
-        test_case *const wide = case_build(&spec), *const now = type ? wide : c;
+        problem *const c = small_case(FEATURE_CAUSAL | FEATURE_SINKS);
+        const problem_spec spec = {.shape = {.B = 1,
+                                             .H = 2,
+                                             .L = 9,
+                                             .S = 40,
+                                             .D = 8,
+                                             .q_type = MHA_F64,
+                                             .k_type = MHA_F64,
+                                             .v_type = MHA_F64,
+                                             .o_type = MHA_F64},
+                                   .features = FEATURE_CAUSAL,
+                                   .seed = 5};
+        problem *const wide = problem_new(&spec), *const now = type ? wide : c;
         sheet *const all = sheet_new(&now->call.shape, 2, 3);
         sheet *const some = sheet_new(&now->call.shape, 2, 3);
         CHECK(attend(now, &all->wanted) == MHA_OK, "%s", now->message);
@@ -90,14 +90,14 @@ static void parts_stand_alone(void)
         }
         sheet_free(all);
         sheet_free(some);
-        case_free(c);
-        case_free(wide);
+        problem_delete(c);
+        problem_delete(wide);
     }
 }
 
-static mha_status run_plan(const test_case *c, const mha_plan *plan, const mha_statistics *wanted)
+static mha_status run_plan(const problem *c, const mha_plan *plan, const mha_statistics *wanted)
 {
-    const problem *const p = &c->call;
+    const attention_call *const p = &c->call;
     mha_options options = p->options;
     options.statistics = wanted;
     const size_t size = mha_plan_work_size(plan, 1);
@@ -111,22 +111,22 @@ static mha_status run_plan(const test_case *c, const mha_plan *plan, const mha_s
 /* A run may ask for what the plan knew of, or less. */
 static void plans_foresee_statistics(void)
 {
-    test_case *const c = small_case(CASE_CAUSAL);
+    problem *const c = small_case(FEATURE_CAUSAL);
     sheet *const all = sheet_new(&c->call.shape, 2, 5), *const some =
                                                             sheet_new(&c->call.shape, 2, 5);
     mha_plan *with = NULL, *without = NULL, *heads = NULL;
     CHECK(mha_plan_create(&without, &c->call.shape, &c->call.options) == MHA_OK, "plan");
     CHECK(attend(c, &all->wanted) == MHA_OK, "%s", c->message);
-    snapshot plain = snapshot_take(c);
+    snapshot plain = snapshot_of(c);
     CHECK(mha_plan_create(&with, &c->call.shape, &c->call.options) == MHA_OK, "plan");
     CHECK(run_plan(c, without, &some->wanted) == MHA_ERR_PLAN && sheet_untouched(some), "too much");
-    case_clear(c);
+    problem_reset(c);
     CHECK(run_plan(c, with, NULL) == MHA_OK && snapshot_same(&plain, c), "none");
     for (int parts = 0; parts < 32; parts++) {
         const mha_statistics wanted = parts_of(some, parts);
         const bool room = !(parts & 2) || (parts & 1);
         sheet_clear(some);
-        case_clear(c);
+        problem_reset(c);
         CHECK(run_plan(c, with, &wanted) == (room ? MHA_OK : MHA_ERR_PLAN), "parts %d", parts);
         CHECK(!room || snapshot_same(&plain, c), "output, parts %d", parts);
         if (room)
@@ -153,7 +153,7 @@ static void plans_foresee_statistics(void)
     snapshot_free(&plain);
     sheet_free(all);
     sheet_free(some);
-    case_free(c);
+    problem_delete(c);
 }
 
 /* No rows or no width: nothing is written. No keys: every row is empty. */
@@ -267,15 +267,16 @@ static void caches_of_every_kind(void)
 static void extra_keys_are_missing(void)
 {
     for (int zero = 0; zero < 2; zero++) {
-        layer_spec spec = layer_spec_small(LAYER_CROSS | LAYER_EXTRA, CASE_OUTPUTS | CASE_ATTEND);
+        layer_spec spec =
+            layer_spec_small(LAYER_CROSS | LAYER_EXTRA, FEATURE_OUTPUTS | FEATURE_ATTEND);
         spec.config.flags = zero ? MHA_LAYER_ZERO_ATTN : 0u;
         layer_case *const c = layer_case_new(&spec);
-        const tensor *const t = &c->memory->tensors[T_WEIGHTS];
+        const tensor *const t = &c->memory->tensors[TENSOR_WEIGHTS];
         const ptrdiff_t S = t->n[3] - 1 - zero;
         const mha_shape shape = {.B = t->n[0], .H = t->n[1], .L = t->n[2], .S = S};
         sheet *const s = sheet_new(&shape, 0, 3);
         layer_case_run(c, NULL);
-        snapshot plain = snapshot_take(c->memory);
+        snapshot plain = snapshot_of(c->memory);
         c->memory->call.options.statistics = &s->wanted;
         layer_case_run(c, NULL);
         CHECK(snapshot_same(&plain, c->memory), "other outputs");
@@ -287,9 +288,9 @@ static void extra_keys_are_missing(void)
                             .keys = S,
                             .weights = row,
                             .unit = unit};
-            at.position = at.i + oracle_offset(&c->memory->call, at.b);
+            at.position = at.i + call_offset(&c->memory->call, at.b);
             for (ptrdiff_t j = 0; j < S; j++)
-                row[j] = tensor_get(c->memory, T_WEIGHTS, at.b, at.h, at.i, j);
+                row[j] = problem_get(c->memory, TENSOR_WEIGHTS, at.b, at.h, at.i, j);
             sheet_check_row(s, &at, "layer");
             CHECK(s->wanted.rows[n].mass < 0.999f, "all of row %td", n);
         }
@@ -366,10 +367,10 @@ typedef struct wrong {
     mha_status status;
 } wrong;
 
-static void refused(test_case *c, const wrong *w)
+static void refused(problem *c, const wrong *w)
 {
-    case_clear(c);
-    snapshot blank = snapshot_take(c);
+    problem_reset(c);
+    snapshot blank = snapshot_of(c);
     const mha_status status = attend(c, &w->wanted);
     CHECK(status == w->status && c->message[0], "%s: %s, \"%s\"", w->name,
           mha_status_string(status), c->message);
@@ -388,7 +389,7 @@ static mha_statistics with(const sheet *s, size_t field, ptrdiff_t value)
 
 static void impossible_statistics(void)
 {
-    test_case *const c = small_case(CASE_LSE);
+    problem *const c = small_case(FEATURE_LSE);
     sheet *const s = sheet_new(&c->call.shape, 1, 4);
     const mha_statistics *const w = &s->wanted;
     const ptrdiff_t o = (ptrdiff_t)c->call.o.data, q = (ptrdiff_t)c->call.q.data;
@@ -424,7 +425,7 @@ static void impossible_statistics(void)
     CHECK(attend(c, &most) == MHA_OK && fabsf(w->rows[7].first - w->rows[7].mass) < 1e-6f,
           "all keys first");
     sheet_free(s);
-    case_free(c);
+    problem_delete(c);
 }
 
 int main(int argc, char **argv)

@@ -193,7 +193,7 @@ static mha_status make_memory(call *c)
     return status;
 }
 
-/* A cache for one token, asked for what it has not. */
+/* A cache for one token, queried for what it does not hold. */
 static mha_cache *small_cache(void)
 {
     const mha_cache_config config = {

@@ -3,7 +3,7 @@
  * What f16, bf16 and i8 cost: the output of a layer with its weights, its cache or both stored so,
  * against f32. Prints the table of docs/numerics.md and holds every figure to a bound.
  *
- * The layer has GPT-2's widths; inputs are normal, as behind a layer norm, and weights normal, such
+ * The layer has GPT-2's widths; inputs are normal, as after a layer norm, and weights normal, such
  * that scores have a standard deviation of about 3 and rows look at a few tokens, not at all alike.
  */
 #include "support/test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The returned weights: four modes, chosen heads and rows, averages, types, strides. */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 
@@ -11,12 +11,13 @@ static void check_with(unsigned features, int64_t count)
 {
     const uint64_t base = test_seed(4000);
     for (int64_t n = 0; n < count; n++) {
-        case_spec spec = case_spec_random(base + (uint64_t)n, 1e5);
-        spec.features = features | CASE_WEIGHTS | (spec.features & (CASE_STRIDES | CASE_LSE));
-        test_case *const c = case_build(&spec);
-        case_run(c, NULL);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem_spec spec = problem_spec_random(base + (uint64_t)n, 1e5);
+        spec.features =
+            features | FEATURE_WEIGHTS | (spec.features & (FEATURE_STRIDES | FEATURE_LSE));
+        problem *const c = problem_new(&spec);
+        problem_run(c, NULL);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
 }
 
@@ -27,31 +28,32 @@ static void plain(void)
 
 static void with_masks(void)
 {
-    check_with(CASE_CAUSAL | CASE_OFFSET, test_effort(60));
-    check_with(CASE_ATTEND | CASE_IGNORE | CASE_BROADCAST, test_effort(60));
-    check_with(CASE_ADD | CASE_BIAS | CASE_MASK_TYPES, test_effort(60));
-    check_with(CASE_WINDOW | CASE_DOCUMENTS, test_effort(60));
+    check_with(FEATURE_CAUSAL | FEATURE_OFFSET, test_effort(60));
+    check_with(FEATURE_ATTEND | FEATURE_IGNORE | FEATURE_BROADCAST, test_effort(60));
+    check_with(FEATURE_ADD | FEATURE_BIAS | FEATURE_MASK_TYPES, test_effort(60));
+    check_with(FEATURE_WINDOW | FEATURE_DOCUMENTS, test_effort(60));
 }
 
 static void with_softcap_sinks_and_alibi(void)
 {
-    check_with(CASE_SOFTCAP | CASE_SINKS | CASE_ALIBI | CASE_SCALE, test_effort(100));
+    check_with(FEATURE_SOFTCAP | FEATURE_SINKS | FEATURE_ALIBI | FEATURE_SCALE, test_effort(100));
 }
 
 static void with_lengths(void)
 {
-    check_with(CASE_Q_LENGTHS | CASE_K_LENGTHS, test_effort(100));
+    check_with(FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS, test_effort(100));
 }
 
 static void with_packed_sequences(void)
 {
-    check_with(CASE_PACKED, test_effort(60));
-    check_with(CASE_PACKED | CASE_Q_LENGTHS | CASE_K_LENGTHS | CASE_CAUSAL, test_effort(60));
+    check_with(FEATURE_PACKED, test_effort(60));
+    check_with(FEATURE_PACKED | FEATURE_Q_LENGTHS | FEATURE_K_LENGTHS | FEATURE_CAUSAL,
+               test_effort(60));
 }
 
 static void with_everything(void)
 {
-    check_with(CASE_EVERYTHING, test_effort(100));
+    check_with(FEATURE_EVERYTHING, test_effort(100));
 }
 
 static void with_threads(void)
@@ -60,12 +62,12 @@ static void with_threads(void)
     if (!CHECK(mha_pool_create(&pool, 4) == MHA_OK, "no pool"))
         return;
     for (int64_t n = 0; n < test_effort(60); n++) {
-        case_spec spec = case_spec_random(5000 + (uint64_t)n, 2e5);
-        spec.features |= CASE_WEIGHTS;
-        test_case *const c = case_build(&spec);
-        case_run(c, pool);
-        case_check(c, LIMIT);
-        case_free(c);
+        problem_spec spec = problem_spec_random(5000 + (uint64_t)n, 2e5);
+        spec.features |= FEATURE_WEIGHTS;
+        problem *const c = problem_new(&spec);
+        problem_run(c, pool);
+        problem_expect(c, LIMIT);
+        problem_delete(c);
     }
     mha_pool_free(pool);
 }
@@ -93,7 +95,7 @@ static void stages_by_hand(void)
         CHECK(status == MHA_OK && o == 3, "mode %d: status %d, o %g", mode, (int)status, (double)o);
         for (int j = 0; j < 2; j++) {
             const double error =
-                oracle_error(MHA_F32, MHA_F32, (double)weights[j], want[mode][j], 0x1p-22);
+                compare_error(MHA_F32, MHA_F32, (double)weights[j], want[mode][j], 0x1p-22);
             CHECK(error <= 1, "mode %d: weight %d is %.9g, must be %.9g", mode, j,
                   (double)weights[j], want[mode][j]);
         }
@@ -105,28 +107,28 @@ static void lists_pick_from_the_full_table(void)
 {
     static const int64_t heads[] = {3, 0, 3, 5}, rows[] = {16, 2, 2, 0, 9};
     for (int mode = 0; mode < 4; mode++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 2, .H = 6, .G = 3, .L = 17, .S = 45, .D = 24},
-            .features = CASE_PLAIN_WEIGHTS | CASE_CAUSAL | CASE_BIAS | CASE_SOFTCAP,
+            .features = FEATURE_PLAIN_WEIGHTS | FEATURE_CAUSAL | FEATURE_BIAS | FEATURE_SOFTCAP,
             .seed = 11,
         };
-        test_case *const all = case_build(&spec), *const some = case_build(&spec);
+        problem *const all = problem_new(&spec), *const some = problem_new(&spec);
         all->call.options.weights_mode = some->call.options.weights_mode = (mha_weights_mode)mode;
         some->call.options.weights_heads = heads;
         some->call.options.weights_head_count = 4;
         some->call.options.weights_rows = rows;
         some->call.options.weights_row_count = 5;
-        case_run(all, NULL);
-        case_run(some, NULL);
+        problem_run(all, NULL);
+        problem_run(some, NULL);
         for (int n = 0; n < 2 * 4 * 5 * 45; n++) {
             const int j = n % 45, r = n / 45 % 5, h = n / 45 / 5 % 4, b = n / 45 / 5 / 4;
-            const double picked = tensor_get(some, T_WEIGHTS, b, h, r, j);
-            const double full = tensor_get(all, T_WEIGHTS, b, heads[h], rows[r], j);
+            const double picked = problem_get(some, TENSOR_WEIGHTS, b, h, r, j);
+            const double full = problem_get(all, TENSOR_WEIGHTS, b, heads[h], rows[r], j);
             CHECK(picked == full, "mode %d (%d,%d,%d,%d): %g, not %g", mode, b, h, r, j, picked,
                   full);
         }
-        case_free(all);
-        case_free(some);
+        problem_delete(all);
+        problem_delete(some);
     }
 }
 

@@ -3,7 +3,7 @@
  * Weights without an output: the bits of those that come with one, for every problem; or, from a
  * log-sum-exp kept from before, the same up to its rounding.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,33 +14,33 @@ static bool is_nothing(const mha_shape *s)
     return s->B == 0 || s->H == 0 || s->L == 0 || s->D == 0;
 }
 
-/* The weights alone, into cleared memory, with a workspace of exactly the size asked for. */
-static void run_alone(test_case *c, bool with_lse, mha_pool *pool)
+/* The weights alone, into cleared memory, with a workspace of exactly the required size. */
+static void run_alone(problem *c, bool with_lse, mha_pool *pool)
 {
-    const problem *const p = &c->call;
+    const attention_call *const p = &c->call;
     mha_options options = p->options;
     if (!with_lse)
         options.lse.data = NULL;
-    memset(c->tensors[T_WEIGHTS].memory, 0xa5, c->tensors[T_WEIGHTS].bytes);
+    memset(c->tensors[TENSOR_WEIGHTS].memory, 0xa5, c->tensors[TENSOR_WEIGHTS].bytes);
     const size_t size =
         mha_attention_weights_work_size(&p->shape, &options, mha_pool_threads(pool));
-    CHECK(size > 0, "%s: no workspace", case_name(c));
-    void *const work = case_alloc(c, size);
+    CHECK(size > 0, "%s: no workspace", c->name);
+    void *const work = problem_alloc(c, size);
     c->message[0] = '\0';
     const mha_status status =
         mha_attention_weights(&p->shape, p->q, p->k, &options, work, size, pool);
-    CHECK(status == MHA_OK, "%s: status %d, %s", case_name(c), (int)status, c->message);
+    CHECK(status == MHA_OK, "%s: status %d, %s", c->name, (int)status, c->message);
 }
 
-static void check_bits(const case_spec *spec, mha_pool *pool)
+static void check_bits(const problem_spec *spec, mha_pool *pool)
 {
-    test_case *const c = case_build(spec);
-    case_run(c, NULL);
-    snapshot whole = snapshot_take(c);
+    problem *const c = problem_new(spec);
+    problem_run(c, NULL);
+    snapshot whole = snapshot_of(c);
     run_alone(c, false, pool);
-    CHECK(snapshot_same(&whole, c), "%s: other bits", case_name(c));
+    CHECK(snapshot_same(&whole, c), "%s: other bits", c->name);
     snapshot_free(&whole);
-    case_free(c);
+    problem_delete(c);
 }
 
 static void bits_of_the_whole_call(void)
@@ -49,9 +49,9 @@ static void bits_of_the_whole_call(void)
     CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
     const uint64_t first = test_seed(9000);
     for (int64_t n = 0; n < test_effort(300); n++) {
-        case_spec spec = case_spec_random(first + (uint64_t)n, 1e5);
-        spec.features |= CASE_WEIGHTS;
-        spec.memory = (case_memory)(n % 3);
+        problem_spec spec = problem_spec_random(first + (uint64_t)n, 1e5);
+        spec.features |= FEATURE_WEIGHTS;
+        spec.memory = guard_memories[n % 3];
         check_bits(&spec, n % 2 ? pool : NULL);
     }
     mha_pool_free(pool);
@@ -64,9 +64,9 @@ static void bits_of_long_calls(void)
     mha_pool *pool = NULL;
     CHECK(mha_pool_create(&pool, 4) == MHA_OK, "pool");
     for (int n = 0; n < 8; n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1, .H = 4, .G = 2, .L = rows[n % 4], .S = 2500, .D = 64, .Dv = 8},
-            .features = CASE_WEIGHTS | CASE_SINKS | (n & 4 ? CASE_CAUSAL : CASE_ATTEND),
+            .features = FEATURE_WEIGHTS | FEATURE_SINKS | (n & 4 ? FEATURE_CAUSAL : FEATURE_ATTEND),
             .seed = (uint64_t)n,
         };
         check_bits(&spec, n % 2 ? pool : NULL);
@@ -76,31 +76,31 @@ static void bits_of_long_calls(void)
 
 /* ----------------------------------------------------------- log-sum-exp */
 
-static double lse_at(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static double lse_at(const attention_call *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
     const mha_out *const lse = &p->options.lse;
     const mha_view view = {lse->data, lse->sb, lse->sh, lse->sl};
     return number_get(p->shape.q_type == MHA_F64 ? MHA_F64 : MHA_F32, lse->data,
-                      oracle_row_index(&view, p->options.q_starts, b, h, i));
+                      call_row_index(&view, p->options.q_starts, b, h, i));
 }
 
 /* A weight errs by the rounding of the log-sum-exp, and by that of score - lse, which is the
  * logarithm of the weight. */
-static void check_near(const test_case *c, const test_case *whole)
+static void check_near(const problem *c, const problem *whole)
 {
-    const tensor *const t = &c->tensors[T_WEIGHTS];
+    const tensor *const t = &c->tensors[TENSOR_WEIGHTS];
     const double u = c->call.shape.q_type == MHA_F64 ? 0x1p-50 : 0x1p-22;
     for (ptrdiff_t r = 0; r < t->n[0] * t->n[1] * t->n[2]; r++) {
         const ptrdiff_t i = r % t->n[2], h = r / t->n[2] % t->n[1], b = r / t->n[2] / t->n[1];
-        if (i >= oracle_queries(&c->call, b))
+        if (i >= call_queries(&c->call, b))
             continue;
         const double lse = fabs(lse_at(&c->call, b, h, i));
         for (ptrdiff_t j = 0; j < t->n[3]; j++) {
-            const double want = tensor_get(whole, T_WEIGHTS, b, h, i, j);
-            const double got = tensor_get(c, T_WEIGHTS, b, h, i, j);
+            const double want = problem_get(whole, TENSOR_WEIGHTS, b, h, i, j);
+            const double got = problem_get(c, TENSOR_WEIGHTS, b, h, i, j);
             const double limit = want == 0 ? 0 : u * (4 + lse - log(want)) * want + 1e-37;
-            CHECK(fabs(got - want) <= limit, "%s: (%td,%td,%td,%td) is %g, not %g", case_name(c), b,
-                  h, i, j, got, want);
+            CHECK(fabs(got - want) <= limit, "%s: (%td,%td,%td,%td) is %g, not %g", c->name, b, h,
+                  i, j, got, want);
         }
     }
 }
@@ -109,19 +109,19 @@ static void from_a_log_sum_exp(void)
 {
     const uint64_t first = test_seed(9500);
     for (int64_t n = 0; n < test_effort(200); n++) {
-        case_spec spec = case_spec_random(first + (uint64_t)n, 1e5);
-        spec.features &= ~(unsigned)CASE_WEIGHTS;
-        spec.features |= CASE_OUTPUTS;
-        test_case *const c = case_build(&spec), *const whole = case_build(&spec);
-        case_run(c, NULL);
-        case_run(whole, NULL);
+        problem_spec spec = problem_spec_random(first + (uint64_t)n, 1e5);
+        spec.features &= ~(unsigned)FEATURE_WEIGHTS;
+        spec.features |= FEATURE_OUTPUTS;
+        problem *const c = problem_new(&spec), *const whole = problem_new(&spec);
+        problem_run(c, NULL);
+        problem_run(whole, NULL);
         run_alone(c, true, NULL);
-        CHECK(tensors_same(&c->tensors[T_LSE], &whole->tensors[T_LSE]), "%s: lse was written",
-              case_name(c));
+        CHECK(tensors_same(&c->tensors[TENSOR_LSE], &whole->tensors[TENSOR_LSE]),
+              "%s: lse was written", c->name);
         check_near(c, whole);
-        case_check_untouched(c);
-        case_free(c);
-        case_free(whole);
+        problem_expect_untouched(c);
+        problem_delete(c);
+        problem_delete(whole);
     }
 }
 
@@ -186,19 +186,19 @@ static void parts_of_a_whole(void)
 /* Values and output are not there: their types and width do not count. */
 static void values_do_not_count(void)
 {
-    const case_spec spec = {.shape = {.B = 2, .H = 3, .L = 9, .S = 40, .D = 8},
-                            .features = CASE_PLAIN_WEIGHTS,
-                            .seed = 4};
-    test_case *const c = case_build(&spec);
-    case_run(c, NULL);
-    snapshot whole = snapshot_take(c);
+    const problem_spec spec = {.shape = {.B = 2, .H = 3, .L = 9, .S = 40, .D = 8},
+                               .features = FEATURE_PLAIN_WEIGHTS,
+                               .seed = 4};
+    problem *const c = problem_new(&spec);
+    problem_run(c, NULL);
+    snapshot whole = snapshot_of(c);
     c->call.shape.v_type = MHA_F64;
     c->call.shape.o_type = (mha_dtype)77;
     c->call.shape.Dv = -5;
     run_alone(c, false, NULL);
     CHECK(snapshot_same(&whole, c), "other bits");
     snapshot_free(&whole);
-    case_free(c);
+    problem_delete(c);
 }
 
 /* One row of many costs the workspace of one row. */
@@ -218,20 +218,20 @@ static void room_for_a_tile(void)
 static void nothing_to_do(void)
 {
     for (int n = 0; n < 5; n++) {
-        case_spec spec = {.shape = {.B = 2, .H = 2, .L = 3, .S = 4, .D = 8},
-                          .features = CASE_PLAIN_WEIGHTS | CASE_LSE,
-                          .seed = 4};
+        problem_spec spec = {.shape = {.B = 2, .H = 2, .L = 3, .S = 4, .D = 8},
+                             .features = FEATURE_PLAIN_WEIGHTS | FEATURE_LSE,
+                             .seed = 4};
         ptrdiff_t *const extents[] = {&spec.shape.B, &spec.shape.H, &spec.shape.L, &spec.shape.D,
                                       &spec.shape.S};
         *extents[n] = 0;
-        test_case *const c = case_build(&spec);
-        case_clear(c);
-        snapshot blank = snapshot_take(c);
+        problem *const c = problem_new(&spec);
+        problem_reset(c);
+        snapshot blank = snapshot_of(c);
         CHECK(is_nothing(&c->call.shape) || spec.shape.S == 0, "something");
         run_alone(c, true, NULL);
         CHECK(snapshot_same(&blank, c), "extent %d of 0: written", n);
         snapshot_free(&blank);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -317,11 +317,11 @@ static void wrong_arguments(void)
         {unaligned_lse, MHA_ERR_ALIGN},
         {old_struct, MHA_ERR_STRUCT},
     };
-    const case_spec spec = {
-        .shape = {.B = 1, .H = 2, .L = 3, .S = 4, .D = 8}, .features = CASE_OUTPUTS, .seed = 4};
-    test_case *const c = case_build(&spec);
-    case_clear(c);
-    snapshot blank = snapshot_take(c);
+    const problem_spec spec = {
+        .shape = {.B = 1, .H = 2, .L = 3, .S = 4, .D = 8}, .features = FEATURE_OUTPUTS, .seed = 4};
+    problem *const c = problem_new(&spec);
+    problem_reset(c);
+    snapshot blank = snapshot_of(c);
     for (size_t n = 0; n < sizeof tries / sizeof *tries; n++) {
         attempt a = {&c->call.shape, c->call.q, c->call.k, c->call.options, NULL, 0};
         tries[n].bend(&a);
@@ -340,7 +340,7 @@ static void wrong_arguments(void)
               mha_attention_weights_work_size(&c->call.shape, &c->call.options, 0) == 0,
           "a size for what cannot be");
     snapshot_free(&blank);
-    case_free(c);
+    problem_delete(c);
 }
 
 int main(int argc, char **argv)

@@ -91,10 +91,6 @@ static mha_status fuzz_one(const uint8_t *bytes, size_t size)
     return status;
 }
 
-#ifdef FUZZ_STANDALONE
-
-#include "support/test.h"
-
 static void pseudo_random_calls(void)
 {
     uint8_t bytes[400];
@@ -102,10 +98,7 @@ static void pseudo_random_calls(void)
     test_random random = {test_seed(2024)};
     const int64_t rounds = test_effort(60000);
     for (int64_t i = 0; i < rounds; i++) {
-        for (size_t n = 0; n < sizeof bytes; n += 8) {
-            const uint64_t word = test_random_u64(&random);
-            memcpy(bytes + n, &word, 8);
-        }
+        fuzz_random_bytes(&random, bytes, sizeof bytes);
         counts[-fuzz_one(bytes, sizeof bytes)]++;
     }
     int met = 0;
@@ -115,21 +108,4 @@ static void pseudo_random_calls(void)
     CHECK(rounds < 1000 || met > 8, "only %d different statuses", met);
 }
 
-int main(int argc, char **argv)
-{
-    test_begin(argc, argv);
-    RUN(pseudo_random_calls);
-    return test_end();
-}
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-    fuzz_one(bytes, size);
-    return 0;
-}
-
-#endif
+FUZZ_TARGET(fuzz_one, pseudo_random_calls)

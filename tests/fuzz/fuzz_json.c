@@ -118,10 +118,6 @@ static bool fuzz_one(const uint8_t *bytes, size_t size)
     return true;
 }
 
-#ifdef FUZZ_STANDALONE
-
-#include "support/test.h"
-
 /* Up to 12 random pieces, for which there is room. */
 static size_t random_text(test_random *random, char *text, size_t room)
 {
@@ -156,21 +152,4 @@ static void pseudo_random_texts(void)
           (long long)rounds);
 }
 
-int main(int argc, char **argv)
-{
-    test_begin(argc, argv);
-    RUN(pseudo_random_texts);
-    return test_end();
-}
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-    fuzz_one(bytes, size);
-    return 0;
-}
-
-#endif
+FUZZ_TARGET(fuzz_one, pseudo_random_texts)

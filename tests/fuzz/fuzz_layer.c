@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes become a story of the upper storeys: a merge; a linear and products with it, forward and
- * backward; a cache and what may happen to it; a layer that runs with or without a cache, and back
- * again if it kept a tape. Whatever the bytes say, every
- * call returns a status, touches nothing outside its buffers, and on error leaves outputs and
- * caches as they were.
+ * Bytes become a story of the upper sections of the header: a merge; a linear and products with it,
+ * forward and backward; a cache and what may happen to it; a layer that runs with or without a
+ * cache, and back again if it kept a tape. Whatever the bytes say, every call returns a status,
+ * touches nothing outside its buffers, and on error leaves outputs and caches as they were.
  *
  *      clang -fsanitize=fuzzer,address ... fuzz_layer.c    a libFuzzer target
  *      cc -DFUZZ_STANDALONE ... fuzz_layer.c test.c        a test with pseudo-random bytes
@@ -76,12 +75,12 @@ static void run_linear(fuzz *f, const mha_linear *linear, ptrdiff_t inputs, ptrd
 /* Where the gradient of a matrix goes, if anywhere. */
 static mha_matrix_out matrix_out(fuzz *f, ptrdiff_t outputs, ptrdiff_t inputs)
 {
-    const bool turned = fuzz_pick(f, 2);
+    const bool transposed = fuzz_pick(f, 2);
     if (fuzz_pick(f, 3) == 0 || !fuzz_below(outputs, 1024) || !fuzz_below(inputs, 1024) ||
         inputs * outputs > FUZZ_SLOT_SIZE / 8)
         return (mha_matrix_out){NULL, outputs, inputs};
     float *const data = fuzz_output(f, (size_t)(outputs * inputs) * sizeof *data);
-    mha_matrix_out out = {data, turned ? 1 : inputs, turned ? outputs : 1};
+    mha_matrix_out out = {data, transposed ? 1 : inputs, transposed ? outputs : 1};
     if (fuzz_rare(f))
         *(fuzz_pick(f, 2) ? &out.out_stride : &out.in_stride) = fuzz_pick(f, 2) ? PTRDIFF_MAX : 0;
     return out;
@@ -230,7 +229,7 @@ static mha_layer_weights layer_weights(fuzz *f, const mha_layer_config *c)
     return w;
 }
 
-/* A layer at work, and the cache it may have. */
+/* A layer, and the cache it may have. */
 typedef struct player {
     const mha_layer *layer;
     mha_layer_config c;
@@ -506,20 +505,13 @@ static void fuzz_one(const uint8_t *bytes, size_t size)
     }
 }
 
-#ifdef FUZZ_STANDALONE
-
-#include "support/test.h"
-
 static void pseudo_random_stories(void)
 {
     uint8_t bytes[1200];
     test_random random = {test_seed(2025)};
     const int64_t rounds = test_effort(10000);
     for (int64_t i = 0; i < rounds; i++) {
-        for (size_t n = 0; n < sizeof bytes; n += 8) {
-            const uint64_t word = test_random_u64(&random);
-            memcpy(bytes + n, &word, 8);
-        }
+        fuzz_random_bytes(&random, bytes, sizeof bytes);
         fuzz_one(bytes, sizeof bytes);
     }
     int64_t calls = 0;
@@ -533,21 +525,4 @@ static void pseudo_random_stories(void)
     CHECK(rounds < 1000 || kinds > 16, "only %d different statuses", kinds);
 }
 
-int main(int argc, char **argv)
-{
-    test_begin(argc, argv);
-    RUN(pseudo_random_stories);
-    return test_end();
-}
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-    fuzz_one(bytes, size);
-    return 0;
-}
-
-#endif
+FUZZ_TARGET(fuzz_one, pseudo_random_stories)

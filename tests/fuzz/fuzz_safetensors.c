@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes as a safetensors file. The first byte says how: as they are; as a header whose length is
- * right; as a header with as many bytes behind it as its last offset says; or as changes to one of
+ * right; as a header with as many bytes after it as its last offset says; or as changes to one of
  * the files of safetensors_cases.h. Whatever the bytes say, a file is refused with a message that
  * has a name, or everything in it holds together.
  *
@@ -178,10 +178,6 @@ static mha_status fuzz_one(const uint8_t *bytes, size_t size)
     return status;
 }
 
-#ifdef FUZZ_STANDALONE
-
-#include "support/test.h"
-
 static void pseudo_random_files(void)
 {
     uint8_t bytes[40];
@@ -189,10 +185,7 @@ static void pseudo_random_files(void)
     const int64_t rounds = test_effort(200000);
     int64_t valid = 0;
     for (int64_t i = 0; i < rounds; i++) {
-        for (size_t n = 0; n < sizeof bytes; n += 8) {
-            const uint64_t word = test_random_u64(&random);
-            memcpy(bytes + n, &word, 8);
-        }
+        fuzz_random_bytes(&random, bytes, sizeof bytes);
         /* Most are files made by hand with a few changes. */
         bytes[0] |= i % 8 ? 3 : 0;
         const size_t size = (size_t)(2 + 3 * test_random_below(&random, 5));
@@ -202,21 +195,4 @@ static void pseudo_random_files(void)
           (long long)valid, (long long)rounds);
 }
 
-int main(int argc, char **argv)
-{
-    test_begin(argc, argv);
-    RUN(pseudo_random_files);
-    return test_end();
-}
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-    fuzz_one(bytes, size);
-    return 0;
-}
-
-#endif
+FUZZ_TARGET(fuzz_one, pseudo_random_files)

@@ -5,31 +5,31 @@
  * no sink. Both must give the same bits, and the twin is compared with the oracle. Then small
  * problems by hand, a cache, a layer, and calls that must be refused.
  */
-#include "support/cases.h"
 #include "support/layer_case.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT = 8, MOST_HEADS = 16 };
+enum { LIMIT = 8, MOST_HEADS = 32 };
 
 /* ------------------------------------------------------------------ twins */
 
 typedef struct ablation {
-    test_case *c, *twin;
+    problem *c, *twin;
     uint8_t modes[MOST_HEADS];
     float *means, *gates;
 } ablation;
 
-static void flatten_numbers(test_case *c, tensor_id id, const uint8_t *modes)
+static void flatten_numbers(problem *c, tensor_id id, const uint8_t *modes)
 {
     const tensor *const t = &c->tensors[id];
     for (ptrdiff_t r = 0; t->memory && r < t->n[0] * t->n[1] * t->n[2]; r++) {
         const ptrdiff_t i = r % t->n[2], h = r / t->n[2] % t->n[1], b = r / t->n[2] / t->n[1];
         for (ptrdiff_t j = 0; modes[h] && j < t->n[3]; j++)
-            if (id == T_Q || tensor_get(c, id, b, h, i, j) != -INFINITY)
-                tensor_set(c, id, b, h, i, j, 0);
+            if (id == TENSOR_Q || problem_get(c, id, b, h, i, j) != -INFINITY)
+                problem_set(c, id, b, h, i, j, 0);
     }
 }
 
@@ -45,37 +45,37 @@ static void flatten_heads(const float *given, const uint8_t *modes, ptrdiff_t H,
 static void choose_modes(ablation *a, test_random *random)
 {
     const ptrdiff_t H = a->c->call.shape.H;
-    const bool same = (a->c->spec.features & CASE_BROADCAST) != 0;
+    const bool same = (a->c->spec.features & FEATURE_BROADCAST) != 0;
     for (ptrdiff_t h = 0; h < H; h++)
         a->modes[h] = (uint8_t)(same ? 1 + h % 2 : test_random_below(random, 3));
 }
 
-static ablation *ablation_new(const case_spec *spec)
+static ablation *ablation_new(const problem_spec *spec)
 {
     ablation *const a = calloc(1, sizeof *a);
     test_random random = {spec->seed + 17};
     if (!a)
         abort();
-    a->c = case_build(spec);
-    a->twin = case_build(spec);
-    const ptrdiff_t H = spec->shape.H, B = spec->shape.B, Dv = oracle_value_width(&a->c->call);
+    a->c = problem_new(spec);
+    a->twin = problem_new(spec);
+    const ptrdiff_t H = spec->shape.H, B = spec->shape.B, Dv = call_value_width(&a->c->call);
     choose_modes(a, &random);
     mha_options *const o = &a->c->call.options, *const plain = &a->twin->call.options;
-    a->means = case_alloc(a->c, (size_t)(H * Dv) * sizeof *a->means);
+    a->means = problem_alloc(a->c, (size_t)(H * Dv) * sizeof *a->means);
     for (ptrdiff_t n = 0; n < H * Dv; n++)
         a->means[n] = test_random_normal(&random);
-    o->head_modes = memcpy(case_alloc(a->c, (size_t)H), a->modes, (size_t)H);
+    o->head_modes = memcpy(problem_alloc(a->c, (size_t)H), a->modes, (size_t)H);
     o->head_means = a->means;
     if (test_random_below(&random, 2)) {
-        a->gates = case_alloc(a->c, (size_t)(B * H) * sizeof *a->gates);
+        a->gates = problem_alloc(a->c, (size_t)(B * H) * sizeof *a->gates);
         for (ptrdiff_t n = 0; n < B * H; n++)
             a->gates[n] = test_random_below(&random, 3) ? test_random_normal(&random) : 0;
         o->gates = a->gates;
         o->gates_sb = H;
     }
-    flatten_numbers(a->twin, T_Q, a->modes);
-    flatten_numbers(a->twin, T_ADD, a->modes);
-    flatten_numbers(a->twin, T_BIAS, a->modes);
+    flatten_numbers(a->twin, TENSOR_Q, a->modes);
+    flatten_numbers(a->twin, TENSOR_ADD, a->modes);
+    flatten_numbers(a->twin, TENSOR_BIAS, a->modes);
     flatten_heads(plain->alibi_slopes, a->modes, H, 0);
     flatten_heads(plain->sinks, a->modes, H, -INFINITY);
     return a;
@@ -83,8 +83,8 @@ static ablation *ablation_new(const case_spec *spec)
 
 static void ablation_free(ablation *a)
 {
-    case_free(a->c);
-    case_free(a->twin);
+    problem_delete(a->c);
+    problem_delete(a->twin);
     free(a);
 }
 
@@ -94,7 +94,7 @@ static double output_of(const ablation *a, ptrdiff_t b, ptrdiff_t h, ptrdiff_t c
 {
     const mha_dtype type = a->c->call.shape.o_type;
     const float gate = a->gates ? a->gates[b * a->c->call.shape.H + h] : 1;
-    const float mean = a->means[h * oracle_value_width(&a->c->call) + c];
+    const float mean = a->means[h * call_value_width(&a->c->call) + c];
     if (a->modes[h] != MHA_HEAD_MEAN)
         return plain;
     if (empty)
@@ -103,31 +103,31 @@ static double output_of(const ablation *a, ptrdiff_t b, ptrdiff_t h, ptrdiff_t c
                         type == MHA_F64 ? (double)mean * (double)gate : (double)(mean * gate));
 }
 
-static bool is_empty(const problem *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
+static bool is_empty(const attention_call *p, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
-    for (ptrdiff_t j = 0; j < oracle_keys(p, b); j++)
-        if (oracle_allows(p, b, h, i, j))
+    for (ptrdiff_t j = 0; j < call_keys(p, b); j++)
+        if (call_attends(p, b, h, i, j))
             return false;
     return true;
 }
 
 static void check_outputs(const ablation *a)
 {
-    const problem *const p = &a->twin->call, *const mine = &a->c->call;
+    const attention_call *const p = &a->twin->call, *const mine = &a->c->call;
     const mha_view from = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
     const mha_view to = {mine->o.data, mine->o.sb, mine->o.sh, mine->o.sl};
     for (ptrdiff_t b = 0; b < p->shape.B; b++)
-        for (ptrdiff_t r = 0; r < p->shape.H * oracle_queries(p, b); r++) {
+        for (ptrdiff_t r = 0; r < p->shape.H * call_queries(p, b); r++) {
             const ptrdiff_t h = r % p->shape.H, i = r / p->shape.H;
             const bool empty = is_empty(p, b, h, i);
-            const ptrdiff_t want_at = oracle_row_index(&from, p->options.q_starts, b, h, i);
-            const ptrdiff_t got_at = oracle_row_index(&to, p->options.q_starts, b, h, i);
-            for (ptrdiff_t c = 0; c < oracle_value_width(p); c++) {
+            const ptrdiff_t want_at = call_row_index(&from, p->options.q_starts, b, h, i);
+            const ptrdiff_t got_at = call_row_index(&to, p->options.q_starts, b, h, i);
+            for (ptrdiff_t c = 0; c < call_value_width(p); c++) {
                 const double plain = number_get(p->shape.o_type, from.data, want_at + c);
                 const double got = number_get(p->shape.o_type, to.data, got_at + c);
                 const double want = output_of(a, b, h, c, empty, plain);
-                CHECK(got == want, "%s: (%td,%td,%td,%td) of mode %d is %g, not %g",
-                      case_name(a->c), b, h, i, c, a->modes[h], got, want);
+                CHECK(got == want, "%s: (%td,%td,%td,%td) of mode %d is %g, not %g", a->c->name, b,
+                      h, i, c, a->modes[h], got, want);
             }
         }
 }
@@ -149,54 +149,55 @@ static bool shows_mean(const ablation *a, ptrdiff_t n)
 static void check_weights(const ablation *a)
 {
     const mha_options *const o = &a->c->call.options;
-    const tensor *const t = &a->c->tensors[T_WEIGHTS], *const twin = &a->twin->tensors[T_WEIGHTS];
+    const tensor *const t = &a->c->tensors[TENSOR_WEIGHTS], *const twin =
+                                                                &a->twin->tensors[TENSOR_WEIGHTS];
     const bool softmax = o->weights_mode == MHA_WEIGHTS_SOFTMAX;
     for (ptrdiff_t r = 0; t->memory && r < t->n[0] * t->n[1] * t->n[2]; r++) {
         const ptrdiff_t i = r % t->n[2], n = r / t->n[2] % t->n[1], b = r / t->n[2] / t->n[1];
         const bool mean = softmax && shows_mean(a, n);
-        if ((o->weights_rows ? o->weights_rows[i] : i) >= oracle_queries(&a->c->call, b))
+        if ((o->weights_rows ? o->weights_rows[i] : i) >= call_queries(&a->c->call, b))
             continue;
         for (ptrdiff_t j = 0; mean && !(o->flags & MHA_AVERAGE_WEIGHTS) && j < t->n[3]; j++)
-            CHECK(tensor_get(a->c, T_WEIGHTS, b, n, i, j) == 0, "%s: a mean weighs",
-                  case_name(a->c));
+            CHECK(problem_get(a->c, TENSOR_WEIGHTS, b, n, i, j) == 0, "%s: a mean weighs",
+                  a->c->name);
         CHECK(mean || memcmp(tensor_at(t, b, n, i, 0), tensor_at(twin, b, n, i, 0),
                              (size_t)t->n[3] * t->element) == 0,
-              "%s: weights of (%td,%td,%td)", case_name(a->c), b, n, i);
+              "%s: weights of (%td,%td,%td)", a->c->name, b, n, i);
     }
 }
 
 /* The same weights without computing an output. */
 static void check_weights_alone(const ablation *a, mha_pool *pool)
 {
-    const problem *const p = &a->c->call;
-    snapshot before = snapshot_take(a->c);
+    const attention_call *const p = &a->c->call;
+    snapshot before = snapshot_of(a->c);
     mha_options options = p->options;
     if (!options.weights.data || p->shape.B * p->shape.H * p->shape.L * p->shape.D == 0)
         return snapshot_free(&before);
     options.lse.data = NULL;
-    memset(a->c->tensors[T_WEIGHTS].memory, 0xa5, a->c->tensors[T_WEIGHTS].bytes);
+    memset(a->c->tensors[TENSOR_WEIGHTS].memory, 0xa5, a->c->tensors[TENSOR_WEIGHTS].bytes);
     const mha_status status = mha_attention_weights(&p->shape, p->q, p->k, &options, NULL, 0, pool);
-    CHECK(status == MHA_OK && snapshot_same(&before, a->c), "%s: weights alone: %s",
-          case_name(a->c), mha_status_string(status));
+    CHECK(status == MHA_OK && snapshot_same(&before, a->c), "%s: weights alone: %s", a->c->name,
+          mha_status_string(status));
     snapshot_free(&before);
 }
 
-static void try_spec(const case_spec *spec, mha_pool *pool)
+static void try_spec(const problem_spec *spec, mha_pool *pool)
 {
     ablation *const a = ablation_new(spec);
-    case_run(a->twin, NULL);
-    case_check(a->twin, LIMIT);
+    problem_run(a->twin, NULL);
+    problem_expect(a->twin, LIMIT);
     a->twin->call.options.gates = a->gates;
     a->twin->call.options.gates_sb = spec->shape.H;
-    case_run(a->twin, NULL);
-    case_run(a->c, pool);
-    case_check_untouched(a->c);
+    problem_run(a->twin, NULL);
+    problem_run(a->c, pool);
+    problem_expect_untouched(a->c);
     if (!a->gates)
-        case_check(a->c, LIMIT);
+        problem_expect(a->c, LIMIT);
     check_outputs(a);
-    if (a->c->tensors[T_LSE].memory)
-        CHECK(tensors_same(&a->c->tensors[T_LSE], &a->twin->tensors[T_LSE]), "%s: log-sum-exp",
-              case_name(a->c));
+    if (a->c->tensors[TENSOR_LSE].memory)
+        CHECK(tensors_same(&a->c->tensors[TENSOR_LSE], &a->twin->tensors[TENSOR_LSE]),
+              "%s: log-sum-exp", a->c->name);
     check_weights(a);
     check_weights_alone(a, pool);
     ablation_free(a);
@@ -208,8 +209,8 @@ static void random_problems(void)
     CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
     const uint64_t first = test_seed(7000);
     for (int64_t n = 0; n < test_effort(150); n++) {
-        case_spec spec = case_spec_random(first + (uint64_t)n, 1e5);
-        spec.memory = (case_memory)(n % 3);
+        problem_spec spec = problem_spec_random(first + (uint64_t)n, 1e5);
+        spec.memory = guard_memories[n % 3];
         try_spec(&spec, n % 2 ? pool : NULL);
     }
     mha_pool_free(pool);
@@ -222,9 +223,9 @@ static void long_problems(void)
     mha_pool *pool = NULL;
     CHECK(mha_pool_create(&pool, 4) == MHA_OK, "pool");
     for (int n = 0; n < 3; n++) {
-        const case_spec spec = {
+        const problem_spec spec = {
             .shape = {.B = 1, .H = 4, .G = 2, .L = rows[n], .S = 2500, .D = 16, .Dv = 8},
-            .features = CASE_LSE | CASE_PLAIN_WEIGHTS | CASE_K_LENGTHS | CASE_SINKS,
+            .features = FEATURE_LSE | FEATURE_PLAIN_WEIGHTS | FEATURE_K_LENGTHS | FEATURE_SINKS,
             .seed = (uint64_t)n + 3,
         };
         try_spec(&spec, pool);
@@ -287,12 +288,12 @@ static void results_by_hand(void)
  * mean, and the values of a disabled head whose log-sum-exp is wanted. */
 static void what_is_not_read_has_no_effect(void)
 {
-    const case_spec spec = {.shape = {.B = 2, .H = 6, .G = 3, .L = 70, .S = 300, .D = 16},
-                            .features = CASE_LSE | CASE_ATTEND,
-                            .seed = 5};
+    const problem_spec spec = {.shape = {.B = 2, .H = 6, .G = 3, .L = 70, .S = 300, .D = 16},
+                               .features = FEATURE_LSE | FEATURE_ATTEND,
+                               .seed = 5};
     static const uint8_t modes[6] = {1, 0, 2, 2, 0, 0};
     float means[6 * 16], gates[6] = {1, 1, 1, 1, 0, 0};
-    test_case *const c = case_build(&spec);
+    problem *const c = problem_new(&spec);
     for (int n = 0; n < 6 * 16; n++)
         means[n] = (float)n;
     c->call.options.head_modes = modes;
@@ -300,19 +301,19 @@ static void what_is_not_read_has_no_effect(void)
     c->call.options.gates = gates;
     for (int n = 0; n < 2 * 300 * 16; n++) {
         const int b = n / 4800, j = n / 16 % 300;
-        tensor_set(c, T_K, b, 0, j, n % 16, NAN);
-        tensor_set(c, T_K, b, 1, j, n % 16, NAN);
-        tensor_set(c, T_V, b, 1, j, n % 16, NAN);
-        tensor_set(c, T_V, b, 2, j, n % 16, INFINITY);
+        problem_set(c, TENSOR_K, b, 0, j, n % 16, NAN);
+        problem_set(c, TENSOR_K, b, 1, j, n % 16, NAN);
+        problem_set(c, TENSOR_V, b, 1, j, n % 16, NAN);
+        problem_set(c, TENSOR_V, b, 2, j, n % 16, INFINITY);
     }
-    case_run(c, NULL);
+    problem_run(c, NULL);
     for (int n = 0; n < 2 * 6 * 70 * 16; n++) {
         const int b = n / 6720, h = n / 1120 % 6, i = n / 16 % 70;
-        const double x = tensor_get(c, T_O, b, h, i, n % 16);
+        const double x = problem_get(c, TENSOR_O, b, h, i, n % 16);
         CHECK(h == 1 || isfinite(x), "(%d,%d,%d): %g", b, h, i, x);
         CHECK(h < 4 || x == 0, "a disabled head gives %g", x);
     }
-    case_free(c);
+    problem_delete(c);
 }
 
 /* -------------------------------------------------------------------- cache */
@@ -385,7 +386,7 @@ static void run_layer(layer_case *c, const float *gates, const uint8_t *modes, c
     o->head_modes = modes;
     o->head_means = means;
     layer_case_run(c, NULL);
-    memcpy(y, tensor_at(&c->memory->tensors[T_O], 0, 0, 0, 0), sizeof(float) * ROWS * E);
+    memcpy(y, tensor_at(&c->memory->tensors[TENSOR_O], 0, 0, 0, 0), sizeof(float) * ROWS * E);
 }
 
 static double matrix_at(const mha_matrix *m, ptrdiff_t n, ptrdiff_t c)
@@ -445,13 +446,15 @@ static void means_of_all_heads(void)
 static void extra_keys_are_keys(void)
 {
     static const uint8_t modes[HEADS] = {1, 1, 1, 1};
-    layer_spec spec = layer_spec_small(LAYER_CROSS | LAYER_EXTRA, CASE_OUTPUTS | CASE_SOFTCAP);
+    layer_spec spec =
+        layer_spec_small(LAYER_CROSS | LAYER_EXTRA, FEATURE_OUTPUTS | FEATURE_SOFTCAP);
     spec.config.flags = MHA_LAYER_ZERO_ATTN;
     layer_case *const c = layer_case_new(&spec);
     float y[ROWS * E];
     run_layer(c, NULL, modes, NULL, y);
     for (int n = 0; n < 2 * HEADS * 5 * 9; n++) {
-        const double w = tensor_get(c->memory, T_WEIGHTS, n / 180, n / 45 % 4, n / 9 % 5, n % 9);
+        const double w =
+            problem_get(c->memory, TENSOR_WEIGHTS, n / 180, n / 45 % 4, n / 9 % 5, n % 9);
         CHECK(w == (double)(1.0f / 9), "element %d: %g", n, w);
     }
     layer_case_free(c);
@@ -461,12 +464,12 @@ static void extra_keys_are_keys(void)
 
 static void impossible_modes(void)
 {
-    const case_spec spec = {.shape = {.B = 1, .H = 2, .L = 3, .S = 4, .D = 8}, .seed = 1};
-    test_case *const c = case_build(&spec);
+    const problem_spec spec = {.shape = {.B = 1, .H = 2, .L = 3, .S = 4, .D = 8}, .seed = 1};
+    problem *const c = problem_new(&spec);
     uint8_t modes[2] = {0, 3};
     float means[17] = {0};
     mha_options *const o = &c->call.options;
-    const problem *const p = &c->call;
+    const attention_call *const p = &c->call;
     const struct {
         uint8_t mode;
         const float *means;
@@ -482,8 +485,8 @@ static void impossible_modes(void)
     for (int n = 0; n < 5; n++) {
         modes[1] = wrong[n].mode;
         o->head_means = wrong[n].means;
-        case_clear(c);
-        snapshot blank = snapshot_take(c);
+        problem_reset(c);
+        snapshot blank = snapshot_of(c);
         c->message[0] = '\0';
         const mha_status status = mha_attention(&p->shape, p->q, p->k, p->v, p->o, o, NULL);
         CHECK(status == wrong[n].status && c->message[0], "%d: %s, \"%s\"", n,
@@ -496,7 +499,7 @@ static void impossible_modes(void)
     memset(p->o.data, 0, 2 * 3 * 8 * sizeof(float));
     CHECK(mha_attention(&p->shape, p->q, p->k, p->v, p->o, o, NULL) == MHA_ERR_OVERLAP,
           "modes in the output");
-    case_free(c);
+    problem_delete(c);
 }
 
 static void no_backward_pass(void)

@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /* The judge is judged first: the comparator accepts what the oracle says and nothing else. */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 /* Write into the outputs of the case what the oracle says. */
-static void answer(test_case *c)
+static void answer(problem *c)
 {
-    const problem *const p = &c->call;
+    const attention_call *const p = &c->call;
     oracle_row row;
     oracle_row_init(&row, p);
-    case_clear(c);
+    problem_reset(c);
     for (ptrdiff_t b = 0; b < p->shape.B; b++) {
         for (ptrdiff_t n = 0; n < p->shape.H * p->shape.L; n++) {
             const ptrdiff_t h = n / p->shape.L, i = n % p->shape.L;
             oracle_row_compute(&row, p, b, h, i);
-            for (ptrdiff_t j = 0; j < oracle_value_width(p); j++)
-                tensor_set(c, T_O, b, h, i, j, row.o[j]);
+            for (ptrdiff_t j = 0; j < call_value_width(p); j++)
+                problem_set(c, TENSOR_O, b, h, i, j, row.o[j]);
             for (ptrdiff_t j = 0; j < p->shape.S; j++)
-                tensor_set(c, T_WEIGHTS, b, h, i, j, row.weights[j]);
-            tensor_set(c, T_LSE, b, h, i, 0, row.lse);
+                problem_set(c, TENSOR_WEIGHTS, b, h, i, j, row.weights[j]);
+            problem_set(c, TENSOR_LSE, b, h, i, 0, row.lse);
         }
     }
     oracle_row_free(&row);
 }
 
 /* Row 0 of every head attends to nothing; some weights of every other row are masked. */
-static test_case *small_case(mha_dtype type)
+static problem *small_case(mha_dtype type)
 {
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {2, 2, 1, 5, 5, 8, 0, type, type, type, type},
-        .features = CASE_CAUSAL | CASE_LSE | CASE_PLAIN_WEIGHTS,
+        .features = FEATURE_CAUSAL | FEATURE_LSE | FEATURE_PLAIN_WEIGHTS,
         .seed = 7,
     };
-    test_case *const c = case_build(&spec);
+    problem *const c = problem_new(&spec);
     c->call.options.position = MHA_POSITION_OFFSET;
     c->call.options.offset = -1;
     answer(c);
     return c;
 }
 
-static ptrdiff_t failures(const test_case *c)
+static ptrdiff_t failures(const problem *c)
 {
     comparison result = {.limit = 8};
-    oracle_compare(&c->call, &result);
+    compare_call(&c->call, &result);
     return result.failures;
 }
 
@@ -52,12 +52,12 @@ static void accepts_the_oracle(void)
 {
     const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_BF16, MHA_F64};
     for (int n = 0; n < 4; n++) {
-        test_case *const c = small_case(types[n]);
+        problem *const c = small_case(types[n]);
         comparison result = {.limit = 8};
-        oracle_compare(&c->call, &result);
+        compare_call(&c->call, &result);
         CHECK(result.failures == 0, "type %d: %s", n, result.first);
         CHECK(result.worst < 1, "type %d: rounding alone is E %g", n, result.worst);
-        case_free(c);
+        problem_delete(c);
     }
 }
 
@@ -66,101 +66,137 @@ static void expect_failure(tensor_id id, ptrdiff_t i, ptrdiff_t j, double wrong,
 {
     const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_BF16, MHA_F64};
     for (int n = 0; n < 4; n++) {
-        test_case *const c = small_case(types[n]);
-        tensor_set(c, id, 1, 1, i, j, wrong);
+        problem *const c = small_case(types[n]);
+        problem_set(c, id, 1, 1, i, j, wrong);
         CHECK(failures(c) == 1, "type %d: %s: %td failures", n, what, failures(c));
-        case_free(c);
+        problem_delete(c);
     }
 }
 
 static void rejects_nan_and_infinity(void)
 {
-    expect_failure(T_O, 3, 2, NAN, "NaN for a number");
-    expect_failure(T_O, 3, 2, INFINITY, "inf for a number");
-    expect_failure(T_O, 0, 2, NAN, "NaN for an empty row");
-    expect_failure(T_LSE, 3, 0, NAN, "NaN for a log-sum-exp");
-    expect_failure(T_LSE, 3, 0, -INFINITY, "-inf for a log-sum-exp");
-    expect_failure(T_WEIGHTS, 3, 0, NAN, "NaN for a weight");
-    expect_failure(T_WEIGHTS, 3, 4, NAN, "NaN for a masked weight");
+    expect_failure(TENSOR_O, 3, 2, NAN, "NaN for a number");
+    expect_failure(TENSOR_O, 3, 2, INFINITY, "inf for a number");
+    expect_failure(TENSOR_O, 0, 2, NAN, "NaN for an empty row");
+    expect_failure(TENSOR_LSE, 3, 0, NAN, "NaN for a log-sum-exp");
+    expect_failure(TENSOR_LSE, 3, 0, -INFINITY, "-inf for a log-sum-exp");
+    expect_failure(TENSOR_WEIGHTS, 3, 0, NAN, "NaN for a weight");
+    expect_failure(TENSOR_WEIGHTS, 3, 4, NAN, "NaN for a masked weight");
 }
 
 static void rejects_zero_for_minus_infinity(void)
 {
-    expect_failure(T_LSE, 0, 0, 0, "0 for -inf");
-    expect_failure(T_LSE, 0, 0, INFINITY, "inf for -inf");
-    expect_failure(T_LSE, 0, 0, -3.4e38, "a very negative number for -inf");
+    expect_failure(TENSOR_LSE, 0, 0, 0, "0 for -inf");
+    expect_failure(TENSOR_LSE, 0, 0, INFINITY, "inf for -inf");
+    expect_failure(TENSOR_LSE, 0, 0, -3.4e38, "a very negative number for -inf");
 }
 
 static void rejects_anything_but_zero(void)
 {
-    expect_failure(T_O, 0, 0, 1e-6, "almost 0 for an empty row");
-    expect_failure(T_WEIGHTS, 0, 1, 1e-6, "a weight in an empty row");
-    expect_failure(T_WEIGHTS, 2, 3, 1e-6, "a weight for a masked key");
+    expect_failure(TENSOR_O, 0, 0, 1e-6, "almost 0 for an empty row");
+    expect_failure(TENSOR_WEIGHTS, 0, 1, 1e-6, "a weight in an empty row");
+    expect_failure(TENSOR_WEIGHTS, 2, 3, 1e-6, "a weight for a masked key");
 }
 
 /* A sign flip, and an error of 32 units, must be seen in every element. */
 static void rejects_small_errors_anywhere(void)
 {
-    test_case *const c = small_case(MHA_F32);
+    problem *const c = small_case(MHA_F32);
     oracle_row row;
     oracle_row_init(&row, &c->call);
     for (ptrdiff_t n = 0; n < 2 * 2 * 4 * 8; n++) {
         const ptrdiff_t b = n / 64, h = n / 32 % 2, i = 1 + n / 8 % 4, j = n % 8;
-        const double right = tensor_get(c, T_O, b, h, i, j);
+        const double right = problem_get(c, TENSOR_O, b, h, i, j);
         oracle_row_compute(&row, &c->call, b, h, i);
-        tensor_set(c, T_O, b, h, i, j, -right);
+        problem_set(c, TENSOR_O, b, h, i, j, -right);
         CHECK(failures(c) == 1, "sign flip of element %td", n);
-        tensor_set(c, T_O, b, h, i, j, right + 32 * row.o_unit[j]);
+        problem_set(c, TENSOR_O, b, h, i, j, right + 32 * 0x1p-24 * row.o_size[j]);
         CHECK(failures(c) == 1, "32 units in element %td", n);
-        tensor_set(c, T_O, b, h, i, j, right + 4 * row.o_unit[j]);
+        problem_set(c, TENSOR_O, b, h, i, j, right + 4 * 0x1p-24 * row.o_size[j]);
         CHECK(failures(c) == 0, "4 units in element %td", n);
-        tensor_set(c, T_O, b, h, i, j, right);
+        problem_set(c, TENSOR_O, b, h, i, j, right);
     }
     oracle_row_free(&row);
-    case_free(c);
+    problem_delete(c);
 }
 
 /* Copy row `from` of the output over row `to`. */
-static void copy_row(test_case *c, ptrdiff_t from, ptrdiff_t to)
+static void copy_row(problem *c, ptrdiff_t from, ptrdiff_t to)
 {
     for (ptrdiff_t j = 0; j < 8; j++)
-        tensor_set(c, T_O, 0, 1, to, j, tensor_get(c, T_O, 0, 1, from, j));
+        problem_set(c, TENSOR_O, 0, 1, to, j, problem_get(c, TENSOR_O, 0, 1, from, j));
 }
 
 static void rejects_a_wrong_row(void)
 {
-    test_case *const c = small_case(MHA_F32);
+    problem *const c = small_case(MHA_F32);
     copy_row(c, 2, 3);
     CHECK(failures(c) >= 7, "only %td elements of a wrong row seen", failures(c));
     answer(c);
     copy_row(c, 0, 3);
     CHECK(failures(c) == 8, "only %td elements of a row of zeros seen", failures(c));
-    case_free(c);
+    problem_delete(c);
 }
 
 static void rejects_unwritten_output(void)
 {
-    test_case *const c = small_case(MHA_F32);
-    case_clear(c);
+    problem *const c = small_case(MHA_F32);
+    problem_reset(c);
     CHECK(failures(c) == 2 * 2 * 5 * (8 + 1 + 5), "%td failures", failures(c));
-    case_free(c);
+    problem_delete(c);
 }
 
 static void stores_are_rounded_freely(void)
 {
-    CHECK(oracle_error(MHA_F16, MHA_F32, 1.0, 1.0 + 0x1p-11, 1e-9) == 0, "f16: half a spacing");
-    CHECK(oracle_error(MHA_F16, MHA_F32, 1.0, 1.0 + 0x1p-10, 1e-9) > 1000, "f16: a whole spacing");
-    CHECK(oracle_error(MHA_F16, MHA_F32, 1.0, 1.0 - 0x1p-11, 1e-9) > 1000,
+    CHECK(compare_error(MHA_F16, MHA_F32, 1.0, 1.0 + 0x1p-11, 1e-9) == 0, "f16: half a spacing");
+    CHECK(compare_error(MHA_F16, MHA_F32, 1.0, 1.0 + 0x1p-10, 1e-9) > 1000, "f16: a whole spacing");
+    CHECK(compare_error(MHA_F16, MHA_F32, 1.0, 1.0 - 0x1p-11, 1e-9) > 1000,
           "f16: below a power of two");
-    CHECK(oracle_error(MHA_BF16, MHA_F32, 1.0, 1.0 + 0x1p-8, 1e-9) == 0, "bf16: half a spacing");
-    CHECK(oracle_error(MHA_F16, MHA_F32, INFINITY, 65519.99, 1e-3) < 11, "f16: overflow within E");
-    CHECK(oracle_error(MHA_F16, MHA_F32, INFINITY, 70000.0, 1e-3) == 0, "f16: overflow");
-    CHECK(oracle_error(MHA_F16, MHA_F32, INFINITY, 65500.0, 1e-3) > 1000, "f16: no overflow");
-    CHECK(oracle_error(MHA_F16, MHA_F32, 65504.0, 70000.0, 1e-3) > 1000, "f16: missed overflow");
-    CHECK(oracle_error(MHA_F16, MHA_F32, -INFINITY, 70000.0, 1e-3) == INFINITY,
+    CHECK(compare_error(MHA_BF16, MHA_F32, 1.0, 1.0 + 0x1p-8, 1e-9) == 0, "bf16: half a spacing");
+    CHECK(compare_error(MHA_F16, MHA_F32, INFINITY, 65519.99, 1e-3) < 11, "f16: overflow within E");
+    CHECK(compare_error(MHA_F16, MHA_F32, INFINITY, 70000.0, 1e-3) == 0, "f16: overflow");
+    CHECK(compare_error(MHA_F16, MHA_F32, INFINITY, 65500.0, 1e-3) > 1000, "f16: no overflow");
+    CHECK(compare_error(MHA_F16, MHA_F32, 65504.0, 70000.0, 1e-3) > 1000, "f16: missed overflow");
+    CHECK(compare_error(MHA_F16, MHA_F32, -INFINITY, 70000.0, 1e-3) == INFINITY,
           "f16: wrong infinity");
-    CHECK(oracle_error(MHA_F32, MHA_F32, INFINITY, 3e38, 1e30) == INFINITY, "f32: infinity");
-    CHECK(oracle_error(MHA_F32, MHA_F32, 1.0, INFINITY, 1e30) == INFINITY, "f32: missed infinity");
+    CHECK(compare_error(MHA_F32, MHA_F32, INFINITY, 3e38, 1e30) == INFINITY, "f32: infinity");
+    CHECK(compare_error(MHA_F32, MHA_F32, 1.0, INFINITY, 1e30) == INFINITY, "f32: missed infinity");
+}
+
+static void errors_are_measured(void)
+{
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    static const struct {
+        double got, want, unit, error;
+        const char *what;
+    } cases[] = {
+        {1.0, 1.0, 0.0, 0.0, "equal"},
+        {1.5, 1.0, 0.25, 2.0, "twice the unit"},
+        {1.0, 0.0, 0.0, (double)INFINITY, "no unit"},
+        {0.0, -(double)INFINITY, 1.0, (double)INFINITY, "0 for -inf"},
+        {-3e38, -(double)INFINITY, 1.0, (double)INFINITY, "very negative for -inf"},
+        {(double)INFINITY, -(double)INFINITY, 1.0, (double)INFINITY, "inf for -inf"},
+        {-(double)INFINITY, -(double)INFINITY, 0.0, 0.0, "-inf for -inf"},
+        {-(double)INFINITY, 0.0, 1.0, (double)INFINITY, "-inf for 0"},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const double error =
+            compare_error(MHA_F32, MHA_F32, cases[n].got, cases[n].want, cases[n].unit);
+        CHECK(error == cases[n].error, "%s: E is %g", cases[n].what, error);
+    }
+    CHECK(compare_error(MHA_F32, MHA_F32, nan, 1.0, 1.0) == inf, "NaN for a number");
+    CHECK(compare_error(MHA_F32, MHA_F32, 1.0, nan, 1.0) == inf, "a number for NaN");
+    CHECK(compare_error(MHA_F32, MHA_F32, nan, nan, 1.0) == 0.0, "NaN for NaN");
+}
+
+static void spacings(void)
+{
+    CHECK(number_spacing(MHA_F32, 1.0) == 0x1p-23, "f32 at 1");
+    CHECK(number_spacing(MHA_F16, 1.0) == 0x1p-10, "f16 at 1");
+    CHECK(number_spacing(MHA_F16, -1.99) == 0x1p-10, "f16 at -1.99");
+    CHECK(number_spacing(MHA_F16, 0.0) == 0x1p-24, "f16 at 0");
+    CHECK(number_spacing(MHA_F16, 1e-6) == 0x1p-24, "f16 subnormal");
+    CHECK(number_spacing(MHA_BF16, 4.0) == 0x1p-5, "bf16 at 4");
 }
 
 /* Every f16 and bf16 number survives decoding and encoding, and halves go to even. */
@@ -191,7 +227,7 @@ static void oracle_by_hand(void)
 {
     const double q[1] = {1}, k[2] = {0, 1.0986122886681098}, v[2] = {8, 16};
     double o[1];
-    const problem p = {
+    const attention_call p = {
         .shape = {1, 1, 1, 1, 2, 1, 1, MHA_F64, MHA_F64, MHA_F64, MHA_F64},
         .q = {q, 1, 1, 1},
         .k = {k, 2, 2, 1},
@@ -212,6 +248,8 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(numbers_round_to_even);
+    RUN(errors_are_measured);
+    RUN(spacings);
     RUN(oracle_by_hand);
     RUN(stores_are_rounded_freely);
     RUN(accepts_the_oracle);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the program that judge others: conversions, the error measure, who attends to whom,
- * the random cases; and that a planted mistake is found. */
+/* The parts of the program that judge others: conversions, the error measure, which query attends
+ * to which key, the random cases; and that a planted mistake is found. */
 #include "support/test.h"
 
 #include <math.h>
@@ -12,10 +12,10 @@
 #include "bench/measure.h"
 #include "format/convert.h"
 #include "format/json_writer.h"
-#include "problem/attends.h"
-#include "problem/compare.h"
 #include "problem/problem_check.h"
-#include "problem/random_case.h"
+#include "problem/problem_cost.h"
+#include "problem/problem_masks.h"
+#include "problem/problem_slices.h"
 
 /* ----------------------------------------------------------- conversions ----- */
 
@@ -75,34 +75,6 @@ static void bf16_rounds_to_nearest_even(void)
 
 /* --------------------------------------------------------------- measure ----- */
 
-static void errors_are_measured(void)
-{
-    const double inf = (double)INFINITY, nan = (double)NAN;
-    CHECK(compare_error(1.0, 1.0, 0.0, 0.0) == 0.0, "equal");
-    CHECK(compare_error(1.5, 1.0, 0.25, 0.0) == 2.0, "twice the bound");
-    CHECK(compare_error(1.5, 1.0, 0.25, 0.25) == 1.0, "less the allowance");
-    CHECK(compare_error(1.5, 1.0, 0.25, 0.5) == 0.0, "within the allowance");
-    CHECK(compare_error(1.0, 0.0, 0.0, 0.0) == inf, "no bound");
-    CHECK(compare_error(nan, 1.0, 1.0, 1.0) == inf, "NaN for a number");
-    CHECK(compare_error(1.0, nan, 1.0, 1.0) == inf, "a number for NaN");
-    CHECK(compare_error(nan, nan, 1.0, 0.0) == 0.0, "NaN for NaN");
-    CHECK(compare_error(0.0, -inf, 1.0, 1.0) == inf, "0 for -inf");
-    CHECK(compare_error(-3e38, -inf, 1.0, 1.0) == inf, "very negative for -inf");
-    CHECK(compare_error(inf, -inf, 1.0, 1.0) == inf, "inf for -inf");
-    CHECK(compare_error(-inf, -inf, 0.0, 0.0) == 0.0, "-inf for -inf");
-    CHECK(compare_error(-inf, 0.0, 1.0, inf) == inf, "-inf for 0");
-}
-
-static void half_ulps(void)
-{
-    CHECK(compare_half_ulp(MHA_F32, 1.0) == 0.0, "f32");
-    CHECK(compare_half_ulp(MHA_F16, 1.0) == 0x1p-11, "f16 at 1");
-    CHECK(compare_half_ulp(MHA_F16, -1.99) == 0x1p-11, "f16 at -1.99");
-    CHECK(compare_half_ulp(MHA_F16, 0.0) == 0x1p-25, "f16 at 0");
-    CHECK(compare_half_ulp(MHA_F16, 1e-6) == 0x1p-25, "f16 subnormal");
-    CHECK(compare_half_ulp(MHA_BF16, 4.0) == 0x1p-6, "bf16 at 4");
-}
-
 static void quantiles(void)
 {
     double values[] = {5.0, 1.0, 3.0, 2.0, 4.0};
@@ -121,7 +93,7 @@ static bool make(problem *p, const char *text)
     char message[WORD_MESSAGE_MAX] = "";
     memset(p, 0, sizeof *p);
     return CHECK(word_parse(&word, text, message, sizeof message) &&
-                     problem_create(p, &word, NULL, message, sizeof message),
+                     problem_create(p, &word, 0, message, sizeof message),
                  "%s: %s", text, message);
 }
 
@@ -130,10 +102,10 @@ static void expect_work(const char *text, double pairs, double bytes)
     problem p;
     if (!make(&p, text))
         return;
-    const double flops = 2.0 * (double)(p.shape.D + p.shape.Dv) * pairs;
-    CHECK(problem_pairs(&p) == pairs, "%s: %g pairs", text, problem_pairs(&p));
-    CHECK(problem_flops(&p) == flops, "%s: %g flops", text, problem_flops(&p));
-    CHECK(problem_bytes(&p) == bytes, "%s: %g bytes", text, problem_bytes(&p));
+    const double flops = 2.0 * (double)(p.call.shape.D + p.call.shape.Dv) * pairs;
+    CHECK(call_pairs(&p.call) == pairs, "%s: %g pairs", text, call_pairs(&p.call));
+    CHECK(call_flops(&p.call) == flops, "%s: %g flops", text, call_flops(&p.call));
+    CHECK(call_bytes(&p.call) == bytes, "%s: %g bytes", text, call_bytes(&p.call));
     problem_free(&p);
 }
 
@@ -143,8 +115,8 @@ static void expect_scattered_work(void)
     problem p;
     if (!make(&p, "l64s64d4:mask=bool50"))
         return;
-    CHECK(problem_pairs(&p) < 0.6 * 64 * 64, "%g pairs", problem_pairs(&p));
-    CHECK(problem_flops(&p) == 2.0 * 8 * 64 * 64, "%g flops", problem_flops(&p));
+    CHECK(call_pairs(&p.call) < 0.6 * 64 * 64, "%g pairs", call_pairs(&p.call));
+    CHECK(call_flops(&p.call) == 2.0 * 8 * 64 * 64, "%g flops", call_flops(&p.call));
     problem_free(&p);
 }
 
@@ -171,21 +143,20 @@ static void pairs_agree_with_the_predicate(void)
 {
     const uint64_t seed = test_seed(21);
     for (int64_t n = 0; n < test_effort(60); n++) {
-        problem_word word;
-        problem_style style;
+        const problem_spec spec = problem_spec_case(seed, (uint64_t)n);
         problem p;
         char message[WORD_MESSAGE_MAX];
-        random_case(seed, (uint64_t)n, &word, &style);
-        if (!CHECK(problem_create(&p, &word, &style, message, sizeof message), "%s", message))
+        if (!CHECK(problem_build(&p, &spec, message, sizeof message), "%s", message))
             return;
+        const problem_word word = p.word;
         double pairs = 0.0;
         for (ptrdiff_t b = 0; b < word.b; b++)
             for (ptrdiff_t h = 0; h < word.h; h++)
                 for (ptrdiff_t i = 0; i < word.l; i++)
                     for (ptrdiff_t j = 0; j < word.s; j++)
-                        pairs += problem_attends(&p, b, h, i, j);
-        CHECK(pairs == problem_pairs(&p), "case %d: %g and %g pairs", (int)n, pairs,
-              problem_pairs(&p));
+                        pairs += call_attends(&p.call, b, h, i, j);
+        CHECK(pairs == call_pairs(&p.call), "case %d: %g and %g pairs", (int)n, pairs,
+              call_pairs(&p.call));
         problem_free(&p);
     }
 }
@@ -195,19 +166,19 @@ static void random_cases_repeat(void)
 {
     const uint64_t seed = test_seed(22);
     for (int64_t n = 0; n < test_effort(40); n++) {
-        problem_word word[2];
-        problem_style style[2];
         problem p[2];
         char message[WORD_MESSAGE_MAX];
         for (int k = 0; k < 2; k++) {
-            random_case(seed, (uint64_t)n, &word[k], &style[k]);
-            if (!CHECK(problem_create(&p[k], &word[k], &style[k], message, sizeof message), "%s",
-                       message))
+            const problem_spec spec = problem_spec_case(seed, (uint64_t)n);
+            if (!CHECK(problem_build(&p[k], &spec, message, sizeof message), "%s", message))
                 return;
         }
-        CHECK(tensor_bytes(&p[0].k) == tensor_bytes(&p[1].k) &&
-                  memcmp(p[0].k.block, p[1].k.block, tensor_bytes(&p[0].k)) == 0,
-              "case %d: other keys", (int)n);
+        for (int id = 0; id < TENSOR_COUNT; id++) {
+            const tensor *const a = &p[0].tensors[id], *const b = &p[1].tensors[id];
+            CHECK(a->bytes == b->bytes &&
+                      (!a->memory || memcmp(a->memory, b->memory, a->bytes) == 0),
+                  "case %d: other bytes in tensor %d", (int)n, id);
+        }
         problem_free(&p[0]);
         problem_free(&p[1]);
     }
@@ -218,11 +189,11 @@ static problem *victim;
 
 static void spoiling_run(void *context, int tasks, void (*task)(void *arg, int index), void *arg)
 {
-    const size_t size = tensor_bytes(&victim->o);
+    const tensor *const o = &victim->tensors[TENSOR_O];
     (void)context;
     for (int n = 0; n < tasks; n++)
         task(arg, n);
-    ((unsigned char *)victim->o.block)[size / 2] ^= 1;
+    o->memory[o->bytes / 2 + 2] ^= 1;
 }
 
 static void planted_mistakes_are_found(void)
@@ -251,7 +222,7 @@ static void refused_calls_are_found(void)
     check_result result;
     if (!make(&p, "h2l16d8"))
         return;
-    p.options.softcap = -1.0f;
+    p.call.options.softcap = -1.0f;
     check_problem(&p, NULL, &result);
     CHECK(result.failed && result.what[0] != '\0', "not found");
     problem_free(&p);
@@ -345,8 +316,6 @@ int main(int argc, char **argv)
     RUN(bf16_reads_back);
     RUN(f16_rounds_to_nearest_even);
     RUN(bf16_rounds_to_nearest_even);
-    RUN(errors_are_measured);
-    RUN(half_ulps);
     RUN(quantiles);
     RUN(needed_work_is_counted);
     RUN(pairs_agree_with_the_predicate);

@@ -3,7 +3,7 @@
  * Random configurations, with every feature and all of them together, against the oracle. A failing
  * case prints its seed; MHA_TEST_SEED=<seed> makes it the first case of the next run.
  */
-#include "support/cases.h"
+#include "support/problems.h"
 
 #include <stdio.h>
 
@@ -18,15 +18,15 @@ static mha_pool *make_pool(int threads)
 }
 
 /* Build, run (by one call or by plan, alone or with a pool) and check one case. Returns E. */
-static double one_case(const case_spec *spec, mha_pool *pool)
+static double one_case(const problem_spec *spec, mha_pool *pool)
 {
-    test_case *const c = case_build(spec);
+    problem *const c = problem_new(spec);
     if (spec->seed % 3 == 0)
-        case_run_plan(c, spec->seed % 2 ? pool : NULL);
+        problem_run_planned(c, spec->seed % 2 ? pool : NULL);
     else
-        case_run(c, spec->seed % 2 ? pool : NULL);
-    const double worst = case_check(c, LIMIT);
-    case_free(c);
+        problem_run(c, spec->seed % 2 ? pool : NULL);
+    const double worst = problem_expect(c, LIMIT);
+    problem_delete(c);
     return worst;
 }
 
@@ -36,7 +36,7 @@ static void random_cases(uint64_t seed, int64_t count, double cost, bool wide)
     mha_pool *const pool = make_pool(3);
     double worst = 0;
     for (int64_t n = 0; n < count; n++) {
-        case_spec spec = case_spec_random(base + (uint64_t)n, cost);
+        problem_spec spec = problem_spec_random(base + (uint64_t)n, cost);
         mha_shape *const s = &spec.shape;
         if (wide)
             s->q_type = s->k_type = s->v_type = s->o_type = MHA_F64;
@@ -75,11 +75,11 @@ static void model_shapes(void)
     };
     for (size_t n = 0; n < 3 * sizeof shapes / sizeof *shapes; n++) {
         const mha_dtype type = (mha_dtype)(n % 3);
-        case_spec spec = {.shape = shapes[n / 3], .seed = n, .features = CASE_LSE};
+        problem_spec spec = {.shape = shapes[n / 3], .seed = n, .features = FEATURE_LSE};
         mha_shape *const s = &spec.shape;
         s->q_type = s->k_type = s->v_type = s->o_type = type;
         one_case(&spec, NULL);
-        spec.features |= CASE_CAUSAL;
+        spec.features |= FEATURE_CAUSAL;
         one_case(&spec, NULL);
     }
 }
@@ -87,14 +87,14 @@ static void model_shapes(void)
 /* Without options at all. */
 static void no_options(void)
 {
-    const case_spec spec = {.shape = {.B = 2, .H = 3, .L = 21, .S = 34, .D = 40}, .seed = 5};
-    test_case *const c = case_build(&spec);
-    const problem *const p = &c->call;
-    case_clear(c);
+    const problem_spec spec = {.shape = {.B = 2, .H = 3, .L = 21, .S = 34, .D = 40}, .seed = 5};
+    problem *const c = problem_new(&spec);
+    const attention_call *const p = &c->call;
+    problem_reset(c);
     const mha_status status = mha_attention(&p->shape, p->q, p->k, p->v, p->o, NULL, NULL);
     CHECK(status == MHA_OK, "status %d", (int)status);
-    case_check(c, LIMIT);
-    case_free(c);
+    problem_expect(c, LIMIT);
+    problem_delete(c);
 }
 
 int main(int argc, char **argv)

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "problem/problem_spec.h"
 #include "problem/problem_word.h"
-#include "problem/random_case.h"
 
 static bool same_word(const problem_word *a, const problem_word *b)
 {
@@ -196,7 +196,7 @@ static void wrong_words_are_named(void)
     }
 }
 
-/* A message or text that does not fit is cut, terminated, and nothing is written behind it. */
+/* A message or text that does not fit is cut, terminated, and nothing is written past it. */
 static void small_buffers(void)
 {
     problem_word word = read_word("b2h16g4l512s2048d64", "b2h16g4l512s2048d64");
@@ -206,11 +206,11 @@ static void small_buffers(void)
         const size_t length = word_print(&word, text, size);
         CHECK(length == strlen("b2h16g4l512s2048d64"), "length %zu", length);
         CHECK(size == 0 || strlen(text) < size, "size %zu: not terminated", size);
-        CHECK(text[size] == '#', "size %zu: written behind the end", size);
+        CHECK(text[size] == '#', "size %zu: written past the end", size);
         memset(text, '#', sizeof text);
         word_parse(&word, "l4d4:causla", text, size);
         CHECK(size == 0 || strlen(text) < size, "size %zu: message not terminated", size);
-        CHECK(text[size] == '#', "size %zu: message written behind the end", size);
+        CHECK(text[size] == '#', "size %zu: message written past the end", size);
         word = read_word("b2h16g4l512s2048d64", "b2h16g4l512s2048d64");
     }
 }
@@ -219,10 +219,17 @@ static void random_words_read_back(void)
 {
     const uint64_t seed = test_seed(11);
     for (int64_t n = 0; n < test_effort(3000); n++) {
-        problem_word word, again;
-        problem_style style;
+        const problem_spec spec = problem_spec_case(seed, (uint64_t)n);
+        problem_word word = problem_spec_word(&spec), again;
+        rng random = rng_for(seed, (uint64_t)n);
         char text[WORD_TEXT_MAX], message[WORD_MESSAGE_MAX];
-        random_case(seed, (uint64_t)n, &word, &style);
+        word.bool_percent = (int)rng_between(&random, -1, 100);
+        word.documents = (int)rng_below(&random, 6);
+        word.layout = rng_chance(&random, 50) ? WORD_BLHD : WORD_BHLD;
+        word.threads = (int)rng_below(&random, 9);
+        word.pad = word.packed ? 0 : 1 + (int)rng_below(&random, 4);
+        word.pad = word.pad == 1 ? 0 : word.pad;
+        word.pad_keys_only = word.pad > 0 && word.position != MHA_POSITION_UNSET;
         word_print(&word, text, sizeof text);
         CHECK(word_parse(&again, text, message, sizeof message), "%s", message);
         CHECK(same_word(&word, &again), "%s reads as something else", text);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a forward problem, runs it, and lays out the gradients as tensors of a second problem, with
+ * exact memory and the pattern in every gap. backward_oracle.c says what must be in them.
+ */
 #include "support/backward_case.h"
 
 #include <stdlib.h>
@@ -7,26 +11,26 @@
 enum { PATTERN = 0xa5 };
 
 const backward_output backward_outputs[BACKWARD_TENSORS] = {
-    {T_Q, GRAD_Q, "d_q"},
-    {T_K, GRAD_K, "d_k"},
-    {T_V, GRAD_V, "d_v"},
-    {T_BIAS, GRAD_BIAS, "d_bias"},
-    {T_ADD, GRAD_BIAS, "d_add_mask"},
+    {TENSOR_Q, GRAD_Q, "d_q"},
+    {TENSOR_K, GRAD_K, "d_k"},
+    {TENSOR_V, GRAD_V, "d_v"},
+    {TENSOR_BIAS, GRAD_BIAS, "d_bias"},
+    {TENSOR_ADD, GRAD_BIAS, "d_add_mask"},
 };
 
-case_spec backward_spec(uint64_t seed, double cost)
+problem_spec backward_spec(uint64_t seed, double cost)
 {
-    case_spec spec = case_spec_random(seed, cost);
+    problem_spec spec = problem_spec_random(seed, cost);
     mha_shape *const s = &spec.shape;
     if (s->q_type == MHA_F64)
         s->q_type = s->k_type = s->v_type = s->o_type = MHA_F32;
-    spec.features = (spec.features & ~(unsigned)CASE_WEIGHTS) | CASE_LSE;
+    spec.features = (spec.features & ~(unsigned)FEATURE_WEIGHTS) | FEATURE_LSE;
     spec.features |= seed % 3 == 0 ? (unsigned)BACKWARD_GATES : 0u;
     spec.features |= seed % 5 == 0 ? (unsigned)BACKWARD_DROPOUT : 0u;
     return spec;
 }
 
-void backward_add_training(test_case *c)
+void backward_add_training(problem *c)
 {
     mha_options *const o = &c->call.options;
     const mha_shape *const s = &c->call.shape;
@@ -34,7 +38,7 @@ void backward_add_training(test_case *c)
     if (c->spec.features & BACKWARD_GATES) {
         const ptrdiff_t strides[] = {0, s->H, s->H + 2}, stride = strides[c->spec.seed / 3 % 3];
         const ptrdiff_t count = s->B > 0 ? (s->B - 1) * stride + s->H : 0;
-        float *const gates = case_alloc(c, (size_t)count * sizeof *gates);
+        float *const gates = problem_alloc(c, (size_t)count * sizeof *gates);
         for (ptrdiff_t n = 0; n < count; n++)
             gates[n] = test_random_below(&random, 5) ? test_random_normal(&random) : 0;
         o->gates = gates;
@@ -53,14 +57,14 @@ void backward_add_training(test_case *c)
 static void make_rows(backward_case *x, tensor_id id, test_random *random)
 {
     const mha_shape *const s = &x->forward->call.shape;
-    const bool keys = id == T_K || id == T_V;
+    const bool keys = id == TENSOR_K || id == TENSOR_V;
     const int64_t *const starts = backward_starts(x, id);
     const ptrdiff_t rows = starts ? (ptrdiff_t)starts[s->B] : keys ? s->S : s->L;
-    const ptrdiff_t n[4] = {starts ? 1 : s->B, keys ? oracle_groups(&x->forward->call) : s->H, rows,
+    const ptrdiff_t n[4] = {starts ? 1 : s->B, keys ? call_groups(&x->forward->call) : s->H, rows,
                             x->forward->tensors[id].n[3]};
-    const bool strided = (x->forward->spec.features & CASE_STRIDES) != 0;
-    tensor_make(x->gradients, id, mha_dtype_size(tensor_type(x->gradients, id)), n,
-                strided ? random : NULL, 0);
+    const bool strided = (x->forward->spec.features & FEATURE_STRIDES) != 0;
+    problem_tensor(x->gradients, id, mha_dtype_size(problem_type(x->gradients, id)), n,
+                   strided ? random : NULL, 0);
 }
 
 /* For a bias: summed over the axes the bias is the same along, or over any. */
@@ -72,9 +76,9 @@ static void make_bias(backward_case *x, tensor_id id, test_random *random)
     unsigned axes = (unsigned)test_random_below(random, 8);
     if (test_random_below(random, 2))
         axes = (t->s[0] == 0) * 1u + (t->s[1] == 0) * 2u + (t->s[2] == 0) * 4u;
-    const bool strided = (x->forward->spec.features & CASE_STRIDES) != 0;
+    const bool strided = (x->forward->spec.features & FEATURE_STRIDES) != 0;
     if (t->memory)
-        tensor_make(x->gradients, id, sizeof(float), n, strided ? random : NULL, axes);
+        problem_tensor(x->gradients, id, sizeof(float), n, strided ? random : NULL, axes);
 }
 
 static void fill_given(backward_case *x, tensor_id id, test_random *random)
@@ -82,22 +86,8 @@ static void fill_given(backward_case *x, tensor_id id, test_random *random)
     const ptrdiff_t *const n = x->gradients->tensors[id].n;
     for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++)
         for (ptrdiff_t j = 0; j < n[3]; j++)
-            tensor_set(x->gradients, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j,
-                       (double)test_random_normal(random));
-}
-
-static mha_view view_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_view){0};
-    return (mha_view){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
-}
-
-static mha_out out_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_out){0};
-    return (mha_out){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
+            problem_set(x->gradients, id, r / n[2] / n[1], r / n[2] % n[1], r % n[2], j,
+                        (double)test_random_normal(random));
 }
 
 /* Gates, and their gradients, have as many numbers as their stride says. */
@@ -109,7 +99,7 @@ static ptrdiff_t gate_count(const backward_case *x)
 
 static float *numbers_for(backward_case *x, const float *of, ptrdiff_t count)
 {
-    return of ? case_alloc(x->gradients, (size_t)count * sizeof(float)) : NULL;
+    return of ? problem_alloc(x->gradients, (size_t)count * sizeof(float)) : NULL;
 }
 
 static void connect(backward_case *x)
@@ -119,42 +109,42 @@ static void connect(backward_case *x)
     const ptrdiff_t H = x->forward->call.shape.H;
     x->call = (mha_gradients){
         .size = sizeof x->call,
-        .d_o = view_of(&t[T_O]),
+        .d_o = tensor_view(&t[TENSOR_O]),
         .d_o_type = x->gradients->call.shape.o_type,
-        .d_lse = view_of(&t[T_LSE]),
-        .d_q = out_of(&t[T_Q]),
-        .d_k = out_of(&t[T_K]),
-        .d_v = out_of(&t[T_V]),
-        .d_bias = out_of(&t[T_BIAS]),
-        .d_add_mask = out_of(&t[T_ADD]),
+        .d_lse = tensor_view(&t[TENSOR_LSE]),
+        .d_q = tensor_out(&t[TENSOR_Q]),
+        .d_k = tensor_out(&t[TENSOR_K]),
+        .d_v = tensor_out(&t[TENSOR_V]),
+        .d_bias = tensor_out(&t[TENSOR_BIAS]),
+        .d_add_mask = tensor_out(&t[TENSOR_ADD]),
         .d_alibi_slopes = numbers_for(x, o->alibi_slopes, H),
         .d_sinks = numbers_for(x, o->sinks, H),
         .d_gates = numbers_for(x, o->gates, gate_count(x)),
     };
 }
 
-backward_case *backward_case_new(const case_spec *spec)
+backward_case *backward_case_new(const problem_spec *spec)
 {
-    static const tensor_id rows[] = {T_Q, T_K, T_V, T_O};
+    static const tensor_id rows[] = {TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_O};
     test_random random = {spec->seed ^ 0x6261636b};
-    case_spec shadow = *spec;
+    problem_spec shadow = *spec;
     backward_case *const x = calloc(1, sizeof *x);
     if (!x)
         abort();
-    x->forward = case_build(spec);
+    x->forward = problem_new(spec);
     backward_add_training(x->forward);
-    case_run(x->forward, NULL);
+    problem_run(x->forward, NULL);
     shadow.shape.q_type = shadow.shape.k_type = shadow.shape.v_type = MHA_F32;
     shadow.shape.o_type = (mha_dtype)test_random_below(&random, 3);
-    x->gradients = case_new(&shadow);
+    x->gradients = problem_new_bare(&shadow);
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++)
         make_rows(x, rows[n], &random);
-    make_bias(x, T_BIAS, &random);
-    make_bias(x, T_ADD, &random);
-    fill_given(x, T_O, &random);
+    make_bias(x, TENSOR_BIAS, &random);
+    make_bias(x, TENSOR_ADD, &random);
+    fill_given(x, TENSOR_O, &random);
     if (test_random_below(&random, 2)) {
-        make_rows(x, T_LSE, &random);
-        fill_given(x, T_LSE, &random);
+        make_rows(x, TENSOR_LSE, &random);
+        fill_given(x, TENSOR_LSE, &random);
     }
     connect(x);
     backward_clear(x);
@@ -163,20 +153,20 @@ backward_case *backward_case_new(const case_spec *spec)
 
 backward_case *backward_case_relayout(const backward_case *original, uint64_t seed)
 {
-    static const tensor_id given[] = {T_O, T_LSE};
+    static const tensor_id given[] = {TENSOR_O, TENSOR_LSE};
     backward_case *const x = calloc(1, sizeof *x);
     if (!x)
         abort();
-    x->forward = case_relayout(original->forward, seed);
-    case_run(x->forward, NULL);
-    x->gradients = case_relayout(original->gradients, seed + 1);
+    x->forward = problem_new_layout(original->forward, seed);
+    problem_run(x->forward, NULL);
+    x->gradients = problem_new_layout(original->gradients, seed + 1);
     for (int k = 0; k < 2; k++) {
         const ptrdiff_t *const n = x->gradients->tensors[given[k]].n;
         for (ptrdiff_t at = 0; at < n[0] * n[1] * n[2] * n[3]; at++) {
             const ptrdiff_t row = at / n[3], i = row % n[2], h = row / n[2] % n[1];
-            tensor_set(
+            problem_set(
                 x->gradients, given[k], row / n[2] / n[1], h, i, at % n[3],
-                tensor_get(original->gradients, given[k], row / n[2] / n[1], h, i, at % n[3]));
+                problem_get(original->gradients, given[k], row / n[2] / n[1], h, i, at % n[3]));
         }
     }
     connect(x);
@@ -186,8 +176,8 @@ backward_case *backward_case_relayout(const backward_case *original, uint64_t se
 
 void backward_case_free(backward_case *x)
 {
-    case_free(x->forward);
-    case_free(x->gradients);
+    problem_delete(x->forward);
+    problem_delete(x->gradients);
     free(x);
 }
 
@@ -205,9 +195,9 @@ backward_problem backward_problem_of(const backward_case *x)
 const int64_t *backward_starts(const backward_case *x, tensor_id id)
 {
     const mha_options *const o = &x->forward->call.options;
-    if (id == T_BIAS || id == T_ADD)
+    if (id == TENSOR_BIAS || id == TENSOR_ADD)
         return NULL;
-    return id == T_K || id == T_V ? o->k_starts : o->q_starts;
+    return id == TENSOR_K || id == TENSOR_V ? o->k_starts : o->q_starts;
 }
 
 /* -------------------------------------------------------------------- run */
@@ -270,17 +260,17 @@ unsigned char *backward_arrays(const backward_case *x, size_t *size)
 
 void backward_run(backward_case *x, bool workspace, mha_pool *pool)
 {
-    test_case *const f = x->forward;
-    const problem *const p = &f->call;
-    const mha_view o = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
+    problem *const f = x->forward;
+    const attention_call *const p = &f->call;
+    const mha_view o = call_view_of(&p->o);
     const size_t size = mha_backward_work_size(&p->shape, &p->options, mha_pool_threads(pool));
-    void *const work = workspace ? case_alloc(x->gradients, size) : NULL;
+    void *const work = workspace ? problem_alloc(x->gradients, size) : NULL;
     backward_clear(x);
     f->message[0] = '\0';
-    CHECK(size > 0, "%s: no workspace size", case_name(f));
+    CHECK(size > 0, "%s: no workspace size", f->name);
     const mha_status status = mha_attention_backward(&p->shape, p->q, p->k, p->v, o, &p->options,
                                                      &x->call, work, workspace ? size : 0, pool);
-    CHECK(status == MHA_OK, "%s: backward: status %d, %s", case_name(f), (int)status, f->message);
+    CHECK(status == MHA_OK, "%s: backward: status %d, %s", f->name, (int)status, f->message);
 }
 
 /* ------------------------------------------------------------------ check */
@@ -321,8 +311,7 @@ static void check_untouched(const backward_case *x, const backward_output *outpu
     size_t touched = 0;
     for (size_t n = 0; n < copy.bytes; n++)
         touched += copy.memory[n] != PATTERN;
-    CHECK(touched == 0, "%s: %zu bytes beside %s written", case_name(x->forward), touched,
-          output->name);
+    CHECK(touched == 0, "%s: %zu bytes beside %s written", x->forward->name, touched, output->name);
     free(copy.memory);
 }
 
@@ -334,7 +323,7 @@ static void check_gate_gaps(const backward_case *x)
     for (ptrdiff_t n = 0; bytes && n < gate_count(x) * (ptrdiff_t)sizeof(float); n++) {
         const ptrdiff_t at = n / (ptrdiff_t)sizeof(float);
         CHECK(stride == 0 || at % stride < H || bytes[n] == PATTERN, "%s: d_gates[%td] written",
-              case_name(x->forward), at);
+              x->forward->name, at);
     }
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two answers for every gradient: in double precision, with sizes of errors, from the rows of
+ * problem/oracle.h; and naively in f32. Masks and positions are those of problem/problem_masks.h.
+ */
 #include "support/backward_oracle.h"
 
 #include <math.h>
@@ -38,10 +42,10 @@ void gradient_free(gradient *g)
     free(g->size);
 }
 
-static backward_answer answer_new(const problem *p)
+static backward_answer answer_new(const attention_call *p)
 {
     const mha_shape *const s = &p->shape;
-    const ptrdiff_t G = oracle_groups(p), Dv = oracle_value_width(p);
+    const ptrdiff_t G = call_groups(p), Dv = call_value_width(p);
     const ptrdiff_t n[GRAD_COUNT][4] = {
         [GRAD_Q] = {s->B, s->H, s->L, s->D}, [GRAD_K] = {s->B, G, s->S, s->D},
         [GRAD_V] = {s->B, G, s->S, Dv},      [GRAD_BIAS] = {s->B, s->H, s->L, s->S},
@@ -66,50 +70,40 @@ typedef struct place {
     ptrdiff_t b, h, g, i;
 } place;
 
-static ptrdiff_t group_of(const problem *p, ptrdiff_t h)
+static double distance(const attention_call *p, const place *at, ptrdiff_t j)
 {
-    return h / (p->shape.H / oracle_groups(p));
+    return fabs((double)(at->i + call_offset(p, at->b) - j));
 }
 
-static double scale_of(const problem *p)
+static double q_of(const attention_call *p, const place *at, ptrdiff_t c)
 {
-    return p->options.scale != 0 ? (double)p->options.scale : 1 / sqrt((double)p->shape.D);
-}
-
-static double distance(const problem *p, const place *at, ptrdiff_t j)
-{
-    return fabs((double)(at->i + oracle_offset(p, at->b) - j));
-}
-
-static double q_of(const problem *p, const place *at, ptrdiff_t c)
-{
-    const ptrdiff_t row = oracle_row_index(&p->q, p->options.q_starts, at->b, at->h, at->i);
+    const ptrdiff_t row = call_row_index(&p->q, p->options.q_starts, at->b, at->h, at->i);
     return number_get(p->shape.q_type, p->q.data, row + c);
 }
 
-static double k_of(const problem *p, const place *at, ptrdiff_t j, ptrdiff_t c)
+static double k_of(const attention_call *p, const place *at, ptrdiff_t j, ptrdiff_t c)
 {
-    const ptrdiff_t row = oracle_row_index(&p->k, p->options.k_starts, at->b, at->g, j);
+    const ptrdiff_t row = call_row_index(&p->k, p->options.k_starts, at->b, at->g, j);
     return number_get(p->shape.k_type, p->k.data, row + c);
 }
 
-static double v_of(const problem *p, const place *at, ptrdiff_t j, ptrdiff_t c)
+static double v_of(const attention_call *p, const place *at, ptrdiff_t j, ptrdiff_t c)
 {
-    const ptrdiff_t row = oracle_row_index(&p->v, p->options.k_starts, at->b, at->g, j);
+    const ptrdiff_t row = call_row_index(&p->v, p->options.k_starts, at->b, at->g, j);
     return number_get(p->shape.v_type, p->v.data, row + c);
 }
 
-static double o_of(const problem *p, const place *at, ptrdiff_t c)
+static double o_of(const attention_call *p, const place *at, ptrdiff_t c)
 {
-    const mha_view o = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
-    const ptrdiff_t row = oracle_row_index(&o, p->options.q_starts, at->b, at->h, at->i);
+    const mha_view o = call_view_of(&p->o);
+    const ptrdiff_t row = call_row_index(&o, p->options.q_starts, at->b, at->h, at->i);
     return number_get(p->shape.o_type, o.data, row + c);
 }
 
 static double d_o_of(const backward_problem *p, const place *at, ptrdiff_t c)
 {
     const int64_t *const starts = p->forward.options.q_starts;
-    const ptrdiff_t row = oracle_row_index(&p->d_o, starts, at->b, at->h, at->i);
+    const ptrdiff_t row = call_row_index(&p->d_o, starts, at->b, at->h, at->i);
     return number_get(p->d_o_type, p->d_o.data, row + c);
 }
 
@@ -119,19 +113,12 @@ static double d_lse_of(const backward_problem *p, const place *at)
         return 0;
     const int64_t *const starts = p->forward.options.q_starts;
     return number_get(p->d_lse_type, p->d_lse.data,
-                      oracle_row_index(&p->d_lse, starts, at->b, at->h, at->i));
+                      call_row_index(&p->d_lse, starts, at->b, at->h, at->i));
 }
 
-static double added(const mha_view *view, mha_dtype type, const place *at, ptrdiff_t j)
+static bool allows(const attention_call *p, const place *at, ptrdiff_t j)
 {
-    if (!view->data)
-        return 0;
-    return number_get(type, view->data, at->b * view->sb + at->h * view->sh + at->i * view->sl + j);
-}
-
-static bool allows(const problem *p, const place *at, ptrdiff_t j)
-{
-    return oracle_allows(p, at->b, at->h, at->i, j);
+    return call_attends(p, at->b, at->h, at->i, j);
 }
 
 /* ---------------------------------------------------------------- dropout */
@@ -159,7 +146,7 @@ bool oracle_keeps(uint64_t seed, double probability, ptrdiff_t b, ptrdiff_t h, p
 }
 
 /* What dropout multiplies the weight of key j with: 0 or 1 / (1 - probability). */
-static double thinning(const problem *p, const place *at, ptrdiff_t j)
+static double thinning(const attention_call *p, const place *at, ptrdiff_t j)
 {
     const mha_options *const o = &p->options;
     const double probability = (double)o->dropout;
@@ -170,7 +157,7 @@ static double thinning(const problem *p, const place *at, ptrdiff_t j)
                : 0;
 }
 
-static double gate_of(const problem *p, const place *at)
+static double gate_of(const attention_call *p, const place *at)
 {
     const mha_options *const o = &p->options;
     return o->gates ? (double)o->gates[at->b * o->gates_sb + at->h] : 1;
@@ -183,8 +170,8 @@ static void for_rows(const backward_problem *p, backward_answer *answer,
     const mha_shape *const s = &p->forward.shape;
     for (ptrdiff_t b = 0; b < s->B && s->D > 0; b++)
         for (ptrdiff_t h = 0; h < s->H; h++)
-            for (ptrdiff_t i = 0; i < oracle_queries(&p->forward, b); i++) {
-                const place at = {b, h, group_of(&p->forward, h), i};
+            for (ptrdiff_t i = 0; i < call_queries(&p->forward, b); i++) {
+                const place at = {b, h, call_group_of(&p->forward, h), i};
                 row(p, &at, answer);
             }
 }
@@ -198,7 +185,7 @@ static void grow(gradient *g, ptrdiff_t index, double x, double size)
 }
 
 /* d cap(score) / d score of key j. */
-static double cap_slope(const problem *p, const place *at, ptrdiff_t j)
+static double cap_slope(const attention_call *p, const place *at, ptrdiff_t j)
 {
     const double cap = (double)p->options.softcap;
     if (cap == 0)
@@ -206,15 +193,15 @@ static double cap_slope(const problem *p, const place *at, ptrdiff_t j)
     double dot = 0;
     for (ptrdiff_t c = 0; c < p->shape.D; c++)
         dot += q_of(p, at, c) * k_of(p, at, j, c);
-    const double turned = cosh(scale_of(p) * dot / cap);
-    return 1 / (turned * turned);
+    const double slope = cosh(call_scale(p) * dot / cap);
+    return 1 / (slope * slope);
 }
 
 /* d_o . v_j; *size grows by the magnitudes. */
 static double weight_gradient(const backward_problem *p, const place *at, ptrdiff_t j, double *size)
 {
     double dot = 0;
-    for (ptrdiff_t c = 0; c < oracle_value_width(&p->forward); c++) {
+    for (ptrdiff_t c = 0; c < call_value_width(&p->forward); c++) {
         const double term = d_o_of(p, at, c) * v_of(&p->forward, at, j, c);
         dot += term;
         *size += fabs(term);
@@ -226,9 +213,9 @@ static double weight_gradient(const backward_problem *p, const place *at, ptrdif
 static void oracle_pair(const backward_problem *p, const place *at, ptrdiff_t j, double weight,
                         double ds, double ds_size, double row_size, backward_answer *answer)
 {
-    const problem *const f = &p->forward;
+    const attention_call *const f = &p->forward;
     gradient *const of = answer->of;
-    const double factor = scale_of(f) * cap_slope(f, at, j), size = fabs(scale_of(f)) * ds_size;
+    const double factor = call_scale(f) * cap_slope(f, at, j), size = fabs(call_scale(f)) * ds_size;
     for (ptrdiff_t c = 0; c < f->shape.D; c++) {
         const double q = q_of(f, at, c), k = k_of(f, at, j, c);
         grow(&of[GRAD_Q], gradient_index(&of[GRAD_Q], at->b, at->h, at->i, c), factor * ds * k,
@@ -236,7 +223,7 @@ static void oracle_pair(const backward_problem *p, const place *at, ptrdiff_t j,
         grow(&of[GRAD_K], gradient_index(&of[GRAD_K], at->b, at->g, j, c), factor * ds * q,
              size * fabs(q));
     }
-    for (ptrdiff_t c = 0; c < oracle_value_width(f); c++) {
+    for (ptrdiff_t c = 0; c < call_value_width(f); c++) {
         const double term = weight * d_o_of(p, at, c);
         grow(&of[GRAD_V], gradient_index(&of[GRAD_V], at->b, at->g, j, c), term,
              row_size * fabs(term));
@@ -247,13 +234,13 @@ static void oracle_pair(const backward_problem *p, const place *at, ptrdiff_t j,
 
 static void oracle_backward_row(const backward_problem *p, const place *at, backward_answer *answer)
 {
-    const problem *const f = &p->forward;
+    const attention_call *const f = &p->forward;
     const double d_lse = d_lse_of(p, at);
     double *const dp = doubles(f->shape.S), *const dp_size = doubles(f->shape.S);
     oracle_row row;
     oracle_row_init(&row, f);
     oracle_row_compute(&row, f, at->b, at->h, at->i);
-    const double row_size = row.lse_unit * 0x1p24;
+    const double row_size = row.lse_size;
     double d_gate = 0, d_gate_size = 0;
     for (ptrdiff_t j = 0; j < f->shape.S; j++)
         if (allows(f, at, j)) {
@@ -298,30 +285,30 @@ static void grow_narrow(double *x, float by)
 }
 
 /* The score of key j, and in *slope the derivative of its soft cap. */
-static float naive_score(const problem *p, const place *at, ptrdiff_t j, float *slope)
+static float naive_score(const attention_call *p, const place *at, ptrdiff_t j, float *slope)
 {
     const mha_options *const o = &p->options;
     float score = 0;
     for (ptrdiff_t c = 0; c < p->shape.D; c++)
         score += (float)q_of(p, at, c) * (float)k_of(p, at, j, c);
-    score *= (float)scale_of(p);
+    score *= (float)call_scale(p);
     *slope = 1;
     if (o->softcap != 0) {
         const float t = tanhf(score / o->softcap);
         score = o->softcap * t;
         *slope = 1 - t * t;
     }
-    score += (float)added(&o->bias, o->bias_type, at, j);
-    score += (float)added(&o->add_mask, o->add_mask_type, at, j);
+    score += (float)call_addend(&o->bias, o->bias_type, at->b, at->h, at->i, j);
+    score += (float)call_addend(&o->add_mask, o->add_mask_type, at->b, at->h, at->i, j);
     return o->alibi_slopes ? score - o->alibi_slopes[at->h] * (float)distance(p, at, j) : score;
 }
 
 static void naive_pair(const backward_problem *p, const place *at, ptrdiff_t j, float weight,
                        float ds, float slope, backward_answer *answer)
 {
-    const problem *const f = &p->forward;
+    const attention_call *const f = &p->forward;
     gradient *const of = answer->of;
-    const float scaled = ds * slope * (float)scale_of(f);
+    const float scaled = ds * slope * (float)call_scale(f);
     double *const d_q = of[GRAD_Q].x + gradient_index(&of[GRAD_Q], at->b, at->h, at->i, 0);
     double *const d_k = of[GRAD_K].x + gradient_index(&of[GRAD_K], at->b, at->g, j, 0);
     double *const d_v = of[GRAD_V].x + gradient_index(&of[GRAD_V], at->b, at->g, j, 0);
@@ -329,7 +316,7 @@ static void naive_pair(const backward_problem *p, const place *at, ptrdiff_t j, 
         grow_narrow(&d_q[c], scaled * (float)k_of(f, at, j, c));
         grow_narrow(&d_k[c], scaled * (float)q_of(f, at, c));
     }
-    for (ptrdiff_t c = 0; c < oracle_value_width(f); c++)
+    for (ptrdiff_t c = 0; c < call_value_width(f); c++)
         grow_narrow(&d_v[c], weight * (float)d_o_of(p, at, c));
     of[GRAD_BIAS].x[gradient_index(&of[GRAD_BIAS], at->b, at->h, at->i, j)] = (double)ds;
     grow_narrow(&of[GRAD_ALIBI].x[at->h], -ds * (float)distance(f, at, j));
@@ -337,7 +324,7 @@ static void naive_pair(const backward_problem *p, const place *at, ptrdiff_t j, 
 
 /* From scores to weights, which replace them; the weight of the sink comes back. Keys that are not
  * attended to have -inf. */
-static float naive_softmax(const problem *p, const place *at, float *scores)
+static float naive_softmax(const attention_call *p, const place *at, float *scores)
 {
     const float sink = p->options.sinks ? p->options.sinks[at->h] : -INFINITY;
     float top = sink;
@@ -354,14 +341,14 @@ static float naive_softmax(const problem *p, const place *at, float *scores)
 static float naive_weight_gradient(const backward_problem *p, const place *at, ptrdiff_t j)
 {
     float dot = 0;
-    for (ptrdiff_t c = 0; c < oracle_value_width(&p->forward); c++)
+    for (ptrdiff_t c = 0; c < call_value_width(&p->forward); c++)
         dot += (float)d_o_of(p, at, c) * (float)v_of(&p->forward, at, j, c);
     return dot;
 }
 
 static void naive_row(const backward_problem *p, const place *at, backward_answer *answer)
 {
-    const problem *const f = &p->forward;
+    const attention_call *const f = &p->forward;
     float *const weights = calloc(2 * (size_t)f->shape.S + 1, sizeof *weights);
     if (!weights)
         abort();
@@ -374,7 +361,7 @@ static void naive_row(const backward_problem *p, const place *at, backward_answe
     }
     const float sink = any ? naive_softmax(f, at, weights) : 0;
     float delta = -(float)d_lse_of(p, at);
-    for (ptrdiff_t c = 0; any && c < oracle_value_width(f); c++)
+    for (ptrdiff_t c = 0; any && c < call_value_width(f); c++)
         delta += (float)d_o_of(p, at, c) * (float)o_of(f, at, c);
     float d_gate = 0;
     for (ptrdiff_t j = 0; any && j < f->shape.S; j++)

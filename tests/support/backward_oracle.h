@@ -17,13 +17,13 @@
 #ifndef MHA_TEST_BACKWARD_ORACLE_H
 #define MHA_TEST_BACKWARD_ORACLE_H
 
-#include "support/oracle.h"
+#include "support/problems.h"
 
 #include <stdint.h>
 
 /* A forward call that has been run, and the gradients of what it returned. */
 typedef struct backward_problem {
-    problem forward;
+    attention_call forward;
     mha_view d_o, d_lse; /* d_lse.data NULL: 0 */
     mha_dtype d_o_type, d_lse_type;
 } backward_problem;

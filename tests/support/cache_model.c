@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A cache as plain arrays: every append, shift and copy is done on numbers that are rounded as the
+ * cache stores them. Tests compare the library's cache with it.
+ */
 #include "support/cache_model.h"
 #include "core/rope.h"
 #include "format/convert.h"

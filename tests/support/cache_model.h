@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A KV cache as anyone would write it first: for every sequence one flat array of the numbers that
- * reading the cache must give, rounded as the cache stores them. What the real one is held against.
+ * reading the cache must give, rounded as the cache stores them. What the real one is compared
+ * with.
  */
 #ifndef MHA_CACHE_MODEL_H
 #define MHA_CACHE_MODEL_H
@@ -23,7 +24,7 @@ typedef struct cache_model {
     model_sequence sequences[MODEL_SEQUENCES];
 } cache_model;
 
-/* At most MODEL_SEQUENCES sequences; nobody may append beyond MODEL_TOKENS. */
+/* At most MODEL_SEQUENCES sequences; none may grow past MODEL_TOKENS. */
 cache_model *model_new(const mha_cache *cache);
 void model_free(cache_model *model);
 

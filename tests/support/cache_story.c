@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Caches in fuzz targets: a configuration from bytes, one call of any function of a cache after the
+ * other, and a digest that shows whether a call that failed has changed anything.
+ */
 #include "support/cache_story.h"
 
 #include "support/temp_files.h"
@@ -82,7 +86,7 @@ const int64_t *fuzz_sequences(fuzz *f, const mha_cache_config *c, ptrdiff_t B)
     return list;
 }
 
-/* A place in a sequence, or just behind it. */
+/* A place in a sequence, or just past it. */
 static ptrdiff_t some_token(fuzz *f, const mha_cache *cache, ptrdiff_t sequence)
 {
     const ptrdiff_t first = mha_cache_first(cache, sequence);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds the calls that tests of arguments, plans and pools bend: one arena for outputs and inputs,
+ * every option that goes with the kind of call, and fixed numbers in all of it.
+ */
 #include "support/call.h"
 
 #include "support/test.h"
@@ -30,7 +34,7 @@ static void put_number(void *data, ptrdiff_t index, mha_dtype type, float number
     uint32_t bits;
     memcpy(&bits, &number, 4);
     const uint16_t high = (uint16_t)(bits >> 16);
-    /* Half a unit of f16 matters to nobody here, so exponent and fraction are simply cut. */
+    /* Half a unit of f16 does not matter here, so exponent and fraction are simply cut. */
     const uint32_t exponent = bits >> 23 & 255;
     const uint32_t half = exponent < 113 ? 0 : (exponent - 112) << 10 | (bits >> 13 & 1023);
     const uint16_t f16 = (uint16_t)((bits >> 16 & 0x8000) | (exponent == 255 ? 0x7c00 : half));

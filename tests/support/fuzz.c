@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The part that all fuzz targets share: bytes to numbers, slots of guarded memory, options of a
+ * call, and the checks after it.
+ */
 #include "support/fuzz.h"
 
 #include "support/call.h"
@@ -447,7 +451,7 @@ fuzz_work fuzz_work_new(fuzz *f, size_t needed)
 void fuzz_work_free(const fuzz_work *w, mha_status status)
 {
     if (status == MHA_ERR_WORKSPACE && w->size == w->needed && w->needed > 0)
-        fuzz_die("a workspace of the size asked for is too small");
+        fuzz_die("a workspace of the required size is too small");
     if (status == MHA_OK && w->needed == 0)
         fuzz_die("a call that was said to need no workspace has run");
     free(w->data);
@@ -468,4 +472,12 @@ mha_pool *fuzz_pool(fuzz *f)
     if (threads > 1 && mha_pool_create_from(&pool, &executor))
         fuzz_die("no pool");
     return pool;
+}
+
+void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size)
+{
+    for (size_t n = 0; n + 8 <= size; n += 8) {
+        const uint64_t word = test_random_u64(random);
+        memcpy(bytes + n, &word, 8);
+    }
 }

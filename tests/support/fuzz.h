@@ -8,6 +8,7 @@
 #define MHA_FUZZ_H
 
 #include "mha/mha.h"
+#include "support/test.h"
 
 #include <stdbool.h>
 
@@ -74,12 +75,12 @@ char *fuzz_message(fuzz *f);
 
 /*
  * After a call: die if its status does not exist, if anything was written before a buffer or, by a
- * call that failed, into an output, or if the message does not end. Writing behind a buffer ends
+ * call that failed, into an output, or if the message does not end. Writing past a buffer ends
  * the program by itself. All buffers are then free for the next call.
  */
 void fuzz_finish(fuzz *f, mha_status status);
 
-/* Between two calls on the same buffers, of which the first has succeeded: what it wrote is from
+/* Between two calls on the same buffers, after the first has succeeded: what it wrote is from
  * now on as good as an input. */
 void fuzz_succeeded(fuzz *f);
 
@@ -117,6 +118,30 @@ fuzz_work fuzz_work_new(fuzz *f, size_t needed);
 /* Die if a size that was said to be enough was not, or if a call has run that was said to need
  * none. */
 void fuzz_work_free(const fuzz_work *w, mha_status status);
+
+/* Fills a buffer, `size` a multiple of 8, for a target that is run as a test. */
+void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size);
+
+/* The last line of a target. `one` takes bytes and their number; `test` runs it on pseudo-random
+ * bytes. With FUZZ_STANDALONE the target is a test program, else it has libFuzzer's entry point. */
+#ifdef FUZZ_STANDALONE
+#define FUZZ_TARGET(one, test)      \
+    int main(int argc, char **argv) \
+    {                               \
+        test_begin(argc, argv);     \
+        RUN(test);                  \
+        return test_end();          \
+    }
+#else
+#define FUZZ_TARGET(one, test)                                     \
+    int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size); \
+    int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)  \
+    {                                                              \
+        (void)test; /* only the test program runs it */            \
+        one(bytes, size);                                          \
+        return 0;                                                  \
+    }
+#endif
 
 /* A pool of 1 to 4 threads that run one after another; NULL for 1. */
 mha_pool *fuzz_pool(fuzz *f);

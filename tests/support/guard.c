@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Mappings with an unreadable page before and after them, and problem memory made of them.
+ */
 #define _GNU_SOURCE
 #include "support/guard.h"
 
@@ -63,3 +66,35 @@ void guard_free(guard_buffer *buffer)
         give_up("guard_free: munmap");
     *buffer = (guard_buffer){0};
 }
+
+/* ---------------------------------------------------- memory of problems ----- */
+
+static void *take(size_t bytes, void **handle, guard_side side)
+{
+    guard_buffer *const buffer = malloc(sizeof *buffer);
+    if (!buffer)
+        give_up("guard memory: malloc");
+    *buffer = guard_new(bytes, side);
+    *handle = buffer;
+    return buffer->data;
+}
+
+static void *take_back(size_t bytes, void **handle)
+{
+    return take(bytes, handle, GUARD_AFTER);
+}
+
+static void *take_front(size_t bytes, void **handle)
+{
+    return take(bytes, handle, GUARD_BEFORE);
+}
+
+static void give(void *handle)
+{
+    guard_free(handle);
+    free(handle);
+}
+
+const problem_memory guard_memory_back = {take_back, give};
+const problem_memory guard_memory_front = {take_front, give};
+const problem_memory *const guard_memories[3] = {NULL, &guard_memory_back, &guard_memory_front};

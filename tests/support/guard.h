@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers beside memory that nobody may touch: a read or write outside ends the program.
+ * Buffers next to memory that must not be touched: a read or write outside ends the program.
  *
  *      GUARD_AFTER                         GUARD_BEFORE
  *      | no access |  ...  [data] | no access |      | no access | [data]  ...  | no access |
@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "problem/problem_spec.h"
 
 typedef enum guard_side { GUARD_AFTER, GUARD_BEFORE } guard_side;
 
@@ -35,5 +37,10 @@ void guard_seal(const guard_buffer *buffer);
 bool guard_intact(const guard_buffer *buffer);
 
 void guard_free(guard_buffer *buffer);
+
+/* Memory for problems: against an unreadable page at its end or start; and all kinds in a list, of
+ * which the first is NULL, the heap. */
+extern const problem_memory guard_memory_back, guard_memory_front;
+extern const problem_memory *const guard_memories[3];
 
 #endif

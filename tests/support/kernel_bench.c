@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tables of this CPU in turn, arrays between guard pages with random contents, and plain models
+ * of the arithmetic of a table.
+ */
 #include "support/kernel_bench.h"
 
 #include "core/internal.h"
-#include "support/oracle.h"
+#include "support/problems.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -38,7 +38,7 @@ enum { STORAGE_TYPES = 4 };
 extern const element storage_types[STORAGE_TYPES];
 element random_storage(test_random *random);
 
-/* Elements [low, high) of an array, between pages that nobody may touch. */
+/* Elements [low, high) of an array, between pages that must not be touched. */
 typedef struct span {
     guard_buffer memory;
     element kind;
@@ -46,7 +46,7 @@ typedef struct span {
     void *origin; /* where element 0 lies, or would lie */
 } span;
 
-/* Filled with random bits. The forbidden page lies right before or right behind, by chance. */
+/* Filled with random bits. The forbidden page lies right before or right after, by chance. */
 span span_new(test_random *random, element kind, ptrdiff_t low, ptrdiff_t high);
 
 /* Rows [first, last) of `width` elements each, `stride` apart; any sign. */

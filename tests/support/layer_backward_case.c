@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a layer case with a tape and all gradients of its inputs and weights, runs both passes, and
+ * compares what comes out with layer_backward_oracle.c.
+ */
 #include "support/layer_backward_case.h"
 
 #include <stdlib.h>
@@ -21,7 +25,7 @@ layer_spec layer_back_spec(uint64_t seed)
 
 /* ------------------------------------------------------------------ extents */
 
-static const problem *operator_of(const layer_back *x)
+static const attention_call *operator_of(const layer_back *x)
 {
     return &x->c->memory->call;
 }
@@ -52,7 +56,7 @@ static ptrdiff_t gate_count(const layer_back *x)
 
 static bool strided(const layer_back *x)
 {
-    return (x->c->spec.options & CASE_STRIDES) != 0;
+    return (x->c->spec.options & FEATURE_STRIDES) != 0;
 }
 
 /* Rows of `heads` heads, laid out as the spec says; packed if starts say so. */
@@ -61,8 +65,8 @@ static tensor *make_rows(layer_back *x, tensor_id id, const int64_t *starts, ptr
 {
     const ptrdiff_t B = x->c->spec.B;
     const ptrdiff_t n[4] = {starts ? 1 : B, heads, starts ? (ptrdiff_t)starts[B] : rows, width};
-    const mha_dtype type = id == T_LSE ? MHA_F32 : tensor_type(x->memory, id);
-    tensor_make(x->memory, id, mha_dtype_size(type), n, strided(x) ? random : NULL, 0);
+    const mha_dtype type = id == TENSOR_LSE ? MHA_F32 : problem_type(x->memory, id);
+    problem_tensor(x->memory, id, mha_dtype_size(type), n, strided(x) ? random : NULL, 0);
     tensor *const t = &x->memory->tensors[id];
     if (x->c->spec.parts & LAYER_SEQUENCE_FIRST && !strided(x) && !starts && heads == 1) {
         t->s[0] = width;
@@ -78,43 +82,30 @@ static void keep_tensor(layer_back *x, int output, const tensor *t)
     x->out[output].data = tensor_at(t, 0, 0, 0, 0);
 }
 
-static mha_out out_of(const tensor *t)
-{
-    if (!t->memory)
-        return (mha_out){0};
-    return (mha_out){tensor_at(t, 0, 0, 0, 0), t->s[0], t->s[1], t->s[2]};
-}
-
-static mha_view view_of(const tensor *t)
-{
-    const mha_out out = out_of(t);
-    return (mha_view){out.data, out.sb, out.sh, out.sl};
-}
-
 /* Normal numbers in the rows that count; the others stay NaN. */
 static void fill_given(layer_back *x, tensor_id id, test_random *random)
 {
     const tensor *const t = &x->memory->tensors[id];
-    const problem op = layer_operator(&x->c->p);
+    const attention_call op = layer_operator(&x->c->p);
     const int64_t *const starts = op.options.q_starts;
     memset(t->memory, NOWHERE, t->bytes);
     for (ptrdiff_t b = 0; b < x->c->spec.B; b++)
-        for (ptrdiff_t n = 0; n < t->n[1] * oracle_queries(&op, b); n++)
+        for (ptrdiff_t n = 0; n < t->n[1] * call_queries(&op, b); n++)
             for (ptrdiff_t c = 0; c < t->n[3]; c++)
-                tensor_set(x->memory, id, starts ? 0 : b, n % t->n[1],
-                           (starts ? (ptrdiff_t)starts[b] : 0) + n / t->n[1], c,
-                           (double)test_random_normal(random));
+                problem_set(x->memory, id, starts ? 0 : b, n % t->n[1],
+                            (starts ? (ptrdiff_t)starts[b] : 0) + n / t->n[1], c,
+                            (double)test_random_normal(random));
 }
 
 static void make_given(layer_back *x, test_random *random)
 {
     const mha_layer_config f = layer_defaults(&x->c->p.config);
     const int64_t *const starts = operator_of(x)->options.q_starts;
-    make_rows(x, T_O, starts, 1, x->c->spec.L, f.output_width, random);
-    fill_given(x, T_O, random);
+    make_rows(x, TENSOR_O, starts, 1, x->c->spec.L, f.output_width, random);
+    fill_given(x, TENSOR_O, random);
     if (test_random_below(random, 3) == 0) {
-        make_rows(x, T_LSE, starts, f.H, x->c->spec.L, 1, random);
-        fill_given(x, T_LSE, random);
+        make_rows(x, TENSOR_LSE, starts, f.H, x->c->spec.L, 1, random);
+        fill_given(x, TENSOR_LSE, random);
     }
 }
 
@@ -124,13 +115,13 @@ static void make_inputs(layer_back *x, test_random *random)
     const mha_layer_call *const call = &x->c->p.call;
     const ptrdiff_t S = layer_keys(&x->c->p);
     keep_tensor(x, PART_QUERY,
-                make_rows(x, T_Q, starts_of(x, PART_QUERY), 1, call->L, f.E, random));
+                make_rows(x, TENSOR_Q, starts_of(x, PART_QUERY), 1, call->L, f.E, random));
     if (call->key.data)
         keep_tensor(x, PART_KEY,
-                    make_rows(x, T_K, starts_of(x, PART_KEY), 1, S, f.key_width, random));
+                    make_rows(x, TENSOR_K, starts_of(x, PART_KEY), 1, S, f.key_width, random));
     if (call->value.data)
         keep_tensor(x, PART_VALUE,
-                    make_rows(x, T_V, starts_of(x, PART_VALUE), 1, S, f.value_width, random));
+                    make_rows(x, TENSOR_V, starts_of(x, PART_VALUE), 1, S, f.value_width, random));
 }
 
 /* Summed over the axes the bias is the same along, or over any. */
@@ -143,22 +134,23 @@ static void make_bias(layer_back *x, int output, tensor_id id, test_random *rand
         axes = (t->s[0] == 0) * 1u + (t->s[1] == 0) * 2u + (t->s[2] == 0) * 4u;
     if (!t->memory)
         return;
-    tensor_make(x->memory, id, sizeof(float), n, strided(x) ? random : NULL, axes);
+    problem_tensor(x->memory, id, sizeof(float), n, strided(x) ? random : NULL, axes);
     keep_tensor(x, output, &x->memory->tensors[id]);
 }
 
-/* [outputs][inputs] or the other way round, perhaps with a gap behind each line. */
+/* [outputs][inputs] or the other way round, perhaps with a gap after each line. */
 static mha_matrix_out make_matrix(layer_back *x, int output, ptrdiff_t inputs, ptrdiff_t outputs,
                                   test_random *random)
 {
-    const bool turned = test_random_below(random, 2);
+    const bool transposed = test_random_below(random, 2);
     const ptrdiff_t gap = strided(x) ? (ptrdiff_t)test_random_below(random, 4) : 0;
-    const ptrdiff_t line = turned ? outputs : inputs, lines = turned ? inputs : outputs;
+    const ptrdiff_t line = transposed ? outputs : inputs, lines = transposed ? inputs : outputs;
     const ptrdiff_t count = lines > 0 ? (lines - 1) * (line + gap) + line : 0;
     x->out[output].bytes = (size_t)count * sizeof(float);
-    x->out[output].block = case_alloc(x->memory, x->out[output].bytes);
+    x->out[output].block = problem_alloc(x->memory, x->out[output].bytes);
     x->out[output].data = (float *)x->out[output].block;
-    return (mha_matrix_out){x->out[output].data, turned ? 1 : line + gap, turned ? line + gap : 1};
+    return (mha_matrix_out){x->out[output].data, transposed ? 1 : line + gap,
+                            transposed ? line + gap : 1};
 }
 
 static float *make_vector(layer_back *x, int output, ptrdiff_t count)
@@ -166,7 +158,7 @@ static float *make_vector(layer_back *x, int output, ptrdiff_t count)
     if (count == 0)
         return NULL;
     x->out[output].bytes = (size_t)count * sizeof(float);
-    x->out[output].block = case_alloc(x->memory, x->out[output].bytes);
+    x->out[output].block = problem_alloc(x->memory, x->out[output].bytes);
     return x->out[output].data = (float *)x->out[output].block;
 }
 
@@ -179,12 +171,12 @@ static void connect(layer_back *x, test_random *random)
     const ptrdiff_t normed = f.norm == MHA_NORM_NONE ? 0 : f.D;
     x->call = (mha_layer_gradients){
         .size = sizeof x->call,
-        .d_output = view_of(&t[T_O]),
+        .d_output = tensor_view(&t[TENSOR_O]),
         .d_output_type = x->memory->call.shape.o_type,
-        .d_lse = view_of(&t[T_LSE]),
-        .d_query = out_of(&t[T_Q]),
-        .d_key = out_of(&t[T_K]),
-        .d_value = out_of(&t[T_V]),
+        .d_lse = tensor_view(&t[TENSOR_LSE]),
+        .d_query = tensor_out(&t[TENSOR_Q]),
+        .d_key = tensor_out(&t[TENSOR_K]),
+        .d_value = tensor_out(&t[TENSOR_V]),
         .q = make_matrix(x, PART_Q, f.E, f.H * f.D, random),
         .k = make_matrix(x, PART_K, f.key_width, f.G * f.D, random),
         .v = make_matrix(x, PART_V, f.value_width, f.G * f.Dv, random),
@@ -199,8 +191,8 @@ static void connect(layer_back *x, test_random *random)
         .k_norm = make_vector(x, PART_K_NORM, normed),
         .q_norm_bias = make_vector(x, PART_Q_NORM_BIAS, normed),
         .k_norm_bias = make_vector(x, PART_K_NORM_BIAS, normed),
-        .d_bias = out_of(&t[T_BIAS]),
-        .d_add_mask = out_of(&t[T_ADD]),
+        .d_bias = tensor_out(&t[TENSOR_BIAS]),
+        .d_add_mask = tensor_out(&t[TENSOR_ADD]),
         .d_alibi_slopes = make_vector(x, PART_SLOPES, o->alibi_slopes ? f.H : 0),
         .d_sinks = make_vector(x, PART_SINKS, o->sinks ? f.H : 0),
         .d_gates = make_vector(x, PART_GATES, gate_count(x)),
@@ -226,14 +218,14 @@ layer_back *layer_back_new(const layer_spec *spec)
         abort();
     x->c = layer_case_new(spec);
     backward_add_training(x->c->memory);
-    case_spec shadow = x->c->memory->spec;
+    problem_spec shadow = x->c->memory->spec;
     shadow.shape.q_type = shadow.shape.k_type = shadow.shape.v_type = MHA_F32;
     shadow.shape.o_type = (mha_dtype)test_random_below(&random, 3);
-    x->memory = case_new(&shadow);
+    x->memory = problem_new_bare(&shadow);
     make_given(x, &random);
     make_inputs(x, &random);
-    make_bias(x, PART_SCORES, T_BIAS, &random);
-    make_bias(x, OUT_ADD_MASK, T_ADD, &random);
+    make_bias(x, PART_SCORES, TENSOR_BIAS, &random);
+    make_bias(x, OUT_ADD_MASK, TENSOR_ADD, &random);
     connect(x, &random);
     make_tape(x);
     layer_back_clear(x);
@@ -244,8 +236,8 @@ layer_back *layer_back_new(const layer_spec *spec)
 static void move_call(layer_back *x, const layer_back *original, uint64_t seed)
 {
     mha_layer_call *const call = &x->c->p.call;
-    x->kept[0] = case_relayout(original->c->memory, seed);
-    const problem *const op = &x->kept[0]->call;
+    x->kept[0] = problem_new_layout(original->c->memory, seed);
+    const attention_call *const op = &x->kept[0]->call;
     call->query = op->q;
     call->key = op->k;
     call->value = op->v;
@@ -256,17 +248,17 @@ static void move_call(layer_back *x, const layer_back *original, uint64_t seed)
 /* Tensors of gradients, and those that are given. */
 static void move_tensors(layer_back *x, const layer_back *original, uint64_t seed)
 {
-    static const tensor_id given[] = {T_O, T_LSE};
+    static const tensor_id given[] = {TENSOR_O, TENSOR_LSE};
     static const struct {
         tensor_id id;
         int output;
-    } wanted[] = {{T_Q, PART_QUERY},
-                  {T_K, PART_KEY},
-                  {T_V, PART_VALUE},
-                  {T_BIAS, PART_SCORES},
-                  {T_ADD, OUT_ADD_MASK}};
+    } wanted[] = {{TENSOR_Q, PART_QUERY},
+                  {TENSOR_K, PART_KEY},
+                  {TENSOR_V, PART_VALUE},
+                  {TENSOR_BIAS, PART_SCORES},
+                  {TENSOR_ADD, OUT_ADD_MASK}};
     x->kept[1] = x->memory;
-    x->memory = case_relayout(original->memory, seed);
+    x->memory = problem_new_layout(original->memory, seed);
     for (int k = 0; k < 2; k++) {
         const tensor *const from = &original->memory->tensors[given[k]];
         const ptrdiff_t *const n = from->n;
@@ -284,11 +276,11 @@ static void move_tensors(layer_back *x, const layer_back *original, uint64_t see
 static mha_matrix_out turn_matrix(layer_back *x, int output, mha_matrix_out was, ptrdiff_t inputs,
                                   ptrdiff_t outputs)
 {
-    const bool turned = was.in_stride == 1;
+    const bool transposed = was.in_stride == 1;
     x->out[output].bytes = (size_t)(inputs * outputs) * sizeof(float);
-    x->out[output].block = case_alloc(x->memory, x->out[output].bytes);
+    x->out[output].block = problem_alloc(x->memory, x->out[output].bytes);
     x->out[output].data = (float *)x->out[output].block;
-    return (mha_matrix_out){x->out[output].data, turned ? 1 : inputs, turned ? outputs : 1};
+    return (mha_matrix_out){x->out[output].data, transposed ? 1 : inputs, transposed ? outputs : 1};
 }
 
 layer_back *layer_back_relayout(const layer_back *original, uint64_t seed)
@@ -299,13 +291,13 @@ layer_back *layer_back_relayout(const layer_back *original, uint64_t seed)
     move_call(x, original, seed);
     move_tensors(x, original, seed + 1);
     t = x->memory->tensors;
-    x->call.d_output = view_of(&t[T_O]);
-    x->call.d_lse = view_of(&t[T_LSE]);
-    x->call.d_query = out_of(&t[T_Q]);
-    x->call.d_key = out_of(&t[T_K]);
-    x->call.d_value = out_of(&t[T_V]);
-    x->call.d_bias = out_of(&t[T_BIAS]);
-    x->call.d_add_mask = out_of(&t[T_ADD]);
+    x->call.d_output = tensor_view(&t[TENSOR_O]);
+    x->call.d_lse = tensor_view(&t[TENSOR_LSE]);
+    x->call.d_query = tensor_out(&t[TENSOR_Q]);
+    x->call.d_key = tensor_out(&t[TENSOR_K]);
+    x->call.d_value = tensor_out(&t[TENSOR_V]);
+    x->call.d_bias = tensor_out(&t[TENSOR_BIAS]);
+    x->call.d_add_mask = tensor_out(&t[TENSOR_ADD]);
     x->call.q = turn_matrix(x, PART_Q, x->call.q, f.E, f.H * f.D);
     x->call.k = turn_matrix(x, PART_K, x->call.k, f.key_width, f.G * f.D);
     x->call.v = turn_matrix(x, PART_V, x->call.v, f.value_width, f.G * f.Dv);
@@ -318,9 +310,9 @@ void layer_back_free(layer_back *x)
 {
     for (int n = 0; n < 2; n++)
         if (x->kept[n])
-            case_free(x->kept[n]);
+            problem_delete(x->kept[n]);
     layer_case_free(x->c);
-    case_free(x->memory);
+    problem_delete(x->memory);
     guard_free(&x->tape);
     free(x);
 }
@@ -384,12 +376,12 @@ void layer_back_want(layer_back *x, unsigned wanted)
 
 num *layer_back_d_output(const layer_back *x)
 {
-    const problem op = layer_operator(&x->c->p);
+    const attention_call op = layer_operator(&x->c->p);
     const ptrdiff_t width = layer_defaults(&x->c->p.config).output_width;
     num *const d = nums(op.shape.B * op.shape.L * width);
     for (ptrdiff_t b = 0; b < op.shape.B; b++)
-        for (ptrdiff_t i = 0; i < oracle_queries(&op, b); i++) {
-            const ptrdiff_t at = oracle_row_index(&x->call.d_output, op.options.q_starts, b, 0, i);
+        for (ptrdiff_t i = 0; i < call_queries(&op, b); i++) {
+            const ptrdiff_t at = call_row_index(&x->call.d_output, op.options.q_starts, b, 0, i);
             for (ptrdiff_t c = 0; c < width; c++)
                 d[(b * op.shape.L + i) * width + c] =
                     num_exact(number_get(x->call.d_output_type, x->call.d_output.data, at + c));
@@ -399,17 +391,17 @@ num *layer_back_d_output(const layer_back *x)
 
 num *layer_back_d_lse(const layer_back *x)
 {
-    const problem op = layer_operator(&x->c->p);
+    const attention_call op = layer_operator(&x->c->p);
     const mha_shape *const s = &op.shape;
     if (!x->call.d_lse.data)
         return NULL;
     num *const d = nums(s->B * s->H * s->L);
     for (ptrdiff_t b = 0; b < s->B; b++)
         for (ptrdiff_t h = 0; h < s->H; h++)
-            for (ptrdiff_t i = 0; i < oracle_queries(&op, b); i++)
+            for (ptrdiff_t i = 0; i < call_queries(&op, b); i++)
                 d[(b * s->H + h) * s->L + i] = num_exact(
                     number_get(MHA_F32, x->call.d_lse.data,
-                               oracle_row_index(&x->call.d_lse, op.options.q_starts, b, h, i)));
+                               call_row_index(&x->call.d_lse, op.options.q_starts, b, h, i)));
     return d;
 }
 
@@ -467,7 +459,7 @@ static void list_matrix(const layer_back *x, const num *want, int part, element_
 /* Pairs of queries and keys that share an element are summed. */
 static void list_scores(const layer_back *x, const num *want, int output, element_list *list)
 {
-    const tensor *const t = &x->memory->tensors[output == OUT_ADD_MASK ? T_ADD : T_BIAS];
+    const tensor *const t = &x->memory->tensors[output == OUT_ADD_MASK ? TENSOR_ADD : TENSOR_BIAS];
     const ptrdiff_t *const n = t->n;
     const ptrdiff_t H = x->c->spec.config.H, L = x->c->spec.L, S = n[3];
     num *const sums = nums(n[0] * n[1] * n[2] * S);

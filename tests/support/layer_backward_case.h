@@ -18,22 +18,22 @@ enum { OUT_ADD_MASK = PARTS, LAYER_OUTPUTS };
 typedef struct layer_back {
     layer_case *c;
     guard_buffer tape;
-    test_case *memory; /* T_Q is d_query, T_O d_output, T_BIAS d_bias, and so on */
+    problem *memory; /* TENSOR_Q is d_query, TENSOR_O d_output, TENSOR_BIAS d_bias, and so on */
     mha_layer_gradients call;
     struct {
         float *data;
         size_t bytes; /* of the whole block */
         unsigned char *block;
     } out[LAYER_OUTPUTS];
-    test_case *kept[2]; /* of a case in another layout: what it was made from */
+    problem *kept[2]; /* of a case in another layout: what it was made from */
 } layer_back;
 
-/* The spec's options may have BACKWARD_GATES and BACKWARD_DROPOUT. Every gradient is asked for. */
+/* The spec's options may have BACKWARD_GATES and BACKWARD_DROPOUT. Every gradient is requested. */
 layer_back *layer_back_new(const layer_spec *spec);
 void layer_back_free(layer_back *x);
 
-/* The same numbers in other strides, matrices turned. Shares the small arrays of `original`, which
- * must live on. */
+/* The same numbers in other strides, matrices transposed. Shares the small arrays of `original`,
+ * which must live on. */
 layer_back *layer_back_relayout(const layer_back *original, uint64_t seed);
 
 /* layer_spec_random() with those two options now and then. */
@@ -42,10 +42,10 @@ layer_spec layer_back_spec(uint64_t seed);
 /* Fill all outputs with a pattern. */
 void layer_back_clear(layer_back *x);
 
-/* The forward pass, with its tape; behind it the tape is sealed. */
+/* The forward pass, with its tape; after it the tape is sealed. */
 void layer_back_forward(layer_back *x, mha_pool *pool);
 
-/* layer_back_clear() and the backward pass, in a workspace of exactly the size asked for between
+/* layer_back_clear() and the backward pass, in a workspace of exactly the required size between
  * guard pages, or without one; checks the status. */
 void layer_back_run(layer_back *x, bool workspace, mha_pool *pool);
 

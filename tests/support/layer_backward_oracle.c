@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Gradients of a layer as plain loops over tracked numbers (tracked.h), so that every element has
+ * the variance of its rounding errors. layer_numbers.c has the forward pass of the same kind.
+ */
 #include "support/layer_backward_oracle.h"
 
 #include "support/backward_oracle.h"
@@ -53,7 +57,7 @@ static double position_of(const layer_pass *pass, int which, ptrdiff_t b, ptrdif
     const ptrdiff_t extent = which == 0 ? pass->op.shape.L : pass->op.shape.S;
     if (list)
         return (double)list[starts ? (ptrdiff_t)starts[b] + i : b * extent + i];
-    return (double)(which == 0 ? i + oracle_offset(&pass->op, b) : i);
+    return (double)(which == 0 ? i + call_offset(&pass->op, b) : i);
 }
 
 /* Turn the pairs of a head by `position`, or back again. */
@@ -121,7 +125,7 @@ static void project_row(const layer_pass *pass, int which, ptrdiff_t b, ptrdiff_
                    pass->shaped[which] + at + h * way.width, position_of(pass, which, b, i));
 }
 
-/* The learned key and value of every batch, behind the S others; that of zero attention is 0. */
+/* The learned key and value of every batch, after the S others; that of zero attention is 0. */
 static void place_extras(const layer_pass *pass, ptrdiff_t b)
 {
     const ptrdiff_t k = pass->in.count[PART_EXTRA_KEY], v = pass->in.count[PART_EXTRA_VALUE];
@@ -176,7 +180,7 @@ static num scale_of(const layer_pass *pass)
 
 static num distance(const layer_pass *pass, const place *at, ptrdiff_t j)
 {
-    return num_exact(fabs((double)(at->i + oracle_offset(&pass->op, at->b) - j)));
+    return num_exact(fabs((double)(at->i + call_offset(&pass->op, at->b) - j)));
 }
 
 static num added(const mha_view *view, mha_dtype type, const place *at, ptrdiff_t j)
@@ -210,8 +214,8 @@ static num score_of(const layer_pass *pass, const place *at, ptrdiff_t j)
     if (pass->op.options.softcap != 0) {
         const num cap = num_exact((double)pass->op.options.softcap);
         score = num_mul(cap, num_tanh(num_div(score, cap)));
-        const num turned = num_div(score, cap); /* again, from what is kept of a score */
-        at->cap[j] = num_sub(num_exact(1), num_mul(turned, turned));
+        const num tanh_of = num_div(score, cap); /* again, from what is kept of a score */
+        at->cap[j] = num_sub(num_exact(1), num_mul(tanh_of, tanh_of));
     }
     return j < pass->op.shape.S ? add_biases(pass, at, j, score) : score;
 }
@@ -280,14 +284,14 @@ void layer_pass_forward(layer_pass *pass)
     const mha_shape *const s = &pass->op.shape;
     const ptrdiff_t inner = s->H * s->Dv, width = pass->config.output_width;
     for (ptrdiff_t b = 0; b < s->B; b++) {
-        for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++)
+        for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++)
             project_row(pass, 0, b, i);
-        for (ptrdiff_t j = 0; j < oracle_keys(&pass->op, b); j++) {
+        for (ptrdiff_t j = 0; j < call_keys(&pass->op, b); j++) {
             project_row(pass, 1, b, j);
             project_row(pass, 2, b, j);
         }
         place_extras(pass, b);
-        for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++) {
+        for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++) {
             for (ptrdiff_t h = 0; h < s->H; h++)
                 attend_row(pass, b, h, i);
             linear_row(pass->in.of[PART_O], pass->in.of[PART_O_BIAS], inner, width,
@@ -372,7 +376,7 @@ static void attend_row_backward(const layer_pass *pass, const flow *to, ptrdiff_
     }
 }
 
-/* Through the norm of a head: d_head, the gradient behind it, becomes that before it. */
+/* Through the norm of a head: d_head, the gradient after it, becomes that before it. */
 static void normalise_backward(const layer_pass *pass, const flow *to, const projection *way,
                                const num *head, num *d_head)
 {
@@ -427,7 +431,7 @@ static void batch_backward(const layer_pass *pass, const flow *to, ptrdiff_t b, 
 {
     const mha_shape *const s = &pass->op.shape;
     const ptrdiff_t inner = s->H * s->Dv, width = pass->config.output_width;
-    for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++) {
+    for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++) {
         const ptrdiff_t row = b * s->L + i;
         linear_row_backward(pass->in.of[PART_O], inner, width, pass->heads + row * inner,
                             d_output + row * width, to->d_heads + row * inner, to->out->of[PART_O],
@@ -435,9 +439,9 @@ static void batch_backward(const layer_pass *pass, const flow *to, ptrdiff_t b, 
         for (ptrdiff_t h = 0; h < s->H; h++)
             attend_row_backward(pass, to, b, h, i, d_lse);
     }
-    for (ptrdiff_t i = 0; i < oracle_queries(&pass->op, b); i++)
+    for (ptrdiff_t i = 0; i < call_queries(&pass->op, b); i++)
         project_row_backward(pass, to, 0, b, i);
-    for (ptrdiff_t j = 0; j < oracle_keys(&pass->op, b); j++) {
+    for (ptrdiff_t j = 0; j < call_keys(&pass->op, b); j++) {
         project_row_backward(pass, to, 1, b, j);
         project_row_backward(pass, to, 2, b, j);
     }

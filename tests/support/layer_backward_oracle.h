@@ -73,7 +73,7 @@ void layer_numbers_free(layer_numbers *numbers);
 typedef struct layer_pass {
     const layer_problem *p;
     mha_layer_config config; /* defaults filled in */
-    problem op;              /* lengths, offsets and masks */
+    attention_call op;       /* lengths, offsets and masks */
     ptrdiff_t columns;       /* keys, and those that every row sees */
     layer_numbers in;
     num *projected[3]; /* Q [B][L][H][D], K [B][columns][G][D], V [B][columns][G][Dv] */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Draws layers: configuration, weights in whole steps, inputs, and the options of a problem of
+ * src/problem whose tensors become the inputs and the output.
+ */
 #include "support/layer_case.h"
 
 #include <math.h>
@@ -67,9 +71,9 @@ layer_spec layer_spec_random(uint64_t seed)
     const int64_t rarity = one_to(&random, 4);
     for (unsigned bit = 1; bit <= LAYER_EVERYTHING; bit <<= 1)
         spec.parts |= test_random_below(&random, rarity + 1) == 0 ? bit : 0;
-    for (unsigned bit = 1; bit <= CASE_EVERYTHING; bit <<= 1)
+    for (unsigned bit = 1; bit <= FEATURE_EVERYTHING; bit <<= 1)
         spec.options |= test_random_below(&random, 2 * rarity) == 0 ? bit : 0;
-    spec.options &= CASE_EVERYTHING;
+    spec.options &= FEATURE_EVERYTHING;
     if (spec.parts & LAYER_CROSS && below(&random, 2))
         spec.config.key_width = one_to(&random, 50);
     if (spec.parts & LAYER_VALUE && below(&random, 2))
@@ -99,7 +103,7 @@ layer_spec layer_spec_small(unsigned parts, unsigned options)
 
 static void *numbers(layer_case *c, ptrdiff_t count)
 {
-    return case_alloc(c->memory, (size_t)count * mha_dtype_size(c->spec.weight_type));
+    return problem_alloc(c->memory, (size_t)count * mha_dtype_size(c->spec.weight_type));
 }
 
 /* Whole steps, the first of each output 127 of them: about 1/sqrt(inputs) large. */
@@ -152,7 +156,7 @@ static void make_weights(layer_case *c, test_random *random)
         w->k_norm_bias = random_vector(c, random, LAYER_K_NORM_BIAS, f.D, 0);
     }
     if (c->spec.parts & LAYER_FREQUENCIES && f.rope.pairs != MHA_ROPE_NONE) {
-        float *const turns = case_alloc(c->memory, (size_t)f.rope.width / 2 * sizeof *turns);
+        float *const turns = problem_alloc(c->memory, (size_t)f.rope.width / 2 * sizeof *turns);
         for (ptrdiff_t n = 0; n < f.rope.width / 2; n++)
             turns[n] = test_random_float(random);
         c->p.config.rope.frequencies = turns;
@@ -201,11 +205,11 @@ static void correct_lengths(layer_case *c)
         o->position = MHA_POSITION_TOP_LEFT;
 }
 
-static test_case *make_options(layer_case *c)
+static problem *make_options(layer_case *c)
 {
     const mha_layer_config f = layer_defaults(&c->spec.config);
     const layer_spec *const s = &c->spec;
-    const case_spec spec = {
+    const problem_spec spec = {
         .shape = {.B = s->B,
                   .H = f.H,
                   .G = f.G,
@@ -221,7 +225,7 @@ static test_case *make_options(layer_case *c)
         .seed = s->seed,
         .memory = s->memory,
     };
-    return case_build(&spec);
+    return problem_new(&spec);
 }
 
 /* ------------------------------------------------------------------- rows */
@@ -232,9 +236,9 @@ static void make_rows(layer_case *c, test_random *random, tensor_id id, ptrdiff_
 {
     const ptrdiff_t B = c->spec.B;
     const ptrdiff_t n[4] = {starts ? 1 : B, 1, starts ? (ptrdiff_t)starts[B] : rows, width};
-    const bool strides = (c->spec.options & CASE_STRIDES) != 0;
-    tensor_make(c->memory, id, mha_dtype_size(tensor_type(c->memory, id)), n,
-                strides ? random : NULL, 0);
+    const bool strides = (c->spec.options & FEATURE_STRIDES) != 0;
+    problem_tensor(c->memory, id, mha_dtype_size(problem_type(c->memory, id)), n,
+                   strides ? random : NULL, 0);
     tensor *const t = &c->memory->tensors[id];
     if (c->spec.parts & LAYER_SEQUENCE_FIRST && !strides && !starts) {
         t->s[0] = width;
@@ -249,30 +253,30 @@ static void fill_rows(layer_case *c, test_random *random, tensor_id id, const in
     const ptrdiff_t first = starts ? (ptrdiff_t)starts[b] : 0;
     for (ptrdiff_t i = 0; i < count; i++)
         for (ptrdiff_t n = 0; n < c->memory->tensors[id].n[3]; n++)
-            tensor_set(c->memory, id, starts ? 0 : b, 0, first + i, n,
-                       (double)test_random_normal(random));
+            problem_set(c->memory, id, starts ? 0 : b, 0, first + i, n,
+                        (double)test_random_normal(random));
 }
 
 static void make_inputs(layer_case *c, test_random *random)
 {
     const mha_layer_config f = layer_defaults(&c->spec.config);
-    const problem *const op = &c->memory->call;
+    const attention_call *const op = &c->memory->call;
     const int64_t *const q_starts = op->options.q_starts, *const k_starts = op->options.k_starts;
     const bool cross = c->spec.parts & LAYER_CROSS, value = c->spec.parts & LAYER_VALUE;
-    make_rows(c, random, T_Q, c->spec.L, f.E, q_starts);
-    make_rows(c, random, T_O, c->spec.L, f.output_width, q_starts);
-    c->memory->tensors[T_K].memory = c->memory->tensors[T_V].memory = NULL;
+    make_rows(c, random, TENSOR_Q, c->spec.L, f.E, q_starts);
+    make_rows(c, random, TENSOR_O, c->spec.L, f.output_width, q_starts);
+    c->memory->tensors[TENSOR_K].memory = c->memory->tensors[TENSOR_V].memory = NULL;
     if (cross)
-        make_rows(c, random, T_K, keys_of(&c->spec), f.key_width, k_starts);
+        make_rows(c, random, TENSOR_K, keys_of(&c->spec), f.key_width, k_starts);
     if (value)
-        make_rows(c, random, T_V, keys_of(&c->spec), f.value_width, k_starts);
+        make_rows(c, random, TENSOR_V, keys_of(&c->spec), f.value_width, k_starts);
     for (ptrdiff_t b = 0; b < c->spec.B; b++) {
-        const ptrdiff_t queries = oracle_queries(op, b), keys = oracle_keys(op, b);
-        fill_rows(c, random, T_Q, q_starts, b, cross || queries > keys ? queries : keys);
+        const ptrdiff_t queries = call_queries(op, b), keys = call_keys(op, b);
+        fill_rows(c, random, TENSOR_Q, q_starts, b, cross || queries > keys ? queries : keys);
         if (cross)
-            fill_rows(c, random, T_K, k_starts, b, keys);
+            fill_rows(c, random, TENSOR_K, k_starts, b, keys);
         if (value)
-            fill_rows(c, random, T_V, k_starts, b, keys);
+            fill_rows(c, random, TENSOR_V, k_starts, b, keys);
     }
 }
 
@@ -282,7 +286,7 @@ static const int64_t *make_positions(layer_case *c, test_random *random, ptrdiff
     const ptrdiff_t count = starts ? (ptrdiff_t)starts[c->spec.B] : c->spec.B * rows;
     if (!(c->spec.parts & LAYER_POSITIONS))
         return NULL;
-    int64_t *const positions = case_alloc(c->memory, (size_t)count * sizeof *positions);
+    int64_t *const positions = problem_alloc(c->memory, (size_t)count * sizeof *positions);
     for (ptrdiff_t n = 0; n < count; n++)
         positions[n] = test_random_below(random, 400) - 100;
     return positions;
@@ -292,8 +296,8 @@ static const int64_t *make_positions(layer_case *c, test_random *random, ptrdiff
 
 static void connect(layer_case *c, test_random *random)
 {
-    problem *const op = &c->memory->call;
-    case_connect(c->memory);
+    attention_call *const op = &c->memory->call;
+    problem_connect(c->memory);
     c->p.call = (mha_layer_call){
         .size = sizeof c->p.call,
         .B = c->spec.B,
@@ -332,7 +336,7 @@ layer_case *layer_case_new(const layer_spec *spec)
 void layer_case_free(layer_case *c)
 {
     mha_layer_free(c->layer);
-    case_free(c->memory);
+    problem_delete(c->memory);
     free(c);
 }
 
@@ -354,7 +358,7 @@ void layer_case_run(layer_case *c, mha_pool *pool)
 {
     const size_t size = mha_layer_work_size(c->layer, &c->p.call, mha_pool_threads(pool));
     guard_buffer work = guard_new(size, c->spec.seed % 2 ? GUARD_AFTER : GUARD_BEFORE);
-    case_clear(c->memory);
+    problem_reset(c->memory);
     c->memory->message[0] = '\0';
     const mha_status status = mha_layer_run(c->layer, &c->p.call, work.data, size, pool);
     CHECK(status == MHA_OK, "%s: status %d, %s", layer_case_name(c), (int)status,
@@ -369,6 +373,6 @@ double layer_case_check(layer_case *c, double limit)
     layer_compare(&c->p, &result);
     CHECK(result.failures == 0, "%s: %td wrong, first %s", layer_case_name(c), result.failures,
           result.first);
-    case_check_untouched(c->memory);
+    problem_expect_untouched(c->memory);
     return result.worst;
 }

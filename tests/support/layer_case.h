@@ -4,17 +4,17 @@
  *
  *      layer_spec    what is wanted: configuration, extents, parts, options, types, seed
  *      layer_case    the layer, its weights and one call of it. The options, their masks and the
- *                    outputs they ask for come from a test_case, whose q, k, v and o are the
+ *                    outputs they ask for come from a problem, whose q, k, v and o are the
  *                    query, key and value inputs and the output: rows of one head as wide as a row
  *
- * Rows past the lengths are NaN, whoever reads them spoils an output. Weights are whole steps of
+ * Rows past the lengths are NaN, so reading them spoils an output. Weights are whole steps of
  * what i8 can hold, so that every stored type can be held to the same bound.
  */
 #ifndef MHA_TEST_LAYER_CASE_H
 #define MHA_TEST_LAYER_CASE_H
 
-#include "support/cases.h"
 #include "support/layer_oracle.h"
+#include "support/problems.h"
 
 enum {
     LAYER_CROSS = 1 << 0, /* a key input of its own; else self-attention */
@@ -44,13 +44,13 @@ typedef struct layer_spec {
     unsigned parts;    /* LAYER_... */
     unsigned options;  /* CASE_... of cases.h; LSE and WEIGHTS among them */
     mha_dtype weight_type, input_type, output_type;
-    case_memory memory;
+    const problem_memory *memory;
 } layer_spec;
 
 typedef struct layer_case {
     layer_spec spec;
     layer_problem p; /* its call and options are those of `memory` */
-    test_case *memory;
+    problem *memory;
     mha_layer *layer;
 } layer_case;
 
@@ -64,7 +64,7 @@ layer_spec layer_spec_small(unsigned parts, unsigned options);
 layer_case *layer_case_new(const layer_spec *spec);
 void layer_case_free(layer_case *c);
 
-/* Clear the outputs and run the call, with a workspace of exactly the size asked for between guard
+/* Clear the outputs and run the call, with a workspace of exactly the required size between guard
  * pages; checks the status. */
 void layer_case_run(layer_case *c, mha_pool *pool);
 

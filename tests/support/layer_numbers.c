@@ -99,7 +99,7 @@ static void make(layer_pass *pass, layer_part part, ptrdiff_t count)
     pass->in.count[part] = count;
 }
 
-/* An input that the call has: `rows` rows, of which batch b has counts(b). */
+/* An input that the call has: `rows` rows; batch b has counts(b) of them. */
 static void read_input(layer_pass *pass, layer_part part, const mha_view *view,
                        const int64_t *starts, ptrdiff_t rows, ptrdiff_t width)
 {
@@ -107,13 +107,13 @@ static void read_input(layer_pass *pass, layer_part part, const mha_view *view,
     const bool queries = part == PART_QUERY;
     make(pass, part, view->data ? call->B * rows * width : 0);
     for (ptrdiff_t b = 0; b < call->B && view->data; b++) {
-        const ptrdiff_t q = oracle_queries(&pass->op, b), k = oracle_keys(&pass->op, b);
+        const ptrdiff_t q = call_queries(&pass->op, b), k = call_keys(&pass->op, b);
         const bool serves = !call->key.data; /* the query input stands in for keys or values */
         const ptrdiff_t count = !queries ? k : serves && k > q ? k : q;
         for (ptrdiff_t i = 0; i < count; i++)
             for (ptrdiff_t c = 0; c < width; c++)
                 pass->in.of[part][(b * rows + i) * width + c] = num_exact(number_get(
-                    call->input_type, view->data, oracle_row_index(view, starts, b, 0, i) + c));
+                    call->input_type, view->data, call_row_index(view, starts, b, 0, i) + c));
     }
 }
 
@@ -176,7 +176,7 @@ static void find_visible(layer_pass *pass)
         const ptrdiff_t j = n % pass->columns, row = n / pass->columns, i = row % s->L;
         const ptrdiff_t h = row / s->L % s->H, b = row / s->L / s->H;
         pass->sees[n] =
-            i < oracle_queries(&pass->op, b) && (j >= s->S || oracle_allows(&pass->op, b, h, i, j));
+            i < call_queries(&pass->op, b) && (j >= s->S || call_attends(&pass->op, b, h, i, j));
     }
 }
 

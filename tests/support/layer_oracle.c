@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Linears and layers in double precision with sizes of errors: projections, norm and RoPE here,
+ * attention by the rows of problem/oracle.h on a dense mask.
+ */
 #include "support/layer_oracle.h"
 
 #include <math.h>
@@ -100,10 +104,10 @@ ptrdiff_t layer_columns(const layer_problem *p)
            ((p->config.flags & MHA_LAYER_ZERO_ATTN) != 0);
 }
 
-problem layer_operator(const layer_problem *p)
+attention_call layer_operator(const layer_problem *p)
 {
     const mha_layer_config config = layer_defaults(&p->config);
-    problem op = {.options = *p->call.options};
+    attention_call op = {.options = *p->call.options};
     op.shape.B = p->call.B;
     op.shape.H = config.H;
     op.shape.G = config.G;
@@ -178,15 +182,15 @@ static void rotate(const mha_rope *rope, sized *head, double position)
 typedef struct tensors {
     const layer_problem *p;
     mha_layer_config config;
-    problem op;
+    attention_call op;
     ptrdiff_t columns;
     sized *q, *k, *v, *o;
 } tensors;
 
-static sized *row_of(sized *tensor, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t b,
-                     ptrdiff_t h, ptrdiff_t i)
+static sized *row_of(sized *rows_of_heads, ptrdiff_t heads, ptrdiff_t rows, ptrdiff_t width,
+                     ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
-    return tensor + ((b * heads + h) * rows + i) * width;
+    return rows_of_heads + ((b * heads + h) * rows + i) * width;
 }
 
 /* Row (b, i) of an input through one projection; caller frees. */
@@ -194,7 +198,7 @@ static sized *project(const tensors *t, const mha_view *input, const int64_t *st
                       ptrdiff_t i, const mha_linear_config *linear)
 {
     sized *const x = zeros(linear->inputs, sizeof *x), *const y = zeros(linear->outputs, sizeof *y);
-    const ptrdiff_t at = oracle_row_index(input, starts, b, 0, i);
+    const ptrdiff_t at = call_row_index(input, starts, b, 0, i);
     for (ptrdiff_t c = 0; c < linear->inputs; c++) {
         const double value = number_get(t->p->call.input_type, input->data, at + c);
         x[c] = (sized){value, 0};
@@ -217,7 +221,7 @@ static void make_queries(const tensors *t, ptrdiff_t b, ptrdiff_t i)
                                       .stored = config->stored};
     const ptrdiff_t row = starts ? (ptrdiff_t)starts[b] + i : b * call->L + i;
     const double position =
-        call->q_positions ? (double)call->q_positions[row] : (double)(i + oracle_offset(&t->op, b));
+        call->q_positions ? (double)call->q_positions[row] : (double)(i + call_offset(&t->op, b));
     sized *const y = project(t, &call->query, starts, b, i, &linear);
     for (ptrdiff_t h = 0; h < config->H; h++) {
         sized *const head = y + h * config->D;
@@ -274,12 +278,13 @@ static void make_values(const tensors *t, ptrdiff_t b, ptrdiff_t j)
     free(y);
 }
 
-/* The key and value of every sequence, behind the S others. That of zero attention is 0 already. */
-static void make_extra(const tensors *t, ptrdiff_t b, mha_vector from, sized *tensor,
+/* The key and value of every sequence, after the S others. That of zero attention is 0 already. */
+static void make_extra(const tensors *t, ptrdiff_t b, mha_vector from, sized *rows_of_heads,
                        ptrdiff_t width)
 {
     for (ptrdiff_t g = 0; g < t->config.G && from.data; g++) {
-        sized *const row = row_of(tensor, t->config.G, t->columns, width, b, g, t->op.shape.S);
+        sized *const row =
+            row_of(rows_of_heads, t->config.G, t->columns, width, b, g, t->op.shape.S);
         for (ptrdiff_t c = 0; c < width; c++) {
             row[c] = (sized){number_get(from.type, from.data, g * width + c), 0};
         }
@@ -296,9 +301,9 @@ static tensors make_tensors(const layer_problem *p)
     t.v = zeros(s->B * s->G * t.columns * s->Dv, sizeof *t.v);
     t.o = zeros(s->B * s->L * s->H * s->Dv, sizeof *t.o);
     for (ptrdiff_t b = 0; b < s->B; b++) {
-        for (ptrdiff_t i = 0; i < oracle_queries(&t.op, b); i++)
+        for (ptrdiff_t i = 0; i < call_queries(&t.op, b); i++)
             make_queries(&t, b, i);
-        for (ptrdiff_t j = 0; j < oracle_keys(&t.op, b); j++) {
+        for (ptrdiff_t j = 0; j < call_keys(&t.op, b); j++) {
             make_keys(&t, b, j);
             make_values(&t, b, j);
         }
@@ -319,23 +324,8 @@ static double *plain(const sized *from, ptrdiff_t count)
     return to;
 }
 
-static double addend(const mha_view *view, mha_dtype type, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i,
-                     ptrdiff_t j)
-{
-    const ptrdiff_t at = b * view->sb + h * view->sh + i * view->sl + j;
-    return view->data ? number_get(type, view->data, at) : 0;
-}
-
-static double bias_of(const problem *op, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i, ptrdiff_t j)
-{
-    const mha_options *const o = &op->options;
-    const double distance = fabs((double)(i + oracle_offset(op, b) - j));
-    return addend(&o->add_mask, o->add_mask_type, b, h, i, j) +
-           addend(&o->bias, o->bias_type, b, h, i, j) -
-           (o->alibi_slopes ? (double)o->alibi_slopes[h] * distance : 0);
-}
-
-/* Dense masks of all columns for the f64 operator: who is seen, and what is added to scores. */
+/* Dense masks of all columns for the f64 operator: what is attended, and what is added to scores.
+ */
 static void make_masks(const tensors *t, unsigned char *attend, double *add)
 {
     const mha_shape *const s = &t->op.shape;
@@ -344,9 +334,10 @@ static void make_masks(const tensors *t, unsigned char *attend, double *add)
         for (ptrdiff_t h = 0; h < s->H; h++)
             for (ptrdiff_t i = 0; i < s->L; i++)
                 for (ptrdiff_t j = 0; j < t->columns; j++, at++) {
-                    const bool query = i < oracle_queries(&t->op, b);
-                    attend[at] = j >= s->S || (query && oracle_allows(&t->op, b, h, i, j));
-                    add[at] = j < s->S && attend[at] ? bias_of(&t->op, b, h, i, j) : 0;
+                    const bool query = i < call_queries(&t->op, b);
+                    attend[at] = j >= s->S || (query && call_attends(&t->op, b, h, i, j));
+                    double size = 0;
+                    add[at] = j < s->S && attend[at] ? call_added(&t->op, b, h, i, j, &size) : 0;
                 }
 }
 
@@ -365,7 +356,7 @@ static double score_size(const tensors *t, const sized *q, const sized *k, doubl
 }
 
 /* Sizes of the weights of one row; the largest of a score the row attends to is returned. */
-static double size_weights(const tensors *t, const problem *dense, const oracle_row *row,
+static double size_weights(const tensors *t, const attention_call *dense, const oracle_row *row,
                            sized *weights, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
     const mha_layer_config *const config = &t->config;
@@ -387,7 +378,7 @@ static double size_weights(const tensors *t, const problem *dense, const oracle_
 }
 
 /* What the operator's oracle found for one row, into the answer, with sizes. */
-static void take_row(const tensors *t, const problem *dense, const oracle_row *row,
+static void take_row(const tensors *t, const attention_call *dense, const oracle_row *row,
                      layer_answer *answer, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
 {
     const mha_layer_config *const config = &t->config;
@@ -419,7 +410,7 @@ static void attend_all(const tensors *t, layer_answer *answer)
     double *const k = plain(t->k, s->B * s->G * t->columns * s->D);
     double *const v = plain(t->v, s->B * s->G * t->columns * s->Dv);
     make_masks(t, attend, add);
-    problem dense = {.shape = *s, .q = mha_view_bhld(q, s->H, s->L, s->D)};
+    attention_call dense = {.shape = *s, .q = mha_view_bhld(q, s->H, s->L, s->D)};
     dense.shape.S = t->columns;
     dense.k = mha_view_bhld(k, s->G, t->columns, s->D);
     dense.v = mha_view_bhld(v, s->G, t->columns, s->Dv);
@@ -436,7 +427,7 @@ static void attend_all(const tensors *t, layer_answer *answer)
     oracle_row_init(&row, &dense);
     for (ptrdiff_t b = 0; b < s->B; b++)
         for (ptrdiff_t h = 0; h < s->H; h++)
-            for (ptrdiff_t i = 0; i < oracle_queries(&t->op, b); i++) {
+            for (ptrdiff_t i = 0; i < call_queries(&t->op, b); i++) {
                 oracle_row_compute(&row, &dense, b, h, i);
                 take_row(t, &dense, &row, answer, b, h, i);
             }
@@ -467,7 +458,7 @@ layer_answer layer_oracle(const layer_problem *p)
     };
     attend_all(&t, &answer);
     for (ptrdiff_t b = 0; b < s->B; b++)
-        for (ptrdiff_t i = 0; i < oracle_queries(&t.op, b); i++)
+        for (ptrdiff_t i = 0; i < call_queries(&t.op, b); i++)
             linear_oracle(&linear, t.o + (b * s->L + i) * linear.inputs,
                           answer.output + (b * s->L + i) * linear.outputs);
     free(t.q);
@@ -493,7 +484,7 @@ static void judge(comparison *result, mha_dtype type, const void *data, ptrdiff_
                   const char *format, ...)
 {
     const double got = number_get(type, data, index);
-    const double error = oracle_error(type, MHA_F32, got, want.x, roundoff * want.size);
+    const double error = compare_error(type, MHA_F32, got, want.x, roundoff * want.size);
     result->worst = fmax(result->worst, error);
     if (error <= result->limit || result->failures++ > 0)
         return;
@@ -506,22 +497,17 @@ static void judge(comparison *result, mha_dtype type, const void *data, ptrdiff_
              want.x, error);
 }
 
-static mha_view view_of(const mha_out *out)
-{
-    return (mha_view){out->data, out->sb, out->sh, out->sl};
-}
-
-static void compare_row(const layer_problem *p, const problem *op, const layer_answer *answer,
-                        ptrdiff_t b, ptrdiff_t i, comparison *result)
+static void compare_row(const layer_problem *p, const attention_call *op,
+                        const layer_answer *answer, ptrdiff_t b, ptrdiff_t i, comparison *result)
 {
     const ptrdiff_t width = layer_defaults(&p->config).output_width;
-    const mha_view y = view_of(&p->call.output), lse = view_of(&op->options.lse);
-    const ptrdiff_t at = oracle_row_index(&y, op->options.q_starts, b, 0, i);
+    const mha_view y = call_view_of(&p->call.output), lse = call_view_of(&op->options.lse);
+    const ptrdiff_t at = call_row_index(&y, op->options.q_starts, b, 0, i);
     for (ptrdiff_t c = 0; c < width; c++)
         judge(result, p->call.output_type, y.data, at + c,
               answer->output[(b * p->call.L + i) * width + c], "output(b%td,i%td,c%td)", b, i, c);
     for (ptrdiff_t h = 0; h < op->shape.H && lse.data; h++)
-        judge(result, MHA_F32, lse.data, oracle_row_index(&lse, op->options.q_starts, b, h, i),
+        judge(result, MHA_F32, lse.data, call_row_index(&lse, op->options.q_starts, b, h, i),
               answer->lse[(b * op->shape.H + h) * p->call.L + i], "lse(b%td,h%td,i%td)", b, h, i);
 }
 
@@ -531,7 +517,7 @@ static ptrdiff_t chosen(const int64_t *list, ptrdiff_t index)
 }
 
 /* Column j of the weights of query i: of the n-th chosen head, or with n < 0 the mean of all. */
-static sized weight_of(const layer_problem *p, const problem *op, const layer_answer *answer,
+static sized weight_of(const layer_problem *p, const attention_call *op, const layer_answer *answer,
                        ptrdiff_t b, ptrdiff_t n, ptrdiff_t i, ptrdiff_t j)
 {
     const mha_options *const o = &op->options;
@@ -547,8 +533,8 @@ static sized weight_of(const layer_problem *p, const problem *op, const layer_an
     return sum;
 }
 
-static void compare_weights(const layer_problem *p, const problem *op, const layer_answer *answer,
-                            ptrdiff_t b, comparison *result)
+static void compare_weights(const layer_problem *p, const attention_call *op,
+                            const layer_answer *answer, ptrdiff_t b, comparison *result)
 {
     const mha_options *const o = &op->options;
     const bool average = (o->flags & MHA_AVERAGE_WEIGHTS) != 0;
@@ -558,7 +544,7 @@ static void compare_weights(const layer_problem *p, const problem *op, const lay
         for (ptrdiff_t r = 0; r < rows; r++) {
             const ptrdiff_t i = chosen(o->weights_rows, r);
             const ptrdiff_t at = b * o->weights.sb + (average ? 0 : n * o->weights.sh);
-            for (ptrdiff_t j = 0; j < layer_columns(p) && i < oracle_queries(op, b); j++)
+            for (ptrdiff_t j = 0; j < layer_columns(p) && i < call_queries(op, b); j++)
                 judge(result, o->weights_type, o->weights.data, at + r * o->weights.sl + j,
                       weight_of(p, op, answer, b, average ? -1 : n, i, j),
                       "weights(b%td,n%td,r%td,j%td)", b, n, r, j);
@@ -567,13 +553,13 @@ static void compare_weights(const layer_problem *p, const problem *op, const lay
 
 void layer_compare(const layer_problem *p, comparison *result)
 {
-    const problem op = layer_operator(p);
+    const attention_call op = layer_operator(p);
     layer_answer answer = layer_oracle(p);
     result->worst = 0;
     result->failures = 0;
     result->first[0] = '\0';
     for (ptrdiff_t b = 0; b < p->call.B; b++) {
-        for (ptrdiff_t i = 0; i < oracle_queries(&op, b); i++)
+        for (ptrdiff_t i = 0; i < call_queries(&op, b); i++)
             compare_row(p, &op, &answer, b, i, result);
         if (op.options.weights.data)
             compare_weights(p, &op, &answer, b, result);

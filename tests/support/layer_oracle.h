@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The oracle of linears and layers: the formulas of the public header in double precision, written
- * plainly. Attention itself is left to oracle.h, told of one dense mask that already knows of
- * causal, windows, lengths and the keys every row sees.
+ * plainly. Attention itself is left to problem/oracle.h, given one dense mask that already accounts
+ * for causal, windows, lengths and the keys every row sees.
  *
  * A number comes with its size: what is computed in f32 is about u * size wrong, u = 2^-24, and
  * comparisons count in such units. A sum adds the size of its own rounding, the sum of absolute
@@ -12,7 +12,7 @@
 #ifndef MHA_TEST_LAYER_ORACLE_H
 #define MHA_TEST_LAYER_ORACLE_H
 
-#include "support/oracle.h"
+#include "support/problems.h"
 
 typedef struct sized {
     double x, size;
@@ -37,7 +37,7 @@ ptrdiff_t layer_keys(const layer_problem *p);
 ptrdiff_t layer_columns(const layer_problem *p);
 
 /* The problem as the operator knows it: lengths, offsets and masks, S keys, no tensors. */
-problem layer_operator(const layer_problem *p);
+attention_call layer_operator(const layer_problem *p);
 
 /* What the call must give: rows past a query length are left at 0. */
 typedef struct layer_answer {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes the texts: one long causal call without a cache whose result is kept, and calls with a
+ * cache on some of its tokens, which must give the same.
+ */
 #include "support/layer_text.h"
 
 #include <stdlib.h>
@@ -15,9 +19,10 @@ static layer_spec text_spec(uint64_t seed, ptrdiff_t longest)
 {
     layer_spec spec = layer_spec_random(seed);
     spec.parts &= ~(unsigned)(LAYER_CROSS | LAYER_VALUE | LAYER_POSITIONS);
-    spec.options &= CASE_ALIBI | CASE_SINKS | CASE_SOFTCAP | CASE_SCALE | CASE_STRIDES |
-                    CASE_ATTEND | CASE_ADD | CASE_BIAS | CASE_BROADCAST | CASE_MASK_TYPES;
-    spec.options |= CASE_LSE | CASE_PLAIN_WEIGHTS;
+    spec.options &= FEATURE_ALIBI | FEATURE_SINKS | FEATURE_SOFTCAP | FEATURE_SCALE |
+                    FEATURE_STRIDES | FEATURE_ATTEND | FEATURE_ADD | FEATURE_BIAS |
+                    FEATURE_BROADCAST | FEATURE_MASK_TYPES;
+    spec.options |= FEATURE_LSE | FEATURE_PLAIN_WEIGHTS;
     spec.config.key_width = spec.config.value_width = 0;
     spec.config.E = spec.config.E > 30 ? 30 : spec.config.E;
     spec.config.D = spec.config.D ? spec.config.D : 4;
@@ -50,7 +55,7 @@ text *text_new(uint64_t seed, ptrdiff_t longest, ptrdiff_t window)
     o->q_lengths = o->k_lengths = t->lengths;
     layer_case_run(t->c, NULL);
     layer_case_check(t->c, 8);
-    t->whole = snapshot_take(t->c->memory);
+    t->whole = snapshot_of(t->c->memory);
     return t;
 }
 
@@ -103,7 +108,7 @@ static void cut_masks(step *s)
     o->bias = cut_mask(s, 2, o->bias, mha_dtype_size(o->bias_type));
 }
 
-/* Where the tokens stand, said aloud: behind those before. */
+/* Where the tokens stand, given explicitly: after those before. */
 static const int64_t *list_positions(step *s)
 {
     if (s->t->c->spec.seed % 2)
@@ -118,9 +123,9 @@ static const int64_t *list_positions(step *s)
 void step_begin(step *s, mha_cache *cache)
 {
     const text *const t = s->t;
-    const test_case *const m = t->c->memory;
-    const tensor *const x = &m->tensors[T_Q], *const y = &m->tensors[T_O];
-    const ptrdiff_t columns = m->tensors[T_WEIGHTS].n[3], H = heads_of(t);
+    const problem *const m = t->c->memory;
+    const tensor *const x = &m->tensors[TENSOR_Q], *const y = &m->tensors[TENSOR_O];
+    const ptrdiff_t columns = m->tensors[TENSOR_WEIGHTS].n[3], H = heads_of(t);
     const ptrdiff_t E = x->n[3], width = y->n[3];
     s->x = filled((size_t)(s->B * s->L * E) * x->element);
     s->y = filled((size_t)(s->B * s->L * width) * y->element);
@@ -154,8 +159,8 @@ void step_begin(step *s, mha_cache *cache)
 
 void step_keep(const step *s)
 {
-    const test_case *const m = s->t->c->memory;
-    const tensor *const y = &m->tensors[T_O], *const w = &m->tensors[T_WEIGHTS];
+    const problem *const m = s->t->c->memory;
+    const tensor *const y = &m->tensors[TENSOR_O], *const w = &m->tensors[TENSOR_WEIGHTS];
     const size_t y_bytes = (size_t)y->n[3] * y->element, w_bytes = (size_t)w->n[3] * w->element;
     for (ptrdiff_t b = 0; b < s->B; b++)
         for (ptrdiff_t i = 0; i < s->counts[b]; i++) {
@@ -163,7 +168,8 @@ void step_keep(const step *s)
             memcpy(tensor_at(y, q, 0, token, 0), s->y + (size_t)(b * s->L + i) * y_bytes, y_bytes);
             for (ptrdiff_t h = 0; h < heads_of(s->t); h++) {
                 const ptrdiff_t row = (b * heads_of(s->t) + h) * s->L + i;
-                memcpy(tensor_at(&m->tensors[T_LSE], q, h, token, 0), s->lse + row, sizeof(float));
+                memcpy(tensor_at(&m->tensors[TENSOR_LSE], q, h, token, 0), s->lse + row,
+                       sizeof(float));
                 memcpy(tensor_at(w, q, h, token, 0), s->weights + row * w->n[3], w_bytes);
             }
         }
@@ -214,7 +220,7 @@ void text_generate(const text *t, mha_cache *cache, text_cut how, mha_pool *pool
     test_random random = {seed};
     int64_t done[TEXTS] = {0};
     step s = {.t = t};
-    case_clear(t->c->memory);
+    problem_reset(t->c->memory);
     while (choose(&s, t, done, how, &random)) {
         if (s.B == 0)
             continue;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the statistics of a row must be, from weights in double precision, and their comparison with
+ * what the library wrote. The weights of a call come from problem/oracle.h.
+ */
 #include "support/statistics_oracle.h"
 
 #include "support/test.h"
@@ -292,27 +296,27 @@ void sheet_check_heads(const sheet *s, const int64_t *queries, const char *name)
     }
 }
 
-static void check_oracle_row(sheet *s, const problem *p, oracle_row *row, sheet_row *at,
+static void check_oracle_row(sheet *s, const attention_call *p, oracle_row *row, sheet_row *at,
                              const char *name)
 {
     oracle_row_compute(row, p, at->b, at->h, at->i);
     at->weights = row->weights;
-    at->unit = row->lse_unit;
+    at->unit = (p->shape.q_type == MHA_F64 ? 0x1p-50 : 0x1p-24) * row->lse_size;
     sheet_check_row(s, at, name);
 }
 
-void sheet_check(sheet *s, const problem *p, const char *name)
+void sheet_check(sheet *s, const attention_call *p, const char *name)
 {
-    problem plain = *p;
+    attention_call plain = *p;
     plain.options.weights_mode = MHA_WEIGHTS_SOFTMAX;
     oracle_row row;
     oracle_row_init(&row, &plain);
     int64_t *const queries = block(s->B, sizeof *queries);
     for (ptrdiff_t b = 0; b < s->B; b++) {
-        queries[b] = oracle_queries(p, b);
+        queries[b] = call_queries(p, b);
         for (ptrdiff_t n = 0; n < s->H * s->L; n++) {
-            sheet_row at = {.b = b, .h = n / s->L, .i = n % s->L, .keys = oracle_keys(p, b)};
-            at.position = at.i + oracle_offset(p, b);
+            sheet_row at = {.b = b, .h = n / s->L, .i = n % s->L, .keys = call_keys(p, b)};
+            at.position = at.i + call_offset(p, b);
             if (at.i < queries[b])
                 check_oracle_row(s, &plain, &row, &at, name);
             else

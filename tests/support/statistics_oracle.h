@@ -10,7 +10,7 @@
 #ifndef MHA_TEST_STATISTICS_ORACLE_H
 #define MHA_TEST_STATISTICS_ORACLE_H
 
-#include "support/oracle.h"
+#include "support/problems.h"
 
 typedef struct sheet {
     mha_statistics wanted; /* for options.statistics */
@@ -49,6 +49,6 @@ void sheet_check_row(sheet *s, const sheet_row *row, const char *name);
 void sheet_check_heads(const sheet *s, const int64_t *queries, const char *name);
 
 /* All of that for a call of the operator whose options have s->wanted, against the oracle. */
-void sheet_check(sheet *s, const problem *p, const char *name);
+void sheet_check(sheet *s, const attention_call *p, const char *name);
 
 #endif

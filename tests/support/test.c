@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The test harness: runs tests by name, counts failures, and reads the environment variables that
+ * set seeds and effort.
+ */
 #include "support/test.h"
 
 #include <stdarg.h>
@@ -86,33 +90,6 @@ int test_end(void)
     printf("%s: %d passed, %d failed, %d skipped\n", run.program, run.passed, run.failed,
            run.skipped);
     return run.failed > 0;
-}
-
-uint64_t test_random_u64(test_random *random)
-{
-    uint64_t z = (random->state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-int64_t test_random_below(test_random *random, int64_t n)
-{
-    return (int64_t)(test_random_u64(random) % (uint64_t)n);
-}
-
-float test_random_float(test_random *random)
-{
-    return (float)(test_random_u64(random) >> 40) * 0x1p-23f - 1.0f;
-}
-
-float test_random_normal(test_random *random)
-{
-    /* Sum of 12 uniform numbers in [-1, 1) has variance 4. */
-    float sum = 0;
-    for (int i = 0; i < 12; i++)
-        sum += test_random_float(random);
-    return sum * 0.5f;
 }
 
 uint64_t test_seed(uint64_t fallback)

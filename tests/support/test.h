@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test harness. One program a topic:
+ * The test harness. One program per topic:
  *
  *      static void rows_sum_to_one(void) { ... CHECK(fabs(sum - 1) < 1e-6, "row %d: %g", i, sum); }
  *      int main(int argc, char **argv)
@@ -18,6 +18,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/rng.h"
 
 void test_begin(int argc, char **argv);
 int test_end(void);
@@ -44,17 +46,26 @@ bool test_check(bool ok, const char *file, int line, const char *format, ...)
 /* Say that the running test cannot be done here; return from it right after. */
 void test_skip(const char *reason);
 
-/* Numbers for tests: SplitMix64. The same seed gives the same numbers everywhere. */
-typedef struct test_random {
-    uint64_t state;
-} test_random;
-uint64_t test_random_u64(test_random *random);
-/* In [0, n). */
-int64_t test_random_below(test_random *random, int64_t n);
+/* Numbers for tests: those of base/rng.h. */
+typedef rng test_random;
+static inline uint64_t test_random_u64(test_random *random)
+{
+    return rng_next(random);
+}
+static inline int64_t test_random_below(test_random *random, int64_t n)
+{
+    return rng_below(random, n);
+}
 /* In [-1, 1). */
-float test_random_float(test_random *random);
+static inline float test_random_float(test_random *random)
+{
+    return (float)(rng_next(random) >> 40) * 0x1p-23f - 1.0f;
+}
 /* Roughly normal: mean 0, variance 1. */
-float test_random_normal(test_random *random);
+static inline float test_random_normal(test_random *random)
+{
+    return (float)rng_normal(random);
+}
 
 /* A seed for randomised tests: MHA_TEST_SEED if set, else `fallback`; printed when a test fails. */
 uint64_t test_seed(uint64_t fallback);

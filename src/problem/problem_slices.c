@@ -1,48 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of a case: copies of its outputs, and the same call on fewer batches, heads, queries or
- * keys. Slices only move pointers and numbers; the buffers stay those of the case.
+ * Snapshots and slices. The laws of the tests (a batch alone gives the bits it gives among others,
+ * a sequence may be cut anywhere) are written with them; problem_check.c compares runs by them.
  */
-#include "support/cases.h"
+#include "problem/problem_slices.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------- snapshots */
+#include "problem/problem_masks.h"
 
-snapshot snapshot_take(const test_case *c)
-{
-    snapshot s = {{0}};
-    for (int id = T_O; id < T_COUNT; id++) {
-        const tensor *const t = &c->tensors[id];
-        if (t->memory) {
-            s.bytes[id] = malloc(t->bytes + 1);
-            if (!s.bytes[id])
-                abort();
-            memcpy(s.bytes[id], t->memory, t->bytes);
-        }
-    }
-    return s;
-}
+/* ------------------------------------------------------------- snapshots ----- */
 
-bool snapshot_same(const snapshot *before, const test_case *c)
+bool snapshot_take(snapshot *s, const problem *p)
 {
-    for (int id = T_O; id < T_COUNT; id++) {
-        const tensor *const t = &c->tensors[id];
-        if (before->bytes[id] && t->memory && memcmp(before->bytes[id], t->memory, t->bytes) != 0) {
+    memset(s, 0, sizeof *s);
+    for (int id = TENSOR_O; id < TENSOR_COUNT; id++) {
+        const tensor *const t = &p->tensors[id];
+        if (t->memory == NULL)
+            continue;
+        s->bytes[id] = malloc(t->bytes + 1);
+        if (s->bytes[id] == NULL) {
+            snapshot_free(s);
             return false;
         }
+        memcpy(s->bytes[id], t->memory, t->bytes);
     }
     return true;
 }
 
-void snapshot_free(snapshot *s)
+bool snapshot_same(const snapshot *s, const problem *p)
 {
-    for (int id = T_O; id < T_COUNT; id++)
-        free(s->bytes[id]);
+    for (int id = TENSOR_O; id < TENSOR_COUNT; id++) {
+        const tensor *const t = &p->tensors[id];
+        if (s->bytes[id] && t->memory && memcmp(s->bytes[id], t->memory, t->bytes) != 0)
+            return false;
+    }
+    return true;
 }
 
-/* ----------------------------------------------------------------- slices */
+void snapshot_forget(snapshot *s, tensor_id id)
+{
+    free(s->bytes[id]);
+    s->bytes[id] = NULL;
+}
+
+void snapshot_free(snapshot *s)
+{
+    for (int id = TENSOR_O; id < TENSOR_COUNT; id++)
+        snapshot_forget(s, (tensor_id)id);
+}
+
+/* ---------------------------------------------------------------- slices ----- */
 
 static const void *advance(const void *data, mha_dtype type, ptrdiff_t elements)
 {
@@ -64,7 +73,7 @@ static void advance_out(mha_out *out, mha_dtype type, ptrdiff_t elements)
     out->data = out->data ? (char *)out->data + elements * (ptrdiff_t)mha_dtype_size(type) : NULL;
 }
 
-static mha_dtype lse_type(const problem *p)
+static mha_dtype lse_type(const attention_call *p)
 {
     return p->shape.q_type == MHA_F64 ? MHA_F64 : MHA_F32;
 }
@@ -85,7 +94,7 @@ static void advance_masks(mha_options *o, ptrdiff_t b, ptrdiff_t h, ptrdiff_t i)
     advance_out(w, o->weights_type, b * w->sb + h * w->sh + i * w->sl);
 }
 
-void slice_begin(slice *s, const problem *call)
+void slice_begin(slice *s, const attention_call *call)
 {
     s->call = *call;
     mha_options *const o = &s->call.options;
@@ -98,9 +107,9 @@ void slice_begin(slice *s, const problem *call)
         o->flags &= ~(unsigned)MHA_AVERAGE_WEIGHTS;
     }
     for (ptrdiff_t b = 0; b < call->shape.B; b++) {
-        s->offsets[b] = oracle_offset(call, b);
-        s->q_lengths[b] = oracle_queries(call, b);
-        s->k_lengths[b] = oracle_keys(call, b);
+        s->offsets[b] = call_offset(call, b);
+        s->q_lengths[b] = call_queries(call, b);
+        s->k_lengths[b] = call_keys(call, b);
     }
     o->position = MHA_POSITION_OFFSET;
     o->offsets = s->offsets;
@@ -110,16 +119,16 @@ void slice_begin(slice *s, const problem *call)
 
 void slice_batch(slice *s, ptrdiff_t b)
 {
-    problem *const p = &s->call;
+    attention_call *const p = &s->call;
     mha_options *const o = &p->options;
     const mha_view o_view = {p->o.data, p->o.sb, p->o.sh, p->o.sl};
     const mha_view lse = {o->lse.data, o->lse.sb, o->lse.sh, o->lse.sl};
     const int64_t *const q_starts = o->q_starts, *const k_starts = o->k_starts;
-    advance_view(&p->q, p->shape.q_type, oracle_row_index(&p->q, q_starts, b, 0, 0));
-    advance_view(&p->k, p->shape.k_type, oracle_row_index(&p->k, k_starts, b, 0, 0));
-    advance_view(&p->v, p->shape.v_type, oracle_row_index(&p->v, k_starts, b, 0, 0));
-    advance_out(&p->o, p->shape.o_type, oracle_row_index(&o_view, q_starts, b, 0, 0));
-    advance_out(&o->lse, lse_type(p), oracle_row_index(&lse, q_starts, b, 0, 0));
+    advance_view(&p->q, p->shape.q_type, call_row_index(&p->q, q_starts, b, 0, 0));
+    advance_view(&p->k, p->shape.k_type, call_row_index(&p->k, k_starts, b, 0, 0));
+    advance_view(&p->v, p->shape.v_type, call_row_index(&p->v, k_starts, b, 0, 0));
+    advance_out(&p->o, p->shape.o_type, call_row_index(&o_view, q_starts, b, 0, 0));
+    advance_out(&o->lse, lse_type(p), call_row_index(&lse, q_starts, b, 0, 0));
     advance_masks(o, b, 0, 0);
     if (o->q_documents) {
         o->q_documents += q_starts ? q_starts[b] : b * o->q_documents_sb;
@@ -138,9 +147,9 @@ void slice_batch(slice *s, ptrdiff_t b)
 
 void slice_head(slice *s, ptrdiff_t h)
 {
-    problem *const p = &s->call;
+    attention_call *const p = &s->call;
     mha_options *const o = &p->options;
-    const ptrdiff_t g = h / (p->shape.H / oracle_groups(p));
+    const ptrdiff_t g = h / (p->shape.H / call_groups(p));
     advance_view(&p->q, p->shape.q_type, h * p->q.sh);
     advance_view(&p->k, p->shape.k_type, g * p->k.sh);
     advance_view(&p->v, p->shape.v_type, g * p->v.sh);
@@ -154,7 +163,7 @@ void slice_head(slice *s, ptrdiff_t h)
 
 void slice_queries(slice *s, ptrdiff_t first, ptrdiff_t count)
 {
-    problem *const p = &s->call;
+    attention_call *const p = &s->call;
     mha_options *const o = &p->options;
     advance_view(&p->q, p->shape.q_type, first * p->q.sl);
     advance_out(&p->o, p->shape.o_type, first * p->o.sl);
@@ -175,12 +184,4 @@ void slice_keys(slice *s, ptrdiff_t count)
         s->k_lengths[b] = s->k_lengths[b] < count ? s->k_lengths[b] : count;
     s->call.shape.S = count;
     s->call.options.weights = (mha_out){0};
-}
-
-void slice_run(const slice *s, mha_pool *pool)
-{
-    const problem *const p = &s->call;
-    const mha_status status = mha_attention(&p->shape, p->q, p->k, p->v, p->o, &p->options, pool);
-    CHECK(status == MHA_OK, "slice: status %d, %s", (int)status,
-          p->options.message ? p->options.message : "");
 }
