@@ -18,7 +18,7 @@ static size_t cut(const transformer_tensor *tensors, int count, optimizer_piece 
             const size_t left = tensor->count - done;
             if (pieces)
                 pieces[made] = (optimizer_piece){tensor->at + done, left < PIECE ? left : PIECE,
-                                                 tensor->kind == TENSOR_MATRIX};
+                                                 tensor->kind == PARAMETER_MATRIX};
         }
     }
     return made;

@@ -70,7 +70,7 @@ typedef struct surveyor {
 } surveyor;
 
 /* `columns` 0: rank 1. */
-static size_t add_tensor(surveyor *s, const char *name, const char *what, tensor_kind kind,
+static size_t add_tensor(surveyor *s, const char *name, const char *what, parameter_kind kind,
                          int rows, int columns)
 {
     const size_t at = s->at, count = (size_t)rows * (size_t)(columns > 0 ? columns : 1);
@@ -91,16 +91,16 @@ static size_t add_tensor(surveyor *s, const char *name, const char *what, tensor
 static weight_at add_linear(surveyor *s, const char *name, int outputs, int inputs)
 {
     weight_at at;
-    at.weight = add_tensor(s, name, "weight", TENSOR_MATRIX, outputs, inputs);
-    at.bias = add_tensor(s, name, "bias", TENSOR_BIAS, outputs, 0);
+    at.weight = add_tensor(s, name, "weight", PARAMETER_MATRIX, outputs, inputs);
+    at.bias = add_tensor(s, name, "bias", PARAMETER_BIAS, outputs, 0);
     return at;
 }
 
 static weight_at add_norm(surveyor *s, const char *name)
 {
     weight_at at;
-    at.weight = add_tensor(s, name, "weight", TENSOR_NORM, s->config->width, 0);
-    at.bias = add_tensor(s, name, "bias", TENSOR_BIAS, s->config->width, 0);
+    at.weight = add_tensor(s, name, "weight", PARAMETER_NORM, s->config->width, 0);
+    at.bias = add_tensor(s, name, "bias", PARAMETER_BIAS, s->config->width, 0);
     return at;
 }
 
@@ -142,7 +142,7 @@ static void add_side(surveyor *s, transformer_map *map, int side)
 {
     const char *const name = side == TRANSFORMER_SOURCE ? "encoder" : "decoder";
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
-    map->embedding[side] = add_tensor(s, "embed_tokens", "weight", TENSOR_EMBEDDING,
+    map->embedding[side] = add_tensor(s, "embed_tokens", "weight", PARAMETER_EMBEDDING,
                                       s->config->words[side], s->config->width);
     for (int n = 0; n < s->config->layers[side]; n++) {
         layer_at *const layer = &map->layers[side][n];
@@ -207,12 +207,12 @@ void transformer_init(const transformer_config *config, uint64_t seed, float *va
     for (int n = 0; n < count; n++) {
         rng r = rng_for(seed, (uint64_t)n);
         float *const at = values + list[n].at;
-        if (list[n].kind == TENSOR_EMBEDDING)
+        if (list[n].kind == PARAMETER_EMBEDDING)
             fill_embedding(&r, &list[n], at);
-        else if (list[n].kind == TENSOR_MATRIX)
+        else if (list[n].kind == PARAMETER_MATRIX)
             fill_matrix(&r, &list[n], at);
         else
-            fill_vector(&list[n], list[n].kind == TENSOR_NORM ? 1.0f : 0.0f, at);
+            fill_vector(&list[n], list[n].kind == PARAMETER_NORM ? 1.0f : 0.0f, at);
     }
 }
 

@@ -72,7 +72,12 @@ typedef struct transformer_map {
 void transformer_map_fill(transformer_map *map, const transformer_config *config);
 
 /* What a tensor is for; training treats them differently. */
-typedef enum tensor_kind { TENSOR_EMBEDDING, TENSOR_MATRIX, TENSOR_BIAS, TENSOR_NORM } tensor_kind;
+typedef enum parameter_kind {
+    PARAMETER_EMBEDDING,
+    PARAMETER_MATRIX,
+    PARAMETER_BIAS,
+    PARAMETER_NORM
+} parameter_kind;
 
 /* One named tensor of the map. */
 typedef struct transformer_tensor {
@@ -80,7 +85,7 @@ typedef struct transformer_tensor {
     int rank;                        /* 1 or 2 */
     int shape[2];                    /* rows, columns; of rank 1 the first counts */
     size_t at, count;                /* first element, elements */
-    tensor_kind kind;                /* a norm's bias is TENSOR_BIAS */
+    parameter_kind kind;             /* a norm's bias is PARAMETER_BIAS */
 } transformer_tensor;
 
 /* All tensors of a model in the order of the map, which they fill without gaps; returns how many.

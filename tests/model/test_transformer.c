@@ -46,7 +46,7 @@ typedef struct named_place {
     const char *name;
     size_t at;
     int rank, rows, columns;
-    tensor_kind kind;
+    parameter_kind kind;
 } named_place;
 
 static void names_stand_for_places(void)
@@ -57,21 +57,23 @@ static void names_stand_for_places(void)
     const layer_at *const encoder = map.layers[TRANSFORMER_SOURCE];
     const layer_at *const decoder = map.layers[TRANSFORMER_TARGET];
     const named_place places[] = {
-        {"encoder.embed_tokens.weight", map.embedding[0], 2, 11, 24, TENSOR_EMBEDDING},
-        {"decoder.embed_tokens.weight", map.embedding[1], 2, 13, 24, TENSOR_EMBEDDING},
+        {"encoder.embed_tokens.weight", map.embedding[0], 2, 11, 24, PARAMETER_EMBEDDING},
+        {"decoder.embed_tokens.weight", map.embedding[1], 2, 13, 24, PARAMETER_EMBEDDING},
         {"encoder.layers.1.self_attn.q_proj.weight", encoder[1].self.q.weight, 2, 24, 24,
-         TENSOR_MATRIX},
+         PARAMETER_MATRIX},
         {"decoder.layers.0.encoder_attn.q_proj.weight", decoder[0].cross.q.weight, 2, 24, 24,
-         TENSOR_MATRIX},
+         PARAMETER_MATRIX},
         {"decoder.layers.2.encoder_attn.k_proj.bias", decoder[2].cross.k.bias, 1, 24, 1,
-         TENSOR_BIAS},
-        {"decoder.layers.2.self_attn.out_proj.bias", decoder[2].self.o.bias, 1, 24, 1, TENSOR_BIAS},
+         PARAMETER_BIAS},
+        {"decoder.layers.2.self_attn.out_proj.bias", decoder[2].self.o.bias, 1, 24, 1,
+         PARAMETER_BIAS},
         {"decoder.layers.1.encoder_attn_layer_norm.weight", decoder[1].cross.norm.weight, 1, 24, 1,
-         TENSOR_NORM},
-        {"encoder.layers.0.fc1.weight", encoder[0].ff.in.weight, 2, 40, 24, TENSOR_MATRIX},
-        {"encoder.layers.0.fc2.weight", encoder[0].ff.out.weight, 2, 24, 40, TENSOR_MATRIX},
-        {"encoder.layers.0.final_layer_norm.bias", encoder[0].ff.norm.bias, 1, 24, 1, TENSOR_BIAS},
-        {"encoder.layer_norm.weight", map.norm[0].weight, 1, 24, 1, TENSOR_NORM},
+         PARAMETER_NORM},
+        {"encoder.layers.0.fc1.weight", encoder[0].ff.in.weight, 2, 40, 24, PARAMETER_MATRIX},
+        {"encoder.layers.0.fc2.weight", encoder[0].ff.out.weight, 2, 24, 40, PARAMETER_MATRIX},
+        {"encoder.layers.0.final_layer_norm.bias", encoder[0].ff.norm.bias, 1, 24, 1,
+         PARAMETER_BIAS},
+        {"encoder.layer_norm.weight", map.norm[0].weight, 1, 24, 1, PARAMETER_NORM},
     };
     const int count = transformer_tensors(&small, list);
     for (size_t p = 0; p < sizeof places / sizeof places[0]; p++) {
@@ -156,7 +158,7 @@ static void check_spread(const transformer_tensor *tensor, const float *values, 
     CHECK(fabs(sum / n) < 5.0 * deviation / sqrt(n), "%s: mean %g", tensor->name, sum / n);
     CHECK(fabs(squares / n / variance - 1.0) < 8.0 / sqrt(n), "%s: variance %g, not %g",
           tensor->name, squares / n, variance);
-    const double most = tensor->kind == TENSOR_MATRIX ? sqrt(3.0) * deviation : 6.0 * deviation;
+    const double most = tensor->kind == PARAMETER_MATRIX ? sqrt(3.0) * deviation : 6.0 * deviation;
     CHECK(largest <= most * (1.0 + 1e-6), "%s: %g", tensor->name, largest);
 }
 
@@ -170,13 +172,14 @@ static void first_values_have_their_spread(void)
     const int count = transformer_tensors(&small, list);
     for (int n = 0; n < count; n++) {
         const transformer_tensor *const t = &list[n];
-        if (t->kind == TENSOR_EMBEDDING)
+        if (t->kind == PARAMETER_EMBEDDING)
             check_spread(t, values + t->at, 1.0 / t->shape[1]);
-        else if (t->kind == TENSOR_MATRIX)
+        else if (t->kind == PARAMETER_MATRIX)
             check_spread(t, values + t->at, 2.0 / (t->shape[0] + t->shape[1]));
         else
             for (size_t k = 0; k < t->count; k++)
-                CHECK(values[t->at + k] == (t->kind == TENSOR_NORM ? 1.0f : 0.0f), "%s", t->name);
+                CHECK(values[t->at + k] == (t->kind == PARAMETER_NORM ? 1.0f : 0.0f), "%s",
+                      t->name);
     }
     free(values);
 }

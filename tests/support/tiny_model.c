@@ -38,7 +38,7 @@ float *tiny_values(const transformer_config *config, uint64_t seed)
     transformer_init(config, seed, values);
     for (int n = 0; n < transformer_tensors(config, list); n++)
         for (size_t k = list[n].at; k < list[n].at + list[n].count; k++)
-            values[k] = values[k] * (list[n].kind == TENSOR_MATRIX ? 2.5f : 1.0f) +
+            values[k] = values[k] * (list[n].kind == PARAMETER_MATRIX ? 2.5f : 1.0f) +
                         0.05f * test_random_normal(&random);
     float *const end = values + map.embedding[TRANSFORMER_TARGET] + WORD_END * config->width;
     float *const bias = values + map.norm[TRANSFORMER_TARGET].bias;
