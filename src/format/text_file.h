@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that "mha view" is given beside the model. They are taken for hostile. */
+/* Reads the text files that "mha view" accepts in addition to the model. They are not trusted. */
 #ifndef FORMAT_TEXT_FILE_H
 #define FORMAT_TEXT_FILE_H
 
 #include <stddef.h>
 
-enum { VIEW_MESSAGE_MAX = 512, VIEW_FILE_MAX = 16 << 20 };
+enum { VIEW_MESSAGE_MAX = 512, TEXT_FILE_MAX = 16 << 20 };
 
-/* A file of UTF-8 text with a 0 behind it, for free(). NULL with a message. */
+/*
+ * Returns the content of a file of UTF-8 text, terminated by a 0 that `*length` does not count; the
+ * caller frees it. Returns NULL with a message if the file cannot be read, is not UTF-8 or has more
+ * than TEXT_FILE_MAX bytes.
+ */
 char *text_file_read(const char *path, size_t *length, char message[VIEW_MESSAGE_MAX]);
 
 #endif
