@@ -267,7 +267,7 @@ static int compare_offsets(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Sorts by offset. Most files are in order already, and qsort() may need memory. */
+/* Sorts by offset. Most files are in order already. */
 static void sort_tensors(safetensors_open_file *f)
 {
     for (size_t n = 1; n < f->file.count; n++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Arrays of gates, modes and means of all heads, and the options that refer to them. */
 #include "model/head_settings.h"
 
 #include <stdlib.h>
@@ -97,7 +98,7 @@ void head_settings_fill(const head_settings *s, attention_kind kind, int layer,
     const ptrdiff_t first = (ptrdiff_t)layer * s->heads;
     options->gates = s->gates[kind] + first * s->sentences;
     options->gates_sb = s->sentences > 1 ? s->heads : 0;
-    /* The backward pass refuses modes, also where all of them are normal. */
+    /* Set only if needed: the backward pass refuses modes, even if all of them are normal. */
     for (int h = 0; h < s->heads; h++)
         if (s->modes[kind][first + h] != MHA_HEAD_NORMAL) {
             options->head_modes = s->modes[kind] + first;

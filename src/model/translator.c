@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A translator made from parameters, and what it knows of words. */
+/* Makes a translator from parameters (packed layers, position codes), its vocabularies, and access
+ * to its parts. Files are in translator_file.c, translation is in beam_search.c. */
 #include "model/translator_parts.h"
 
 #include <stdio.h>
@@ -131,7 +132,7 @@ translator *translator_build(const transformer_config *config, float *values,
     translator *const t = values ? calloc(1, sizeof *t) : NULL;
     if (!t) {
         free(values);
-        snprintf(message, TRANSFORMER_MESSAGE_MAX, "there is no memory for the model");
+        snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory for the model");
         return NULL;
     }
     t->config = *config;
@@ -149,7 +150,7 @@ translator *translator_build(const transformer_config *config, float *values,
     return t;
 }
 
-/* ------------------------------------------------------ made and asked ----- */
+/* ------------------------------------------------- creation and access ----- */
 
 static float *copy_values(const transformer_config *config, const float *values)
 {
@@ -161,6 +162,7 @@ static float *copy_values(const transformer_config *config, const float *values)
     return copy;
 }
 
+/* Uses the vocabularies of the corpus where the number of words agrees. */
 static bool take_corpus_words(translator *t)
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
@@ -181,7 +183,7 @@ translator *translator_create(const transformer_config *config, const float *val
         return NULL;
     translator *const t = translator_build(config, copy_values(config, values), message);
     if (t && !take_corpus_words(t)) {
-        snprintf(message, TRANSFORMER_MESSAGE_MAX, "there is no memory for the vocabularies");
+        snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory for the vocabularies");
         translator_free(t);
         return NULL;
     }
