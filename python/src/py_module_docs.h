@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What help() says about the functions of the module. The first line is read by inspect. */
+/* The docstrings of the functions of the module. inspect reads the signature in the first line. */
 #ifndef MHAP_MODULE_DOCS_H
 #define MHAP_MODULE_DOCS_H
 
-/* Options by which attention and everything built on it are told what to compute. */
+/* The options of attention() and of all functions built on it. */
 #define HOW_TO_COMPUTE                                                                    \
     "scale=None, causal=False, position=None, window=None, mask=None, ignore_mask=None, " \
     "bias=None, alibi_slopes=None, sinks=None, softcap=0.0, query_lengths=None, "         \

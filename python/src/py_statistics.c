@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics of heads. The library writes structs; Python sees one array for each of their fields,
- * strided views of the same memory.
+ * Statistics of heads. The library writes structs; Python gets one array per field, as strided
+ * views of the same memory.
  */
 #include "py_result.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* What the argument `statistics` asks for. */
+/* What the argument `statistics` requests. */
 typedef struct wish {
     int rows, heads, columns;
     ptrdiff_t top, first_keys;
@@ -68,7 +68,7 @@ static int wish_read(const mhap_state *state, PyObject *wanted, wish *w)
         return wish_list(state, wanted, w);
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(wanted, &at, &name, &value);) {
-        Py_INCREF(value); /* its __index__ may take it out of the dictionary */
+        Py_INCREF(value); /* its __index__ may remove it from the dictionary */
         const int status = wish_named(state, name, value, w);
         Py_DECREF(value);
         if (status)
@@ -165,7 +165,7 @@ static const field head_fields[] = {
 
 enum { FIELDS = sizeof row_fields / sizeof *row_fields };
 
-/* One field of structs of `size` bytes that lie as [B][H][extents...]. */
+/* A view of one field of structs of `size` bytes, which are stored as [B][H][extents...]. */
 static PyObject *view_field(mhap_state *state, const mha_shape *s, const mhap_extras *e,
                             PyObject *memory, const field *f, size_t size, int extents,
                             const ptrdiff_t *extent)
@@ -186,7 +186,7 @@ static PyObject *view_field(mhap_state *state, const mha_shape *s, const mhap_ex
                         strides);
 }
 
-/* {"entropy": ..., ...}, or None without memory. */
+/* A dictionary {"entropy": ..., ...}, or None if these statistics were not requested. */
 static PyObject *view_structs(mhap_state *state, const mha_shape *s, const mhap_extras *e,
                               PyObject *memory, const field *fields, size_t size, int extents,
                               const ptrdiff_t *extent)
