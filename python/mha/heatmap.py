@@ -16,7 +16,7 @@ from typing import Any
 
 MOST_CELLS = 1024  # rows or columns of a map; more than a screen can show
 _LEVELS = 48  # shades, so that neighbours of one shade are one stroke
-_SIDE = 224.0  # pixels a map would like to have
+_SIDE = 224.0  # preferred size of a map in pixels
 _GAP = 18.0
 _TITLE = 20.0
 _LETTER = 0.62  # width of a letter, as a part of its height
@@ -161,7 +161,7 @@ class Heatmap:
         return min(12.0, self._cell * 0.85)
 
     def _shows(self, words: list[str] | None) -> bool:
-        """Labels that nobody could read are left out."""
+        """Labels that would be too small to read are left out."""
         return words is not None and self._letter_height >= 5.0
 
     def _margin(self, words: list[str] | None) -> float:
@@ -211,7 +211,7 @@ class Heatmap:
             yield f'<path d="{"".join(moves)}" stroke="rgb({colour})"/>'
 
     def _hints(self, head: list[list[float]]) -> Iterator[str]:
-        """What a row looks at most, shown while the pointer rests on it."""
+        """What a row attends to most, shown while the pointer is over it."""
         width, height = _number(self._width * self._cell), _number(self._cell)
         for i, row in enumerate(head):
             order = sorted((j for j, w in enumerate(row) if w > 0.0), key=lambda j: -row[j])[:3]

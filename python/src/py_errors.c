@@ -15,7 +15,7 @@ static const struct {
     const char *c, *python;
 } words[] = {
     {"options.position (MHA_POSITION_TOP_LEFT, _BOTTOM_RIGHT or _OFFSET)",
-     "position (\"top-left\", \"bottom-right\", a number, or one number a batch)"},
+     "position (\"top-left\", \"bottom-right\", a number, or one number per batch)"},
     {"options.attend_mask", "mask"},
     {"options.add_mask", "mask"},
     {"options.offsets", "position"},

@@ -270,7 +270,7 @@ static int read_window(const reading *r)
     if (!is_pair || PySequence_Size(pair) != 2) {
         PyErr_Clear();
         return mhap_wrong_kind("window", pair,
-                               "it must be a pair (left, right) of keys before and behind the "
+                               "it must be a pair (left, right) of keys before and after the "
                                "query's position, None for an open side");
     }
     c->flags |= MHA_WINDOW;
