@@ -24,7 +24,7 @@ def head(document: Document) -> list[str]:
         f"{threads} thread{'s' if threads > 1 else ''}, Python {machine['python']}"
     ]
     lines += list(document["versions"].values())
-    lines += [f"{name} is not here: {reason}" for name, reason in document["missing"].items()]
+    lines += [f"{name} is not installed: {reason}" for name, reason in document["missing"].items()]
     return lines
 
 

@@ -270,7 +270,7 @@ def test_text_and_markdown() -> None:
     assert line.startswith("b1h1l2d2 ") and "1.50" in line and "differs" in line
     assert "missed: torch right (1.50 to 1.50)" in line
     text = report.markdown(whole)
-    assert "- jax is not here: gone" in text
+    assert "- jax is not installed: gone" in text
     assert "| `b1h1l2d2` | 2.00 | 2000 ms | 1.50 |" in text and "differs by 5.0e-01" in text
     widths = {row.count("|") for row in text.splitlines() if row.startswith("|")}
     assert widths == {len(names) + 6}

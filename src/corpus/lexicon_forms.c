@@ -36,6 +36,7 @@ static int participle_forms(const lexicon_verb *verb)
     return agrees ? 4 : 1;
 }
 
+/* Language 0 is English, 1 is French, here and below. */
 static void each_verb(const visitor *v, int language)
 {
     for (int n = 0; n < lexicon_verb_count; n++) {

@@ -165,6 +165,7 @@ __attribute__((format(printf, 2, 3))) static void put_format(writer *w, const ch
     put(w, text, (size_t)length);
 }
 
+/* Appends a JSON string. Quotes, backslashes and control characters are escaped. */
 static void put_string(writer *w, const char *text)
 {
     put(w, "\"", 1);

@@ -26,6 +26,8 @@ static size_t count_heads(const head_settings *s, int kind)
     return (size_t)s->layers[kind] * (size_t)s->heads;
 }
 
+/* Allocates the arrays of one kind, with gates of 1. After a failure head_settings_free() frees
+ * what there is. */
 static bool make_kind(head_settings *s, int kind)
 {
     const size_t gates = count_gates(s, kind), heads = count_heads(s, kind);
@@ -71,6 +73,7 @@ void head_settings_free(head_settings *s)
     free(s);
 }
 
+/* CAPTURE_ZERO is done by a gate of 0, so its mode is normal. */
 static uint8_t mode_of(capture_change change)
 {
     switch (change) {

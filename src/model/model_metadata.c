@@ -124,6 +124,7 @@ static mha_status fail_token(const metadata_text *t, const char *what)
                             j->fault == JSON_SYNTAX ? j->problem : what);
 }
 
+/* Reads one field of the configuration; its key has just been read. */
 static mha_status read_field(metadata_text *t, transformer_config *config, unsigned *seen)
 {
     int n = 0;
@@ -141,6 +142,8 @@ static mha_status read_field(metadata_text *t, transformer_config *config, unsig
     return MHA_OK;
 }
 
+/* Reads the object of the configuration: every field must be there, and no other. Duplicate keys
+ * are refused by the JSON reader. */
 static mha_status read_fields(metadata_text *t, transformer_config *config)
 {
     unsigned seen = 0;
@@ -186,6 +189,7 @@ static bool is_printable(const char *word)
     return true;
 }
 
+/* Checks word n: special words come first, the others are printable and in ascending order. */
 static mha_status check_word(const metadata_text *t, const char *const *words, int n)
 {
     const char *const word = words[n];

@@ -47,6 +47,7 @@ static bool add_feed_forward(network *net, tower *side, const feed_forward_at *a
     return p->in != NULL && p->out != NULL;
 }
 
+/* Adds the parts of an encoder or decoder in the order in which they are computed. */
 static bool add_side(network *net, int number)
 {
     tower *const side = &net->sides[number];
@@ -130,6 +131,7 @@ static mha_status update_linear(mha_linear *linear, const float *values, const w
                              (mha_vector){values + at->bias, MHA_F32});
 }
 
+/* Packs the weights of a part again. */
 static mha_status update_part(const network *net, const network_part *p)
 {
     if (p->kind != PART_FF) {
@@ -164,6 +166,7 @@ static void update_task(void *arg, int worker, ptrdiff_t number)
             mha_linear_update(net->unembed, target_embedding(net), (mha_vector){NULL, MHA_F32});
 }
 
+/* Parts are updated in parallel; the first error in their order is returned. */
 mha_status network_update(network *net, const float *values)
 {
     net->values = values;

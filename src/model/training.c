@@ -157,6 +157,8 @@ static mha_status find_gradients(training *t, const batch *pairs, network_loss *
     return status;
 }
 
+/* Memory for the loss is reserved first, so that no error can occur after the parameters have
+ * changed. */
 mha_status training_step(training *t, training_result *result)
 {
     if (!training_reserve(t, (size_t)t->step + 1, t->mark_count))
@@ -183,6 +185,7 @@ mha_status training_step(training *t, training_result *result)
 
 /* ------------------------------------------------------------ evaluate ----- */
 
+/* Adds loss and right words of sentences [first, first + count) to `all`. */
 static mha_status evaluate_some(training *t, corpus_split split, int64_t first, int count,
                                 network_loss *all)
 {

@@ -15,6 +15,8 @@ const char *vocabulary_special(int word)
     return names[word];
 }
 
+/* All words are copied into one block of text, so that the vocabulary does not depend on the memory
+ * of the caller. */
 bool vocabulary_make(vocabulary *v, const char *const *words, int count)
 {
     const size_t total = WORDS_SPECIAL + (size_t)(count > 0 ? count : 0);
@@ -87,6 +89,8 @@ static mha_status make_linear(mha_linear **linear, int inputs, int outputs, cons
     return mha_linear_create(linear, &config);
 }
 
+/* Packs the weights of one encoder or decoder layer. After an error the layers made so far stay in
+ * `t`, for translator_free(). */
 static mha_status make_layer(translator *t, int side, int number, char *message)
 {
     const layer_at *const at = &t->map.layers[side][number];
@@ -104,6 +108,7 @@ static mha_status make_layer(translator *t, int side, int number, char *message)
     return status;
 }
 
+/* Packs all layers, and the target embedding as the linear layer for the logits. */
 static mha_status make_layers(translator *t, char *message)
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
