@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m peers: measures libmha beside its peers. --help lists the options."""
+"""python -m peers: measures libmha and its peers. --help lists the options."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def chosen(
 
 
 def _limit_threads(threads: int) -> None:
-    """Before anything is imported: XLA takes all processors that the process has."""
+    """Called before any library is imported: XLA uses all processors of the process."""
     allowed = sorted(os.sched_getaffinity(0))
     if threads > len(allowed):
         sys.exit(f"bench-peers: {threads} threads, but only {len(allowed)} processors")

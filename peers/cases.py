@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is measured. A case is written as a word, in the alphabet of `mha help words`:
+"""The cases that are measured. A case is written as a word, as in `mha help words`:
 
     b8h12l512d64:padk                  attention: batch, heads, queries, width of a head
     b1h32g8l1s4096d128:bf16            g key/value heads, s keys, element type
@@ -7,7 +7,7 @@
     layer:bert-base:b8l128:pad         a layer with its projections
     decode:gpt2-small:s1024            one token through a layer with a cache
 
-and what is done with it after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
+followed by options after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
 mean (weights averaged over heads), stats, grad (the backward pass alone), train (forward, backward,
 all gradients, weights updated), f16, bf16.
 """
@@ -28,7 +28,7 @@ PRESETS = {
 
 LAYER_KINDS = ("layer", "decode")
 WANTS = ("weights", "mean", "stats", "grad", "train")
-SHORT = 128  # rows; operators up to here are judged as short sequences
+SHORT = 128  # rows; operators with at most this many count as short sequences
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def one_token(self) -> bool:
-        """Is it a step of decoding?"""
+        """Whether it is a step of decoding."""
         return self.kind in ("cache", "decode") or self.L == 1
 
     @property
@@ -79,7 +79,7 @@ class Case:
 
 
 class WordError(ValueError):
-    """A word that is no case; the message says which part, and what is possible."""
+    """A word that is not a case; the message says which part is wrong, and what is possible."""
 
 
 def _sizes(word: str, text: str, allowed: str) -> dict[str, int]:
@@ -232,7 +232,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 
 def table(everything: bool = False) -> dict[str, list[Case]]:
-    """The cases of each section; the long ones only if everything is asked for."""
+    """The cases of each section; the long ones only if all are requested."""
     return {
         name: [
             parse(word)
@@ -243,5 +243,5 @@ def table(everything: bool = False) -> dict[str, list[Case]]:
 
 
 def title(section: str) -> str:
-    """What stands above a section's rows; sections of a command line have no other."""
+    """The title of a section; words of the command line have a general one."""
     return SECTIONS[section]["title"] if section in SECTIONS else "Cases"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A document as a picture: a line for each case, a mark for each library, its ratio to ours.
+"""A document as a chart: a line per case and a mark per library, at its ratio to ours.
 
-Right of 1 ours is faster. Whiskers are quartiles; the grey tick is the goal. Libraries differ in
-shape as well as colour, and all colours can be read on white and on black.
+Right of 1, ours is faster. Whiskers are quartiles; the grey tick is the goal. Marks of libraries
+differ in shape as well as in colour, and all colours are readable on white and on black.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def place(ratio: float) -> float:
-    """Where a ratio stands on the logarithmic axis; those outside stand at its ends."""
+    """The position of a ratio on the logarithmic axis; ratios out of range are at its ends."""
     inside = min(max(ratio, LEAST), MOST)
     share = math.log(inside / LEAST) / math.log(MOST / LEAST)
     return LEFT + share * RIGHT
@@ -64,7 +64,7 @@ def _vertical(x: float, top: float, bottom: float, kind: str) -> str:
 
 
 def _mark(peer: Document, y: float) -> str:
-    """One library in one row; a title tells the numbers."""
+    """The mark of one library in one row; its title has the numbers."""
     low, middle, high = peer["ratio"]
     name = peer["library"]
     about = escape(f"{name} {peer['name']}: {middle:.2f} ({low:.2f} to {high:.2f})")

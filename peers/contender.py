@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a contender is: a library's way to do a case, prepared outside the clock."""
+"""What a contender is: one way of a library to compute a case, prepared before it is timed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Results = dict[str, np.ndarray]
 
 
 class Unable(Exception):
-    """A contender has no way to do a case, or not here; the message is the reason."""
+    """A contender cannot compute a case, or not on this machine; the message is the reason."""
 
 
 def reason_of(error: Exception) -> str:
-    """One line for the report; foreign code may fail in any way, and tell it at length."""
+    """An error as one line for the report; other libraries may raise anything, with long texts."""
     if isinstance(error, Unable):
         return str(error)
     return f"{type(error).__name__}: {error}".strip().splitlines()[0][:200]
@@ -30,9 +30,9 @@ def reason_of(error: Exception) -> str:
 class Runner:
     """One contender that is ready for one case.
 
-    run() does the whole case, back when the results are there. read() turns what run() returned
-    into arrays: "output" [B, H, L, D] (layers [B, L, E]), "weights" [B, H, L, S], "mean" [B, L, S],
-    "entropy" [B, H, L], "d_query" and so on. It may be slow; it is not timed.
+    run() computes the whole case and returns when the results are ready. read() converts what run()
+    returned to arrays: "output" [B, H, L, D] (layers [B, L, E]), "weights" [B, H, L, S], "mean"
+    [B, L, S], "entropy" [B, H, L], "d_query" and so on. It may be slow; it is not timed.
     """
 
     run: Callable[[], Any]
@@ -41,7 +41,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class Contender:
-    """A way of a library, such as "sdpa" of "torch". prepare() raises Unable where it has none."""
+    """A way of a library, such as "sdpa" of "torch". prepare() raises Unable if it cannot."""
 
     library: str
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""As much of ggml as a graph of attention needs, by ctypes.
+"""The part of ggml that is needed for a graph of attention, by ctypes.
 
 ggml counts dimensions from the innermost: NumPy's [B, H, L, D] is its D, L, H, B.
 """
@@ -96,7 +96,7 @@ def _new_backend(threads: int) -> int:
 
 
 class Graph:
-    """Tensors and operators, put together first, then given memory by finish(), then run.
+    """Tensors and operators: the graph is built, then finish() allocates memory, then it runs.
 
     Operators take and return tensors as addresses.
     """
@@ -154,7 +154,7 @@ class Graph:
         )
 
     def finish(self, output: int) -> None:
-        """Memory for all, and the numbers of the tensors."""
+        """Allocate memory for everything, and copy the numbers of the tensors."""
         _base.ggml_build_forward_expand(self._graph, output)
         self._buffer = _base.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
         if not self._buffer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of a case, the same for every contender."""
+"""The inputs of a case, the same for every contender."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
 except ImportError:
     bfloat16 = None
 
-# Of the update in a training step: so small that every step meets the same numbers.
+# The learning rate of a training step: so small that the weights practically do not change.
 RATE = 1e-6
 
 NUMPY_TYPES = {"f32": np.float32, "f16": np.float16, "bf16": bfloat16}
@@ -47,7 +47,7 @@ def lengths_of(case: Case) -> np.ndarray | None:
 
 
 def band(case: Case) -> np.ndarray:
-    """[L, S] of bool: the keys that causal and window leave to each row, for peers without them."""
+    """[L, S] of bool: causal and window as a mask, for peers that lack these options."""
     i = np.arange(case.L)[:, None] + (case.S - case.L)
     j = np.arange(case.S)[None, :]
     seen = np.ones((case.L, case.S), dtype=bool)
@@ -59,7 +59,7 @@ def band(case: Case) -> np.ndarray:
 
 
 def key_mask(case: Case, inputs: Inputs) -> np.ndarray:
-    """[B, S] of bool: the keys that are no padding."""
+    """[B, S] of bool: the keys that are not padding."""
     return np.arange(case.S)[None, :] < inputs.lengths[:, None]
 
 
@@ -78,7 +78,7 @@ def _mask(rng: np.random.Generator, case: Case) -> np.ndarray | None:
     if case.mask == "bool":
         return rng.random((case.L, case.S)) < 0.5
     if case.mask == "add":
-        # Numbers that f16 has too, since the masks of some peers are f16.
+        # Numbers that are exact in f16, since the masks of some peers are f16.
         return rng.standard_normal((case.L, case.S)).astype(np.float16).astype(np.float32)
     return None
 
@@ -106,7 +106,7 @@ def _make_layer(rng: np.random.Generator, case: Case) -> Inputs:
 
 
 def make(case: Case) -> Inputs:
-    """The inputs of a case: normal numbers, from a seed that is the case's word."""
+    """The inputs of a case: normally distributed numbers, seeded by the word of the case."""
     rng = np.random.default_rng(zlib.crc32(case.word.encode()))
     if case.is_layer:
         return _make_layer(rng, case)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""JAX on CPUs: jax.nn.dot_product_attention, and attention written out, both compiled by XLA.
+"""JAX on CPUs: jax.nn.dot_product_attention, and attention by its formula, both compiled by XLA.
 
-XLA takes as many threads as the process has processors; measure.py gives it no more than asked for.
+XLA uses as many threads as the process has processors; __main__.py limits these.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _arrays(inputs: Inputs) -> tuple[jax.Array, ...]:
 
 
 def _ready(call: Callable[[], object]) -> Callable[[], object]:
-    """JAX answers before it has computed; this waits."""
+    """Waits for the result, since JAX computes asynchronously."""
     return lambda: jax.block_until_ready(call())
 
 

@@ -2,7 +2,7 @@
 """llama.cpp: the operators of its library ggml, called through ctypes.
 
 The shared libraries come from the npm package @node-llama-cpp/linux-x64, which has a build of the
-CPU backend for every family of processors and takes the best; PEERS_GGML is the folder they are in.
+CPU backend per family of processors and chooses the best; PEERS_GGML is the folder they are in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def version() -> str:
 
 
 def _mask(case: Case, inputs: Inputs) -> np.ndarray | None:
-    """[B, 1, L, S] of f16 to add, the one kind of mask there is."""
+    """[B, 1, L, S] of f16 to add, the only kind of mask in ggml."""
     if case.mask == "add":
         return inputs.mask.astype(np.float16)[None, None]
     seen = None
@@ -45,7 +45,7 @@ def _read_flash(graph: Graph, output: int, case: Case) -> Runner:
 
 
 def _flash(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """Queries are f32 whatever the keys are: that is how llama.cpp calls it."""
+    """Queries are f32 for any type of keys, as in llama.cpp."""
     if case.kind not in ("attention", "cache") or case.want != "output":
         raise Unable("has no weights and no gradients")
     graph = Graph(threads)
@@ -62,7 +62,7 @@ def _flash(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _written_out(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """mul_mat, soft_max, mul_mat: its way without flash attention, where weights can be read."""
+    """mul_mat, soft_max, mul_mat: the way without flash attention, which has the weights."""
     if case.kind != "attention" or case.want != "weights" or case.dtype != "f32":
         raise Unable("is for weights")
     graph = Graph(threads)

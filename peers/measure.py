@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Results are compared first, then contenders that agree are timed in interleaved rounds.
+"""Compares the results, then times the contenders that agree in interleaved rounds.
 
-A round runs every contender once, in an order that is drawn anew, with the same inputs and as many
-threads; what counts is the ratio of two times of the same round. A shared machine is slow and fast
-by turns, and a ratio within a round sees the same weather on both sides.
+A round runs every contender once, in random order, with the same inputs and number of threads; what
+counts is the ratio of two times of the same round. The speed of a shared machine varies, but both
+times of a ratio are affected alike.
 
-With one thread the clock is that of the process's own work, which stands still while other programs
-have the processor; on a quiet machine it goes like the one on the wall, which measures several
-threads.
+With one thread, CPU time of the process is measured, which does not count while other programs use
+the processor; on an idle machine it equals wall time, which is measured for several threads.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from .inputs import Inputs, counting_rows, make
 from .registry import OURS
 
 LEAST_ROUNDS = 5
-LEAST_SECONDS = 1e-7  # of a run, where a clock is too coarse to see it
-REST_SECONDS = 0.003  # before each turn, so that threads of the last contender stop to spin
-SPARE_BYTES = 2 << 30  # memory that is left to others,
+LEAST_SECONDS = 1e-7  # time of a run if the clock is too coarse to measure it
+REST_SECONDS = 0.003  # before each turn, so that threads of the last contender stop spinning
+SPARE_BYTES = 2 << 30  # memory that is left free
 SMALL_BYTES = 1 << 28  # by cases that need more than this
 
-# How far a result may lie from ours, as a share of its largest number.
+# The largest allowed difference of a result from ours, as a share of its largest number.
 TOLERANCES = {"f32": 2e-4, "f16": 4e-2, "bf16": 4e-2}
 
 
 @dataclass
 class Row:
-    """One contender in one case: a time for each round, or the reason why there is none."""
+    """One contender in one case: a time per round, or the reason why there is none."""
 
     contender: Contender
     reason: str = ""
@@ -61,7 +60,7 @@ class CaseResult:
 
 
 def progress(text: str) -> None:
-    """One line on stderr that is written over, if somebody is there to see it."""
+    """One line on stderr that is overwritten, if stderr is a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text[:110]}")
         sys.stderr.flush()
@@ -71,7 +70,7 @@ def progress(text: str) -> None:
 
 
 def _compared_part(name: str, x: np.ndarray, rows: np.ndarray, is_layer: bool) -> np.ndarray:
-    """Without the rows that are padding: those of d_key and the like all count."""
+    """A result without the rows that are padding; all rows of d_key and the like count."""
     if name not in ("output", "weights", "mean", "entropy"):
         return x
     if name == "mean" or (name == "output" and is_layer):
@@ -80,7 +79,7 @@ def _compared_part(name: str, x: np.ndarray, rows: np.ndarray, is_layer: bool) -
 
 
 def difference(case: Case, inputs: Inputs, ours: Results, theirs: Results) -> float:
-    """The largest difference of what both have, as a share of our largest number; inf for NaN."""
+    """The largest difference of common results, as a share of our largest number; inf for NaN."""
     rows = counting_rows(case, inputs)
     worst = 0.0
     for name in ours.keys() & theirs.keys():
@@ -95,7 +94,7 @@ def difference(case: Case, inputs: Inputs, ours: Results, theirs: Results) -> fl
 
 
 def _read(runner: Runner) -> Results:
-    """A copy, since contenders write again and again into the same memory."""
+    """A copy, since contenders reuse the memory of their results."""
     return {name: np.array(x, copy=True) for name, x in runner.read(runner.run()).items()}
 
 
@@ -111,7 +110,8 @@ def free_bytes() -> int:
 
 
 def _check_memory(case: Case) -> None:
-    """Weights are kept as they came and once more as the library likes them; scores may be too."""
+    """The memory of a case: weights count twice, as given and as packed by the library; scores may
+    be stored too."""
     needed = 2 * 4 * (4 * case.E * case.E + case.B * case.H * case.L * case.S)
     if needed > SMALL_BYTES and needed + SPARE_BYTES > free_bytes():
         raise Unable(f"needs {needed >> 20} MB of memory, {free_bytes() >> 20} MB are free")
@@ -130,7 +130,7 @@ def _prepare(row: Row, case: Case, inputs: Inputs, threads: int) -> tuple[Runner
 def _ready_rows(
     case: Case, inputs: Inputs, contenders: list[Contender], threads: int
 ) -> tuple[list[Row], list[tuple[Row, Runner]]]:
-    """All rows, and those that may be timed, each compared with the first that is ready."""
+    """All rows, and those that may be timed, after comparing each with the first that is ready."""
     rows = [Row(contender) for contender in contenders]
     timed: list[tuple[Row, Runner]] = []
     reference: Results | None = None
@@ -168,7 +168,8 @@ def _seconds(runner: Runner, repeats: int, clock: Clock) -> float:
 
 
 def _plan(timed: list[tuple[Row, Runner]], rounds: int, seconds: float, clock: Clock) -> int:
-    """Repeats of each contender, so that all have turns of one length, and how many rounds fit."""
+    """The repeats of each contender, so that all turns take about the same time, and the number of
+    rounds that fit."""
     turn = seconds / rounds / len(timed)
     total = 0.0
     for row, runner in timed:
@@ -195,7 +196,7 @@ def _rounds(
 def measure(
     case: Case, contenders: list[Contender], threads: int, rounds: int, seconds: float
 ) -> CaseResult:
-    """One case with all contenders, ours first in the list; about so many seconds."""
+    """Measures one case with all contenders, ours first, in about so many seconds."""
     inputs = make(case)
     rows, timed = _ready_rows(case, inputs, contenders, threads)
     if timed:

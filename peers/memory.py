@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""High-water marks of memory: what one call takes beyond its inputs.
+"""High-water marks of memory: what one call uses in addition to its inputs.
 
-Every contender runs in a process of its own, once. Its mark is the peak of resident memory during
-the first call minus what was resident when all inputs (masks in the form the library wants, too)
-stood ready; so the outputs count, and whatever the library keeps for later.
+Every contender runs once, in its own process. Its mark is the peak of resident memory during the
+first call minus the resident memory when all inputs (including masks in the form the library needs)
+were ready. So the outputs count, and whatever the library keeps for later.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .inputs import make
 WARM_UP_LENGTH = 64
 SECONDS = 300
 
-# Large blocks come fresh from the system and go back to it when they are freed; else what an
-# earlier call has left behind would serve a later one without being counted.
+# Large blocks are mapped from the system and unmapped when they are freed; otherwise a later call
+# could reuse memory of an earlier one without being counted.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 
 
@@ -46,7 +46,7 @@ def _status(name: str) -> int:
 
 
 def _forget_peak() -> None:
-    """Sets the high-water mark back to what is resident, if the system lets us."""
+    """Resets the high-water mark to the resident memory, if the system permits it."""
     try:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
@@ -64,7 +64,7 @@ def _prepare_short(case: Case, contender: Contender, threads: int) -> Runner:
 
 
 def _measure_here(case: Case, contender: Contender, threads: int) -> int:
-    """A short case first, so that starting threads and loading code is not counted."""
+    """Runs a short case first, so that starting threads and loading code is not counted."""
     _prepare_short(case, contender, threads).run()
     inputs = make(case)
     runner = contender.prepare(case, inputs, threads)

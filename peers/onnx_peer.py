@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ONNX Runtime: the standard's Attention, and its own MultiHeadAttention and GroupQueryAttention.
 
-Inputs and outputs are bound before the clock runs, so that no call copies any.
+Inputs and outputs are bound before timing, so that no call copies them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _multihead(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _additive(mask: np.ndarray) -> np.ndarray:
-    """[1, 1, L, S] of numbers to add; hidden is very negative, as this operator wants it."""
+    """[1, 1, L, S] of numbers to add; this operator needs very negative ones for masked keys."""
     if mask.dtype == bool:
         mask = np.where(mask, np.float32(0), np.finfo(np.float32).min)
     return mask.astype(np.float32)[None, None]

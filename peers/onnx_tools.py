@@ -24,7 +24,7 @@ def _value(name: str, x: np.ndarray):
 
 
 def _outside(name: str, x: np.ndarray) -> TensorProto:
-    """A weight whose bytes the session is given, since a model file ends at 2 GB."""
+    """A weight that is passed to the session separately, since a model file is limited to 2 GB."""
     tensor = TensorProto(name=name, dims=x.shape)
     tensor.data_type = helper.np_dtype_to_tensor_dtype(x.dtype)
     tensor.data_location = TensorProto.EXTERNAL
@@ -53,7 +53,7 @@ def model(
 
 
 class Session:
-    """A model that is run with inputs bound, and outputs where the first run put them.
+    """A model that is run with bound inputs, and with outputs in the memory of the first run.
 
     `shared` names outputs that are written into the buffer of an input.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """OpenBLAS by hand: two products for every head, the softmax between them in NumPy.
 
-What one writes with a BLAS and an afternoon. Blocks of rows are as large as the second cache likes;
-causal and padded attention multiply only as far as keys are seen.
+What one would write by hand with a BLAS. Blocks of rows fit into the L2 cache; causal and padded
+attention multiply only the keys that are not masked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _load() -> ctypes.CDLL:
     names = glob.glob("/usr/lib/*/openblas-pthread/libopenblas.so.0")
     name = names[0] if names else ctypes.util.find_library("openblas")
     if name is None:
-        raise ImportError("OpenBLAS is not here; Debian has it in libopenblas0-pthread")
+        raise ImportError("OpenBLAS is not installed; Debian has it in libopenblas0-pthread")
     return ctypes.CDLL(name)
 
 
@@ -55,14 +55,14 @@ def version() -> str:
 def product(
     a: int, b: int, c: int, sizes: tuple[int, int, int], strides: tuple[int, int, int], **how: float
 ) -> None:
-    """c[m, n] = scale a[m, k] b, all given by address and floats from row to row.
+    """c[m, n] = scale a[m, k] b, each given by its address and its row stride in floats.
 
-    b is [k, n], or [n, k] if `turned`.
+    b is [k, n], or [n, k] if `transposed`.
     """
     m, n, k = sizes
-    turned = _TRANSPOSED if how.get("turned") else _PLAIN
+    layout = _TRANSPOSED if how.get("transposed") else _PLAIN
     _sgemm(
-        _ROW_MAJOR, _PLAIN, turned, m, n, k, how.get("scale", 1.0), a, strides[0], b, strides[1],
+        _ROW_MAJOR, _PLAIN, layout, m, n, k, how.get("scale", 1.0), a, strides[0], b, strides[1],
         0.0, c, strides[2],
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ class _Head:
             self.mask = np.where(self.mask, np.float32(0), np.float32(-np.inf))
 
     def keys(self, begin: int, end: int, length: int) -> tuple[int, int]:
-        """The first and one past the last key that rows begin..end see."""
+        """The first and one past the last key that rows begin..end attend to."""
         first = max(0, begin - self.case.window) if self.case.window >= 0 else 0
         last = min(end, length) if self.case.causal and not self.case.one_token else length
         return first, last
@@ -97,7 +97,7 @@ class _Head:
         scores = self.scores[:rows, :count]
         product(
             q[begin].ctypes.data, k[first].ctypes.data, self.scores.ctypes.data,
-            (rows, count, d), (d, d, stride), turned=True, scale=self.scale,
+            (rows, count, d), (d, d, stride), transposed=True, scale=self.scale,
         )  # fmt: skip
         if self.mask is not None:
             scores += self.mask[begin:end, first:last]
@@ -134,7 +134,7 @@ def _attention(case: Case, inputs: Inputs, threads: int) -> Runner:
 def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, y: np.ndarray) -> None:
     """y[m, n] = x[m, k] weight[n, k]^T + bias."""
     (m, k), n = x.shape, weight.shape[0]
-    product(x.ctypes.data, weight.ctypes.data, y.ctypes.data, (m, n, k), (k, k, n), turned=True)
+    product(x.ctypes.data, weight.ctypes.data, y.ctypes.data, (m, n, k), (k, k, n), transposed=True)
     y += bias
 
 

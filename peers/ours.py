@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libmha, through its Python package: what Python costs counts here as it does for the peers."""
+"""libmha, through its Python package: the overhead of Python counts, as it does for the peers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _f32(x: np.ndarray) -> np.ndarray:
 
 
 def _want(case: Case) -> tuple[dict[str, object], Callable[[object], Results]]:
-    """What to ask for beside the output, and how to read the answer."""
+    """What to request in addition to the output, and how to read the result."""
     if case.want == "stats":
         return {"statistics": True}, lambda r: {
             "output": _f32(r.output),
@@ -79,7 +79,7 @@ def _backward(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _cache(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """A step appends a token, attends, and takes the token back for the next round."""
+    """A step appends a token, attends, and removes the token again for the next round."""
     if case.kind != "cache":
         raise Unable("is for caches")
     q, k, v = inputs.query, inputs.key, inputs.value

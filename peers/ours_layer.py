@@ -57,7 +57,7 @@ def _forward(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _decode(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """A step appends a token, and is taken back for the next round."""
+    """A step appends a token, which is removed again for the next round."""
     if case.kind != "decode":
         raise Unable("is for decoding")
     layer, x = _layer(case, inputs), inputs.query
@@ -103,7 +103,7 @@ def _train(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _torch_train(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """The same training step as PyTorch's module has, with the module of mha.torch."""
+    """The same training step as for PyTorch's module, with the module of mha.torch."""
     if case.want != "train":
         raise Unable("is for training")
     from mha.torch import MultiheadAttention

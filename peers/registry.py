@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The libraries there are, and why those that are missing are."""
+"""The libraries that are installed, and the reasons why others are missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEERS = tuple(name for name in MODULES if name != OURS)
 
 @dataclass
 class Found:
-    """What can be measured here."""
+    """What can be measured on this machine."""
 
     versions: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)  # name to reason
@@ -32,7 +32,7 @@ class Found:
 
 
 def find(names: tuple[str, ...] = tuple(MODULES)) -> Found:
-    """Imports these libraries. One that cannot be is listed with its reason, not fatal."""
+    """Imports these libraries. If one cannot be imported, it is listed with the reason."""
     found = Found()
     for name in names:
         try:

@@ -17,19 +17,19 @@ def libraries(document: Document) -> list[str]:
 
 
 def head(document: Document) -> list[str]:
-    """What was measured, on what; each library that is missing with its reason."""
+    """What was measured, and on which machine; missing libraries with their reasons."""
     machine, threads = document["machine"], document["threads"]
     lines = [
         f"{machine['cpu']}, {machine['processors']} processors, "
         f"{threads} thread{'s' if threads > 1 else ''}, Python {machine['python']}"
     ]
     lines += list(document["versions"].values())
-    lines += [f"{name} is not here: {reason}" for name, reason in document["missing"].items()]
+    lines += [f"{name} is not installed: {reason}" for name, reason in document["missing"].items()]
     return lines
 
 
 def by_section(document: Document) -> dict[str, list[Document]]:
-    """Rows in the order they were measured in."""
+    """Rows in the order in which they were measured."""
     sections: dict[str, list[Document]] = {}
     for row in document["rows"]:
         sections.setdefault(row["section"], []).append(row)
@@ -109,7 +109,7 @@ def _markdown_row(row: Document, names: list[str]) -> str:
 
 
 def markdown(document: Document) -> str:
-    """A table for each section: ratios to the fastest way of each library, median and quartiles."""
+    """A table per section: ratios to the fastest way of each library, median and quartiles."""
     names = libraries(document)
     lines = [f"- {line}" for line in head(document)]
     for section, rows in by_section(document).items():

@@ -33,9 +33,9 @@ def run(
     seconds: float,
     keep: Callable[[Document], None],
 ) -> Document:
-    """Measures every case of the table and prints it; the document of all.
+    """Measures every case of the table and prints it; returns the document of all.
 
-    keep() is given the document after each case, so that a run that is ended early has a result.
+    keep() is called with the document after each case, so that an interrupted run has a result.
     """
     rows: list[Document] = []
     names = libraries({"versions": found.versions})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From times to a document: plain dictionaries, as --json writes them and --from reads them.
+"""Makes a document from times: plain dictionaries, as --json writes them and --from reads them.
 
 {"machine": {...}, "versions": {...}, "missing": {...}, "threads": 1,
  "rows": [{"case": word, "section": name, "goal": 1.5, "unit": "ms" or "MB",
@@ -33,7 +33,7 @@ def quartiles(values: Sequence[float]) -> list[float]:
 
 
 def ratios(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
-    """Quartiles of the ratio of each round: above 1, ours was faster in it."""
+    """Quartiles of the ratios of all rounds; above 1, ours was faster."""
     return quartiles([a / b for a, b in zip(theirs, ours)])
 
 
@@ -82,11 +82,12 @@ def of_times(result: CaseResult, section: str) -> Document:
     )
 
 
-MEMORY_FLOOR = 1 << 20  # smaller marks are a matter of pages and luck
+MEMORY_FLOOR = 1 << 20  # smaller marks depend on pages and chance
 
 
 def memory_goal(case: Case) -> float:
-    """A tenth of what peers need where weights are asked for, else no more than they."""
+    """The goal for memory: a tenth of the peers' if weights are requested, else no more than
+    theirs."""
     return 10.0 if case.wants_weights else 1.0
 
 
@@ -156,7 +157,7 @@ def best_of(row: Document, library: str) -> Document | None:
 
 
 def _order(row: Document) -> tuple[int, int]:
-    """Where a row stands in the table; words of a command line stand behind it."""
+    """The position of a row in the table; words of the command line come after it."""
     for place, (name, cases) in enumerate(table(everything=True).items()):
         for number, case in enumerate(cases):
             if (name, case.word) == (row["section"], row["case"]):
@@ -165,7 +166,7 @@ def _order(row: Document) -> tuple[int, int]:
 
 
 def merge(documents: list[Document]) -> Document:
-    """Documents of one machine as one: later rows replace earlier ones of the same case."""
+    """Merges documents of one machine: later rows replace earlier ones of the same case."""
     rows = {(r["section"], r["case"]): r for document in documents for r in document["rows"]}
     whole = {key: documents[-1][key] for key in ("machine", "missing", "threads")}
     versions = {name: text for d in documents for name, text in d["versions"].items()}

@@ -25,7 +25,7 @@ MODULE_NAMES = {
 
 
 def _parameters(case: Case, inputs: Inputs) -> dict[str, torch.Tensor]:
-    """The weights themselves, or copies where a training step is going to change them."""
+    """The weights themselves, or copies if a training step will change them."""
     if case.want != "train":
         return {name: tensor(w) for name, w in inputs.weights.items()}
     return {name: tensor(w.copy()).requires_grad_() for name, w in inputs.weights.items()}
@@ -41,7 +41,7 @@ def _module(kind: type, case: Case, inputs: Inputs) -> torch.nn.Module:
 
 
 def _module_masks(case: Case, inputs: Inputs) -> dict[str, object]:
-    """In the module's own polarity: True is hidden."""
+    """The mask in the module's own polarity: True is masked."""
     if case.pad:
         return {"key_padding_mask": tensor(~key_mask(case, inputs))}
     if case.causal:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch: scaled_dot_product_attention, FlexAttention, and attention written out."""
+"""PyTorch: scaled_dot_product_attention, FlexAttention, and attention by its formula."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def version() -> str:
 
 
 def _mask(case: Case, inputs: Inputs, with_causal: bool) -> torch.Tensor | None:
-    """One mask for all that the case hides; causal alone only counts with_causal. None: nothing."""
+    """One mask for everything that the case masks; causal alone only if with_causal. None: nothing
+    is masked."""
     if case.mask:
         return tensor(inputs.mask)
     if case.pad:
@@ -75,7 +76,7 @@ def _sdpa(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _sdpa_rows(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """With one query the heads of a group may stand as rows of one head: K is read only once."""
+    """With one query, the heads of a group can be the rows of one head, so K is read only once."""
     if not (case.one_token and case.G != case.H and case.want == "output") or case.is_layer:
         raise Unable("is for one token and grouped heads")
     set_threads(threads)
@@ -112,7 +113,7 @@ def _sdpa_cache(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _sdpa_each(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """Padded batches one sequence at a time, so that padding costs nothing."""
+    """Computes padded batches one sequence at a time, so that padding costs nothing."""
     if not case.pad or case.kind != "attention" or case.want != "output":
         raise Unable("is for padded batches")
     set_threads(threads)
@@ -149,7 +150,7 @@ def _flex_rule(case: Case, inputs: Inputs) -> Callable[..., torch.Tensor]:
 
 
 def _flex(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """Compiled, with blocks that are hidden left out."""
+    """Compiled, with masked blocks skipped."""
     if case.kind != "attention" or case.want != "output" or case.mask or not case.is_masked:
         raise Unable("is for causal, windowed and padded attention")
     set_threads(threads)
@@ -166,7 +167,7 @@ def _flex(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 
 def _entropy(weights: torch.Tensor) -> torch.Tensor:
-    """Of each row; 0 log 0 is 0."""
+    """The entropy of each row; 0 log 0 is 0."""
     return torch.special.entr(weights).sum(-1)
 
 
@@ -201,7 +202,7 @@ def _weights_runner(case: Case, inputs: Inputs, threads: int, compiled: bool) ->
 
 
 def _eager(case: Case, inputs: Inputs, threads: int) -> Runner:
-    """softmax(q k^T) v in so many words: the way to weights beside nn.MultiheadAttention."""
+    """softmax(q k^T) v by its formula: the way to weights without nn.MultiheadAttention."""
     return _weights_runner(case, inputs, threads, compiled=False)
 
 

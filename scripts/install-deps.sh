@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # install-deps.sh GROUP...: install the Debian packages of these groups that are missing.
-# Silent when none is. Without the rights to install it says what is missing and exits with 1.
+# Prints nothing if none is missing. Without the rights to install, it lists them and exits with 1.
 #
-# The one list of what this project needs. A package counts as there when its probe (a command,
-# or the path of a file) is, wherever it came from. A package may stand in two groups.
+# The complete list of what this project needs. A package counts as installed if its probe (a
+# command, or the path of a file) exists, however it was installed. A package may be in two groups.
 #   group  package                 probe
 packages="
     build  gcc                     gcc

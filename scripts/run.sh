@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [PROGRAM]: what `make run` shows: a few translations, and what every head looked at for one
-# of them. Without a model, the heads of an untrained layer.
+# run.sh [PROGRAM]: the demonstration of `make run`: a few translations, and what every head
+# attended to in one of them. Without a model, the heads of an untrained layer.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 mha=${1:-build/mha}

@@ -3,9 +3,9 @@
 #
 # soak.sh [PERCENT]: the tests that take long. Every test program with twenty times the random
 # cases, exp() over every float, 10,000 random configurations against the float64 oracle, all of
-# this for every instruction set this CPU runs; then fuzzing, ten minutes for a target of the core,
-# one for a file format. Ends with the first failure; the last line counts passed, failed, skipped.
-# With a percentage below 100, so much of it: soak.sh 1 shows in some minutes that all of it runs.
+# this for every instruction set of this CPU; then fuzzing, ten minutes per target of the core and
+# one per file format. Stops at the first failure; the last line counts passed, failed, skipped.
+# PERCENT below 100 does only that share: soak.sh 1 shows in a few minutes that everything runs.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ effort=$((percent / 5)).$((percent % 5 * 2)) # 20 for all of it
 passed=0
 skipped=0
 
-# part NAME COMMAND...: a failure ends it all.
+# part NAME COMMAND...: run one part; a failure ends the script.
 part() {
     echo "== $1"
     if ! "${@:2}"; then

@@ -4,7 +4,7 @@
 # test.sh [PART...]: run all parts of the test suite, or these only. Parts, in their order:
 #
 #   release    every test program, once per instruction set of this CPU
-#   format     every C file is as .clang-format says
+#   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
 #   docs       the examples run; README and manual agree with the header
 #   consumer   programs built against the installed library, in C and C++
@@ -12,19 +12,19 @@
 #   cli        the program mha
 #   view       the page of "mha view" and "mha serve": its numbers in node, the whole of it in a
 #              browser
-#   python     the Python package, from its wheel, in a venv of its own (scripts/python-venv.sh)
+#   python     the Python package, from its wheel, in its own venv (scripts/python-venv.sh)
 #   torch      the golden files of the layer against PyTorch
 #   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
-#   aarch64    the test programs that the machine matters to, cross compiled, under qemu-user
+#   aarch64    the test programs that depend on the machine, cross compiled, under qemu-user
 #
 # One more part is not among all of them: "quick", every test program once with the best instruction
 # set of this CPU and a third of its random cases, for daily work ("make check").
 #
-# Every program ends with "NAME: N passed, N failed, N skipped"; one that does not, or that exits
-# with an error and yet no failure, has crashed and counts as one failure. A part that cannot run
-# here counts as one skipped. Logs are in build/test-logs. The last line is the sum.
+# Every program ends with "NAME: N passed, N failed, N skipped". One that does not, or that exits
+# with an error without reporting a failure, has crashed and counts as one failure. A part that
+# cannot run here counts as one skipped. Logs are in build/test-logs. The last line is the sum.
 set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
@@ -50,7 +50,7 @@ skip() {
     record "$1" - 0 0 1
 }
 
-# judge PART NAME STATUS LOG: record what a finished program said of itself.
+# judge PART NAME STATUS LOG: record the result that a finished program has printed.
 judge() {
     local part=$1 name=$2 status=$3 log=$4 closing passed failed skipped
     closing=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
@@ -70,8 +70,8 @@ judge() {
     record "$part" "$name" "$passed" "$failed" "$skipped"
 }
 
-# job PART NAME COMMAND...: run a test program in the background, two at a time. What there is to
-# say of it is said in one piece.
+# job PART NAME COMMAND...: run a test program in the background, two at a time. Its output is
+# printed in one piece.
 job() {
     local part=$1 name=$2 log=$logs/$1-$2.log report
     shift 2
@@ -98,7 +98,7 @@ build() {
     fi
 }
 
-# The names of all test programs. One that no build makes fails as a crash.
+# The names of all test programs. One that was not built counts as crashed.
 programs() {
     basename -s .c tests/*/test_*.c tests/fuzz/fuzz_*.c
 }
@@ -107,7 +107,7 @@ threaded_programs() {
     grep -l mha_pool_create tests/*/test_*.c | xargs basename -s .c
 }
 
-# The instruction sets the library can have on this machine, and those its CPU runs.
+# The instruction sets of the library for this machine, and those that its CPU supports.
 known_isas() {
     case $(uname -m) in
     x86_64) echo c avx2 avx512 ;;
@@ -130,7 +130,7 @@ cpu_runs() {
 
 # ----------------------------------------------------------------- parts -----
 
-# Programs that go through the instruction sets by themselves, or that none matters to.
+# Programs that test all instruction sets by themselves, or do not depend on them.
 chooses_isa() {
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
@@ -164,7 +164,7 @@ part_quick() {
     done
 }
 
-# Other versions break lines elsewhere.
+# Other versions of clang-format break lines differently.
 part_format() {
     if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
         skip format "no clang-format 14"
@@ -202,7 +202,7 @@ part_cli() {
     done
 }
 
-# The browser is the system's; what drives it comes from npm once.
+# The browser is that of the system; its driver is installed from npm once.
 part_view() {
     local tools=$PWD/build/view-tools
     if ! command -v node >/dev/null; then
@@ -250,7 +250,7 @@ part_python() {
     done
 }
 
-# The golden files of the layer are what PyTorch says too: that of the venv, or the system's.
+# The golden files of the layer agree with PyTorch, that of the venv or that of the system.
 part_torch() {
     local python
     scripts/python-venv.sh --packages >$logs/python-venv.log
@@ -285,7 +285,7 @@ part_tsan() {
     done
 }
 
-# Valgrind 3.19 knows no AVX-512.
+# Valgrind 3.19 does not support AVX-512.
 part_valgrind() {
     local isa name
     if ! command -v valgrind >/dev/null; then
@@ -305,8 +305,8 @@ part_valgrind() {
     done
 }
 
-# Programs that take qemu minutes and tell nothing of the machine: what happens when memory runs out,
-# the judges themselves, and models made of parts that have tests of their own.
+# Programs that take minutes in qemu and do not depend on the machine: failing memory, tests of the
+# checks themselves, and models made of parts that have their own tests.
 same_everywhere() {
     case $1 in
     *_faults | test_oracle | test_storage_cost | test_claims | test_training_run | \
@@ -350,7 +350,7 @@ main() {
     : >"$results"
 
     scripts/install-deps.sh test || echo "going on without them"
-    # What pip has to fetch is there when its part comes.
+    # Downloads of pip run in the background, to be ready for their part.
     [[ " ${parts[*]} " != *" python "* ]] || (scripts/python-venv.sh --packages >/dev/null 2>&1 &)
     build build release && for part in "${parts[@]}"; do
         echo "== $part"

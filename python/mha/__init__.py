@@ -4,13 +4,13 @@
     attention            the operator, with every mask and option by keyword
     attention_backward   its gradients
     attention_weights    weights alone, of chosen heads and rows
-    head_statistics      what heads look at, without a matrix of weights
-    merge                two partial results become one
+    head_statistics      what heads attend to, without a matrix of weights
+    merge                combines two partial results
     Layer, KVCache       projections and heads in one object; keys and values of sequences
-    Heatmap              weights as a picture, in a notebook or in a file
+    Heatmap              weights as an image, in a notebook or in a file
 
-Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are read where
-they lie; results are arrays of NumPy or PyTorch as the query is, else an Array. mha.torch, mha.hf
+Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are used without a
+copy; results are arrays of NumPy or PyTorch if the query is one, else an Array. mha.torch, mha.hf
 and mha.onnx are imported on demand; this module needs none of those libraries.
 """
 

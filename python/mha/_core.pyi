@@ -24,7 +24,7 @@ _Mode: TypeAlias = bool | _Modes
 _Parts: TypeAlias = Literal[True] | Mapping[str, bool | int] | Iterable[str]
 _Statistics: TypeAlias = bool | _Parts
 
-# Arrays of NumPy and PyTorch, which come back as what the query is. Others become an Array.
+# Arrays of NumPy and PyTorch; results have the type of the query. For others they are an Array.
 class _Native(Protocol):
     def __array_wrap__(self, array: Any, /) -> Any: ...
 
@@ -92,7 +92,7 @@ class _Seeing(_Training, total=False):
     head_modes: Sequence[str | int] | None
     statistics: _Statistics
 
-# What does not decide about the type of the result.
+# Options that do not affect the type of the result.
 class _Common(_Training, total=False):
     head_modes: Sequence[str | int] | None
     head_means: Any

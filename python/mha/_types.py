@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 
 class Result(NamedTuple):
-    """The output, and what else was asked for; None where it was not."""
+    """The output, and what else was requested; None for what was not."""
 
     output: Any
     lse: Any
     weights: Any
-    statistics: Statistics | Any  # Any for None: whoever asked for statistics has them
+    statistics: Statistics | Any  # Any instead of None: if requested, they are always there
 
 
 class Gradients(NamedTuple):
-    """Gradients, f32, each of the shape of what it belongs to; None where not wanted."""
+    """Gradients in f32, each with the shape of its input; None if not requested."""
 
     query: Any
     key: Any
@@ -30,21 +30,21 @@ class Gradients(NamedTuple):
 
 
 class RowStatistics(NamedTuple):
-    """What every row of a head looks at: arrays (B, H, L). A row without keys has zeros, key -1."""
+    """What every row of a head attends to: arrays (B, H, L). Rows without keys have 0, key -1."""
 
-    entropy: Any  # -sum of w ln w, nats
+    entropy: Any  # -sum of w ln w, in nats
     largest: Any  # the largest weight
     distance: Any  # sum of w |i + offset - j|, in tokens
-    self: Any  # weight of the key at the row's position,
-    previous: Any  # before,
-    next: Any  # and behind it
-    first: Any  # weight of the first keys together
-    mass: Any  # of all keys together: 1 but for sinks
-    key: Any  # the key that the largest weight goes to
+    self: Any  # weight of the key at the row's own position,
+    previous: Any  # of the key before it,
+    next: Any  # and of the key after it
+    first: Any  # sum of the weights of the first keys
+    mass: Any  # sum of all weights: 1 unless there are sinks
+    key: Any  # the key with the largest weight
 
 
 class HeadStatistics(NamedTuple):
-    """Means over the rows of a head that see a key: arrays (B, H)."""
+    """Means over the rows of a head that attend to a key: arrays (B, H)."""
 
     entropy: Any
     largest: Any
@@ -54,11 +54,11 @@ class HeadStatistics(NamedTuple):
     next: Any
     first: Any
     mass: Any
-    rows: Any  # how many these are
+    rows: Any  # the number of these rows
 
 
 class Statistics:
-    """What heads look at, gathered while the output was computed; None where not asked for.
+    """What heads attend to, collected while the output was computed; None if not requested.
 
     rows         RowStatistics, arrays (B, H, L)
     heads        HeadStatistics, arrays (B, H)
@@ -66,7 +66,7 @@ class Statistics:
     top_keys     (B, H, L, top), the keys with the largest weights of each row; -1: no more
     top_weights  (B, H, L, top), those weights
 
-    The batch or head axis is missing where the query has none.
+    The batch or head axis is missing if the query has none.
     """
 
     __slots__ = ("columns", "heads", "rows", "top_keys", "top_weights")
@@ -102,7 +102,7 @@ def _flat(numbers: Any) -> list[float]:
 
 
 def _head_table(heads: HeadStatistics) -> str:
-    """One line for each head, as HTML."""
+    """One line per head, as HTML."""
     names = heads._fields
     columns = [_flat(array.tolist()) for array in heads]
     head_count = tuple(heads.entropy.shape or (1,))[-1]
@@ -117,7 +117,7 @@ def _head_table(heads: HeadStatistics) -> str:
 
 
 def _columns_html(columns: Any) -> str:
-    """What each key receives: a map for each batch, with a row for each head."""
+    """What each key receives: a map per batch, with a row per head."""
     from .heatmap import MOST_CELLS, Heatmap
 
     if columns.shape[-1] > MOST_CELLS:

@@ -19,7 +19,7 @@ _LEVELS = 48  # shades, so that neighbours of one shade are one stroke
 # The scale of the mha program for light grounds (src/draw/color_scale.c), at equal distances.
 _ANCHORS = "f6f4ef e0e8ed c9dbea aac7e0 8bb3d6 6c9bc7 4d82b8 3b69a5 2a4f92 233672 1a1d52"
 _SCALE = [bytes.fromhex(anchor) for anchor in _ANCHORS.split()]
-_SIDE = 224.0  # pixels a map would like to have
+_SIDE = 224.0  # preferred size of a map in pixels
 _GAP = 18.0
 _TITLE = 20.0
 _LETTER = 0.62  # width of a letter, as a part of its height
@@ -176,7 +176,7 @@ class Heatmap:
         return min(12.0, self._cell * 0.85)
 
     def _shows(self, words: list[str] | None) -> bool:
-        """Labels that nobody could read are left out."""
+        """Labels that would be too small to read are left out."""
         return words is not None and self._letter_height >= 5.0
 
     def _margin(self, words: list[str] | None) -> float:
@@ -224,7 +224,7 @@ class Heatmap:
             yield f'<path d="{"".join(moves)}" stroke="{_colour(level / _LEVELS)}"/>'
 
     def _hints(self, head: list[list[float]]) -> Iterator[str]:
-        """What a row looks at most, shown while the pointer rests on it."""
+        """What a row attends to most, shown while the pointer is over it."""
         width, height = _number(self._width * self._cell), _number(self._cell)
         for i, row in enumerate(head):
             order = sorted((j for j, w in enumerate(row) if w > 0.0), key=lambda j: -row[j])[:3]

@@ -46,11 +46,11 @@ def preset(name: str) -> Preset:
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotary position embedding: pairs of elements of a head turn with the position.
+    """Rotary position embedding: pairs of elements of a head are rotated with the position.
 
     pairs: "halves" (c and c + width/2, as Hugging Face stores Llama) or "neighbours" (2c and
-    2c + 1). width: how many elements of a head turn, 0 for all. Pair n turns by
-    base**(-2n / width) a position, or by frequencies[n].
+    2c + 1). width: how many elements of a head are rotated, 0 for all. Pair n is rotated by
+    base**(-2n / width) per position, or by frequencies[n].
     """
 
     pairs: Literal["halves", "neighbours"] = "halves"
@@ -73,16 +73,16 @@ class Layer(_core.Layer):
     keys, "rms" or "layer". kv_heads: fewer than heads for grouped queries.
 
     A call, layer(query, key=None, value=None, *, ...), takes rows (batch, rows, width), (rows,
-    batch, width) with batch_first=False, or (rows, width), and gives the output of
-    the same kind; without key and value it is self-attention. Beside all options of
-    mha.attention() but layout it knows
+    batch, width) with batch_first=False, or (rows, width), and returns an output of
+    the same kind; without key and value it is self-attention. In addition to all options of
+    mha.attention() except layout, it has
 
         cache, cache_use   an mha.KVCache, and what is done with it: "step" appends this call's
                            keys and values and attends to all, "store" only appends those of
-                           key, "recall" attends to what is there
+                           key, "recall" attends to what is in the cache
         sequences          the sequence of the cache for each batch; 0, 1, ... if not given
         query_positions    (batch, rows) positions for rope, and key_positions
-        batch_first        for this call; what the layer was made with if not given
+        batch_first        for this call; that of the layer if not given
 
     >>> import mha, numpy
     >>> layer = mha.Layer.random("transformer-base")
@@ -102,7 +102,7 @@ class Layer(_core.Layer):
     ) -> Layer:
         """A layer with random weights, by the name of a preset or by widths.
 
-        The same seed gives the same weights. config: what Layer() takes but weights.
+        The same seed gives the same weights. config: the arguments of Layer() except weights.
         """
         if isinstance(width, str):
             width = preset(width)
@@ -121,7 +121,7 @@ class Layer(_core.Layer):
     ) -> Layer:
         """A layer with the weights of a torch.nn.MultiheadAttention, copied.
 
-        All of its settings come along: kdim and vdim, biases, bias_k and bias_v, add_zero_attn,
+        All of its settings are taken over: kdim and vdim, biases, bias_k and bias_v, add_zero_attn,
         batch_first. Weights in double precision become f32. Dropout is an option of a call.
         """
         for name in ("embed_dim", "num_heads", "out_proj"):
@@ -141,10 +141,10 @@ class Layer(_core.Layer):
         )
 
     def prune(self, keep: Iterable[int] | Iterable[bool]) -> Layer:
-        """A new layer with only some heads: the numbers of those that stay, or a bool for each.
+        """A new layer with only some heads: the numbers of those to keep, or a bool for each.
 
-        It gives what this one gives with gates of 0 on the others, and costs less. Heads are
-        numbered anew, in their order.
+        Its output is that of this layer with gates of 0 on the other heads, at a lower cost. The
+        heads are renumbered in order.
 
         >>> import mha
         >>> mha.Layer.random(8, 4).prune([0, 2]).config["heads"]

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Assigns the arguments of a call to slots, by position and by name, and reports unknown, repeated
+ * and missing ones as Python does. */
 #include "py_arguments.h"
 #include "py_state.h"
 
@@ -18,12 +20,12 @@ int mhap_option_names_add(mhap_state *state)
     return 0;
 }
 
-/* A call whose arguments are being sorted. */
+/* A call whose arguments are being assigned. */
 typedef struct sorting {
     const mhap_state *state;
     const mhap_signature *signature;
     PyObject **own, **options;
-    uint64_t own_given, options_given; /* bits of those that were, be it as None */
+    uint64_t own_given, options_given; /* bits of those that were given, even as None */
 } sorting;
 
 static int give(const char *function, const char *name, PyObject *value, uint64_t bit,
@@ -50,7 +52,8 @@ static int give_option(sorting *s, int n, PyObject *value)
                 &s->options[n]);
 }
 
-/* Names in a call are interned as ours are; only names that were put together are not. */
+/* Names in a call are interned, as ours are, so pointers are compared first; only names that were
+ * computed at run time are not interned. */
 static int find_option(const sorting *s, PyObject *name)
 {
     for (int n = 0; n < MHAP_OPTIONS; n++)
@@ -62,7 +65,7 @@ static int find_option(const sorting *s, PyObject *name)
     return -1;
 }
 
-/* What other libraries call an option, and what it is called here. */
+/* Names of options in other libraries, and their names here, for messages. */
 static const struct {
     const char *other;
     mhap_option option;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of calls: which there are, and how they are brought into slots. */
+/* The arguments of calls, and their assignment to slots. */
 #ifndef MHAP_ARGUMENTS_H
 #define MHAP_ARGUMENTS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct mhap_state mhap_state;
 
-/* The keyword arguments that attention and everything built on it have in common. */
+/* The keyword arguments that attention() and all functions built on it share. */
 #define MHAP_OPTION_LIST(X)               \
     X(LAYOUT, "layout")                   \
     X(OUT, "out")                         \
@@ -51,21 +51,21 @@ typedef enum mhap_option { MHAP_OPTION_LIST(MHAP_OPTION_SLOT) MHAP_OPTIONS } mha
 /* The bit of an option in mhap_signature.refused. */
 #define MHAP_BIT(option) (UINT64_C(1) << (option))
 
-/* What a function takes: arguments of its own, those that may be given by position first, and all
- * options but the refused ones, by keyword. */
+/* The signature of a function: its own arguments, with those that may be given by position first,
+ * and all options except the refused ones, by keyword. */
 typedef struct mhap_signature {
     const char *function; /* "attention" */
     const char *const *own;
     int own_count;
-    int positional; /* how many of its own may be given by position, */
-    int required;   /* and how many must be given, one way or the other */
+    int positional; /* number of its own arguments that may be given by position */
+    int required;   /* number of its own arguments that must be given */
     uint64_t refused;
 } mhap_signature;
 
 /*
- * Bring the arguments of a METH_FASTCALL | METH_KEYWORDS call into own[own_count] and
- * options[MHAP_OPTIONS]: borrowed references, NULL where an argument is missing or None. TypeError
- * for unknown, doubled and missing ones.
+ * Assigns the arguments of a METH_FASTCALL | METH_KEYWORDS call to own[own_count] and
+ * options[MHAP_OPTIONS]: borrowed references, NULL if an argument is missing or None. TypeError for
+ * unknown, repeated and missing ones.
  */
 int mhap_arguments_fast(const mhap_state *state, const mhap_signature *signature,
                         PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **own,

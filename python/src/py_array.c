@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking arrays. There are three ways in, and the first that an object knows is used:
+ * Accepts arrays of other libraries without a copy. There are three ways, and the first that an
+ * object supports is used:
  *
  *      torch.Tensor itself     the C functions behind its __dlpack__
  *      the buffer protocol     NumPy, memoryview, array.array, mha.Array
  *      __dlpack__              everything else: JAX, subclasses of torch.Tensor, ...
  *
- * bfloat16 arrays of NumPy (ml_dtypes) have no buffer format and come as a view of 16-bit integers.
+ * bfloat16 arrays of NumPy (ml_dtypes) have no buffer format and are taken as a view of 16-bit
+ * integers.
  */
 #include "py_array.h"
 #include "py_dlpack.h"
@@ -15,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where arrays without elements begin; nothing is ever read from it or written to it. */
+/* The address of arrays without elements; it is never read or written. */
 static const _Alignas(64) char nowhere[64];
 
 static const struct {
@@ -72,8 +74,8 @@ const char *mhap_shape_text(char text[MHAP_SHAPE_TEXT], int axes, const ptrdiff_
     return text;
 }
 
-/* Extents are 0 or more, and the elements can be counted, be it in bytes of the widest type. Views
- * of a few numbers can pretend to be larger. */
+/* Checks that extents are not negative and that the bytes do not overflow, even with elements of
+ * the widest type. Views with stride 0 can claim any size. */
 static int check_extents(const mhap_state *state, const char *name, const mhap_array *array)
 {
     ptrdiff_t bytes = 8;
@@ -89,7 +91,7 @@ static int check_extents(const mhap_state *state, const char *name, const mhap_a
     return 0;
 }
 
-/* What holds for every way in; the array has its memory, extents and strides. */
+/* Checks that all ways have in common; memory, extents and strides are already set. */
 static int finish(const mhap_state *state, const char *name, mhap_array *array)
 {
     if (mhap_count(array->axes, array->shape) == 0)
@@ -124,7 +126,7 @@ static mhap_type buffer_type(const Py_buffer *buffer)
     return strchr("BHILQN", *format) ? type_of(DL_UINT, size) : MHAP_OTHER;
 }
 
-/* Strides in bytes. Some exporters, ctypes among them, leave them out although they were asked for:
+/* Strides in bytes. Some exporters, such as ctypes, leave them out although they were requested;
  * their arrays are C-contiguous. */
 static void byte_strides(const Py_buffer *buffer, Py_ssize_t *strides)
 {
@@ -172,7 +174,7 @@ static int take_buffer(const mhap_state *state, PyObject *object, const char *na
     return buffer_strides(state, name, array);
 }
 
-/* Is this an array whose dtype calls itself bfloat16? No exception is set before or after. */
+/* Whether this is an array whose dtype is named bfloat16. No exception is set before or after. */
 static bool is_bfloat16(PyObject *object)
 {
     PyObject *dtype = PyObject_GetAttrString(object, "dtype");
@@ -192,10 +194,10 @@ static int take_bfloat16(const mhap_state *state, PyObject *object, const char *
     if (!bits)
         return -1;
     const int status = take_buffer(state, bits, name, array);
-    Py_DECREF(bits); /* the buffer keeps it */
+    Py_DECREF(bits); /* the buffer holds a reference */
     if (status)
         return status;
-    if (array->type != MHAP_U16) /* a subclass has a view() of its own */
+    if (array->type != MHAP_U16) /* a subclass may override view() */
         return mhap_fail(state, MHA_ERR_DTYPE, "%s: its view of 16-bit integers has another type",
                          name);
     array->type = MHAP_BF16;
@@ -266,7 +268,7 @@ static int hold_versioned(const mhap_state *state, const char *name, dl_versione
     return read_tensor(state, name, &tensor->tensor, array);
 }
 
-/* A tensor of version 0 does not tell whether it may be written to; nobody should then. */
+/* A tensor of version 0 does not say whether it may be written, so it is taken as read-only. */
 static int hold_managed(const mhap_state *state, const char *name, dl_managed *tensor,
                         mhap_array *array)
 {
@@ -276,7 +278,7 @@ static int hold_managed(const mhap_state *state, const char *name, dl_managed *t
     return read_tensor(state, name, &tensor->tensor, array);
 }
 
-/* The tensor of a capsule belongs to whoever renames the capsule. */
+/* Renaming the capsule takes ownership of its tensor, as DLPack defines it. */
 static int take_capsule(const mhap_state *state, PyObject *capsule, const char *name,
                         mhap_array *array)
 {
@@ -343,9 +345,9 @@ static int take_tensor(const mhap_state *state, PyObject *object, const char *na
     return hold_versioned(state, name, tensor, array);
 }
 
-/* ------------------------------------------------------------- the rest ----- */
+/* ------------------------------------------------------- choosing a way ----- */
 
-/* An array that has the buffer protocol but cannot be had through it, as an exception says. */
+/* An array that has the buffer protocol but refused it with the current exception. */
 static int take_other_buffer(const mhap_state *state, PyObject *object, const char *name,
                              mhap_array *array)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha.Array: what results are when inputs come from neither NumPy nor PyTorch, and the memory that
- * statistics lie in. It has a shape, the buffer protocol and __dlpack__, and leaves arithmetic to
- * others.
+ * The type mha.Array: the type of results if the inputs are of neither NumPy nor PyTorch, and the
+ * memory of statistics. It has a shape, the buffer protocol and __dlpack__, but no arithmetic.
  */
 #include "py_array.h"
 #include "py_dlpack.h"
@@ -14,8 +13,8 @@
 typedef struct array_object {
     PyObject ob_base;
     char *data;
-    void *memory;   /* freed with this array; NULL for a view, */
-    PyObject *base; /* which keeps the array it looks into */
+    void *memory;   /* freed with this array; NULL for a view */
+    PyObject *base; /* the array that a view belongs to, or NULL */
     mhap_type type;
     int axes;
     Py_ssize_t shape[MHAP_MAX_AXES];
@@ -119,7 +118,7 @@ static bool is_contiguous(const array_object *self)
     return true;
 }
 
-/* Does an array lie as the flags of a request for a buffer want it? */
+/* Whether the layout of an array satisfies the flags of a buffer request. */
 static bool lies_as_wanted(const array_object *self, int flags)
 {
     const int orders = PyBUF_C_CONTIGUOUS | PyBUF_F_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS;
@@ -158,7 +157,7 @@ static int array_get_buffer(PyObject *object, Py_buffer *view, int flags)
 
 /* --------------------------------------------------------------- DLPack ----- */
 
-/* A tensor to hand out, with the extents it points to. */
+/* A tensor to export, with the extents and strides it points to. */
 typedef struct exported {
     union {
         dl_managed old;
@@ -168,7 +167,7 @@ typedef struct exported {
     PyObject *owner;
 } exported;
 
-/* Whoever took the tensor may be done with it on any thread, without the GIL. */
+/* The consumer may delete the tensor on any thread, without the GIL. */
 static void exported_free(exported *export)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
@@ -204,7 +203,7 @@ static void fill_tensor(exported *export, const array_object *self, dl_tensor *t
                           .strides = export->strides};
 }
 
-/* A capsule that nobody took still owns its tensor. */
+/* A capsule that was not consumed still owns its tensor. */
 static void free_old_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, "dltensor"))
@@ -232,8 +231,8 @@ static PyObject *make_capsule(exported *export, const array_object *self, bool v
     return PyCapsule_New(tensor, "dltensor_versioned", free_versioned_capsule);
 }
 
-/* 1 where the keyword arguments of __dlpack__ ask for version 1 or newer. They may not ask for a
- * copy or for another device. */
+/* Returns 1 if the keyword arguments of __dlpack__ request version 1 or newer. A copy or another
+ * device is refused. */
 static int wants_versioned(PyObject *keywords)
 {
     PyObject *version = keywords ? PyDict_GetItemString(keywords, "max_version") : NULL;
@@ -309,7 +308,7 @@ static PyObject *array_repr(PyObject *object)
                                 mhap_type_name(self->type));
 }
 
-/* A bf16 array as f32. bf16 arrays are never views: only results are bf16. */
+/* Converts a bf16 array to f32. bf16 arrays are never views, since only results are bf16. */
 static PyObject *widened(mhap_state *state, const array_object *self)
 {
     void *data = NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* attention(), attention_weights(), head_statistics() and merge(). */
+/* The functions attention(), attention_weights() and head_statistics(). Arguments become a call
+ * (py_call.c) with options (py_options.c), the call runs without the GIL, and results are returned
+ * by py_result.c. */
 #include "py_functions.h"
 
 #include <string.h>
@@ -52,7 +54,8 @@ PyObject *mhap_attention(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
-/* Heads that give a mean have weights of 0, whatever the mean: without values nobody knows one. */
+/* Heads in mode "mean" have weights of 0 whatever the mean. Without values the width of a mean is
+ * unknown, so zeros are used. */
 static int make_means(mhap_call *call)
 {
     mha_options *const c = &call->o.c;
@@ -90,7 +93,7 @@ static PyObject *weights_alone(mhap_call *call, PyObject *lse, mhap_array *lse_a
     return weights;
 }
 
-/* Arguments that go by shorter names where there are only weights. */
+/* Arguments that have shorter names in attention_weights(). */
 static int rename_options(PyObject *const *own, PyObject **values)
 {
     values[MHAP_WEIGHTS_HEADS] = own[OWN_HEADS];
@@ -115,7 +118,7 @@ static PyObject *replaced(PyObject *text, const char *from, const char *to)
     return result;
 }
 
-/* Whoever reads the exception knows only the shorter names. */
+/* Exceptions must use the shorter names, which are the ones the user passed. */
 static void rename_error(const mhap_state *state)
 {
     PyObject *type, *value, *trace;
@@ -166,8 +169,8 @@ PyObject *mhap_attention_weights(PyObject *module, PyObject *const *args, Py_ssi
 
 /* ----------------------------------------------------------- statistics ----- */
 
-/* Statistics come with an output. Values of width 1, the first column of the keys, make it cheap,
- * and nobody sees it. */
+/* The library computes statistics together with an output. To make that cheap, the values are the
+ * first column of the keys, and the output is discarded. */
 static PyObject *statistics_alone(mhap_call *call)
 {
     const mha_shape *const s = &call->shape;

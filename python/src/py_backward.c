@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* attention_backward(): which gradients are wanted, where they go, and the call. */
+/* attention_backward(): reads which gradients are requested, allocates them, and calls the
+ * library. */
 #include "py_functions.h"
 #include "py_pairs.h"
 
 #include <string.h>
 
-/* What can be asked for, in the order of the named tuple Gradients. */
+/* The gradients that can be requested, in the order of the named tuple Gradients. */
 enum {
     WANT_QUERY,
     WANT_KEY,
@@ -23,7 +24,7 @@ static const char *const want_names[] = {"query",        "key",   "value", "bias
 /* Slots of the function's own arguments. */
 enum { OWN_D_OUTPUT, OWN_QUERY, OWN_KEY, OWN_VALUE, OWN_OUTPUT, OWN_LSE, OWN_WANT, OWN_D_LSE, OWN };
 
-/* A backward pass with all it holds on to. */
+/* A backward pass with everything it owns. */
 typedef struct backward {
     mhap_call call;
     mhap_tensor d_output, output;
@@ -31,8 +32,8 @@ typedef struct backward {
     mha_gradients c;
     bool wanted[WANTS];
     PyObject *results[WANTS];
-    mhap_array arrays[WANTS]; /* of the results */
-    float *columns[WANTS];    /* see pairs.h */
+    mhap_array arrays[WANTS]; /* the memory of the results */
+    float *columns[WANTS];    /* see py_pairs.h */
 } backward;
 
 /* ----------------------------------------------------------------- want ----- */
@@ -115,7 +116,7 @@ static int read_inputs(backward *b, PyObject *const *own)
 
 /* -------------------------------------------------------------- results ----- */
 
-/* A new f32 array for a gradient, all 0: packed sequences may leave rows of it out. */
+/* A new f32 array for a gradient. It is 0, since packed sequences may not cover all rows. */
 static int make(backward *b, int number, int axes, const ptrdiff_t *shape)
 {
     mhap_array *const array = &b->arrays[number];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The type mha.KVCache: making a cache, and what is done to the tokens of its sequences. */
+/* The type mha.KVCache: creation, changing and reading the tokens of its sequences, files. append()
+ * and attention() are in py_cache_call.c. */
 #include "py_layer.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 static const char *const kind_names[] = {"contiguous", "ring", "paged", NULL};
 static const char *const type_names[] = {"f32", "f16", "bf16", "f64", "i8", NULL};
 
-/* ---------------------------------------------------------------- turns ----- */
+/* ------------------------------------------------- readers and writers ----- */
 
 int mhap_cache_enter(mhap_cache *self, bool to_write)
 {
@@ -44,7 +45,7 @@ static mhap_state *state_of(const mhap_cache *self)
     return mhap_state_of(Py_TYPE((PyObject *)self));
 }
 
-/* --------------------------------------------------------------- making ----- */
+/* ------------------------------------------------------------- creation ----- */
 
 static int read_type(mhap_state *state, PyObject *object, const char *name, mha_dtype *type)
 {
@@ -116,8 +117,8 @@ static void cache_dealloc(PyObject *object)
 
 /* ------------------------------------------------------------- changing ----- */
 
-/* The functions of the library that change tokens have no message: what they refuse is told here,
- * with the lengths. */
+/* The library's functions that change tokens give no message, so the message is made here, with the
+ * lengths. */
 static PyObject *changed(mhap_cache *self, mha_status status, ptrdiff_t sequence, const char *what)
 {
     mhap_cache_leave(self, true);
@@ -221,7 +222,7 @@ static mha_out rows_of(const mhap_array *array)
     return (mha_out){array->data, 0, array->strides[0], array->strides[1]};
 }
 
-/* Keys and values of some tokens, as two mha.Array. */
+/* Returns keys and values of some tokens, as two mha.Array. */
 static PyObject *read_tokens(mhap_cache *self, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t count)
 {
     const mha_cache_config c = mha_cache_get_config(self->cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes into a cache, and attention over what is there. */
+/* KVCache.append() and KVCache.attention(). */
 #include "py_call.h"
 #include "py_layer.h"
 
@@ -99,7 +99,7 @@ typedef struct recall {
     mhap_array output;
 } recall;
 
-/* The shape of a call: what the query says, what the cache is, and its longest sequence. */
+/* The shape of a call, from the query, the configuration of the cache, and its longest sequence. */
 static int make_shape(mhap_state *state, recall *r)
 {
     const mha_cache_config c = mha_cache_get_config(r->cache->cache);

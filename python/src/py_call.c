@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes a call of the operator from arguments: takes query, key and value, checks that they agree,
+ * and derives the shape. Options are read by py_options.c. */
 #include "py_call.h"
 
 #include <string.h>
@@ -84,7 +86,7 @@ static int disagree(const mhap_call *call, const mhap_tensor *a, const mhap_tens
                      call->heads_last ? "blhd" : "bhld");
 }
 
-/* Key and value hold on to one another: the same batches, heads and rows. */
+/* Key and value must have the same batches, heads and rows. */
 static int check_value(const mhap_call *call)
 {
     const mhap_tensor *const k = &call->key, *const v = &call->value;
@@ -98,7 +100,7 @@ static int check_value(const mhap_call *call)
     return 0;
 }
 
-/* f64 is computed along a path of its own, for all or none. */
+/* f64 is a separate path of the library: all tensors are f64 or none is. */
 static int check_double(const mhap_call *call, const mhap_tensor *t)
 {
     const mhap_array *const q = &call->query.array, *const a = &t->array;
@@ -128,7 +130,7 @@ static int check_inputs(const mhap_call *call)
     return check_value(call) || check_double(call, k) || check_double(call, &call->value) ? -1 : 0;
 }
 
-/* Packed sequences must lie inside of their tensor; only here is known how long that is. */
+/* Packed sequences must be within their tensor; the library does not know how long that is. */
 static int check_packed(const mhap_call *call, const mhap_tensor *t, const int64_t *starts,
                         const char *name)
 {

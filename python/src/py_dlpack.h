@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How DLPack lays out a tensor in memory, as far as this extension reads or writes it: versions 0
- * ("dltensor" capsules) and 1 ("dltensor_versioned"), and the table of C functions of 1.3. */
+/* The structs of DLPack that this extension reads or writes: versions 0 ("dltensor" capsules) and 1
+ * ("dltensor_versioned"), and the table of C functions of version 1.3. */
 #ifndef MHAP_DLPACK_H
 #define MHAP_DLPACK_H
 

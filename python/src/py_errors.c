@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mha.Error, and how the library's sentences become Python's. */
+/* mha.Error, and the translation of the library's messages, which name C fields, into messages that
+ * name the arguments in Python. */
 #include "py_state.h"
 
 #include <stdarg.h>
@@ -8,13 +9,13 @@
 
 enum { TEXT = 1024 };
 
-/* Names of C in the library's messages and the arguments of Python that they are about, longest
- * first where one begins like another. */
+/* Names in the library's messages, and the corresponding arguments in Python. If one name is a
+ * prefix of another, the longer one comes first. */
 static const struct {
     const char *c, *python;
 } words[] = {
     {"options.position (MHA_POSITION_TOP_LEFT, _BOTTOM_RIGHT or _OFFSET)",
-     "position (\"top-left\", \"bottom-right\", a number, or one number a batch)"},
+     "position (\"top-left\", \"bottom-right\", a number, or one number per batch)"},
     {"options.attend_mask", "mask"},
     {"options.add_mask", "mask"},
     {"options.offsets", "position"},
@@ -54,7 +55,7 @@ static const struct {
     {"MHA_F64", "f64"},
 };
 
-/* One-letter names of C stand at the beginning of a message or as its last word. */
+/* One-letter names are replaced only at the beginning of a message or as its last word. */
 static const struct {
     char c;
     const char *python;
@@ -73,7 +74,7 @@ static bool is_word_end(char c)
     return c == 0 || c == ' ' || c == ';' || c == ',' || c == ':';
 }
 
-/* What the text at `at` is called in Python; *length is how much of it that replaces. */
+/* The Python name for the text at `at`, or NULL; *length is the length of what it replaces. */
 static const char *python_word(const char *text, const char *at, size_t *length)
 {
     for (size_t n = 0; n < sizeof words / sizeof *words; n++) {
@@ -102,7 +103,7 @@ static void translate(const char *text, char *result, size_t size)
     result[end] = 0;
 }
 
-/* "MHA_ERR_SHAPE" out of "MHA_ERR_SHAPE: impossible shape". */
+/* Extracts "MHA_ERR_SHAPE" from "MHA_ERR_SHAPE: impossible shape". */
 static PyObject *code_name(mha_status status)
 {
     const char *const text = mha_status_string(status);
@@ -118,7 +119,7 @@ static int set_attribute(PyObject *object, const char *name, PyObject *value)
 
 static int raise_error(const mhap_state *state, mha_status status, const char *text)
 {
-    /* Words of the caller's may have been cut in the middle of a letter. */
+    /* Text of the caller in the message may have been cut within a UTF-8 character. */
     PyObject *sentence = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
     PyObject *error = sentence ? PyObject_CallFunctionObjArgs(state->error, sentence, NULL) : NULL;
     Py_XDECREF(sentence);
@@ -166,7 +167,7 @@ int mhap_wrong_kind(const char *name, PyObject *object, const char *wanted)
     return -1;
 }
 
-/* Up to the end of the first line, which is all that PyTorch wants to say to users. */
+/* The first line only; PyTorch may append lines that do not help users. */
 static PyObject *first_line(PyObject *value)
 {
     PyObject *text = value ? PyObject_Str(value) : NULL;
@@ -178,7 +179,7 @@ static PyObject *first_line(PyObject *value)
     return line;
 }
 
-/* Exceptions that are not about an argument. */
+/* Exceptions that are not about an argument, and are kept. */
 static bool is_other_matter(const mhap_state *state)
 {
     return PyErr_ExceptionMatches(state->error) || PyErr_ExceptionMatches(PyExc_MemoryError) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the module, as its table of methods wants them. */
+/* The functions of the module, for its method table in py_module.c. */
 #ifndef MHAP_FUNCTIONS_H
 #define MHAP_FUNCTIONS_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The type mha._core.Layer: making, changing and pruning a layer. */
+/* The type mha._core.Layer: creating, updating and pruning a layer. Calls are in py_layer_call.c,
+ * gradients in py_layer_tape.c. */
 #include "py_layer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of element types, and of mha_norm, by number. */
+/* Names of element types and of mha_norm, by their values. */
 static const char *const stored_names[] = {"f32", "f16", "bf16", "f64", "i8", NULL};
 static const char *const norm_names[] = {"none", "rms", "layer", NULL};
 
@@ -41,7 +42,7 @@ static int rope_frequencies(mhap_state *state, PyObject *object, ptrdiff_t head_
     return rope->frequencies ? 0 : -1;
 }
 
-/* The attribute `name`, NULL and no exception where it is None. */
+/* The attribute `name`; NULL without an exception if it is None. */
 static int attribute(PyObject *object, const char *name, PyObject **value)
 {
     *value = PyObject_GetAttrString(object, name);
@@ -87,11 +88,11 @@ int mhap_rope_read(mhap_state *state, PyObject *object, ptrdiff_t head_width, mh
     return status;
 }
 
-/* --------------------------------------------------------------- making ----- */
+/* ------------------------------------------------------------- creation ----- */
 
 enum { WIDTHS = 8 };
 
-/* The arguments of Layer(), borrowed. */
+/* The arguments of Layer(), as borrowed references. */
 typedef struct arguments {
     PyObject *widths[WIDTHS];
     PyObject *weights, *stored, *norm, *norm_eps, *rope, *zero, *batch_first, *threads;
@@ -119,7 +120,7 @@ static bool is_given(const PyObject *object)
     return object && object != Py_None;
 }
 
-/* None is so large that the product of two could not be counted. */
+/* Checks that no extent is so large that a product of two overflows. */
 static int read_widths(const mhap_state *state, PyObject *const *widths, mha_layer_config *c)
 {
     ptrdiff_t *const targets[WIDTHS] = {&c->E,  &c->H,         &c->G,           &c->D,
@@ -134,7 +135,7 @@ static int read_widths(const mhap_state *state, PyObject *const *widths, mha_lay
     return 0;
 }
 
-/* Defaults, so that weights can be looked at before the library has seen the rest. */
+/* Fills in defaults, so that the shapes of weights can be checked before calling the library. */
 static void complete_widths(mha_layer_config *c)
 {
     c->G = c->G ? c->G : c->H;
@@ -258,7 +259,7 @@ static PyObject *layer_update(PyObject *object, PyObject *dictionary)
     const mha_layer_config config = mha_layer_get_config(self->layer);
     mhap_layer_weights weights;
     int status = mhap_layer_weights_read(state, dictionary, &config, &weights);
-    /* Only now: other threads may have run while the weights were read. */
+    /* Checked only now, since other threads may have run while the weights were read. */
     if (!status && self->runs > 0) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the layer is computing in another thread; update it when that is done");
@@ -275,7 +276,7 @@ static PyObject *layer_update(PyObject *object, PyObject *dictionary)
     return status ? NULL : Py_NewRef(Py_None);
 }
 
-/* A layer without those heads for which keep[h] is 0. */
+/* Returns a layer without the heads for which keep[h] is 0. */
 static PyObject *prune(mhap_state *state, const mhap_layer *self, const uint8_t *keep)
 {
     char message[MHAP_MESSAGE] = "";
@@ -341,7 +342,7 @@ static PyObject *layer_nbytes(PyObject *object, void *unused)
     return PyLong_FromSize_t(mha_layer_bytes(((const mhap_layer *)object)->layer));
 }
 
-/* The casts silence a warning: PyMethodDef has one type for functions of all kinds. */
+/* The casts avoid a warning: PyMethodDef has one type for all kinds of functions. */
 static PyMethodDef methods[] = {
     {"update", layer_update, METH_O,
      "update($self, weights, /)\n--\n\n"

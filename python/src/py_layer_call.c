@@ -3,7 +3,7 @@
  * One call of a layer:
  *
  *      take_inputs    arrays -> rows (b, i, c)
- *      read_cache     what is done with a cache, and for which sequences
+ *      read_cache     how a cache is used, and for which sequences
  *      read_extents   B, L and S of the call, in batches, packed, or over a cache
  *      mhap_options_read, mhap_extras_make, mhap_output
  *      compute        without the GIL
@@ -35,7 +35,7 @@ static const mhap_signature signature = {.function = "Layer",
                                          .positional = VALUE + 1,
                                          .refused = MHAP_BIT(MHAP_LAYOUT)};
 
-/* The weight that makes the layer's keys one more. */
+/* The weight that adds one key to every sequence. */
 enum { EXTRA_KEY = 8 };
 
 /* --------------------------------------------------------------- inputs ----- */
@@ -85,7 +85,8 @@ static int check_rows(const mhap_state *state, const mhap_array *array, const ch
     return mhap_check_rows(state, array, name);
 }
 
-/* One of the three inputs; `first` is one that was taken before, which it must be like. */
+/* Takes one of the three inputs; it must have the same axes and type as `first`, which was taken
+ * before. */
 static int take_rows(mhap_state *state, PyObject *object, const char *name, ptrdiff_t width,
                      bool packed, const mhap_array *first, mhap_array *array)
 {
@@ -152,7 +153,7 @@ static int read_cache(mhap_state *state, PyObject *const *own, mhap_layer_run *r
     return 0;
 }
 
-/* How many tokens batch b adds to its sequence. */
+/* The number of tokens that batch b appends to its sequence. */
 static ptrdiff_t new_tokens(const mhap_layer_run *run, const int64_t *lengths, ptrdiff_t b)
 {
     const int64_t *const starts = run->o.c.q_starts;
@@ -163,7 +164,7 @@ static ptrdiff_t new_tokens(const mhap_layer_run *run, const int64_t *lengths, p
     return starts ? (ptrdiff_t)(starts[b + 1] - starts[b]) : run->call.L;
 }
 
-/* S of a call over a cache: the tokens of the longest sequence, with those that come now. */
+/* S of a call over a cache: the tokens of the longest sequence, including those of this call. */
 static int read_columns(mhap_state *state, PyObject *const *own, PyObject *const *values,
                         mhap_layer_run *run)
 {
@@ -216,7 +217,7 @@ static int check_key(const mhap_state *state, const mhap_layer_run *run)
     return 0;
 }
 
-/* Packed rows must be as many as the starts say; fewer would be read past their end. */
+/* The number of packed rows must match the starts; fewer would be read out of bounds. */
 static int check_packed(const mhap_state *state, const mhap_array *array, const char *name,
                         const int64_t *starts, ptrdiff_t B)
 {
@@ -256,7 +257,7 @@ static int read_extents(mhap_state *state, PyObject *const *own, PyObject *const
     return call->cache ? read_columns(state, own, values, run) : 0;
 }
 
-/* [B][rows] numbers, as int64. */
+/* Reads [B][rows] numbers as int64. */
 static int positions_of(mhap_state *state, PyObject *object, const char *name, ptrdiff_t B,
                         ptrdiff_t rows, mhap_kept *kept, const int64_t **positions)
 {
@@ -340,7 +341,7 @@ static int compute(mhap_state *state, mhap_layer_run *run)
     return mhap_check(state, status, run->o.message);
 }
 
-/* Everything that the call needs, read into `run`. Returns the output, or None. */
+/* Reads everything that the call needs into `run`. Returns the output, or None if there is none. */
 static PyObject *prepare(mhap_state *state, PyObject *const *own, PyObject *const *values,
                          bool with_tape, mhap_layer_run *run)
 {

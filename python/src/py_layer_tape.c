@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The type mha.Tape: a call of a layer that is remembered with everything it was given, and its
- * backward pass.
+ * The type mha.Tape: a call of a layer that is kept with all its arguments, so that gradients can
+ * be computed later.
  */
 #include "py_layer.h"
 #include "py_pairs.h"
@@ -13,10 +13,10 @@ typedef struct tape {
     PyObject ob_base;
     mhap_layer_run run;
     PyObject *result;
-    unsigned version; /* of the layer, when it ran */
+    unsigned version; /* of the layer at the time of the call */
 } tape;
 
-/* What gradients there are: inputs, then weights, then options. */
+/* The gradients that can be requested: inputs, then weights, then options. */
 enum { INPUTS = 3, MASK = INPUTS + MHAP_WEIGHTS, BIAS, SLOPES, SINKS, GATES, KINDS };
 
 static const char *kind_name(int kind)
@@ -34,7 +34,7 @@ static const mhap_array *input_of(const mhap_layer_run *run, int kind)
     return inputs[kind];
 }
 
-/* One backward pass: what goes in, and the arrays that come out. */
+/* One backward pass: inputs, and arrays for the results. */
 typedef struct pass {
     mhap_layer_run *run;
     mha_layer_config config;
@@ -43,13 +43,13 @@ typedef struct pass {
     mhap_array d_output, d_lse;
     mhap_array arrays[KINDS];
     PyObject *objects[KINDS];
-    float *mask_columns, *bias_columns; /* still to be summed: see pairs.h */
+    float *mask_columns, *bias_columns; /* to be summed after the call, see py_pairs.h */
     mhap_kept kept;
 } pass;
 
 /* ----------------------------------------------------------------- want ----- */
 
-/* Inputs that were given, and all weights of the layer. */
+/* The default: the inputs that were given, and all weights of the layer. */
 static uint32_t usual(const mhap_layer_run *run)
 {
     uint32_t wanted = run->layer->given << INPUTS;
@@ -88,7 +88,8 @@ static int read_want(PyObject *want, uint32_t *wanted)
 
 /* -------------------------------------------------------------- outputs ----- */
 
-/* The shape of what a gradient belongs to; returns its axes, -1 where the call had none. */
+/* The shape of the input or weight that a gradient belongs to. Returns the number of axes, or -1 if
+ * the call did not have it. */
 static int gradient_shape(const pass *p, int kind, ptrdiff_t shape[MHAP_MAX_AXES])
 {
     const mhap_options *const o = &p->run->o;
@@ -145,7 +146,7 @@ static int enter(pass *p, int kind, const mhap_array *array)
     return 0;
 }
 
-/* All 0 at first: rows between packed sequences are nobody's. */
+/* Initially 0, since rows between packed sequences are not written. */
 static int make_gradient(mhap_state *state, pass *p, int kind)
 {
     ptrdiff_t shape[MHAP_MAX_AXES];
@@ -179,7 +180,8 @@ static int take_d_output(mhap_state *state, PyObject *object, pass *p)
     return 0;
 }
 
-/* (B, H, L), without a batch (H, L), packed (H, rows): as the call returns its log-sum-exp. */
+/* The shape in which the call returns its log-sum-exp: (B, H, L), (H, L) without a batch, (H, rows)
+ * if packed. */
 static int take_d_lse(mhap_state *state, PyObject *object, pass *p)
 {
     const mhap_layer_run *const run = p->run;
@@ -257,7 +259,7 @@ static int prepare(mhap_state *state, tape *self, PyObject *d_output, PyObject *
     for (int n = 0; n < KINDS; n++)
         if (p->wanted >> n & 1 && make_gradient(state, p, n))
             return -1;
-    /* Last, since reading arrays may run anything. */
+    /* Checked last, since reading arrays may run arbitrary code. */
     if (self->version != self->run.layer->version)
         return mhap_fail(state, MHA_ERR_FLAG,
                          "the weights of the layer were updated since this "
@@ -323,7 +325,7 @@ static PyObject *tape_result(PyObject *object, void *unused)
     return Py_NewRef(((const tape *)object)->result);
 }
 
-/* A Result is a tuple with the output in front; arrays are no tuples. */
+/* The output: the first element if it is a Result, which is a tuple; arrays are not tuples. */
 static PyObject *tape_output(PyObject *object, void *unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A dictionary of arrays becomes the weights of a layer. */
+/* Converts a dictionary of arrays to mha_layer_weights, and checks names and shapes. */
 #include "py_layer.h"
 
 #include <stddef.h>
@@ -97,7 +97,7 @@ int mhap_layer_weights_read(mhap_state *state, PyObject *dictionary, const mha_l
     for (int n = 0; n < MHAP_WEIGHTS; n++) {
         PyObject *const object = PyDict_GetItemString(dictionary, mhap_weight_names[n]);
         if (object && object != Py_None) {
-            Py_INCREF(object); /* its __dlpack__ may take it out of the dictionary */
+            Py_INCREF(object); /* its __dlpack__ may remove it from the dictionary */
             const int status = read_weight(state, object, n, config, weights);
             Py_DECREF(object);
             if (status)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What is looked up in NumPy and PyTorch, once; and new arrays of theirs. */
+/* Looks up what is needed of NumPy and PyTorch, once, and creates new arrays of theirs. */
 #include "py_libraries.h"
 #include "py_dlpack.h"
 
-/* sys.modules[name], borrowed from there by whoever holds the GIL; NULL without an exception. */
+/* sys.modules[name] as a borrowed reference, valid while the GIL is held; NULL, without an
+ * exception, if it is not imported. */
 static PyObject *imported(const char *name)
 {
     PyObject *text = PyUnicode_InternFromString(name);
@@ -13,7 +14,7 @@ static PyObject *imported(const char *name)
     return module;
 }
 
-/* The keyword arguments of `empty` for every element type the library has. */
+/* The keyword arguments of `empty` for every element type of the library. */
 static int find_keywords(PyObject *module, mhap_library *library, bool device)
 {
     static const char *const names[MHAP_RESULT_TYPES] = {"float32", "float16", "bfloat16",
@@ -32,7 +33,8 @@ static int find_keywords(PyObject *module, mhap_library *library, bool device)
     return 0;
 }
 
-/* torch.nn.Parameter, and the table of C functions, which older versions of PyTorch lack. */
+/* Looks up torch.nn.Parameter, and the table of C functions, which older versions of PyTorch lack.
+ */
 static int find_torch(PyObject *module, mhap_library *library)
 {
     PyObject *nn = PyObject_GetAttrString(module, "nn");
@@ -47,12 +49,12 @@ static int find_torch(PyObject *module, mhap_library *library)
     while (exchange && exchange->major != 1)
         exchange = exchange->older;
     library->exchange = exchange;
-    Py_XDECREF(capsule); /* the table is one of the library's own, and stays */
+    Py_XDECREF(capsule); /* the table is static in PyTorch and stays valid */
     return 0;
 }
 
-/* Fill `library` if `name` is imported. One that is half imported is met again later. Attributes
- * are looked up in a copy, since other threads may come to run meanwhile. */
+/* Fills in `library` if `name` is imported. If it is only partly imported, a later call tries
+ * again. A copy is filled in, since other threads may run during the lookups. */
 static void meet(mhap_library *library, const char *name, const char *array)
 {
     PyObject *module = imported(name);
@@ -91,7 +93,7 @@ bool mhap_is_plain_tensor(const mhap_state *state, PyObject *object)
     return state->torch.array && (type == state->torch.array || type == state->torch.parameter);
 }
 
-/* The truth of an attribute, or of what it returns when it is called. */
+/* The truth value of an attribute, or of the result of calling it. */
 static int ask(PyObject *object, const char *name, bool call)
 {
     PyObject *answer = PyObject_GetAttrString(object, name);
@@ -171,8 +173,8 @@ PyObject *mhap_shape_tuple(int axes, const ptrdiff_t *shape)
     return tuple;
 }
 
-/* Keyword arguments of `empty`, a new reference. Only the array that a result is like knows the
- * bfloat16 of NumPy. */
+/* The keyword arguments of `empty`, as a new reference. The bfloat16 of NumPy is available only as
+ * the dtype of the array `like`. */
 static PyObject *keywords_for(const mhap_library *library, const mhap_array *like, mhap_type type)
 {
     PyObject *known = library->keywords[type == MHAP_I64 ? MHAP_RESULT_TYPES - 1 : (int)type];
@@ -197,7 +199,7 @@ static PyObject *new_of(const mhap_library *library, const mhap_array *like, mha
     return array;
 }
 
-/* The dtype of a subclass of numpy.ndarray may say one thing at first and another one later. */
+/* Checks the new array, since a subclass of numpy.ndarray may have changed its dtype meanwhile. */
 static int take_new(mhap_state *state, PyObject *object, mhap_type type, int axes,
                     const ptrdiff_t *shape, mhap_array *array)
 {
@@ -227,7 +229,7 @@ PyObject *mhap_new(mhap_state *state, const mhap_array *like, mhap_type type, in
     return object;
 }
 
-/* module.function(object) */
+/* Returns module.function(object). */
 static PyObject *convert(const char *module, const char *function, PyObject *object)
 {
     PyObject *library = imported(module);

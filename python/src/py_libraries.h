@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy and PyTorch, as far as they must be known by name. Neither is ever imported from here: an
- * array of theirs can only be met after somebody has imported them. */
+/* What must be known of NumPy and PyTorch by name. Neither is ever imported from here: an array of
+ * theirs exists only if the user has imported them. */
 #ifndef MHAP_LIBRARIES_H
 #define MHAP_LIBRARIES_H
 
@@ -8,11 +8,12 @@
 
 mhap_origin mhap_origin_of(mhap_state *state, PyObject *object);
 
-/* torch.Tensor or torch.nn.Parameter itself, not a subclass that may mean something else. */
+/* Whether this is a torch.Tensor or torch.nn.Parameter itself, not a subclass, which may behave
+ * differently. */
 bool mhap_is_plain_tensor(const mhap_state *state, PyObject *object);
 
-/* mha.Error where the numbers in memory are not all there is to a plain tensor: it requires a
- * gradient while gradients are on, or is to be read negated. */
+/* Checks a plain tensor: mha.Error if it requires a gradient while gradients are enabled, or if its
+ * numbers in memory are to be read negated. */
 int mhap_torch_check(const mhap_state *state, PyObject *tensor, const char *name);
 
 PyObject *mhap_shape_tuple(int axes, const ptrdiff_t *shape);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* merge(): two partial results over different keys become one. */
+/* merge(): combines two partial results over different keys into one. */
 #include "py_functions.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 enum { OWN_OUTPUT, OWN_LSE, OWN_OUTPUT2, OWN_LSE2, OWN };
 
 typedef struct merging {
-    mhap_call call; /* of which the shape and form are used */
+    mhap_call call; /* only its shape and form are used */
     mhap_tensor output, output2, result;
     mhap_array lse, lse2, lse_result;
     mha_view lse_view, lse2_view, lse_result_view;
@@ -43,7 +43,7 @@ static int read_parts(merging *m, PyObject *const *own)
                : 0;
 }
 
-/* Copy elements (b, h, i), each of `size` bytes, as they are counted by both views. */
+/* Copies elements (b, h, i) of `size` bytes each, with the strides of both views. */
 static void copy_rows(const mha_shape *s, mha_view to, mha_view from, size_t element, size_t size)
 {
     for (ptrdiff_t b = 0; b < s->B; b++)
@@ -56,7 +56,7 @@ static void copy_rows(const mha_shape *s, mha_view to, mha_view from, size_t ele
             }
 }
 
-/* Where the result goes: out, which may be the first part itself, or a new array. */
+/* The array for the result: `out`, which may be the first part itself, or a new one. */
 static int make_output(merging *m)
 {
     mhap_call *const call = &m->call;
@@ -93,14 +93,14 @@ static int make_lse(merging *m)
 
 /* ---------------------------------------------------------------- copies ----- */
 
-/* Rows in memory, of `size` bytes each. */
+/* Rows in memory of `size` bytes each. */
 typedef struct rows {
     const char *name;
     mha_view view;
     size_t element, size;
 } rows;
 
-/* Where the first of the rows begins and the last one ends, in memory. */
+/* The address of the first byte and the one after the last byte of all rows. */
 static void span_of(const mha_shape *s, const rows *r, uintptr_t span[2])
 {
     const ptrdiff_t extents[] = {s->B, s->H, s->L};
@@ -123,8 +123,8 @@ static int check_apart(const mhap_call *call, const rows *to, const rows *from)
                      to->name, from->name);
 }
 
-/* Copy the first part to where the result goes, unless it is there. The library sees only what is
- * there then, so that overlaps are looked for here. */
+/* Copies the first part to the result, unless they are the same. The library then sees only the
+ * result, so overlaps must be checked here. */
 static int copy_parts(merging *m)
 {
     const mhap_call *const call = &m->call;

@@ -5,7 +5,7 @@
 #include "py_libraries.h"
 #include "py_module_docs.h"
 
-/* Classes of Python's that are derived from ours belong to no module of C. */
+/* Searches the base classes: Python classes derived from ours have no C module. */
 mhap_state *mhap_state_of(PyTypeObject *type)
 {
     mhap_state *state = PyType_GetModuleState(type);
@@ -50,7 +50,7 @@ static int module_exec(PyObject *module)
                : 0;
 }
 
-/* Everything in the state that is an object, one after another; NULL behind the last. */
+/* The objects of the state by number, for traversing and clearing; NULL after the last. */
 static PyObject **state_object(mhap_state *state, int number)
 {
     PyObject **const single[] = {

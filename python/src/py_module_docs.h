@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What help() says about the functions of the module. The first line is read by inspect. */
+/* The docstrings of the functions of the module. inspect reads the signature in the first line. */
 #ifndef MHAP_MODULE_DOCS_H
 #define MHAP_MODULE_DOCS_H
 
-/* Options by which attention and everything built on it are told what to compute. */
+/* The options of attention() and of all functions built on it. */
 #define HOW_TO_COMPUTE                                                                    \
     "scale=None, causal=False, position=None, window=None, mask=None, ignore_mask=None, " \
     "bias=None, alibi_slopes=None, sinks=None, softcap=0.0, query_lengths=None, "         \
@@ -25,56 +25,56 @@
     "__dlpack__; f32, f16, bf16 or f64; strided or read-only. Only the last axis must have\n"      \
     "stride 1. Nothing is copied.\n"                                                               \
     "\n"                                                                                           \
-    "Returns the output, like the query in kind and element type, or `out`. Where the\n"           \
-    "log-sum-exp, weights or statistics are asked for: a Result (output, lse, weights,\n"          \
+    "Returns the output, with library and element type of the query, or `out`. If the\n"           \
+    "log-sum-exp, weights or statistics are requested: a Result (output, lse, weights,\n"          \
     "statistics).\n"                                                                               \
     "\n"                                                                                           \
     "scale: None is 1/sqrt(D). softcap: scores become cap * tanh(score / cap).\n"                  \
-    "causal: query i sees keys up to i + offset. window=(left, right): so many keys before and\n"  \
-    "  behind i + offset, None for an open side.\n"                                                \
+    "causal: query i attends to keys up to i + offset. window=(left, right): so many keys "        \
+    "before\n"                                                                                     \
+    "  and after i + offset, None for an unlimited side.\n"                                        \
     "position: the offset. \"top-left\" is 0, \"bottom-right\" is S - L, or a number, or one "     \
     "for\n"                                                                                        \
-    "  each batch. Must be said where L != S and causal, window or ALiBi need it.\n"               \
-    "mask: bool, True attends; or floats that are added. ignore_mask: bool, True hides. bias:\n"   \
+    "  each batch. Required if L != S and causal, window or ALiBi need it.\n"                      \
+    "mask: bool, True attends; or floats that are added. ignore_mask: bool, True masks. bias:\n"   \
     "  floats that are added. All three broadcast to (B, H, L, S), and apply together.\n"          \
     "alibi_slopes, sinks: [H]. gates: a factor on each head, [H] or [B, H].\n"                     \
-    "query_lengths, key_lengths: [B]. Rows past a length are 0, keys past one are not seen.\n"     \
+    "query_lengths, key_lengths: [B]. Rows past a length are 0, keys past one are masked.\n"       \
     "query_starts, key_starts: [B+1], packed sequences: query is (H, rows, D).\n"                  \
-    "query_documents, key_documents: [B, L] and [B, S]; a query sees keys with its number.\n"      \
+    "query_documents, key_documents: [B, L] and [B, S]; queries attend to keys of their number.\n" \
     "dropout, dropout_seed: of the weights, by counter; the backward pass drops the same.\n"       \
     "head_modes: \"normal\", \"uniform\" or \"mean\" for each head; head_means: [H, Dv].\n"        \
-    "return_lse: (B, H, L). return_weights: True, or \"raw\", \"softcap\", \"bias\" for scores "   \
-    "on\n"                                                                                         \
-    "  their way: (B, H, L, S), only weights_heads and weights_rows of them if given, or their\n"  \
+    "return_lse: (B, H, L). return_weights: True, or \"raw\", \"softcap\", \"bias\" for earlier\n" \
+    "  scores: (B, H, L, S), only weights_heads and weights_rows of them if given, or their\n"     \
     "  mean over heads with average_weights. lse_out, weights_out: arrays to write them to.\n"     \
     "statistics: True, or some of \"rows\", \"heads\", \"columns\"; {\"top\": 5} lists weights.\n" \
-    "threads: None is what set_threads() said. The bits are the same for any number.\n"            \
+    "threads: None is the number of set_threads(). The bits are the same for any number.\n"        \
     "\n"                                                                                           \
     ">>> import mha, numpy as np\n"                                                                \
     ">>> x = np.ones((1, 2, 3, 4), np.float32)      # batch, heads, tokens, width\n"               \
     ">>> result = mha.attention(x, x, x, causal=True, return_weights=True)\n"                      \
     ">>> result.output.shape, result.weights.shape\n"                                              \
     "((1, 2, 3, 4), (1, 2, 3, 3))\n"                                                               \
-    ">>> result.weights[0, 0, 1].tolist()           # token 1 sees two tokens, both alike\n"       \
+    ">>> result.weights[0, 0, 1].tolist()           # token 1 attends to two tokens\n"             \
     "[0.5, 0.5, 0.0]\n"
 
-#define BACKWARD_DOC                                                                               \
-    "attention_backward($module, d_output, query, key, value, output, lse, *, want=(\"query\", "   \
-    "\"key\", \"value\"), d_lse=None, layout=\"bhld\", " HOW_TO_COMPUTE                            \
-    ", dropout=0.0, dropout_seed=0, gates=None, threads=None)\n"                                   \
-    "--\n\n"                                                                                       \
-    "The backward pass of attention(), with the output and log-sum-exp it returned.\n"             \
-    "\n"                                                                                           \
-    "All options are as they were in the forward call. Returns Gradients (query, key, value,\n"    \
-    "bias, mask, alibi_slopes, sinks, gates), f32, each of the shape of what it belongs to, and\n" \
-    "None for those that `want` does not name. d_lse is the gradient of the log-sum-exp, if it\n"  \
-    "was used. For f32, f16 and bf16. Memory grows with L + S.\n"                                  \
-    "\n"                                                                                           \
-    ">>> import mha, numpy as np\n"                                                                \
-    ">>> x = np.ones((2, 3, 4), np.float32)\n"                                                     \
-    ">>> y = mha.attention(x, x, x, return_lse=True)\n"                                            \
-    ">>> d = mha.attention_backward(np.ones_like(x), x, x, x, y.output, y.lse)\n"                  \
-    ">>> d.value.shape, d.bias is None, float(d.value[0, 0, 0])\n"                                 \
+#define BACKWARD_DOC                                                                              \
+    "attention_backward($module, d_output, query, key, value, output, lse, *, want=(\"query\", "  \
+    "\"key\", \"value\"), d_lse=None, layout=\"bhld\", " HOW_TO_COMPUTE                           \
+    ", dropout=0.0, dropout_seed=0, gates=None, threads=None)\n"                                  \
+    "--\n\n"                                                                                      \
+    "The backward pass of attention(), with the output and log-sum-exp it returned.\n"            \
+    "\n"                                                                                          \
+    "All options must be those of the forward call. Returns Gradients (query, key, value,\n"      \
+    "bias, mask, alibi_slopes, sinks, gates), f32, each with the shape of its input, and\n"       \
+    "None for those that `want` does not name. d_lse is the gradient of the log-sum-exp, if it\n" \
+    "was used. For f32, f16 and bf16. Memory grows with L + S.\n"                                 \
+    "\n"                                                                                          \
+    ">>> import mha, numpy as np\n"                                                               \
+    ">>> x = np.ones((2, 3, 4), np.float32)\n"                                                    \
+    ">>> y = mha.attention(x, x, x, return_lse=True)\n"                                           \
+    ">>> d = mha.attention_backward(np.ones_like(x), x, x, x, y.output, y.lse)\n"                 \
+    ">>> d.value.shape, d.bias is None, float(d.value[0, 0, 0])\n"                                \
     "((2, 3, 4), True, 1.0)\n"
 
 #define WEIGHTS_DOC                                                                                \
@@ -82,8 +82,8 @@
     "out=None, " HOW_TO_COMPUTE                                                                    \
     ", head_modes=None, return_weights=True, average_weights=False, threads=None)\n"               \
     "--\n\n"                                                                                       \
-    "The weights that attention() would return, alone, at the price of the chosen heads and\n"     \
-    "rows.\n"                                                                                      \
+    "The weights that attention() would return, without an output; only the chosen heads and\n"    \
+    "rows are computed.\n"                                                                         \
     "\n"                                                                                           \
     "With `lse`, the log-sum-exp of an earlier call, scores are computed once, not twice.\n"       \
     "\n"                                                                                           \
@@ -92,26 +92,26 @@
     ">>> mha.attention_weights(x, x, heads=[1], rows=[0, 2]).shape\n"                              \
     "(1, 1, 2, 3)\n"
 
-#define STATISTICS_DOC                                                                        \
-    "head_statistics($module, query, key, value=None, *, statistics=True, "                   \
-    "layout=\"bhld\", " HOW_TO_COMPUTE                                                        \
-    ", dropout=0.0, dropout_seed=0, gates=None, head_modes=None, threads=None)\n"             \
-    "--\n\n"                                                                                  \
-    "What heads look at, as Statistics, without a matrix of weights and without an output.\n" \
-    "\n"                                                                                      \
-    "value, dropout and gates change nothing; they may be given so that arguments of\n"       \
-    "attention() fit.\n"                                                                      \
-    "\n"                                                                                      \
-    ">>> import mha, numpy as np\n"                                                           \
-    ">>> x = np.ones((1, 2, 3, 4), np.float32)\n"                                             \
-    ">>> mha.head_statistics(x, x).heads.largest.round(3).tolist()\n"                         \
+#define STATISTICS_DOC                                                                          \
+    "head_statistics($module, query, key, value=None, *, statistics=True, "                     \
+    "layout=\"bhld\", " HOW_TO_COMPUTE                                                          \
+    ", dropout=0.0, dropout_seed=0, gates=None, head_modes=None, threads=None)\n"               \
+    "--\n\n"                                                                                    \
+    "What heads attend to, as Statistics, without a matrix of weights and without an output.\n" \
+    "\n"                                                                                        \
+    "value, dropout and gates have no effect; they are accepted so that the arguments of\n"     \
+    "attention() can be used.\n"                                                                \
+    "\n"                                                                                        \
+    ">>> import mha, numpy as np\n"                                                             \
+    ">>> x = np.ones((1, 2, 3, 4), np.float32)\n"                                               \
+    ">>> mha.head_statistics(x, x).heads.largest.round(3).tolist()\n"                           \
     "[[0.333, 0.333]]\n"
 
 #define MERGE_DOC                                                                                 \
     "merge($module, output, lse, output2, lse2, *, layout=\"bhld\", out=None, lse_out=None)\n"    \
     "--\n\n"                                                                                      \
-    "Join two results of the same queries over different keys: a Result with output and lse as\n" \
-    "one call over all keys would have given them, up to rounding.\n"                             \
+    "Combine two results of the same queries over different keys: a Result with the output and\n" \
+    "lse of one call over all keys, up to rounding.\n"                                            \
     "\n"                                                                                          \
     "out and lse_out may be output and lse themselves: then the merge is in place.\n"             \
     "\n"                                                                                          \
@@ -126,9 +126,9 @@
 
 #define SET_THREADS_DOC                      \
     "set_threads($module, count, /)\n--\n\n" \
-    "How many threads calls use that do not say; None: one for every CPU of this process."
+    "Set the default number of threads of calls; None: one per CPU of this process."
 
-#define GET_THREADS_DOC "get_threads($module)\n--\n\nHow many threads calls use that do not say."
+#define GET_THREADS_DOC "get_threads($module)\n--\n\nThe default number of threads of calls."
 
 #define ISA_DOC                                                                              \
     "isa($module)\n--\n\n"                                                                   \

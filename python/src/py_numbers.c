@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers out of Python's hands: one at a time, or lists and small arrays of them. */
+/* Reads numbers from Python objects: single ones, nested lists, and small arrays of any type. */
 #include "py_numbers.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ void mhap_kept_free(mhap_kept *kept)
         free(kept->memory[--kept->count]);
 }
 
-/* Is the exception under way one that says "no number of this kind"? */
+/* Whether the current exception means that an object is not a number of this kind. */
 static bool no_number(void)
 {
     return PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError);
@@ -54,10 +54,10 @@ int mhap_number(PyObject *object, const char *name, double *value)
 
 /* ---------------------------------------------------------------- lists ----- */
 
-/* Numbers are read either from an array or from lists in lists, one element at a time. */
+/* Reads numbers from an array or from nested lists, one element at a time. */
 typedef struct reader {
     const char *name;
-    mhap_array array; /* object NULL: lists */
+    mhap_array array; /* if its object is NULL, numbers come from lists */
     int axes;
     ptrdiff_t shape[MHAP_MAX_AXES];
 } reader;
@@ -67,19 +67,19 @@ static bool is_list(PyObject *object)
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
-/* What a list or tuple holds; its subclasses may tell other stories. */
+/* The items of a list or tuple itself, whatever methods a subclass overrides. */
 static Py_ssize_t list_size(PyObject *list)
 {
     return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list);
 }
 
-/* A new reference; IndexError where the list has become shorter meanwhile. */
+/* A new reference; IndexError if the list has become shorter meanwhile. */
 static PyObject *list_item(PyObject *list, Py_ssize_t n)
 {
     return Py_XNewRef(PyList_Check(list) ? PyList_GetItem(list, n) : PyTuple_GetItem(list, n));
 }
 
-/* The extents of lists in lists, from the first of each. */
+/* The extents of nested lists, from the first item of each. */
 static int list_shape(PyObject *object, reader *r)
 {
     Py_INCREF(object);
@@ -127,7 +127,7 @@ static const char *element_name(const reader *r, char text[ELEMENT_NAME])
     return text;
 }
 
-/* What is done with each number; `item` is either an object or, with NULL, element data of type. */
+/* Stores one number: `item`, or if that is NULL the element of the array at `data`. */
 typedef int (*store)(const reader *r, PyObject *item, const void *data, ptrdiff_t number, void *to);
 
 static int each_of_list(const reader *r, PyObject *object, int axis, ptrdiff_t *number, store put,
@@ -162,8 +162,8 @@ static int each_of_array(const reader *r, ptrdiff_t at, int axis, ptrdiff_t *num
     return 0;
 }
 
-/* Store all numbers, in C order, and end the reader. -1 where there is no memory to store them in,
- * with the exception that says so. */
+/* Stores all numbers in C order and ends the reader. Returns -1, with an exception, on an error or
+ * if `to` is NULL because there was no memory. */
 static int reader_end(PyObject *object, reader *r, store put, void *to)
 {
     ptrdiff_t number = 0;
@@ -236,7 +236,7 @@ static int put_int64(const reader *r, PyObject *item, const void *data, ptrdiff_
     return any_integer(r, item, data, (int64_t *)to + number);
 }
 
-/* True and False would be read as 1 and 0, and choose something else than they were meant to. */
+/* Refuses booleans: as indices they would be read as 1 and 0 instead of as a mask. */
 static int put_chosen(const reader *r, PyObject *item, const void *data, ptrdiff_t number, void *to)
 {
     if (item ? !PyBool_Check(item) : r->array.type != MHAP_BOOL)
@@ -317,7 +317,7 @@ static int put_float(const reader *r, PyObject *item, const void *data, ptrdiff_
     return status;
 }
 
-/* ---------------------------------------------------------------- whole ----- */
+/* ------------------------------------------------------------ functions ----- */
 
 static int fail_reader(const mhap_state *state, reader *r, int axes, const ptrdiff_t *shape)
 {

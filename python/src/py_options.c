@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* From arguments to mha_options, one small reader for each kind of option. */
+/* Converts arguments to mha_options, with one small function per kind of option. */
 #include "py_options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What the readers below pass around. */
+/* What all readers below need. */
 typedef struct reading {
     mhap_state *state;
     PyObject *const *values;
@@ -95,8 +95,8 @@ int mhap_starts_read(mhap_state *state, PyObject *const *values, mhap_options *o
 
 /* ---------------------------------------------------------------- masks ----- */
 
-/* Strides of an array that is broadcast to (B, H, L, S), as NumPy does: axes count from the last,
- * and those that are missing or 1 have stride 0. */
+/* Strides of an array that is broadcast to (B, H, L, S) as NumPy does: axes are aligned at the
+ * last, and those that are missing or of extent 1 have stride 0. */
 static int broadcast(const reading *r, const mhap_array *a, const char *name, ptrdiff_t strides[4])
 {
     const ptrdiff_t full[] = {r->shape->B, r->shape->H, r->shape->L, r->shape->S};
@@ -118,7 +118,7 @@ static int broadcast(const reading *r, const mhap_array *a, const char *name, pt
         name, mhap_shape_text(has, a->axes, a->shape), mhap_shape_text(wanted, 4, full), name);
 }
 
-/* Write the element at `from` S times. */
+/* Writes the element at `from` S times. */
 static void repeat(char *to, const char *from, size_t size, ptrdiff_t count)
 {
     for (ptrdiff_t j = 0; j < count; j++)
@@ -270,7 +270,7 @@ static int read_window(const reading *r)
     if (!is_pair || PySequence_Size(pair) != 2) {
         PyErr_Clear();
         return mhap_wrong_kind("window", pair,
-                               "it must be a pair (left, right) of keys before and behind the "
+                               "it must be a pair (left, right) of keys before and after the "
                                "query's position, None for an open side");
     }
     c->flags |= MHA_WINDOW;
@@ -443,7 +443,7 @@ static int read_means(const reading *r)
     return r->o->c.head_means ? 0 : -1;
 }
 
-/* ---------------------------------------------------------------- whole ----- */
+/* ---------------------------------------------------------- all options ----- */
 
 static int read_arrays(const reading *r)
 {
@@ -465,8 +465,8 @@ static int read_arrays(const reading *r)
                : 0;
 }
 
-/* Whatever is made for rows and keys can be counted in bytes. Views of a few numbers can pretend to
- * be larger than any memory. */
+/* Checks that the bytes of arrays over rows and keys do not overflow: views with stride 0 can claim
+ * to be larger than any memory. */
 static int check_extents(const reading *r)
 {
     const mha_shape *const s = r->shape;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of arguments (arguments.h) become mha_options, with all they point to in one struct. */
+/* Converts slots of arguments (py_arguments.h) to mha_options, with everything they point to in one
+ * struct. */
 #ifndef MHAP_OPTIONS_H
 #define MHAP_OPTIONS_H
 
@@ -13,7 +14,7 @@ enum { MHAP_MESSAGE = 512 };
  *      mhap_options o;
  *      mhap_options_begin(&o);
  *      mhap_starts_read(state, values, &o)         o.c.q_starts, o.c.k_starts; o.B, o.L, o.S
- *      ... make an mha_shape of the inputs ...
+ *      ... make an mha_shape from the inputs ...
  *      mhap_options_read(state, values, &shape, &o)
  *      mhap_extras_make(...)                       py_result.h: lse, weights, statistics into o.c
  *      ... call the library with &o.c ...
@@ -25,17 +26,18 @@ typedef struct mhap_options {
     char message[MHAP_MESSAGE];
     mha_statistics statistics;
     mhap_array mask, ignore_mask, bias; /* as they were given */
-    bool mask_widened, bias_widened;    /* the last axis was 1, and a copy has S columns */
+    bool mask_widened, bias_widened;    /* the last axis was 1, and a copy with S columns is used */
     mhap_kept kept;
-    ptrdiff_t B, L, S; /* packed sequences: how many, the longest; -1 where there are no starts */
+    ptrdiff_t B, L, S; /* packed sequences: their number and longest; -1 if there are no starts */
 } mhap_options;
 
 void mhap_options_begin(mhap_options *o);
 
-/* The starts of packed sequences, which decide the shape. */
+/* Reads the starts of packed sequences, which determine the shape. */
 int mhap_starts_read(mhap_state *state, PyObject *const *values, mhap_options *o);
 
-/* Everything else but what is written by the call (out, lse, weights, statistics) and threads.
+/* Reads all other options, except those that the call writes (out, lse, weights, statistics) and
+ * threads.
  * Masks must broadcast to (B, H, L, S) of the shape, lengths have B numbers, and so on. G and Dv
  * of the shape are not 0. */
 int mhap_options_read(mhap_state *state, PyObject *const *values, const mha_shape *shape,
@@ -43,11 +45,11 @@ int mhap_options_read(mhap_state *state, PyObject *const *values, const mha_shap
 
 void mhap_options_end(mhap_options *o);
 
-/* True, False, or anything that Python takes for one; a NULL object is false. -1 on error. */
+/* The truth value of an object; NULL is false. -1 with an exception on an error. */
 int mhap_truth(PyObject *object);
 
-/* The text of a str argument, one of `names` (NULL behind the last): its number; -1 with an
- * exception that lists them all. */
+/* The index of a str argument among `names` (NULL after the last). -1 with an exception that lists
+ * them all. */
 int mhap_choice(const mhap_state *state, PyObject *object, const char *name,
                 const char *const *names);
 

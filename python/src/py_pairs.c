@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Memory and strides for gradients of broadcast masks and biases (py_pairs.h). */
 #include "py_pairs.h"
 
 #include <string.h>
 
-/* Strides of the given axes, 0 where they are missing or 1; returns how many numbers there are. */
+/* Sets the strides of the axes, 0 if they are missing or of extent 1; returns the number of
+ * elements. */
 static ptrdiff_t strides_of(const mha_shape *s, const mhap_array *given, bool widened,
                             ptrdiff_t strides[4])
 {

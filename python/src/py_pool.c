@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools of threads: one for each number of threads that was asked for, made when it is first used.
- * They are never freed: a call on another thread may be using one, even while the process ends.
+ * Thread pools: one per number of threads, created when it is first used. They are never freed: a
+ * call on another thread may be using one, even while the process ends.
  *
- * The threads of a pool do not follow a process through fork(). A child therefore forgets the
- * pools of its parent, whose memory stays, and makes its own.
+ * A child process of fork() does not have the threads of its parent's pools. It therefore ignores
+ * these pools, without freeing them, and creates its own.
  */
 #include "py_numbers.h"
 
@@ -14,8 +14,8 @@
 
 struct mhap_pools {
     pid_t process;
-    int threads;                               /* of the default; 0: one for every CPU */
-    mha_pool *of_threads[MHA_MAX_THREADS + 1]; /* NULL where there is none yet */
+    int threads;                               /* the default number; 0: one per CPU */
+    mha_pool *of_threads[MHA_MAX_THREADS + 1]; /* by number of threads; NULL: not yet created */
 };
 
 /* The pools of this process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Published configurations, and random weights to try them with. */
+/* Presets of published models, and random weights to try them with. */
 #include "py_layer.h"
 
 static PyObject *preset_row(const mha_preset_info *info)
@@ -9,7 +9,7 @@ static PyObject *preset_row(const mha_preset_info *info)
                          (Py_ssize_t)info->tokens, info->causal ? Py_True : Py_False);
 }
 
-/* _presets(): a list of tuples, one for each preset. */
+/* _presets(): a list of tuples, one per preset. */
 static PyObject *presets(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -28,7 +28,7 @@ static PyObject *presets(PyObject *module, PyObject *unused)
     return list;
 }
 
-/* SplitMix64: number n of a seed, whoever asks and in whatever order. */
+/* SplitMix64: number n of a seed, independent of the other numbers. */
 static uint64_t mixed(uint64_t seed, uint64_t n)
 {
     uint64_t z = seed + (n + 1) * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Allocates what a call returns in addition to its output, and builds the returned object. */
 #include "py_result.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Rows that lengths or packed sequences leave out are not written by the library. */
+/* Whether the library leaves rows unwritten, because of lengths or packed sequences. */
 static bool is_partial(const mhap_options *o)
 {
     return o->c.q_lengths || o->c.q_starts;
@@ -36,9 +37,9 @@ PyObject *mhap_output(mhap_state *state, PyObject *out, const mhap_array *like, 
     return out;
 }
 
-/* Axes of a result, as they are put together. */
+/* The axes of a result. */
 typedef struct axes {
-    int count, batch, heads, rows; /* numbers of those axes, -1 where there is none */
+    int count, batch, heads, rows; /* indices of these axes, -1 if there is none */
     ptrdiff_t shape[MHAP_MAX_AXES];
 } axes;
 
@@ -56,7 +57,7 @@ static mha_out out_of(const axes *a, const mhap_array *array)
                      a->heads < 0 ? 0 : array->strides[a->heads], array->strides[a->rows]};
 }
 
-/* Take `given`, or make an array of this shape. */
+/* Takes `given`, or makes a new array of this shape. */
 static PyObject *take_or_make(mhap_state *state, PyObject *given, const char *name, const axes *a,
                               mhap_type type, const mhap_array *like, mhap_array *array)
 {
@@ -108,7 +109,7 @@ static int make_lse(mhap_state *state, PyObject *const *values, const mha_shape 
 
 /* -------------------------------------------------------------- weights ----- */
 
-/* 1 where weights are wanted, and their mode. */
+/* Returns 1 if weights are requested, and their mode. */
 static int weights_wanted(const mhap_state *state, PyObject *const *values, mha_weights_mode *mode)
 {
     static const char *const names[] = {"softmax", "raw", "softcap", "bias", NULL};
@@ -122,7 +123,8 @@ static int weights_wanted(const mhap_state *state, PyObject *const *values, mha_
     return value ? mhap_truth(value) : values[MHAP_WEIGHTS_OUT] != NULL;
 }
 
-/* Which weights, where none are asked for, is a slip that would go unnoticed. */
+/* Refuses arguments that select weights if no weights are requested: the mistake would otherwise go
+ * unnoticed. */
 static int no_weights(const mhap_state *state, const mha_options *c)
 {
     const char *const idle = c->weights_heads                 ? "weights_heads chooses"
@@ -161,7 +163,7 @@ static int make_weights(mhap_state *state, PyObject *const *values, const mha_sh
     return 0;
 }
 
-/* ---------------------------------------------------------------- whole ----- */
+/* -------------------------------------------------------------- results ----- */
 
 int mhap_extras_make(mhap_state *state, PyObject *const *values, const mha_shape *shape,
                      ptrdiff_t columns, mhap_form form, const mhap_array *like, mhap_options *o,

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics of heads. The library writes structs; Python sees one array for each of their fields,
- * strided views of the same memory.
+ * Statistics of heads. The library writes structs; Python gets one array per field, as strided
+ * views of the same memory.
  */
 #include "py_result.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* What the argument `statistics` asks for. */
-typedef struct wish {
+/* What the argument `statistics` requests. */
+typedef struct request {
     int rows, heads, columns;
     ptrdiff_t top, first_keys;
-} wish;
+} request;
 
-static int wish_named(const mhap_state *state, PyObject *name, PyObject *value, wish *w)
+static int request_named(const mhap_state *state, PyObject *name, PyObject *value, request *w)
 {
     static const char *const names[] = {"rows", "heads", "columns", "top", "first_keys", NULL};
     int *const flags[] = {&w->rows, &w->heads, &w->columns};
@@ -37,7 +37,7 @@ static int wish_named(const mhap_state *state, PyObject *name, PyObject *value, 
     return 0;
 }
 
-static int wish_list(const mhap_state *state, PyObject *list, wish *w)
+static int request_list(const mhap_state *state, PyObject *list, request *w)
 {
     PyObject *iterator = PyUnicode_Check(list) ? NULL : PyObject_GetIter(list);
     if (!iterator) {
@@ -48,14 +48,14 @@ static int wish_list(const mhap_state *state, PyObject *list, wish *w)
     }
     int status = 0;
     for (PyObject *name; status == 0 && (name = PyIter_Next(iterator));) {
-        status = wish_named(state, name, NULL, w);
+        status = request_named(state, name, NULL, w);
         Py_DECREF(name);
     }
     Py_DECREF(iterator);
     return PyErr_Occurred() ? -1 : status;
 }
 
-static int wish_read(const mhap_state *state, PyObject *wanted, wish *w)
+static int request_read(const mhap_state *state, PyObject *wanted, request *w)
 {
     memset(w, 0, sizeof *w);
     if (!wanted || wanted == Py_False)
@@ -65,11 +65,11 @@ static int wish_read(const mhap_state *state, PyObject *wanted, wish *w)
         return 0;
     }
     if (!PyDict_Check(wanted))
-        return wish_list(state, wanted, w);
+        return request_list(state, wanted, w);
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(wanted, &at, &name, &value);) {
-        Py_INCREF(value); /* its __index__ may take it out of the dictionary */
-        const int status = wish_named(state, name, value, w);
+        Py_INCREF(value); /* its __index__ may remove it from the dictionary */
+        const int status = request_named(state, name, value, w);
         Py_DECREF(value);
         if (status)
             return -1;
@@ -110,8 +110,8 @@ static int make_lists(mhap_state *state, const mha_shape *s, mha_statistics *c, 
 int mhap_statistics_make(mhap_state *state, PyObject *wanted, const mha_shape *shape,
                          mhap_options *o, mhap_extras *e)
 {
-    wish w;
-    if (wish_read(state, wanted, &w))
+    request w;
+    if (request_read(state, wanted, &w))
         return -1;
     if (!w.rows && !w.heads && !w.columns && !w.top)
         return 0;
@@ -165,7 +165,7 @@ static const field head_fields[] = {
 
 enum { FIELDS = sizeof row_fields / sizeof *row_fields };
 
-/* One field of structs of `size` bytes that lie as [B][H][extents...]. */
+/* A view of one field of structs of `size` bytes, which are stored as [B][H][extents...]. */
 static PyObject *view_field(mhap_state *state, const mha_shape *s, const mhap_extras *e,
                             PyObject *memory, const field *f, size_t size, int extents,
                             const ptrdiff_t *extent)
@@ -176,17 +176,17 @@ static PyObject *view_field(mhap_state *state, const mha_shape *s, const mhap_ex
     for (int n = 0; n < 2 + extents; n++) {
         if ((n == 0 && !e->form.batch) || (n == 1 && !e->form.heads))
             continue;
-        ptrdiff_t behind = stride;
+        ptrdiff_t inner = stride;
         for (int m = n + 1; m < 4; m++)
-            behind *= full[m];
+            inner *= full[m];
         shape[axes] = full[n];
-        strides[axes++] = behind;
+        strides[axes++] = inner;
     }
     return mhap_view_of(state, e->origin, memory, (ptrdiff_t)f->start, f->type, axes, shape,
                         strides);
 }
 
-/* {"entropy": ..., ...}, or None without memory. */
+/* A dictionary {"entropy": ..., ...}, or None if these statistics were not requested. */
 static PyObject *view_structs(mhap_state *state, const mha_shape *s, const mhap_extras *e,
                               PyObject *memory, const field *fields, size_t size, int extents,
                               const ptrdiff_t *extent)

@@ -11,7 +11,7 @@ import pytest
 
 
 def _first_line(report: Any) -> str:
-    """Why a test was skipped or has failed, as short as it can be said."""
+    """The reason why a test was skipped or has failed, in one line."""
     if isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     crash = getattr(report.longrepr, "reprcrash", None)
@@ -20,7 +20,7 @@ def _first_line(report: Any) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print a line for each test that failed or was skipped, then how many there were."""
+    """Print a line per test that failed or was skipped, then their numbers."""
     stats = terminalreporter.stats
     failed = stats.get("failed", []) + stats.get("error", [])
     skipped = stats.get("skipped", [])
@@ -45,7 +45,7 @@ def random() -> Any:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Of torch: models as small as those of tests take longer with more."""
+    """One thread for torch: models as small as those of tests are slower with more."""
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)

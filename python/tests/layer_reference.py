@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A multi-head layer in float64, written plainly, and weights for it: what Layer is compared with."""
+"""A multi-head layer in float64, written plainly, and weights for it; Layer is compared with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 
 
 def rotate(x: Any, rope: mha.Rope) -> Any:
-    """Turn heads (..., rows, width) by their positions 0, 1, ..."""
+    """Rotate heads (..., rows, width) by their positions 0, 1, ..."""
     rows, head = x.shape[-2:]
     width = rope.width or head
     angles = numpy.arange(rows)[:, None] * rope.base ** (-2.0 * numpy.arange(width // 2) / width)
@@ -61,7 +61,7 @@ def plain_layer(
     add_zero_attn: bool = False,
     attends: Any = True,
 ) -> tuple[Any, Any]:
-    """Output and weights of a layer, as its formula says. attends: what a mask leaves."""
+    """Output and weights of a layer by its formula. attends: which keys are not masked."""
     groups = kv_heads or heads
     key = query if key is None else key
     value = key if value is None else value
@@ -90,7 +90,7 @@ def plain_layer(
 
 
 def make_weights(random: Any, width: int, heads: int, **widths: int) -> dict[str, Any]:
-    """Weights of all four matrices, as Layer() wants them."""
+    """Weights of all four matrices for Layer()."""
     head = widths.get("head_width", width // heads)
     value_head = widths.get("value_head_width", head)
     groups = widths.get("kv_heads", heads)

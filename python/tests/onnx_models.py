@@ -54,7 +54,7 @@ def attention_model(
 
 
 def assert_close(got: Any, want: Any, tolerance: float) -> None:
-    """Also for -inf; a NaN is never right."""
+    """Compare, also -inf; NaN is always wrong."""
     assert got.shape == want.shape
     got, want = got.astype(np.float64), want.astype(np.float64)
     assert not np.isnan(got).any()

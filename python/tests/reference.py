@@ -15,7 +15,7 @@ class Reference(NamedTuple):
 
 
 def visible(shape: tuple[int, int, int, int], options: dict[str, Any]) -> Any:
-    """Which keys each query sees, (B, H, L, S), by everything but masks that are added."""
+    """Which keys each query attends to, (B, H, L, S), by everything except additive masks."""
     B, _, L, S = shape
     i, j = np.arange(L)[:, None], np.arange(S)[None, :]
     at = i + np.broadcast_to(options.get("offset", 0), (B,))[:, None, None]
@@ -44,7 +44,7 @@ def visible(shape: tuple[int, int, int, int], options: dict[str, Any]) -> Any:
 
 
 def scores(query: Any, key: Any, options: dict[str, Any]) -> Any:
-    """Scores with everything that is added; hidden keys are -inf."""
+    """Scores with everything that is added; masked keys are -inf."""
     B, H, L, D = query.shape
     S = key.shape[2]
     s = query @ key.swapaxes(-1, -2) * (options.get("scale") or 1 / np.sqrt(max(D, 1)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How arrays come in and go out: nothing is copied, nothing leaks, nobody waits."""
+"""Arrays as inputs and results: no copies, no leaks, and threads that do not block each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def x(random: Any) -> Any:
 
 
 class Old:
-    """An array that can only be had through DLPack as it was before version 1."""
+    """An array that supports only DLPack before version 1."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -192,7 +192,7 @@ def test_own_arrays(x: Any) -> None:
 
 
 def test_requests_for_buffers(x: Any) -> None:
-    """What a buffer promises, by the flags it is asked for (object.h of CPython)."""
+    """The guarantees of a buffer, by the flags of the request (object.h of CPython)."""
     get = ctypes.pythonapi.PyObject_GetBuffer
     get.argtypes = [ctypes.py_object, ctypes.c_char_p, ctypes.c_int]
     view = ctypes.create_string_buffer(256)
@@ -369,7 +369,7 @@ def test_number_of_threads() -> None:
 
 
 def wait_for(child: int, seconds: float) -> int:
-    """The exit status of a child process; it is killed when its time is over."""
+    """The exit status of a child process, which is killed after a timeout."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -413,7 +413,7 @@ def resident() -> int:
 
 
 def every_way(x: Any, others: list[Any]) -> None:
-    """A round of calls that end well, and of calls that do not."""
+    """A round of calls that succeed, and of calls that fail."""
     y = mha.attention(x, x, x, return_lse=True, return_weights=True, statistics=True)
     mha.attention_backward(x, x, x, x, *y[:2], bias=others[0], want=("query", "bias"))
     mha.merge(*y[:2], *y[:2])

@@ -111,7 +111,8 @@ def test_of_gates_for_each_batch(inputs: Any, random: Any) -> None:
     "shape", [(B, H, L, S), (1, H, L, S), (H, 1, S), (S,), (B, 1, L, 1), (H, L, 1), (1,)], ids=str
 )
 def test_of_what_is_added(inputs: Any, random: Any, name: str, shape: Any) -> None:
-    """With that of the log-sum-exp: weights do not mind a number that is added to all scores."""
+    """With the gradient of the log-sum-exp: weights do not change if a number is added to all
+    scores."""
     added = random.standard_normal(shape, dtype=np.float32)
     check(inputs, random, want=(name,), with_lse=True, **{name: added})
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The comparison with peers: its cases, inputs, comparison, rounds, report and chart.
 
-Nothing here is a claim about speed. The contenders of each library that is here are held against
-attention in float64, in words of a few rows.
+These tests do not measure speed. The contenders of each installed library are compared with
+attention in float64, for small cases.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def test_text_and_markdown() -> None:
     assert line.startswith("b1h1l2d2 ") and "1.50" in line and "differs" in line
     assert "missed: torch right (1.50 to 1.50)" in line
     text = report.markdown(whole)
-    assert "- jax is not here: gone" in text
+    assert "- jax is not installed: gone" in text
     assert "| `b1h1l2d2` | 2.00 | 2000 ms | 1.50 |" in text and "differs by 5.0e-01" in text
     widths = {row.count("|") for row in text.splitlines() if row.startswith("|")}
     assert widths == {len(names) + 6}
@@ -379,7 +379,7 @@ SLOW = ("flex_attention", "written out, compiled")  # half a minute of compiling
 
 
 def plain(case: cases.Case, given: inputs.Inputs) -> dict[str, np.ndarray]:
-    """The case in float64, without any thought of speed."""
+    """The case in float64, plain and slow."""
     group = case.H // case.G
     k, v = (np.repeat(x, group, axis=1).astype(np.float64) for x in (given.key, given.value))
     scores = given.query.astype(np.float64) @ k.transpose(0, 1, 3, 2) / np.sqrt(case.D)
@@ -403,7 +403,7 @@ def plain(case: cases.Case, given: inputs.Inputs) -> dict[str, np.ndarray]:
 
 
 def found_of(library: str) -> registry.Found:
-    """What a library can do; skips where it is not installed, fails where it is and breaks."""
+    """The contenders of a library; skips if it is not installed, fails if it is broken."""
     found = registry.find((library,))
     reason = found.missing.get(library, "")
     if reason.startswith(("ModuleNotFoundError", "ImportError")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cache: attention over it against attention over arrays, and what is done to its tokens."""
+"""The cache: attention over it against attention over arrays, and changes to its tokens."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_rings_forget(random: Any) -> None:
 
 
 def test_shift_turns_keys(random: Any) -> None:
-    """Tokens that were rotated for one place, moved, are those rotated for the other."""
+    """Tokens that are rotated for one position and then moved equal those rotated for the other."""
     rope = mha.Rope()
     layer = mha.Layer.random(16, 2, rope=rope)
     x = tokens(random, 1, 6, 16)

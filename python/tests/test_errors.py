@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said about arguments that cannot be: what, where, and what to do, in Python's words."""
+"""Messages for wrong arguments: they name the argument in Python, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ k = np.ones((B, G, S, D), np.float32)
 v = np.ones((B, G, S, D), np.float32)
 square = np.ones((B, H, L, D), np.float32)
 
-# Words of C that have no place in an exception.
+# Names of C that must not be in an exception.
 LEAKED = re.compile(r"MHA_|options\.|shape\.|call\.|gradients\.|\bNULL\b|\b[qk]_[a-z]+|_type\b")
 
 
 def fails(
     kind: type[Exception], code: str | None, pattern: str, *arrays: Any, **options: Any
 ) -> None:
-    """A call of attention() fails just so."""
+    """Check that a call of attention() fails with this exception."""
     with pytest.raises(kind, match=pattern) as caught:
         mha.attention(*(arrays or (q, k, v)), **options)
     text = str(caught.value)
@@ -497,7 +497,7 @@ def test_truth_values_choose_no_sequences() -> None:
     assert cache.lengths == [0, 0]
 
 
-# What attention_weights() calls heads, rows and out has longer names elsewhere.
+# The arguments heads, rows and out of attention_weights() have longer names in other functions.
 SHORT_NAMES: dict[str, Any] = {
     "no list": ({"heads": 0}, TypeError, "^heads is an int; it must be a list or an array"),
     "text": ({"rows": ["x"]}, TypeError, "^an element of rows is a str; it must be an integer"),

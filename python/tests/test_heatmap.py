@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures of heads: what is drawn, how labels are written, and files."""
+"""Heat maps of heads: what is drawn, how labels are written, and files."""
 
 from __future__ import annotations
 

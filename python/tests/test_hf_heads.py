@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mha.hf.heads and mha.hf.gates: what heads look at, and what a model is without them."""
+"""mha.hf.heads and mha.hf.gates: what heads attend to, and models without some of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_heads_as_text_and_in_a_notebook() -> None:
 
 
 def without(model: Any, layer: int, heads: list[int]) -> Any:
-    """The eager model with heads taken out where they enter the output projection."""
+    """The eager model with heads set to 0 before the output projection."""
 
     def close(module: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         states = args[0].clone()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Masks that are rules: they show what the matrices of transformers show, and stay rules."""
+"""Masks as rules: they equal the matrices of transformers, and remain rules."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def padding(kind: str, tokens: int) -> Any:
 
 
 def shown(mask: Any, queries: int, keys: int) -> Any:
-    """What `attention` lets through: with equal scores every visible key has a weight."""
+    """The keys that `attention` does not mask: with equal scores each of them has a weight."""
     layer = torch.nn.Identity()
     zeros = torch.zeros(B, 2, max(queries, keys), 4)
     q, k = zeros[:, :, :queries], zeros[:, :, :keys]
     return hf.attention(layer, q, k, k, mask, output_attentions=True)[1][:, :1] > 0
 
 
-# queries, keys, and where the first of each stands: prompt, step, chunk behind a cache, static
+# queries, keys, and the position of the first of each: prompt, step, chunk after a cache, static
 # cache, ring
 PLACES = [
     (12, 12, 0, 0),

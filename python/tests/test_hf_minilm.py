@@ -85,7 +85,7 @@ def test_a_sentence_does_not_see_its_batch(model: Any, inputs: Any) -> None:
 def test_heads_of_the_real_model(model: Any, inputs: Any) -> None:
     table = hf.heads(model, inputs)
     assert len(table.layers) == 6 and all(len(layer) == 12 for layer in table["entropy"])
-    # MiniLM, as BERT does, has heads that look at the word before or behind.
+    # MiniLM has heads that attend to the previous or the next word, as BERT does.
     assert max(layer.max() for layer in table["previous"]) > 0.5
 
 

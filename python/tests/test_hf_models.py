@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Small models of transformers with random weights: on "mha" they give what they give on "eager".
 
-Rows of padding tokens are left out of every comparison: they attend to nothing that means
-anything, and what eager makes of them (a mean over hidden keys) is as good as our 0.
+Rows of padding tokens are not compared: they have no meaning, and eager's result for them (a mean
+over masked keys) is as good as our 0.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ TRANSLATORS = ["bart", "marian", "t5"]
 
 
 def build(family: str) -> Any:
-    """The model on eager attention, with weights large enough for attention to have opinions."""
+    """The model with eager attention, and weights so large that attention is far from uniform."""
     model_class, config_class, settings = TEXT[family]
     torch.manual_seed(7)
     config = getattr(transformers, config_class)(**settings, attn_implementation="eager")
@@ -152,7 +152,7 @@ def run(model: Any, implementation: str, call: Callable[[], Any]) -> Any:
 
 
 def on_both(model: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
-    """What a call gives on eager and on mha."""
+    """The results of a call with eager and with mha."""
     return run(model, "eager", call), run(model, "mha", call)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Objects that lie, change their mind or take their memory along: an error each, never a crash."""
+"""Objects that give wrong information, change, or free their memory: errors, never crashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def x(random: Any) -> Any:
 
 
 class Tensor(ctypes.Structure):
-    """A tensor of DLPack, version 0, with its owner's fields behind."""
+    """A tensor of DLPack, version 0, followed by its owner's fields."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -47,7 +47,7 @@ FLOAT, INT = 2, 0
 
 
 class Capsule:
-    """An array that tells through __dlpack__ what it is told to tell."""
+    """An array whose __dlpack__ returns whatever the test sets."""
 
     def __init__(
         self, array: Any, shape: Any, strides: Any = None, code: int = FLOAT, **fields: int
@@ -134,7 +134,7 @@ def test_extents_whose_product_is_0(x: Any) -> None:
 
 
 class Long(list):
-    """A list that pretends to be long, with something everywhere."""
+    """A list that claims to be long, with an item at every index."""
 
     def __len__(self) -> int:
         return 2**61
@@ -150,7 +150,7 @@ def test_lists_are_what_they_hold(x: Any) -> None:
 
 
 class Shrinking:
-    """An index that empties the list it stands in."""
+    """An index that empties the list that contains it."""
 
     def __init__(self, numbers: list) -> None:
         self.numbers = numbers
@@ -167,14 +167,14 @@ def test_list_that_shrinks_while_it_is_read(x: Any) -> None:
 
 
 class Bits(np.ndarray):
-    """bfloat16 numbers whose view as integers is one of fewer bytes."""
+    """bfloat16 numbers whose view as integers has fewer bytes."""
 
     def view(self, *args: Any) -> Any:
         return np.zeros(self.shape, "i1")
 
 
 class Fickle(np.ndarray):
-    """bfloat16 numbers that call themselves bytes when an array like them is made."""
+    """bfloat16 numbers that claim to be bytes when an array like them is made."""
 
     asked = 0
 
@@ -210,7 +210,7 @@ def test_empty_structures_of_ctypes(x: Any) -> None:
 
 
 class Leaving:
-    """A value that leaves its dictionary when it is looked at, and nobody else holds."""
+    """A value that is removed from its dictionary when it is read, without another reference."""
 
     def __init__(self, home: dict, array: Any = None) -> None:
         self.home = home
@@ -302,7 +302,7 @@ def test_widths_whose_product_is_0(heads: int) -> None:
 
 
 class Meddling:
-    """A gradient that has the weights of a layer updated when it is looked at."""
+    """A gradient that updates the weights of a layer when it is read."""
 
     def __init__(self, layer: Any, array: Any) -> None:
         self.layer, self.array = layer, array
@@ -320,7 +320,7 @@ def test_update_while_the_tape_reads_its_gradient() -> None:
 
 
 class Waiting:
-    """A weight that, when it is looked at, waits for a long call of its layer to be under way."""
+    """A weight that, when it is read, waits until a long call of its layer is running."""
 
     def __init__(self, layer: Any, call: threading.Thread, weights: dict) -> None:
         self.layer, self.call, self.weights = layer, call, weights

@@ -321,7 +321,7 @@ def test_chosen_gradients(random: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 1), (2, 1, 3), (1, 2, 3, 1), (2, 2, 3, 3)])
 def test_gradients_of_numbers_that_are_broadcast(random: Any, shape: tuple[int, ...]) -> None:
-    """They are sums of the gradient of the same numbers in full."""
+    """They are sums of the gradient of the same array without broadcasting."""
     layer = mha.Layer.random(8, 2)
     x, d, small = rows(random, 2, 3, 8), rows(random, 2, 3, 8), rows(random, *shape)
     full = numpy.broadcast_to(small, (2, 2, 3, 3)).copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mha.onnx.attention: its finer points, and what it says about input that cannot be."""
+"""mha.onnx.attention: special cases, and messages for wrong inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WRONG = [
             "past_key": zeros(1, 2, 1, 4).astype(np.float16),
             "past_value": zeros(1, 2, 1, 4).astype(np.float16),
         },
-        "past_key is float16, but what goes behind it is float32",
+        "past_key is float16, but what is appended to it is float32",
     ),
     (
         {
@@ -147,7 +147,7 @@ def test_softmax_precision_double() -> None:
 @pytest.mark.parametrize("name", ["Q", "K", "V", "attn_mask"])
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_types_may_differ(name: str, dtype: str, random: Any) -> None:
-    """One float64 input takes all to float64; the result has the type of Q."""
+    """With one float64 input, everything is computed in float64; the result has the type of Q."""
     inputs = {n: random.standard_normal((1, 2, 3, 3)).astype(np.float32) for n in ("Q", "K", "V")}
     inputs["attn_mask"] = random.standard_normal((3, 3)).astype(np.float32)
     wanted = mha.onnx.attention(**inputs)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The conformance cases of the installed onnx package, run by its own runner at its own tolerance.
 
-Each case of Attention comes twice: the operator, and "_expanded", the same in ordinary operators.
-The first are run here one by one. The second have nothing for libmha to do, and the backend says
-so; onnx.reference runs them instead, as a second opinion on what the operator should give.
+Each case of Attention exists twice: the operator, and "_expanded", the same in ordinary operators.
+The first are run here one by one. The second contain nothing for libmha, which the backend reports;
+onnx.reference runs them instead, as a second source of the expected result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OnnxBackendNodeModelTest = official_tests()
 
 
 def test_no_case_is_missing() -> None:
-    """Whatever has "attention" in its name and is not here belongs to another operator."""
+    """Cases with "attention" in their name that are not run here belong to other operators."""
     tests = [name for name in vars(OnnxBackendNodeModelTest) if name.startswith("test_")]
     assert sorted(tests) == sorted(f"{name}_cpu" for name in ATTENTION)
     assert not any(

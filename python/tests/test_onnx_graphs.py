@@ -237,7 +237,7 @@ def test_the_newest_opset_of_the_installed_onnx(random: Any) -> None:
 
 
 def test_opsets_to_come(random: Any) -> None:
-    """What they add is refused where a node uses it, and its default harms nobody."""
+    """New attributes are refused if a node uses them, and accepted with their defaults."""
     node = helper.make_node("Attention", ["Q", "K", "V"], ["Y"], shine=1)
     with pytest.raises(mha.onnx.Unsupported, match="attributes unknown here: shine"):
         _backend._load(node, "CPU", None, None)

@@ -113,7 +113,7 @@ class Case:
             None, feeds
         )
         if mode == 0 and attributes.pop("softcap", 0):
-            # onnx.reference shows scores behind the soft cap here; ONNX says the product of Q and K
+            # onnx.reference returns scores after the soft cap; ONNX defines the product of Q and K
             plain = attention_model(feeds, OUTPUTS, self.opset, **attributes)
             outputs[3] = ReferenceEvaluator(plain).run(None, feeds)[3]
         return outputs
@@ -164,7 +164,8 @@ def onnxruntime(
 
 
 def onnxruntime_takes(case: Case) -> bool:
-    """It wants masks with all rows and columns, and a single query sees all keys, causal or not."""
+    """It needs masks with all rows and columns, and a single query attends to all keys, causal or
+    not."""
     mask = case.feeds.get("attn_mask")
     if mask is not None and (mask.ndim < 2 or mask.shape[-2:] != (case.L, case.columns)):
         return False
@@ -227,7 +228,7 @@ def test_onnxruntime_group_query_attention(seed: int, dtype: str) -> None:
     numbers = lambda *shape: rng.standard_normal(shape).astype(dtype)  # noqa: E731
     feeds = {"Q": numbers(B, L, H * D), "K": numbers(B, L, G * D), "V": numbers(B, L, G * D)}
     past = {}
-    if seed % 3 == 1:  # one more token behind those of the past
+    if seed % 3 == 1:  # one more token after those of the past
         past = {name: numbers(B, G, P, D) for name in ("past_key", "past_value")}
     total = L + (P if past else 0)
     lengths = np.full(B, total - 1, np.int32)

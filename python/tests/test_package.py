@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The package as it is installed: the wheel, the compiled part, stubs, and what its pages show."""
+"""The installed package: the wheel, the extension module, stubs, and the examples of its pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", ROOT / "docs" / "python.md"]
 COMPILED = Path(mha._core.__file__)
 
-# What the limited API has of names that begin with an underscore; functions with Py_ssize_t too.
+# Names of the limited API that begin with an underscore, also those of functions with Py_ssize_t.
 STABLE_PRIVATE = {
     "_PyObject_New",
     "_Py_Dealloc",
@@ -92,7 +92,8 @@ def test_versions_agree() -> None:
 
 
 def test_a_clean_venv_needs_nothing_else(wheel: Path, tmp_path: Path) -> None:
-    """Only the wheel, no NumPy: arrays of the standard library go in, an mha.Array comes out."""
+    """Only the wheel, without NumPy: the result for arrays of the standard library is an
+    mha.Array."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     options = ("--quiet", "--no-index", "--no-deps", "--disable-pip-version-check")
@@ -115,7 +116,7 @@ assert not {"numpy", "torch", "onnx", "transformers"} & set(sys.modules)
 
 
 def test_an_sdist_builds(wheel: Path, tmp_path: Path) -> None:
-    """What an sdist of this folder holds is all that CMake needs to be configured."""
+    """An sdist of this folder contains everything that CMake needs to configure it."""
     pytest.importorskip("scikit_build_core")
     tool("cmake")
     script = "import scikit_build_core.build as b, sys; print(b.build_sdist(sys.argv[1]))"
@@ -220,7 +221,7 @@ def blocks(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
 def test_what_pages_show_runs(page: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """Blocks of a page run one after another; those for a library that is not here are left out."""
+    """Run the blocks of a page in order; those for a library that is not installed are skipped."""
     pytest.importorskip("numpy")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""head_statistics() and attention(statistics=...) against what the weights tell."""
+"""head_statistics() and attention(statistics=...) against statistics of the weights."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the documentation of mha.torch shows runs: docstrings, examples, the page."""
+"""The documentation of mha.torch is correct: docstrings, examples, the page."""
 
 import doctest
 import re

@@ -19,7 +19,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 @pytest.fixture(autouse=True)
 def _alone_and_strict():
-    """One thread, since these tensors are tiny, and no call that goes to torch unnoticed."""
+    """One thread, since these tensors are tiny; and falling back to torch is an error."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def inputs(settings: dict, batched: bool) -> list[Tensor]:
 
 
 def is_skipped(name: str, settings: dict, named: dict) -> bool:
-    """torch hides its extra keys under the causal hint unless it needs the mask for other ends."""
+    """torch masks its extra keys with the causal hint unless it needs the mask otherwise."""
     extra = settings["add_bias_kv"] or settings["add_zero_attn"]
     return name == "causal" and extra and named.get("need_weights") is False
 
@@ -224,7 +224,7 @@ def test_dropout_is_for_training() -> None:
 
 
 def is_fresh(module: mha.torch.MultiheadAttention) -> bool:
-    """Whether inference agrees with the parameters as they are."""
+    """Whether inference agrees with the current parameters."""
     x = torch.randn(1, 4, WIDTH)
     with torch.no_grad():
         packed = module(x, x, x, need_weights=False)[0]
@@ -446,7 +446,7 @@ def test_replace_in_a_transformer(batch_first: bool, norm_first: bool) -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(BATCH)
     hidden = torch.tensor([[False, False], [False, True]])
     named = {"tgt_mask": mask, "src_key_padding_mask": hidden, "memory_key_padding_mask": hidden}
-    # torch writes 0 to padded rows of an encoder in inference; no row that counts sees them.
+    # torch writes 0 to padded rows of an encoder in inference; no other row attends to them.
     with torch.no_grad():
         model.eval(), plain.eval()
         found, right = (m(source, target, **named) for m in (model, plain))
@@ -459,7 +459,7 @@ def test_replace_in_a_transformer(batch_first: bool, norm_first: bool) -> None:
 
 
 def test_replaced_modules_are_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's encoder layers would compute everything themselves, around the module."""
+    """torch's encoder layers would compute everything themselves, bypassing the module."""
     layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=True).eval()
     mha.torch.replace(layer)
     seen = []
@@ -490,7 +490,7 @@ def test_replace_leaves_subclasses_and_goes_back() -> None:
 
 
 def test_replace_and_restore_an_encoder_with_padding() -> None:
-    """Nested tensors, which torch's encoder makes of padding, are off in between."""
+    """Nested tensors, to which torch's encoder converts padding, are off in between."""
     encoder = encoder_and_decoder(batch_first=True).encoder.eval()
     x, hidden = torch.randn(2, 4, WIDTH), torch.tensor([[False] * 4, [False] * 2 + [True] * 2])
     keys = encoder.__dict__.keys() | set()

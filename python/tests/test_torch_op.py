@@ -101,7 +101,7 @@ def leaves(name: str, dtype: torch.dtype) -> list[Tensor]:
 
 
 def operator_arguments(name: str, dtype: torch.dtype, weights: int = 0) -> tuple:
-    """What attention() passes on to the operator, caught on its way."""
+    """The arguments that attention() passes to the operator."""
     caught = []
 
     class Catch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -143,7 +143,7 @@ def test_opcheck_strides() -> None:
 
 
 def _finite(lse: Tensor) -> Tensor:
-    """Log-sum-exp of rows that see a key; gradcheck cannot subtract infinities."""
+    """Log-sum-exp of rows that have a key; gradcheck cannot subtract infinities."""
     return lse.masked_fill(lse == -torch.inf, 0.0)
 
 
@@ -161,7 +161,7 @@ def test_gradcheck_float64(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in OPTIONS if FLOAT32 & OPTIONS[n][1].keys()])
 def test_gradcheck_of_float32_vectors(name: str) -> None:
-    """Steps that float32 can tell apart, from numbers that it has."""
+    """Steps that are large enough for float32, from numbers that are exact in it."""
     step = 2.0**-12
     tensors = leaves(name, torch.float64)
     fixed = [t.detach() for t in tensors[:3]]
@@ -179,7 +179,7 @@ def test_gradgradcheck_float64(name: str) -> None:
 
 
 def gradients(name: str, dtype: torch.dtype, average: bool = False) -> list[Tensor]:
-    """Gradients of a function of output and log-sum-exp, and of the weights where asked for."""
+    """Gradients of a function of output and log-sum-exp, and of the weights if requested."""
     tensors = leaves(name, dtype)
     result = call(name, tensors, return_lse=True, return_weights=average, average_weights=average)
     loss = (result.output.to(torch.float64) * drawn(B, H, L, DV, seed=5)).sum()
@@ -208,7 +208,7 @@ def test_gradients_have_the_type_of_their_tensor(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("wanted", range(6))
 def test_gradient_of_one_tensor_alone(wanted: int) -> None:
-    """Only what is asked for is computed, and it is the same."""
+    """Only what is requested is computed, with the same result."""
     tensors = [t.detach() for t in leaves("all", torch.float32)]
     whole = leaves("all", torch.float32)
     call("all", whole).sum().backward()
@@ -219,7 +219,7 @@ def test_gradient_of_one_tensor_alone(wanted: int) -> None:
 
 
 def test_double_backward_float32() -> None:
-    """A gradient penalty, in the types people train with."""
+    """A gradient penalty, in the types that are used for training."""
 
     def penalty(dtype: torch.dtype) -> list[Tensor]:
         tensors = leaves("all", dtype)
@@ -246,7 +246,7 @@ def test_gradient_of_expanded_tensors() -> None:
 
 
 def test_empty_rows_and_hidden_garbage() -> None:
-    """A row without keys gives 0 and gradients 0; NaN in hidden keys reaches nothing."""
+    """A row without keys gives 0 and gradients of 0; NaN in masked keys has no effect."""
     q, k, v = (t.requires_grad_() for t in inputs())
     with torch.no_grad():
         k[:, :, 3:], v[:, :, 3:] = torch.nan, torch.nan
@@ -384,7 +384,7 @@ def test_dropout_keeps_the_mean() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_with_dropout(dtype: torch.dtype) -> None:
-    """Both passes drop the same weights, and so does what is written in torch's operators."""
+    """Both passes and the implementation in torch's operators drop the same weights."""
 
     def function(*tensors: Tensor, name: str = "all") -> Tensor:
         torch.manual_seed(3)
@@ -468,7 +468,7 @@ def test_what_is_no_tensor_and_other_axes() -> None:
 
 
 def test_dropout_factors_over_many_keys() -> None:
-    """More keys than a head of the library is wide: read off in pieces."""
+    """More keys than the largest width of a head: the factors are computed in pieces."""
     q, k = torch.randn(1, 2, 3, 4, dtype=torch.float64), torch.randn(1, 2, 1500, 4).double()
     v = torch.randn(1, 2, 1500, 4, dtype=torch.float64, requires_grad=True)
     torch.manual_seed(1)

@@ -38,8 +38,8 @@ def theirs(*args: object, **named: object) -> Tensor:
 
 @pytest.fixture(autouse=True)
 def _alone_and_strict():
-    """One thread, since these tensors are tiny; and where a test does not say otherwise, libmha
-    computes."""
+    """One thread, since these tensors are tiny; and falling back to torch is an error unless a test
+    expects it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with warnings.catch_warnings():
@@ -49,7 +49,7 @@ def _alone_and_strict():
 
 
 class Draw:
-    """One random configuration: tensors in the drawn type, and the arguments of the call."""
+    """One random configuration: tensors of a random type, and the arguments of the call."""
 
     def __init__(self, seed: int) -> None:
         self.choose = random.Random(seed)
@@ -98,7 +98,7 @@ class Draw:
         return query, key, value
 
     def _mask(self, kind: str) -> Tensor:
-        # The scores of query and key have these axes; torch wants a mask that has no more.
+        # The scores of query and key have these axes; torch requires a mask with no more axes.
         shapes = [t.shape[:-2] for t in (self.query, self.key)]
         if self.groups:
             lead = (*torch.broadcast_shapes(*(s[:-1] for s in shapes)), shapes[0][-1])
@@ -149,7 +149,7 @@ def test_random_configurations(part: int) -> None:
 
 
 def test_draws_meet_everything() -> None:
-    """The random configurations would notice if they no longer met what they are there for."""
+    """The random configurations cover what they are meant to cover."""
     draws = [Draw(seed) for seed in range(300)]
     assert {d.dtype for d in draws} == set(GRADIENT_TOLERANCE)
     assert {d.query.dim() for d in draws} >= {2, 3, 4, 5}
@@ -262,7 +262,7 @@ def test_what_torch_computes_is_told(name: str) -> None:
 
 
 def test_complex_numbers_go_to_torch() -> None:
-    """Which has none either, and says so."""
+    """torch does not support them either, and raises an error."""
     x = r(2, 3, 4, dtype=torch.complex64)
     with pytest.warns(mha.torch.FallbackWarning, match="complex64"):
         with pytest.raises(NotImplementedError, match="ComplexFloat"):
@@ -348,7 +348,7 @@ def test_mode_routes_gradients(calls: list[str]) -> None:
 def test_mode_reaches_every_attention_of_a_transformer(
     calls: list[str], grad: bool, padded: bool
 ) -> None:
-    """Around torch's fused encoder path, nested tensors and all."""
+    """Instead of torch's fused encoder path, with nested tensors."""
     torch.manual_seed(0)
     model = torch.nn.Transformer(16, 2, 2, 2, 32, dropout=0.0, batch_first=True).eval()
     source, target = torch.randn(2, 6, 16), torch.randn(2, 4, 16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What type checkers make of calls, by mypy."""
+"""The types that mypy infers for calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import mha
 
 api = pytest.importorskip("mypy.api")
 
-# A line with a comment is a mistake, and what the comment says is part of what mypy says of it. A
-# Native array is one of NumPy or PyTorch, as far as types go.
+# A line with a comment is a mistake; the comment is part of the message of mypy. Native stands for
+# an array of NumPy or PyTorch.
 PROGRAM = """
 from array import array
 from typing import Any, assert_type

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Creates the bench case that a word describes; memory and messages for the cases. */
 #include "bench/bench_case.h"
 
 #include <math.h>
@@ -10,8 +11,9 @@
 
 #include "base/rng.h"
 
-/* With so few rows weights are read faster than memory gives them: bound by memory. A fixed number:
- * which peak a word is held against must not change from run to run. */
+/* With at most this many rows a layer or linear counts as bound by memory: reading the weights
+ * takes longer than the arithmetic. The number is fixed, so that a word is compared with the same
+ * peak in every run. */
 enum { FEW_ROWS = 8 };
 
 bool bench_case_word_parse(bench_case_word *word, const char *text, char *message, size_t size)
@@ -44,7 +46,8 @@ void *bench_case_memory(size_t size)
     return memset(memory, 0, rounded);
 }
 
-/* Numbers repeat after a prime length, which no row has: the speed cannot tell. */
+/* The numbers repeat after a prime period, which no row length equals; the speed does not depend on
+ * their values. */
 float *bench_case_numbers(double count, float scale)
 {
     enum { PERIOD = 65521 };
@@ -62,26 +65,48 @@ float *bench_case_numbers(double count, float scale)
     return numbers;
 }
 
+/* -------------------------------------------------------------- messages ----- */
+
+bool bench_case_accepted(const bench_case *bench, mha_status status, const char *why, char *message,
+                         size_t size)
+{
+    if (status != MHA_OK)
+        snprintf(message, size, "%s: %s. %s", bench->word, mha_status_string(status), why);
+    return status == MHA_OK;
+}
+
+bool bench_case_prepare(const bench_case *bench, mha_options *options,
+                        mha_status (*prepare)(void *body, int threads), char *message, size_t size)
+{
+    char why[WORD_MESSAGE_MAX] = "";
+    options->message = why;
+    options->message_size = sizeof why;
+    const mha_status status = prepare(bench->body, bench->threads);
+    options->message = NULL;
+    options->message_size = 0;
+    return bench_case_accepted(bench, status, why, message, size);
+}
+
 /* -------------------------------------------------------------- creation ----- */
 
-static bool create_layer(bench_case *s, const layer_word *w, char *message, size_t size)
+static bool create_layer(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
-    layer_word_print(w, s->word, sizeof s->word);
-    snprintf(message, size, "%s does not fit in memory", s->word);
-    s->copies = 1;
+    layer_word_print(w, bench->word, sizeof bench->word);
+    snprintf(message, size, "%s does not fit in memory", bench->word);
+    bench->copies = 1;
     if (layer_word_is_model(w))
-        return bench_case_model(s, w, message, size);
-    s->flops = layer_word_flops(w);
-    s->bytes = layer_word_weight_bytes(w) + layer_word_cache_bytes(w);
-    s->memory_bound = layer_word_rows(w) <= FEW_ROWS;
-    s->copies = s->memory_bound ? bench_case_copies(s->bytes) : 1;
-    if (s->bytes > 0x1p42)
+        return bench_case_model(bench, w, message, size);
+    bench->flops = layer_word_flops(w);
+    bench->bytes = layer_word_weight_bytes(w) + layer_word_cache_bytes(w);
+    bench->memory_bound = layer_word_rows(w) <= FEW_ROWS;
+    bench->copies = bench->memory_bound ? bench_case_copies(bench->bytes) : 1;
+    if (bench->bytes > 0x1p42)
         return false;
     switch (w->kind) {
     case WORD_LINEAR:
-        return bench_case_linear(s, w, message, size);
+        return bench_case_linear(bench, w, message, size);
     case WORD_OPENBLAS:
-        return bench_case_openblas(s, w, message, size);
+        return bench_case_openblas(bench, w, message, size);
     case WORD_LAYER:
     case WORD_DECODE:
     case WORD_CACHE:
@@ -89,31 +114,31 @@ static bool create_layer(bench_case *s, const layer_word *w, char *message, size
     case WORD_TRANSLATE:
         break;
     }
-    return bench_case_layer(s, w, message, size);
+    return bench_case_layer(bench, w, message, size);
 }
 
-static bool create_problem(bench_case *s, const problem_word *w, char *message, size_t size)
+static bool create_problem(bench_case *bench, const problem_word *w, char *message, size_t size)
 {
-    return w->gradients ? bench_case_gradients(s, w, message, size)
-                        : bench_case_problem(s, w, message, size);
+    return w->gradients ? bench_case_gradients(bench, w, message, size)
+                        : bench_case_problem(bench, w, message, size);
 }
 
-bool bench_case_create(bench_case *s, const bench_case_word *word, int threads, char *message,
+bool bench_case_create(bench_case *bench, const bench_case_word *word, int threads, char *message,
                        size_t size)
 {
     const int own = word->is_layer ? word->layer.threads : word->problem.threads;
-    memset(s, 0, sizeof *s);
-    s->threads = own > 0 ? own : threads;
-    const bool ok = word->is_layer ? create_layer(s, &word->layer, message, size)
-                                   : create_problem(s, &word->problem, message, size);
+    memset(bench, 0, sizeof *bench);
+    bench->threads = own > 0 ? own : threads;
+    const bool ok = word->is_layer ? create_layer(bench, &word->layer, message, size)
+                                   : create_problem(bench, &word->problem, message, size);
     if (!ok)
-        bench_case_free(s);
+        bench_case_free(bench);
     return ok;
 }
 
-void bench_case_free(bench_case *s)
+void bench_case_free(bench_case *bench)
 {
-    if (s->free != NULL)
-        s->free(s->body);
-    memset(s, 0, sizeof *s);
+    if (bench->free != NULL)
+        bench->free(bench->body);
+    memset(bench, 0, sizeof *bench);
 }

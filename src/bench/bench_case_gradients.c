@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operator's backward pass as a bench_case. The forward pass is run once, before the clock; the
- * loss is |o|^2 / 2, so that the gradient of the output is the output. Asked for are the gradients
- * of q, k, v and of what a word has of bias, slopes and sinks.
+ * The operator's backward pass as a bench case. The forward pass runs once and is not measured. The
+ * loss is |o|^2 / 2, so that the gradient of the output is the output itself. The gradients of q, k
+ * and v are computed, and those of bias, slopes and sinks if the word has them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void free_body(void *body)
 
 /* ---------------------------------------------------------------- memory ----- */
 
-/* Zeros in the layout of `of`; none where that has no memory. */
+/* Makes a tensor of zeros in the layout of `of`; if that has no memory, it gets none either. */
 static bool make_like(tensor *t, const tensor *of, mha_dtype type)
 {
     *t = *of;
@@ -89,9 +89,10 @@ static bool make_gradients(gradients_body *x)
 
 /* -------------------------------------------------------------- creation ----- */
 
-/* The forward pass, and one backward pass to see that the library takes it. */
-static mha_status make_passes(gradients_body *x, int threads)
+/* Runs the forward pass, and one backward pass to see that the library accepts it. */
+static mha_status make_passes(void *body, int threads)
 {
+    gradients_body *x = body;
     mha_status status = MHA_OK;
     if (threads > 1)
         status = mha_pool_create(&x->pool, threads);
@@ -105,46 +106,34 @@ static mha_status make_passes(gradients_body *x, int threads)
     return x->work != NULL ? run(x) : MHA_ERR_MEMORY;
 }
 
-static bool pass_or_say(bench_case *s, gradients_body *x, char *message, size_t size)
-{
-    char why[WORD_MESSAGE_MAX] = "";
-    x->p.call.options.message = why;
-    x->p.call.options.message_size = sizeof why;
-    const mha_status status = make_passes(x, s->threads);
-    x->p.call.options.message = NULL;
-    x->p.call.options.message_size = 0;
-    if (status != MHA_OK)
-        snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
-    return status == MHA_OK;
-}
-
-/* What the forward pass needs, the gradient of the output, and the three that come out. */
+/* The bytes of the forward pass, of the gradient of the output, and of the three results. */
 static double needed_bytes(const gradients_body *x)
 {
     return call_bytes(&x->p.call) +
            (double)(x->d_o.bytes + x->d_q.bytes + x->d_k.bytes + x->d_v.bytes);
 }
 
-bool bench_case_gradients(bench_case *s, const problem_word *word, char *message, size_t size)
+bool bench_case_gradients(bench_case *bench, const problem_word *word, char *message, size_t size)
 {
     problem_word forward = *word;
     forward.lse = true;
-    word_print(word, s->word, sizeof s->word);
+    word_print(word, bench->word, sizeof bench->word);
     gradients_body *x = calloc(1, sizeof *x);
-    snprintf(message, size, "%s does not fit in memory", s->word);
+    snprintf(message, size, "%s does not fit in memory", bench->word);
     if (x == NULL)
         return false;
-    s->body = x;
-    s->run = run;
-    s->free = free_body;
+    bench->body = x;
+    bench->run = run;
+    bench->free = free_body;
     if (!problem_create(&x->p, &forward, 0, message, size) || !make_gradients(x) ||
-        !pass_or_say(s, x, message, size))
+        !bench_case_prepare(bench, &x->p.call.options, make_passes, message, size))
         return false;
-    s->copies = 1;
-    s->work_size = x->work_size;
-    s->flops = call_backward_flops(&x->p.call);
-    s->bytes = needed_bytes(x);
-    if (s->flops == 0.0)
-        snprintf(message, size, "%s: no query sees a key, so there is nothing to measure", s->word);
-    return s->flops > 0.0;
+    bench->copies = 1;
+    bench->work_size = x->work_size;
+    bench->flops = call_backward_flops(&x->p.call);
+    bench->bytes = needed_bytes(x);
+    if (bench->flops == 0.0)
+        snprintf(message, size, "%s: no query sees a key, so there is nothing to measure",
+                 bench->word);
+    return bench->flops > 0.0;
 }

@@ -2,9 +2,9 @@
 /*
  * Layers, steps of decoding and attention over a cache as bench cases.
  *
- * Copies stand for the layers of a model: each has weights of its own and, in the cache that all
- * share, sequences of its own. A step is taken back after it was made, so that the next finds as
- * many tokens; that is a change of numbers, no memory is moved.
+ * The copies are like the layers of a model: each has its own weights and, in the cache that all
+ * share, its own sequences. After a step of decoding the cache is truncated again, so that every
+ * run finds the same number of tokens; this changes only lengths and moves no memory.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,11 +15,11 @@
 typedef struct layer_body {
     layer_word w;
     int copies, next_copy;
-    mha_layer **layers; /* [copies]; NULL: attention over the cache alone */
-    mha_cache *cache;   /* NULL: none */
+    mha_layer **layers; /* [copies]; NULL: only attention over the cache */
+    mha_cache *cache;   /* or NULL */
     int64_t *sequences; /* [copies][b] */
     float *x, *y;
-    float *d_x, *d_weights; /* with gradients: of the input, of all matrices and biases */
+    float *d_x, *d_weights; /* gradients of the input, and of all matrices and biases; or NULL */
     void *tape;
     size_t tape_size;
     mha_options options;
@@ -70,6 +70,8 @@ static mha_layer_call call_of(const layer_body *p, const int64_t *sequences)
                             .tape_size = p->tape_size};
 }
 
+/* Views of the gradients in d_weights: four matrices, then four biases. The loss is such that the
+ * gradient of the output is x. */
 static mha_layer_gradients gradients_of(const layer_body *p)
 {
     const layer_word *w = &p->w;
@@ -88,7 +90,7 @@ static mha_layer_gradients gradients_of(const layer_body *p)
                                  .o_bias = biases + q + k + v};
 }
 
-/* As in a step of training: forward, then all gradients. */
+/* The forward pass and all gradients, as in a training step. */
 static mha_status run_training(void *body)
 {
     layer_body *p = body;
@@ -135,8 +137,8 @@ static double largest(const layer_word *w)
     return (double)w->e * (double)w->h * (double)wide;
 }
 
-/* All matrices and biases lie in one block of numbers, each begins a little later: GPT-3's four
- * would take as much memory again as the layer itself. */
+/* All matrices and biases overlap in one block of numbers, each at another offset: separate sources
+ * for the four of GPT-3 would take as much memory as the layer itself. */
 static mha_layer_weights weights_of(const layer_word *w, const float *block)
 {
     enum { SHIFT = 4099 };
@@ -181,7 +183,7 @@ static mha_status make_layers(layer_body *p, char *why, size_t size)
 
 /* ----------------------------------------------------------------- cache ----- */
 
-/* Every sequence gets the same tokens. */
+/* Appends the same tokens to every sequence. */
 static mha_status fill_cache(layer_body *p, ptrdiff_t tokens)
 {
     const layer_word *w = &p->w;
@@ -218,7 +220,7 @@ static mha_status make_cache(layer_body *p, char *why, size_t size)
     return status == MHA_OK && tokens > 0 ? fill_cache(p, tokens) : status;
 }
 
-/* ----------------------------------------------------------------- whole ----- */
+/* -------------------------------------------------------------- creation ----- */
 
 static size_t work_size_of(const layer_body *p, int threads)
 {
@@ -240,9 +242,11 @@ static mha_status take_tape(layer_body *p)
     return p->tape != NULL ? MHA_OK : MHA_ERR_MEMORY;
 }
 
-static mha_status prepare(bench_case *s, layer_body *p, char *why, size_t size)
+/* Makes pool, layers, cache, tape and workspace, and runs once. `why` receives the library's
+ * message. */
+static mha_status prepare(bench_case *bench, layer_body *p, char *why, size_t size)
 {
-    mha_status status = s->threads > 1 ? mha_pool_create(&p->pool, s->threads) : MHA_OK;
+    mha_status status = bench->threads > 1 ? mha_pool_create(&p->pool, bench->threads) : MHA_OK;
     if (status == MHA_OK && p->w.kind != WORD_CACHE)
         status = make_layers(p, why, size);
     if (status == MHA_OK && p->w.kind != WORD_LAYER)
@@ -253,9 +257,9 @@ static mha_status prepare(bench_case *s, layer_body *p, char *why, size_t size)
         return status;
     p->options.message = why;
     p->options.message_size = size;
-    s->work_size = p->work_size = work_size_of(p, s->threads);
+    bench->work_size = p->work_size = work_size_of(p, bench->threads);
     p->work = bench_case_memory(p->work_size);
-    status = p->work != NULL ? s->run(p) : MHA_ERR_MEMORY;
+    status = p->work != NULL ? bench->run(p) : MHA_ERR_MEMORY;
     p->options.message = NULL;
     p->options.message_size = 0;
     return status;
@@ -282,23 +286,21 @@ static bool take_memory(layer_body *p)
     return p->x != NULL && p->y != NULL && p->sequences != NULL;
 }
 
-bool bench_case_layer(bench_case *s, const layer_word *w, char *message, size_t size)
+bool bench_case_layer(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
     char why[WORD_MESSAGE_MAX] = "";
     layer_body *p = calloc(1, sizeof *p);
     if (p == NULL)
         return false;
-    s->body = p;
-    s->run = w->kind == WORD_CACHE ? run_cache : w->grad ? run_training : run_layer;
-    s->free = free_body;
+    bench->body = p;
+    bench->run = w->kind == WORD_CACHE ? run_cache : w->grad ? run_training : run_layer;
+    bench->free = free_body;
     p->w = *w;
-    p->copies = s->copies;
+    p->copies = bench->copies;
     p->options.size = sizeof p->options;
     p->options.flags = w->kind != WORD_LAYER || w->causal ? (uint32_t)MHA_CAUSAL : 0u;
     if (!take_memory(p))
         return false;
-    const mha_status status = prepare(s, p, why, sizeof why);
-    if (status != MHA_OK)
-        snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
-    return status == MHA_OK;
+    const mha_status status = prepare(bench, p, why, sizeof why);
+    return bench_case_accepted(bench, status, why, message, size);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products as bench cases: the library's, with weights packed once, and OpenBLAS's. */
+/* Matrix products y = x W^T as bench cases: by the library, with weights packed once, and by
+ * OpenBLAS for comparison. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,13 +10,13 @@
 #include "bench/bench_case.h"
 #include "bench/openblas.h"
 
-/* What both have: rows in, rows out, and weights that lie there several times. */
+/* Both have input rows, output rows, and several copies of the weights, used in turn. */
 typedef struct linear_body {
     ptrdiff_t m, n, k;
     float *x, *y;
     int copies, next_copy;
 
-    mha_linear **linears; /* [copies] */
+    mha_linear **linears; /* [copies]; NULL for OpenBLAS */
     void *work;
     size_t work_size;
     mha_pool *pool;
@@ -41,23 +42,25 @@ static void free_body(void *body)
     free(p);
 }
 
-static linear_body *make_body(bench_case *s, const layer_word *w, mha_status (*run)(void *))
+/* Returns NULL if there is no memory; the caller of bench_case_create() frees the body. */
+static linear_body *make_body(bench_case *bench, const layer_word *w, mha_status (*run)(void *))
 {
     linear_body *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    s->body = p;
-    s->run = run;
-    s->free = free_body;
+    bench->body = p;
+    bench->run = run;
+    bench->free = free_body;
     p->m = w->m;
     p->n = w->n;
     p->k = w->k;
-    p->copies = s->copies;
+    p->copies = bench->copies;
     p->x = bench_case_numbers((double)w->m * (double)w->k, 1.0f);
     p->y = bench_case_numbers((double)w->m * (double)w->n, 1.0f);
     return p->x != NULL && p->y != NULL ? p : NULL;
 }
 
+/* The index of the copy for this run. */
 static int next(linear_body *p)
 {
     const int now = p->next_copy;
@@ -65,7 +68,7 @@ static int next(linear_body *p)
     return now;
 }
 
-/* ------------------------------------------------------------------- own ----- */
+/* ----------------------------------------------------------- the library ----- */
 
 static mha_status run_linear(void *body)
 {
@@ -103,24 +106,22 @@ static mha_status prepare_linear(linear_body *p, int threads)
     return p->work != NULL ? run_linear(p) : MHA_ERR_MEMORY;
 }
 
-bool bench_case_linear(bench_case *s, const layer_word *w, char *message, size_t size)
+bool bench_case_linear(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
     char why[WORD_MESSAGE_MAX] = "";
-    linear_body *p = make_body(s, w, run_linear);
+    linear_body *p = make_body(bench, w, run_linear);
     if (p == NULL)
         return false;
     mha_status status = make_linears(p, w->stored, why, sizeof why);
     if (status == MHA_OK)
-        status = prepare_linear(p, s->threads);
-    s->work_size = p->work_size;
-    if (status != MHA_OK)
-        snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
-    return status == MHA_OK;
+        status = prepare_linear(p, bench->threads);
+    bench->work_size = p->work_size;
+    return bench_case_accepted(bench, status, why, message, size);
 }
 
 /* -------------------------------------------------------------- OpenBLAS ----- */
 
-/* Its threads spin for 2^26 ticks of the clock before they sleep. */
+/* Its threads spin for 2^26 clock ticks before they sleep. */
 #define SPIN_SECONDS 0.04
 
 static mha_status run_openblas(void *body)
@@ -134,7 +135,7 @@ static mha_status run_openblas(void *body)
     return MHA_OK;
 }
 
-/* Seconds of the faster of some runs; a run that takes long is not repeated. */
+/* The seconds of the fastest of up to five runs; after one that takes a second it stops. */
 static double seconds_of_layout(linear_body *p, openblas_layout layout)
 {
     double best = (double)INFINITY;
@@ -147,8 +148,8 @@ static double seconds_of_layout(linear_body *p, openblas_layout layout)
     return best;
 }
 
-/* The openblas gets its weights in the layout it is faster with. The same numbers stand for both:
- * its speed does not depend on what they are. */
+/* OpenBLAS gets its weights in the layout in which it is faster. The same numbers are used for both
+ * layouts, since its speed does not depend on them. */
 static void choose_layout(linear_body *p)
 {
     const double out_in = seconds_of_layout(p, OPENBLAS_OUT_IN);
@@ -156,25 +157,25 @@ static void choose_layout(linear_body *p)
     p->layout = out_in <= in_out ? OPENBLAS_OUT_IN : OPENBLAS_IN_OUT;
 }
 
-bool bench_case_openblas(bench_case *s, const layer_word *w, char *message, size_t size)
+bool bench_case_openblas(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
     char why[WORD_MESSAGE_MAX] = "";
-    const double weights = (double)w->n * (double)w->k * s->copies;
+    const double weights = (double)w->n * (double)w->k * bench->copies;
     if (w->m > INT_MAX || w->n > INT_MAX || w->k > INT_MAX)
         return false;
-    linear_body *p = make_body(s, w, run_openblas);
+    linear_body *p = make_body(bench, w, run_openblas);
     if (p == NULL)
         return false;
     if (!openblas_open(&p->blas, why, sizeof why)) {
-        snprintf(message, size, "%s: %s", s->word, why);
+        snprintf(message, size, "%s: %s", bench->word, why);
         return false;
     }
     p->vector = w->gemv;
     p->weights = bench_case_numbers(weights, 1.0f / sqrtf((float)p->k));
     if (p->weights == NULL)
         return false;
-    s->quiet = s->threads > 1 ? SPIN_SECONDS : 0.0;
-    p->blas.set_threads(s->threads);
+    bench->quiet = bench->threads > 1 ? SPIN_SECONDS : 0.0;
+    p->blas.set_threads(bench->threads);
     choose_layout(p);
     return true;
 }

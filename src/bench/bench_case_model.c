@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The translator as a bench_case: a step of training, always on the same sentences, and the
- * translation of sentences of the test set.
+ * The translator as a bench case: a training step, always on the same sentences, or the translation
+ * of sentences of the test set with the shipped model.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "model/translator.h"
 
 typedef struct model_body {
-    training *training; /* NULL: translates */
+    training *training; /* NULL for translation */
     translator *model;
     batch *pairs;
     translation_options options;
@@ -49,10 +49,10 @@ static mha_status run_translation(void *body)
                                 p->results, p->pool);
 }
 
-/* ------------------------------------------------------------------ work ----- */
+/* ----------------------------------------------------------------- flops ----- */
 
-/* Needed by one pass over the pairs: 2 for every weight and each word it meets; heads not counted,
- * which have little to do on short sentences. */
+/* The flops of one forward pass over the pairs: 2 per weight and word. Attention itself is not
+ * counted; on short sentences it is negligible. */
 static double forward_flops(const transformer_config *c, const batch *pairs)
 {
     const double e = c->width, ff = 2.0 * e * (double)c->ff_width;
@@ -65,6 +65,7 @@ static double forward_flops(const transformer_config *c, const batch *pairs)
     return 2.0 * (source * (encoder + memory) + target * (decoder + words));
 }
 
+/* The first w->b pairs of a split; batch_free(). */
 static batch *pairs_of(const layer_word *w, corpus_split split)
 {
     word_numbers numbers;
@@ -81,7 +82,7 @@ static batch *pairs_of(const layer_word *w, corpus_split split)
 
 /* -------------------------------------------------------------- creation ----- */
 
-static bool make_training(bench_case *s, model_body *p, const layer_word *w, char *message,
+static bool make_training(bench_case *bench, model_body *p, const layer_word *w, char *message,
                           size_t size)
 {
     char why[TRANSFORMER_MESSAGE_MAX] = "";
@@ -90,11 +91,11 @@ static bool make_training(bench_case *s, model_body *p, const layer_word *w, cha
     config.pairs = w->b;
     p->training = training_create(&config, p->pool, why);
     if (p->training == NULL) {
-        snprintf(message, size, "%s: %s", s->word, why);
+        snprintf(message, size, "%s: %s", bench->word, why);
         return false;
     }
-    s->flops = 3.0 * forward_flops(&config.model, p->pairs);
-    s->run = run_training;
+    bench->flops = 3.0 * forward_flops(&config.model, p->pairs);
+    bench->run = run_training;
     return true;
 }
 
@@ -110,45 +111,46 @@ static bool list_sources(model_body *p)
     const int64_t *starts = b->starts[TRANSFORMER_SOURCE];
     for (int n = 0; n < b->pairs; n++) {
         p->sources[n] = b->words[TRANSFORMER_SOURCE] + starts[n];
-        p->lengths[n] = (int)(starts[n + 1] - starts[n]) - 1; /* without the end */
+        p->lengths[n] = (int)(starts[n + 1] - starts[n]) - 1; /* without WORD_END */
     }
     return true;
 }
 
-static bool make_translation(bench_case *s, model_body *p, const layer_word *w, char *message,
+static bool make_translation(bench_case *bench, model_body *p, const layer_word *w, char *message,
                              size_t size)
 {
     char why[TRANSFORMER_MESSAGE_MAX] = "", path[MODEL_PATH_MAX];
     if (!model_path_find(NULL, path)) {
-        snprintf(message, size, "%s: there is no model to translate with", s->word);
+        snprintf(message, size, "%s: there is no model to translate with", bench->word);
         return false;
     }
     p->model = translator_load(path, why);
     if (p->model == NULL) {
-        snprintf(message, size, "%s: %s", s->word, why);
+        snprintf(message, size, "%s: %s", bench->word, why);
         return false;
     }
     p->options = (translation_options){.beam = 1, .no_cache = w->no_cache};
-    s->flops = forward_flops(translator_config(p->model), p->pairs);
-    s->run = run_translation;
+    bench->flops = forward_flops(translator_config(p->model), p->pairs);
+    bench->run = run_translation;
     return list_sources(p);
 }
 
-bool bench_case_model(bench_case *s, const layer_word *w, char *message, size_t size)
+bool bench_case_model(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
     model_body *p = calloc(1, sizeof *p);
     if (p == NULL)
         return false;
-    s->body = p;
-    s->free = free_body;
+    bench->body = p;
+    bench->free = free_body;
     p->pairs = pairs_of(w, w->kind == WORD_TRAIN ? CORPUS_TRAIN : CORPUS_TEST);
-    if (p->pairs == NULL || (s->threads > 1 && mha_pool_create(&p->pool, s->threads) != MHA_OK))
+    if (p->pairs == NULL ||
+        (bench->threads > 1 && mha_pool_create(&p->pool, bench->threads) != MHA_OK))
         return false;
-    if (!(w->kind == WORD_TRAIN ? make_training(s, p, w, message, size)
-                                : make_translation(s, p, w, message, size)))
+    if (!(w->kind == WORD_TRAIN ? make_training(bench, p, w, message, size)
+                                : make_translation(bench, p, w, message, size)))
         return false;
-    const mha_status status = s->run(p);
+    const mha_status status = bench->run(p);
     if (status != MHA_OK)
-        snprintf(message, size, "%s: %s", s->word, mha_status_string(status));
+        snprintf(message, size, "%s: %s", bench->word, mha_status_string(status));
     return status == MHA_OK;
 }

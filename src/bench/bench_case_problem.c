@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The operator as a bench_case: a plan, its workspace, and copies of the keys and values where they
- * are to come from memory. */
+/* The operator as a bench case: a plan and its workspace. If the problem is bound by memory, the
+ * runs use copies of the keys and values in turn, so that they are read from memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "problem/problem.h"
 #include "problem/problem_cost.h"
 
-/* A problem with fewer flops a byte than this counts as bound by memory. A fixed number near what
- * today's cores can do: which peak a word is held against must not change from run to run. */
+/* A problem with fewer flops per byte than this counts as bound by memory. The number is fixed,
+ * near what today's cores achieve, so that a word is compared with the same peak in every run. */
 #define FLOPS_PER_BYTE 8.0
 
 typedef struct problem_body {
@@ -19,7 +19,7 @@ typedef struct problem_body {
     mha_pool *pool;
     void *work;
     size_t work_size;
-    char *arena; /* copies of k and v, one pair after another; NULL: the problem's own */
+    char *arena; /* copies of k and v, pair after pair; NULL: the problem's own are used */
     size_t k_size, copy_size;
     int copies, next_copy;
 } problem_body;
@@ -54,7 +54,7 @@ static size_t rounded(size_t size)
     return (size + 63) / 64 * 64;
 }
 
-static bool make_arena(bench_case *s, problem_body *x)
+static bool make_arena(bench_case *bench, problem_body *x)
 {
     x->k_size = rounded(x->p.tensors[TENSOR_K].bytes);
     x->copy_size = x->k_size + rounded(x->p.tensors[TENSOR_V].bytes);
@@ -67,15 +67,16 @@ static bool make_arena(bench_case *s, problem_body *x)
         memcpy(copy, x->p.tensors[TENSOR_K].memory, x->p.tensors[TENSOR_K].bytes);
         memcpy(copy + x->k_size, x->p.tensors[TENSOR_V].memory, x->p.tensors[TENSOR_V].bytes);
     }
-    s->copies = x->copies;
-    s->memory = x->arena;
-    s->memory_size = (size_t)x->copies * x->copy_size;
+    bench->copies = x->copies;
+    bench->memory = x->arena;
+    bench->memory_size = (size_t)x->copies * x->copy_size;
     return true;
 }
 
-/* The plan, its workspace, the pool; and one run to see that the library takes it. */
-static mha_status make_plan(problem_body *x, int threads)
+/* Makes the plan, its workspace and the pool, and runs once to see that the library accepts it. */
+static mha_status make_plan(void *body, int threads)
 {
+    problem_body *x = body;
     mha_status status = MHA_OK;
     if (threads > 1)
         status = mha_pool_create(&x->pool, threads);
@@ -88,39 +89,28 @@ static mha_status make_plan(problem_body *x, int threads)
     return x->work != NULL ? run(x) : MHA_ERR_MEMORY;
 }
 
-static bool plan_or_say(bench_case *s, problem_body *x, char *message, size_t size)
+bool bench_case_problem(bench_case *bench, const problem_word *word, char *message, size_t size)
 {
-    char why[WORD_MESSAGE_MAX] = "";
-    x->p.call.options.message = why;
-    x->p.call.options.message_size = sizeof why;
-    const mha_status status = make_plan(x, s->threads);
-    x->p.call.options.message = NULL;
-    x->p.call.options.message_size = 0;
-    if (status != MHA_OK)
-        snprintf(message, size, "%s: %s. %s", s->word, mha_status_string(status), why);
-    return status == MHA_OK;
-}
-
-bool bench_case_problem(bench_case *s, const problem_word *word, char *message, size_t size)
-{
-    word_print(word, s->word, sizeof s->word);
-    snprintf(message, size, "%s: no memory for copies of the keys", s->word);
+    word_print(word, bench->word, sizeof bench->word);
+    snprintf(message, size, "%s: out of memory for copies of the keys", bench->word);
     problem_body *x = calloc(1, sizeof *x);
     if (x == NULL)
         return false;
-    s->body = x;
-    s->run = run;
-    s->free = free_body;
-    if (!problem_create(&x->p, word, 0, message, size) || !plan_or_say(s, x, message, size))
+    bench->body = x;
+    bench->run = run;
+    bench->free = free_body;
+    if (!problem_create(&x->p, word, 0, message, size) ||
+        !bench_case_prepare(bench, &x->p.call.options, make_plan, message, size))
         return false;
-    s->copies = 1;
-    s->work_size = x->work_size;
-    s->flops = call_flops(&x->p.call);
-    s->bytes = call_bytes(&x->p.call);
-    if (s->flops == 0.0) {
-        snprintf(message, size, "%s: no query sees a key, so there is nothing to measure", s->word);
+    bench->copies = 1;
+    bench->work_size = x->work_size;
+    bench->flops = call_flops(&x->p.call);
+    bench->bytes = call_bytes(&x->p.call);
+    if (bench->flops == 0.0) {
+        snprintf(message, size, "%s: no query sees a key, so there is nothing to measure",
+                 bench->word);
         return false;
     }
-    s->memory_bound = s->flops / s->bytes < FLOPS_PER_BYTE;
-    return !s->memory_bound || make_arena(s, x);
+    bench->memory_bound = bench->flops / bench->bytes < FLOPS_PER_BYTE;
+    return !bench->memory_bound || make_arena(bench, x);
 }

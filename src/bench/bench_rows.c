@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The rows of "mha bench --table", by section. The numbers are the project's goals;
+ * docs/benchmarks.md has the results. */
 #include "bench/bench_rows.h"
 
 #include <stddef.h>
@@ -49,7 +51,7 @@ static const row gradient_rows[] = {
 
 /* ---------------------------------------------------------------- linear ----- */
 
-/* The projections of presets: Q, K and V as one matrix, and the output's. */
+/* The projections of presets: Q, K and V as one matrix, and the output projection. */
 #define BERT_BASE_QKV "n2304k768"
 #define BERT_BASE_O "n768k768"
 #define BERT_LARGE_QKV "n3072k1024"

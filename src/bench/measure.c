@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Interleaved rounds of peak, run and peak, and their summary; the method is in measure.h. */
 #include "bench/measure.h"
 
 #include <math.h>
@@ -10,13 +11,14 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 
-/* Long enough for the clock and a scheduler's tick, short enough for the same weather. */
+/* Long enough for the resolution of the clock and a scheduler tick, short enough that the machine
+ * does not change in between. */
 #define ROUND_SECONDS 0.012
 #define PEAK_SECONDS 0.006
 
 /* ------------------------------------------------------------------ runs ----- */
 
-/* Seconds of one run; negative if the library refuses one. */
+/* The mean seconds of one run; negative if a run fails. */
 static double seconds_of(const bench_case *what, int repeats)
 {
     bool ok = true;
@@ -33,95 +35,96 @@ static void rest(double seconds)
         nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);
 }
 
-static double peak_of(const measure_case *s)
+static double peak_of(const measure_case *c)
 {
-    return s->memory != NULL ? peak_bytes(&s->meter, s->memory, s->memory_size)
-                             : peak_flops(&s->meter);
+    return c->memory != NULL ? peak_bytes(&c->meter, c->memory, c->memory_size)
+                             : peak_flops(&c->meter);
 }
 
-static void measure_one(measure_case *s, int round)
+static void measure_one(measure_case *c, int round)
 {
-    measure_round *r = &s->round[round];
-    r->before = peak_of(s);
-    r->seconds = seconds_of(&s->what, s->repeats);
-    rest(s->what.quiet);
-    r->after = peak_of(s);
+    measure_round *r = &c->round[round];
+    r->before = peak_of(c);
+    r->seconds = seconds_of(&c->what, c->repeats);
+    rest(c->what.quiet);
+    r->after = peak_of(c);
 }
 
-static void find_shares(measure_case *s)
+static void find_shares(measure_case *c)
 {
-    const double work = s->what.memory_bound ? s->what.bytes : s->what.flops;
-    for (int n = 0; n < s->rounds; n++) {
+    const double work = c->what.memory_bound ? c->what.bytes : c->what.flops;
+    for (int n = 0; n < c->rounds; n++) {
         double peaks[6] = {0};
         int count = 0;
-        for (int near = n > 0 ? n - 1 : 0; near <= n + 1 && near < s->rounds; near++) {
-            peaks[count++] = s->round[near].before;
-            peaks[count++] = s->round[near].after;
+        for (int near = n > 0 ? n - 1 : 0; near <= n + 1 && near < c->rounds; near++) {
+            peaks[count++] = c->round[near].before;
+            peaks[count++] = c->round[near].after;
         }
-        s->round[n].peak = measure_quantile(peaks, count, 0.5);
-        s->round[n].share = work / s->round[n].seconds / s->round[n].peak;
+        c->round[n].peak = measure_quantile(peaks, count, 0.5);
+        c->round[n].share = work / c->round[n].seconds / c->round[n].peak;
     }
 }
 
 /* -------------------------------------------------------------- creation ----- */
 
-/* Memory to measure the bandwidth on: what the bench_case reads, or as much. */
-static bool find_memory(measure_case *s)
+/* Sets the memory to measure the bandwidth on: what the case reads, or as much. */
+static bool find_memory(measure_case *c)
 {
-    s->memory = s->what.memory;
-    s->memory_size = s->what.memory_size;
-    if (s->memory == NULL) {
-        s->memory = s->own_memory = bench_case_memory(BENCH_CASE_BYTES);
-        s->memory_size = BENCH_CASE_BYTES;
+    c->memory = c->what.memory;
+    c->memory_size = c->what.memory_size;
+    if (c->memory == NULL) {
+        c->memory = c->own_memory = bench_case_memory(BENCH_CASE_BYTES);
+        c->memory_size = BENCH_CASE_BYTES;
     }
-    if (s->memory == NULL)
+    if (c->memory == NULL)
         return false;
-    peak_calibrate_reads(&s->meter, s->memory, s->memory_size);
+    peak_calibrate_reads(&c->meter, c->memory, c->memory_size);
     return true;
 }
 
-static void find_repeats(measure_case *s)
+/* Chooses the runs per round: enough for ROUND_SECONDS, and a multiple of the copies. */
+static void find_repeats(measure_case *c)
 {
-    const int copies = s->what.copies;
-    seconds_of(&s->what, 1);
-    const double seconds = fabs(seconds_of(&s->what, 1));
-    s->repeats = seconds < ROUND_SECONDS ? (int)ceil(ROUND_SECONDS / seconds) : 1;
-    s->repeats = (s->repeats + copies - 1) / copies * copies;
-    s->seconds = seconds * s->repeats;
+    const int copies = c->what.copies;
+    seconds_of(&c->what, 1);
+    const double seconds = fabs(seconds_of(&c->what, 1));
+    c->repeats = seconds < ROUND_SECONDS ? (int)ceil(ROUND_SECONDS / seconds) : 1;
+    c->repeats = (c->repeats + copies - 1) / copies * copies;
+    c->seconds = seconds * c->repeats;
 }
 
-bool measure_create(measure_case *s, const bench_case_word *word, int threads, int rounds,
+bool measure_create(measure_case *c, const bench_case_word *word, int threads, int rounds,
                     char *message, size_t size)
 {
-    memset(s, 0, sizeof *s);
-    if (!bench_case_create(&s->what, word, threads, message, size))
+    memset(c, 0, sizeof *c);
+    if (!bench_case_create(&c->what, word, threads, message, size))
         return false;
-    snprintf(message, size, "%s: no memory to measure the bandwidth on", s->what.word);
-    s->rounds = rounds;
-    s->round = calloc((size_t)rounds, sizeof *s->round);
-    bool ok = s->round != NULL;
+    snprintf(message, size, "%s: out of memory to measure the bandwidth", c->what.word);
+    c->rounds = rounds;
+    c->round = calloc((size_t)rounds, sizeof *c->round);
+    bool ok = c->round != NULL;
     if (ok) {
-        s->meter = peak_create(mha_isa_name(), s->what.threads, PEAK_SECONDS);
-        ok = !s->what.memory_bound || find_memory(s);
+        c->meter = peak_create(mha_isa_name(), c->what.threads, PEAK_SECONDS);
+        ok = !c->what.memory_bound || find_memory(c);
     }
     if (ok)
-        find_repeats(s);
+        find_repeats(c);
     else
-        measure_free(s);
+        measure_free(c);
     return ok;
 }
 
-void measure_free(measure_case *s)
+void measure_free(measure_case *c)
 {
-    bench_case_free(&s->what);
-    free(s->own_memory);
-    free(s->round);
-    memset(s, 0, sizeof *s);
+    bench_case_free(&c->what);
+    free(c->own_memory);
+    free(c->round);
+    memset(c, 0, sizeof *c);
 }
 
 /* --------------------------------------------------------------- summary ----- */
 
-/* As many rounds as were asked for, or fewer where they would take too long. */
+/* The requested number of rounds, or fewer if they would take too long. */
 static int rounds_for(measure_case *const *cases, int count)
 {
     double seconds = 0.0;
@@ -131,16 +134,16 @@ static int rounds_for(measure_case *const *cases, int count)
     return fit < cases[0]->rounds ? (int)fit : cases[0]->rounds;
 }
 
-static bool refused(const measure_case *s, int round, char *message, size_t size)
+static bool refused(const measure_case *c, int round, char *message, size_t size)
 {
-    const measure_round *r = &s->round[round];
+    const measure_round *r = &c->round[round];
     if (r->seconds > 0.0 && r->after > 0.0)
         return false;
     if (r->seconds <= 0.0)
-        snprintf(message, size, "%s: a run failed", s->what.word);
+        snprintf(message, size, "%s: a run failed", c->what.word);
     else
-        snprintf(message, size, "%s: %d thread%s cannot be had", s->what.word, s->what.threads,
-                 s->what.threads == 1 ? "" : "s");
+        snprintf(message, size, "%s: cannot start %d thread%s", c->what.word, c->what.threads,
+                 c->what.threads == 1 ? "" : "s");
     return true;
 }
 
@@ -181,23 +184,23 @@ double measure_quantile(double *values, int count, double q)
     return values[low] + (at - low) * (values[low + 1] - values[low]);
 }
 
-measure_summary measure_summarise(const measure_case *s)
+measure_summary measure_summarise(const measure_case *c)
 {
     measure_summary sum = {0};
-    double *values = calloc((size_t)s->rounds, sizeof *values);
+    double *values = calloc((size_t)c->rounds, sizeof *values);
     if (values == NULL)
         return sum;
-    for (int n = 0; n < s->rounds; n++)
-        values[n] = s->round[n].share;
-    sum.upper = measure_quantile(values, s->rounds, 0.75);
-    sum.median = measure_quantile(values, s->rounds, 0.5);
-    sum.best = measure_quantile(values, s->rounds, 1.0);
-    for (int n = 0; n < s->rounds; n++)
-        values[n] = s->round[n].peak;
-    sum.peak = measure_quantile(values, s->rounds, 0.5);
-    for (int n = 0; n < s->rounds; n++)
-        values[n] = s->round[n].seconds;
-    sum.seconds = measure_quantile(values, s->rounds, 0.25);
+    for (int n = 0; n < c->rounds; n++)
+        values[n] = c->round[n].share;
+    sum.upper = measure_quantile(values, c->rounds, 0.75);
+    sum.median = measure_quantile(values, c->rounds, 0.5);
+    sum.best = measure_quantile(values, c->rounds, 1.0);
+    for (int n = 0; n < c->rounds; n++)
+        values[n] = c->round[n].peak;
+    sum.peak = measure_quantile(values, c->rounds, 0.5);
+    for (int n = 0; n < c->rounds; n++)
+        values[n] = c->round[n].seconds;
+    sum.seconds = measure_quantile(values, c->rounds, 0.25);
     free(values);
     return sum;
 }

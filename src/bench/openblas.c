@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Loads OpenBLAS with dlopen() and calls its C interface. */
 #include "bench/openblas.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of the C interface to BLAS. */
+/* Constants of the C interface to BLAS. */
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
 static void *open_library(void)
@@ -23,7 +24,7 @@ bool openblas_open(openblas *o, char *message, size_t size)
 {
     *o = (openblas){.library = open_library()};
     if (o->library == NULL) {
-        snprintf(message, size, "OpenBLAS is not here; Debian has it in %s", OPENBLAS_PACKAGE);
+        snprintf(message, size, "OpenBLAS is not installed; Debian has it in %s", OPENBLAS_PACKAGE);
         return false;
     }
     *(void **)&o->sgemm = dlsym(o->library, "cblas_sgemm");
@@ -31,7 +32,7 @@ bool openblas_open(openblas *o, char *message, size_t size)
     *(void **)&o->set_threads = dlsym(o->library, "openblas_set_num_threads");
     if (o->sgemm != NULL && o->sgemv != NULL && o->set_threads != NULL)
         return true;
-    snprintf(message, size, "the OpenBLAS that is here has no C interface; Debian's is in %s",
+    snprintf(message, size, "the installed OpenBLAS has no C interface; Debian has one in %s",
              OPENBLAS_PACKAGE);
     openblas_close(o);
     return false;

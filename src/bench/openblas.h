@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenBLAS, to be measured against: looked for when the program runs, never linked. */
+/* OpenBLAS, for comparison: loaded at run time if it is installed, never linked. */
 #ifndef BENCH_OPENBLAS_H
 #define BENCH_OPENBLAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The Debian package it comes in. */
+/* The Debian package that has it. */
 #define OPENBLAS_PACKAGE "libopenblas0-pthread"
 
-/* Where OpenBLAS takes W [n, k] of y = x W^T from. */
+/* How W [n, k] of y = x W^T is stored. */
 typedef enum openblas_layout {
-    OPENBLAS_OUT_IN, /* row-major [n, k], as PyTorch keeps it */
+    OPENBLAS_OUT_IN, /* row-major [n, k], as PyTorch stores it */
     OPENBLAS_IN_OUT  /* row-major [k, n] */
 } openblas_layout;
 
@@ -24,17 +24,17 @@ typedef struct openblas {
     void (*set_threads)(int threads);
 } openblas;
 
-/* False, with a message, where there is none. */
+/* Loads OpenBLAS. Returns false, with a message, if it is not installed or has no C interface. */
 bool openblas_open(openblas *o, char *message, size_t size);
 
-/* Its code stays loaded: its threads may still be on their way to sleep. */
+/* The code stays in memory (RTLD_NODELETE), since its threads may still be running. */
 void openblas_close(openblas *o);
 
-/* y [m, n] = x [m, k] times the transpose of W. All contiguous. */
+/* y [m, n] = x [m, k] W^T. All matrices are contiguous. */
 void openblas_product(const openblas *o, openblas_layout layout, int m, int n, int k,
                       const float *x, const float *weight, float *y);
 
-/* The same for m = 1 by the product of a matrix and a vector. */
+/* The same for m = 1, as a matrix-vector product. */
 void openblas_vector_product(const openblas *o, openblas_layout layout, int n, int k,
                              const float *x, const float *weight, float *y);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loops are written once as macros over a vector type and compiled for every instruction set with
- * target attributes. Twelve accumulators hide the latency of two pipes (4 or 5 cycles) and leave
- * the compiler four of sixteen registers; the empty asm keeps it from folding them.
+ * The peak of the machine (peak.h). The loops are written once, as macros over a vector type, and
+ * compiled for every instruction set with target attributes. Twelve accumulators hide the latency
+ * of two FMA pipes (4 or 5 cycles) and leave four of sixteen registers to the compiler. The empty
+ * asm statements keep the compiler from combining the accumulators.
  */
 #include "bench/peak.h"
 
@@ -83,8 +84,8 @@ FMA_KERNEL(fma_neon, PLAIN, vec16, FMA_128, REGISTER)
 
 /* ----------------------------------------------------------------- reads ----- */
 
-/* Reads `lines` lines of 64 bytes at each of `streams` places that lie `lines` lines apart. The
- * bits of all are folded into one number, so that no read can be left out. */
+/* Reads `lines` lines of 64 bytes at each of `streams` positions that are `lines` lines apart. All
+ * bits are combined into one number, so that the compiler cannot drop a read. */
 #define READ_KERNEL(NAME, TARGET, VEC)                                                        \
     TARGET static float NAME(const char *memory, size_t lines, int streams, int prefetch)     \
     {                                                                                         \
@@ -141,6 +142,7 @@ static const kernels *find_kernels(const char *isa)
 
 /* --------------------------------------------------------------- threads ----- */
 
+/* A barrier that all threads leave at the same time, or give up if one of them did not start. */
 enum { GATE_CLOSED = 0, GATE_OPEN = 1, GATE_GIVEN_UP = 2 };
 
 typedef struct gate {
@@ -150,7 +152,7 @@ typedef struct gate {
 typedef struct member {
     const peak_meter *meter;
     const char *memory; /* NULL: arithmetic */
-    size_t lines;       /* of each stream */
+    size_t lines;       /* per stream */
     gate *entry;
     double begin, end;
     float result;
@@ -167,7 +169,7 @@ static void work(member *m)
     m->end = clock_seconds();
 }
 
-/* Spins at the gate: sleepers would wake one after another, and late. */
+/* Spins at the gate: sleeping threads would wake late and one after another. */
 static void *thread_main(void *argument)
 {
     member *m = argument;
@@ -180,8 +182,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Everybody begins at once; the time runs from the first begin to the last end. 0 if a thread
- * cannot be had. */
+/* Runs all members at once. Returns the seconds from the first begin to the last end, 0 if a thread
+ * cannot be started. */
 static double run_together(member *members, int count, gate *entry)
 {
     pthread_t threads[PEAK_MAX_THREADS];
@@ -236,6 +238,7 @@ double peak_bytes(const peak_meter *meter, const void *memory, size_t size)
     return seconds > 0.0 ? (double)part * meter->threads / seconds : 0.0;
 }
 
+/* Increases the iterations, at most tenfold at a time, until a measurement takes long enough. */
 peak_meter peak_create(const char *isa, int threads, double seconds)
 {
     peak_meter meter = {.isa = isa, .threads = threads, .fma_iterations = 1000, .streams = 1};

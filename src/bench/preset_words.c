@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* The words to measure for a preset such as bert-base. */
 #include "bench/preset_words.h"
 
 #include <stdio.h>
 
 #include "base/suggest.h"
 
-/* A layer wider than this is measured with fewer rows than its model was trained for: GPT-3's 2048
- * would take half a minute a round. */
+/* A layer wider than this is measured with fewer rows than its model was trained with: the 2048 of
+ * GPT-3 would take half a minute per round. */
 enum { WIDE = 4096, WIDE_ROWS = 512 };
 
 static bench_case_word word_of(layer_word layer)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The words that "mha bench --preset NAME" measures. */
 #ifndef BENCH_PRESET_WORDS_H
 #define BENCH_PRESET_WORDS_H
 
@@ -7,9 +8,9 @@
 enum { PRESET_WORDS_MAX = 8 };
 
 /*
- * What there is to measure of a preset: its projections with 512 and 2048 rows and with one, a
- * whole layer, and for a decoder a step of decoding. Returns how many words, up to
- * PRESET_WORDS_MAX; 0, with a message, for a name that is none.
+ * Lists the words of a preset: its projections with 512, 2048 and 1 rows, a whole layer, and for a
+ * decoder a step of decoding. Returns their number, at most PRESET_WORDS_MAX; 0, with a message, if
+ * there is no such preset.
  */
 int preset_words(const char *name, bench_case_word *words, char *message, size_t size);
 

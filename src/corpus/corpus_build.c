@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A derivation becomes a pair: both sides written, French elided and contracted, roles noted. */
+/*
+ * Turns a derivation into a pair. Both sides are written by corpus_english.c and corpus_french.c;
+ * here the French tokens are elided and contracted, which removes tokens and so moves positions,
+ * and the roles are collected.
+ */
 #include "corpus/corpus_build.h"
 
 #include <string.h>
@@ -19,7 +23,7 @@ const char *corpus_role_name(corpus_role_kind kind)
 
 /* ------------------------------------------ elision and contraction -------- */
 
-/* What de or à and the article after it become; NULL for other words. */
+/* The contraction of de or à with the article after it; NULL for other words. */
 static const char *contraction(const french_token *first, const french_token *second)
 {
     if (!second->article)
@@ -34,8 +38,8 @@ static const char *contraction(const french_token *first, const french_token *se
     return NULL;
 }
 
-/* From the right, because a word is decided by the one after it. Contracted articles become
- * words without text. */
+/* Goes from right to left, since the form of a word depends on the next one. The text of a
+ * contracted article becomes NULL; keep_french() drops it. */
 static void join_french(corpus_builder *b)
 {
     for (int n = b->french_count - 2; n >= 0; n--) {
@@ -51,7 +55,8 @@ static void join_french(corpus_builder *b)
     }
 }
 
-/* Copies the tokens that are left; moved[n] is where token n, or what it went into, now stands. */
+/* Copies the remaining tokens. moved[n] is the final position of token n, or of the token that it
+ * was contracted into. */
 static void keep_french(const corpus_builder *b, int moved[CORPUS_TOKENS_MAX])
 {
     corpus_sentence *french = &b->pair->side[CORPUS_FRENCH];
@@ -91,6 +96,7 @@ static void move_clause(clause_places *at, const int moved[CORPUS_TOKENS_MAX])
 
 /* --------------------------------------------------------------- roles ----- */
 
+/* Adds a role, unless one of its words does not occur in English. */
 static void add_role(corpus_builder *b, corpus_role_kind kind, const int first[CORPUS_SIDES],
                      const int second[CORPUS_SIDES])
 {
@@ -109,7 +115,7 @@ static void add_role(corpus_builder *b, corpus_role_kind kind, const int first[C
     }
 }
 
-/* The places of a phrase of the derivation. */
+/* The recorded positions of a phrase of the derivation. */
 static const phrase_places *places_of(const corpus_builder *b, const corpus_phrase *phrase)
 {
     for (int n = 0; n < CORPUS_CLAUSES_MAX; n++) {
@@ -127,7 +133,8 @@ static const phrase_places *places_of(const corpus_builder *b, const corpus_phra
     return NULL;
 }
 
-/* Only the second clause looks back for nouns: in the first, "he saw a man" is about two. */
+/* Only a pronoun of the second clause has an antecedent, in the main clause. In "he saw a man", the
+ * pronoun and the noun are two persons. */
 static void add_phrase_roles(corpus_builder *b, const corpus_phrase *phrase, int index)
 {
     const phrase_places *at = places_of(b, phrase);
@@ -173,7 +180,7 @@ static void add_roles(corpus_builder *b)
 
 /* --------------------------------------------------------------- build ----- */
 
-/* He and she say their gender themselves; it and they need a noun in the clause before. */
+/* He and she have a gender of their own; it and they need a noun in the main clause. */
 static bool pronoun_is_clear(const corpus_derivation *d, int index, const corpus_phrase *phrase)
 {
     if (phrase->pronoun != PRONOUN_IT && phrase->pronoun != PRONOUN_THEY)

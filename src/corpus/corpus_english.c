@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The English side: order of words, do-support, a or an. */
+/* Writes the English side of a pair and records the position of every part: word order, auxiliaries
+ * (do-support, will), agreement of the verb, and "a" or "an". */
 #include "corpus/corpus_build.h"
 
 #include <string.h>
 
+/* Appends a word and returns its position. An "a" before it becomes "an" if needed. */
 static int put(corpus_builder *b, const char *word)
 {
     corpus_sentence *english = &b->pair->side[CORPUS_ENGLISH];
@@ -39,7 +41,7 @@ static void write_relative(corpus_builder *b, const corpus_phrase *phrase, phras
     write_clause(b, phrase->relative);
 }
 
-/* `negated`: the object of a clause with not or never. */
+/* `negated`: this is the object of a clause with not or never, where "some" becomes "any". */
 static void write_noun_phrase(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at,
                               bool negated)
 {
@@ -94,8 +96,8 @@ static void write_rest(corpus_builder *b, const corpus_clause *clause, clause_pl
         at->when = put(b, clause->when->english);
 }
 
-/* The word that carries tense and person: will, do, does, did, or a form of "to be". NULL where
- * the verb carries them itself. */
+/* The auxiliary that carries tense and person: will, do, does, did, or a form of "to be". NULL if
+ * the verb itself carries them. */
 static const char *auxiliary(const corpus_clause *clause, lexicon_person person, bool inverted)
 {
     if (clause->tense == TENSE_FUTURE)
@@ -146,6 +148,7 @@ static void write_after_subject(corpus_builder *b, int index, lexicon_person per
     write_rest(b, clause, at);
 }
 
+/* In a question the auxiliary comes before the subject, except in questions with "who". */
 static void write_clause(corpus_builder *b, int index)
 {
     const corpus_clause *clause = &b->derivation->clauses[index];

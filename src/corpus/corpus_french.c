@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The French side: agreement, order of adjectives, tenses, negation, pronouns. Elision and
- * contraction come later, in corpus_build.c: here a word only says what it becomes. */
+/*
+ * Writes the French side of a pair: agreement, position of adjectives, tenses, negation, pronouns.
+ * Every token is written with the set of English tokens that it translates, whose positions
+ * corpus_english.c has recorded. Elision and contraction are done later in corpus_build.c; here a
+ * token only gets its elided form in addition.
+ */
 #include "corpus/corpus_build.h"
 
 #include <string.h>
 
+/* Sets of English positions; the position -1 of a missing part gives the empty set. */
 static uint64_t bit(int position)
 {
     return position < 0 ? 0 : UINT64_C(1) << position;
@@ -33,7 +38,7 @@ static int put(corpus_builder *b, const char *text, uint64_t sources)
     return put_token(b, (french_token){.text = text, .sources = sources});
 }
 
-/* A word that loses its vowel before another. */
+/* A word with another form before a vowel. */
 static int put_elided(corpus_builder *b, const char *text, const char *elided, uint64_t sources)
 {
     return put_token(b, (french_token){.text = text, .before_vowel = elided, .sources = sources});
@@ -58,13 +63,14 @@ static bool stands_before(const lexicon_adjective *adjective)
     return adjective->rank == RANK_OPINION || adjective->rank == RANK_SIZE;
 }
 
-/* What stands around a noun phrase and changes its article. */
+/* The context of a noun phrase, which can change its article. */
 typedef enum phrase_context {
     AFTER_NOTHING,
     AFTER_NEGATION, /* a direct object: un, une, des become de */
-    AFTER_DE        /* des is swallowed by the preposition, the token before */
+    AFTER_DE        /* des disappears after the preposition de */
 } phrase_context;
 
+/* Whether un, une or des becomes de: after a negation, and in the plural before an adjective. */
 static bool takes_de(const corpus_phrase *phrase, phrase_context context)
 {
     if (phrase->determiner != DETERMINER_A)
@@ -125,6 +131,7 @@ static void write_relative(corpus_builder *b, const corpus_phrase *phrase, phras
     write_clause(b, phrase->relative);
 }
 
+/* Adjectives that follow the noun are in the opposite order of English. */
 static void write_noun_phrase(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at,
                               phrase_context context)
 {
@@ -168,6 +175,7 @@ static bool says_never(const corpus_clause *clause)
     return clause->often != NULL && clause->often->kind == ADVERB_NEVER;
 }
 
+/* Reflexive and object pronouns, which are before the verb in French. */
 static void write_pronouns_before_verb(corpus_builder *b, const corpus_clause *clause,
                                        clause_places *at, lexicon_person person)
 {
@@ -195,13 +203,15 @@ static const char *simple_form(const corpus_clause *clause, lexicon_person perso
     }
 }
 
+/* The past of events is the passé composé; that of states and of "to be" is the imperfect. */
 static bool is_compound(const corpus_clause *clause)
 {
     return clause->tense == TENSE_PAST && clause->verb != NULL &&
            clause->verb->imperfect[0] == NULL;
 }
 
-/* The English words of a verb: particles that are no prepositions in French belong to it. */
+/* The English positions of a verb. A particle belongs to it, unless it becomes a preposition in
+ * French. */
 static uint64_t verb_sources(const corpus_clause *clause, const clause_places *at)
 {
     uint64_t set = bit(at->main[CORPUS_ENGLISH]);
@@ -210,6 +220,7 @@ static uint64_t verb_sources(const corpus_clause *clause, const clause_places *a
     return set;
 }
 
+/* The verb itself, or in the passé composé its auxiliary. */
 static void write_finite(corpus_builder *b, const corpus_clause *clause, clause_places *at,
                          lexicon_person person)
 {
@@ -224,8 +235,8 @@ static void write_finite(corpus_builder *b, const corpus_clause *clause, clause_
     put(b, word, auxiliary != 0 ? auxiliary : bit(at->main[CORPUS_ENGLISH]));
 }
 
-/* With être the participle agrees with the subject, with avoir with an object that stands before
- * it: a pronoun, or the noun that a relative clause takes up. */
+/* With être the participle agrees with the subject. With avoir it agrees with an object that
+ * precedes it: a pronoun, or the noun of a relative clause. */
 static void write_participle(corpus_builder *b, int index, corpus_agreement subject)
 {
     const corpus_clause *clause = &b->derivation->clauses[index];
@@ -238,6 +249,7 @@ static void write_participle(corpus_builder *b, int index, corpus_agreement subj
     b->places[index].main[CORPUS_FRENCH] = put(b, word, verb_sources(clause, &b->places[index]));
 }
 
+/* In this order: ne, pronouns, finite verb, pas, adverb of frequency, participle. */
 static void write_verb(corpus_builder *b, int index, corpus_agreement subject)
 {
     const corpus_clause *clause = &b->derivation->clauses[index];
@@ -325,6 +337,7 @@ static void write_clause(corpus_builder *b, int index)
     write_after_verb(b, index, subject);
 }
 
+/* "Est-ce que" stands for the English auxiliary; "qui" needs none. */
 static void write_question(corpus_builder *b)
 {
     const lexicon_question question = b->derivation->question;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random derivations. Words go together by kind (nobody eats a lake), and choices are kept that
- * have one reading: an adverb never follows a relative clause, a pronoun has one noun to stand for.
+ * Makes random derivations. Words are combined by kind (a lake cannot be eaten), and only sentences
+ * with one reading are made: no adverb follows a relative clause, and a pronoun can refer to one
+ * noun only. corpus_generate() draws derivations until one is sensible and of the right split.
+ *
+ * The order of the random draws defines the corpus: any change here changes every sentence, and
+ * with them the shipped model's training and test data.
  */
 #include <stddef.h>
 
@@ -10,7 +14,8 @@
 
 /* -------------------------------------------------------------- choices ---- */
 
-/* A random one of the items 0..count-1 for which fits(item, wanted) holds; -1 if there is none. */
+/* Chooses among the items 0..count-1 for which fits(item, wanted) holds, all equally likely.
+ * Returns -1 if there is none. */
 static int choose(rng *r, int count, bool (*fits)(int item, unsigned wanted), unsigned wanted)
 {
     int found = 0;
@@ -46,7 +51,7 @@ static const lexicon_verb *choose_verb(rng *r, unsigned subjects)
     return n < 0 ? NULL : &lexicon_verbs[n];
 }
 
-/* `wanted` is a kind of noun, shifted, and a set of ranks. */
+/* For adjectives, `wanted` is a set of kinds of nouns, shifted, and a set of ranks. */
 enum { RANK_BITS = 4 };
 
 static bool adjective_fits(int item, unsigned wanted)
@@ -62,7 +67,7 @@ static const lexicon_adjective *choose_adjective(rng *r, unsigned kinds, unsigne
     return n < 0 ? NULL : &lexicon_adjectives[n];
 }
 
-/* `wanted` is a kind of adverb, shifted, and a set of tenses. */
+/* For adverbs, `wanted` is a kind of adverb, shifted, and a set of tenses. */
 static bool adverb_fits(int item, unsigned wanted)
 {
     const lexicon_adverb *adverb = &lexicon_adverbs[item];
@@ -103,7 +108,7 @@ static lexicon_determiner_id choose_determiner(rng *r, bool plural)
     return draw < 96 ? DETERMINER_MANY : DETERMINER_NONE;
 }
 
-/* "Two cats", "the two cats", not "some two cats". */
+/* Numbers are for "two cats" and "the two cats", but not for "some two cats". */
 static void choose_count(rng *r, corpus_phrase *phrase)
 {
     phrase->plural = rng_chance(r, 35);
@@ -114,6 +119,7 @@ static void choose_count(rng *r, corpus_phrase *phrase)
     phrase->number = counted ? (int)rng_between(r, NUMBER_FIRST, NUMBER_LAST) : 0;
 }
 
+/* A second adjective has a higher rank than the first, so that the English order is right. */
 static void choose_adjectives(rng *r, corpus_phrase *phrase, int percent)
 {
     if (!rng_chance(r, percent))
@@ -154,7 +160,7 @@ static void make_place(rng *r, corpus_clause *clause)
     make_phrase(r, &clause->place, clause->preposition->kinds, 15);
 }
 
-/* `rich` clauses may have an adverb of manner or a place. */
+/* Adds adverbs; a `rich` clause may get an adverb of manner or a place too. */
 static void make_adverbs(rng *r, corpus_clause *clause, bool rich)
 {
     const bool free = is_event(clause) &&
@@ -176,7 +182,7 @@ static lexicon_adverb_kind choose_often(rng *r, bool negative, bool may_negate)
     return rng_chance(r, 50) ? ADVERB_OFTEN : ADVERB_SOMETIMES;
 }
 
-/* What is said of every one is not denied: it would have two readings. */
+/* A clause about "every ..." is not negated: it would have two readings. */
 static void make_polarity(rng *r, corpus_clause *clause, bool may_negate)
 {
     if (clause->subject.determiner == DETERMINER_EVERY)
@@ -187,7 +193,7 @@ static void make_polarity(rng *r, corpus_clause *clause, bool may_negate)
             choose_adverb(r, choose_often(r, clause->negative, may_negate), clause->tense);
 }
 
-/* A verb, or "to be" with an adjective, for a subject of these kinds; then all but the adverbs. */
+/* Chooses a verb, or "to be" with an adjective, for a subject of these kinds, and the objects. */
 static void make_verb(rng *r, corpus_clause *clause, unsigned subjects)
 {
     const bool state = clause->gap != GAP_OBJECT && rng_chance(r, 18);
@@ -207,7 +213,7 @@ static lexicon_pronoun_id choose_speaker(rng *r)
     return speakers[rng_below(r, 6)];
 }
 
-/* A relative clause for a phrase: "who sleeps", "that i saw". */
+/* Adds a relative clause to a phrase: "who sleeps", "that i saw". */
 static void make_relative(rng *r, corpus_derivation *d, corpus_phrase *phrase, corpus_tense tense)
 {
     const int index = CLAUSE_RELATIVE + d->relatives++;
@@ -228,7 +234,8 @@ static void make_relative(rng *r, corpus_derivation *d, corpus_phrase *phrase, c
     make_adverbs(r, clause, false);
 }
 
-/* Choices made one after another need not go together: a gap and its noun, a predicate. */
+/* Whether a verb goes with its subject and object. Choices are made one after another, so that a
+ * relative clause may not go with its noun. */
 static bool verb_goes_with(const corpus_derivation *d, int index)
 {
     const corpus_clause *clause = &d->clauses[index];
@@ -248,7 +255,7 @@ static void make_main_subject(rng *r, corpus_clause *clause)
         clause->subject.pronoun = choose_speaker(r);
         return;
     }
-    /* Mostly somebody who can do something. */
+    /* Mostly persons and animals, which have more verbs. */
     const unsigned kinds = rng_chance(r, 80) ? KIND_PERSON | KIND_ANIMAL : KIND_ANY;
     make_phrase(r, &clause->subject, kinds, 45);
 }
@@ -281,7 +288,7 @@ static void make_main(rng *r, corpus_derivation *d)
 
 /* ----------------------------------------------------- the second clause --- */
 
-/* One of he, she, it, they that has one noun in the main clause and is not `taken`. */
+/* Chooses one of he, she, it, they that has one noun in the main clause and is not `taken`. */
 static lexicon_pronoun_id choose_pronoun(rng *r, const corpus_derivation *d,
                                          lexicon_pronoun_id taken)
 {
@@ -366,7 +373,7 @@ static bool question_makes_sense(const corpus_derivation *d)
     return d->question != QUESTION_WHEN || main->when == NULL;
 }
 
-/* "The cake fell because it fell." */
+/* Refuses sentences such as "The cake fell because it fell." */
 static bool repeats_itself(const corpus_derivation *d)
 {
     const corpus_clause *main = &d->clauses[CLAUSE_MAIN], *second = &d->clauses[CLAUSE_SECOND];
@@ -385,6 +392,7 @@ static bool makes_sense(const corpus_derivation *d)
     return !repeats_itself(d) && question_makes_sense(d);
 }
 
+/* Whether the combinations of a sentence allow it in this split; see corpus_generate(). */
 static bool is_of_split(const corpus_derivation *d, corpus_split split)
 {
     corpus_combination list[CORPUS_COMBINATIONS_MAX];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Questions about a derivation that both languages need: subject and object of a clause, the noun
+ * that a pronoun refers to, person, gender and number. */
 #include "corpus/corpus_grammar.h"
 
 #include <stddef.h>
@@ -37,6 +39,7 @@ lexicon_pronoun_id corpus_pronoun_for(const corpus_phrase *phrase)
     return phrase->noun->feminine ? PRONOUN_SHE : PRONOUN_HE;
 }
 
+/* The search for an antecedent: the last match and the number of candidates. */
 typedef struct search {
     lexicon_pronoun_id pronoun;
     const corpus_phrase *found;
@@ -47,7 +50,8 @@ static void search_clause(const corpus_derivation *derivation, int clause, searc
 {
     for (int k = 0; k < PHRASES; k++) {
         const corpus_phrase *phrase = phrase_of(&derivation->clauses[clause], k);
-        /* "He saw the man because he ...": who? */
+        /* A pronoun of the same kind is a candidate too: "he saw the man because he ..." is
+         * ambiguous. */
         s->count += phrase->pronoun == s->pronoun;
         if (phrase->noun == NULL)
             continue;
@@ -88,7 +92,8 @@ corpus_agreement corpus_agreement_of(const corpus_derivation *derivation,
     return result;
 }
 
-static const corpus_phrase *or_nobody(const corpus_phrase *phrase)
+/* NULL for a phrase that is not there. */
+static const corpus_phrase *phrase_or_null(const corpus_phrase *phrase)
 {
     return phrase->noun != NULL || phrase->pronoun != PRONOUN_NONE ? phrase : NULL;
 }
@@ -96,11 +101,11 @@ static const corpus_phrase *or_nobody(const corpus_phrase *phrase)
 const corpus_phrase *corpus_subject(const corpus_derivation *derivation, int clause)
 {
     const corpus_clause *c = &derivation->clauses[clause];
-    return c->gap == GAP_SUBJECT ? corpus_head(derivation, clause) : or_nobody(&c->subject);
+    return c->gap == GAP_SUBJECT ? corpus_head(derivation, clause) : phrase_or_null(&c->subject);
 }
 
 const corpus_phrase *corpus_object(const corpus_derivation *derivation, int clause)
 {
     const corpus_clause *c = &derivation->clauses[clause];
-    return c->gap == GAP_OBJECT ? corpus_head(derivation, clause) : or_nobody(&c->object);
+    return c->gap == GAP_OBJECT ? corpus_head(derivation, clause) : phrase_or_null(&c->object);
 }

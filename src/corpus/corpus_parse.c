@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * English text to a derivation, by recursive descent. The reader is lenient about forms ("the cat
- * sleep"): what it understood is built again, and must come out as it was read.
+ * Parses English text into a derivation by recursive descent. The parser is lenient about word
+ * forms
+ * ("the cat sleep"); afterwards the sentence is built again from the derivation, and every token
+ * must be the same. So agreement need not be checked here, and messages can name the right form.
+ *
+ * The functions read_*() advance past what they recognise and return false if a required part is
+ * missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +82,7 @@ static bool read_noun(reader *r, corpus_phrase *phrase)
     return false;
 }
 
+/* Whether a subject follows, which decides what a relative clause leaves out. */
 static bool begins_subject(const reader *r)
 {
     reader ahead = *r;
@@ -103,7 +109,7 @@ static bool read_relative(reader *r, corpus_phrase *phrase)
     return clause->gap == GAP_OBJECT ? read_clause(r, index) : read_verb_phrase(r, index);
 }
 
-/* Not "two cat", "many cat", "every cats". */
+/* Refuses "two cat", "many cat" and "every cats". */
 static bool is_countable(const corpus_phrase *phrase)
 {
     if (phrase->number != 0 && !phrase->plural)
@@ -133,7 +139,7 @@ static bool read_subject(reader *r, corpus_phrase *phrase)
     return read_noun_phrase(r, phrase);
 }
 
-/* "her" may be both: it is the pronoun where no noun phrase comes of it. */
+/* "her" may be a determiner or a pronoun: it is a pronoun if no noun phrase can be read. */
 static bool read_object(reader *r, corpus_phrase *phrase)
 {
     const reader start = *r;
@@ -159,7 +165,7 @@ static const lexicon_adverb *read_adverb(reader *r, lexicon_adverb_kind kind)
     return NULL;
 }
 
-/* The next words, `count` of them as in a list that NULL may end early. */
+/* Accepts all words of a list of `count`, which NULL may end early, or none of them. */
 static bool accept_all(reader *r, const char *const *words, int count)
 {
     const int start = r->at;
@@ -212,11 +218,12 @@ static bool read_place(reader *r, corpus_clause *clause)
     return true;
 }
 
-/* What an auxiliary says: the tense, and whether it was a form of "to be". */
+/* Whether an auxiliary was read, and whether it was a form of "to be". */
 typedef struct read_auxiliary {
     bool found, copula;
 } read_auxiliary;
 
+/* Reads an auxiliary, which determines the tense. */
 static read_auxiliary read_aux(reader *r, corpus_clause *clause)
 {
     static const char *const plain[] = {"do", "does", "did", "will"};
@@ -310,7 +317,7 @@ static bool refuse(char message[CORPUS_MESSAGE_MAX], const char *text, const cha
     return false;
 }
 
-/* Whether what was understood reads the same again. */
+/* Checks that the sentence built from the derivation is the one that was read. */
 static bool compare(const corpus_sentence *read, const corpus_sentence *built,
                     char message[CORPUS_MESSAGE_MAX])
 {
@@ -336,9 +343,11 @@ bool corpus_translate(const char *english, corpus_pair *pair, corpus_derivation 
         return refuse(message, "the sentence is too long", "");
     reader r = {.sentence = &sentence, .end = sentence.count, .derivation = d};
     if (!read_sentence(&r) || r.at != r.end)
-        return refuse(message, r.at < r.end ? "cannot go on at" : "the sentence is not finished",
+        return refuse(message, r.at < r.end ? "unexpected word" : "the sentence is incomplete",
                       peek(&r));
     if (!corpus_build(d, pair))
-        return refuse(message, "a pronoun has not one clear noun, or there is no room", "");
+        return refuse(message,
+                      "a pronoun does not refer to exactly one noun, or the sentence is too long",
+                      "");
     return compare(&sentence, &pair->side[CORPUS_ENGLISH], message);
 }

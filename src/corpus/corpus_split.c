@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which combinations of words a sentence has, and to which split each belongs. */
+/* The combinations of words that a sentence contains, and the split that each belongs to. */
 #include <stddef.h>
 
 #include "corpus/corpus.h"
@@ -21,7 +21,7 @@ static void add(collector *c, corpus_role_kind kind, const char *first, const ch
         c->list[c->count++] = (corpus_combination){kind, first, second};
 }
 
-/* The noun a phrase is about; NULL for speakers and for pronouns that stand for nothing said. */
+/* The noun of a phrase, or the noun that its pronoun refers to; NULL if there is none. */
 static const char *noun_of(const corpus_derivation *d, int clause, const corpus_phrase *phrase)
 {
     if (phrase != NULL && phrase->noun == NULL && clause == CLAUSE_SECOND)
@@ -75,7 +75,7 @@ corpus_split corpus_combination_split(const corpus_combination *combination)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) + (uint64_t)combination->kind;
     hash = corpus_hash(corpus_hash(hash, combination->first), combination->second);
-    /* The low bits of FNV are the least mixed. */
+    /* The low bits of FNV-1a are mixed the least. */
     const int percent = (int)((hash >> 32) % 100);
     if (percent < 8)
         return CORPUS_TEST;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Statistics of the corpus for "mha corpus". Sentences and combinations are collected as 64-bit
+ * hashes in arrays, which are sorted at the end to count distinct ones and those that two splits
+ * share.
+ */
 #include "corpus/corpus_stats.h"
 
 #include <stdlib.h>
@@ -31,7 +36,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted, each number once. */
+/* Sorts the set and removes duplicates. */
 static void set_finish(number_set *set)
 {
     size_t kept = 0;
@@ -131,6 +136,7 @@ static void count_possible(corpus_stats *stats, corpus_role_kind kind, const cha
     stats->possible[kind][corpus_combination_split(&combination)]++;
 }
 
+/* Counts all combinations that the lexicon allows, by kind and split. */
 static void count_grammar(corpus_stats *stats)
 {
     for (int n = 0; n < lexicon_noun_count; n++) {

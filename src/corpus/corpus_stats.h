@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The corpus counted: how large the splits are, and that they share nothing they must not. */
+/* Statistics of the corpus: the sizes of the splits, and what valid and test share with train (held
+ * out combinations must be 0). */
 #ifndef CORPUS_STATS_H
 #define CORPUS_STATS_H
 
 #include "corpus/corpus.h"
 
 typedef struct corpus_split_stats {
-    int64_t distinct; /* English sentences */
+    int64_t distinct; /* distinct English sentences */
     int64_t tokens[CORPUS_SIDES];
     int shortest[CORPUS_SIDES], longest[CORPUS_SIDES];
-    int words[CORPUS_SIDES]; /* of the vocabulary, that occurred */
-    int64_t combinations;    /* different ones that occurred */
-    int64_t held_out;        /* of these, those that belong to this split */
+    int words[CORPUS_SIDES]; /* words of the vocabulary that occurred */
+    int64_t combinations;    /* distinct combinations that occurred */
+    int64_t held_out;        /* those among them that belong to this split */
 } corpus_split_stats;
 
 typedef struct corpus_stats {
-    int64_t sentences; /* a split */
+    int64_t sentences; /* per split */
     int vocabulary[CORPUS_SIDES];
-    int64_t possible[ROLE_KINDS][CORPUS_SPLITS]; /* combinations the grammar has, by split */
+    int64_t possible[ROLE_KINDS][CORPUS_SPLITS]; /* combinations the lexicon allows, by split */
     corpus_split_stats split[CORPUS_SPLITS];
-    int64_t shared_combinations; /* of valid or test, that occurred in train */
-    int64_t shared_sentences;    /* of valid or test, that occurred in train */
+    int64_t shared_combinations; /* held out by valid or test, but occurred in train */
+    int64_t shared_sentences;    /* sentences of valid or test that occurred in train */
 } corpus_stats;
 
 /* Counts the first `sentences` of every split. False if memory runs out. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text and tokens, and the vocabulary. */
+/* Converts between text and tokens, and collects the vocabulary of a language. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +39,16 @@ int corpus_vocabulary_find(const corpus_vocabulary *vocabulary, const char *word
 
 /* -------------------------------------------------------------- tokens ----- */
 
-typedef struct cutter {
+typedef struct tokeniser {
     corpus_side side;
     char *buffer;
     size_t used;
     corpus_sentence *sentence;
     bool full;
-} cutter;
+} tokeniser;
 
-static void add_token(cutter *c, const char *text, size_t length)
+/* Copies a token into the buffer; sets `full` if there is no room. */
+static void add_token(tokeniser *c, const char *text, size_t length)
 {
     if (length == 0)
         return;
@@ -62,8 +63,8 @@ static void add_token(cutter *c, const char *text, size_t length)
     c->sentence->tokens[c->sentence->count++] = token;
 }
 
-/* "don't" is "do not"; "can't" and such are no words of the corpus. */
-static void add_english(cutter *c, const char *text, size_t length)
+/* "don't" becomes "do not". Other contractions ("can't") are not words of the corpus. */
+static void add_english(tokeniser *c, const char *text, size_t length)
 {
     const bool negated = length > 3 && strncmp(text + length - 3, "n't", 3) == 0;
     if (!negated) {
@@ -77,7 +78,8 @@ static void add_english(cutter *c, const char *text, size_t length)
     add_token(c, "not", 3);
 }
 
-static void add_french(cutter *c, const char *text, size_t length)
+/* Splits after every apostrophe, except in "aujourd'hui". */
+static void add_french(tokeniser *c, const char *text, size_t length)
 {
     static const char today[] = "aujourd'hui";
     const char *apostrophe = memchr(text, '\'', length);
@@ -91,7 +93,7 @@ static void add_french(cutter *c, const char *text, size_t length)
     add_french(c, apostrophe + 1, length - head);
 }
 
-static void add_word_of(cutter *c, const char *text, size_t length)
+static void add_word_of(tokeniser *c, const char *text, size_t length)
 {
     if (c->side == CORPUS_ENGLISH)
         add_english(c, text, length);
@@ -99,7 +101,8 @@ static void add_word_of(cutter *c, const char *text, size_t length)
         add_french(c, text, length);
 }
 
-/* Lower case, a typographic apostrophe made plain. Returns the length, or SIZE_MAX. */
+/* Converts ASCII letters to lower case and typographic apostrophes to "'". Returns the length, or
+ * SIZE_MAX if the text is too long. */
 static size_t simplify(const char *text, char plain[CORPUS_TEXT_MAX])
 {
     size_t length = 0;
@@ -122,7 +125,7 @@ bool corpus_tokenise(corpus_side side, const char *text, char buffer[CORPUS_TEXT
 {
     static const char breaks[] = " \t\r\n.,;:!?\"";
     char plain[CORPUS_TEXT_MAX] = "";
-    cutter c = {.side = side, .buffer = buffer, .sentence = sentence};
+    tokeniser c = {.side = side, .buffer = buffer, .sentence = sentence};
     sentence->count = 0;
     if (simplify(text, plain) == SIZE_MAX)
         return false;

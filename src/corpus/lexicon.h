@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of the corpus: English, French, and what the grammar must know of them. All tables
- * are constant; every word form of both languages stands in one of them.
+ * The words of the corpus in English and French, with the features that the grammar needs. All
+ * tables are constant. Together with a few function words in lexicon_forms.c they contain every
+ * word form of both languages.
+ *
+ *      lexicon_nouns.c   lexicon_verbs.c   lexicon_words.c (adjectives and all other words)
  */
 #ifndef CORPUS_LEXICON_H
 #define CORPUS_LEXICON_H
 
 #include <stdbool.h>
 
-/* What a noun is, and what can be done with it: which adjectives, verbs and prepositions go with
- * it. */
+/* Kinds of nouns. They decide which adjectives, verbs and prepositions go with a noun. */
 enum {
     KIND_PERSON = 1 << 0,
     KIND_ANIMAL = 1 << 1,
@@ -19,15 +21,15 @@ enum {
     KIND_VEHICLE = 1 << 5,
     KIND_PLACE = 1 << 6,
     KIND_NATURE = 1 << 7,
-    KIND_INSIDE = 1 << 8,   /* one can be in it */
-    KIND_SURFACE = 1 << 9,  /* one can be on it */
-    KIND_SHELTER = 1 << 10, /* one can be under it */
-    KIND_OPENS = 1 << 11,   /* it can be opened, and be empty */
-    KIND_WRITTEN = 1 << 12, /* somebody writes it alone */
+    KIND_INSIDE = 1 << 8,   /* goes with "in" */
+    KIND_SURFACE = 1 << 9,  /* goes with "on" */
+    KIND_SHELTER = 1 << 10, /* goes with "under" */
+    KIND_OPENS = 1 << 11,   /* can be opened */
+    KIND_WRITTEN = 1 << 12, /* can be written */
     KIND_ANY = (1 << 13) - 1
 };
 
-/* Forms of a French word that agrees: by gender and number. */
+/* The index of a French form by gender and number: masculine, feminine, and both in the plural. */
 static inline int lexicon_form(bool feminine, bool plural)
 {
     return (plural ? 2 : 0) + (feminine ? 1 : 0);
@@ -35,20 +37,20 @@ static inline int lexicon_form(bool feminine, bool plural)
 
 typedef struct lexicon_noun {
     const char *english[2], *french[2]; /* singular, plural */
-    bool feminine;                      /* in French; for a person in English too */
+    bool feminine;                      /* in French; for persons in English too */
     unsigned kinds;
 } lexicon_noun;
 
-/* English adjectives stand in the order of their ranks, at most one of each. In French the first
- * two ranks stand before the noun, the others after it, in the opposite order. */
+/* English adjectives are in the order of their ranks, at most one of each rank. In French the first
+ * two ranks precede the noun; the others follow it in the opposite order. */
 typedef enum lexicon_rank { RANK_OPINION, RANK_SIZE, RANK_QUALITY, RANK_COLOUR } lexicon_rank;
 
 typedef struct lexicon_adjective {
     const char *english;
-    const char *french[4];    /* lexicon_form() */
-    const char *before_vowel; /* masculine singular, where it differs: bel, vieil */
+    const char *french[4];    /* by lexicon_form() */
+    const char *before_vowel; /* masculine singular if it differs (bel, vieil), or NULL */
     lexicon_rank rank;
-    unsigned kinds; /* of nouns it goes with */
+    unsigned kinds; /* the kinds of nouns it goes with */
 } lexicon_adjective;
 
 typedef enum lexicon_person {
@@ -71,12 +73,12 @@ typedef enum lexicon_frame {
 } lexicon_frame;
 
 typedef struct lexicon_verb {
-    const char *name;       /* base and particle: tells "run" from "run away" */
+    const char *name;       /* base and particle, so that "run" and "run away" differ */
     const char *english[3]; /* base, third person, past */
-    const char *particle;   /* a word that belongs to it: run away, look at; or its preposition */
+    const char *particle;   /* as in run away, look at; or its preposition; or NULL */
     const char *present[PERSON_COUNT], *future[PERSON_COUNT];
-    const char *imperfect[PERSON_COUNT]; /* of states; events have none, and a participle instead */
-    const char *participle[4];           /* lexicon_form() */
+    const char *imperfect[PERSON_COUNT]; /* the past of states; NULL for events */
+    const char *participle[4];           /* the past of events, by lexicon_form() */
     lexicon_auxiliary auxiliary;
     lexicon_frame frame;
     unsigned subjects, objects; /* kinds of nouns */
@@ -90,7 +92,7 @@ typedef struct lexicon_copula {
 
 typedef enum lexicon_adverb_kind {
     ADVERB_OFTEN,
-    ADVERB_SOMETIMES, /* where "often" stands, but not after "not" */
+    ADVERB_SOMETIMES, /* in the position of "often", but not after "not" */
     ADVERB_NEVER,
     ADVERB_HOW,
     ADVERB_WHEN
@@ -101,10 +103,10 @@ enum { IN_PAST = 1, IN_PRESENT = 2, IN_FUTURE = 4 };
 typedef struct lexicon_adverb {
     const char *english, *french;
     lexicon_adverb_kind kind;
-    unsigned tenses; /* it goes with */
+    unsigned tenses; /* the tenses it goes with */
 } lexicon_adverb;
 
-/* Up to three words a side; a French one that ends in "de" contracts with the article. */
+/* Up to three words per language. A French one that ends in "de" contracts with the article. */
 typedef struct lexicon_preposition {
     const char *english[3], *french[3];
     unsigned kinds;
@@ -127,9 +129,9 @@ typedef enum lexicon_determiner_id {
 } lexicon_determiner_id;
 
 typedef struct lexicon_determiner {
-    const char *english[2];      /* singular, plural; NULL where there is none */
+    const char *english[2];      /* singular, plural; NULL if there is none */
     const char *french[3];       /* masculine, feminine, plural */
-    const char *before_vowel[2]; /* masculine, feminine, where they differ */
+    const char *before_vowel[2]; /* masculine, feminine, if they differ; or NULL */
 } lexicon_determiner;
 
 typedef enum lexicon_pronoun_id {
@@ -144,16 +146,17 @@ typedef enum lexicon_pronoun_id {
     PRONOUN_COUNT
 } lexicon_pronoun_id;
 
-/* Third persons in French follow the gender of what they stand for; see lexicon_french_pronouns. */
+/* French pronouns of the third person depend on the gender of the noun they refer to; they are in
+ * lexicon_french_subjects and lexicon_french_objects. */
 typedef struct lexicon_pronoun {
-    const char *subject, *object; /* English; object NULL where it is not used */
+    const char *subject, *object; /* English; object is NULL if it is not used */
     lexicon_person person;
 } lexicon_pronoun;
 
 typedef struct lexicon_conjunction {
     const char *english;
     const char *french[2];
-    unsigned tenses; /* of the clauses it joins */
+    unsigned tenses; /* the tenses of the clauses it joins */
 } lexicon_conjunction;
 
 typedef enum lexicon_question {
@@ -183,7 +186,7 @@ extern const lexicon_adverb lexicon_adverbs[];
 extern const int lexicon_adverb_count;
 
 extern const lexicon_copula lexicon_be;
-/* avoir, which makes the past tense; it is also the verb "have" of the table. */
+/* The present of avoir, the auxiliary of the past tense; also the verb "have" of the table. */
 extern const char *const lexicon_avoir[PERSON_COUNT];
 /* me te se nous se, and m' t' s' before a vowel. */
 extern const char *const lexicon_reflexive[PERSON_COUNT];
@@ -196,12 +199,12 @@ extern const lexicon_preposition lexicon_prepositions[LEXICON_PREPOSITIONS];
 extern const lexicon_determiner lexicon_determiners[DETERMINER_COUNT];
 extern const lexicon_pronoun lexicon_pronouns[PRONOUN_COUNT];
 extern const lexicon_conjunction lexicon_conjunctions[LEXICON_CONJUNCTIONS];
-/* Of where, when and why: English, French. */
+/* Of who, where, when and why: English, French. */
 extern const char *const lexicon_question_words[QUESTION_COUNT][2];
-/* Two to ten: English, French. */
+/* From two to ten: English, French. */
 extern const char *const lexicon_numbers[NUMBER_LAST + 1][2];
 
-/* Begins with a vowel or a silent h, so that the word before it is elided. */
+/* Whether a word begins with a vowel or a silent h, so that the word before it is elided. */
 bool lexicon_begins_with_vowel(const char *french);
 
 /* Calls visit() with every word of English (0) or French (1), some of them more than once. */

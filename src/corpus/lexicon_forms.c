@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All words of a language, table by table. */
+/* Visits every word form of a language, table by table; the vocabulary is made from this. */
 #include "corpus/lexicon.h"
 
 #include <stddef.h>
@@ -21,14 +21,14 @@ static void words(const visitor *v, const char *const *list, int count)
         word(v, list[n]);
 }
 
-/* What no table has. */
+/* Function words that the grammar writes itself and that are in no table. */
 static const char *const english_rest[] = {"an",  "any",  "that", "who", "do", "does",
                                            "did", "will", "not",  "be",  "?"};
 static const char *const french_rest[] = {"l'",  "j'",  "ne",  "n'",     "pas", "de",
                                           "d'",  "du",  "des", "à",      "au",  "aux",
                                           "que", "qu'", "qui", "est-ce", "?"};
 
-/* A participle that agrees with nothing has one form. */
+/* A participle that never agrees with anything has one form only. */
 static int participle_forms(const lexicon_verb *verb)
 {
     const bool agrees =
@@ -36,6 +36,7 @@ static int participle_forms(const lexicon_verb *verb)
     return agrees ? 4 : 1;
 }
 
+/* Language 0 is English, 1 is French, here and below. */
 static void each_verb(const visitor *v, int language)
 {
     for (int n = 0; n < lexicon_verb_count; n++) {

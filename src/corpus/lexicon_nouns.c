@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "corpus/lexicon.h"
+/* The nouns: English and French forms, gender and kinds. */
+#include "corpus/lexicon_parts.h"
 
-#define P KIND_PERSON
-#define A KIND_ANIMAL
-#define F KIND_FOOD
-#define O KIND_OBJECT
-#define T KIND_TEXT
-#define V KIND_VEHICLE
-#define L KIND_PLACE
-#define N KIND_NATURE
 #define ROOM (KIND_PLACE | KIND_INSIDE)
 #define SURFACE KIND_SURFACE
 #define SHELTER KIND_SHELTER
 #define OPENS KIND_OPENS
 #define WRITTEN KIND_WRITTEN
 
-/* Regular in both languages; M masculine, W feminine. */
+/* Nouns that are regular in both languages: M masculine, W feminine in French. */
 #define M(english, french, kinds)                                  \
     {                                                              \
         {english, english "s"}, {french, french "s"}, false, kinds \

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "corpus/lexicon.h"
+/* The verbs with all their forms, and the forms of être and avoir. */
+#include "corpus/lexicon_parts.h"
 
 #include <stddef.h>
 
-#define P KIND_PERSON
-#define A KIND_ANIMAL
-#define F KIND_FOOD
-#define O KIND_OBJECT
-#define T KIND_TEXT
-#define V KIND_VEHICLE
-#define L KIND_PLACE
-#define N KIND_NATURE
-
-/* Endings on a stem, for je tu il nous ils. FIRST is the -er group. */
+/* Forms of a stem for je, tu, il, nous, ils. FIRST is the present of the -er group. */
 #define FIRST(stem)                                           \
     {                                                         \
         stem "e", stem "es", stem "e", stem "ons", stem "ent" \
@@ -33,7 +25,7 @@
     {                        \
         base, base "s", past \
     }
-/* An event has no imperfect, a state no participle. */
+/* Events have no imperfect, states have no participle. */
 #define EVENT \
     {         \
         NULL  \

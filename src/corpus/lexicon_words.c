@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "corpus/lexicon.h"
+/* Adjectives, adverbs, prepositions, determiners, pronouns, conjunctions, question words and
+ * numbers; and the rule which French words cause elision. */
+#include "corpus/lexicon_parts.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define P KIND_PERSON
-#define A KIND_ANIMAL
-#define F KIND_FOOD
-#define O KIND_OBJECT
-#define T KIND_TEXT
-#define V KIND_VEHICLE
-#define L KIND_PLACE
-#define N KIND_NATURE
-
-/* Endings on a stem: masculine, feminine, and both in the plural. */
+/* Forms of a stem: masculine, feminine, and both in the plural. */
 #define REGULAR(stem)                       \
     {                                       \
         stem, stem "e", stem "s", stem "es" \
@@ -121,7 +114,7 @@ const char *const lexicon_french_speakers[PERSON_COUNT] = {"je", "tu", NULL, "no
 const char *const lexicon_french_subjects[4] = {"il", "elle", "ils", "elles"};
 const char *const lexicon_french_objects[4] = {"le", "la", "les", "les"};
 
-/* English puts what will be after "when" in the present, so that one does not join futures. */
+/* "when" does not join clauses in the future, since English uses the present after it. */
 const lexicon_conjunction lexicon_conjunctions[LEXICON_CONJUNCTIONS] = {
     {"because", {"parce", "que"}, IN_PAST | IN_PRESENT | IN_FUTURE},
     {"and", {"et"}, IN_PAST | IN_PRESENT | IN_FUTURE},
@@ -142,7 +135,7 @@ const char *const lexicon_numbers[NUMBER_LAST + 1][2] = {
     [8] = {"eight", "huit"}, [9] = {"nine", "neuf"},   [10] = {"ten", "dix"},
 };
 
-/* The words with an h that is not silent. */
+/* Words with an aspirated h, which prevents elision. */
 static bool has_aspirated_h(const char *word)
 {
     static const char *const stems[] = {"hache", "haricot", "hérisson", "héros", "hibou", "huit"};

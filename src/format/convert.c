@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * f16 and bf16 by integer arithmetic on the bits of an f32:
+ *
+ *      f32    1 sign, 8 exponent (bias 127), 23 fraction bits
+ *      f16    1 sign, 5 exponent (bias  15), 10 fraction bits
+ *      bf16   1 sign, 8 exponent (bias 127),  7 fraction bits: the upper half of an f32
+ *
+ * Adding half of the last kept bit, minus one if that bit is even, and then truncating rounds to
+ * nearest with ties to even. A carry out of the fraction correctly increments the exponent.
+ */
 #include "format/convert.h"
 
 #include <math.h>
@@ -23,12 +33,13 @@ uint16_t convert_f32_to_f16(float x)
     const uint32_t bits = bits_of(x);
     const uint32_t sign = (bits >> 16) & 0x8000u;
     uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u)
+    if (magnitude > 0x7f800000u) /* NaN: a quiet one, whatever its payload was */
         return (uint16_t)(sign | 0x7e00u);
-    /* 65520 lies halfway between the largest f16 and the next power of two. */
+    /* From 65520 on, halfway between the largest f16 and 2^16, rounding gives infinity. */
     if (magnitude >= 0x477ff000u)
         return (uint16_t)(sign | 0x7c00u);
-    /* Below 2^-14 an f16 counts multiples of 2^-24; scaling by a power of two is exact. */
+    /* Below 2^-14 an f16 is subnormal, a multiple of 2^-24. Scaling by a power of two is exact, so
+     * rintf() rounds only once. */
     if (magnitude < 0x38800000u)
         return (uint16_t)(sign | (uint32_t)rintf(float_of(magnitude) * 0x1p24f));
     magnitude += 0xfffu + ((magnitude >> 13) & 1u);
@@ -38,6 +49,7 @@ uint16_t convert_f32_to_f16(float x)
 uint16_t convert_f32_to_bf16(float x)
 {
     const uint32_t bits = bits_of(x);
+    /* The quiet bit keeps a NaN whose upper fraction bits are 0 from becoming infinity. */
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)((bits >> 16) | 0x40u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The JSON pull parser of json_reader.h. The functions take_*() advance `at` past one element of
+ * the grammar; on an error they record the first fault and return false or JSON_ERROR. Which
+ * objects and arrays are open is kept in fixed arrays of JSON_DEPTH, so there is no recursion.
+ * Duplicate keys are found when an object closes, by sorting its keys.
+ */
 #include "format/json_reader.h"
 
 #include <stdlib.h>
@@ -71,33 +77,33 @@ static bool take_hex(json_reader *j, uint32_t *value)
     return true;
 }
 
-/* After "\u": one character, of one or of two escapes. */
+/* Reads the rest of a \u escape, after the "u"; a surrogate pair is two escapes. */
 static bool take_unicode(json_reader *j, uint32_t *c)
 {
     uint32_t low;
     if (!take_hex(j, c))
         return false;
     if (*c == 0)
-        return wrong(j, "\\u0000 cannot be in a name or text");
+        return wrong(j, "\\u0000 in a string");
     if (*c < 0xd800 || *c > 0xdfff)
         return true;
     if (*c > 0xdbff || j->end - j->at < 2 || j->at[0] != '\\' || j->at[1] != 'u')
-        return wrong(j, "half of a surrogate pair");
+        return wrong(j, "an unpaired surrogate");
     j->at += 2;
     if (!take_hex(j, &low))
         return false;
     if (low < 0xdc00 || low > 0xdfff)
-        return wrong(j, "half of a surrogate pair");
+        return wrong(j, "an unpaired surrogate");
     *c = 0x10000 + ((*c - 0xd800) << 10) + (low - 0xdc00);
     return true;
 }
 
-/* After a backslash; `to` lies before what is read. */
+/* Decodes the escape after a backslash to *to, which is always before the bytes being read. */
 static bool take_escape(json_reader *j, char **to)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (j->at == j->end)
-        return wrong(j, "a string without end");
+        return wrong(j, "an unterminated string");
     const char letter = *j->at++;
     if (letter == 'u') {
         uint32_t c;
@@ -109,14 +115,14 @@ static bool take_escape(json_reader *j, char **to)
     const char *const found = letter ? strchr(letters, letter) : NULL;
     if (!found) {
         j->at--;
-        return wrong(j, "an escape that JSON does not have");
+        return wrong(j, "an unknown escape sequence");
     }
     *(*to)++ = meanings[found - letters];
     return true;
 }
 
-/* After the first quote. What is decoded is never longer than what it is decoded from; the end
- * mark stands on the last quote at the latest. */
+/* Reads the rest of a string, after its first quote. The decoded string is never longer than its
+ * source, so the terminating 0 overwrites the closing quote at the latest. */
 static bool take_string(json_reader *j)
 {
     char *to = j->at;
@@ -135,7 +141,7 @@ static bool take_string(json_reader *j)
         else if (!take_escape(j, &to))
             return false;
     }
-    return wrong(j, "a string without end");
+    return wrong(j, "an unterminated string");
 }
 
 /* --------------------------------------------------------------- numbers ----- */
@@ -206,7 +212,7 @@ static bool push_key(json_reader *j)
     json_reader_key *const keys =
         mhai_array_grow(j->keys, &j->key_room, j->key_count + 1, sizeof *keys);
     if (!keys) {
-        fail(j, JSON_MEMORY, "no memory for the keys");
+        fail(j, JSON_MEMORY, "out of memory for the keys");
         return false;
     }
     const json_reader_key key = {mhai_text_hash(j->text), j->text};
@@ -215,7 +221,8 @@ static bool push_key(json_reader *j)
     return true;
 }
 
-/* The keys of the innermost object are all different; then they are forgotten. */
+/* Checks that the keys of the innermost object are all different, and removes them. Keys with the
+ * same hash are compared as text, so colliding hashes cost time but not correctness. */
 static bool pop_keys(json_reader *j)
 {
     const size_t first = j->first_key[j->depth - 1], count = j->key_count - first;
@@ -227,7 +234,7 @@ static bool pop_keys(json_reader *j)
     for (size_t n = 1; n < count; n++)
         if (compare_keys(&keys[n - 1], &keys[n]) == 0) {
             j->text = keys[n].text;
-            fail(j, JSON_DUPLICATE, "a key stands twice in an object");
+            fail(j, JSON_DUPLICATE, "a key occurs twice in an object");
             return false;
         }
     return true;
@@ -244,7 +251,7 @@ static void skip_space(json_reader *j)
 static json_reader_token open_level(json_reader *j, bool is_object)
 {
     if (j->depth == JSON_DEPTH)
-        return fail(j, JSON_SYNTAX, "more than 64 levels");
+        return fail(j, JSON_SYNTAX, "more than 64 levels of nesting");
     j->is_object[j->depth] = is_object;
     j->first_key[j->depth++] = j->key_count;
     j->state = JSON_OPENED;
@@ -301,13 +308,18 @@ static json_reader_token take_key(json_reader *j)
     return push_key(j) ? JSON_KEY : JSON_ERROR;
 }
 
+/*
+ * The state machine. JSON_VALUE: a value must follow (at the start, and after a key).
+ * JSON_OPENED: an object or array has just begun and may close at once. JSON_DONE: a value is
+ * complete, and a comma or the end of the level must follow.
+ */
 static json_reader_token take_token(json_reader *j)
 {
     skip_space(j);
     if (j->state == JSON_VALUE)
         return take_value(j);
     if (j->depth == 0)
-        return j->at == j->end ? JSON_END : fail(j, JSON_SYNTAX, "something follows the value");
+        return j->at == j->end ? JSON_END : fail(j, JSON_SYNTAX, "more text after the value");
     const bool is_object = j->is_object[j->depth - 1];
     if (take_char(j, is_object ? '}' : ']'))
         return close_level(j);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The streaming JSON writer of json_writer.h. Per open level it remembers the closing bracket and
+ * whether a value has been written, which decides where commas and line breaks go.
+ */
 #include "format/json_writer.h"
 
 #include <inttypes.h>
@@ -11,7 +15,8 @@ json json_begin(FILE *file)
     return (json){.file = file};
 }
 
-/* Valid whatever the text is: bytes that are no UTF-8 become U+FFFD, control characters numbers. */
+/* Writes a string that is valid JSON for any bytes: invalid UTF-8 becomes U+FFFD, and control
+ * characters are escaped. */
 static void put_text(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -38,6 +43,7 @@ static void new_line(json *j)
     fprintf(j->file, "\n%*s", 2 * j->depth, "");
 }
 
+/* Writes all that comes before a value: comma, line break, indentation and key. */
 static void begin_value(json *j, const char *key)
 {
     if (j->depth == 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON, written straight to a file, two spaces a level. */
+/*
+ * A streaming JSON writer: values go straight to a file, indented by two spaces per level. Write
+ * errors are not reported here; the caller checks the stream (ferror) when it closes it.
+ */
 #ifndef FORMAT_JSON_WRITER_H
 #define FORMAT_JSON_WRITER_H
 
@@ -18,7 +21,8 @@ typedef struct json {
 
 json json_begin(FILE *file);
 
-/* `key` is NULL inside an array and at the top. Every open needs its close. */
+/* `key` is NULL inside an array and at the top level, here and below. Every object and array that
+ * is opened must be closed; at most JSON_WRITER_DEPTH may be open. */
 void json_open_object(json *j, const char *key);
 void json_open_array(json *j, const char *key);
 void json_close(json *j);
@@ -29,10 +33,10 @@ void json_integer(json *j, const char *key, int64_t value);
 void json_unsigned(json *j, const char *key, uint64_t value);
 void json_bool(json *j, const char *key, bool value);
 
-/* Six digits; NaN and infinities, which JSON has not, become null. */
+/* Six significant digits. NaN and infinities, which JSON lacks, become null. */
 void json_number(json *j, const char *key, double value);
 
-/* An array of such numbers on one line. */
+/* An array of numbers on one line. */
 void json_numbers(json *j, const char *key, const float *values, int count);
 
 #endif

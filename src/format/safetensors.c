@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Safetensors: the table of element types, sizes of tensors, and messages of errors. */
 #include "format/safetensors_parts.h"
 
 #include <stdarg.h>
@@ -72,7 +73,8 @@ mha_status safetensors_bytes(safetensors_type type, size_t rank, const uint64_t 
 
 void safetensors_swap(safetensors_type type, void *data, size_t bytes)
 {
-    const unsigned bits = type == SAFETENSORS_C64 ? 32 : types[type].bits; /* two numbers */
+    /* A complex number is two f32, and each is swapped on its own. */
+    const unsigned bits = type == SAFETENSORS_C64 ? 32 : types[type].bits;
     const size_t size = bits > 8 ? bits / 8 : 1;
     mhai_file_swap(data, size, bytes / size);
 }
@@ -109,7 +111,7 @@ safetensors_shown safetensors_show(const char *name)
     size_t used = 0;
     for (; used < room && name[used]; used++) {
         const unsigned char c = (unsigned char)name[used];
-        /* U+0080 to U+009F are control characters too, of two bytes. */
+        /* U+0080 to U+009F, encoded as C2 80 to C2 9F, are control characters too. */
         const bool control =
             c < 0x20 || c == 0x7f || (used && c < 0xa0 && name[used - 1] == '\xc2');
         shown.text[used] = control ? '?' : (char)c;
@@ -118,7 +120,7 @@ safetensors_shown safetensors_show(const char *name)
     }
     const bool cut = name[used] != '\0';
     if (cut)
-        while (used > 0 && (name[used] & 0xc0) == 0x80) /* not within a character */
+        while (used > 0 && (name[used] & 0xc0) == 0x80) /* do not cut within a character */
             used--;
     memcpy(shown.text + used, cut ? "..." : "", cut ? 4 : 1);
     return shown;

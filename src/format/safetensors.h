@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors in a file, in the format safetensors:
+ * Reader and writer of the safetensors file format:
  *
  *      8 bytes   N, little-endian
  *      N bytes   JSON: {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, ...,
  *                "__metadata__": {"key": "text", ...}}
- *      the rest  the tensors, row-major and little-endian, without holes between them
+ *      the rest  the tensors, row-major and little-endian, without gaps between them
  *
- * Files are taken for hostile. The reader checks everything before it hands out anything: N <=
- * 100,000,000 and within the file, UTF-8, JSON, dtypes, shapes without overflow, offsets that fit
- * shapes, tensors that fill the file to its end without gap or overlap, no name twice. It holds the
- * header in memory, not the tensors, which are read where the caller wants them. No mapping of the
- * file: one that shrinks then gives an error, not a signal.
+ * Files are not trusted. The reader checks everything before it returns anything: N <= 100,000,000
+ * and within the file, UTF-8, JSON, dtypes, shapes without overflow, offsets that match the shapes,
+ * tensors that fill the file to its end without gap or overlap, and unique names. It keeps the
+ * header in memory but not the tensors, which are read into memory of the caller. The file is not
+ * mapped: if it shrinks while it is open, reading gives an error and not a signal.
  *
- * A file that breaks a rule gives MHA_ERR_FORMAT and a message with the name of the rule:
+ * A file that violates a rule gives MHA_ERR_FORMAT and a message with the name of the rule:
  *
  *      HeaderTooSmall                 less than 8 bytes
  *      HeaderTooLarge                 N > 100,000,000
- *      InvalidHeaderLength            N goes beyond the file
+ *      InvalidHeaderLength            N exceeds the size of the file
  *      InvalidHeader                  the header is not UTF-8
  *      InvalidHeaderDeserialization   it is not JSON, or not JSON of the form above
- *      DuplicateKey                   a key stands twice in an object, at any level
+ *      DuplicateKey                   an object has the same key twice, at any level
  *      InvalidOffset                  a tensor does not begin where the one before it ends
- *      ValidationOverflow             a shape has more elements or bits than 64 bits count
+ *      ValidationOverflow             the elements or bits of a shape overflow 64 bits
  *      MisalignedSlice                elements of 4 or 6 bits do not fill whole bytes
- *      TensorInvalidInfo              the offsets say another number of bytes than the shape
+ *      TensorInvalidInfo              the offsets do not match the number of bytes of the shape
  *      MetadataIncompleteBuffer       the file is longer or shorter than its tensors
  *
- * The names are those of the format's reference implementation, whose verdicts these are too, but
- * for keys that stand twice (there the last one counts, or an offset is wrong), \u0000 in a text,
- * more than 64 levels of JSON, and tensors or dtypes spelt as arrays or objects of another form:
- * all of these are refused. Fields of a tensor that the format does not know, and a
- * "__metadata__" of null, are accepted with a warning, or refused if SAFETENSORS_STRICT is set; so
- * are extents of 2^48 and more.
+ * The names are those of the format's reference implementation. Both accept and refuse the same
+ * files, except that this reader also refuses duplicate keys (there the last one counts, or an
+ * offset is wrong), \u0000 in a string, more than 64 levels of JSON, and tensors or dtypes written
+ * as arrays or objects of another form. Unknown fields of a tensor, a "__metadata__" of null, and
+ * extents of 2^48 and more are accepted with a warning, or refused if SAFETENSORS_STRICT is set.
  */
 #ifndef FORMAT_SAFETENSORS_H
 #define FORMAT_SAFETENSORS_H
@@ -72,20 +71,22 @@ typedef enum safetensors_type {
 enum {
     SAFETENSORS_LENGTH_BYTES = 8,
     SAFETENSORS_HEADER_MAX = 100000000,
-    SAFETENSORS_STRICT = 1 /* flag of the reader */
+    SAFETENSORS_STRICT = 1 /* a flag of the reader: refuse what otherwise gives a warning */
 };
 
-/* "F32"; bits of an element. */
+/* The name in files, such as "F32", and the bits of an element. */
 const char *safetensors_type_name(safetensors_type type);
 unsigned safetensors_type_bits(safetensors_type type);
+
+/* Returns false if there is no type of this name. */
 bool safetensors_type_find(const char *name, safetensors_type *type);
 
-/* Bytes of a tensor. MHA_ERR_OVERFLOW if they cannot be counted, MHA_ERR_SHAPE if they are not
- * whole. */
+/* The bytes of a tensor. MHA_ERR_OVERFLOW if they overflow 64 bits, MHA_ERR_SHAPE if the elements
+ * do not fill whole bytes. */
 mha_status safetensors_bytes(safetensors_type type, size_t rank, const uint64_t *shape,
                              uint64_t *bytes);
 
-/* Elements from the byte order of this machine to that of the file, or back. */
+/* Converts elements in place from the byte order of this machine to that of the file, or back. */
 void safetensors_swap(safetensors_type type, void *data, size_t bytes);
 
 /* --------------------------------------------------------------- reading ----- */
@@ -95,7 +96,7 @@ typedef struct safetensors_tensor {
     safetensors_type type;
     size_t rank; /* 0: a single element */
     const uint64_t *shape;
-    uint64_t begin, end; /* bytes, counted from the end of the header */
+    uint64_t begin, end; /* byte offsets from the end of the header */
 } safetensors_tensor;
 
 typedef struct safetensors_pair {
@@ -103,32 +104,33 @@ typedef struct safetensors_pair {
 } safetensors_pair;
 
 typedef struct safetensors_file {
-    const safetensors_tensor *tensors; /* in the order of their bytes */
+    const safetensors_tensor *tensors; /* sorted by offset */
     size_t count;
     const safetensors_pair *pairs; /* "__metadata__", in the order of the file */
     size_t pair_count;
-    uint64_t header_bytes, data_bytes; /* N, and all tensors together */
-    size_t warnings;
-    char warning[200]; /* the first of them */
+    uint64_t header_bytes, data_bytes; /* N, and the bytes of all tensors */
+    size_t warnings;                   /* how many there were */
+    char warning[200];                 /* the first one */
 } safetensors_file;
 
 /*
- * Opens and checks a file; safetensors_close() takes it back, and NULL too. `flags` is 0 or
- * SAFETENSORS_STRICT. The message, which may be NULL, says why a file was not opened.
+ * Opens and checks a file. On success the caller ends with safetensors_close(), which accepts NULL;
+ * on an error *file is NULL. `flags` is 0 or SAFETENSORS_STRICT. `message` receives the reason of
+ * an error and may be NULL, here and below.
  */
 mha_status safetensors_open(safetensors_file **file, const char *path, unsigned flags,
                             char *message, size_t message_size);
 void safetensors_close(safetensors_file *file);
 
-/* The same for a file in memory, which must stay as it is until it is closed. */
+/* The same for a file in memory. The bytes must not change until it is closed. */
 mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, size_t size,
                                    unsigned flags, char *message, size_t message_size);
 
-/* NULL where there is no such tensor. */
+/* Returns NULL if there is no tensor of this name. O(log n). */
 const safetensors_tensor *safetensors_find(const safetensors_file *file, const char *name);
 
-/* The elements of one of the file's own tensors, in the byte order of this machine: end - begin
- * bytes. Several threads may read at once. */
+/* Reads the elements of a tensor of this file into `data`, end - begin bytes, in the byte order of
+ * this machine. Several threads may read from one file at once. */
 mha_status safetensors_read(const safetensors_file *file, const safetensors_tensor *tensor,
                             void *data, char *message, size_t message_size);
 
@@ -139,13 +141,14 @@ typedef struct safetensors_item {
     safetensors_type type;
     size_t rank;
     const uint64_t *shape; /* may be NULL for rank 0 */
-    const void *data;      /* may be NULL where there are no elements */
+    const void *data;      /* may be NULL if there are no elements */
 } safetensors_item;
 
 /*
- * Writes all items, the widest types first, then by name, and all pairs by key: the same content
- * gives the same file, in which every tensor is aligned to its elements. The file at `path` is the
- * old one or the whole new one at any moment, and the old one after an error.
+ * Writes a file with all items and pairs. Items are sorted by width of their type, the widest
+ * first, and then by name; pairs are sorted by key. So the same content always gives the same file,
+ * and every tensor is aligned to its elements. The file at `path` is replaced atomically; after an
+ * error the old file is still there.
  */
 mha_status safetensors_write(const char *path, const safetensors_item *items, size_t count,
                              const safetensors_pair *pairs, size_t pair_count, char *message,
@@ -153,21 +156,22 @@ mha_status safetensors_write(const char *path, const safetensors_item *items, si
 
 /* ------------------------------------------------------------ messages ----- */
 
-/* Where the message of an error goes, for readers that build on this one. */
+/* Where the message of an error goes; also for readers that build on this one. */
 typedef struct safetensors_report {
     const char *path;
     char *message;
     size_t size;
 } safetensors_report;
 
-/* "PATH: ..." */
+/* Writes "PATH: " and the formatted text into the report, and returns `status`. */
 mha_status safetensors_fail(const safetensors_report *report, mha_status status, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
 
-/* MHA_ERR_FILE: the file cannot be `done`, for the reason `error`. */
+/* Reports "PATH: cannot be DONE: " and the text of the errno value `error`; returns MHA_ERR_FILE.
+ */
 mha_status safetensors_fail_file(const safetensors_report *report, const char *done, int error);
 
-/* The beginning of a name, fit for a message: printable, and not long. */
+/* A name made safe for a message: control characters become "?", and long names are cut. */
 typedef struct safetensors_shown {
     char text[64];
 } safetensors_shown;

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of a safetensors file, taken apart and checked. The rules are in safetensors.h. */
+/*
+ * Parses and checks the header of a safetensors file; the rules are in safetensors.h.
+ *
+ * First the JSON is read in one pass, which fills three arrays: tensors, extents of all shapes, and
+ * metadata. Then the tensors are sorted by offset and checked: sizes, gaps, overlap and the end of
+ * the file. Last an index by name is made. Every function returns MHA_OK or has reported an error;
+ * what has been allocated is freed by the caller together with the file.
+ */
 #include "format/safetensors_parts.h"
 
 #include <inttypes.h>
@@ -15,7 +22,7 @@ typedef struct parse {
     safetensors_open_file *f;
     const safetensors_report *report;
     bool strict;
-    size_t tensor_room, extent_room, pair_room;
+    size_t tensor_room, extent_room, pair_room; /* allocated elements of the arrays in `f` */
     size_t extent_count;
 } parse;
 
@@ -26,33 +33,35 @@ typedef struct parse {
 static mha_status no_memory(const parse *p)
 {
     return safetensors_fail(p->report, MHA_ERR_MEMORY,
-                            "no memory for a header of %" PRIu64 " bytes", p->f->file.header_bytes);
+                            "out of memory for a header of %" PRIu64 " bytes",
+                            p->f->file.header_bytes);
 }
 
-/* After JSON_ERROR. */
+/* Reports the fault after the reader has returned JSON_ERROR. */
 static mha_status refuse_json(const parse *p)
 {
     const json_reader *const j = &p->json;
     if (j->fault == JSON_MEMORY)
         return no_memory(p);
     if (j->fault == JSON_DUPLICATE)
-        return REFUSE(p, "DuplicateKey", "\"%s\" stands twice in the header",
+        return REFUSE(p, "DuplicateKey", "\"%s\" occurs twice in the header",
                       safetensors_show(j->text).text);
     return REFUSE(p, "InvalidHeaderDeserialization", "not JSON at byte %zu of the header: %s",
                   j->position, j->problem);
 }
 
-/* A token that is an error, or that is not what must stand here. */
+/* Reports a token that is an error or of the wrong kind, which `what` describes. */
 static mha_status refuse_token(const parse *p, json_reader_token token, const char *owner,
-                               const char *wanted)
+                               const char *what)
 {
     if (token == JSON_ERROR)
         return refuse_json(p);
     return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": %s", safetensors_show(owner).text,
-                  wanted);
+                  what);
 }
 
-/* What the format does not foresee, but its readers let pass. */
+/* Something that the format does not describe but that its readers accept: an error if the caller
+ * asked for strict reading. */
 static mha_status warn(parse *p, const char *owner, const char *what)
 {
     safetensors_file *const file = &p->f->file;
@@ -70,7 +79,7 @@ static mha_status read_type(parse *p, safetensors_tensor *tensor)
 {
     const json_reader_token token = json_reader_next(&p->json);
     if (token != JSON_STRING)
-        return refuse_token(p, token, tensor->name, "dtype is not a text");
+        return refuse_token(p, token, tensor->name, "dtype is not a string");
     if (safetensors_type_find(p->json.text, &tensor->type))
         return MHA_OK;
     return REFUSE(p, "InvalidHeaderDeserialization", "\"%s\": unknown dtype \"%s\"",
@@ -100,7 +109,7 @@ static mha_status read_shape(parse *p, safetensors_tensor *tensor)
         tensor->rank++;
     }
     if (token != JSON_ARRAY_END)
-        return refuse_token(p, token, tensor->name, "shape holds something else than numbers");
+        return refuse_token(p, token, tensor->name, "shape contains something other than numbers");
     return MHA_OK;
 }
 
@@ -126,7 +135,7 @@ static const char *const fields[FIELDS] = {"dtype", "shape", "data_offsets"};
 
 static mha_status read_unknown(parse *p, const char *owner)
 {
-    const mha_status status = warn(p, owner, "a field that the format does not know");
+    const mha_status status = warn(p, owner, "unknown field");
     if (status != MHA_OK)
         return status;
     return json_reader_skip(&p->json) ? MHA_OK : refuse_json(p);
@@ -138,10 +147,10 @@ static mha_status read_field(parse *p, safetensors_tensor *tensor, unsigned *see
         read_type, read_shape, read_offsets};
     for (int n = 0; n < FIELDS; n++)
         if (strcmp(p->json.text, fields[n]) == 0) {
-            /* A second one is refused at the end of the object at the latest; here, because two
-             * shapes must not be taken for one. */
+            /* The JSON reader finds duplicate keys only at the end of the object; by then two
+             * shapes would have been read as one. */
             if (*seen & 1u << n)
-                return REFUSE(p, "DuplicateKey", "\"%s\": %s stands twice",
+                return REFUSE(p, "DuplicateKey", "\"%s\": %s occurs twice",
                               safetensors_show(tensor->name).text, fields[n]);
             *seen |= 1u << n;
             return readers[n](p, tensor);
@@ -185,7 +194,7 @@ static mha_status read_tensor(parse *p)
     return MHA_OK;
 }
 
-/* -------------------------------------------------------------- the whole ----- */
+/* -------------------------------------------------------- the whole header ----- */
 
 static mha_status read_pair(parse *p)
 {
@@ -193,7 +202,7 @@ static mha_status read_pair(parse *p)
     const char *const key = p->json.text;
     const json_reader_token token = json_reader_next(&p->json);
     if (token != JSON_STRING)
-        return refuse_token(p, token, key, "a value of __metadata__ is not a text");
+        return refuse_token(p, token, key, "a value of __metadata__ is not a string");
     const safetensors_pair pair = {key, p->json.text};
     safetensors_pair *const pairs =
         mhai_array_grow(f->pairs, &p->pair_room, f->file.pair_count + 1, sizeof pair);
@@ -237,7 +246,8 @@ static mha_status read_root(parse *p)
     return MHA_OK;
 }
 
-/* Shapes lie one after another in the order in which tensors were read; they move no more. */
+/* Sets the pointers to shapes. The extents are stored in the order in which the tensors were read,
+ * and their array does not grow any more. */
 static void place_shapes(safetensors_open_file *f)
 {
     size_t at = 0;
@@ -257,7 +267,7 @@ static int compare_offsets(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Most files are in order already. */
+/* Sorts by offset. Most files are in order already. */
 static void sort_tensors(safetensors_open_file *f)
 {
     for (size_t n = 1; n < f->file.count; n++)
@@ -267,13 +277,14 @@ static void sort_tensors(safetensors_open_file *f)
         }
 }
 
+/* Checks a tensor that must begin at offset `begin`. */
 static mha_status check_tensor(const parse *p, const safetensors_tensor *tensor, uint64_t begin)
 {
     uint64_t bytes = 0;
     if (tensor->begin != begin || tensor->end < begin)
         return REFUSE(p, "InvalidOffset",
                       "\"%s\" has the bytes %" PRIu64 " to %" PRIu64
-                      ", and should begin at %" PRIu64,
+                      " but should begin at %" PRIu64,
                       safetensors_show(tensor->name).text, tensor->begin, tensor->end, begin);
     switch (safetensors_bytes(tensor->type, tensor->rank, tensor->shape, &bytes)) {
     case MHA_OK:
@@ -292,7 +303,7 @@ static mha_status check_tensor(const parse *p, const safetensors_tensor *tensor,
     return MHA_OK;
 }
 
-/* Without holes, without overlap, to the end of the file. */
+/* Checks that the sorted tensors fill the file to its end without gap or overlap. */
 static mha_status check_tensors(const parse *p)
 {
     const safetensors_file *const file = &p->f->file;
@@ -316,6 +327,7 @@ static int compare_entries(const void *left, const void *right)
     return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
+/* Makes the index for safetensors_find(), sorted by hash. */
 static mha_status make_index(const parse *p)
 {
     safetensors_open_file *const f = p->f;

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the reader and the writer of safetensors share:
+ * Private declarations shared by the parts of the safetensors reader and writer:
  *
- *      safetensors.c          types, messages
- *      safetensors_header.c   a header is taken apart and checked
- *      safetensors_read.c     files, and tensors out of them
- *      safetensors_write.c
+ *      safetensors.c          element types and messages
+ *      safetensors_header.c   parses and checks a header
+ *      safetensors_read.c     opens files, finds and reads tensors
+ *      safetensors_write.c    writes files
  */
 #ifndef FORMAT_SAFETENSORS_PARTS_H
 #define FORMAT_SAFETENSORS_PARTS_H
 
 #include "format/safetensors.h"
 
-/* Names and where their tensors are, in the order of the hashes. */
+/* An entry of the index by name, which is sorted by hash. */
 typedef struct safetensors_entry {
     uint64_t hash;
     const safetensors_tensor *tensor;
 } safetensors_entry;
 
-/* A file with what it owns; `file` is what others see of it. */
+/* An open file with everything it owns. `file`, its first member, is what callers see. */
 typedef struct safetensors_open_file {
     safetensors_file file;
-    char *header;
+    char *header; /* names, keys and values point into it */
     safetensors_tensor *tensors;
-    uint64_t *extents; /* of all shapes */
+    uint64_t *extents; /* all shapes, one after another */
     safetensors_pair *pairs;
     safetensors_entry *index;
-    char *path;                 /* of a file on the disk */
-    int fd;                     /* -1 for one in memory */
-    const unsigned char *bytes; /* of the tensors in memory */
+    char *path;                 /* for messages */
+    int fd;                     /* -1 for a file in memory */
+    const unsigned char *bytes; /* the file in memory, owned by the caller, or NULL */
 } safetensors_open_file;
 
-/* Takes the header apart; file.header_bytes and file.data_bytes are set, the rest is filled in. */
+/* Parses and checks the header. The caller has set header, file.header_bytes and file.data_bytes;
+ * the other fields of `file` are filled in. */
 mha_status safetensors_parse(safetensors_open_file *f, unsigned flags,
                              const safetensors_report *report);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Safetensors files, opened and read. */
+/*
+ * Opens safetensors files, on disk or in memory, and reads tensors from them. load() checks the
+ * sizes, reads the header and gives it to safetensors_header.c. All bytes come through read_at(),
+ * so that the two kinds of file differ there and in how they are opened only.
+ */
 #include "format/safetensors_parts.h"
 
 #include <errno.h>
@@ -12,19 +16,25 @@
 
 #include "base/array.h"
 
-/* `count` bytes from byte `at` of the file. */
+/* Reads `count` bytes from offset `at`, which the caller has found to be within the file. A file on
+ * disk may have become shorter since. */
 static mha_status read_at(const safetensors_open_file *f, uint64_t at, void *data, size_t count,
                           const safetensors_report *report)
 {
-    const size_t largest = (size_t)1 << 30; /* the system reads no more than 2 GB at once */
+    const size_t largest = (size_t)1 << 30; /* Linux reads less than 2 GB at once */
     unsigned char *const bytes = data;
     size_t done = 0;
+    if (f->fd < 0) {
+        if (count > 0)
+            memcpy(data, f->bytes + at, count);
+        return MHA_OK;
+    }
     while (done < count) {
         const size_t left = count - done;
         const ssize_t got =
             pread(f->fd, bytes + done, left < largest ? left : largest, (off_t)(at + done));
         if (got == 0)
-            return safetensors_fail(report, MHA_ERR_FILE, "has become shorter while it was read");
+            return safetensors_fail(report, MHA_ERR_FILE, "became shorter while it was read");
         if (got > 0)
             done += (size_t)got;
         else if (errno != EINTR)
@@ -41,8 +51,11 @@ static uint64_t header_length(const unsigned char *bytes)
     return length;
 }
 
-/* Before anything is allocated. A pointer file of Git LFS is a text; its first 8 bytes are
- * "version ". */
+/*
+ * Checks the length of the header before anything is allocated. A pointer file of Git LFS, which
+ * users meet when they have cloned a repository without LFS, is a text that begins with "version ":
+ * it gets a message of its own.
+ */
 static mha_status check_length(safetensors_open_file *f, const unsigned char *start, uint64_t size,
                                const safetensors_report *report)
 {
@@ -50,7 +63,7 @@ static mha_status check_length(safetensors_open_file *f, const unsigned char *st
     if (memcmp(start, "version ", SAFETENSORS_LENGTH_BYTES) == 0)
         return safetensors_fail(
             report, MHA_ERR_FORMAT,
-            "HeaderTooLarge: this is a text, probably a pointer of Git LFS: fetch "
+            "HeaderTooLarge: this is a text file, probably a Git LFS pointer: fetch "
             "the file itself with \"git lfs pull\"");
     if (length > SAFETENSORS_HEADER_MAX)
         return safetensors_fail(report, MHA_ERR_FORMAT,
@@ -70,54 +83,39 @@ static mha_status check_length(safetensors_open_file *f, const unsigned char *st
 static mha_status too_small(const safetensors_report *report, uint64_t size)
 {
     return safetensors_fail(report, MHA_ERR_FORMAT,
-                            "HeaderTooSmall: the file has %" PRIu64 " bytes, not even the first 8",
-                            size);
+                            "HeaderTooSmall: the file has %" PRIu64 " bytes, fewer than 8", size);
 }
 
-static mha_status no_memory(const safetensors_open_file *f, const safetensors_report *report)
+/* Reads and checks the header of a file of `size` bytes. */
+static mha_status load(safetensors_open_file *f, uint64_t size, unsigned flags,
+                       const safetensors_report *report)
 {
-    return safetensors_fail(report, MHA_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes",
-                            f->file.header_bytes);
-}
-
-static mha_status load(safetensors_open_file *f, unsigned flags, const safetensors_report *report)
-{
-    struct stat about;
     unsigned char start[SAFETENSORS_LENGTH_BYTES];
-    if (fstat(f->fd, &about) != 0)
-        return safetensors_fail_file(report, "read", errno);
-    if (!S_ISREG(about.st_mode))
-        return safetensors_fail(report, MHA_ERR_FILE, "is not a regular file");
-    if (about.st_size < SAFETENSORS_LENGTH_BYTES)
-        return too_small(report, (uint64_t)about.st_size);
+    if (size < SAFETENSORS_LENGTH_BYTES)
+        return too_small(report, size);
     mha_status status = read_at(f, 0, start, sizeof start, report);
     if (status == MHA_OK)
-        status = check_length(f, start, (uint64_t)about.st_size, report);
+        status = check_length(f, start, size, report);
     if (status != MHA_OK)
         return status;
     const size_t length = (size_t)f->file.header_bytes;
     f->header = malloc(length + 1);
     if (!f->header)
-        return no_memory(f, report);
+        return safetensors_fail(report, MHA_ERR_MEMORY, "out of memory for a header of %zu bytes",
+                                length);
     status = read_at(f, SAFETENSORS_LENGTH_BYTES, f->header, length, report);
     return status == MHA_OK ? safetensors_parse(f, flags, report) : status;
 }
 
-static mha_status load_memory(safetensors_open_file *f, const unsigned char *bytes, size_t size,
-                              unsigned flags, const safetensors_report *report)
+static mha_status load_disk(safetensors_open_file *f, unsigned flags,
+                            const safetensors_report *report)
 {
-    if (size < SAFETENSORS_LENGTH_BYTES)
-        return too_small(report, size);
-    const mha_status status = check_length(f, bytes, size, report);
-    if (status != MHA_OK)
-        return status;
-    const size_t length = (size_t)f->file.header_bytes;
-    f->header = malloc(length + 1);
-    if (!f->header)
-        return no_memory(f, report);
-    memcpy(f->header, bytes + SAFETENSORS_LENGTH_BYTES, length);
-    f->bytes = bytes + SAFETENSORS_LENGTH_BYTES + length;
-    return safetensors_parse(f, flags, report);
+    struct stat about;
+    if (fstat(f->fd, &about) != 0)
+        return safetensors_fail_file(report, "read", errno);
+    if (!S_ISREG(about.st_mode))
+        return safetensors_fail(report, MHA_ERR_FILE, "is not a regular file");
+    return load(f, (uint64_t)about.st_size, flags, report);
 }
 
 static void release(safetensors_open_file *f)
@@ -133,7 +131,7 @@ static void release(safetensors_open_file *f)
     free(f);
 }
 
-/* Hands the file out, or takes it back. */
+/* Returns the file to the caller, or frees it if there was an error. */
 static mha_status finish(safetensors_file **file, safetensors_open_file *f, mha_status status)
 {
     if (status == MHA_OK)
@@ -168,11 +166,11 @@ mha_status safetensors_open(safetensors_file **file, const char *path, unsigned 
     *file = NULL;
     safetensors_open_file *const f = new_file(path);
     if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
-    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not keep us waiting */
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
+    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
     return finish(file, f,
                   f->fd < 0 ? safetensors_fail_file(&report, "opened", errno)
-                            : load(f, flags, &report));
+                            : load_disk(f, flags, &report));
 }
 
 mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, size_t size,
@@ -184,11 +182,12 @@ mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, s
     *file = NULL;
     safetensors_open_file *const f = new_file(report.path);
     if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to open it");
-    return finish(file, f, load_memory(f, bytes, size, flags, &report));
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
+    f->bytes = bytes;
+    return finish(file, f, load(f, size, flags, &report));
 }
 
-/* The file that a caller sees is the beginning of the one that owns it. */
+/* What callers see is the first member of the open file. */
 static const safetensors_open_file *owner(const safetensors_file *file)
 {
     return (const safetensors_open_file *)file;
@@ -227,12 +226,9 @@ mha_status safetensors_read(const safetensors_file *file, const safetensors_tens
     if (bytes > SIZE_MAX)
         return safetensors_fail(&report, MHA_ERR_OVERFLOW, "\"%s\" does not fit in memory",
                                 safetensors_show(tensor->name).text);
-    mha_status status = MHA_OK;
-    if (f->fd >= 0)
-        status = read_at(f, SAFETENSORS_LENGTH_BYTES + file->header_bytes + tensor->begin, data,
-                         (size_t)bytes, &report);
-    else if (bytes)
-        memcpy(data, f->bytes + tensor->begin, (size_t)bytes);
+    const mha_status status =
+        read_at(f, SAFETENSORS_LENGTH_BYTES + file->header_bytes + tensor->begin, data,
+                (size_t)bytes, &report);
     if (status == MHA_OK)
         safetensors_swap(tensor->type, data, (size_t)bytes);
     return status;

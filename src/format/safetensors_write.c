@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors written as a safetensors file. */
+/*
+ * Writes safetensors files. All items and pairs are checked and sorted first; then the header is
+ * built in memory, so that its length is known; last the file is written under a temporary name and
+ * renamed (base/replace_file.h). Nothing is written to disk before everything has been checked.
+ */
 #include "format/safetensors_parts.h"
 
 #include <inttypes.h>
@@ -12,17 +16,17 @@
 #include "base/replace_file.h"
 #include "format/json_reader.h"
 
-/* Items and pairs in the order of the file, and the header as it grows. */
+/* Copies of the items and pairs in the order of the file, and the header under construction. */
 typedef struct writer {
     const safetensors_report *report;
     safetensors_item *items;
     size_t count;
     safetensors_pair *pairs;
     size_t pair_count;
-    char *text;
+    char *text; /* the header: `used` of `room` bytes */
     size_t used, room;
-    bool failed; /* no memory for the text */
-    char *name;  /* of the new file */
+    bool failed; /* there was no memory for the text */
+    char *name;  /* the temporary name of the new file */
     size_t name_size;
 } writer;
 
@@ -100,10 +104,11 @@ static int compare_pairs(const void *left, const void *right)
 
 static mha_status twice(const writer *w, const char *name)
 {
-    return safetensors_fail(w->report, MHA_ERR_FORMAT, "DuplicateKey: \"%s\" is there twice",
+    return safetensors_fail(w->report, MHA_ERR_FORMAT, "DuplicateKey: \"%s\" occurs twice",
                             safetensors_show(name).text);
 }
 
+/* Sorts by name first, which brings duplicates together, and then into the order of the file. */
 static mha_status order_items(writer *w, const safetensors_item *items)
 {
     for (size_t n = 0; n < w->count; n++) {
@@ -137,6 +142,7 @@ static mha_status order_pairs(writer *w, const safetensors_pair *pairs)
 
 /* ---------------------------------------------------------------- header ----- */
 
+/* Appends to the header. After a failure it does nothing; make_header() reports it at the end. */
 static void put(writer *w, const char *text, size_t length)
 {
     char *const grown = w->failed ? NULL : mhai_array_grow(w->text, &w->room, w->used + length, 1);
@@ -159,6 +165,7 @@ __attribute__((format(printf, 2, 3))) static void put_format(writer *w, const ch
     put(w, text, (size_t)length);
 }
 
+/* Appends a JSON string. Quotes, backslashes and control characters are escaped. */
 static void put_string(writer *w, const char *text)
 {
     put(w, "\"", 1);
@@ -196,7 +203,7 @@ static void put_pairs(writer *w)
     put(w, "}", 1);
 }
 
-/* Filled up with spaces, so that the tensors begin at a multiple of 8. */
+/* Builds the header, padded with spaces so that the tensors begin at a multiple of 8 bytes. */
 static mha_status make_header(writer *w)
 {
     uint64_t at = 0;
@@ -206,7 +213,7 @@ static mha_status make_header(writer *w)
     for (size_t n = 0; n < w->count; n++) {
         uint64_t end;
         if (__builtin_add_overflow(at, bytes_of(&w->items[n]), &end) || end > INT64_MAX)
-            return safetensors_fail(w->report, MHA_ERR_OVERFLOW, "no file is that large");
+            return safetensors_fail(w->report, MHA_ERR_OVERFLOW, "the file would be too large");
         if (n || w->pair_count)
             put(w, ",", 1);
         put_item(w, &w->items[n], at, end);
@@ -214,7 +221,7 @@ static mha_status make_header(writer *w)
     }
     put(w, "}       ", 1 + (7 - w->used % 8));
     if (w->failed)
-        return safetensors_fail(w->report, MHA_ERR_MEMORY, "no memory for the header");
+        return safetensors_fail(w->report, MHA_ERR_MEMORY, "out of memory for the header");
     if (w->used > SAFETENSORS_HEADER_MAX)
         return safetensors_fail(w->report, MHA_ERR_FORMAT,
                                 "HeaderTooLarge: the header would have %zu bytes; %d are allowed",
@@ -224,7 +231,7 @@ static mha_status make_header(writer *w)
 
 /* ------------------------------------------------------------------ file ----- */
 
-/* Pieces, so that other byte orders need no copy of a whole tensor. */
+/* Big-endian machines write in pieces, so that they need no converted copy of a whole tensor. */
 static int write_data(int fd, safetensors_type type, const unsigned char *data, uint64_t bytes)
 {
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -294,7 +301,7 @@ mha_status safetensors_write(const char *path, const safetensors_item *items, si
     const mha_status status =
         w.items && w.pairs && w.name
             ? write_ordered(&w, items, pairs)
-            : safetensors_fail(&report, MHA_ERR_MEMORY, "no memory to order %zu tensors", count);
+            : safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory for %zu tensors", count);
     free(w.items);
     free(w.pairs);
     free(w.name);

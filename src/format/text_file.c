@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads text files for the page: words, and the output of "mha ablate". */
+/* Whole text files with a size limit, for JSON that the user supplies (text_file.h). */
 #include "format/text_file.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "format/json_reader.h"
 
+/* Returns what is wrong with what was read, or NULL. */
 static const char *fault_of(FILE *file, const char *text, size_t length)
 {
     if (ferror(file))
@@ -25,6 +26,8 @@ char *text_file_read(const char *path, size_t *length, char message[TEXT_FILE_ME
         snprintf(message, TEXT_FILE_MESSAGE_MAX, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
+    /* One byte more than the limit shows that a file is too large; one is for the final 0. The size
+     * is not asked from the system, so that pipes can be read too. */
     char *text = malloc(TEXT_FILE_MAX + 2);
     const char *fault = "out of memory";
     if (text != NULL) {

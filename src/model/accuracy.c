@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Evaluates a translator on sentences of the corpus, AT_ONCE at a time. */
 #include "model/accuracy.h"
 
 #include <stdlib.h>
 
 enum { AT_ONCE = 128 };
 
-/* Sentences that are translated together: what is read, what should come of it, what does. */
+/* Sentences that are translated together: sources, expected translations and results. */
 typedef struct group {
     corpus_pair pairs[AT_ONCE];
     int words[TRANSFORMER_SIDES][AT_ONCE][CORPUS_TOKENS_MAX];
@@ -30,7 +31,8 @@ static void fill(group *g, const translator *model, uint64_t seed, corpus_split 
     }
 }
 
-/* A word that the model does not know cannot be said. */
+/* Counts the right words of a sentence, WORD_END included. An expected word that is not in the
+ * model's vocabulary counts as wrong, even if the model predicts WORD_UNKNOWN. */
 static int count_right(const group *g, int n)
 {
     const translation *const said = &g->results[n];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From sentences of the corpus to packed word numbers. */
+/* Converts sentences of the corpus to packed word numbers, and replaces some words by WORD_UNKNOWN
+ * so that a model learns to copy unknown words. */
 #include "model/batch.h"
 
 #include <stdlib.h>
@@ -27,8 +28,7 @@ static void number_words(const word_numbers *numbers, const corpus_pair *pair, n
 
 /* ------------------------------------------------------------- unknown ----- */
 
-/* The French token that is the whole translation of English token `source`, and of nothing else;
- * -1 if there is none. */
+/* The French token that is aligned with English token `source` one to one; -1 if there is none. */
 static int translation_of(const corpus_pair *pair, int source)
 {
     int found = -1;
@@ -42,6 +42,7 @@ static int translation_of(const corpus_pair *pair, int source)
     return found;
 }
 
+/* Makes a random word and its translation unknown. */
 static void forget_a_word(rng *r, const corpus_pair *pair, numbered_pair *numbered)
 {
     int candidates[CORPUS_TOKENS_MAX], count = 0;
@@ -55,12 +56,12 @@ static void forget_a_word(rng *r, const corpus_pair *pair, numbered_pair *number
     numbered->words[CORPUS_FRENCH][translation_of(pair, source)] = WORD_UNKNOWN;
 }
 
-/* So that which words are forgotten has nothing to do with which sentences there are. */
+/* Makes the random series of unknown words independent of that of the sentences. */
 static const uint64_t forget_series = UINT64_C(0x6b79e3f1c52d84a7);
 
 /* --------------------------------------------------------------- batch ----- */
 
-/* One block of memory: the batch, then its arrays, each with room for the longest sentences. */
+/* Allocates the batch and its arrays as one block, with room for sentences of any length. */
 static batch *allocate(int pairs)
 {
     const size_t n = (size_t)pairs, rows = n * (CORPUS_TOKENS_MAX + 1);
@@ -91,6 +92,7 @@ static void close_sentence(batch *b, int side, int pair, int count)
         b->longest[side] = count;
 }
 
+/* Appends pair number `pair`: the source with WORD_END, the target shifted by WORD_BEGIN. */
 static void append(batch *b, int pair, const numbered_pair *numbered)
 {
     const int *const english = numbered->words[CORPUS_ENGLISH];

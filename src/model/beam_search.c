@@ -2,13 +2,14 @@
 /*
  * Greedy and beam search.
  *
- * Every sentence has room for `beam` hypotheses, live or done. A step gives each live one its next
- * word in all ways; of all these continuations the best are kept, as many as there is room for.
- * Those that end in WORD_END are done and keep their place, so that the room shrinks; a sentence
- * with no live hypothesis leaves the batch. With a beam of 1 this is greedy search.
+ * Every sentence has room for `beam` hypotheses, live or done. A step extends each live hypothesis
+ * by all possible next words and keeps the best of these continuations, as many as there is room
+ * for. Those that end in WORD_END are done and keep their place, so that the room for live ones
+ * shrinks; a sentence without live hypotheses leaves the batch. With a beam of 1 this is greedy
+ * search.
  *
- * Equal scores are decided by the number of the hypothesis, then of the word. Nothing else is
- * compared, so that a sentence does not depend on others.
+ * Ties are broken by the number of the hypothesis, then by the number of the word. Only hypotheses
+ * of the same sentence are compared, so that a sentence does not depend on the others.
  */
 #include "model/translator_parts.h"
 
@@ -16,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hypotheses that are computed together: enough to keep the machine busy, few enough for caches. */
+/* Hypotheses that are computed together: enough to use the machine, few enough for its caches. */
 enum { ROWS_TOGETHER = 128 };
 
 typedef struct hypothesis {
     int words[CORPUS_TOKENS_MAX]; /* without WORD_BEGIN */
-    int from[CORPUS_TOKENS_MAX];  /* the sequence that had each word as its next */
+    int from[CORPUS_TOKENS_MAX];  /* the sequence that was extended by each word */
     int count;
     double score;
 } hypothesis;
@@ -35,13 +36,13 @@ typedef struct search {
     const translator *model;
     const translation_options *options;
     decoding decoding;
-    int sentences, beam, limit;     /* limit: words of a translation, end included */
+    int sentences, beam, limit;     /* limit: words of a translation, WORD_END included */
     hypothesis *live, *next, *done; /* [sentences][beam] */
     int *live_count, *done_count;   /* [sentences] */
     int64_t *sequences, *parents;   /* [sentences * beam] */
-    int *words;                     /* [rows][length], what the step reads */
+    int *words;                     /* [rows][length], input of the step */
     float *logits;                  /* [rows][target words] */
-    continuation *best;             /* [rows][beam], of each row */
+    continuation *best;             /* [rows][beam], the best of each row */
     continuation *merged;           /* [beam * beam] */
     float *weights;                 /* [layers][rows][heads][longest] of a step, or NULL */
     float *history;                 /* [limit][sentences * beam][layers][heads][longest], or NULL */
@@ -112,8 +113,9 @@ static double log_sum(const float *logits, int count)
     return (double)most + log(sum);
 }
 
-/* The words with the largest logits, the largest first, of equal ones the first; returns how many,
- * `room` at most. WORD_BEGIN is never said. Any will do where logits are no numbers. */
+/* Finds the words with the largest logits, in descending order, of equal ones the first. Returns
+ * their number, at most `room`. WORD_BEGIN is never chosen. If logits are NaN, any words will do.
+ */
 static int find_largest(const float *logits, int words, int room, int *largest)
 {
     int count = 0;
@@ -128,8 +130,8 @@ static int find_largest(const float *logits, int words, int room, int *largest)
     return count;
 }
 
-/* The best continuations of a row; too few words leave some with no word. What is no number counts
- * as impossible, so that a broken model breaks nothing else. */
+/* Finds the best continuations of a row; if there are fewer than `beam`, the rest have word -1. A
+ * score of NaN becomes -INFINITY, so that a broken model does no further harm. */
 static void rank_row(void *arg, int worker, ptrdiff_t row)
 {
     (void)worker;
@@ -150,7 +152,7 @@ static void rank_row(void *arg, int worker, ptrdiff_t row)
 
 /* ---------------------------------------------------------------- step ----- */
 
-/* Lists live hypotheses as rows, and what they have read. */
+/* Lists the live hypotheses as rows, with their words so far. */
 static void list_rows(search *s, int length)
 {
     s->rows = 0;
@@ -164,7 +166,7 @@ static void list_rows(search *s, int length)
         }
 }
 
-/* The weights of a step by sequence: [layers][heads][longest] each. */
+/* Stores the weights of a step by sequence, [layers][heads][longest] each. */
 static void keep_weights(search *s, int step)
 {
     const size_t layers = (size_t)s->model->config.layers[TRANSFORMER_TARGET];
@@ -191,7 +193,7 @@ static hypothesis continued(const search *s, int sentence, const continuation *c
     return h;
 }
 
-/* Chooses what becomes of a sentence whose rows begin at `row`. */
+/* Chooses the hypotheses with which a sentence continues; its rows begin at `row`. */
 static void advance_sentence(search *s, int sentence, int row)
 {
     const int live = s->live_count[sentence], first = sentence * s->beam;
@@ -213,6 +215,7 @@ static void advance_sentence(search *s, int sentence, int row)
     s->live_count[sentence] = kept;
 }
 
+/* Advances all sentences, and reorders the caches if a sequence continues from another one. */
 static mha_status advance(search *s)
 {
     bool moved = false;
@@ -273,7 +276,8 @@ static double rank_of(const hypothesis *h, double penalty)
     return h->score / pow((double)h->count, penalty);
 }
 
-/* What came to an end is better than what did not; of equal ones that which came first. */
+/* The best result that is not yet taken: complete ones before incomplete ones, of equal ones the
+ * first. Results are numbered done first, then live. Returns -1 if there is none. */
 static int find_best(const search *s, int sentence, bool *taken)
 {
     const int done = s->done_count[sentence], first = sentence * s->beam;
@@ -290,7 +294,8 @@ static int find_best(const search *s, int sentence, bool *taken)
     return best;
 }
 
-/* [layers][heads][target][source] of one hypothesis. */
+/* The weights of one hypothesis, [layers][heads][target][source]. The row of a word was stored
+ * under the sequence that it extended. Returns NULL if there is no memory. */
 static float *collect_weights(const search *s, const hypothesis *h, int source)
 {
     const transformer_config *const config = &s->model->config;

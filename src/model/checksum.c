@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* FNV-1a over floats, doubles and pairs of texts. */
 #include "model/checksum.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells files of models and of trainings that a bit of them has changed: FNV-1a by elements,
- * the same on machines of either byte order. */
+/* Checksums of model files and checkpoints, to detect damage: FNV-1a over elements instead of
+ * bytes, so that the byte order of the machine does not matter. */
 #ifndef MODEL_CHECKSUM_H
 #define MODEL_CHECKSUM_H
 
@@ -9,12 +9,12 @@
 
 #include "format/safetensors.h"
 
-/* Each goes on from `hash`. */
+/* Each continues from `hash` and returns the new hash. */
 uint64_t checksum_floats(uint64_t hash, const float *values, size_t count);
 uint64_t checksum_doubles(uint64_t hash, const double *values, size_t count);
 uint64_t checksum_pair(uint64_t hash, const safetensors_pair *pair);
 
-/* As it stands in a file, under the key that follows. */
+/* The checksum as text, as it is stored in files under CHECKSUM_KEY. */
 enum { CHECKSUM_TEXT_MAX = 17 };
 void checksum_text(uint64_t hash, char text[CHECKSUM_TEXT_MAX]);
 

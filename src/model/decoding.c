@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source sentences through the encoder, and hypotheses a step further through the decoder.
+ * Runs source sentences through the encoder, and hypotheses through the decoder step by step.
  *
  *      sources, packed --encoder--> memory [sentences][longest][width]
  *                                        |  W_K, W_V of every decoder layer, once
  *                                        v
  *      last words --self (cache)--cross (recall)--ff--> logits
  *
- * Without caches the same layers get all words of a hypothesis and its own copy of the memory.
+ * Without caches the same layers get all words of every hypothesis and a copy of the memory for
+ * each.
  */
 #include "model/translator_parts.h"
 
@@ -24,7 +25,7 @@ static size_t largest(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Rows that are computed at once at most. */
+/* The largest number of rows that are computed at once. */
 static size_t count_rows(const decoding *d)
 {
     const size_t steps = d->cached ? 1 : (size_t)translator_longest(d->model);
@@ -87,7 +88,7 @@ void decoding_end(decoding *d)
 
 /* --------------------------------------------------------------- parts ----- */
 
-/* The workspace grows as it must, and stays. */
+/* Makes the workspace at least this large. */
 static bool have_work(decoding *d, size_t size)
 {
     if (size <= d->work_size)
@@ -105,7 +106,7 @@ static mha_status attend(decoding *d, const mha_layer *layer, const mha_layer_ca
     return mha_layer_run(layer, call, d->work, d->work_size, d->pool);
 }
 
-/* y = x W^T + bias on rows that lie close together. */
+/* y[rows][outputs] = x[rows][inputs] W^T + bias. */
 static mha_status multiply(decoding *d, const mha_linear *linear, ptrdiff_t rows, const float *x,
                            int inputs, float *y, int outputs)
 {
@@ -148,7 +149,7 @@ static mha_status feed_forward(decoding *d, ptrdiff_t rows, const coder_layer *l
     return status;
 }
 
-/* As transformer_embed(), with the codes from a table. */
+/* As transformer_embed(), with position codes from a table. */
 static void embed(decoding *d, int side, ptrdiff_t rows)
 {
     const int width = d->model->config.width;
@@ -161,7 +162,7 @@ static void embed(decoding *d, int side, ptrdiff_t rows)
 
 /* ------------------------------------------------------------- encoder ----- */
 
-/* The words of all sentences behind each other, each with its end; starts[sentences + 1]. */
+/* Packs the words of all sentences one after another, each with WORD_END; starts[sentences + 1]. */
 static void pack(decoding *d, const int *const *sources, int64_t *starts)
 {
     int row = 0;
@@ -215,6 +216,7 @@ static mha_status encode(decoding *d, const int *const *sources)
     return status;
 }
 
+/* Computes keys and values of the memory for the cross-attention of every decoder layer, once. */
 static mha_status store_memory(decoding *d)
 {
     const mha_options options = {.size = sizeof options, .k_lengths = d->lengths};
@@ -254,7 +256,7 @@ mha_status decoding_begin(decoding *d, const int *const *sources, const int *len
 
 /* ------------------------------------------------------------- decoder ----- */
 
-/* What this step reads: the last `L` words of every hypothesis. */
+/* The input of this step: the last `L` words of every hypothesis. */
 static void read_words(decoding *d, const decoding_step *step, int L)
 {
     const int first = step->length - L;
@@ -265,7 +267,8 @@ static void read_words(decoding *d, const decoding_step *step, int L)
         }
 }
 
-/* Beams of a sentence share its memory in the caches; without them each has a copy. */
+/* Finds the memory of every hypothesis. Those of a sentence share it in the caches; without caches
+ * each gets a copy. */
 static void find_memory(decoding *d, const decoding_step *step)
 {
     const ptrdiff_t size = (ptrdiff_t)d->longest * d->model->config.width;
@@ -302,6 +305,7 @@ static mha_status attend_self(decoding *d, const decoding_step *step, int L, int
     return attend(d, d->model->layers[TRANSFORMER_TARGET][n].self, &call);
 }
 
+/* The weights of the last row only are returned, since that is the new word. */
 static mha_status attend_cross(decoding *d, const decoding_step *step, int L, int n)
 {
     const ptrdiff_t heads = d->model->config.heads, map = heads * d->longest;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The pieces of a transformer that are not products: embedding, positions, norm. */
+/* The parts of a transformer that are not products: embedding, position codes, layer norm. */
 #include <math.h>
 
 #include "model/row_math.h"
 #include "model/transformer.h"
 
+/* The rate of a column is computed by repeated multiplication; computing it in another way would
+ * change the bits of every result. */
 void transformer_positions(const transformer_config *config, int first, int count, float *codes)
 {
     const int width = config->width;
@@ -47,9 +49,9 @@ static void norm_task(void *arg, int worker, ptrdiff_t number)
     const norm_pass *const pass = arg;
     const ptrdiff_t first = number * NORM_ROWS, left = pass->rows - first;
     for (ptrdiff_t row = first; row < first + (left < NORM_ROWS ? left : NORM_ROWS); row++) {
-        float unwanted[2];
+        float unused[2];
         row_norm(pass->x + row * pass->width, pass->width, pass->weight, pass->bias,
-                 pass->y + row * pass->width, pass->stats ? pass->stats + 2 * row : unwanted);
+                 pass->y + row * pass->width, pass->stats ? pass->stats + 2 * row : unused);
     }
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Arrays of gates, modes and means of all heads, and the options that refer to them. */
 #include "model/head_settings.h"
 
 #include <stdlib.h>
@@ -25,6 +26,8 @@ static size_t count_heads(const head_settings *s, int kind)
     return (size_t)s->layers[kind] * (size_t)s->heads;
 }
 
+/* Allocates the arrays of one kind, with gates of 1. After a failure head_settings_free() frees
+ * what there is. */
 static bool make_kind(head_settings *s, int kind)
 {
     const size_t gates = count_gates(s, kind), heads = count_heads(s, kind);
@@ -70,6 +73,7 @@ void head_settings_free(head_settings *s)
     free(s);
 }
 
+/* HEAD_ZERO is done by a gate of 0, so its mode is normal. */
 static uint8_t mode_of(head_mode change)
 {
     switch (change) {
@@ -97,7 +101,7 @@ void head_settings_fill(const head_settings *s, attention_kind kind, int layer,
     const ptrdiff_t first = (ptrdiff_t)layer * s->heads;
     options->gates = s->gates[kind] + first * s->sentences;
     options->gates_sb = s->sentences > 1 ? s->heads : 0;
-    /* The backward pass refuses modes, also where all of them are normal. */
+    /* Set only if needed: the backward pass refuses modes, even if all of them are normal. */
     for (int h = 0; h < s->heads; h++)
         if (s->modes[kind][first + h] != MHA_HEAD_NORMAL) {
             options->head_modes = s->modes[kind] + first;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Configuration and vocabularies of a model as JSON, both ways. */
+/* Writes and reads the configuration and the vocabularies of a model as JSON, for the metadata of a
+ * model file. Reading checks everything and reports the key and the byte of an error. */
 #include "model/translator_file.h"
 
 #include <limits.h>
@@ -19,7 +20,7 @@ const char *model_key(int key)
 
 mha_status model_fail_memory(const safetensors_report *r)
 {
-    return safetensors_fail(r, MHA_ERR_MEMORY, "there is no memory for the model");
+    return safetensors_fail(r, MHA_ERR_MEMORY, "out of memory for the model");
 }
 
 /* ------------------------------------------------------------- writing ----- */
@@ -51,8 +52,8 @@ void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_M
     snprintf(text + used, CONFIG_TEXT_MAX - (size_t)used, "}");
 }
 
-/* In quotes, and what comes behind; at most twice as long, and those. Returns where it ends. */
-static char *put_word(char *to, const char *word, const char *behind)
+/* Writes a word in quotes, then `separator`; escapes at most double its length. Returns the end. */
+static char *put_word(char *to, const char *word, const char *separator)
 {
     *to++ = '"';
     for (; *word; word++) {
@@ -61,7 +62,7 @@ static char *put_word(char *to, const char *word, const char *behind)
         *to++ = *word;
     }
     *to++ = '"';
-    return stpcpy(to, behind);
+    return stpcpy(to, separator);
 }
 
 char *model_vocabulary_text(const word_list *list)
@@ -84,19 +85,19 @@ char *model_vocabulary_text(const word_list *list)
 
 /* ------------------------------------------------------------- reading ----- */
 
-/* A text of the metadata that is being taken apart. */
-typedef struct json_text {
+/* A text of the metadata that is being parsed; the reader modifies the copy. */
+typedef struct metadata_text {
     const safetensors_report *report;
     const char *key;
     char *copy;
     json_reader json;
-} json_text;
+} metadata_text;
 
-static mha_status begin_text(json_text *t, const safetensors_report *r, const char *key,
+static mha_status begin_text(metadata_text *t, const safetensors_report *r, const char *key,
                              const char *text)
 {
     const size_t length = strlen(text);
-    *t = (json_text){.report = r, .key = key, .copy = malloc(length + 1)};
+    *t = (metadata_text){.report = r, .key = key, .copy = malloc(length + 1)};
     if (!t->copy)
         return model_fail_memory(r);
     memcpy(t->copy, text, length + 1);
@@ -104,32 +105,33 @@ static mha_status begin_text(json_text *t, const safetensors_report *r, const ch
     return MHA_OK;
 }
 
-static void end_text(json_text *t)
+static void end_text(metadata_text *t)
 {
     json_reader_free(&t->json);
     free(t->copy);
 }
 
-/* The token was not `what` it should be. */
-static mha_status fail_token(const json_text *t, const char *what)
+/* Reports a token that is an error, or that is not what it should be, which `what` states. */
+static mha_status fail_token(const metadata_text *t, const char *what)
 {
     const json_reader *const j = &t->json;
     if (j->fault == JSON_MEMORY)
         return model_fail_memory(t->report);
     if (j->fault == JSON_DUPLICATE)
-        return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\": \"%s\" stands there twice",
-                                t->key, safetensors_show(j->text).text);
+        return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\": \"%s\" occurs twice", t->key,
+                                safetensors_show(j->text).text);
     return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\", byte %zu: %s", t->key, j->position,
                             j->fault == JSON_SYNTAX ? j->problem : what);
 }
 
-static mha_status read_field(json_text *t, transformer_config *config, unsigned *seen)
+/* Reads one field of the configuration; its key has just been read. */
+static mha_status read_field(metadata_text *t, transformer_config *config, unsigned *seen)
 {
     int n = 0;
     while (n < FIELDS && strcmp(fields[n].name, t->json.text) != 0)
         n++;
     if (n == FIELDS)
-        return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\": a model has no \"%s\"", t->key,
+        return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\": unknown field \"%s\"", t->key,
                                 safetensors_show(t->json.text).text);
     uint64_t value;
     if (json_reader_next(&t->json) != JSON_NUMBER || !json_reader_integer(&t->json, &value) ||
@@ -140,7 +142,9 @@ static mha_status read_field(json_text *t, transformer_config *config, unsigned 
     return MHA_OK;
 }
 
-static mha_status read_fields(json_text *t, transformer_config *config)
+/* Reads the object of the configuration: every field must be there, and no other. Duplicate keys
+ * are refused by the JSON reader. */
+static mha_status read_fields(metadata_text *t, transformer_config *config)
 {
     unsigned seen = 0;
     json_reader_token token = json_reader_next(&t->json);
@@ -163,7 +167,7 @@ static mha_status read_fields(json_text *t, transformer_config *config)
 mha_status model_config_read(const safetensors_report *r, const char *text,
                              transformer_config *config)
 {
-    json_text t;
+    metadata_text t;
     char problem[TRANSFORMER_MESSAGE_MAX];
     mha_status status = begin_text(&t, r, model_key(KEY_CONFIG), text);
     if (!status)
@@ -174,7 +178,7 @@ mha_status model_config_read(const safetensors_report *r, const char *text,
     return status;
 }
 
-/* Words go to terminals as they are. */
+/* Words are printed to terminals unchanged, so they must not contain control characters. */
 static bool is_printable(const char *word)
 {
     for (; *word; word++) {
@@ -185,7 +189,8 @@ static bool is_printable(const char *word)
     return true;
 }
 
-static mha_status check_word(const json_text *t, const char *const *words, int n)
+/* Checks word n: special words come first, the others are printable and in ascending order. */
+static mha_status check_word(const metadata_text *t, const char *const *words, int n)
 {
     const char *const word = words[n];
     if (n < WORDS_SPECIAL)
@@ -203,12 +208,11 @@ static mha_status check_word(const json_text *t, const char *const *words, int n
     if (order <= 0)
         return safetensors_fail(t->report, MHA_ERR_FORMAT, "\"%s\": word %d, \"%s\", %s", t->key, n,
                                 safetensors_show(word).text,
-                                order == 0 ? "stands there twice"
-                                           : "is not behind the one before it");
+                                order == 0 ? "occurs twice" : "is not in sorted order");
     return MHA_OK;
 }
 
-static mha_status read_words(json_text *t, const char **words, int count)
+static mha_status read_words(metadata_text *t, const char **words, int count)
 {
     int n = 0;
     json_reader_token token = json_reader_next(&t->json);
@@ -234,7 +238,7 @@ static mha_status read_words(json_text *t, const char **words, int count)
 mha_status model_vocabulary_read(const safetensors_report *r, int key, const char *text, int count,
                                  vocabulary *result)
 {
-    json_text t;
+    metadata_text t;
     const char **const words = malloc((size_t)count * sizeof *words);
     mha_status status = begin_text(&t, r, model_key(key), text);
     if (!status)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Searches for the model file, also relative to the running program. */
 #include "model/model_path.h"
 
 #include <stdio.h>
@@ -6,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* From the folder of programs to that of data, where they are installed. */
+/* The installed data folder, relative to the folder of the program. */
 #ifndef MHA_DATA_FROM_PROGRAM
 #define MHA_DATA_FROM_PROGRAM "../share"
 #endif
 
 #define FILE_NAME "models/en-fr.safetensors"
 
-/* Folder of the running program, without "/" at the end; "." where the system does not tell. It has
- * no links in it. */
+/* The folder of the running program, without "/" at the end and without symbolic links; "." if it
+ * cannot be determined. */
 static void program_folder(char folder[MODEL_PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", folder, MODEL_PATH_MAX - 1);
@@ -34,7 +35,8 @@ static bool given(const char *path, char result[MODEL_PATH_MAX])
     return false;
 }
 
-/* `folder` and a path from there; without ".." if it is known which folder. False: too long. */
+/* Joins `folder` and a relative path, removing ".." if the folder is absolute. Returns false if it
+ * is too long. */
 static bool join(const char *folder, const char *relative, char path[MODEL_PATH_MAX])
 {
     size_t length = strlen(folder);
@@ -45,13 +47,13 @@ static bool join(const char *folder, const char *relative, char path[MODEL_PATH_
            MODEL_PATH_MAX;
 }
 
-bool model_path_find(const char *asked, char path[MODEL_PATH_MAX])
+bool model_path_find(const char *requested, char path[MODEL_PATH_MAX])
 {
     static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha/" FILE_NAME, "../" FILE_NAME};
     const char *variable = getenv("MHA_MODEL");
     char folder[MODEL_PATH_MAX], installed[MODEL_PATH_MAX];
-    if (asked != NULL)
-        return given(asked, path);
+    if (requested != NULL)
+        return given(requested, path);
     if (variable != NULL && *variable != '\0')
         return given(variable, path);
     if (access(FILE_NAME, R_OK) == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the model file. */
 #ifndef MODEL_PATH_H
 #define MODEL_PATH_H
 
@@ -7,10 +8,11 @@
 enum { MODEL_PATH_MAX = 4096 };
 
 /*
- * Where the translator's file is: `asked` if not NULL, else what MHA_MODEL says, else the first
- * that is there of models/en-fr.safetensors, the installed one, and the one of the tree this
- * program was built in. False, with a message on stderr, if there is none.
+ * Finds the model file: `requested` if not NULL, else the value of MHA_MODEL, else the first that
+ * exists of models/en-fr.safetensors in the current folder, the installed model, and the model of
+ * the source tree this program was built in. Returns false, with a message on stderr, if there is
+ * none.
  */
-bool model_path_find(const char *asked, char path[MODEL_PATH_MAX]);
+bool model_path_find(const char *requested, char path[MODEL_PATH_MAX]);
 
 #endif

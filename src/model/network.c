@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network made of packed layers, and kept up to date. */
+/* Creates a network of packed layers, and updates them when the parameters have changed. */
 #include "model/network.h"
 
 #include <stdlib.h>
@@ -47,6 +47,7 @@ static bool add_feed_forward(network *net, tower *side, const feed_forward_at *a
     return p->in != NULL && p->out != NULL;
 }
 
+/* Adds the parts of an encoder or decoder in the order in which they are computed. */
 static bool add_side(network *net, int number)
 {
     tower *const side = &net->sides[number];
@@ -69,13 +70,13 @@ static mha_matrix target_embedding(const network *net)
     return mha_matrix_out_in(at, MHA_F32, net->config.width);
 }
 
-static bool add_speak(network *net)
+static bool add_unembed(network *net)
 {
     const mha_linear_config config = {.size = sizeof config,
                                       .inputs = net->config.width,
                                       .outputs = net->config.words[TRANSFORMER_TARGET],
                                       .weight = target_embedding(net)};
-    return mha_linear_create(&net->speak, &config) == MHA_OK;
+    return mha_linear_create(&net->unembed, &config) == MHA_OK;
 }
 
 static bool add_codes(network *net)
@@ -96,8 +97,8 @@ network *network_create(const transformer_config *config, const float *values, m
     net->values = values;
     net->pool = pool;
     transformer_map_fill(&net->map, config);
-    if (add_side(net, TRANSFORMER_SOURCE) && add_side(net, TRANSFORMER_TARGET) && add_speak(net) &&
-        add_codes(net))
+    if (add_side(net, TRANSFORMER_SOURCE) && add_side(net, TRANSFORMER_TARGET) &&
+        add_unembed(net) && add_codes(net))
         return net;
     network_free(net);
     return NULL;
@@ -113,7 +114,7 @@ void network_free(network *net)
             mha_linear_free(net->sides[side].parts[n].in);
             mha_linear_free(net->sides[side].parts[n].out);
         }
-    mha_linear_free(net->speak);
+    mha_linear_free(net->unembed);
     free(net->codes);
     free(net->arrays.base);
     free(net->tapes.base);
@@ -130,6 +131,7 @@ static mha_status update_linear(mha_linear *linear, const float *values, const w
                              (mha_vector){values + at->bias, MHA_F32});
 }
 
+/* Packs the weights of a part again. */
 static mha_status update_part(const network *net, const network_part *p)
 {
     if (p->kind != PART_FF) {
@@ -147,7 +149,7 @@ typedef struct update_pass {
     mha_status statuses[2 * PARTS_MAX + 1];
 } update_pass;
 
-/* Parts of the encoder, then of the decoder, then what speaks. */
+/* Task numbers: the parts of the encoder, those of the decoder, then the unembedding. */
 static void update_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
@@ -161,9 +163,10 @@ static void update_task(void *arg, int worker, ptrdiff_t number)
         pass->statuses[number] = update_part(net, &target->parts[number - source->end]);
     else
         pass->statuses[number] =
-            mha_linear_update(net->speak, target_embedding(net), (mha_vector){NULL, MHA_F32});
+            mha_linear_update(net->unembed, target_embedding(net), (mha_vector){NULL, MHA_F32});
 }
 
+/* Parts are updated in parallel; the first error in their order is returned. */
 mha_status network_update(network *net, const float *values)
 {
     net->values = values;

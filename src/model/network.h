@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transformer of transformer.h, forward and backward on packed batches. Every sum has one
- * order: the same bits for any number of threads.
+ * The transformer of transformer.h for training: forward and backward passes over packed batches.
+ * Every sum has a fixed order, so the bits are the same for any number of threads.
  *
- *      network.c            made and kept up to date: packed layers
+ *      network.c            creation, and update of the packed layers
  *      network_memory.c     memory for activations, calls of the layers
- *      network_forward.c    words -> loss; what backward needs stays in the network
- *      network_backward.c   the same way back -> gradients
+ *      network_forward.c    words -> loss; keeps what the backward pass needs
+ *      network_backward.c   gradient of the loss -> gradients of all parameters
  */
 #ifndef MODEL_NETWORK_H
 #define MODEL_NETWORK_H
@@ -17,43 +17,46 @@
 
 typedef struct network network;
 
-/* NULL: no memory. `values` are the parameters, as the map says: they stay the caller's, and are
- * read until network_free() or until others take their place. */
+/* Returns NULL if there is no memory. `values` are the parameters in the order of the map; they
+ * belong to the caller and are read until network_free() or network_update(). `pool` may be NULL.
+ */
 network *network_create(const transformer_config *config, const float *values, mha_pool *pool);
 void network_free(network *network);
 
-/* After the parameters have changed, or with others. After an error the network is of no use until
- * this has worked. */
+/* Must be called after the parameters have changed, or to use others. After an error the network
+ * must not be used until a call succeeds. */
 mha_status network_update(network *network, const float *values);
 
 typedef struct network_mode {
-    bool training;          /* keep what backward needs, drop out */
-    double dropout;         /* probability; on attention weights, parts' outputs, embeddings */
-    uint64_t dropout_seed;  /* of this step: other places and layers derive theirs from it */
-    double label_smoothing; /* of the gradient, not of the loss that is told */
+    bool training;          /* apply dropout, and keep what the backward pass needs */
+    double dropout;         /* probability; on attention weights, outputs of parts, embeddings */
+    uint64_t dropout_seed;  /* of this step; every layer derives its own seed from it */
+    double label_smoothing; /* affects the gradient, not the reported loss */
 
-    /* How the heads work, and where gradients of their gates go: of `pairs` sentences, or of one
-     * that stands for all. Without modes in training. NULL: all plain. */
+    /* Gates and modes of the heads, and where the gradients of the gates go: for each sentence of
+     * the batch, or one for all. In training there must be no modes. NULL: all heads unchanged. */
     const head_settings *heads;
-    float *logits; /* [rows of the target]: of the expected word, less the mean of all; or NULL */
+    float *logits; /* [rows of the target] receives the logit of the expected word minus the mean
+                      of all logits; or NULL */
 } network_mode;
 
 typedef struct network_loss {
-    double sum;    /* negative log-likelihood of all expected words, nats */
+    double sum;    /* negative log-likelihood of all expected words, in nats */
     int64_t words; /* expected words */
-    int64_t right; /* those that are the most likely of all */
+    int64_t right; /* expected words that are the most likely ones */
 } network_loss;
 
-/* The batch is read again by network_backward(). MHA_ERR_SHAPE for one without sentences or with
- * one that is too long for the model, MHA_ERR_INDEX for a word the model does not have. */
+/* Runs the forward pass. The batch must stay valid until network_backward(). MHA_ERR_SHAPE: the
+ * batch is empty or a sentence is too long for the model. MHA_ERR_INDEX: a word is not in the
+ * model's vocabulary. */
 mha_status network_forward(network *network, const batch *pairs, const network_mode *mode,
                            network_loss *loss);
 
-/* Of every row of the target in the last forward pass. */
+/* The score of every row of the target in the last forward pass. */
 const row_score *network_scores(const network *network);
 
-/* Gradients of the mean loss a word (label smoothing included) of the last forward pass, which was
- * one in training (else MHA_ERR_FLAG), to all parameters; written, not added to. */
+/* Writes the gradients of the mean loss per word (label smoothing included) of the last forward
+ * pass, in the order of the map. MHA_ERR_FLAG if that pass was not in training mode. */
 mha_status network_backward(network *network, float *gradients);
 
 #endif

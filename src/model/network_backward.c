@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From the gradient of the logits, which the forward pass has left, to those of all parameters. */
+/*
+ * The backward pass, from the gradient of the logits, which the forward pass has left in place of
+ * the logits, to the gradients of all parameters. Parts are visited in reverse order; d_x carries
+ * the gradient of the residual stream, and `added` that of the output of the current part.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -9,27 +13,28 @@ typedef struct backward_pass {
     const network *net;
     float *gradients;
     int side;
-    bool memory_begun; /* d_memory holds the share of a layer already */
+    bool memory_begun; /* d_memory already has the gradient of a layer, so others are added */
 } backward_pass;
 
 /* ---------------------------------------------------------------- norm ----- */
 
-typedef struct leave_pass {
+typedef struct add_norm_back_pass {
     const network *net;
     int side, number;
     const float *d_normed;
     row_dropout dropout;
-} leave_pass;
+} add_norm_back_pass;
 
 /*
- * Back over the norm of a part, for some rows: from d_normed to d_x, which holds the gradient that
- * goes round the part already, and on to `added`, the gradient of what the part before has added.
- * The norm's own gradients are summed over these rows alone.
+ * The backward pass of add_and_norm() for TASK_ROWS rows: adds the gradient through the norm to
+ * d_x, which already has the one of the residual connection, and writes the gradient of the output
+ * of the part before to `added`. The gradients of the norm are summed over these rows only; the
+ * caller adds up the tasks in order.
  */
-static void leave_task(void *arg, int worker, ptrdiff_t number)
+static void add_norm_back_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
-    const leave_pass *const pass = arg;
+    const add_norm_back_pass *const pass = arg;
     const network *const net = pass->net;
     const ptrdiff_t width = net->config.width;
     const network_part *const p = &net->sides[pass->side].parts[pass->number];
@@ -47,7 +52,7 @@ static void leave_task(void *arg, int worker, ptrdiff_t number)
     }
 }
 
-static void leave(const backward_pass *pass, int number, const float *d_normed)
+static void add_and_norm_backward(const backward_pass *pass, int number, const float *d_normed)
 {
     const network *const net = pass->net;
     const int width = net->config.width;
@@ -55,9 +60,9 @@ static void leave(const backward_pass *pass, int number, const float *d_normed)
     float *const d_weight = pass->gradients + norm->weight;
     float *const d_bias = pass->gradients + norm->bias;
     const ptrdiff_t tasks = task_count(net->batch->rows[pass->side]);
-    leave_pass leaving = {net, pass->side, number, d_normed,
-                          network_dropout(net, pass->side, number)};
-    mha_pool_run(net->pool, tasks, leave_task, &leaving);
+    add_norm_back_pass norm_pass = {net, pass->side, number, d_normed,
+                                    network_dropout(net, pass->side, number)};
+    mha_pool_run(net->pool, tasks, add_norm_back_task, &norm_pass);
     memset(d_weight, 0, (size_t)width * sizeof *d_weight);
     memset(d_bias, 0, (size_t)width * sizeof *d_bias);
     for (ptrdiff_t n = 0; n < tasks; n++) {
@@ -115,6 +120,7 @@ static mha_status feed_forward_backward(const backward_pass *pass, const network
                            net->d_normed);
 }
 
+/* d_memory += d_key for TASK_ROWS rows. */
 static void memory_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
@@ -124,6 +130,7 @@ static void memory_task(void *arg, int worker, ptrdiff_t number)
         row_add(net->d_key + row * width, (int)width, net->d_memory + row * width);
 }
 
+/* Writes d_normed, and for cross-attention adds to d_memory. */
 static mha_status attention_backward(backward_pass *pass, int number)
 {
     const network *const net = pass->net;
@@ -138,8 +145,9 @@ static mha_status attention_backward(backward_pass *pass, int number)
     if (p->kind == PART_CROSS)
         gradients.d_key = (mha_out){pass->memory_begun ? net->d_key : net->d_memory, 0, 0, width};
     if (net->mode.heads)
-        gradients.d_gates = head_settings_gradients(
-            net->mode.heads, network_heads_kind(pass->side, p), network_layer(pass->side, number));
+        gradients.d_gates =
+            head_settings_gradients(net->mode.heads, network_attention_kind(pass->side, p),
+                                    network_layer(pass->side, number));
     const mha_status status = mha_layer_backward(p->layer, &a.call, &gradients, net->work.base,
                                                  net->work.size, net->pool);
     if (status != MHA_OK || p->kind != PART_CROSS)
@@ -153,7 +161,7 @@ static mha_status attention_backward(backward_pass *pass, int number)
 
 /* ----------------------------------------------------------- embedding ----- */
 
-/* A task is some columns of all embeddings: rows of the batch add to them in their order. */
+/* A task is some columns of all embeddings, so that the rows of the batch are added in order. */
 enum { EMBED_COLUMNS = 16 };
 
 static void embed_task(void *arg, int worker, ptrdiff_t number)
@@ -176,38 +184,40 @@ static void embed_task(void *arg, int worker, ptrdiff_t number)
     }
 }
 
+/* The backward pass of a side, from the gradient `d_end` of the output of its last norm. */
 static mha_status side_backward(backward_pass *pass, const float *d_end)
 {
     const network *const net = pass->net;
     const tower *const side = &net->sides[pass->side];
-    leave(pass, side->end, d_end);
+    add_and_norm_backward(pass, side->end, d_end);
     for (int n = side->end - 1; n >= 0; n--) {
         const network_part *const p = &side->parts[n];
         const mha_status status =
             p->kind == PART_FF ? feed_forward_backward(pass, p) : attention_backward(pass, n);
         if (status != MHA_OK)
             return status;
-        leave(pass, n, net->d_normed);
+        add_and_norm_backward(pass, n, net->d_normed);
     }
     mha_pool_run(net->pool, (net->config.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task,
                  pass);
     return MHA_OK;
 }
 
-/* Writes the gradient of the target's embedding; looking words up adds to it later. */
-static mha_status speak_backward(const network *net, float *gradients)
+/* Writes the gradient of the target embedding as unembedding, and d_normed. embed_task() later adds
+ * the gradient of the same matrix as embedding. */
+static mha_status unembed_backward(const network *net, float *gradients)
 {
     const tower *const target = &net->sides[TRANSFORMER_TARGET];
     const ptrdiff_t width = net->config.width;
-    const mha_linear_gradients speak = {
-        .size = sizeof speak,
+    const mha_linear_gradients unembedding = {
+        .size = sizeof unembedding,
         .d_y = net->logits,
         .d_y_stride = net->logit_stride,
         .d_x = net->d_normed,
         .d_x_stride = width,
         .d_weight = {gradients + net->map.embedding[TRANSFORMER_TARGET], width, 1}};
-    return mha_linear_backward(net->speak, net->batch->rows[TRANSFORMER_TARGET],
-                               target->parts[target->end].normed, MHA_F32, width, &speak,
+    return mha_linear_backward(net->unembed, net->batch->rows[TRANSFORMER_TARGET],
+                               target->parts[target->end].normed, MHA_F32, width, &unembedding,
                                net->work.base, net->work.size, net->pool);
 }
 
@@ -217,7 +227,7 @@ mha_status network_backward(network *net, float *gradients)
         return MHA_ERR_FLAG;
     backward_pass target = {.net = net, .gradients = gradients, .side = TRANSFORMER_TARGET};
     backward_pass source = {.net = net, .gradients = gradients, .side = TRANSFORMER_SOURCE};
-    mha_status status = speak_backward(net, gradients);
+    mha_status status = unembed_backward(net, gradients);
     if (status == MHA_OK)
         status = side_backward(&target, net->d_normed);
     if (status == MHA_OK)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Words -> loss. */
+/*
+ * The forward pass, from words to the loss. Per part, add_and_norm() forms x from the output of the
+ * part before it and normalises it; run_part() computes the output. In training the logits are
+ * replaced by the gradient of the loss, where the backward pass starts.
+ */
 #include <math.h>
 
 #include "model/network_parts.h"
@@ -35,14 +39,14 @@ static mha_status check(const network *net, const batch *b, const network_mode *
 
 /* --------------------------------------------------------------- parts ----- */
 
-typedef struct enter_pass {
+typedef struct add_norm_pass {
     const network *net;
     int side, number;
     float scale; /* of embeddings */
     row_dropout dropout;
-} enter_pass;
+} add_norm_pass;
 
-static void embed_row(const enter_pass *pass, ptrdiff_t row, float *x)
+static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
 {
     const network *const net = pass->net;
     const ptrdiff_t width = net->config.width;
@@ -52,11 +56,12 @@ static void embed_row(const enter_pass *pass, ptrdiff_t row, float *x)
     row_drop(&pass->dropout, row, x, (int)width, x);
 }
 
-/* x and normed of some rows of a part, from what the part before it has added. */
-static void enter_task(void *arg, int worker, ptrdiff_t number)
+/* x and normed of a part for TASK_ROWS rows: x = x of the part before it + its dropped out output.
+ */
+static void add_norm_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
-    const enter_pass *const pass = arg;
+    const add_norm_pass *const pass = arg;
     const network *const net = pass->net;
     const int width = net->config.width;
     const network_part *const p = &net->sides[pass->side].parts[pass->number];
@@ -74,14 +79,14 @@ static void enter_task(void *arg, int worker, ptrdiff_t number)
     }
 }
 
-static void enter(const network *net, int side, int number)
+static void add_and_norm(const network *net, int side, int number)
 {
-    enter_pass pass = {.net = net,
-                       .side = side,
-                       .number = number,
-                       .scale = sqrtf((float)net->config.width),
-                       .dropout = network_dropout(net, side, number)};
-    mha_pool_run(net->pool, task_count(net->batch->rows[side]), enter_task, &pass);
+    add_norm_pass pass = {.net = net,
+                          .side = side,
+                          .number = number,
+                          .scale = sqrtf((float)net->config.width),
+                          .dropout = network_dropout(net, side, number)};
+    mha_pool_run(net->pool, task_count(net->batch->rows[side]), add_norm_task, &pass);
 }
 
 typedef struct relu_pass {
@@ -114,7 +119,7 @@ static mha_status run_feed_forward(const network *net, int side, const network_p
                           net->work.base, net->work.size, net->pool);
 }
 
-/* From normed to what the part adds. */
+/* From p->normed to net->added, the output of the part. */
 static mha_status run_part(const network *net, int side, int number)
 {
     const network_part *const p = &net->sides[side].parts[number];
@@ -128,18 +133,18 @@ static mha_status run_part(const network *net, int side, int number)
 static mha_status run_side(const network *net, int side)
 {
     for (int n = 0; n < net->sides[side].end; n++) {
-        enter(net, side, n);
+        add_and_norm(net, side, n);
         const mha_status status = run_part(net, side, n);
         if (status != MHA_OK)
             return status;
     }
-    enter(net, side, net->sides[side].end);
+    add_and_norm(net, side, net->sides[side].end);
     return MHA_OK;
 }
 
 /* ---------------------------------------------------------------- loss ----- */
 
-/* The logit of a word, less the mean of all. */
+/* The logit of the expected word minus the mean of all. */
 static float centred(const float *logits, int words, int expected)
 {
     double sum = 0.0;
@@ -148,6 +153,7 @@ static float centred(const float *logits, int words, int expected)
     return (float)((double)logits[expected] - sum / words);
 }
 
+/* Loss and, in training, gradient of the logits for TASK_ROWS rows. */
 static void score_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
@@ -173,7 +179,7 @@ static mha_status run_loss(network *net, network_loss *loss)
     const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
     const tower *const target = &net->sides[TRANSFORMER_TARGET];
     const mha_status status = mha_linear_run(
-        net->speak, rows, target->parts[target->end].normed, MHA_F32, net->config.width,
+        net->unembed, rows, target->parts[target->end].normed, MHA_F32, net->config.width,
         net->logits, MHA_F32, net->logit_stride, net->work.base, net->work.size, net->pool);
     if (status != MHA_OK)
         return status;

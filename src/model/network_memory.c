@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What one pass over a batch needs: the calls of its layers, and memory. */
+/*
+ * What one pass over a batch needs: the calls of its layers, and memory. The memory is three blocks
+ * (activations, tapes of the layers, workspace), which grow with the largest batch and are kept.
+ * The arrays are laid out twice: once to count the bytes, and again when the block is large enough.
+ */
 #include "model/network_parts.h"
 
 #include <stdlib.h>
@@ -14,7 +18,7 @@ row_dropout network_dropout(const network *net, int side, int number)
     return row_dropout_make(net->mode.dropout, rng_next(&r));
 }
 
-attention_kind network_heads_kind(int side, const network_part *p)
+attention_kind network_attention_kind(int side, const network_part *p)
 {
     if (p->kind == PART_CROSS)
         return ATTENTION_CROSS;
@@ -33,7 +37,7 @@ void network_fill_call(const network *net, int side, int number, attention_call 
     const int keys = p->kind == PART_CROSS ? TRANSFORMER_SOURCE : side;
     const ptrdiff_t width = net->config.width;
     const bool causal = p->kind == PART_SELF && side == TRANSFORMER_TARGET;
-    /* Another series than that of network_dropout(). */
+    /* A different random series than that of network_dropout(). */
     rng r = rng_for(~net->mode.dropout_seed, (uint64_t)side * (PARTS_MAX + 1) + (uint64_t)number);
     out->options = (mha_options){.size = sizeof out->options,
                                  .flags = (causal ? (uint32_t)MHA_CAUSAL : 0u) |
@@ -52,7 +56,7 @@ void network_fill_call(const network *net, int side, int number, attention_call 
                                  .tape = p->tape,
                                  .tape_size = p->tape_size};
     if (net->mode.heads)
-        head_settings_fill(net->mode.heads, network_heads_kind(side, p),
+        head_settings_fill(net->mode.heads, network_attention_kind(side, p),
                            network_layer(side, number), &out->options);
     if (p->kind == PART_CROSS) {
         const tower *const source = &net->sides[TRANSFORMER_SOURCE];
@@ -64,7 +68,7 @@ void network_fill_call(const network *net, int side, int number, attention_call 
 
 enum { BLOCK_ALIGN = 64 };
 
-/* NULL where the block is too small: then this only counts. */
+/* Takes bytes from a block. Returns NULL if it is too small; then this only counts. */
 static void *take(block *b, size_t bytes)
 {
     void *const at = b->base && b->used + bytes <= b->size ? b->base + b->used : NULL;
@@ -77,8 +81,8 @@ static float *take_floats(block *b, ptrdiff_t rows, ptrdiff_t columns)
     return take(b, (size_t)rows * (size_t)columns * sizeof(float));
 }
 
-/* Room for `used` bytes, and an eighth more, since batches differ a little. What was there is
- * lost. */
+/* Makes the block large enough for `used` bytes, with an eighth to spare, since batches differ a
+ * little. Its content is lost. */
 static mha_status reserve(block *b)
 {
     if (b->used > b->size) {
@@ -182,35 +186,35 @@ static mha_status prepare_tapes(network *net)
     return status;
 }
 
-static void raise(size_t *most, size_t size)
+static void grow_to(size_t *most, size_t size)
 {
     if (size > *most)
         *most = size;
 }
 
-static void raise_for_linear(const network *net, const mha_linear *linear, ptrdiff_t rows,
-                             size_t *most)
+static void grow_for_linear(const network *net, const mha_linear *linear, ptrdiff_t rows,
+                            size_t *most)
 {
     const int threads = mha_pool_threads(net->pool);
-    raise(most, mha_linear_work_size(linear, rows, threads));
+    grow_to(most, mha_linear_work_size(linear, rows, threads));
     if (net->mode.training)
-        raise(most, mha_linear_backward_work_size(linear, rows, threads));
+        grow_to(most, mha_linear_backward_work_size(linear, rows, threads));
 }
 
-static void raise_for_part(const network *net, int side, int number, size_t *most)
+static void grow_for_part(const network *net, int side, int number, size_t *most)
 {
     const int threads = mha_pool_threads(net->pool);
     const network_part *const p = &net->sides[side].parts[number];
     if (p->kind == PART_FF) {
-        raise_for_linear(net, p->in, net->batch->rows[side], most);
-        raise_for_linear(net, p->out, net->batch->rows[side], most);
+        grow_for_linear(net, p->in, net->batch->rows[side], most);
+        grow_for_linear(net, p->out, net->batch->rows[side], most);
         return;
     }
     attention_call a;
     network_fill_call(net, side, number, &a);
-    raise(most, mha_layer_work_size(p->layer, &a.call, threads));
+    grow_to(most, mha_layer_work_size(p->layer, &a.call, threads));
     if (net->mode.training)
-        raise(most, mha_layer_backward_work_size(p->layer, &a.call, threads));
+        grow_to(most, mha_layer_backward_work_size(p->layer, &a.call, threads));
 }
 
 static mha_status prepare_work(network *net)
@@ -218,8 +222,8 @@ static mha_status prepare_work(network *net)
     size_t most = 1;
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
         for (int n = 0; n < net->sides[side].end; n++)
-            raise_for_part(net, side, n, &most);
-    raise_for_linear(net, net->speak, net->batch->rows[TRANSFORMER_TARGET], &most);
+            grow_for_part(net, side, n, &most);
+    grow_for_linear(net, net->unembed, net->batch->rows[TRANSFORMER_TARGET], &most);
     net->work.used = most;
     return reserve(&net->work);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the network share. A side, encoder or decoder, is a row of parts:
+ * Private declarations shared by the files of the network. A side, encoder or decoder, is a
+ * sequence of parts (self-attention, cross-attention, feed-forward):
  *
  *      x of part 0     = dropped(embedding + position)
  *      x of part n + 1 = x of part n + dropped(part n of normed),  normed = norm(x of part n)
  *
- * and an end that has only a norm: memory of the encoder, last rows of the decoder. Each part keeps
- * what it needs on the way back. Arrays are [rows][width] where nothing else is said.
+ * and an end that is only a norm, whose output is the memory of the encoder or the last rows of the
+ * decoder. Each part keeps what its backward pass needs. Arrays are [rows][width] unless stated
+ * otherwise.
  */
 #ifndef MODEL_NETWORK_PARTS_H
 #define MODEL_NETWORK_PARTS_H
@@ -17,7 +19,7 @@ typedef enum part_kind { PART_SELF, PART_CROSS, PART_FF, PART_END } part_kind;
 
 typedef struct network_part {
     part_kind kind;
-    const weight_at *norm;         /* in the map, as the next two */
+    const weight_at *norm;         /* points into the map, as the next two */
     const attention_at *attention; /* PART_SELF, PART_CROSS */
     const feed_forward_at *ff;     /* PART_FF */
     mha_layer *layer;              /* PART_SELF, PART_CROSS */
@@ -35,10 +37,10 @@ enum { PARTS_MAX = 3 * TRANSFORMER_LAYERS_MAX + 1 };
 
 typedef struct tower {
     network_part parts[PARTS_MAX];
-    int end; /* the number of PART_END */
+    int end; /* the index of PART_END */
 } tower;
 
-/* Memory that grows and is used again. `used` is what the pass at hand has taken of it. */
+/* Memory that grows and is reused. `used` is what the current pass has taken of it. */
 typedef struct block {
     char *base;
     size_t size, used;
@@ -51,18 +53,18 @@ struct network {
     mha_pool *pool;
     float *codes; /* [positions][width] */
     tower sides[TRANSFORMER_SIDES];
-    mha_linear *speak; /* the decoder's embedding, turned: rows -> logits */
+    mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits */
 
     /* Of the last forward pass. */
     const batch *batch; /* NULL: there was none, or it failed */
     network_mode mode;
-    float *added;            /* what a part adds; on the way back its gradient */
+    float *added;            /* output of a part; in the backward pass its gradient */
     float *logits;           /* [rows of the target][logit_stride]; in training their gradient */
     ptrdiff_t logit_stride;  /* at least the words of the target */
     row_score *scores;       /* [rows of the target] */
     float *d_x, *d_normed;   /* training only, as all below */
     float *d_inside;         /* [rows][ff_width] */
-    float *d_memory, *d_key; /* [rows of the source][width]: all of it, and what one layer gives */
+    float *d_memory, *d_key; /* [rows of the source][width]: the sum, and the part of one layer */
     float *norm_sums;        /* [tasks of rows][2][width] */
 
     block arrays, tapes, work;
@@ -70,7 +72,7 @@ struct network {
 
 /* ----------------------------------------------------------- row tasks ----- */
 
-/* Rows of a task: also what partial sums run over, so never a matter of threads. */
+/* Rows per task. Partial sums are formed per task, so this must not depend on the threads. */
 enum { TASK_ROWS = 32 };
 
 static inline ptrdiff_t task_count(ptrdiff_t rows)
@@ -85,23 +87,25 @@ static inline ptrdiff_t task_end(ptrdiff_t number, ptrdiff_t rows)
 
 /* ------------------------------------------------------ network_memory.c ----- */
 
-/* The attention of a part as a call. `call.options` points into the struct: not to be copied. */
+/* The attention of a part as a call. `call.options` points into the struct, so it must not be
+ * copied. */
 typedef struct attention_call {
     mha_layer_call call;
     mha_options options;
 } attention_call;
 
-/* The heads of an attention of a side. */
-attention_kind network_heads_kind(int side, const network_part *part);
+/* The kind of the attention of a part. */
+attention_kind network_attention_kind(int side, const network_part *part);
 /* The layer that part `number` of a side belongs to. */
 int network_layer(int side, int number);
 
+/* Fills in the call of the attention of part `number`, for the batch and mode of the network. */
 void network_fill_call(const network *net, int side, int number, attention_call *out);
 
-/* The dropout on what goes into x of part `number`. */
+/* The dropout on what is added to form x of part `number`. */
 row_dropout network_dropout(const network *net, int side, int number);
 
-/* Memory for a pass over net->batch in net->mode. */
+/* Allocates memory for a pass over net->batch in net->mode. */
 mha_status network_prepare(network *net);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/* AdamW in two passes over pieces of the parameters: the norm of the gradient, then the update. */
 #include "model/optimizer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { PIECE = 4096 }; /* elements: fixed, for the order of the norm's sum hangs on it */
+enum { PIECE = 4096 }; /* elements; fixed, since the order of summation depends on it */
 
-/* ---------------------------------------------------------------- made ----- */
+/* ------------------------------------------------------------ creation ----- */
 
-/* Returns how many pieces there are; writes them if there is room. */
-static size_t cut(const transformer_tensor *tensors, int count, optimizer_piece *pieces)
+/* Returns the number of pieces; writes them unless `pieces` is NULL. Only matrices decay. */
+static size_t list_pieces(const transformer_tensor *tensors, int count, optimizer_piece *pieces)
 {
     size_t made = 0;
     for (int n = 0; n < count; n++) {
@@ -30,13 +31,13 @@ static bool make_pieces(optimizer *o, const transformer_config *model)
     if (!tensors)
         return false;
     const int count = transformer_tensors(model, tensors);
-    o->piece_count = cut(tensors, count, NULL);
+    o->piece_count = list_pieces(tensors, count, NULL);
     if (o->piece_count > 0) {
         o->pieces = calloc(o->piece_count, sizeof *o->pieces);
         o->sums = calloc(o->piece_count, sizeof *o->sums);
     }
     if (o->pieces)
-        cut(tensors, count, o->pieces);
+        list_pieces(tensors, count, o->pieces);
     free(tensors);
     return o->pieces && o->sums;
 }

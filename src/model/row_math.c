@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops that become vectors although no sum may change its order. */
+/*
+ * The operations of row_math.h, written so that compilers vectorise them although the order of
+ * every sum is fixed: sums use explicit vectors of four floats, which are added in a fixed order.
+ */
 #include "model/row_math.h"
 
 #include <math.h>
@@ -7,8 +10,8 @@
 
 #include "base/rng.h"
 
-/* Four numbers at once: said outright where a compiler would leave a loop as it is, because the
- * order of a sum or a comparison of floats stands in its way. */
+/* Four numbers at once, for loops that a compiler does not vectorise by itself because of the order
+ * of a sum or a comparison of floats. */
 enum { QUAD = 4 };
 typedef float quad __attribute__((vector_size(QUAD * sizeof(float))));
 typedef uint32_t quad_bits __attribute__((vector_size(QUAD * sizeof(float))));
@@ -20,7 +23,7 @@ static inline quad quad_load(const float *x)
     return v;
 }
 
-/* The first `left` of them, 0 for others. */
+/* Reads and writes only the first `left` numbers; the others are read as 0. */
 static inline quad quad_read(const float *x, int left)
 {
     quad v = {0.0f};
@@ -49,7 +52,7 @@ static inline float quad_sum(quad v)
     return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-/* The larger of each two; b where one of them is NaN. */
+/* The larger of each pair; b if one of them is NaN. */
 static inline quad quad_max(quad a, quad b)
 {
     const quad_bits larger = (quad_bits)(a > b);
@@ -128,7 +131,7 @@ void row_norm(const float *x, int width, const float *restrict weight, const flo
     stats[1] = inverse;
 }
 
-/* Means over a row of g = d_y * weight, and of g times the normalised x. */
+/* The means over a row of g = d_y * weight, and of g times the normalised x. */
 static void slope_means(const float *x, const float stats[2], const float *weight, const float *d_y,
                         int width, float means[2])
 {
@@ -174,7 +177,7 @@ row_dropout row_dropout_make(double probability, uint64_t key)
     return (row_dropout){key, threshold, (float)DROP_LEVELS / (float)(DROP_LEVELS - threshold)};
 }
 
-/* Four numbers of 16 bits from each draw. */
+/* Each draw of 64 bits gives four numbers of 16 bits. */
 static void draw_block(rng *r, uint16_t levels[DROP_BLOCK])
 {
     for (int n = 0; n < DROP_BLOCK; n += 4) {
@@ -186,7 +189,7 @@ static void draw_block(rng *r, uint16_t levels[DROP_BLOCK])
     }
 }
 
-/* x where all bits of `keep` are set, 0 where none is. */
+/* x if `keep` is -1, 0 if it is 0. */
 static inline float masked(float x, int32_t keep)
 {
     int32_t bits;
@@ -210,7 +213,7 @@ void row_drop(const row_dropout *dropout, ptrdiff_t row, const float *x, int wid
         uint16_t levels[DROP_BLOCK];
         draw_block(&r, levels);
         for (int c = 0; c < count; c++) {
-            /* A factor of 0 would leave a NaN, and a branch no vectors. */
+            /* Masked by bits: a factor of 0 would keep NaN, and a branch is not vectorised. */
             /* cppcheck-suppress shiftTooManyBitsSigned ; GNU C shifts the sign in */
             const int32_t keep = (threshold - 1 - (int32_t)levels[c]) >> 31;
             y[first + c] = masked(x[first + c] * scale, keep);
@@ -221,14 +224,13 @@ void row_drop(const row_dropout *dropout, ptrdiff_t row, const float *x, int wid
 /* ------------------------------------------------------------- softmax ----- */
 
 /*
- * exp(x) for x <= 0 with an error near that of f32 itself: x = n ln 2 + rest, a series for the
- * rest, n into the exponent. Below -87 the result stays at exp(-87), a number that no sum with a 1
- * in it notices. NaN stays NaN.
+ * exp(x) for x <= 0 with an error near the precision of f32: x = n ln 2 + rest, a Taylor series for
+ * the rest, and n is added to the exponent. Below -87 the result is exp(-87), which is too small to
+ * change a sum that contains a 1. NaN stays NaN.
  */
 static inline quad quad_exp(quad x)
 {
-    /* Added and taken away again this number rounds to whole numbers; in between n stands in the
-     * last bits. */
+    /* Adding and subtracting this number rounds to an integer; in between, n is in the low bits. */
     const quad rounder = quad_of(0x1.8p23f), bounded = quad_max(quad_of(-87.0f), x);
     const quad shifted = bounded * 0x1.715476p+0f + rounder, n = shifted - rounder;
     const quad rest = (bounded - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Text to word numbers before translation, and words to text after it (sentence.h). */
 #include "model/sentence.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ bool sentence_clean(const char *text, char clean[CORPUS_TEXT_MAX])
     return count <= CORPUS_TOKENS_MAX;
 }
 
-/* Words that are near, the nearest first, each found when those before it are left out. */
+/* Finds similar words, the most similar first: each is searched after removing those before it. */
 static void find_near(unknown_word *unknown, const char *word, const vocabulary *words)
 {
     int count = words->count - WORDS_SPECIAL;
@@ -116,7 +117,7 @@ bool target_ends(const translation *result)
     return result->target_count > 0 && result->target[result->target_count - 1] == WORD_END;
 }
 
-/* Mean over all layers and heads of what target word i gives to source word j. */
+/* The attention of target word i to source word j, averaged over all layers and heads. */
 static double mean_weight(const translated *t, const translation *result, int i, int j)
 {
     const transformer_config *const config = translator_config(t->model);
@@ -127,8 +128,8 @@ static double mean_weight(const translated *t, const translation *result, int i,
     return sum / maps;
 }
 
-/* What stands for the unknown word at position i, which is number `order` of them. Without weights
- * they are taken in their order. */
+/* The text for the unknown word at position i, which is number `order` of the unknown words.
+ * Without weights, the unknown words of the source are used in order. */
 static const char *unknown_at(const translated *t, const translation *result, int i, int order)
 {
     const source_sentence *const s = t->source;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Creates a training, runs its steps, and evaluates it. A step is a batch of the corpus, forward
+ * and backward pass (network.h), and the update of the parameters (optimizer.h). */
 #include "model/training.h"
 
 #include <stdio.h>
@@ -8,9 +10,9 @@
 #include "base/rng.h"
 #include "model/training_parts.h"
 
-enum { EVALUATED_AT_ONCE = 64 }; /* sentences; fixed, so that a score is, too */
+enum { EVALUATED_AT_ONCE = 64 }; /* sentences; fixed, so that scores are reproducible */
 
-/* ---------------------------------------------------------------- made ----- */
+/* ------------------------------------------------------------ creation ----- */
 
 training *training_allocate(const training_config *config, mha_pool *pool)
 {
@@ -48,7 +50,7 @@ training *training_create(const training_config *config, mha_pool *pool,
     if (t && training_start(t))
         return t;
     training_free(t);
-    snprintf(message, TRANSFORMER_MESSAGE_MAX, "there is not enough memory for this model");
+    snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory for this model");
     return NULL;
 }
 
@@ -106,14 +108,15 @@ bool training_reserve(training *t, size_t losses, size_t marks)
 
 /* ---------------------------------------------------------------- step ----- */
 
-/* Tells the network of new values. An error is met again at the next try. */
-static mha_status follow(training *t)
+/* Updates the network if the values have changed. After an error the next call tries again. */
+static mha_status update_network(training *t)
 {
-    const mha_status status = t->network_behind ? network_update(t->network, t->values) : MHA_OK;
-    t->network_behind = status != MHA_OK;
+    const mha_status status = t->network_stale ? network_update(t->network, t->values) : MHA_OK;
+    t->network_stale = status != MHA_OK;
     return status;
 }
 
+/* The batch of this step: the next sentences of the training split. */
 static batch *next_batch(const training *t)
 {
     const training_config *const c = &t->config;
@@ -132,7 +135,7 @@ static batch *next_batch(const training *t)
 
 static network_mode training_mode(const training *t)
 {
-    /* Any constant will do that sets this series apart from those of corpus and parameters. */
+    /* The constant makes this series differ from those of the corpus and the parameters. */
     rng r = rng_for(t->config.seed + UINT64_C(0x5bf0363571c8e29d), (uint64_t)t->step);
     const network_mode mode = {
         .training = true,
@@ -146,7 +149,7 @@ static network_mode training_mode(const training *t)
 static mha_status find_gradients(training *t, const batch *pairs, network_loss *loss)
 {
     const network_mode mode = training_mode(t);
-    mha_status status = follow(t);
+    mha_status status = update_network(t);
     if (status == MHA_OK)
         status = network_forward(t->network, pairs, &mode, loss);
     if (status == MHA_OK)
@@ -154,6 +157,8 @@ static mha_status find_gradients(training *t, const batch *pairs, network_loss *
     return status;
 }
 
+/* Memory for the loss is reserved first, so that no error can occur after the parameters have
+ * changed. */
 mha_status training_step(training *t, training_result *result)
 {
     if (!training_reserve(t, (size_t)t->step + 1, t->mark_count))
@@ -172,7 +177,7 @@ mha_status training_step(training *t, training_result *result)
             .tokens = pairs->rows[TRANSFORMER_SOURCE] + pairs->rows[TRANSFORMER_TARGET],
         };
         t->losses[t->step++] = (float)result->loss;
-        t->network_behind = true;
+        t->network_stale = true;
     }
     batch_free(pairs);
     return status;
@@ -180,6 +185,7 @@ mha_status training_step(training *t, training_result *result)
 
 /* ------------------------------------------------------------ evaluate ----- */
 
+/* Adds loss and right words of sentences [first, first + count) to `all`. */
 static mha_status evaluate_some(training *t, corpus_split split, int64_t first, int count,
                                 network_loss *all)
 {
@@ -204,7 +210,7 @@ static mha_status evaluate_some(training *t, corpus_split split, int64_t first, 
 mha_status training_evaluate(training *t, corpus_split split, int64_t count, training_score *score)
 {
     network_loss all = {.words = 0};
-    mha_status status = follow(t);
+    mha_status status = update_network(t);
     for (int64_t first = 0; first < count && status == MHA_OK; first += EVALUATED_AT_ONCE) {
         const int64_t left = count - first;
         status = evaluate_some(t, split, first,

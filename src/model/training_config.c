@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What decides how a training goes: its defaults, its limits, and its settings by name. */
+/* The configuration of a training: defaults, limits, and settings by name. */
 #include "model/training.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { BATCH_MAX = 1 << 16 };
 
-/* What is dropped counts in 65536ths: nearer to 1 all would be. */
+/* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
 #define DROPOUT_MOST 0.999
 static const int64_t steps_max = 1000000000;
 
@@ -62,7 +62,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(char message[TRANSFORMER
     return false;
 }
 
-/* NaN is outside of everything. */
+/* Written so that NaN is wrong too. */
 static bool share_is_wrong(double share)
 {
     return !(share >= 0.0 && share < 1.0);
@@ -74,8 +74,7 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "lr %g: the learning rate is a positive number", c->learning_rate);
     if (share_is_wrong(c->beta1) || share_is_wrong(c->beta2))
         return wrong(message, "beta1 %g, beta2 %g: both are from 0 to below 1", c->beta1, c->beta2);
-    /* Where a gradient was always 0 nothing else is divided by, and the division is one of floats.
-     */
+    /* A parameter whose gradient was always 0 is divided by epsilon alone, in f32. */
     if (!(c->epsilon >= 1e-30 && c->epsilon <= 1.0))
         return wrong(message, "epsilon %g: it is from 1e-30 to 1", c->epsilon);
     if (!(c->weight_decay >= 0.0 && isfinite(c->weight_decay)))
@@ -91,7 +90,7 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
     return true;
 }
 
-/* A model whose words are not the corpus's would read beyond its embeddings. */
+/* With a smaller vocabulary than that of the corpus, embeddings would be read out of bounds. */
 static bool check_corpus(const transformer_config *model, char message[TRANSFORMER_MESSAGE_MAX])
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
@@ -118,7 +117,8 @@ bool training_config_check(const training_config *c, char message[TRANSFORMER_ME
         return wrong(message, "batch %d: a step has from 1 to %d sentence pairs", c->batch,
                      BATCH_MAX);
     if (c->pairs < 0)
-        return wrong(message, "pairs %" PRId64 ": it is 0, for ever new ones, or a number of them",
+        return wrong(message,
+                     "pairs %" PRId64 ": it is 0, for always new ones, or a number of them",
                      c->pairs);
     if (c->warm_up < 0 || c->warm_up > c->steps)
         return wrong(message, "warm-up %" PRId64 ": it is from 0 to the number of steps, %" PRId64,
@@ -160,7 +160,7 @@ static const struct setting {
     {"label-smoothing", SETTING_REAL, AT(label_smoothing)},
     {"unknown", SETTING_REAL, AT(unknown)},
 };
-_Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "every setting counts");
+_Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
 
 const char *training_setting_name(int number)
 {
@@ -175,7 +175,7 @@ int training_setting_find(const char *name)
     return -1;
 }
 
-/* The shortest of the texts that mean this very number. */
+/* The shortest text from which exactly this number is read. */
 static void real_text(double value, char text[TRAINING_TEXT_MAX])
 {
     for (int digits = 6; digits <= 17; digits++) {

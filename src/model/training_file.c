@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A training as a file: safetensors with
+ * Checkpoints: saves and loads the complete state of a training. The file is safetensors with
  *
  *      NAME                 every parameter by its name
  *      adam.mean.NAME       the optimizer's moments of each
@@ -8,14 +8,13 @@
  *      history.losses       [steps done]
  *      history.validation   [marks][step, loss, words right]
  *      "__metadata__"       the kind of file, every setting by its name, the number of steps done,
- *                           the instruction set, which words the corpus has, and a checksum over
- *                           all of it
+ *                           the instruction set, a hash of the corpus's words, and a checksum of
+ *                           everything
  *
- * Nothing in a file is trusted: settings are checked, then all tensors are compared with what a
- * training of these settings has, and only then is there memory for it.
+ * Files are not trusted: the settings are checked, then all tensors are compared with those of a
+ * training with these settings, and only then memory is allocated.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,37 +30,24 @@ enum {
     MARK_COLUMNS = 3
 };
 
-/* Where errors are told. */
-typedef struct file_report {
-    const char *path;
-    char *message;
-} file_report;
-
-__attribute__((format(printf, 3, 4))) static mha_status fail(const file_report *r,
-                                                             mha_status status, const char *format,
-                                                             ...)
-{
-    va_list list;
-    const int used = snprintf(r->message, TRANSFORMER_MESSAGE_MAX, "%s: ", r->path);
-    va_start(list, format);
-    if (used >= 0 && used < TRANSFORMER_MESSAGE_MAX)
-        vsnprintf(r->message + used, (size_t)(TRANSFORMER_MESSAGE_MAX - used), format, list);
-    va_end(list);
-    return status;
-}
-
 /* --------------------------------------------------------------- parts ----- */
 
-/* One tensor of the file, and where its elements are. */
-typedef enum part_home { HOME_VALUES, HOME_MEAN, HOME_SQUARE, HOME_LOSSES, HOME_MARKS } part_home;
+/* One tensor of the file, and the array that contains its elements in memory. */
+typedef enum part_array {
+    ARRAY_VALUES,
+    ARRAY_MEAN,
+    ARRAY_SQUARE,
+    ARRAY_LOSSES,
+    ARRAY_MARKS
+} part_array;
 
 typedef struct file_part {
     char name[PART_NAME_MAX];
     safetensors_type type;
     size_t rank;
     uint64_t shape[2];
-    part_home home;
-    size_t at; /* first element */
+    part_array array;
+    size_t at; /* offset of the first element in the array */
 } file_part;
 
 typedef struct parts {
@@ -70,7 +56,7 @@ typedef struct parts {
     size_t count;
 } parts;
 
-static void add_tensors(parts *p, int count, const char *prefix, part_home home)
+static void add_tensors(parts *p, int count, const char *prefix, part_array array)
 {
     for (int n = 0; n < count; n++) {
         const transformer_tensor tensor = p->tensors[n];
@@ -78,39 +64,39 @@ static void add_tensors(parts *p, int count, const char *prefix, part_home home)
         *added = (file_part){.type = SAFETENSORS_F32,
                              .rank = (size_t)tensor.rank,
                              .shape = {(uint64_t)tensor.shape[0], (uint64_t)tensor.shape[1]},
-                             .home = home,
+                             .array = array,
                              .at = tensor.at};
         snprintf(added->name, sizeof added->name, "%s%s", prefix, tensor.name);
     }
 }
 
-/* What a training has after so many steps and marks. */
+/* Lists the tensors of a training after so many steps and marks. */
 static void list_parts(parts *p, const transformer_config *model, uint64_t steps, uint64_t marks)
 {
     const int count = transformer_tensors(model, p->tensors);
     p->count = 0;
-    add_tensors(p, count, "", HOME_VALUES);
-    add_tensors(p, count, "adam.mean.", HOME_MEAN);
-    add_tensors(p, count, "adam.square.", HOME_SQUARE);
+    add_tensors(p, count, "", ARRAY_VALUES);
+    add_tensors(p, count, "adam.mean.", ARRAY_MEAN);
+    add_tensors(p, count, "adam.square.", ARRAY_SQUARE);
     p->list[p->count++] =
-        (file_part){"history.losses", SAFETENSORS_F32, 1, {steps}, HOME_LOSSES, 0};
-    p->list[p->count++] =
-        (file_part){"history.validation", SAFETENSORS_F64, 2, {marks, MARK_COLUMNS}, HOME_MARKS, 0};
+        (file_part){"history.losses", SAFETENSORS_F32, 1, {steps}, ARRAY_LOSSES, 0};
+    p->list[p->count++] = (file_part){"history.validation",  SAFETENSORS_F64, 2,
+                                      {marks, MARK_COLUMNS}, ARRAY_MARKS,     0};
 }
 
-/* `marks` are those of the training as a table of numbers. */
-static void *home_of(const training *t, double *marks, const file_part *part)
+/* Where the elements of a part are. `marks` are those of the training as a table of numbers. */
+static void *array_of(const training *t, double *marks, const file_part *part)
 {
-    switch (part->home) {
-    case HOME_VALUES:
+    switch (part->array) {
+    case ARRAY_VALUES:
         return t->values + part->at;
-    case HOME_MEAN:
+    case ARRAY_MEAN:
         return t->optimizer.mean + part->at;
-    case HOME_SQUARE:
+    case ARRAY_SQUARE:
         return t->optimizer.square + part->at;
-    case HOME_LOSSES:
+    case ARRAY_LOSSES:
         return t->losses;
-    case HOME_MARKS:
+    case ARRAY_MARKS:
         return marks;
     }
     return NULL;
@@ -154,7 +140,7 @@ static char *add_pair(metadata *m, const char *key)
     return text;
 }
 
-/* All of the file: settings, words and tensors. The checksum comes last. */
+/* Fills in all pairs; the checksum over settings, words and tensors comes last. */
 static void fill_metadata(metadata *m, const training *t, const char *isa, const parts *p,
                           double *marks)
 {
@@ -170,7 +156,7 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
     for (size_t n = 0; n < m->count; n++)
         hash = checksum_pair(hash, &m->pairs[n]);
     for (size_t n = 0; n < p->count; n++)
-        hash = hash_part(hash, &p->list[n], home_of(t, marks, &p->list[n]));
+        hash = hash_part(hash, &p->list[n], array_of(t, marks, &p->list[n]));
     checksum_text(hash, add_pair(m, CHECKSUM_KEY));
 }
 
@@ -184,17 +170,17 @@ static const char *find_pair(const safetensors_pair *pairs, size_t count, const 
 
 /* ---------------------------------------------------------------- save ----- */
 
-/* What saving and loading need besides the training. */
-typedef struct file_room {
+/* Memory for saving and loading, in addition to the training. */
+typedef struct file_buffers {
     parts parts;
     metadata metadata;
     safetensors_item items[PARTS_MAX];
     double *marks; /* [marks][MARK_COLUMNS] */
-} file_room;
+} file_buffers;
 
-static file_room *room_create(size_t marks)
+static file_buffers *buffers_create(size_t marks)
 {
-    file_room *const r = calloc(1, sizeof *r);
+    file_buffers *const r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
     r->marks = calloc(marks + 1, MARK_COLUMNS * sizeof *r->marks);
@@ -204,7 +190,7 @@ static file_room *room_create(size_t marks)
     return NULL;
 }
 
-static void room_free(file_room *r)
+static void buffers_free(file_buffers *r)
 {
     if (r)
         free(r->marks);
@@ -222,94 +208,100 @@ static void marks_to_numbers(const training *t, double *numbers)
 
 mha_status training_save(const training *t, const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const file_report report = {path, message};
+    const safetensors_report report = {path, message, TRANSFORMER_MESSAGE_MAX};
     const char *const isa = mha_isa_name();
-    file_room *const r = room_create(t->mark_count);
+    file_buffers *const r = buffers_create(t->mark_count);
     if (!r)
-        return fail(&report, MHA_ERR_MEMORY, "no memory to list what a training has");
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
     marks_to_numbers(t, r->marks);
     list_parts(&r->parts, &t->config.model, (uint64_t)t->step, t->mark_count);
     fill_metadata(&r->metadata, t, isa ? isa : "", &r->parts, r->marks);
     for (size_t n = 0; n < r->parts.count; n++) {
         const file_part *const part = &r->parts.list[n];
         r->items[n] = (safetensors_item){part->name, part->type, part->rank, part->shape,
-                                         home_of(t, r->marks, part)};
+                                         array_of(t, r->marks, part)};
     }
     const mha_status status =
         safetensors_write(path, r->items, r->parts.count, r->metadata.pairs, r->metadata.count,
                           message, TRANSFORMER_MESSAGE_MAX);
-    room_free(r);
+    buffers_free(r);
     return status;
 }
 
 /* ---------------------------------------------------------------- load ----- */
 
 static mha_status read_settings(const safetensors_file *file, training_config *config,
-                                const file_report *r)
+                                const safetensors_report *r)
 {
     const char *const kind = find_pair(file->pairs, file->pair_count, "format");
     if (!kind || strcmp(kind, TRAINING_FORMAT) != 0)
-        return fail(r, MHA_ERR_FORMAT, "not a checkpoint of a training (\"format\" is not \"%s\")",
-                    TRAINING_FORMAT);
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "not a checkpoint of a training (\"format\" is not \"%s\")",
+                                TRAINING_FORMAT);
     *config = training_defaults();
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
         const char *const text = find_pair(file->pairs, file->pair_count, name);
         if (!text)
-            return fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
+            return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
         if (!training_setting_read(config, n, text))
-            return fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is not a number", name);
+            return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is not a number", name);
     }
     char sentence[TRANSFORMER_MESSAGE_MAX];
     if (!training_config_check(config, sentence))
-        return fail(r, MHA_ERR_FORMAT, "%s", sentence);
+        return safetensors_fail(r, MHA_ERR_FORMAT, "%s", sentence);
     return MHA_OK;
 }
 
 static mha_status read_progress(const safetensors_file *file, int64_t *step, size_t *marks,
-                                const file_report *r)
+                                const safetensors_report *r)
 {
     const char *const text = find_pair(file->pairs, file->pair_count, "steps-done");
     const safetensors_tensor *const tensor = safetensors_find(file, "history.validation");
     char *end = NULL;
     *step = text ? strtoll(text, &end, 10) : -1;
     if (*step < 0 || end == text || *end != '\0')
-        return fail(r, MHA_ERR_FORMAT, "\"steps-done\" is not a number of steps");
+        return safetensors_fail(r, MHA_ERR_FORMAT, "\"steps-done\" is not a number of steps");
     if (!tensor || tensor->rank != 2)
-        return fail(r, MHA_ERR_FORMAT, "\"history.validation\" is missing or not a table");
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "\"history.validation\" is missing or not a table");
     if (!find_pair(file->pairs, file->pair_count, "isa"))
-        return fail(r, MHA_ERR_FORMAT, "\"isa\", the instruction set that made it, is missing");
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "\"isa\", the instruction set that made it, is missing");
     *marks = (size_t)tensor->shape[0];
     return MHA_OK;
 }
 
 static mha_status compare_part(const safetensors_file *file, const file_part *part,
-                               const file_report *r)
+                               const safetensors_report *r)
 {
     const safetensors_tensor *const tensor = safetensors_find(file, part->name);
     if (!tensor)
-        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is missing", part->name);
+        return safetensors_fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is missing", part->name);
     if (tensor->type != part->type)
-        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not %s", part->name,
-                    safetensors_type_name(tensor->type), safetensors_type_name(part->type));
+        return safetensors_fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" is %s, not %s", part->name,
+                                safetensors_type_name(tensor->type),
+                                safetensors_type_name(part->type));
     if (tensor->rank != part->rank ||
         memcmp(tensor->shape, part->shape, part->rank * sizeof part->shape[0]) != 0)
-        return fail(r, MHA_ERR_FORMAT, "the tensor \"%s\" has another shape than its settings say",
-                    part->name);
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "the shape of the tensor \"%s\" does not match the settings",
+                                part->name);
     return MHA_OK;
 }
 
-static mha_status compare_parts(const safetensors_file *file, const parts *p, const file_report *r)
+static mha_status compare_parts(const safetensors_file *file, const parts *p,
+                                const safetensors_report *r)
 {
     mha_status status = MHA_OK;
     for (size_t n = 0; n < p->count && status == MHA_OK; n++)
         status = compare_part(file, &p->list[n], r);
     if (status == MHA_OK && (file->count != p->count || file->pair_count != PAIRS))
-        status = fail(r, MHA_ERR_FORMAT, "it holds more than a training has");
+        status = safetensors_fail(r, MHA_ERR_FORMAT, "it contains more than a training has");
     return status;
 }
 
-/* False for what no training notes: its steps ascend up to the present one. */
+/* Returns false if the steps are not ascending up to the number of steps done. */
 static bool marks_from_numbers(training *t, const double *numbers, size_t count)
 {
     int64_t last = 0;
@@ -323,69 +315,71 @@ static bool marks_from_numbers(training *t, const double *numbers, size_t count)
     return true;
 }
 
-/* Words first: whoever has another corpus is to hear of that, not of a checksum. */
+/* The words are compared first: a checkpoint of another version of the corpus deserves a better
+ * message than a wrong checksum. */
 static mha_status compare_metadata(const safetensors_file *file, const metadata *own,
-                                   const file_report *r)
+                                   const safetensors_report *r)
 {
     const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
                                  find_pair(file->pairs, file->pair_count, CHECKSUM_KEY)};
     if (!texts[0] || strcmp(texts[0], find_pair(own->pairs, own->count, "vocabulary")) != 0)
-        return fail(r, MHA_ERR_FORMAT, "it was made with other words than the corpus has now");
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "it was made with other words than the corpus has now");
     if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, CHECKSUM_KEY)) != 0)
-        return fail(r, MHA_ERR_FORMAT, CHECKSUM_WRONG);
+        return safetensors_fail(r, MHA_ERR_FORMAT, CHECKSUM_WRONG);
     return MHA_OK;
 }
 
-static mha_status read_parts(const safetensors_file *file, training *t, file_room *room,
-                             size_t marks, const file_report *r)
+static mha_status read_parts(const safetensors_file *file, training *t, file_buffers *b,
+                             size_t marks, const safetensors_report *r)
 {
-    const parts *const p = &room->parts;
+    const parts *const p = &b->parts;
     for (size_t n = 0; n < p->count; n++) {
         const mha_status status = safetensors_read(file, safetensors_find(file, p->list[n].name),
-                                                   home_of(t, room->marks, &p->list[n]), r->message,
+                                                   array_of(t, b->marks, &p->list[n]), r->message,
                                                    TRANSFORMER_MESSAGE_MAX);
         if (status != MHA_OK)
             return status;
     }
-    fill_metadata(&room->metadata, t, t->isa, p, room->marks);
-    const mha_status status = compare_metadata(file, &room->metadata, r);
-    if (status == MHA_OK && !marks_from_numbers(t, room->marks, marks))
-        return fail(r, MHA_ERR_FORMAT, "\"history.validation\" has steps out of order");
+    fill_metadata(&b->metadata, t, t->isa, p, b->marks);
+    const mha_status status = compare_metadata(file, &b->metadata, r);
+    if (status == MHA_OK && !marks_from_numbers(t, b->marks, marks))
+        return safetensors_fail(r, MHA_ERR_FORMAT, "\"history.validation\" has steps out of order");
     return status;
 }
 
-/* A training with all that the file says of it, but not started. */
+/* Makes a training with the state in the file, without its network. */
 static mha_status build(training **made, const safetensors_file *file,
-                        const training_config *config, mha_pool *pool, const file_report *r)
+                        const training_config *config, mha_pool *pool, const safetensors_report *r)
 {
     int64_t step = 0;
     size_t marks = 0;
     mha_status status = read_progress(file, &step, &marks, r);
     if (status != MHA_OK)
         return status;
-    /* A table of no columns may claim any number of rows. */
-    file_room *const room = room_create(marks <= file->data_bytes ? marks : 0);
-    if (!room)
-        return fail(r, MHA_ERR_MEMORY, "no memory to read it");
-    list_parts(&room->parts, &config->model, (uint64_t)step, marks);
-    status = compare_parts(file, &room->parts, r);
+    /* A table without columns may claim any number of rows; compare_parts() refuses it later. */
+    file_buffers *const b = buffers_create(marks <= file->data_bytes ? marks : 0);
+    if (!b)
+        return safetensors_fail(r, MHA_ERR_MEMORY, "out of memory");
+    list_parts(&b->parts, &config->model, (uint64_t)step, marks);
+    status = compare_parts(file, &b->parts, r);
     if (status == MHA_OK)
         *made = training_allocate(config, pool);
     if (*made && training_reserve(*made, (size_t)step, marks)) {
         (*made)->step = step;
         snprintf((*made)->isa, sizeof(*made)->isa, "%s",
                  find_pair(file->pairs, file->pair_count, "isa"));
-        status = read_parts(file, *made, room, marks, r);
+        status = read_parts(file, *made, b, marks, r);
     } else if (status == MHA_OK) {
-        status = fail(r, MHA_ERR_MEMORY, "no memory for its model");
+        status = safetensors_fail(r, MHA_ERR_MEMORY, "out of memory for its model");
     }
-    room_free(room);
+    buffers_free(b);
     return status;
 }
 
 training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const file_report report = {path, message};
+    const safetensors_report report = {path, message, TRANSFORMER_MESSAGE_MAX};
     safetensors_file *file = NULL;
     training_config config;
     training *made = NULL;
@@ -396,7 +390,7 @@ training *training_load(const char *path, mha_pool *pool, char message[TRANSFORM
     if (status == MHA_OK)
         status = build(&made, file, &config, pool, &report);
     if (status == MHA_OK && !training_start(made))
-        status = fail(&report, MHA_ERR_MEMORY, "no memory for its model");
+        status = safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory for its model");
     safetensors_close(file);
     if (status == MHA_OK)
         return made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a training is made of, for training.c and training_file.c. */
+/* Private: the training object, for training.c and training_file.c. */
 #ifndef MODEL_TRAINING_PARTS_H
 #define MODEL_TRAINING_PARTS_H
 
@@ -16,21 +16,21 @@ struct training {
     float *values, *gradients;
     optimizer optimizer;
     network *network;
-    bool network_behind; /* values have changed since the network was told */
-    float *losses;       /* [step] */
+    bool network_stale; /* values have changed since the last network_update() */
+    float *losses;      /* [step] */
     size_t loss_room;
     training_mark *marks;
     size_t mark_count, mark_room;
 };
 
-/* One of a checked configuration, with parameters and moments of 0 and no network yet. NULL: no
- * memory. */
+/* Allocates a training of a checked configuration, with parameters and moments of 0 and without a
+ * network. Returns NULL if there is no memory. */
 training *training_allocate(const training_config *config, mha_pool *pool);
 
-/* Makes the network when all values are there. False: no memory. */
+/* Creates the network, after the values have been set. Returns false if there is no memory. */
 bool training_start(training *training);
 
-/* Room for so many losses and marks. False: no memory. */
+/* Makes room for so many losses and marks. Returns false if there is no memory. */
 bool training_reserve(training *training, size_t losses, size_t marks);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the parameters of a transformer lie, what they are called, and what they begin with. */
+/* The layout, names and initial values of the parameters of a transformer, and the limits of its
+ * configuration. */
 #include "model/transformer.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 
 /* --------------------------------------------------------------- check ----- */
 
-/* Far beyond any model this is for, and small enough that no product of two overflows. */
+/* Larger than any model this is meant for, and small enough that no product of two overflows. */
 enum { WIDTH_MAX = 1 << 14, INSIDE_MAX = 1 << 16, WORDS_MAX = 1 << 20, POSITIONS_MAX = 1 << 16 };
 
 typedef struct config_limit {
@@ -60,7 +61,8 @@ bool transformer_config_check(const transformer_config *config,
 
 /* ----------------------------------------------------------------- map ----- */
 
-/* Goes through all parameters in order: gives each a place, and notes it if a list is wanted. */
+/* Visits all parameters in order, assigns the offset of each, and lists them if there is a list.
+ * The order defines the layout of checkpoints in memory and the random series of each tensor. */
 typedef struct surveyor {
     const transformer_config *config;
     transformer_tensor *list; /* or NULL */
@@ -69,7 +71,7 @@ typedef struct surveyor {
     char prefix[TRANSFORMER_NAME_MAX / 2]; /* "decoder.layers.0." */
 } surveyor;
 
-/* `columns` 0: rank 1. */
+/* Adds a tensor and returns its offset. `columns` is 0 for rank 1. */
 static size_t add_tensor(surveyor *s, const char *name, const char *what, parameter_kind kind,
                          int rows, int columns)
 {
@@ -200,6 +202,7 @@ static void fill_vector(const transformer_tensor *tensor, float value, float *va
         values[n] = value;
 }
 
+/* Every tensor has its own random series, so that it does not depend on the sizes of others. */
 void transformer_init(const transformer_config *config, uint64_t seed, float *values)
 {
     transformer_tensor list[TRANSFORMER_TENSORS_MAX];

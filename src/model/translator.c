@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A translator made from parameters, and what it knows of words. */
+/* Makes a translator from parameters (packed layers, position codes), its vocabularies, and access
+ * to its parts. Files are in translator_file.c, translation is in beam_search.c. */
 #include "model/translator_parts.h"
 
 #include <stdio.h>
@@ -14,6 +15,8 @@ const char *vocabulary_special(int word)
     return names[word];
 }
 
+/* All words are copied into one block of text, so that the vocabulary does not depend on the memory
+ * of the caller. */
 bool vocabulary_make(vocabulary *v, const char *const *words, int count)
 {
     const size_t total = WORDS_SPECIAL + (size_t)(count > 0 ? count : 0);
@@ -86,6 +89,8 @@ static mha_status make_linear(mha_linear **linear, int inputs, int outputs, cons
     return mha_linear_create(linear, &config);
 }
 
+/* Packs the weights of one encoder or decoder layer. After an error the layers made so far stay in
+ * `t`, for translator_free(). */
 static mha_status make_layer(translator *t, int side, int number, char *message)
 {
     const layer_at *const at = &t->map.layers[side][number];
@@ -103,6 +108,7 @@ static mha_status make_layer(translator *t, int side, int number, char *message)
     return status;
 }
 
+/* Packs all layers, and the target embedding as the linear layer for the logits. */
 static mha_status make_layers(translator *t, char *message)
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
@@ -131,7 +137,7 @@ translator *translator_build(const transformer_config *config, float *values,
     translator *const t = values ? calloc(1, sizeof *t) : NULL;
     if (!t) {
         free(values);
-        snprintf(message, TRANSFORMER_MESSAGE_MAX, "there is no memory for the model");
+        snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory for the model");
         return NULL;
     }
     t->config = *config;
@@ -149,7 +155,7 @@ translator *translator_build(const transformer_config *config, float *values,
     return t;
 }
 
-/* ------------------------------------------------------ made and asked ----- */
+/* ------------------------------------------------- creation and access ----- */
 
 static float *copy_values(const transformer_config *config, const float *values)
 {
@@ -161,6 +167,7 @@ static float *copy_values(const transformer_config *config, const float *values)
     return copy;
 }
 
+/* Uses the vocabularies of the corpus where the number of words agrees. */
 static bool take_corpus_words(translator *t)
 {
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
@@ -181,7 +188,7 @@ translator *translator_create(const transformer_config *config, const float *val
         return NULL;
     translator *const t = translator_build(config, copy_values(config, values), message);
     if (t && !take_corpus_words(t)) {
-        snprintf(message, TRANSFORMER_MESSAGE_MAX, "there is no memory for the vocabularies");
+        snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory for the vocabularies");
         translator_free(t);
         return NULL;
     }

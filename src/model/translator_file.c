@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Models in files: see translator.h for what is in them. */
+/*
+ * Saves and loads model files; translator.h describes the format. A file is loaded in this order:
+ * safetensors header, metadata, presence and shapes of all tensors, numbers, checksum,
+ * vocabularies. Memory for the parameters is allocated only after the tensors have been checked.
+ */
 #include "model/translator_file.h"
 
 #include <inttypes.h>
@@ -22,7 +26,8 @@ static int key_number(const char *name)
     return -1;
 }
 
-/* Of all pairs but the checksum itself, in any order: other writers have their own. */
+/* The checksum of all pairs except the checksum itself. It does not depend on their order, which
+ * other writers may change. */
 static uint64_t hash_pairs(const safetensors_pair *pairs, size_t count)
 {
     uint64_t sum = 0;
@@ -34,7 +39,7 @@ static uint64_t hash_pairs(const safetensors_pair *pairs, size_t count)
 
 /* ---------------------------------------------------------------- save ----- */
 
-/* What is to be written. */
+/* The content of a model file. */
 typedef struct model_content {
     const transformer_config *config;
     const float *values;
@@ -44,7 +49,7 @@ typedef struct model_content {
     int note_count;
 } model_content;
 
-/* What a file is made of while it is written. */
+/* Everything that is needed while a file is written. */
 typedef struct model_writer {
     safetensors_report report;
     const model_content *content;
@@ -54,7 +59,7 @@ typedef struct model_writer {
     int count;
     uint16_t *halves; /* all parameters as F16, or NULL */
     char config[CONFIG_TEXT_MAX], *vocabularies[TRANSFORMER_SIDES];
-    uint64_t hash; /* of all that is in the file */
+    uint64_t hash; /* checksum of the whole content */
     char checksum[CHECKSUM_TEXT_MAX];
     safetensors_pair *pairs; /* keys, then notes */
 } model_writer;
@@ -103,7 +108,8 @@ static mha_status make_pairs(model_writer *w)
     return MHA_OK;
 }
 
-/* As F16 where asked for; a number that is none, or none there, is refused. */
+/* Converts a tensor to F16 if requested. Numbers that are not finite, also after the conversion,
+ * are refused. */
 static mha_status convert_tensor(model_writer *w, const transformer_tensor *tensor)
 {
     for (size_t n = 0; n < tensor->count; n++) {
@@ -192,7 +198,7 @@ mha_status translator_save(const char *path, const transformer_config *config, c
     return save(&r, &content);
 }
 
-/* Those of the model that are not written anew, then the others. Returns how many. */
+/* Lists the notes of the model that are not replaced, then the new ones. Returns their number. */
 static int merge_notes(translator_note *all, const translator *model, const translator_note *notes,
                        int count)
 {
@@ -251,7 +257,7 @@ static mha_status read_metadata(model_reader *r)
     if (r->texts[KEY_FORMAT] && strcmp(r->texts[KEY_FORMAT], TRAINING_FORMAT) == 0)
         return safetensors_fail(
             &r->report, MHA_ERR_FORMAT,
-            "a checkpoint, not a model: \"mha train --resume\" makes one of it");
+            "a checkpoint, not a model: \"mha train --resume\" makes a model from it");
     for (int n = 0; n < MODEL_KEYS_NEEDED; n++)
         if (!r->texts[n])
             return safetensors_fail(&r->report, MHA_ERR_FORMAT,
@@ -293,7 +299,7 @@ static bool is_listed(const model_reader *r, const char *name)
     return false;
 }
 
-/* All there, in the right shapes, and nothing else. */
+/* Checks that the file has exactly the tensors of the model, with the right shapes. */
 static mha_status check_tensors(model_reader *r)
 {
     r->count = transformer_tensors(&r->config, r->list);
@@ -305,12 +311,12 @@ static mha_status check_tensors(model_reader *r)
     for (size_t n = 0; r->file->count > (size_t)r->count && n < r->file->count; n++)
         if (!is_listed(r, r->file->tensors[n].name))
             return safetensors_fail(&r->report, MHA_ERR_FORMAT,
-                                    "the tensor \"%s\" belongs to no such model",
+                                    "the tensor \"%s\" does not belong to this model",
                                     safetensors_show(r->file->tensors[n].name).text);
     return MHA_OK;
 }
 
-/* `halves` has room for the largest tensor. */
+/* Reads a tensor as f32. `halves` has room for the largest tensor as F16. */
 static mha_status read_tensor(const model_reader *r, const transformer_tensor *tensor,
                               uint16_t *halves, float *to)
 {
@@ -341,7 +347,7 @@ static mha_status read_tensors(const model_reader *r, uint16_t *halves, float *v
     return MHA_OK;
 }
 
-/* Files of other writers have no checksum. */
+/* Checks the checksum, if the file has one. */
 static mha_status check_checksum(const model_reader *r, const float *values)
 {
     char own[CHECKSUM_TEXT_MAX];
@@ -354,7 +360,8 @@ static mha_status check_checksum(const model_reader *r, const float *values)
     return MHA_OK;
 }
 
-/* The tensors were checked: the file has as many numbers as are asked memory for. */
+/* Reads all parameters. The tensors have been checked, so the file is as large as the memory that
+ * is allocated here. Returns NULL after an error. */
 static float *read_values(const model_reader *r)
 {
     transformer_map map;
@@ -374,7 +381,7 @@ static float *read_values(const model_reader *r)
     return values;
 }
 
-/* Name and text of a note are one block. */
+/* Name and text of a note are one block, which the name points to. */
 static bool copy_note(translator_note *note, const safetensors_pair *pair)
 {
     const size_t name = strlen(pair->key) + 1, text = strlen(pair->value) + 1;
@@ -413,19 +420,19 @@ static mha_status add_words_and_notes(const model_reader *r, translator *t)
     return copy_notes(r, t) ? MHA_OK : model_fail_memory(&r->report);
 }
 
-/* Whoever gives another kind of file is to hear what is wanted, not only which rule it breaks. */
+/* Opens the file. For another kind of file, the message says what is expected in addition to the
+ * rule of the format that it violates. */
 static mha_status open_file(model_reader *r)
 {
     char rule[TRANSFORMER_MESSAGE_MAX] = "";
-    const size_t path = strlen(r->report.path) + 2; /* with ": " it begins every message */
+    const size_t path = strlen(r->report.path) + 2; /* every message begins with "PATH: " */
     const mha_status status =
         safetensors_open(&r->file, r->report.path, SAFETENSORS_STRICT, rule, sizeof rule);
     if (status == MHA_ERR_FORMAT && path < strlen(rule))
-        return safetensors_fail(
-            &r->report, status,
-            "not a safetensors file of a model, as \"mha train\" writes it, or a "
-            "damaged one: %s",
-            rule + path);
+        return safetensors_fail(&r->report, status,
+                                "not a model file as \"mha train\" writes it (safetensors), or "
+                                "damaged: %s",
+                                rule + path);
     snprintf(r->report.message, r->report.size, "%s", rule);
     return status;
 }

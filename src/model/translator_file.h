@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What translator_file.c and model_metadata.c share: the metadata of a model. */
+/* Private: the metadata of a model, shared by translator_file.c and model_metadata.c. */
 #ifndef MODEL_TRANSLATOR_FILE_H
 #define MODEL_TRANSLATOR_FILE_H
 
 #include "format/safetensors.h"
 #include "model/translator_parts.h"
 
-/* Keys of the metadata that make a model, the last of which may be missing; others are notes. */
+/* The keys of the metadata of a model; only the checksum may be missing. Other keys are notes. */
 enum {
     KEY_FORMAT,
     KEY_CONFIG,
@@ -18,20 +18,22 @@ enum {
 };
 const char *model_key(int key);
 
-/* Words of one side without the special ones; printable. */
+/* The words of one side without the special ones. */
 typedef struct word_list {
     const char *const *words;
     int count;
 } word_list;
 
+/* Reports that there is no memory; returns MHA_ERR_MEMORY. */
 mha_status model_fail_memory(const safetensors_report *report);
 
-/* As JSON; the latter for free(), NULL: no memory. */
+/* Configuration and vocabulary as JSON. The caller frees the vocabulary's text, which is NULL if
+ * there is no memory. */
 enum { CONFIG_TEXT_MAX = 320 };
 void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_MAX]);
 char *model_vocabulary_text(const word_list *list);
 
-/* The way back, strictly. */
+/* Read the same back, with strict checks. `count` is the number of words with the special ones. */
 mha_status model_config_read(const safetensors_report *report, const char *text,
                              transformer_config *config);
 mha_status model_vocabulary_read(const safetensors_report *report, int key, const char *text,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the bench holds linears against computes the same thing: y = x W^T, in both layouts. */
+/* The OpenBLAS products that the benchmark compares linears with compute the same as they do:
+ * y = x W^T, in both layouts. Skipped if OpenBLAS is not installed. */
 #include "support/test.h"
 
 #include <math.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The grammar of the corpus: pairs written by hand, construction by construction. */
+/*
+ * Tests of the grammar with handwritten pairs, one test per construction of the language: English
+ * text is parsed and its French translation compared. Also alignment and roles of two sentences,
+ * and sentences that must be refused.
+ */
 #include "support/test.h"
 
 #include <string.h>
@@ -85,7 +89,7 @@ static void determiners_agree(void)
     CHECK_EXAMPLES(list);
 }
 
-static void adjectives_agree_and_stand_where_they_should(void)
+static void adjectives_agree_and_are_ordered(void)
 {
     static const example list[] = {
         {"the small white mouse sleeps", "la petite souris blanche dort"},
@@ -278,7 +282,7 @@ static void verbs_with_a_second_word(void)
     CHECK_EXAMPLES(list);
 }
 
-/* What is not in the language is refused, with a reason. */
+/* Sentences that are not in the language are refused, with a reason. */
 static void refuses_other_sentences(void)
 {
     static const char *const list[] = {
@@ -317,7 +321,7 @@ static void refuses_other_sentences(void)
     }
 }
 
-/* ----------------------------------------------------- truth about pairs --- */
+/* --------------------------------------------------- alignment and roles --- */
 
 static bool has_role(const corpus_pair *pair, corpus_role_kind kind, int first, int second,
                      int french_first, int french_second)
@@ -403,7 +407,7 @@ static const lexicon_verb *verb(const char *name)
     return NULL;
 }
 
-/* A derivation written down, without the parser. */
+/* A derivation made by hand, without the parser. */
 static void a_derivation_is_built(void)
 {
     const corpus_derivation d = {
@@ -428,7 +432,7 @@ int main(int argc, char **argv)
     RUN(the_two_sentences);
     RUN(articles_agree_and_elide);
     RUN(determiners_agree);
-    RUN(adjectives_agree_and_stand_where_they_should);
+    RUN(adjectives_agree_and_are_ordered);
     RUN(tenses);
     RUN(contractions);
     RUN(negation);

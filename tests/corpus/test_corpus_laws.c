@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for every sentence of the corpus, and for its splits. */
+/*
+ * Properties of every generated sentence (parser and generator agree, alignment, roles, elision,
+ * tokens), of the splits, and of the vocabulary. A stored hash shows that the corpus never changes.
+ */
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -35,8 +38,8 @@ static bool same_pairs(const corpus_pair *a, const corpus_pair *b)
            memcmp(a->roles, b->roles, (size_t)a->role_count * sizeof a->roles[0]) == 0;
 }
 
-/* The reader knows nothing of the generator. That both agree says that an English sentence has
- * one translation, one alignment and one set of roles. */
+/* The parser is independent of the generator. If both agree, an English sentence has one
+ * translation, one alignment and one set of roles. */
 static void every_sentence_is_understood(void)
 {
     const uint64_t seed = test_seed(11);
@@ -70,7 +73,7 @@ static void every_token_is_aligned(void)
     }
 }
 
-/* The French words of a role come from its English words. */
+/* The French words of a role are aligned with its English words. */
 static void roles_follow_the_alignment(void)
 {
     const uint64_t seed = test_seed(13);
@@ -95,8 +98,8 @@ static void roles_follow_the_alignment(void)
               met[kind]);
 }
 
-/* French as a whole: no vowel meets a word that should have been elided, nothing is left to
- * contract. Written without looking at how the grammar does it. */
+/* No French word that should be elided precedes a vowel, and nothing is left to contract. Written
+ * independently of the grammar's own code. */
 static bool may_not_follow(const char *word, const char *next)
 {
     static const char *const open[] = {"je", "ne", "de", "que", "le", "la", "se",
@@ -163,8 +166,8 @@ static void tokeniser_corners(void)
     CHECK(!corpus_tokenise(CORPUS_ENGLISH, longest, buffer, &sentence), "too many words");
 }
 
-/* Words of the vocabulary in any order: refused, or a pair; never a crash. */
-static void any_words_may_come(void)
+/* Random words of the vocabulary are refused or give a pair; they never crash the parser. */
+static void random_words_are_handled(void)
 {
     test_random random = {test_seed(16)};
     corpus_vocabulary vocabulary;
@@ -174,7 +177,7 @@ static void any_words_may_come(void)
         corpus_pair pair;
         corpus_sentence sentence;
         char text[CORPUS_TEXT_MAX], message[CORPUS_MESSAGE_MAX];
-        /* A sentence with some of its words exchanged gets further than noise. */
+        /* A sentence with a few words replaced gets deeper into the parser than random words. */
         corpus_generate(1, CORPUS_TRAIN, (uint64_t)n, &pair, NULL);
         sentence = pair.side[CORPUS_ENGLISH];
         for (int64_t k = test_random_below(&random, 4); k >= 0; k--)
@@ -186,8 +189,8 @@ static void any_words_may_come(void)
     }
 }
 
-/* The same words on every machine: this hash was written down once. */
-static void the_series_is_fixed(void)
+/* The corpus is the same on every machine and in every version: its hash is stored here. */
+static void the_corpus_is_fixed(void)
 {
     uint64_t hash = 0;
     for (uint64_t n = 0; n < 1000; n++)
@@ -278,7 +281,7 @@ static void what_is_held_out_is_never_in_train(void)
     free(train.items);
 }
 
-/* Statistics agree with a plain count, and training meets every word but rare participles. */
+/* The statistics agree with a plain count, and train contains every word but rare participles. */
 static void statistics_are_true(void)
 {
     corpus_stats stats;
@@ -335,8 +338,8 @@ int main(int argc, char **argv)
     RUN(french_is_elided_and_contracted);
     RUN(text_and_tokens_are_the_same);
     RUN(tokeniser_corners);
-    RUN(any_words_may_come);
-    RUN(the_series_is_fixed);
+    RUN(random_words_are_handled);
+    RUN(the_corpus_is_fixed);
     RUN(indices_and_seeds_differ);
     RUN(what_is_held_out_is_never_in_train);
     RUN(statistics_are_true);

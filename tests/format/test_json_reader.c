@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of JSON: what it takes, what it refuses, and what it hands out. */
+/*
+ * Tests of the JSON reader: the tokens of valid texts, refusal of invalid and truncated ones,
+ * duplicate keys, running time on hostile texts, and UTF-8 validation.
+ */
 #include "format/json_reader.h"
 #include "support/test.h"
 
@@ -8,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A copy whose end a sanitizer watches. */
+/* A copy of exactly this length, so that a sanitizer notices reads past its end. */
 static char *copy_of(const char *text, size_t length)
 {
     char *const copy = malloc(length ? length : 1);
@@ -17,7 +20,8 @@ static char *copy_of(const char *text, size_t length)
     return copy;
 }
 
-/* The tokens of a text, a letter each, with texts and numbers behind them. */
+/* Writes the tokens of a text, one letter per token, followed by the string or number if it has
+ * one. */
 static void tokens_of(const char *text, size_t length, char *out, size_t size)
 {
     static const char letters[] = "!.{}[]ksntfz";
@@ -122,7 +126,7 @@ static void every_token(void)
     }
 }
 
-/* Every part of a text that is complete only at its end is an error, not a crash. */
+/* Every proper prefix of a valid text is an error. */
 static void cut_texts(void)
 {
     static const char text[] =
@@ -161,7 +165,7 @@ static void skipping(void)
     json_reader_free(&j);
 }
 
-/* Many keys are told apart, and one that stands twice among them is found, wherever. */
+/* Among 5,000 keys a duplicate is found, wherever it is, and different keys are accepted. */
 static void many_keys(void)
 {
     enum { KEYS = 5000, ROOM = KEYS * 16 };
@@ -188,8 +192,8 @@ static void many_keys(void)
     free(text);
 }
 
-/* Strings that are never closed, levels without end, numbers as long as the text: a constant time a
- * byte. */
+/* Unterminated strings, unlimited nesting, numbers as long as the text: the time per byte stays
+ * bounded. */
 static void hostile_texts(void)
 {
     static const char *const pieces[] = {"[",  "{\"\":", "\"",    "\\\"", "9",
@@ -206,7 +210,7 @@ static void hostile_texts(void)
             ;
         json_reader_free(&j);
         const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-        CHECK(seconds < 2, "%s again and again: %g s", pieces[n], seconds);
+        CHECK(seconds < 2, "%s repeated: %g s", pieces[n], seconds);
     }
     free(text);
 }

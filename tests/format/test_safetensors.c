@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of safetensors: every rule of the format, from files made by hand. */
+/*
+ * Tests of the safetensors reader: every handmade file of safetensors_cases.h is accepted or
+ * refused with its message, on disk and in memory; truncated, odd, shrinking, very large and very
+ * long files.
+ */
 #include "format/safetensors.h"
 #include "support/safetensors_cases.h"
 #include "support/temp_files.h"
@@ -16,7 +20,7 @@
 
 /* ---------------------------------------------------------------- refusal ---- */
 
-/* Name and sentence of the error are those of the case, behind the path. */
+/* The message is the path, the name of the rule, and a text that contains that of the case. */
 static void check_refused(const st_case *c, const char *path, mha_status status,
                           const safetensors_file *file, const char *message)
 {
@@ -67,7 +71,7 @@ static void short_files_are_refused(void)
           "a pointer of Git LFS: %s", message);
 }
 
-/* Every beginning of a file, and every file that goes on, is refused. */
+/* Every proper prefix of a valid file is refused. */
 static void cut_files_are_refused(void)
 {
     for (size_t n = 0; n < st_valid_count; n++) {
@@ -109,7 +113,8 @@ static void odd_files(void)
     temp_folder_free(&folder);
 }
 
-/* Names of strangers neither flood a message nor steer a terminal; messages end where they must. */
+/* Names from a file are shortened in messages and cannot send control characters to a terminal;
+ * messages are terminated within the given size. */
 static void names_in_messages(void)
 {
     char header[700], message[300];
@@ -208,7 +213,7 @@ static void what_is_in_a_file(void)
     free(bytes);
 }
 
-/* Beyond what 32 bits count: a file with a hole that the disk need not hold. */
+/* Offsets of more than 32 bits, in a sparse file. */
 static void more_than_4_gigabytes(void)
 {
     static const char header[] =
@@ -263,8 +268,8 @@ static void file_that_shrinks(void)
     temp_folder_free(&folder);
 }
 
-/* 150,000 tensors, in the worst order and with names that only their ends tell apart: a square of
- * their number would take minutes. */
+/* 150,000 tensors in reverse order, with names that differ only at their ends: a quadratic
+ * algorithm would take minutes. */
 static void many_tensors(void)
 {
     enum { COUNT = 150000, EACH = 128 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Safetensors and failing memory (faults.h) and files (file_faults.h). Opening, reading and writing
- * must answer with their status and a message, leak nothing, leave the old file as it was and no
- * other beside it.
+ * The safetensors reader and writer when memory allocation (faults.h) or file calls (file_faults.h)
+ * fail. Opening, reading and writing must return the right status with a message, leak nothing,
+ * leave the old file unchanged and leave no temporary file.
  */
 #include "format/safetensors.h"
 #include "support/faults.h"
@@ -61,7 +61,8 @@ static const struct {
 } jobs[] = {{"write", write_all}, {"read", open_and_read}};
 enum { JOBS = sizeof jobs / sizeof jobs[0] };
 
-/* Refuse request n, once or from then on; returns whether there was one. */
+/* Runs a job in which request n fails, alone or with all later ones. Returns whether the job made n
+ * requests. */
 static bool meet_failure(int which, bool memory, bool for_ever, int n, const char *path)
 {
     char message[600] = "";
@@ -72,7 +73,7 @@ static bool meet_failure(int which, bool memory, bool for_ever, int n, const cha
     file_faults_disarm();
     const bool met = (memory ? faults_requests(MEMORY) : file_faults_calls()) >= n;
     const mha_status wanted = !met ? MHA_OK : memory ? MHA_ERR_MEMORY : MHA_ERR_FILE;
-    /* A file that was only read may fail to close: nothing is lost. */
+    /* An error of close() after reading is ignored: no data is lost. */
     const bool harmless = jobs[which].job == open_and_read && !memory && status == MHA_OK;
     CHECK(status == wanted || harmless, "%s, request %d: %s", jobs[which].name, n,
           mha_status_string(status));
@@ -104,7 +105,7 @@ static void every_request_fails(void)
                   n);
             free(now);
         }
-        CHECK(n > 4, "%s asks for nothing: are the wraps linked?", jobs[which].name);
+        CHECK(n > 4, "%s makes no requests: are the wrappers linked?", jobs[which].name);
         CHECK(file_make(path, old, size), "the old file again");
     }
     free(old);

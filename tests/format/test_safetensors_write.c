@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer of safetensors: what it writes is read back, the same content gives the same file, and
- * what cannot be written leaves the old one. */
+/* Tests of the safetensors writer: written files read back the same, the same content gives the
+ * same bytes, and after an error the old file is still there. */
 #include "format/safetensors.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -32,7 +32,7 @@ static safetensors_file *open_written(const temp_folder *folder)
     return file;
 }
 
-/* The tensor of an item is there, and is it. */
+/* The file has the tensor of an item, with the same type, shape and elements, aligned. */
 static void check_item(const safetensors_file *file, const safetensors_item *item)
 {
     const safetensors_tensor *const tensor = safetensors_find(file, item->name);
@@ -55,7 +55,7 @@ static void check_item(const safetensors_file *file, const safetensors_item *ite
 }
 
 /* Every type, as an empty tensor, a single element (where that is whole bytes) and a matrix. */
-static void every_type_comes_back(void)
+static void every_type_round_trips(void)
 {
     static const uint64_t shapes[][2] = {{0, 7}, {4, 5}};
     static const size_t ranks[] = {2, 0, 2};
@@ -87,7 +87,7 @@ static void every_type_comes_back(void)
     temp_folder_free(&folder);
 }
 
-static void names_and_metadata_come_back(void)
+static void names_and_metadata_round_trip(void)
 {
     static const char *const texts[] = {"",
                                         "plain",
@@ -123,8 +123,8 @@ static void names_and_metadata_come_back(void)
     temp_folder_free(&folder);
 }
 
-/* The order in which items and pairs are given does not show; the order in the file is the widest
- * types first, then by name. */
+/* The file does not depend on the order in which items and pairs are given: the widest types come
+ * first, then tensors are sorted by name. */
 static void order_does_not_matter(void)
 {
     static const uint64_t shape[] = {3};
@@ -140,11 +140,11 @@ static void order_does_not_matter(void)
     size_t size = 0;
     unsigned char *first = NULL;
     for (int turn = 0; turn < 4; turn++) {
-        safetensors_item turned[4];
+        safetensors_item rotated[4];
         const safetensors_pair swapped[] = {pairs[turn % 2], pairs[1 - turn % 2]};
         for (int n = 0; n < 4; n++)
-            turned[n] = items[(n + turn) % 4];
-        CHECK(write_items(&folder, turned, 4, swapped, 2) == MHA_OK, "write");
+            rotated[n] = items[(n + turn) % 4];
+        CHECK(write_items(&folder, rotated, 4, swapped, 2) == MHA_OK, "write");
         size_t now_size = 0;
         unsigned char *const now = file_bytes(path, &now_size);
         if (turn == 0) {
@@ -212,7 +212,7 @@ static void what_cannot_be_written(void)
     temp_folder_free(&folder);
 }
 
-/* A header of 100,000,000 bytes is the last that is written. */
+/* The largest header that can be written has 100,000,000 bytes. */
 static void largest_header(void)
 {
     static const uint64_t shape[] = {0};
@@ -236,7 +236,7 @@ static void largest_header(void)
     temp_folder_free(&folder);
 }
 
-/* A file that is open is not pulled away under its reader by one that is written over it. */
+/* A file stays readable while it is open, even if another one is written to its path. */
 static void written_over_its_source(void)
 {
     static const uint64_t shape[] = {4};
@@ -258,8 +258,8 @@ static void written_over_its_source(void)
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
-    RUN(every_type_comes_back);
-    RUN(names_and_metadata_come_back);
+    RUN(every_type_round_trips);
+    RUN(names_and_metadata_round_trip);
     RUN(order_does_not_matter);
     RUN(what_cannot_be_written);
     RUN(largest_header);

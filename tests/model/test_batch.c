@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches: the corpus's sentences as packed word numbers. */
+/* Tests of batches: sentences of the corpus as packed word numbers, and words made unknown. */
 #include "support/test.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static const char *word_text(int side, int number)
                                   : numbers.side[side].words[number - WORDS_SPECIAL];
 }
 
-/* The words from `row` on are these of the sentence. */
+/* Checks that the words from `row` on are those of the sentence. */
 static void check_words(int side, const int *words, const corpus_sentence *sentence)
 {
     for (int n = 0; n < sentence->count; n++)
@@ -89,7 +89,7 @@ static void rows_know_their_places(void)
     batch_free(b);
 }
 
-/* Whether English token `source` and French token `target` are each other's whole translation. */
+/* Whether English token `source` and French token `target` are aligned one to one. */
 static bool alone(const corpus_pair *pair, int source, int target)
 {
     for (int n = 0; n < pair->side[CORPUS_FRENCH].count; n++)
@@ -98,7 +98,7 @@ static bool alone(const corpus_pair *pair, int source, int target)
     return pair->sources[target] == UINT64_C(1) << source;
 }
 
-/* The only unknown word of these; -1: none, -2: several. */
+/* The index of the only unknown word; -1: none, -2: several. */
 static int unknown_place(const int *words, int count)
 {
     int place = -1;

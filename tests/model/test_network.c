@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network, forward and backward, against plain double code. Gradients are checked tensor by
- * tensor, along random directions: the derivative along d is the sum of gradient * d.
+ * Tests of the network: forward and backward passes are compared with the oracle in double
+ * (network_oracle.h). Gradients are checked tensor by tensor along random directions: the
+ * derivative along d is the sum of gradient * d. Also dropout, equality of bits, and errors.
  */
 #include "support/test.h"
 
@@ -52,7 +53,7 @@ static network_loss forward(network_case *c, const batch *b, const network_mode 
     return loss;
 }
 
-/* Gradients that the pass does not write stay NaN and spoil every check. */
+/* Gradients that the pass does not write stay NaN, so that every check fails. */
 static void backward(network_case *c)
 {
     for (size_t n = 0; n < c->map.count; n++)
@@ -127,7 +128,7 @@ static float *random_direction(const transformer_tensor *tensor, uint64_t seed)
     return direction;
 }
 
-/* The derivative along the direction, and the length of gradient and direction. */
+/* The derivative along the direction, and the norms of gradient and direction. */
 typedef struct slope {
     double along, scale;
 } slope;
@@ -161,8 +162,8 @@ static double oracle_slope(const network_case *c, const network_mode *mode, doub
     return (losses[1] - losses[0]) / (2.0 * step);
 }
 
-/* A forward pass without a relu so near to 0 that a step of oracle_slope() could turn it over, and
- * with the loss the oracle wants. */
+/* A forward pass in which no input of a relu is so close to 0 that a step of oracle_slope() could
+ * change its sign, with the same loss as the oracle. */
 static bool setup_smooth(network_case *c, const network_mode *mode)
 {
     for (uint64_t seed = test_seed(17);; seed++) {
@@ -218,7 +219,7 @@ static void dropped_gradients_are_the_oracles(void)
         .training = true, .dropout = 0.3, .dropout_seed = 9, .label_smoothing = 0.1});
 }
 
-/* Adds the gradients of each pair alone, by its share of the words. */
+/* Adds the gradients of each pair alone, weighted by its share of the words. */
 static void add_pairs(network_case *c, const network_mode *mode, double *sums)
 {
     for (int n = 0; n < c->batch->pairs; n++) {
@@ -277,7 +278,7 @@ static void dropout_is_for_training(void)
     teardown(&c);
 }
 
-static void places_drop_on_their_own(void)
+static void layers_drop_independently(void)
 {
     enum { SEEDS_MAX = 64 };
     uint64_t seeds[SEEDS_MAX];
@@ -305,7 +306,7 @@ static void places_drop_on_their_own(void)
 
 /* ---------------------------------------------------------------- bits ----- */
 
-/* The loss of a case with a pool of so many threads, and its gradients. */
+/* The loss and the gradients of a case with a pool of so many threads. */
 static double run_threads(int threads, float *gradients)
 {
     mha_pool *pool = NULL;
@@ -339,7 +340,7 @@ static void bits_do_not_depend_on_threads(void)
     free(wanted);
 }
 
-static void memory_is_used_again(void)
+static void memory_is_reused(void)
 {
     network_case c;
     if (!setup(&c, 9, 12, NULL))
@@ -365,7 +366,7 @@ static void memory_is_used_again(void)
     teardown(&c);
 }
 
-static void updated_is_as_new(void)
+static void update_equals_creation(void)
 {
     network_case c;
     if (!setup(&c, 5, 8, NULL))
@@ -395,7 +396,7 @@ static mha_status try_forward(network_case *c, const network_mode *mode)
     return network_forward(c->network, c->batch, mode, &loss);
 }
 
-static void what_cannot_be_is_refused(void)
+static void wrong_calls_are_refused(void)
 {
     network_case c;
     if (!setup(&c, 3, 5, NULL))
@@ -440,10 +441,10 @@ int main(int argc, char **argv)
     RUN(dropped_gradients_are_the_oracles);
     RUN(a_batch_has_the_gradients_of_its_sentences);
     RUN(dropout_is_for_training);
-    RUN(places_drop_on_their_own);
+    RUN(layers_drop_independently);
     RUN(bits_do_not_depend_on_threads);
-    RUN(memory_is_used_again);
-    RUN(updated_is_as_new);
-    RUN(what_cannot_be_is_refused);
+    RUN(memory_is_reused);
+    RUN(update_equals_creation);
+    RUN(wrong_calls_are_refused);
     return test_end();
 }

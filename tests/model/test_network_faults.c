@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches and networks without memory, see faults.h: every request that can fail does. Nothing is
- * lost, and the next try works as if nothing had been. */
+/* Batches and networks when memory allocation fails (faults.h), at every request in turn. Nothing
+ * leaks, and the next attempt succeeds. */
 #include "support/faults.h"
 #include "support/network_oracle.h"
 #include "support/test.h"
@@ -35,7 +35,7 @@ static void making(void)
     free(values);
 }
 
-/* One step: small batch, then one that needs more, back, and new values. */
+/* One step: a small batch, then one that needs more memory, the backward pass, and new values. */
 static mha_status step(network *net, const batch *const batches[2], const float *values,
                        double losses[2], float *gradients)
 {

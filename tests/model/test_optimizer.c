@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* AdamW, clipping and the schedule, against the formulas in double precision; the settings of a
- * training by name, and what its check refuses. */
+/* Tests of AdamW, clipping and the learning rate schedule against the formulas in double; of the
+ * settings of a training by name, and of configurations that must be refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void rate_rises_and_falls(void)
 
 /* --------------------------------------------------------------- adamw ----- */
 
-/* The same in double, element by element. */
+/* AdamW in double, element by element. */
 typedef struct plain_adam {
     size_t count;
     double *value, *mean, *square;
@@ -135,7 +135,7 @@ static void compare_steps(const training_config *config, float scale)
         const double off = fabs((double)values[n] - plain.value[n]);
         worst = off <= worst || isnan(worst) ? worst : off;
     }
-    /* 20 steps of rates up to 2e-3, and roundings of values of about 1. */
+    /* The error of 20 steps with rates up to 2e-3, and of rounding values of about 1. */
     CHECK(worst > 0.0 && worst < 5e-6, "off by %g", worst);
     plain_free(&plain);
     free(values);
@@ -154,7 +154,7 @@ static void steps_are_adamw(void)
     compare_steps(&config, 0.01f);
 }
 
-/* Where a gradient is 0 for ever, nothing but decay happens, and no NaN. */
+/* If a gradient is always 0, there is only weight decay, and no NaN. */
 static void no_gradient_no_step(void)
 {
     training_config config = small_config();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a transformer between its products, against plain double code. */
+/* Tests of the operations on rows (row_math.h) against the formulas in double. */
 #include "support/test.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static void check_softmax(const float *logits, int width, int expected)
         const double d = 0.25 * (exp((double)logits[c] - largest) / total - target);
         CHECK(fabs((double)out[c] - d) < 1e-7, "width %d: %g, not %g", width, (double)out[c], d);
     }
-    CHECK(out[width] == 77.0f, "width %d: written behind the row", width);
+    CHECK(out[width] == 77.0f, "width %d: written past the row", width);
 }
 
 static void softmax_is_the_formula(void)
@@ -138,7 +138,8 @@ static void dropout_keeps_its_share(void)
     }
 }
 
-/* Rows, columns and keys drop independently: about a quarter both at one half each. */
+/* Rows, columns and keys drop independently: with probability 1/2 each, about a quarter drop in
+ * both. */
 static void dropout_knows_no_pattern(void)
 {
     enum { ROWS = 64, WIDTH = 256 };
@@ -181,7 +182,7 @@ static void dropped_nan_is_gone(void)
         row_drop(&dropout, 9, x, width, x);
         for (int c = 0; c < width; c++)
             CHECK((isnan(y[c]) || y[c] == 0.0f) && isnan(x[c]) == isnan(y[c]), "width %d", width);
-        CHECK(y[width] == 5.0f, "width %d: written behind the row", width);
+        CHECK(y[width] == 5.0f, "width %d: written past the row", width);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands between people and the translator: sentences read, unknown words found and put back,
- * maps drawn, lines taken as they come; and how right answers are counted.
+ * Tests of what is between text and the translator: reading sentences, finding unknown words and
+ * putting them back, drawing maps of weights, reading lines; and of counting right translations.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,11 +58,12 @@ static void unknown_words_are_found(void)
     free(s);
 }
 
-static void problems_are_told(void)
+static void problems_are_reported(void)
 {
     char text[4096] = "";
     source_sentence *s = read_source("");
-    CHECK(s->tokens.count == 0 && !s->problem[0], "nothing is no problem: \"%s\"", s->problem);
+    CHECK(s->tokens.count == 0 && !s->problem[0], "an empty sentence has a problem: \"%s\"",
+          s->problem);
     free(s);
     s = read_source("the cat sees the dog and the king and the queen and");
     CHECK(s->tokens.count == 0 && strstr(s->problem, "it has 12 words") &&
@@ -93,7 +94,7 @@ static void strange_bytes_become_harmless(void)
 
 /* -------------------------------------------------------------- target ----- */
 
-/* A result of these words, of which NULL is unknown; its weights look where `looks` says. */
+/* A result of these words (NULL: unknown); the weights of word i are on source word looks[i]. */
 static translation make_result(const source_sentence *s, const char *const *words, const int *looks,
                                int count, bool ends)
 {
@@ -188,7 +189,7 @@ static void check_map(const translated *t, int layer, int head, const char *want
     layer_map_free(&map);
 }
 
-/* Rows and columns are not as many, and titles are wider than maps. */
+/* The numbers of rows and columns differ, and titles are wider than maps. */
 static void maps_are_drawn(void)
 {
     static const char *const words[] = {"il"};
@@ -197,7 +198,7 @@ static void maps_are_drawn(void)
     translation result = make_result(s, words, looks, 1, true);
     const translated t = {model, s, &result, 1};
     const size_t size = 6;
-    for (size_t n = 0; n < size; n++) /* head 2 of layer 1 looks at nothing else than word 2 */
+    for (size_t n = 0; n < size; n++) /* head 2 of layer 1 attends only to word 2 */
         result.weights[size + n] = n % 3 == 1 ? 1.0f : 0.0f;
     check_map(&t, 1, 2,
               "      head 2\n"
@@ -227,8 +228,8 @@ static void maps_are_drawn(void)
     free(s);
 }
 
-/* Some heads of a layer, in any order, with factors, notes and a heading; what is wider than a map
- * moves the next one away, and never leaves the width. */
+/* Some heads of a layer, in any order, with factors, notes and a heading. A title that is wider
+ * than its map moves the next map, and never exceeds the total width. */
 static void check_chosen(int width, const char *wanted)
 {
     static const float weights[] = {1.0f, 0.0f, 0.5f, 0.5f, 0.0f, 1.0f,
@@ -290,7 +291,7 @@ static void give(int fd, const char *bytes, size_t size)
     CHECK(write(fd, bytes, size) == (ssize_t)size, "cannot write");
 }
 
-/* What is there comes at once, however it was cut; a line that has not ended waits. */
+/* Complete lines are returned at once, however the input was split; an incomplete line waits. */
 static void lines_come_as_they_are(void)
 {
     static input_line lines[8];
@@ -345,7 +346,7 @@ typedef struct witness {
     int64_t sentences, right, words_right;
 } witness;
 
-/* Counts once more, from the words themselves. */
+/* Counts again, from the words themselves. */
 static void see(void *context, const corpus_pair *pair, const translation *said, bool right)
 {
     witness *const w = context;
@@ -369,7 +370,7 @@ static void right_answers_are_counted(void)
     witness w = {0};
     const accuracy_watch watch = {see, &w};
     accuracy sum = {0};
-    /* The tiny model reads 11 words: take sentences that have no more. */
+    /* The tiny model reads at most 11 words, so only such sentences are used. */
     for (int64_t n = 0; n < 60; n++) {
         corpus_pair pair;
         corpus_generate(1, CORPUS_TRAIN, (uint64_t)n, &pair, NULL);
@@ -394,7 +395,7 @@ int main(int argc, char **argv)
         abort();
     RUN(sentences_become_numbers);
     RUN(unknown_words_are_found);
-    RUN(problems_are_told);
+    RUN(problems_are_reported);
     RUN(strange_bytes_become_harmless);
     RUN(unknown_words_are_put_back);
     RUN(the_grammar_is_asked);

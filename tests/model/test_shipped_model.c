@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model of the repository: it is as large as it is said to be, it translates what it is said to
- * translate, and held-out sentences exactly.
+ * Tests of the model in the repository: its size, its checksum, its vocabulary, the sentences of
+ * the documentation, and the share of held-out sentences that it translates exactly.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { EVALUATED = 500, BYTES_MAX = 5000000, COMPARED = 40 };
 static translator *model;
 static char message[TRANSFORMER_MESSAGE_MAX];
 
-/* False, with the test skipped, where there is no model. */
+/* Returns false and skips the test if there is no model. */
 static bool is_there(void)
 {
     struct stat file;
@@ -32,7 +32,7 @@ static bool is_loaded(void)
     return is_there() && CHECK(model, "%s", message);
 }
 
-/* The numbers of an English text; returns how many. */
+/* The word numbers of an English text; returns how many there are. */
 static int read_text(const char *text, int words[CORPUS_TOKENS_MAX])
 {
     char buffer[CORPUS_TEXT_MAX];
@@ -67,7 +67,7 @@ static void it_is_as_large_as_said(void)
     CHECK(map.count > 800000 && map.count < 1500000, "%zu parameters", map.count);
 }
 
-/* So that a damaged copy is refused. */
+/* With a checksum, a damaged copy is refused. */
 static void it_has_a_checksum(void)
 {
     safetensors_file *file = NULL;
@@ -128,7 +128,7 @@ static void it_is_right_on_held_out_sentences(void)
         return;
     const mha_status status = accuracy_measure(model, 1, CORPUS_TEST, count, &greedy, NULL, &right);
     CHECK(status == MHA_OK, "%s", mha_status_string(status));
-    /* Of few sentences one may be wrong, whatever the share. */
+    /* If there are few sentences, one may be wrong whatever the share. */
     const int64_t wrong = count * 2 / 100 > 0 ? count * 2 / 100 : 1;
     CHECK(right >= count - wrong, "%lld of %lld sentences", (long long)right, (long long)count);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Head gates and dropout, forward and backward: against the reference path, which drops the same
- * weights, and against central differences through it. */
+/* Tests of the operator's head gates and dropout, forward and backward: against the reference path,
+ * which drops the same weights, and against central differences through it. */
 #include <mha/mha.h>
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { B = 2, H = 4, G = 2, L = 70, S = 150, D = 20, DV = 12 };
 enum { Q_SIZE = B * H * L * D, K_SIZE = B * G * S * D, V_SIZE = B * G * S * DV };
 enum { O_SIZE = B * H * L * DV, ROWS = B * H * L };
 
-/* Inputs of both precisions, and what comes out. */
+/* Inputs in both precisions, and outputs. */
 typedef struct problem_data {
     float q[Q_SIZE], k[K_SIZE], v[V_SIZE], o[O_SIZE], lse[ROWS];
     double q64[Q_SIZE], k64[K_SIZE], v64[V_SIZE], o64[O_SIZE], lse64[ROWS];
@@ -115,7 +115,7 @@ static void dropout_is_that_of_the_reference(void)
     free(d);
 }
 
-/* Values of 1 make an output the sum of the kept weights: 1 on average, and never all alike. */
+/* With values of 1 an output is the sum of the kept weights: 1 on average, and not all equal. */
 static void dropout_keeps_the_mean(void)
 {
     problem_data *const d = new_data(82);
@@ -152,7 +152,7 @@ static void dropout_depends_on_seed_alone(void)
     free(b);
 }
 
-/* Only training is training. */
+/* Without MHA_TRAINING there is no dropout. */
 static void no_training_no_dropout(void)
 {
     problem_data *const a = new_data(84), *const b = new_data(84);
@@ -206,7 +206,7 @@ static void gates_are_factors(void)
     free(b);
 }
 
-/* A closed head is not looked at: what its keys hold does not matter. */
+/* A head with gate 0 is not computed: the content of its keys does not matter. */
 static void closed_heads_do_no_work(void)
 {
     static const float gates[H] = {1.0f, 1.0f, 0.0f, 0.0f}; /* both heads of the second group */
@@ -261,7 +261,7 @@ static void backward(problem_data *d, mha_options options)
     CHECK(status == MHA_OK, "backward: %s", mha_status_string(status));
 }
 
-/* The loss whose gradient by o is d_o. */
+/* The loss whose gradient with respect to o is d_o. */
 static double loss(problem_data *d, const mha_options *options)
 {
     double sum = 0;
@@ -324,7 +324,7 @@ static void gates_have_gradients(void)
     free(d);
 }
 
-/* Kernels drop what the plain twin drops. */
+/* All kernels drop the same weights as the scalar code. */
 static void kernels_drop_as_the_twin(void)
 {
     const mhak_table *kernels;

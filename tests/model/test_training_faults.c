@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trainings and failing memory (faults.h) and files (file_faults.h). A training that cannot be made
- * is told, one that cannot step, be judged or be saved is as it was before, and nothing is left
- * behind.
+ * Trainings when memory allocation (faults.h) or file calls (file_faults.h) fail. Failing to create
+ * or load a training is reported; a training that fails to step, evaluate or save is unchanged; and
+ * nothing leaks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,13 @@ static training_config small_config(void)
 }
 
 static const char *path;    /* of a checkpoint after two steps */
-static const float *wanted; /* parameters after a third one */
+static const float *wanted; /* parameters after a third step */
 static size_t wanted_bytes;
 
 typedef enum job { JOB_CREATE, JOB_LOAD, JOB_STEP, JOB_VALIDATE, JOB_SAVE, JOBS } job;
 static const char *const job_names[] = {"create", "load", "step", "validate", "save"};
 
-/* True where it was done. A training that comes of it goes to *t. */
+/* Returns whether the job succeeded. A training that it makes goes to *t. */
 static bool do_job(job which, training **t, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const training_config config = small_config();
@@ -59,7 +59,7 @@ static bool do_job(job which, training **t, char message[TRANSFORMER_MESSAGE_MAX
     return false;
 }
 
-/* After two steps, whatever failed: the third is what it would have been. */
+/* After two steps and any failure, the third step gives the same parameters. */
 static void check_third_step(training *t, job which, int n)
 {
     training_result result;
@@ -71,7 +71,8 @@ static void check_third_step(training *t, job which, int n)
           "%s, request %d: another training afterwards", job_names[which], n);
 }
 
-/* Refuse request n, once or from then on; returns whether there was one. */
+/* Runs a job in which request n fails, alone or with all later ones. Returns whether the job made n
+ * requests. */
 static bool meet_failure(job which, bool memory, bool for_ever, int n)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -83,7 +84,7 @@ static bool meet_failure(job which, bool memory, bool for_ever, int n)
     faults_disarm();
     file_faults_disarm();
     const bool met = (memory ? faults_requests(MEMORY) : file_faults_calls()) >= n;
-    /* A file that was only read may fail to close: nothing is lost. */
+    /* An error of close() after reading is ignored: no data is lost. */
     CHECK(done == !met || (done && which == JOB_LOAD && !memory), "%s, request %d: %s",
           job_names[which], n, done ? "done" : "not done");
     CHECK(done || which == JOB_STEP || which == JOB_VALIDATE || message[0],
@@ -103,7 +104,8 @@ static void go_through(bool memory, bool for_ever)
         while (n < 2000 && meet_failure(which, memory, for_ever, n))
             n++;
         const bool asks = memory || which == JOB_LOAD || which == JOB_SAVE;
-        CHECK(n > (asks ? 2 : 0), "%s asks for nothing: are the wraps linked?", job_names[which]);
+        CHECK(n > (asks ? 2 : 0), "%s makes no requests: are the wrappers linked?",
+              job_names[which]);
         CHECK(n < 2000, "%s never comes to an end", job_names[which]);
     }
 }

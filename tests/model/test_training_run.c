@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trainings as a whole: they learn, the same bits come whatever the threads and however often they
- * are stopped, and files of them that are not sound are refused. */
+/* Tests of whole trainings: they learn; the bits do not depend on the threads or on being stopped
+ * and resumed; invalid checkpoints are refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static double take_steps(training *t, int64_t count)
 
 /* ------------------------------------------------------------ learning ----- */
 
-/* All of the steps only where the test is not cut short: few of them cannot come as far. */
+/* The goals need all steps, so they are checked only if the test is not shortened. */
 static void learn(const training_config *config, double bound)
 {
     training *const t = create(config, NULL);
@@ -82,7 +82,7 @@ static void learns_a_few_sentences_by_heart(void)
 
 /* The loss is 0.542, on any instruction set within 0.001. Without the gradient of one kind of
  * matrix, embedding or norm weight it was from 0.587 (second matrix of the feed-forward) up. */
-static void learns_from_ever_new_sentences(void)
+static void learns_from_new_sentences(void)
 {
     training_config config = small_config();
     config.dropout = config.label_smoothing = config.unknown = 0.0;
@@ -187,7 +187,8 @@ static void check_same_settings(const training_config *a, const training_config 
     }
 }
 
-/* Stopped after `first` steps and resumed, on other threads, against one that was not. */
+/* Compares a training that was stopped after `first` steps and resumed with another number of
+ * threads with one that was not stopped. */
 static void check_resumed(int64_t first, const char *path)
 {
     const training_config config = small_config();
@@ -218,7 +219,7 @@ static void check_resumed(int64_t first, const char *path)
     mha_pool_free(pool);
 }
 
-static void resumed_trainings_go_on_to_the_bit(void)
+static void resumed_trainings_have_the_same_bits(void)
 {
     const temp_folder folder = temp_folder_new();
     check_resumed(0, temp_path(&folder, "begun"));
@@ -250,7 +251,7 @@ static void the_same_training_gives_the_same_file(void)
 
 /* --------------------------------------------------------------- files ----- */
 
-/* A sound file of a training, taken apart so that it can be put together wrongly. */
+/* The content of a valid checkpoint, of which invalid ones are made. */
 typedef struct taken {
     temp_folder folder;
     const char *path;
@@ -298,7 +299,7 @@ static void put_back(taken *k)
     temp_folder_free(&k->folder);
 }
 
-/* Items and pairs as they were. */
+/* Restores the valid items and pairs. */
 static void restore(taken *k)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -318,7 +319,7 @@ static void restore(taken *k)
     memcpy(k->pairs, k->file->pairs, k->file->pair_count * sizeof *k->pairs);
 }
 
-/* Writes what there is now, and expects a refusal that says `sentence`. */
+/* Writes the current items and pairs, and expects a refusal with `sentence` in its message. */
 static void refused(taken *k, size_t items, size_t pairs, const char *sentence)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -348,7 +349,7 @@ static void wrong_metadata_is_refused(void)
     }
     restore(&k);
     k.pairs[pairs] = (safetensors_pair){"more", "1"};
-    refused(&k, items, pairs + 1, "it holds more than a training has");
+    refused(&k, items, pairs + 1, "it contains more than a training has");
     put_back(&k);
 }
 
@@ -359,10 +360,10 @@ static void set_pair(taken *k, const char *key, const char *value)
         if (strcmp(k->pairs[n].key, key) == 0)
             k->pairs[n].value = value;
     refused(k, k->file->count, k->file->pair_count,
-            strcmp(key, "width") == 0 ? "has another shape" : "");
+            strcmp(key, "width") == 0 ? "does not match the settings" : "");
 }
 
-/* Settings that are sound but not those of the tensors, or not those of the checksum. */
+/* Settings that are valid but do not match the tensors, or do not match the checksum. */
 static void other_metadata_is_refused(void)
 {
     taken k = take_apart();
@@ -389,7 +390,7 @@ static void wrong_tensors_are_refused(void)
     static const float nothing[64];
     for (size_t n = 0; n < items; n++) {
         const bool marks = strcmp(k.file->tensors[n].name, "history.validation") == 0;
-        /* Some of the many that are alike. */
+        /* Only some, since many are alike. */
         if (n % 8 != 0 && strncmp(k.file->tensors[n].name, "history.", 8) != 0)
             continue;
         restore(&k);
@@ -397,7 +398,7 @@ static void wrong_tensors_are_refused(void)
         refused(&k, items, pairs, "is I");
         restore(&k);
         k.shapes[2 * n] = 0;
-        refused(&k, items, pairs, marks ? "checksum" : "has another shape");
+        refused(&k, items, pairs, marks ? "checksum" : "does not match the settings");
         restore(&k);
         k.items[n].rank = 1;
         k.shapes[2 * n] = 1;
@@ -409,12 +410,12 @@ static void wrong_tensors_are_refused(void)
     restore(&k);
     static const uint64_t one[] = {1};
     k.items[items] = (safetensors_item){"more", SAFETENSORS_F32, 1, one, nothing};
-    refused(&k, items + 1, pairs, "it holds more than a training has");
+    refused(&k, items + 1, pairs, "it contains more than a training has");
     put_back(&k);
 }
 
-/* A table of no columns has room for any number of rows. */
-static void a_table_of_nothing_is_refused(void)
+/* A table without columns may have any number of rows. */
+static void a_table_without_columns_is_refused(void)
 {
     taken k = take_apart();
     restore(&k);
@@ -423,7 +424,7 @@ static void a_table_of_nothing_is_refused(void)
             k.shapes[2 * n] = UINT64_C(1) << 40;
             k.shapes[2 * n + 1] = 0;
         }
-    refused(&k, k.file->count, k.file->pair_count, "has another shape");
+    refused(&k, k.file->count, k.file->pair_count, "does not match the settings");
     put_back(&k);
 }
 
@@ -455,7 +456,7 @@ static void damaged_bytes_are_refused(void)
     put_back(&k);
 }
 
-static void no_file_no_training(void)
+static void a_missing_file_is_refused(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     CHECK(!training_load("/nonexistent/checkpoint", NULL, message), "loaded");
@@ -473,17 +474,17 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(learns_a_few_sentences_by_heart);
-    RUN(learns_from_ever_new_sentences);
+    RUN(learns_from_new_sentences);
     RUN(pairs_come_again);
     RUN(same_bits_for_any_threads);
     RUN(evaluation_changes_nothing);
-    RUN(resumed_trainings_go_on_to_the_bit);
+    RUN(resumed_trainings_have_the_same_bits);
     RUN(the_same_training_gives_the_same_file);
     RUN(wrong_metadata_is_refused);
     RUN(other_metadata_is_refused);
     RUN(wrong_tensors_are_refused);
-    RUN(a_table_of_nothing_is_refused);
+    RUN(a_table_without_columns_is_refused);
     RUN(damaged_bytes_are_refused);
-    RUN(no_file_no_training);
+    RUN(a_missing_file_is_refused);
     return test_end();
 }

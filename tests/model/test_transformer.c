@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a transformer is made of: map, names, first values, embedding and norm. */
+/* Tests of the transformer's layout, names and initial values, of its embedding and its norm. */
 #include "support/test.h"
 
 #include <math.h>
@@ -106,7 +106,7 @@ static void impossible_models_are_refused(void)
     bad[6].layers[1] = TRANSFORMER_LAYERS_MAX + 1;
     bad[7].words[0] = WORDS_SPECIAL;
     bad[8].words[1] = -1;
-    bad[9].positions = 1; /* no room for a word and its end */
+    bad[9].positions = 1; /* no room for a word and WORD_END */
     bad[10].width = 1 << 30;
     bad[11].words[0] = 1 << 30;
     bad[12].width = 4096, bad[12].heads = 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The translator: its probabilities and weights are those of a plain transformer in double
- * precision, the search finds what it must, and the bits are the same with the caches or without,
- * alone or together, for any number of threads.
+ * Tests of the translator: probabilities and weights agree with a plain transformer in double
+ * (plain_transformer.h); the search finds the best sentences; the bits are the same with or without
+ * caches, alone or in a batch, and for any number of threads.
  */
 #include "model/translator.h"
 
@@ -59,7 +59,7 @@ static void subject_free(subject *s)
     free(s);
 }
 
-/* Sentences [first, first + count) into results of the same numbers. */
+/* Translates sentences [first, first + count) into the results of the same numbers. */
 static void translate(subject *s, int first, int count, const translation_options *options,
                       mha_pool *pool)
 {
@@ -91,7 +91,7 @@ static bool has_end(const translation *t)
     return t->target_count > 0 && t->target[t->target_count - 1] == WORD_END;
 }
 
-/* ----------------------------------------------------------- plain twin ----- */
+/* ---------------------------------------------------- plain transformer ----- */
 
 typedef struct twin {
     plain_transformer plain;
@@ -107,7 +107,7 @@ static void twin_run(twin *w, const translation *t)
                           w->log_probabilities, w->weights);
 }
 
-/* Every word is the likeliest, or nearly. */
+/* Every word of a greedy translation is the most likely one, up to rounding. */
 static void check_greedy(const subject *s, const twin *w, const translation *t)
 {
     const int words = s->config.words[TRANSFORMER_TARGET];
@@ -144,12 +144,12 @@ static void check_weights(const subject *s, const twin *w, const translation *t)
     }
 }
 
-/* Translations are scored, and look at words, as a plain transformer does; returns how many of them
- * came to an end. */
+/* Checks scores and weights of translations against the plain transformer. Returns how many of them
+ * are complete. */
 static int check_against_twin(subject *s, int beam)
 {
     static twin w;
-    /* Long ones have come by many ways through the beam. */
+    /* Long translations have changed their place in the beam often. */
     const translation_options options = {
         .beam = beam, .weights = true, .length_penalty = beam > 1 ? 1.0 : 0.0};
     int ends = 0;
@@ -170,7 +170,7 @@ static int check_against_twin(subject *s, int beam)
     return ends;
 }
 
-static void plain_transformer_says_the_same(void)
+static void agrees_with_the_plain_transformer(void)
 {
     int ends = 0;
     for (int64_t n = 0; n < test_effort(3); n++) {
@@ -184,7 +184,7 @@ static void plain_transformer_says_the_same(void)
 
 /* --------------------------------------------------------------- search ----- */
 
-/* All sentences that a tiny language has, by score. */
+/* All sentences of a tiny language, sorted by score. */
 typedef struct sentence_list {
     struct sentence {
         int words[CORPUS_TOKENS_MAX], count;
@@ -199,7 +199,7 @@ static int compare_sentences(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Lists what follows the words read[1..count]. */
+/* Lists all sentences that begin with the words read[1..count]. */
 static void list_sentences(twin *w, sentence_list *all, const translation *t, int *read, int count,
                            double score)
 {
@@ -221,7 +221,7 @@ static void list_sentences(twin *w, sentence_list *all, const translation *t, in
     }
 }
 
-/* With more room than there are sentences, a beam finds them all. */
+/* A beam that is larger than the number of sentences finds them all. */
 static void wide_beam_finds_everything(void)
 {
     static twin w;
@@ -251,7 +251,7 @@ static void wide_beam_finds_everything(void)
     }
 }
 
-/* A beam keeps what is likely at first sight no less than what is likely in the end. */
+/* The results of a beam are sorted by score and differ from each other. */
 static void beams_are_ordered_and_differ(void)
 {
     const translation_options options = {.beam = 6, .nbest = 6};
@@ -278,7 +278,7 @@ static void beams_are_ordered_and_differ(void)
     subject_free(g);
 }
 
-/* All words are equally likely: the first hypothesis and the first word are taken. */
+/* If all words are equally likely, the first hypothesis and the first word are chosen. */
 static void ties_are_decided_by_number(void)
 {
     static const int wanted[][3] = {{WORD_END}, {2, WORD_END}, {2, 2, WORD_END}};
@@ -349,7 +349,7 @@ static void cached_is_uncached(void)
     }
 }
 
-/* More than are computed together, so that their groups differ too. */
+/* More sentences than are computed together, so that there are several groups. */
 static void together_is_alone(void)
 {
     const translation_options options = {.beam = 4, .weights = true, .nbest = 2};
@@ -418,8 +418,8 @@ static void wrong_calls_are_refused(void)
     subject_free(s);
 }
 
-/* A training that went astray: whatever the numbers, the search comes to an end. */
-static void broken_models_end(void)
+/* For any parameters, even NaN, the search ends. */
+static void search_ends_for_any_parameters(void)
 {
     static const float poison[] = {NAN, INFINITY, -INFINITY, 3e38f};
     const translation_options options = {.beam = 4, .nbest = 4, .weights = true};
@@ -440,7 +440,7 @@ static void broken_models_end(void)
     }
 }
 
-static void models_that_cannot_be(void)
+static void invalid_models(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     const transformer_config good = tiny_config();
@@ -491,7 +491,7 @@ static void other_words_have_no_names(void)
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
-    RUN(plain_transformer_says_the_same);
+    RUN(agrees_with_the_plain_transformer);
     RUN(wide_beam_finds_everything);
     RUN(beams_are_ordered_and_differ);
     RUN(ties_are_decided_by_number);
@@ -500,8 +500,8 @@ int main(int argc, char **argv)
     RUN(together_is_alone);
     RUN(threads_do_not_matter);
     RUN(wrong_calls_are_refused);
-    RUN(broken_models_end);
-    RUN(models_that_cannot_be);
+    RUN(search_ends_for_any_parameters);
+    RUN(invalid_models);
     RUN(words_are_those_of_the_corpus);
     RUN(other_words_have_no_names);
     return test_end();

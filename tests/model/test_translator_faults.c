@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The translator and failing memory (faults.h): making, translating, saving and loading answer with
- * MHA_ERR_MEMORY or a sentence, leak nothing, and work again afterwards.
+ * The translator when memory allocation fails (faults.h): creating, translating, saving and loading
+ * return MHA_ERR_MEMORY or a message, leak nothing, and work again afterwards.
  */
 #include "model/translator.h"
 
@@ -21,7 +21,7 @@ static float *values;
 static translator *model;
 static tiny_sentences sentences;
 
-/* A job says whether it was done; what it tells of a failure is checked there. */
+/* A job returns whether it succeeded, and checks the message of a failure itself. */
 typedef bool (*job)(void);
 
 static bool make(void)
@@ -53,7 +53,7 @@ static bool translate(void)
     return translate_with(&options);
 }
 
-static bool translate_anew(void)
+static bool translate_again(void)
 {
     static const translation_options options = {.beam = 2, .weights = true, .no_cache = true};
     return translate_with(&options);
@@ -114,7 +114,7 @@ static void making(void)
 static void translating(void)
 {
     meet_failures(translate);
-    meet_failures(translate_anew);
+    meet_failures(translate_again);
 }
 
 static void saving(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model files: what is saved comes back to the bit, and a file that is not whole and sound is
- * refused with a sentence that says what is wrong with it.
+ * Tests of model files: a saved model is loaded with the same bits, and an invalid or damaged file
+ * is refused with a message that says what is wrong.
  */
 #include "model/translator.h"
 
@@ -53,7 +53,7 @@ static void check_same_words(const translator *a, const translator *b)
     }
 }
 
-/* A file of this type is the model with its parameters rounded to the type. */
+/* A file of this type contains the model with its parameters rounded to the type. */
 static void check_type(mha_dtype type)
 {
     static const translator_note notes[] = {{"trained-with", "mha train --seed \"1\"\n\xc3\xa9"},
@@ -131,7 +131,7 @@ static void what_cannot_be_saved(void)
 
 /* ------------------------------------------------------------ bad files ----- */
 
-/* A file in pieces, each of which a case may spoil. */
+/* The pieces of a file, each of which a case may change. */
 typedef struct pieces {
     transformer_config config;
     float *values;
@@ -195,7 +195,7 @@ static translator *pieces_load(pieces *p, char message[TRANSFORMER_MESSAGE_MAX])
     return translator_load(path, message);
 }
 
-/* The file is refused, with these words in the message. */
+/* Checks that the file is refused with these words in the message. */
 static void check_refused(pieces *p, const char *words)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -216,7 +216,7 @@ static void pieces_make_a_model(void)
     translator_free(t);
 }
 
-/* Other words than the corpus has, some that JSON escapes, and notes of all kinds. */
+/* Words that are not in the corpus, some that need escapes in JSON, and notes of all kinds. */
 static pieces *pieces_of_another(void)
 {
     pieces *const p = pieces_new();
@@ -231,7 +231,7 @@ static pieces *pieces_of_another(void)
     return p;
 }
 
-/* What a model says of itself stays with it when its parameters change. */
+/* Words and notes of a model are kept when its parameters change. */
 static void changed_models_keep_words_and_notes(void)
 {
     static const translator_note note = {"pruned", "2 of 24 heads kept"};
@@ -262,7 +262,7 @@ static void changed_models_keep_words_and_notes(void)
     free(values);
 }
 
-/* One made of parameters with other words than the corpus has none to write. */
+/* A model made from parameters, with another number of words than the corpus, has no vocabulary. */
 static void models_without_words_are_not_written(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -296,7 +296,7 @@ static void keys_that_are_missing(void)
     check_refused(other, "\"format\" is \"mha-translator-2\", not \"mha-translator-1\"");
 }
 
-/* What `from` is becomes `to` in a text of the metadata. */
+/* Replaces `from` by `to` in a text of the metadata. */
 typedef struct change {
     const char *from, *to, *message;
 } change;
@@ -313,13 +313,13 @@ static void check_change(int pair, const change *c)
     check_refused(p, c->message);
 }
 
-static void configurations_that_cannot_be(void)
+static void invalid_configurations(void)
 {
     static const change changes[] = {
         {"\"heads\":4,", "", "\"config\": \"heads\" is missing"},
-        {"\"heads\":4", "\"heads\":4,\"heads\":4", "\"heads\" stands there twice"},
-        {"\"heads\":4", "\"heads\":4,\"tails\":4", "a model has no \"tails\""},
-        {"\"heads\":4", "\"heads\":4,\"\\u001b[31m\":4", "a model has no \"?[31m\""},
+        {"\"heads\":4", "\"heads\":4,\"heads\":4", "\"heads\" occurs twice"},
+        {"\"heads\":4", "\"heads\":4,\"tails\":4", "unknown field \"tails\""},
+        {"\"heads\":4", "\"heads\":4,\"\\u001b[31m\":4", "unknown field \"?[31m\""},
         {"\"heads\":4", "\"heads\":\"4\"", "must be a whole number"},
         {"\"heads\":4", "\"heads\":4.5", "must be a whole number"},
         {"\"heads\":4", "\"heads\":-4", "must be a whole number"},
@@ -331,7 +331,7 @@ static void configurations_that_cannot_be(void)
         {"\"width\":32", "\"width\":64", "extent 1 of the tensor \"encoder.embed_tokens.weight\""},
         {"\"positions\":12", "\"positions\":2147483647", "number of positions"},
         {"\"encoder_layers\":2", "\"encoder_layers\":3", "is missing"},
-        {"\"decoder_layers\":2", "\"decoder_layers\":1", "belongs to no such model"},
+        {"\"decoder_layers\":2", "\"decoder_layers\":1", "does not belong to this model"},
         {"\"source_words\":20", "\"source_words\":21", "is 20, not 21"},
         {"}", "", "\"config\", byte"},
         {"}", "} x", "\"config\", byte"},
@@ -341,12 +341,12 @@ static void configurations_that_cannot_be(void)
         check_change(1, &changes[n]);
 }
 
-static void vocabularies_that_cannot_be(void)
+static void invalid_vocabularies(void)
 {
     static const change changes[] = {
         {"\"<end>\"", "\"<stop>\"", "word 1 is \"<stop>\", not \"<end>\""},
-        {"\"wc\"", "\"wb\"", "word 5, \"wb\", stands there twice"},
-        {"\"wc\"", "\"wa\"", "word 5, \"wa\", is not behind the one before it"},
+        {"\"wc\"", "\"wb\"", "word 5, \"wb\", occurs twice"},
+        {"\"wc\"", "\"wa\"", "word 5, \"wa\", is not in sorted order"},
         {"\"wc\"", "\"\"", "is empty"},
         {"\"wc\"", "\"w c\"", "spaces or control characters"},
         {"\"wc\"", "\"wb\\u001b[2J\"", "word 5, \"wb?[2J\", is empty or has spaces"},
@@ -364,7 +364,7 @@ static void vocabularies_that_cannot_be(void)
             check_change(2 + side, &changes[n]);
 }
 
-static void tensors_that_cannot_be(void)
+static void invalid_tensors(void)
 {
     pieces *p = pieces_new();
     p->items[7].name = "decoy";
@@ -372,7 +372,7 @@ static void tensors_that_cannot_be(void)
     p = pieces_new();
     p->items[p->count] = (safetensors_item){"one more", SAFETENSORS_F32, 0, NULL, p->values};
     p->count++;
-    check_refused(p, "the tensor \"one more\" belongs to no such model");
+    check_refused(p, "the tensor \"one more\" does not belong to this model");
     p = pieces_new();
     p->items[0].type = SAFETENSORS_I32;
     check_refused(p, "the tensor \"encoder.embed_tokens.weight\" is I32, not F16 or F32");
@@ -392,8 +392,8 @@ static void tensors_that_cannot_be(void)
     }
 }
 
-/* Tensors of both types may stand side by side; a half that is no number is found too. */
-static void halves_among_others(void)
+/* A file may have tensors of both types; an F16 that is not finite is found too. */
+static void mixed_types(void)
 {
     static uint16_t halves[64];
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -426,7 +426,7 @@ static void check_bytes(const unsigned char *bytes, size_t size, const char *wha
     translator_free(t);
 }
 
-static void files_that_are_none(void)
+static void other_files_are_refused(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     CHECK(!translator_load("/nonexistent/model", message) && strstr(message, "/nonexistent/model"),
@@ -438,7 +438,7 @@ static void files_that_are_none(void)
     check_bytes(bare, sizeof bare, "a file without tensors");
 }
 
-/* The sound file in bytes, for free(). */
+/* The bytes of the valid file; the caller frees them. */
 static unsigned char *sound_bytes(size_t *size)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -456,7 +456,7 @@ static void files_that_were_cut(void)
     free(bytes);
 }
 
-/* A changed byte is refused, or gives a model that works: never a crash. */
+/* A file with a changed byte is refused or gives a working model; it never crashes. */
 static void files_that_were_damaged(void)
 {
     static const int source[] = {3, 4, 5};
@@ -484,7 +484,7 @@ static void files_that_were_damaged(void)
     free(bytes);
 }
 
-/* A file with a checksum has no bit of its numbers or notes that may change. */
+/* In a file with a checksum, every changed bit of numbers or notes is found. */
 static void check_bit(unsigned char *bytes, size_t size, size_t at, int bit)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -545,11 +545,11 @@ int main(int argc, char **argv)
     RUN(changed_models_keep_words_and_notes);
     RUN(models_without_words_are_not_written);
     RUN(keys_that_are_missing);
-    RUN(configurations_that_cannot_be);
-    RUN(vocabularies_that_cannot_be);
-    RUN(tensors_that_cannot_be);
-    RUN(halves_among_others);
-    RUN(files_that_are_none);
+    RUN(invalid_configurations);
+    RUN(invalid_vocabularies);
+    RUN(invalid_tensors);
+    RUN(mixed_types);
+    RUN(other_files_are_refused);
     RUN(files_that_were_cut);
     RUN(files_that_were_damaged);
     RUN(changed_bits_are_found);

@@ -74,7 +74,7 @@ def on_purpose(data, message):
     """Is libmha's refusal one of those that are documented?"""
     if "DuplicateKey" in message or "\\u0000" in message or "more than 64 levels" in message:
         return True
-    return bool(re.search(r": not an object$|dtype is not a text$", message))
+    return bool(re.search(r": not an object$|dtype is not a string$", message))
 
 
 def refusals(mha, paths):

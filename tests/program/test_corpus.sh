@@ -46,7 +46,7 @@ exits 1 corpus "the cat sleep"
 says "a wrong form: which" "$err" '"sleep" should be "sleeps"'
 silent "a wrong form: nothing on stdout" "$out"
 exits 1 corpus "the wug sleeps"
-says "an unknown word: which" "$err" 'cannot go on at "wug"'
+says "an unknown word: which" "$err" 'unexpected word "wug"'
 exits 1 corpus "it sleeps"
 says "a pronoun without a noun" "$err" "pronoun"
 exits 1 corpus "$(printf 'the cat %.0s' $(seq 400))"

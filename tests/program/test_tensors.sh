@@ -28,9 +28,9 @@ exits 0 tensors --json none.safetensors two.safetensors
 json "tensors of two files"
 
 exits 0 tensors extra.safetensors
-says "a warning" "$err" 'warning: "s": a field that the format does not know'
+says "a warning" "$err" 'warning: "s": unknown field'
 exits 1 tensors --strict extra.safetensors
-says "strict: an error" "$err" 'InvalidHeaderDeserialization: "s": a field'
+says "strict: an error" "$err" 'InvalidHeaderDeserialization: "s": unknown field'
 silent "strict: nothing on stdout" "$out"
 exits 1 tensors hole.safetensors
 says "a hole" "$err" 'mha: hole.safetensors: InvalidOffset: "s" has the bytes 1 to 2'

@@ -206,7 +206,7 @@ exits 0 tensors other.checkpoint.safetensors
 isa=$("$mha" version | sed -n 's/^isa *//p')
 says "a checkpoint says what made it" "$out" "isa = $isa"
 exits 1 translate --model other.checkpoint.safetensors "he sleeps"
-says "a checkpoint is no model" "$err" 'a checkpoint, not a model: "mha train --resume" makes one of it'
+says "a checkpoint is no model" "$err" 'a checkpoint, not a model: "mha train --resume" makes a model from it'
 cp other.checkpoint.safetensors kept
 exits 0 train -o other.safetensors --evaluate 20 --resume --quiet
 silent "resumed on the same instruction set: nothing to say" "$err"

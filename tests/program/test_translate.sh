@@ -36,7 +36,7 @@ exits 1 translate --model "$mha" "he sleeps"
 silent "not a model: nothing on stdout" "$out"
 exits 1 translate --model "$here/harness.bash" "he sleeps"
 says "not a model: what one is" "$err" \
-    'harness.bash: not a safetensors file of a model, as "mha train" writes it, or a damaged one: '
+    'harness.bash: not a model file as "mha train" writes it (safetensors), or damaged: '
 
 exits 2 translate --beam 0 x
 exits 2 translate --beam 65 x

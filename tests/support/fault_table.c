@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Applies one row of a table of wrong arguments (fault_table.h). */
 #include "support/fault_table.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ void fault_apply(const fault *f, void *subject)
         memcpy(field, (char *)subject + f->from, f->size);
         break;
     case MOVE_POINTER:
-        address += (uintptr_t)f->integer; /* as a number: it may be NULL */
+        address += (uintptr_t)f->integer; /* as a number, since it may be NULL */
         memcpy(field, &address, sizeof address);
         break;
     case POKE_ARRAY:

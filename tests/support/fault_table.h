@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of wrong arguments. A fault is one row: which field of a complete, valid call it spoils,
- * how, and which status must follow. FAULT_SUBJECT, to be defined by who uses the macros, names
- * the struct that holds the call; fields are given as in that struct.
+ * Tables of wrong arguments. A fault is one row: the field of a complete, valid call that it
+ * changes, how, and the status that must be returned. A file that uses the macros first defines
+ * FAULT_SUBJECT, the type of the struct with the call; fields are those of that struct.
  */
 #ifndef MHA_FAULT_TABLE_H
 #define MHA_FAULT_TABLE_H
@@ -28,10 +28,10 @@ typedef struct fault {
     double real;
     int index;
     unsigned kinds;    /* the calls it applies to, one bit each */
-    unsigned statuses; /* what may follow, bits 1 << -status */
+    unsigned statuses; /* the statuses that are allowed, bits 1 << -status */
 } fault;
 
-/* Spoil the field. */
+/* Changes the field. */
 void fault_apply(const fault *f, void *subject);
 
 #define IS(code) (1u << -MHA_ERR_##code)
@@ -60,7 +60,7 @@ void fault_apply(const fault *f, void *subject);
             kinds, statuses                                                                    \
     }
 
-/* A stride so large that bytes, or even elements, do not fit into an address. */
+/* A stride so large that bytes, or even elements, overflow an address. */
 #define HUGE_STRIDE(kinds, field, statuses)                                             \
     PUT(kinds, field, PTRDIFF_MAX, statuses), PUT(kinds, field, PTRDIFF_MIN, statuses), \
         PUT(kinds, field, PTRDIFF_MAX / 2 + 1, statuses)

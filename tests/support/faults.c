@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Wrappers of malloc() and its relatives, pthread_create() and pthread_join() (faults.h). */
 #include "support/faults.h"
 
 #include <errno.h>
@@ -26,12 +27,12 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
 int __wrap_pthread_join(pthread_t thread, void **result);
 
-/* Requests are counted from 1; `fail_at` 0 refuses none. */
+/* Requests are counted from 1; with `fail_at` 0 none fails. */
 static struct {
     atomic_int requests[RESOURCES];
     atomic_int fail_at[RESOURCES];
     atomic_bool for_ever[RESOURCES];
-    atomic_int live[RESOURCES]; /* given out and not yet freed or joined, while armed */
+    atomic_int live[RESOURCES]; /* allocated while armed, and not yet freed or joined */
     atomic_bool armed;
 } faults;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Wrappers of the system calls on files (file_faults.h). */
 #include "support/file_faults.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ int __wrap_open(const char *path, int flags, ...)
     return fd;
 }
 
-/* Every third time interrupted, else a few bytes only. */
+/* Every third call is interrupted, the others transfer only a few bytes. */
 static bool interrupted(size_t *size)
 {
     static int turn;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads golden files and runs a test for each of them (golden_file.h). */
 #include "support/golden_file.h"
 
 #include "support/test.h"
@@ -46,7 +47,7 @@ mha_view golden_mask(const golden *g, const char *name)
 
 /* ---------------------------------------------------------------- reading */
 
-/* A line of the text; false for one that is not known. */
+/* Reads a line of the text; returns false for an unknown one. */
 static bool read_line(golden_entry *e, char *line, size_t *size)
 {
     char type[8], rest[120], *end;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* First: parameters in it would shadow the type `batch`. */
+/* The formulas of transformer.h in double, row by row, with loops only (network_oracle.h). */
+
+/* Included first, since names of parameters in it would shadow the type `batch`. */
 #include "core/internal.h"
 
 #include "support/network_oracle.h"
@@ -23,7 +25,7 @@ static double *rows_of(int rows, int width)
     return checked(calloc((size_t)rows * (size_t)width, sizeof(double)));
 }
 
-/* Where the computation stands: in which pair and on which side, with how many parts behind it. */
+/* The position of the computation: pair, side, and number of parts done. */
 typedef struct oracle {
     const transformer_config *config;
     transformer_map map;
@@ -36,7 +38,7 @@ typedef struct oracle {
 
 /* ------------------------------------------------------------- dropout ----- */
 
-/* What comes into x from row `row` of the pair, dropped out as the network does. */
+/* Applies the network's dropout to what is added to x in row `row` of the pair. */
 static void drop_row(const oracle *o, int row, double *y)
 {
     const int width = o->config->width;
@@ -52,7 +54,7 @@ static void drop_row(const oracle *o, int row, double *y)
     free(mask);
 }
 
-/* What dropout makes of weight (h, i, j) of the attention at hand: a factor. */
+/* The dropout factor of weight (h, i, j) of the current attention. */
 static double weight_factor(const oracle *o, int h, int i, int j)
 {
     attention_call a;
@@ -92,7 +94,7 @@ static void norm(const oracle *o, weight_at at, const double *x, int rows, doubl
     }
 }
 
-/* x += y dropped out: a part is done. */
+/* x += y with dropout; the part is done. */
 static void add_rows(oracle *o, double *y, int rows, double *x)
 {
     const int width = o->config->width;
@@ -125,7 +127,7 @@ static void attend(const oracle *o, int h, int i, const double *q, const double 
     free(weights);
 }
 
-/* x += attention of norm(x) to memory, or to itself where memory is NULL. */
+/* x += attention of norm(x) to memory, or to itself if memory is NULL. */
 static void add_attention(oracle *o, const attention_at *at, double *x, int rows,
                           const double *memory, int keys, bool causal)
 {
@@ -183,7 +185,8 @@ static void embed(const oracle *o, const int *words, int rows, double *x)
     }
 }
 
-/* Rows behind the last norm of a side. memory: of the encoder, NULL in it. free(). */
+/* The rows after the last norm of a side; the caller frees them. `memory` is the encoder's output,
+ * or NULL for the encoder itself. */
 static double *run_side(oracle *o, int side, int rows, const double *memory, int keys)
 {
     double *const x = rows_of(rows, o->config->width), *const y = rows_of(rows, o->config->width);
@@ -202,7 +205,7 @@ static double *run_side(oracle *o, int side, int rows, const double *memory, int
     return y;
 }
 
-/* Adds the row's loss to `loss`, of which `smoothed` is a sum as long as rows come. */
+/* Adds the loss of a row to `loss`; `smoothed` is a sum until all rows are done. */
 static void add_loss(const oracle *o, const double *x, int expected, double smoothing,
                      oracle_loss *loss)
 {
@@ -218,7 +221,7 @@ static void add_loss(const oracle *o, const double *x, int expected, double smoo
     }
     for (int w = 0; w < words; w++)
         right = right && logits[w] <= logits[expected];
-    /* cppcheck-suppress invalidFunctionArg ; there are words */
+    /* cppcheck-suppress invalidFunctionArg ; there is at least one word */
     const double log_total = log(total);
     loss->sum += log_total - logits[expected];
     loss->smoothed += log_total - (1.0 - smoothing) * logits[expected] - smoothing * mean;

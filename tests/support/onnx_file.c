@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A small reader of protocol buffers, and on it tensors and the Attention node (onnx_file.h). */
 #include "support/onnx_file.h"
 
 #include <math.h>
@@ -53,7 +54,8 @@ static bool read_text(bytes *in, bytes *text)
     return true;
 }
 
-/* The next field; false at the end of the message and, with *broken set, on broken input. */
+/* Reads the next field. Returns false at the end of the message, and on invalid input, where it
+ * sets *broken. */
 static bool next_field(bytes *in, field *out, bool *broken)
 {
     uint64_t tag;
@@ -89,7 +91,7 @@ static bool is_text(bytes text, const char *word)
     return size == strlen(word) && memcmp(text.at, word, size) == 0;
 }
 
-/* The whole file in memory the caller frees; NULL if it cannot be read. */
+/* The whole file, which the caller frees; NULL if it cannot be read. */
 static uint8_t *read_whole(const char *path, bytes *in)
 {
     FILE *file = fopen(path, "rb");
@@ -138,7 +140,7 @@ static const char *add_dim(onnx_tensor *tensor, uint64_t dim)
     return NULL;
 }
 
-/* Dimensions come one by one, or packed into one field. */
+/* Dimensions are separate fields, or packed into one. */
 static const char *add_dims(onnx_tensor *tensor, const field *dims)
 {
     if (dims->wire == 0)
@@ -290,7 +292,7 @@ static const char *parse_attribute(bytes in, onnx_node *node)
     return "an attribute that is not read here";
 }
 
-/* Mark the next of `count` places as given if its name is not empty. */
+/* Marks the next of `count` inputs or outputs as given if its name is not empty. */
 static const char *add_name(bool *given, int count, int *used, bytes name)
 {
     if (*used == count)

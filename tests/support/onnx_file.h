@@ -2,7 +2,7 @@
 /*
  * Enough of the ONNX file format to read the conformance cases of the Attention operator: a
  * tensor (TensorProto with raw data), and the one Attention node of a model (ModelProto).
- * Whatever a file holds beyond that is an error, not a guess.
+ * Anything else in a file is an error.
  */
 #ifndef MHA_ONNX_FILE_H
 #define MHA_ONNX_FILE_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* TensorProto.DataType, those that occur. */
+/* The values of TensorProto.DataType that occur. */
 enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_FLOAT16 = 10, ONNX_BFLOAT16 = 16 };
 
 enum { ONNX_MAX_RANK = 4, ONNX_INPUTS = 7, ONNX_OUTPUTS = 4 };
@@ -20,7 +20,7 @@ enum { ONNX_MAX_RANK = 4, ONNX_INPUTS = 7, ONNX_OUTPUTS = 4 };
 enum { ONNX_Q, ONNX_K, ONNX_V, ONNX_MASK, ONNX_PAST_KEY, ONNX_PAST_VALUE, ONNX_NONPAD };
 enum { ONNX_Y, ONNX_PRESENT_KEY, ONNX_PRESENT_VALUE, ONNX_QK };
 
-/* Row-major; `data` is owned, and NULL in a tensor that is not given. */
+/* Row-major. The tensor owns `data`, which is NULL if it is not given. */
 typedef struct onnx_tensor {
     int64_t type;
     int rank;
@@ -29,7 +29,7 @@ typedef struct onnx_tensor {
     void *data;
 } onnx_tensor;
 
-/* Attributes that are not in the file are 0, the default of each. */
+/* Attributes that are not in the file are 0, which is their default. */
 typedef struct onnx_node {
     bool has_input[ONNX_INPUTS];
     bool has_output[ONNX_OUTPUTS];
@@ -37,13 +37,13 @@ typedef struct onnx_node {
     float scale, softcap;
 } onnx_node;
 
-/* Both return NULL, or what is wrong with the file. */
+/* Both return NULL, or a description of what is wrong with the file. */
 const char *onnx_read_tensor(const char *path, onnx_tensor *tensor);
 const char *onnx_read_node(const char *path, onnx_node *node);
 
 void onnx_free_tensor(onnx_tensor *tensor);
 
-/* Bytes of one element; 0 for a type that is not in the list above. */
+/* The bytes of one element; 0 for a type that is not in the list above. */
 size_t onnx_type_size(int64_t type);
 
 /* Element `index` of a FLOAT, FLOAT16 or BFLOAT16 array. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Encoder and decoder in double, with loops over rows, heads and columns (plain_transformer.h). */
 #include "support/plain_transformer.h"
 
 #include <math.h>
@@ -72,7 +73,7 @@ static void add(double *x, double *y, int count)
     free(y);
 }
 
-/* One row of one head: p[S], and its part of the output. */
+/* One row of one head: the weights p[S], and the head's columns of the output. */
 static void attend_row(const double *q, const double *k, const double *v, int S, int width, int D,
                        double *p, double *o)
 {
@@ -92,7 +93,7 @@ static void attend_row(const double *q, const double *k, const double *v, int S,
             o[c] += p[j] * v[j * width + c];
 }
 
-/* x += attention(norm(x), memory); memory NULL: norm(x), causal or not. */
+/* x += attention(norm(x), memory); if memory is NULL, self-attention, causal or not. */
 static void attend(const plain_transformer *t, const attention_at *at, double *x, int rows,
                    const double *memory, int keys, bool causal, double *weights)
 {
@@ -144,7 +145,7 @@ static double *encode(const plain_transformer *t, const int *source, int count)
     return memory;
 }
 
-/* Logits of a row become logarithms of probabilities. */
+/* Replaces the logits of a row by log-probabilities. */
 static void log_softmax(double *row, int count)
 {
     double most = -INFINITY, sum = 0.0;

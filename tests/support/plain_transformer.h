@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transformer of transformer.h once more, plainly: in double precision, one word at a time,
- * without the library. What the translator does is compared with it.
+ * A plain implementation of the transformer of transformer.h in double, one word at a time, without
+ * the library. Tests compare the translator with it.
  */
 #ifndef MHA_PLAIN_TRANSFORMER_H
 #define MHA_PLAIN_TRANSFORMER_H
@@ -18,9 +18,9 @@ typedef struct plain_transformer {
 plain_transformer plain_transformer_new(const transformer_config *config, const float *values);
 
 /*
- * What comes of a source sentence (WORD_END included) and the words the decoder has read
- * (WORD_BEGIN included): log-probabilities [read][words] of the word behind each of them, and
- * cross-attention weights [layers][heads][read][source].
+ * Computes, for a source sentence (WORD_END included) and the words the decoder has read
+ * (WORD_BEGIN included), the log-probabilities [read][words] of the next word after each of them,
+ * and the cross-attention weights [layers][heads][read][source].
  */
 void plain_transformer_run(const plain_transformer *t, const int *source, int source_count,
                            const int *words, int read, double *log_probabilities, double *weights);

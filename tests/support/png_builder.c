@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes PNG signature, chunks, checksums and an uncompressed zlib stream (png_builder.h). */
 #include "support/png_builder.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PNG files made by hand, of any kind and as wrong as a test wants them. */
+/* Builds PNG files chunk by chunk, valid or invalid. */
 #ifndef MHA_PNG_BUILDER_H
 #define MHA_PNG_BUILDER_H
 
@@ -13,7 +13,7 @@ typedef struct png_builder {
     size_t size;
 } png_builder;
 
-/* Colour types of the format. */
+/* The colour types of the format. */
 enum { PNG_GREY = 0, PNG_COLOUR = 2, PNG_PALETTE = 3, PNG_GREY_ALPHA = 4, PNG_COLOUR_ALPHA = 6 };
 
 /* Signature and header. */
@@ -22,8 +22,7 @@ png_builder png_begin(uint32_t columns, uint32_t rows, int depth, int type, int 
 /* A chunk, with its checksum. */
 void png_chunk(png_builder *png, const char kind[4], const void *data, size_t size);
 
-/* The pixels as they come after decompression, each row behind its filter byte: a chunk IDAT,
- * stored without compression. */
+/* A chunk IDAT, stored without compression: the pixels, each row after its filter byte. */
 void png_pixels(png_builder *png, const void *data, size_t size);
 
 void png_end(png_builder *png);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The tables of valid and invalid safetensors headers, and the bytes of a file with such a header.
+ */
 #include "support/safetensors_cases.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor of dtype, shape and offsets. */
+/* The JSON of a tensor with this dtype, shape and offsets. */
 #define T(dtype, shape, offsets) \
     "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
@@ -14,7 +16,8 @@
 
 #define JSON_RULE "InvalidHeaderDeserialization"
 
-/* A file that is refused; one whose first 8 bytes say `error` more than the header has. */
+/* BAD is a file that is refused. The length that a file of LENGTH states in its first 8 bytes is
+ * wrong by `error`. */
 #define BAD(name, header, data, rule, says) LENGTH(name, header, data, rule, says, 0)
 #define LENGTH(name, header, data, rule, says, error)             \
     {                                                             \
@@ -39,7 +42,7 @@ const st_case st_invalid[] = {
            "18446744073709551608", -10),
     LENGTH("header shorter than its JSON", A("U8", "[4]", "[0,4]"), 4, JSON_RULE, "not JSON", -1),
     LENGTH("header longer than its JSON", A("U8", "[4]", "[0,4]"), 4, JSON_RULE,
-           "something follows the value", 1),
+           "more text after the value", 1),
     BAD("header without a byte", "", 0, JSON_RULE, "a value is expected"),
     BAD("header of one brace", "{", 0, JSON_RULE, "a key is expected"),
     BAD("header of spaces", "        ", 0, JSON_RULE, "a value is expected"),
@@ -58,28 +61,28 @@ const st_case st_invalid[] = {
     BAD("byte order mark", "\xef\xbb\xbf{}", 0, JSON_RULE, "at byte 0"),
 
     /* JSON */
-    BAD("nothing closes the object", "{\"a\":" GOOD, 4, JSON_RULE, "a comma or the end"),
-    BAD("comma behind the last", "{\"a\":" GOOD ",}", 4, JSON_RULE, "a key is expected"),
+    BAD("object is not closed", "{\"a\":" GOOD, 4, JSON_RULE, "a comma or the end"),
+    BAD("comma after the last", "{\"a\":" GOOD ",}", 4, JSON_RULE, "a key is expected"),
     BAD("comma before the first", "{,\"a\":" GOOD "}", 4, JSON_RULE, "a key is expected"),
     BAD("no comma", "{\"a\":" GOOD "\"b\":" T("U8", "[0]", "[4,4]") "}", 4, JSON_RULE,
         "a comma or the end"),
     BAD("no colon", "{\"a\"" GOOD "}", 4, JSON_RULE, "a colon is expected"),
     BAD("comment", "{/**/\"a\":" GOOD "}", 4, JSON_RULE, "a key is expected"),
     BAD("simple quotes", "{'a':" GOOD "}", 4, JSON_RULE, "a key is expected"),
-    BAD("name without end", "{\"a", 0, JSON_RULE, "a string without end"),
-    BAD("name with an escape without end", "{\"a\\", 0, JSON_RULE, "a string without end"),
+    BAD("name without end", "{\"a", 0, JSON_RULE, "an unterminated string"),
+    BAD("name with an escape without end", "{\"a\\", 0, JSON_RULE, "an unterminated string"),
     BAD("control character in a name", "{\"a\x1f\":" GOOD "}", 4, JSON_RULE, "a control character"),
     BAD("byte 0 in a name", "{\"a\0\":" GOOD "}", 4, JSON_RULE, "a control character"),
     BAD("escaped byte 0 in a name", "{\"a\\u0000\":" GOOD "}", 4, JSON_RULE, "\\u0000"),
-    BAD("escape that is none", "{\"\\x61\":" GOOD "}", 4, JSON_RULE, "an escape that JSON"),
+    BAD("escape that is none", "{\"\\x61\":" GOOD "}", 4, JSON_RULE, "an unknown escape"),
     BAD("escape with a wrong digit", "{\"\\u006g\":" GOOD "}", 4, JSON_RULE, "four hexadecimal"),
     BAD("escape with three digits", "{\"\\u061\":" GOOD "}", 4, JSON_RULE, "four hexadecimal"),
     BAD("first half of a pair alone", "{\"\\ud83d\":" GOOD "}", 4, JSON_RULE, "surrogate"),
     BAD("second half of a pair alone", "{\"\\ude00\":" GOOD "}", 4, JSON_RULE, "surrogate"),
     BAD("pair of two first halves", "{\"\\ud83d\\ud83d\":" GOOD "}", 4, JSON_RULE, "surrogate"),
-    BAD("byte 0 behind the object", "{}\0", 0, JSON_RULE, "something follows"),
-    BAD("form feed behind the object", "{}\f", 0, JSON_RULE, "something follows"),
-    BAD("second object", "{}{}", 0, JSON_RULE, "something follows"),
+    BAD("byte 0 after the object", "{}\0", 0, JSON_RULE, "more text after"),
+    BAD("form feed after the object", "{}\f", 0, JSON_RULE, "more text after"),
+    BAD("second object", "{}{}", 0, JSON_RULE, "more text after"),
     BAD("65 levels", "{\"a\":{\"x\":" EIGHT("[[[[[[[") "[[[[[[[", 0, JSON_RULE,
         "more than 64 levels"),
     BAD("array as the header", "[]", 0, JSON_RULE, "the header is not an object"),
@@ -87,7 +90,7 @@ const st_case st_invalid[] = {
     BAD("text as the header", "\"{}\"", 0, JSON_RULE, "the header is not an object"),
     BAD("word that is none", "nil", 0, JSON_RULE, "a value is expected"),
 
-    /* keys that stand twice */
+    /* duplicate keys */
     BAD("tensor twice, the same", "{\"a\":" GOOD ",\"a\":" GOOD "}", 4, "DuplicateKey", "\"a\""),
     BAD("tensor twice, one after the other", "{\"a\":" GOOD ",\"a\":" T("U8", "[4]", "[4,8]") "}",
         8, "DuplicateKey", "\"a\""),
@@ -95,13 +98,13 @@ const st_case st_invalid[] = {
         "\"ab\""),
     BAD("dtype twice",
         "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
-        "DuplicateKey", "dtype stands twice"),
+        "DuplicateKey", "dtype occurs twice"),
     BAD("shape twice",
         "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
-        "DuplicateKey", "shape stands twice"),
+        "DuplicateKey", "shape occurs twice"),
     BAD("offsets twice",
         "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4],\"data_offsets\":[0,4]}}", 4,
-        "DuplicateKey", "data_offsets stands twice"),
+        "DuplicateKey", "data_offsets occurs twice"),
     BAD("unknown field twice",
         "{\"a\":{\"x\":1,\"x\":2,\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
         "DuplicateKey", "\"x\""),
@@ -116,9 +119,10 @@ const st_case st_invalid[] = {
     /* metadata */
     BAD("metadata is a text", "{\"__metadata__\":\"x\"}", 0, JSON_RULE, "not an object"),
     BAD("metadata is an array", "{\"__metadata__\":[]}", 0, JSON_RULE, "not an object"),
-    BAD("metadata with a number", "{\"__metadata__\":{\"k\":1}}", 0, JSON_RULE, "is not a text"),
-    BAD("metadata with null", "{\"__metadata__\":{\"k\":null}}", 0, JSON_RULE, "is not a text"),
-    BAD("metadata with an object", "{\"__metadata__\":{\"k\":{}}}", 0, JSON_RULE, "is not a text"),
+    BAD("metadata with a number", "{\"__metadata__\":{\"k\":1}}", 0, JSON_RULE, "is not a string"),
+    BAD("metadata with null", "{\"__metadata__\":{\"k\":null}}", 0, JSON_RULE, "is not a string"),
+    BAD("metadata with an object", "{\"__metadata__\":{\"k\":{}}}", 0, JSON_RULE,
+        "is not a string"),
     BAD("metadata without end", "{\"__metadata__\":{\"k\":\"1\"}", 0, JSON_RULE,
         "a comma or the end"),
 
@@ -138,7 +142,7 @@ const st_case st_invalid[] = {
     BAD("dtype with a space", A("U8 ", "[4]", "[0,4]"), 4, JSON_RULE, "unknown dtype \"U8 \""),
     BAD("dtype empty", A("", "[4]", "[0,4]"), 4, JSON_RULE, "unknown dtype \"\""),
     BAD("dtype is a number", "{\"a\":{\"dtype\":8,\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
-        JSON_RULE, "dtype is not a text"),
+        JSON_RULE, "dtype is not a string"),
 
     /* shapes */
     BAD("shape is a number", A("U8", "4", "[0,4]"), 4, JSON_RULE, "shape is not an array"),
@@ -151,9 +155,9 @@ const st_case st_invalid[] = {
     BAD("extent with a plus", A("U8", "[+4]", "[0,4]"), 4, JSON_RULE, "a value is expected"),
     BAD("extent in hexadecimal", A("U8", "[0x4]", "[0,4]"), 4, JSON_RULE, "a comma or the end"),
     BAD("extent is a text", A("U8", "[\"4\"]", "[0,4]"), 4, JSON_RULE,
-        "something else than numbers"),
+        "something other than numbers"),
     BAD("extent is an array", A("U8", "[[4]]", "[0,4]"), 4, JSON_RULE,
-        "something else than numbers"),
+        "something other than numbers"),
     BAD("extent of 2^64", A("U8", "[18446744073709551616]", "[0,0]"), 0, JSON_RULE,
         "not a whole number"),
     BAD("number without a digit", A("U8", "[-]", "[0,0]"), 0, JSON_RULE, "lacks a digit"),
@@ -191,14 +195,14 @@ const st_case st_invalid[] = {
         "data_offsets are not two"),
     BAD("offset of 2^64", A("U8", "[4]", "[0,18446744073709551616]"), 4, JSON_RULE,
         "data_offsets are not two"),
-    BAD("begin behind the end", A("U8", "[0]", "[4,0]"), 4, "InvalidOffset", "4 to 0"),
+    BAD("begin after the end", A("U8", "[0]", "[4,0]"), 4, "InvalidOffset", "4 to 0"),
     BAD("end before its begin", "{\"a\":" GOOD ",\"b\":" T("U8", "[0]", "[4,3]") "}", 4,
         "InvalidOffset", "4 to 3"),
     BAD("byte before the first", A("U8", "[4]", "[1,5]"), 5, "InvalidOffset", "begin at 0"),
     BAD("hole of one byte", "{\"a\":" GOOD ",\"b\":" T("U8", "[4]", "[5,9]") "}", 9,
-        "InvalidOffset", "\"b\" has the bytes 5 to 9, and should begin at 4"),
+        "InvalidOffset", "\"b\" has the bytes 5 to 9 but should begin at 4"),
     BAD("overlap of one byte", "{\"a\":" GOOD ",\"b\":" T("U8", "[4]", "[3,7]") "}", 7,
-        "InvalidOffset", "\"b\" has the bytes 3 to 7, and should begin at 4"),
+        "InvalidOffset", "\"b\" has the bytes 3 to 7 but should begin at 4"),
     BAD("two tensors, the same bytes", "{\"a\":" GOOD ",\"b\":" GOOD "}", 4, "InvalidOffset",
         "should begin at 4"),
     BAD("tensor within another", "{\"a\":" GOOD ",\"b\":" T("U8", "[2]", "[1,3]") "}", 4,
@@ -223,11 +227,11 @@ const st_case st_invalid[] = {
 const size_t st_invalid_count = sizeof st_invalid / sizeof st_invalid[0];
 
 #define FINE(name, header, data, warning) LENGTH(name, header, data, NULL, warning, 0)
-#define UNKNOWN "a field that the format does not know"
+#define UNKNOWN "unknown field"
 
 const st_case st_valid[] = {
     FINE("empty object", "{}", 0, NULL),
-    FINE("spaces behind", "{}      ", 0, NULL),
+    FINE("trailing spaces", "{}      ", 0, NULL),
     FINE("white space all around", "\t\n {\r\n} \t\n\r", 0, NULL),
     FINE("one tensor", A("U8", "[4]", "[0,4]"), 4, NULL),
     FINE(
@@ -252,7 +256,7 @@ const st_case st_valid[] = {
          5, NULL),
     FINE("not aligned", "{\"a\":" T("U8", "[1]", "[0,1]") ",\"b\":" T("F64", "[1]", "[1,9]") "}", 9,
          NULL),
-    FINE("name of nothing", "{\"\":" GOOD "}", 4, NULL),
+    FINE("empty name", "{\"\":" GOOD "}", 4, NULL),
     FINE("name in other scripts", "{\"\xc3\xa9\xe6\x9d\xb1\xf0\x9f\x98\x80\":" GOOD "}", 4, NULL),
     FINE("name in escapes", "{\"\\u00e9\\u6771\\ud83d\\ude00\\n\\\"\\\\\\/\":" GOOD "}", 4, NULL),
     FINE("the last characters of each length",
@@ -260,7 +264,7 @@ const st_case st_valid[] = {
     FINE("names that differ in case", "{\"A\":" GOOD ",\"a\":" T("U8", "[0]", "[4,4]") "}", 4,
          NULL),
     FINE("metadata", "{\"__metadata__\":{\"format\":\"pt\",\"\":\"\"},\"a\":" GOOD "}", 4, NULL),
-    FINE("metadata behind", "{\"a\":" GOOD ",\"__metadata__\":{\"a\":\"a\"}}", 4, NULL),
+    FINE("metadata at the end", "{\"a\":" GOOD ",\"__metadata__\":{\"a\":\"a\"}}", 4, NULL),
     FINE("metadata without a key", "{\"__metadata__\":{}}", 0, NULL),
     FINE("metadata of null", "{\"__metadata__\":null}", 0, "null instead of an object"),
     FINE("unknown field", "{\"a\":{\"x\":1,\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A temporary folder per test, and whole files in it (temp_files.h). */
 #include "support/temp_files.h"
 
 #include <dirent.h>
@@ -19,7 +20,7 @@ temp_folder temp_folder_new(void)
     return folder;
 }
 
-/* Count the files of a folder, and remove them if so wanted. */
+/* Counts the files of a folder, and removes them if requested. */
 static int each_file(const temp_folder *folder, bool clear)
 {
     int count = 0;
@@ -76,7 +77,7 @@ unsigned char *file_bytes(const char *path, size_t *size)
 
 bool file_make(const char *path, const void *bytes, size_t size)
 {
-    remove(path); /* quicker: some file systems flush a file that is written over */
+    remove(path); /* faster: some file systems flush a file that is overwritten */
     FILE *const file = fopen(path, "wb");
     if (!file)
         return false;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Configuration, parameters and sentences of the small translator for tests. */
 #include "support/tiny_model.h"
 
 #include <stdlib.h>

@@ -6,12 +6,12 @@
     model = AutoModel.from_pretrained(name, attn_implementation="mha")
     model(**inputs, output_attentions=True).attentions    # the weights, at full speed
 
-`register()` hands two functions to transformers: `attention`, which every layer calls, and `mask`,
-which says once per forward pass what may be seen. Where the mask follows a rule (causal, window,
-padding, packed sequences, chunks), `mask` returns a `Mask`, which is that rule and no matrix, and
-`attention` passes the rule on to libmha, which then skips what is hidden.
+`register()` registers two functions with transformers: `attention`, which every layer calls, and
+`mask`, which is called once per forward pass. If the mask follows a rule (causal, window, padding,
+packed sequences, chunks), `mask` returns a `Mask`, which is that rule instead of a matrix, and
+`attention` passes the rule to libmha, which then skips what is masked.
 
-`heads` measures what each head looks at, and `gates` closes heads of a model that runs.
+`heads` measures what each head attends to, and `gates` disables heads while a model runs.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["Heads", "Mask", "attention", "gates", "heads", "layers", "mask", "re
 
 
 def register(name: str = "mha") -> None:
-    """Make `attn_implementation=name` known to transformers.
+    """Register `attn_implementation=name` with transformers.
 
-    Both functions go under one name: without a mask function of that name transformers leaves
-    masks out, and padding and causality would be lost without a word.
+    Both functions are registered under one name: without a mask function of that name transformers
+    leaves masks out, and padding and causality would silently be lost.
     """
     if "q_offset" not in inspect.signature(sdpa_mask).parameters:
         raise ImportError(

@@ -34,10 +34,10 @@ def attention(
     cu_seq_lens_k: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """What transformers asks of an attention function: query (B, H, L, D), key and value
-    (B, G, S, D) in; output (B, L, H, D), and weights (B, H, L, S) or None, out.
+    """The attention function for transformers: takes query (B, H, L, D), key and value
+    (B, G, S, D); returns output (B, L, H, D), and weights (B, H, L, S) or None.
 
-    A window is part of the mask, as with sdpa and eager: `sliding_window` is not looked at.
+    A window is part of the mask, as with sdpa and eager: `sliding_window` is ignored.
     Weights are those before dropout, and are computed only with `output_attentions`.
     """
     _refuse(module, query, kwargs)
@@ -67,12 +67,13 @@ def attention(
 
 
 def _attentions_are_collected() -> bool:
-    """Whether the model that runs was called with output_attentions. Some do not tell layers."""
+    """Whether the running model was called with output_attentions. Some models do not pass it on
+    to their layers."""
     return any("attentions" in name for name in _active_collector.get() or ())
 
 
 def _refuse(module: torch.nn.Module, query: torch.Tensor, kwargs: Mapping[str, Any]) -> None:
-    """Errors for what would otherwise be wrong without a word."""
+    """Raise errors for arguments that would otherwise silently give wrong results."""
     if query.device.type not in ("cpu", "meta"):
         raise ValueError(
             f"mha runs on CPUs and the model is on {query.device}: move it with "
@@ -92,7 +93,7 @@ def _visible(
     attention_mask: torch.Tensor | None,
     is_causal: bool | None,
 ) -> dict[str, Any]:
-    """What may be seen, as keyword arguments of `mha.attention`."""
+    """The mask as keyword arguments of `mha.attention`."""
     if isinstance(attention_mask, Mask):
         return dict(attention_mask.rule)
     if attention_mask is not None:
@@ -115,7 +116,7 @@ def _documents(
     k_starts: torch.Tensor | None,
     causal: bool,
 ) -> dict[str, torch.Tensor]:
-    """Sequences that stand one behind the other in a batch of one, from where each starts."""
+    """Sequences that are packed one after another in a batch of one, by their starts."""
     k_starts = q_starts if k_starts is None else k_starts
     if query.shape[0] != 1 or (causal and not torch.equal(q_starts, k_starts)):
         raise ValueError(
@@ -140,7 +141,7 @@ def _gates(factors: Mapping[int, float], module: torch.nn.Module, heads: int) ->
 
 
 def _nobody_watches(inputs: tuple[torch.Tensor | None, ...], dropout: float) -> bool:
-    """Whether the library can be called as it is: no gradients, compiler, autocast or dropout."""
+    """Whether the library can be called directly: no gradients, compiler, autocast or dropout."""
     return (
         not dropout
         and not torch.is_autocast_enabled("cpu")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the heads of a model look at, and what the model is without some of them.
+"""Measures what the heads of a model attend to, and disables some of them.
 
-Both work through attributes of attention layers that `attention` looks for: _mha_gates, factors
-by head, and _mha_record, a function that wants the statistics of each call.
+Both use attributes of attention layers that `attention` reads: _mha_gates, factors by head, and
+_mha_record, a function that gets the statistics of each call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._attention import attention
 
 def layers(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     """The modules of a model that compute attention through transformers' interface, by name, in
-    the order in which the model holds them: an encoder's first, then a decoder's."""
+    the order of the model: first those of an encoder, then those of a decoder."""
     return {
         name: module
         for name, module in model.named_modules()
@@ -31,7 +31,7 @@ def layers(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
 
 
 def _layers_on_mha(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """`layers`, all of which run on `attention`; else an error, since others know no gates."""
+    """`layers`, all of which must use `attention`: others would ignore gates."""
     found = layers(model)
     names = {module.config._attn_implementation for module in found.values()}
     strangers = [name for name in names if ALL_ATTENTION_FUNCTIONS.get(name) is not attention]
@@ -48,7 +48,7 @@ def _layers_on_mha(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
 def gates(
     model: torch.nn.Module, heads: Iterable[tuple[int | str, int]], factor: float = 0.0
 ) -> Iterator[None]:
-    """Close heads of a model while the context lasts: `heads` are pairs of a layer, by its number
+    """Disable heads of a model within the context: `heads` are pairs of a layer, by its number
     or name in `layers(model)`, and a head. Their output is multiplied by `factor`.
 
         with mha.hf.gates(model, [(3, 7), (3, 8)]):
@@ -79,7 +79,7 @@ def gates(
 
 @contextmanager
 def _attribute(module: torch.nn.Module, name: str, value: Any) -> Iterator[None]:
-    """An attribute of a module, while the context lasts."""
+    """Set an attribute of a module within the context."""
     before = {name: module.__dict__[name]} if name in module.__dict__ else {}
     module.__dict__[name] = value
     try:
@@ -91,12 +91,12 @@ def _attribute(module: torch.nn.Module, name: str, value: Any) -> Iterator[None]
 
 @dataclass(frozen=True)
 class Heads:
-    """What each head of each layer looks at: means over the tokens that count.
+    """What each head of each layer attends to: means over the tokens that are not padding.
 
     `layers` names the layers in the order in which they ran; `table[name][layer]` is a tensor with
-    a number for each head. Weights are those of the keys at the token itself, before and behind it
-    and at the very first token; `entropy` is in nats, `distance` in tokens. print() shows a table,
-    and so does a notebook.
+    a number per head. Weights are those of the keys at the token itself, before and after it, and
+    at the very first token; `entropy` is in nats, `distance` in tokens. print() and notebooks show
+    a table.
     """
 
     layers: list[str]
@@ -122,7 +122,7 @@ class Heads:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A table whose cells are the darker the larger a number is in its column."""
+        """A table in which larger numbers of a column have darker cells."""
         most = [
             max(float(layer.max()) for layer in column) or 1.0 for column in self.table.values()
         ]
@@ -141,8 +141,8 @@ class Heads:
 def heads(model: torch.nn.Module, inputs: Mapping[str, Any]) -> Heads:
     """Run a model once and measure its heads in the same pass, without a matrix of weights.
 
-    `inputs` are what the model is called with, such as a tokenizer returns. Padding tokens, by
-    `attention_mask` (for a decoder behind an encoder `decoder_attention_mask`), do not count.
+    `inputs` are the arguments of the model, such as a tokenizer returns. Padding tokens, according
+    to `attention_mask` (for a decoder with an encoder `decoder_attention_mask`), do not count.
 
         inputs = tokenizer(["The cat that I saw ran away."], return_tensors="pt")
         print(mha.hf.heads(model, inputs))
@@ -173,14 +173,14 @@ _STATISTICS = ("entropy", "largest", "distance", "self", "previous", "next", "fi
 
 
 def _padding_name(model: torch.nn.Module, layer: str) -> str:
-    """The input that says which tokens of a layer's queries count."""
+    """The input that marks the padding among a layer's queries."""
     if getattr(model.config, "is_encoder_decoder", False) and "decoder" in layer.split("."):
         return "decoder_attention_mask"
     return "attention_mask"
 
 
 def _mean(rows: Any, key: Any, counts: torch.Tensor | None) -> torch.Tensor:
-    """Over batch and rows (B, H, L) of those that see a key and are no padding, for each head."""
+    """Means per head over batch and rows (B, H, L) that attend to a key and are not padding."""
     rows, seen = torch.as_tensor(rows).double(), torch.as_tensor(key) >= 0
     if counts is not None and counts.shape == (rows.shape[0], rows.shape[2]):
         seen = seen & counts.bool()[:, None, :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Masks: what transformers' mask functions say, as a rule instead of a matrix."""
+"""Masks of transformers as rules instead of matrices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformers.modeling_utils import PreTrainedModel
 
 
 class Mask(torch.Tensor):
-    """A boolean mask (B, 1, L, S), True where a query attends, that is known by its rule.
+    """A boolean mask (B, 1, L, S), True where a query attends, represented by its rule.
 
-    `rule` holds keyword arguments of `mha.attention`. A model that only hands the mask to its
-    layers never makes the matrix; one that computes with it gets what transformers would have
-    made, as an ordinary tensor.
+    `rule` contains keyword arguments of `mha.attention`. If a model only passes the mask to its
+    layers, the matrix is never made; if it computes with the mask, it gets the matrix that
+    transformers would have made, as an ordinary tensor.
     """
 
     rule: dict[str, Any]
@@ -65,11 +65,11 @@ def mask(
     allow_is_bidirectional_skip: bool = False,
     **kwargs: Any,
 ) -> torch.Tensor | None:
-    """What transformers asks of a mask function: None, a `Mask`, or a boolean tensor.
+    """The mask function for transformers: returns None, a `Mask`, or a boolean tensor.
 
-    None stands for what `attention` makes of it: a single query sees every key, several see those
-    up to their own if the layer is causal, and all if it is not. Models that know only eager's
-    masks get those, which are numbers to be added.
+    `attention` interprets None as follows: a single query attends to every key; several attend to
+    those up to their own position if the layer is causal, and to all if it is not. Models that
+    support only eager get its masks, which are numbers to be added.
     """
     given = dict(
         batch_size=batch_size,
@@ -110,8 +110,8 @@ def mask(
 def is_for_interfaces(config: Any) -> bool:
     """Whether the models of a configuration are made for other implementations than eager.
 
-    Those that are not may still ask for masks in the name of an implementation, and then add them
-    to scores of their own; and that their layers do not say `is_causal` means nothing.
+    Those that are not may still request masks for an implementation, and then add them to their own
+    scores; if their layers lack `is_causal`, nothing can be concluded from that.
     """
     return not any(
         model.config_class is type(config)
@@ -137,7 +137,7 @@ def _rule(
     mask_function: Callable, queries: range, keys: range, padding: torch.Tensor | None
 ) -> dict[str, Any] | None:
     """A mask function of transformers, and padding, as keyword arguments of `mha.attention`; None
-    for a function that is none of `_KINDS`. The ranges are where queries and keys stand."""
+    for a function that is not in `_KINDS`. The ranges are the positions of queries and keys."""
     rule: dict[str, Any] = {}
     for part in _conjunction(mask_function):
         kind = _KINDS.get(getattr(part, "__code__", None))
@@ -152,7 +152,7 @@ def _rule(
 
 
 def _conjunction(mask_function: Callable) -> Iterator[Callable]:
-    """The functions that and_masks() has put together, in any depth."""
+    """The functions that and_masks() has combined, at any depth."""
     if getattr(mask_function, "__code__", None) is masking_utils.and_masks().__code__:
         for part in _closure(mask_function)["mask_functions"]:
             yield from _conjunction(part)
@@ -161,7 +161,7 @@ def _conjunction(mask_function: Callable) -> Iterator[Callable]:
 
 
 def _closure(function: Callable) -> dict[str, Any]:
-    """What an inner function knows of the function that made it."""
+    """The variables that an inner function has captured from the function that made it."""
     cells = function.__closure__ or ()
     return {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, cells)}
 
@@ -194,7 +194,7 @@ def _chunked(
     return {"query_documents": chunks(queries), "key_documents": chunks(keys)}
 
 
-# Functions are known by their code: those that others return are made anew with each call.
+# Functions are recognised by their code: inner functions are new objects in every call.
 _KINDS: dict[Any, Callable[..., dict[str, Any]]] = {
     masking_utils.causal_mask_function.__code__: lambda queries, keys: {"causal": True},
     masking_utils.bidirectional_mask_function.__code__: lambda queries, keys: {},
@@ -207,7 +207,7 @@ _KINDS: dict[Any, Callable[..., dict[str, Any]]] = {
 
 def _padding(padding: torch.Tensor | None, keys: range, seen: int) -> dict[str, Any]:
     """A padding mask (B, tokens), True for tokens that count, of which the first `seen` keys
-    matter. Behind its end nothing counts."""
+    matter. Tokens after its end do not count."""
     if padding is None:
         return {}
     counts = padding[:, keys.start : keys.stop]

@@ -8,13 +8,13 @@
     outputs["Y"]
 
 :func:`attention` is the operator as a function, with ONNX's names for everything. The backend runs
-every ``Attention`` node of a graph with it, in subgraphs and model-local functions too, and all
-other nodes with ``onnx.reference``, which is written to be right, not fast.
+every ``Attention`` node of a graph with it, including those in subgraphs and model-local functions,
+and all other nodes with ``onnx.reference``, which is correct but slow.
 
-What ONNX says, and what the library is told:
+How ONNX's inputs and attributes are passed to the library:
 
     Q, K, V of rank 3           views (batch, heads, rows, width) of the same memory
-    past_key, past_value        put in front of K and V; position = rows of the past
+    past_key, past_value        prepended to K and V; position = rows of the past
     nonpad_kv_seqlen            key_lengths; position = nonpad_kv_seqlen - rows of Q
     is_causal, *_window_size    causal and window, from that position; without a cache it is 0
     attn_mask, bool / numbers   mask; columns it lacks are masked

@@ -29,7 +29,7 @@ class Unsupported(ValueError):
 
 
 class _AttentionNode(OpRun):
-    """An Attention node, to stand in for the one of onnx.reference."""
+    """An Attention node that replaces the one of onnx.reference."""
 
     op_domain = ""
     observe: Observer | None = None
@@ -37,7 +37,7 @@ class _AttentionNode(OpRun):
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[np.ndarray | None, ...]:
         names = [*self.onnx_node.output, "", "", ""]
-        # The newest opset's attributes come with their defaults, whatever opset the model has.
+        # Attributes of the newest opset are passed with their defaults for every opset of a model.
         given = {n: x for n, x in attributes.items() if n in _ATTRIBUTES and x is not None}
         given.update(threads=self.threads, qk_matmul_output=bool(names[3]))
         outputs = attention(*inputs, **given)
@@ -55,15 +55,15 @@ class _AttentionNode(OpRun):
         ).qk_matmul_output
 
     def _check_and_fix_outputs(self, res: tuple[Any, ...]) -> tuple[Any, ...]:
-        # onnx.reference files outputs without a name under "", the name of inputs left out:
-        # anything but None there would turn up as an optional input of a later node.
+        # onnx.reference stores outputs without a name under "", which is also the name of omitted
+        # inputs: anything but None there would become an optional input of a later node.
         return res
 
 
 def _evaluator(node_class: type[OpRun]) -> type[ReferenceEvaluator]:
     class Evaluator(ReferenceEvaluator):
-        """onnx.reference's evaluator does not hand new_ops on to model-local functions: each
-        evaluator it makes, of this class too, gets them here."""
+        """onnx.reference's evaluator does not pass new_ops to model-local functions, so each
+        evaluator that it makes, also of this class, gets them here."""
 
         def __init__(self, proto: Any, *args: Any, new_ops: Any = None, **kwargs: Any) -> None:
             super().__init__(proto, *args, new_ops=[node_class], **kwargs)
@@ -94,7 +94,7 @@ def _load(
 
 
 def _refuse_newer(proto: onnx.ModelProto | onnx.NodeProto) -> None:
-    """What opsets to come may add to Attention is not ignored."""
+    """Refuse attributes and inputs that future opsets may add to Attention."""
     for node in _nodes(proto):
         if (node.domain, node.op_type) != ("", "Attention"):
             continue
@@ -106,7 +106,7 @@ def _refuse_newer(proto: onnx.ModelProto | onnx.NodeProto) -> None:
 
 
 def _nodes(proto: Any) -> Iterator[onnx.NodeProto]:
-    """All nodes, those of subgraphs and functions too."""
+    """All nodes, including those of subgraphs and functions."""
     if isinstance(proto, onnx.ModelProto):
         for part in (proto.graph, *proto.functions):
             yield from _nodes(part)
@@ -131,7 +131,7 @@ class MhaBackendRep(BackendRep):
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Inputs are a list in the order of the graph's inputs without initializers, a dict by
-        name, or a single array. The result is a tuple that also knows its names."""
+        name, or a single array. The result is a tuple that can also be indexed by name."""
         if kwargs:
             raise TypeError(f"run() has no option {', '.join(sorted(kwargs))}")
         return self._outputs(*self._evaluator.run(self._wanted, self._feeds(inputs)))
@@ -179,7 +179,7 @@ class MhaBackend(Backend):
         """Check and load a model.
 
         observe(node, weights) is called for every Attention node that runs, with its weights
-        (batch, heads, rows, columns), also where the model itself does not ask for them.
+        (batch, heads, rows, columns), even if the model itself does not request them.
         """
         if isinstance(model, (str, os.PathLike)):
             model = onnx.load(model)
@@ -197,8 +197,8 @@ class MhaBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """Run one Attention node; inputs are those that have a name. opset_version says which
-        opset the node is checked against, by default the newest one of the onnx package."""
+        """Run one Attention node; inputs are those that have a name. The node is checked against
+        opset_version, by default the newest one of the onnx package."""
         super().run_node(node, inputs, device, outputs_info, **kwargs)
         evaluator = _load(node, device, None, None)
         return MhaBackendRep(evaluator, [name for name in node.input if name]).run(inputs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The operator as a function: ONNX's words to the library's."""
+"""The operator as a function: converts ONNX's arguments to those of the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PRECISIONS = (
 
 class AttentionOutputs(NamedTuple):
     """The four outputs of the operator. Without a past, present_key and present_value are views of
-    K and V. qk_matmul_output is None where it was not asked for."""
+    K and V. qk_matmul_output is None if it was not requested."""
 
     Y: np.ndarray
     present_key: np.ndarray
@@ -53,11 +53,11 @@ def attention(
     threads: int | None = None,
 ) -> AttentionOutputs:
     """ONNX's Attention, opsets 23 to 25, on NumPy arrays. Inputs and attributes are ONNX's;
-    ``qk_matmul_output=True`` asks for the fourth output.
+    ``qk_matmul_output=True`` requests the fourth output.
 
     Element types are float16, bfloat16, float32 and float64; Y has that of Q. Scores, softmax and
-    sums are float32, also where softmax_precision asks for less. With softmax_precision DOUBLE, or
-    any float64 input, all is float64, along the library's slow and exact path.
+    sums are float32, even if softmax_precision asks for less. With softmax_precision DOUBLE, or
+    any float64 input, everything is float64, on the library's slow and exact path.
 
     >>> import numpy as np, mha.onnx
     >>> x = np.eye(3, dtype=np.float32).reshape(1, 3, 3)     # batch 1, 3 tokens, width 3
@@ -144,7 +144,7 @@ def _check_caches(
 
 
 def _join(name: str, past: np.ndarray | None, new: np.ndarray) -> np.ndarray:
-    """The rows of past, then those of new; new itself where there is no past."""
+    """The rows of past, then those of new; new itself if there is no past."""
     if past is None:
         return new
     batch, heads, _, width = new.shape
@@ -153,7 +153,7 @@ def _join(name: str, past: np.ndarray | None, new: np.ndarray) -> np.ndarray:
             f"{name} has shape {past.shape}; it must be ({batch}, {heads}, rows, {width})"
         )
     if past.dtype != new.dtype:
-        raise ValueError(f"{name} is {past.dtype}, but what goes behind it is {new.dtype}")
+        raise ValueError(f"{name} is {past.dtype}, but what is appended to it is {new.dtype}")
     return np.concatenate((past, new), axis=2)
 
 
@@ -207,7 +207,7 @@ def _mask(mask: np.ndarray | None, extents: tuple[int, ...]) -> np.ndarray | Non
 def _position(
     rows: int, past: int, lengths: np.ndarray | None, causal: int, left: int, right: int
 ) -> dict[str, Any]:
-    """Causal and window, and where the first query stands among the keys."""
+    """Causal and window, and the position of the first query among the keys."""
     for name, size in (("left_window_size", left), ("right_window_size", right)):
         if size < -1:
             raise ValueError(f"{name} is {size}; it must be -1, for no bound, or 0 and more")
@@ -219,8 +219,8 @@ def _position(
 
 
 def _padding(lengths: np.ndarray | None, columns: int, weights: str | None) -> dict[str, Any]:
-    """Keys past their length. The library does not look at them, but ONNX wants the scores of all
-    keys where it shows scores before masking: then a mask hides them."""
+    """Keys past their length. The library does not read them, but ONNX returns the scores of all
+    keys if it returns scores before masking: then they are masked instead."""
     if lengths is None:
         return {}
     if weights in ("raw", "softcap"):
@@ -230,7 +230,7 @@ def _padding(lengths: np.ndarray | None, columns: int, weights: str | None) -> d
 
 
 def _work_type(arrays: Sequence[np.ndarray | None], precision: int | None) -> type | None:
-    """float64 if everything is to be brought to it, else None: each array as it is."""
+    """float64 if everything must be converted to it, else None."""
     if precision is not None and precision not in _PRECISIONS:
         raise ValueError(
             f"softmax_precision is {precision}; it must be one of TensorProto's numbers "
@@ -241,7 +241,7 @@ def _work_type(arrays: Sequence[np.ndarray | None], precision: int | None) -> ty
 
 
 def _scaled(query: np.ndarray, scale: float | None) -> tuple[np.ndarray, float | None]:
-    """ONNX multiplies by 0 where the scale is 0; to the library that means the default."""
+    """ONNX multiplies by 0 if the scale is 0; for the library that means the default scale."""
     if scale is not None and not 0 <= scale < np.inf:
         raise ValueError(f"scale is {scale}; it must be a finite number from 0 on")
     return (np.zeros_like(query), None) if scale == 0 else (query, scale)

@@ -3,7 +3,7 @@
 
     attention                       every option of the operator, with gradients
     scaled_dot_product_attention    torch's function, drop-in; weights on request
-    explain                         who computes such a call, and why
+    explain                         whether libmha or torch computes such a call, and why
     sdpa                            context manager: existing code runs on libmha
     MultiheadAttention              torch's module, drop-in, same state dict
     replace, restore                swap all such modules of a model, and back
@@ -29,6 +29,6 @@ __all__ = [
     "sdpa",
 ]
 
-# Pickles and messages name what users import, not the file it is written in.
+# Pickles and messages use the module that users import, not the file of the definition.
 for _name in __all__:
     globals()[_name].__module__ = __name__

@@ -11,7 +11,7 @@ from ._plain import is_plain, needs_gradients
 
 
 class Result(NamedTuple):
-    """What attention() gives when more than the output is asked for; None where it was not."""
+    """What attention() returns if more than the output is requested; None for what was not."""
 
     output: Tensor
     lse: Tensor | None
@@ -19,7 +19,7 @@ class Result(NamedTuple):
 
 
 def _check(given: tuple[Any, ...]) -> None:
-    """Tensors in the order of the operator are tensors, and the first three have four axes."""
+    """Check that the arguments are tensors, and that the first three have four axes."""
     for number, (name, tensor) in enumerate(zip(_operator.TENSORS, given)):
         if tensor is None and number >= 3:
             continue
@@ -37,7 +37,7 @@ def _check(given: tuple[Any, ...]) -> None:
 
 
 def _weights(asked: bool, average: bool) -> int:
-    """Which weights, as the operator takes it: 0 none, 1 those of each head, 2 their mean."""
+    """Which weights, as a number for the operator: 0 none, 1 those of each head, 2 their mean."""
     if average and not asked:
         raise ValueError(
             "average_weights averages weights, and none are asked for: add return_weights=True"
@@ -75,7 +75,7 @@ def _edges(window: tuple[int | None, int | None] | None) -> tuple[int, int]:
         return -1, -1
     if not isinstance(window, (tuple, list)) or len(window) != 2:
         raise TypeError(
-            f"window is {window!r}; it must be a pair (left, right) of keys before and behind the "
+            f"window is {window!r}; it must be a pair (left, right) of keys before and after the "
             "query's position, None for an open side"
         )
     left, right = (-1 if edge is None else edge for edge in window)
@@ -83,7 +83,7 @@ def _edges(window: tuple[int | None, int | None] | None) -> tuple[int, int]:
 
 
 def _autocast(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Query, key and value as autocast wants them; float64 stays, as in torch's own operators."""
+    """Query, key and value in autocast's type; float64 is kept, as in torch's own operators."""
     if not torch.is_autocast_enabled("cpu"):
         return tensors
     dtype = torch.get_autocast_dtype("cpu")
@@ -91,7 +91,7 @@ def _autocast(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def _seed(dropout: float, generator: torch.Generator | None) -> Tensor | None:
-    """The next number of torch's generator: a tensor, so that compilers can look through."""
+    """The next number of torch's generator, as a tensor, so that compilers can trace it."""
     if not dropout:
         return None
     return torch.randint(2**63 - 1, (), dtype=torch.int64, generator=generator)
@@ -130,11 +130,11 @@ def attention(
     output, the log-sum-exp and the weights. dropout applies whenever it is not 0: give 0 outside
     training. Its seed is the next number of `generator`, or of torch's default one.
 
-    Memory grows with L + S, in both passes. What needs matrices of L x S per head in the backward
-    pass is written out in torch's operators: float64, second derivatives (create_graph=True), and
-    gradients that come in through the weights.
+    Memory grows with L + S, in both passes. In three cases the backward pass is written in torch's
+    operators, with matrices of L x S per head: float64, second derivatives (create_graph=True), and
+    gradients with respect to the weights.
 
-    Returns the output, or a Result(output, lse, weights) where lse or weights are asked for.
+    Returns the output, or a Result(output, lse, weights) if lse or weights are requested.
 
     >>> import torch, mha.torch
     >>> x = torch.ones(1, 2, 3, 4, requires_grad=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Attention written out in torch's own operators, with a matrix of L x S per head.
+"""Attention written in torch's own operators, with a matrix of L x S per head.
 
-Only for what the library's backward pass does not do: second derivatives, float64, and gradients
-that come in through returned weights. autograd differentiates it, as often as it likes.
+Only for what the library's backward pass cannot do: second derivatives, float64, and gradients with
+respect to returned weights. autograd can differentiate it any number of times.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 def _offsets(
     position: str, offset: int, rows: int, keys: int, lengths: Tensor | None
 ) -> int | Tensor:
-    """Where query 0 stands among the keys: a number, or (B, 1, 1, 1)."""
+    """The position of query 0 among the keys: a number, or (B, 1, 1, 1)."""
     if position == "offset":
         return offset
     if position != "bottom-right":
@@ -25,7 +25,7 @@ def _offsets(
 def _hidden(
     distance: Tensor, tensors: list[Tensor | None], causal: bool, left: int, right: int
 ) -> Tensor:
-    """True where a row does not see a key. `distance` is key minus position of the row."""
+    """True where a key is masked for a row. `distance` is key minus position of the row."""
     mask, bias, ignore, lengths, q_documents, k_documents = tensors
     hidden = torch.zeros_like(distance, dtype=torch.bool)
     if causal:
@@ -60,7 +60,7 @@ def _scores(
 
 
 def _softmax(scores: Tensor, hidden: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Weights and log-sum-exp; 0 and -inf for a row that sees no key."""
+    """Weights and log-sum-exp; 0 and -inf for a row without keys."""
     scores = scores.masked_fill(hidden, -torch.inf)
     empty = hidden.expand(scores.shape).all(-1, keepdim=True)
     top = scores.detach().amax(-1, keepdim=True) if scores.shape[-1] else scores.sum(-1, True)
@@ -113,8 +113,8 @@ def gradients(
     weights: int,
     want: list[int],
 ) -> tuple[Tensor, ...]:
-    """Gradients of the tensors whose places are in `want`; differentiable themselves where grad
-    mode is on, as it is under create_graph=True."""
+    """Gradients of the tensors whose indices are in `want`; they are differentiable themselves if
+    grad mode is on, as it is under create_graph=True."""
     again = torch.is_grad_enabled()
     if not again:
         tensors = [
@@ -124,7 +124,7 @@ def gradients(
     with torch.enable_grad():
         output, lse, shown = attention(tensors, seed, settings)
         results = (output, lse, shown.mean(1) if weights == 2 else shown)
-    # Weights and log-sum-exp know nothing of values and gates.
+    # Weights and log-sum-exp do not depend on values and gates.
     pairs = [(r, g) for r, g in zip(results, given) if g is not None and r.requires_grad]
     if not pairs:
         return tuple(torch.zeros_like(tensors[i]) for i in want)

@@ -30,7 +30,7 @@ class Projections(NamedTuple):
 def _project(
     query: Tensor, key: Tensor, value: Tensor, p: Projections
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Q, K and V with heads side by side; one product where inputs are the same tensor."""
+    """Q, K and V with heads side by side; one product if the inputs are the same tensor."""
     if p.packed is None:
         biases = (None, None, None) if p.in_bias is None else p.in_bias.chunk(3)
         inputs, weights = (query, key, value), (p.q, p.k, p.v)
@@ -48,7 +48,7 @@ def _project(
 
 
 def _extend(heads: Tensor, extra: Tensor | None, zero_attn: bool) -> Tensor:
-    """(N, H, S, D) with the learned row and the row of zeros at its end, where there are such."""
+    """(N, H, S, D) with the learned row and the row of zeros at its end, if there are any."""
     batch, count, _, width = heads.shape
     rows = [heads]
     if extra is not None:
@@ -76,7 +76,7 @@ class Call(NamedTuple):
         return self.query, self.key, self.value, self.key_padding_mask, self.attn_mask
 
     def batched(self) -> "Call":
-        """The same call with a batch of one, batch first. What is one tensor stays one."""
+        """The same call with a batch of one, batch first. Equal inputs stay the same tensor."""
         query = self.query[None]
         key = query if self.key is self.query else self.key[None]
         value = key if self.value is self.key else self.value[None]
@@ -94,8 +94,8 @@ class Call(NamedTuple):
         matrix that joins them. `extra` more columns hide nothing."""
         options: dict[str, Any] = {}
         mask, padding = self.attn_mask, self.key_padding_mask
-        # The hint says that the mask is the causal one, which costs nothing. It would hide columns
-        # behind the keys.
+        # The hint says that the mask is the causal one, for which no matrix is needed. It would
+        # also mask columns after the keys.
         if self.is_causal and not extra:
             options.update(causal=True, position="top-left")
         elif mask is not None:
@@ -191,8 +191,8 @@ def _by_torch(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | 
 def layer(
     call: Call, p: Projections, heads: int, run: Callable[..., Any] = by_operator
 ) -> tuple[Tensor, Tensor | None]:
-    """One call of a layer, checked, with or without a batch; `run` gets it with one. What libmha
-    cannot take goes to torch with a FallbackWarning."""
+    """One call of a layer, checked, with or without a batch; `run` gets it with one. Calls that
+    libmha cannot compute go to torch with a FallbackWarning."""
     why = why_not(*call.tensors())
     if why:
         warn_fallback(why)
@@ -242,7 +242,7 @@ def multi_head_attention_forward(
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """torch.nn.functional.multi_head_attention_forward with its arguments, (L, N, E) in and out;
-    weights at no detour."""
+    returning weights does not need a slower path."""
     if static_k is not None or static_v is not None:
         raise NotImplementedError("static_k and static_v: project them, then use attention()")
     call = Call(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""nn.MultiheadAttention by libmha, and the exchange of one for the other."""
+"""nn.MultiheadAttention by libmha, and functions that replace one by the other in a model."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from ._functional import Call, Projections
 class MultiheadAttention(nn.MultiheadAttention):
     """nn.MultiheadAttention by libmha: same constructor, same arguments, same state dict.
 
-    Inference in float32 runs on an mha.Layer, a packed copy of the parameters that is made anew
-    when they have changed; pack = False, on the class or a module, does without it and its memory.
-    Everything else runs on torch's projections and the operator mha::attention.
+    Inference in float32 runs on an mha.Layer, a packed copy of the parameters that is renewed when
+    they have changed; pack = False, on the class or a module, avoids it and its memory. Everything
+    else runs on torch's projections and the operator mha::attention.
 
-    Weights come without a detour, per head or averaged, and carry gradients. With dropout in
-    training they are those before it (torch's are those after). A row that sees no key gives 0,
-    never NaN.
+    Weights are returned without a slower path, per head or averaged, and have gradients. With
+    dropout in training they are those before dropout (torch returns those after it). A row without
+    keys gives 0, never NaN.
 
     >>> import torch, mha.torch
     >>> layer = mha.torch.MultiheadAttention(8, 2, batch_first=True)
@@ -85,14 +85,14 @@ class MultiheadAttention(nn.MultiheadAttention):
 
 
 def _adopt(module: nn.MultiheadAttention) -> None:
-    # Encoder layers of torch look at this before they compute the whole layer themselves, around
-    # their attention module; nothing else depends on it here.
+    # torch's encoder layers check this before they compute the whole layer themselves, bypassing
+    # their attention module; it has no other use here.
     module._qkv_same_embed_dim = False
     module._packed = _packed.Packed()
 
 
 def _exchange(model: nn.Module, old: type, new: type) -> list[str]:
-    """Give every module that is exactly an `old` the class `new`; the names of those modules."""
+    """Change the class of every module from exactly `old` to `new`; returns their names."""
     names = []
     for name, module in model.named_modules():
         if type(module) is old:
@@ -102,9 +102,9 @@ def _exchange(model: nn.Module, old: type, new: type) -> list[str]:
 
 
 def replace(model: nn.Module) -> list[str]:
-    """Turn every nn.MultiheadAttention of a model into mha.torch.MultiheadAttention, in place, and
+    """Replace every nn.MultiheadAttention of a model by mha.torch.MultiheadAttention, in place, and
     return their names. Modules, parameters, hooks and optimizers stay the same objects. Subclasses
-    of nn.MultiheadAttention are left alone: they have reasons of their own.
+    of nn.MultiheadAttention are not replaced, since they may behave differently.
 
     >>> import torch, mha.torch
     >>> mha.torch.replace(torch.nn.Transformer(8, 2, 1, 1))
@@ -114,7 +114,7 @@ def replace(model: nn.Module) -> list[str]:
     for name in names:
         _adopt(model.get_submodule(name))
     for module in model.modules():
-        # An encoder decided when it was made to turn padding into nested tensors, for the path
+        # An encoder decides in its constructor to convert padding to nested tensors, for a path
         # that is no longer taken.
         if isinstance(module, nn.TransformerEncoder) and module.use_nested_tensor:
             module.use_nested_tensor = False
@@ -123,7 +123,7 @@ def replace(model: nn.Module) -> list[str]:
 
 
 def restore(model: nn.Module) -> list[str]:
-    """The way back from replace()."""
+    """Undo replace()."""
     names = _exchange(model, MultiheadAttention, nn.MultiheadAttention)
     for name in names:
         module = model.get_submodule(name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What torch's dispatcher, autograd and compilers see of the library.
+"""The library as operators for torch's dispatcher, autograd and compilers.
 
-    mha::attention            forward: output, log-sum-exp and, if asked for, weights
+    mha::attention            forward: output, log-sum-exp and, if requested, weights
     mha::attention_backward   gradients, from log-sum-exp, with memory that grows with L + S
     mha::dropout_factors      0 or 1/(1-p) for every weight, as the two above drop them
 
@@ -37,11 +37,11 @@ TENSORS = (
 DIFFERENTIABLE = 8
 
 _CONTIGUOUS = torch.contiguous_format
-_WIDEST = 1024  # head of the library
+_WIDEST = 1024  # the largest width of a head in the library
 
 
 def readable(tensor: Tensor | None) -> Tensor | None:
-    """The tensor itself wherever the library can read it: unit stride over the last axis."""
+    """The tensor itself if the library can read it: unit stride over the last axis."""
     if tensor is None:
         return None
     if tensor.requires_grad:
@@ -51,7 +51,7 @@ def readable(tensor: Tensor | None) -> Tensor | None:
 
 
 def _numbers(tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Small vectors, which the library wants in one type and without gaps."""
+    """Small vectors, which the library needs in one type and contiguous."""
     return None if tensor is None else tensor.detach().to(dtype).contiguous()
 
 
@@ -67,7 +67,7 @@ def _options(
     softcap: float,
     dropout: float,
 ) -> dict[str, Any]:
-    """Keywords of mha.attention(); `tensors` begin behind query, key and value."""
+    """Keywords of mha.attention(); `tensors` are those after query, key and value."""
     mask, bias, slopes, sinks, gates, ignore_mask, lengths, q_documents, k_documents = tensors
     options: dict[str, Any] = {"threads": torch.get_num_threads()}
     if mask is not None:
@@ -104,8 +104,8 @@ def _options(
 
 
 def empty_output(query: Tensor, value: Tensor) -> Tensor:
-    """(B, H, L, Dv) in the memory order of the query, so that heads which came side by side from a
-    projection go side by side into the next one."""
+    """(B, H, L, Dv) in the memory order of the query, so that heads which are side by side after a
+    projection are so before the next one."""
     batch, heads, rows, _ = query.shape
     width = value.shape[-1]
     if query.stride(1) < query.stride(2):
@@ -129,7 +129,7 @@ def _empty_weights(query: Tensor, key: Tensor, weights: int) -> Tensor:
 def run(
     tensors: tuple[Tensor | None, ...], settings: tuple[Any, ...], weights: int, want_lse: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """One forward pass of the library, unseen by the dispatcher. `settings` are the operator's
+    """One forward pass of the library, without the dispatcher. `settings` are the operator's
     arguments from seed to dropout."""
     query, key, value = (readable(t) for t in tensors[:3])
     output = empty_output(query, value)
@@ -225,7 +225,7 @@ def attention_backward(
     dropout: float,
     want: list[int],
 ) -> list[Tensor]:
-    """Gradients of the tensors whose places are in `want`, each in the type of its tensor."""
+    """Gradients of the tensors whose indices are in `want`, each in the type of its tensor."""
     query, key, value = (readable(t) for t in tensors[:3])
     gradients = mha.attention_backward(
         readable(d_output),
@@ -265,8 +265,8 @@ def _attention_backward_fake(
 
 
 def dropout_factors(like: Tensor, keys: int, dropout: float, seed: Tensor) -> Tensor:
-    """(B, H, L, keys) for like = query: with equal weights, rows of a unit matrix as values show
-    which keys a row keeps."""
+    """(B, H, L, keys) for like = query: with equal weights and a unit matrix as values, the output
+    shows which keys a row keeps."""
     batch, heads, rows, _ = like.shape
     zeros = like.new_zeros((1, 1, 1, 1), dtype=torch.float32)
     factors = like.new_empty((batch, heads, rows, keys), dtype=torch.float32)
@@ -281,7 +281,7 @@ def dropout_factors(like: Tensor, keys: int, dropout: float, seed: Tensor) -> Te
             threads=torch.get_num_threads(),
         )
         factors[..., first : first + _WIDEST] = kept > 0
-    # The library drops with a multiple of 1/65536.
+    # The library rounds the probability to a multiple of 1/65536.
     return factors / (1 - int(dropout * 65536 + 0.5) / 65536)
 
 
@@ -290,7 +290,7 @@ def _dropout_factors_fake(like: Tensor, keys: int, dropout: float, seed: Tensor)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    """Keep what the backward pass wants: the tensors, seed, output and log-sum-exp."""
+    """Keep what the backward pass needs: the tensors, seed, output and log-sum-exp."""
     count = len(TENSORS)
     ctx.save_for_backward(*inputs[: count + 1], output[0], output[1])
     ctx.settings = inputs[count + 1 : -1]
@@ -326,7 +326,7 @@ def _gradients(
 
 
 class Attention(torch.autograd.Function):
-    """The same as mha::attention for autograd alone, at a fraction of the dispatcher's price."""
+    """The same as mha::attention for autograd alone, at a fraction of the dispatcher's cost."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A module's weights as an mha.Layer: packed once for inference, anew when they have changed."""
+"""A module's weights as an mha.Layer: packed once for inference, and again when they change."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def _sample(tensor: Tensor) -> Tensor:
 
 
 class Packed:
-    """A layer and what it was made from. Copies and pickles of a module begin without one."""
+    """A layer and the tensors it was made from. Copies and pickles of a module start without it."""
 
     def __init__(self) -> None:
         self._layer: mha.Layer | None = None
@@ -35,7 +35,7 @@ class Packed:
         return Packed, ()
 
     def layer(self, module: nn.MultiheadAttention, p: Projections) -> mha.Layer:
-        """The layer of the module's parameters as they are now."""
+        """The layer of the module's current parameters."""
         tensors = [t for t in p[:-1] if t is not None]
         if self._layer is None or not self._is_of(tensors):
             self._layer = mha.Layer.from_torch(module)
@@ -47,7 +47,7 @@ class Packed:
 
     def _is_of(self, tensors: list[Tensor]) -> bool:
         """Whether these are the tensors that were packed, and unchanged. Their version counters
-        tell, except of changes through .data, for which some elements are looked at."""
+        show that, except for changes through .data, for which some elements are compared."""
         if len(tensors) != len(self._tensors):
             return False
         for now, then, version in zip(tensors, self._tensors, self._versions):

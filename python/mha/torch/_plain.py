@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether anybody watches what is done with tensors."""
+"""Whether tensors are plain: no compiler, tracer or wrapper needs to see operations on them."""
 
 from collections.abc import Iterable
 
@@ -11,8 +11,8 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def is_plain(tensors: Iterable[Tensor | None]) -> bool:
-    """True where no compiler, tracer or wrapper of a tensor watches: CPU tensors and nothing else.
-    The dispatcher, which costs more than a short attention, is then of no use."""
+    """True for ordinary CPU tensors if no compiler or tracer is active. The dispatcher, which costs
+    more than a short attention, is then not needed."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack():

@@ -16,11 +16,11 @@ _ROUTES = {
 
 
 class sdpa(TorchFunctionMode):
-    """Inside, existing code runs on libmha: F.scaled_dot_product_attention, nn.MultiheadAttention
-    and all modules built on it, weights too. Nothing is patched, nothing else changes; other
-    threads do not notice. Fused paths of torch's encoder layers, which would go around both
+    """Within this context, existing code runs on libmha: F.scaled_dot_product_attention,
+    nn.MultiheadAttention and all modules built on it, including weights. Nothing is patched, and
+    other threads are not affected. Fused paths of torch's encoder layers, which would bypass both
     functions, are not taken, since torch does not take them while a mode is active. Modules
-    compiled by torch.jit.script are out of reach.
+    compiled by torch.jit.script are not affected.
 
     >>> import torch, mha.torch
     >>> layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()

@@ -18,7 +18,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 class FallbackWarning(UserWarning):
-    """torch computes something that was meant for libmha; the text says why.
+    """torch computes something that was meant for libmha; the message gives the reason.
 
     >>> import warnings, mha.torch
     >>> warnings.simplefilter("error", mha.torch.FallbackWarning)  # refuse instead
@@ -27,8 +27,8 @@ class FallbackWarning(UserWarning):
 
 
 def _is_known_kind(tensor: Tensor) -> bool:
-    """Not a subclass with a mind of its own. Fake and functional tensors have none: they are torch
-    looking at what would happen."""
+    """Whether this is not a subclass with its own behaviour. Fake and functional tensors count as
+    plain: torch uses them to trace what would happen."""
     kind = type(tensor)
     if kind is Tensor or kind is torch.nn.Parameter:
         return True
@@ -36,7 +36,7 @@ def _is_known_kind(tensor: Tensor) -> bool:
 
 
 def why_not(*tensors: Tensor | None) -> str:
-    """Why libmha cannot take these tensors; "" if it can."""
+    """Why libmha cannot use these tensors; "" if it can."""
     for tensor in tensors:
         if tensor is None:
             continue
@@ -74,7 +74,7 @@ def _why_not_call(
 
 
 def _is_wrong(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool) -> bool:
-    """True for arguments that torch refuses; it has the sentence for each of them."""
+    """True for arguments that torch refuses; torch then raises its own error."""
     ranks = [t.dim() for t in (query, key, value)]
     if min(ranks) < (3 if gqa else 2) or not query.dtype == key.dtype == value.dtype:
         return True
@@ -93,7 +93,7 @@ def _leading(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool
 ) -> tuple[tuple[int, ...], tuple[Tensor, ...], Tensor | None]:
     """Leading axes as torch broadcasts them; query, key and value, and the mask, with four axes.
-    RuntimeError where they do not fit together."""
+    RuntimeError if they do not match."""
     three = (query, key, value)
     if gqa:
         groups = max(key.shape[-3], value.shape[-3])
@@ -157,9 +157,9 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention by libmha: the same arguments, shapes,
     broadcasting, causal alignment (top-left) and errors.
 
-    need_weights=True gives (output, weights), weights (..., L, S) before dropout. A mask goes
-    together with is_causal. What libmha cannot do goes to torch with a FallbackWarning, which is
-    shown once per place in the program; explain() says the same without computing.
+    need_weights=True returns (output, weights), weights (..., L, S) before dropout. A mask can be
+    combined with is_causal. Calls that libmha cannot compute go to torch with a FallbackWarning,
+    which is shown once per line of the program; explain() says the same without computing.
 
     >>> import torch, mha.torch
     >>> q, k, v = torch.zeros(3, 2, 4, 8).unbind()
@@ -211,7 +211,8 @@ def explain(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> str:
-    """Who computes this call of scaled_dot_product_attention(), and why. Nothing is computed.
+    """Whether libmha or torch computes this call of scaled_dot_product_attention(), and why.
+    Nothing is computed.
 
     >>> import torch, mha.torch
     >>> mha.torch.explain(*torch.zeros(3, 2, 5, 8, dtype=torch.complex64).unbind())
