@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Memory of pictures; reading and writing them is in png_file.c. */
 #include "claims/picture.h"
 
 #include <stdlib.h>

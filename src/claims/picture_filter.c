@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Filters a picture strip by strip: the tiles of a strip go through the layer as batches, and the
+ * same strip through the loop, with which the layer's output is compared (picture_filter.h).
+ */
 #include "claims/picture_filter.h"
 
 #include <math.h>

@@ -2,10 +2,11 @@
 /*
  * A picture filtered by a layer of multi-head attention, one head for each tap of the kernel.
  *
- *      +----+----+----+---        The picture is cut into tiles of 8 x 8 pixels. A tile with the
- *      |    |    |    |           pixels around it that its kernel reads is a sequence of tokens;
- *      +----+----+----+---        those of the tile ask. All tiles look the same to the heads, so
- *      |    |    |    |           that they are a batch: memory does not grow with the picture.
+ *      +----+----+----+---        The picture is cut into tiles of 8 x 8 pixels. A tile and the
+ *      |    |    |    |           pixels around it that the kernel reads are a sequence of tokens;
+ *      +----+----+----+---        the pixels of the tile are the queries. All tiles have the same
+ *      |    |    |    |           weights, so they form a batch: memory does not grow with the
+ *                                 picture.
  */
 #ifndef CLAIMS_PICTURE_FILTER_H
 #define CLAIMS_PICTURE_FILTER_H
@@ -24,8 +25,8 @@ typedef struct picture_filter {
 typedef struct filter_result {
     ptrdiff_t heads, tokens; /* of a tile */
     double difference;       /* largest, of the layer's output from the loop's; white is 1 */
-    double bound;            /* what it may be */
-    int64_t bytes, changed;  /* of the picture; of them, not what the loop gives */
+    double bound;            /* of the difference */
+    int64_t bytes, changed;  /* of the picture; of these, those that differ from the loop */
     double seconds, loop_seconds;
     int threads;
 } filter_result;

@@ -4,23 +4,15 @@
 
 #include <stdio.h>
 
+#include "base/shell_quote.h"
 #include "page/page_study.h"
-
-/* An argument in single quotes; a single quote inside it ends them and begins them again. */
-static void put_quoted(FILE *file, const char *text)
-{
-    fputc('\'', file);
-    for (; *text != '\0'; text++)
-        fputs(*text == '\'' ? "'\\''" : (const char[]){*text, '\0'}, file);
-    fputc('\'', file);
-}
 
 static void put_option(FILE *file, const char *name, const char *value)
 {
     if (value == NULL)
         return;
     fputs(name, file);
-    put_quoted(file, value);
+    shell_quote(file, value);
 }
 
 char *page_command_text(const page_command *command, const page_sentence *sentences, int count)

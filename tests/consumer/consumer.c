@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Uses the installed library as a C program would: header, linking, one call of the operator. */
 #include <mha/mha.h>
 #include <stdio.h>
 

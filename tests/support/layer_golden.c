@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes the layer, the inputs and the call that a golden file describes (golden_file.h). */
 #include "support/layer_golden.h"
 
 static mha_layer_config config_of(const golden *g)
