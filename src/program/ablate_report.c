@@ -140,7 +140,7 @@ static void print_summary(const ablate_report *r)
     int worst = 0, harmless = 0, better = 0;
     char label[HEAD_LABEL_MAX];
     if (r->plain.sentences == 1) {
-        printf("\nNo intervals: n = 1, and they come of drawing sentences anew.\n");
+        printf("\nNo intervals: n = 1, and intervals come from resampling sentences.\n");
         return;
     }
     for (int n = 0; n < r->heads; n++) {
@@ -155,7 +155,7 @@ static void print_summary(const ablate_report *r)
     for (int n = 0; n < r->layer_count; n++) {
         const ablate_layer *const l = &r->layers[n];
         const double sum = l->sum > 0.0 ? l->sum : 0.0;
-        printf("%s layer %d: all heads closed cost %.3f nats a word, one by one %.3f in sum",
+        printf("%s layer %d: all heads closed cost %.3f nats per word, one by one %.3f in sum",
                attention_kind_name(l->kind), l->layer + 1, l->damage.delta, l->sum);
         if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
             printf(":\n    what one head leaves out is made up for, by others or by the norm "
@@ -166,7 +166,7 @@ static void print_summary(const ablate_report *r)
 
 void ablate_report_text(const ablate_report *r)
 {
-    printf("%s\non %d sentence%s of %s, seed %" PRIu64 ": loss %.4f nats a word, %.2f %% of words "
+    printf("%s\non %d sentence%s of %s, seed %" PRIu64 ": loss %.4f nats per word, %.2f %% of words "
            "right, %.1f %% of sentences exact.\nClosed heads %s. Layers and heads count from "
            "1.\n\n",
            r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",

@@ -117,7 +117,7 @@ static void put_frame(FILE *file, const ablate_report *r, int width, int height)
             "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.n{fill:#9ca3af}"
             ".b{fill:#0d1117}}</style>\n"
             "<rect class=\"b\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n"
-            "<text class=\"h\" x=\"16\" y=\"24\">What closing a head costs: loss a word, in "
+            "<text class=\"h\" x=\"16\" y=\"24\">What closing a head costs: loss per word, in "
             "thousandths of a nat</text>\n"
             "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; %d sentence%s of %s; "
             "closed heads %s</text>\n",

@@ -70,7 +70,7 @@ static void print_table(const heads_report *r, const terminal *screen)
     if (r->count == 0)
         printf("no head is like that\n");
     else if (!has_intervals(r->study))
-        printf("no intervals: n = 1, and they come of drawing sentences anew\n");
+        printf("no intervals: n = 1, and intervals come from resampling sentences\n");
 }
 
 /* -------------------------------------------------------------- summary ----- */

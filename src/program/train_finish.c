@@ -83,7 +83,7 @@ static void report(const train_request *r, const training *t)
            config->batch, config->seed);
     if (history.mark_count > 0) {
         const training_mark *const last = &history.marks[history.mark_count - 1];
-        printf("validation loss    %.4f nats a word\n", last->loss);
+        printf("validation loss    %.4f nats per word\n", last->loss);
         printf("words right        %.2f %%\n", 100.0 * last->words_right);
     }
 }
