@@ -239,7 +239,8 @@ static bool make_documents(builder *a, const documents *how, ptrdiff_t rows, con
         return false;
     for (ptrdiff_t n = 0; n < count; n++)
         ids[n] = how->shuffled ? (int32_t)rng_below(&a->random, 3) - 1
-                               : (int32_t)(n / (how->random ? how->run : count));
+                 : how->random ? (int32_t)(n / how->run)
+                               : 0;
     for (ptrdiff_t b = 0; !how->random && b < w->b; b++) {
         const ptrdiff_t first = starts ? (ptrdiff_t)starts[b] : b * *stride;
         for (ptrdiff_t i = 0; i < rows && first + i < count; i++)

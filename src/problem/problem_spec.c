@@ -71,15 +71,15 @@ static void draw_extents(rng *r, mha_shape *shape)
 /* Makes the shape smaller until it costs at most `cost`; equal L and S stay equal. */
 static void limit_cost(mha_shape *shape, double cost)
 {
-    ptrdiff_t *const extents[] = {&shape->D, &shape->S, &shape->L, &shape->B};
+    ptrdiff_t *const extents[] = {&shape->D, &shape->S, &shape->L, &shape->B, &shape->Dv};
     const bool square = shape->L == shape->S;
-    for (int n = 0;; n = (n + 1) % 4) {
+    for (int n = 0;; n = (n + 1) % 5) {
         const double now = (double)shape->B * (double)shape->H * (double)shape->L *
                            (double)shape->S * (double)(shape->D + shape->Dv);
         if (now <= cost)
             return;
         ptrdiff_t *const extent = extents[n];
-        *extent = *extent > 1 ? *extent - *extent / 3 - 1 : 1;
+        *extent -= *extent > 1 ? *extent / 3 + (*extent == 2) : 0;
         if (square)
             shape->L = shape->S = shape->L < shape->S ? shape->L : shape->S;
     }

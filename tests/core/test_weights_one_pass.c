@@ -39,8 +39,10 @@ static bool holds(const problem *c)
 static void make_odd(problem *c)
 {
     const mha_shape *const s = &c->call.shape;
+    const ptrdiff_t keys = c->tensors[TENSOR_K].n[2]; /* all of them, if they are packed */
     problem_set(c, TENSOR_Q, 0, 0, s->L / 2, 0, NAN);
-    problem_set(c, TENSOR_K, 0, 0, s->S / 2, 1, INFINITY);
+    if (keys > 0)
+        problem_set(c, TENSOR_K, 0, 0, keys / 2, 1, INFINITY);
     for (ptrdiff_t j = 0; c->tensors[TENSOR_BIAS].memory && j < s->S; j++)
         problem_set(c, TENSOR_BIAS, 0, 0, 0, j, -INFINITY);
 }

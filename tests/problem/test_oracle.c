@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random configurations, with every feature and all of them together, against the oracle. A failing
- * case prints its seed; MHA_TEST_SEED=<seed> makes it the first case of the next run.
+ * Problems named by words, and random ones with every feature and all of them together, compared
+ * with the oracle. A failing word prints the command that repeats it; a failing random problem
+ * prints its seed, and MHA_TEST_SEED=<seed> makes it the first of the next run.
  */
+#include "problem/problem_check.h"
 #include "support/problems.h"
 
 #include <stdio.h>
@@ -62,26 +64,70 @@ static void double_precision(void)
     random_cases(200000, test_effort(150), 2e5, true);
 }
 
+/* Runs and checks what a word names, in every way there is. */
+static void check_word(const char *word, uint64_t seed, mha_pool *pool)
+{
+    problem *const p = problem_new_word(word, seed);
+    check_result result;
+    check_problem(p, pool, &result);
+    CHECK(!result.failed, "mha verify --seed %llu --case %s: %s", (unsigned long long)seed, word,
+          result.what);
+    problem_delete(p);
+}
+
 /* Shapes of real models, plain and causal. */
 static void model_shapes(void)
 {
-    static const mha_shape shapes[] = {
-        {.B = 1, .H = 12, .L = 64, .S = 64, .D = 64},
-        {.B = 2, .H = 8, .G = 2, .L = 33, .S = 200, .D = 128},
-        {.B = 1, .H = 4, .G = 1, .L = 100, .S = 100, .D = 256},
-        {.B = 1, .H = 32, .G = 8, .L = 1, .S = 700, .D = 128},
-        {.B = 1, .H = 2, .L = 20, .S = 3000, .D = 80},
-        {.B = 1, .H = 2, .L = 40, .S = 40, .D = 192, .Dv = 128},
-    };
-    for (size_t n = 0; n < 3 * sizeof shapes / sizeof *shapes; n++) {
-        const mha_dtype type = (mha_dtype)(n % 3);
-        problem_spec spec = {.shape = shapes[n / 3], .seed = n, .features = FEATURE_LSE};
-        mha_shape *const s = &spec.shape;
-        s->q_type = s->k_type = s->v_type = s->o_type = type;
-        one_case(&spec, NULL);
-        spec.features |= FEATURE_CAUSAL;
-        one_case(&spec, NULL);
+    static const char *const shapes[] = {"h12l64d64",       "b2h8g2l33s200d128", "h4g1l100d256",
+                                         "h32g8l1s700d128", "h2l20s3000d80",     "h2l40d192v128"};
+    static const char *const suffixes[] = {
+        "lse", "lse:f16", "lse:bf16", "lse:causal:br", "lse:causal:br:f16", "lse:causal:br:bf16"};
+    for (size_t n = 0; n < 36; n++) {
+        char word[WORD_TEXT_MAX];
+        snprintf(word, sizeof word, "%s:%s", shapes[n / 6], suffixes[n % 6]);
+        check_word(word, n, NULL);
     }
+}
+
+/* Everything a word can say, by itself and with others. */
+static void every_suffix_of_a_word(void)
+{
+    static const char *const suffixes[] = {
+        "f16",
+        "f64",
+        "q=f16:k=bf16:v=f16:o=f32",
+        "causal:br",
+        "causal:tl",
+        "causal:offset=-3",
+        "br:window=5,2",
+        "offset=4:window=-1,3",
+        "mask=bool30",
+        "mask=add:bias",
+        "br:alibi:sink",
+        "softcap=2:scale=-0.3",
+        "pad:causal:br",
+        "padk3",
+        "docs=3",
+        "packed:causal:br",
+        "packed:docs=2:lse",
+        "weights",
+        "weights=raw:softcap=3:mask=bool80",
+        "weights=softcap:softcap=3",
+        "weights=bias:bias:causal:br",
+        "avg:sink:br:alibi",
+        "weights=bias:avg",
+        "stats=all:lse:weights",
+        "layout=blhd:weights:lse",
+        "causal:br:window=9,-1:mask=bool50:mask=add:bias:alibi:sink:softcap=5:docs=2:lse:weights",
+    };
+    static const char *const extents[] = {"b2h4g2l19s40d16", "b3h3l70s70d33v20", "h6g1l1s300d64"};
+    mha_pool *const pool = make_pool(3);
+    for (size_t n = 0; n < 3 * sizeof suffixes / sizeof *suffixes; n++) {
+        char word[WORD_TEXT_MAX];
+        snprintf(word, sizeof word, "%s:%s", extents[n % 3], suffixes[n / 3]);
+        check_word(word, n, pool);
+    }
+    mha_pool_free(pool);
 }
 
 /* Without options at all. */
@@ -102,6 +148,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(no_options);
     RUN(model_shapes);
+    RUN(every_suffix_of_a_word);
     RUN(small_configurations);
     RUN(larger_configurations);
     RUN(double_precision);

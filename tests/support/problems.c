@@ -25,6 +25,19 @@ problem *problem_new(const problem_spec *spec)
     return p;
 }
 
+problem *problem_new_word(const char *text, uint64_t seed)
+{
+    problem *const p = allocate();
+    problem_word word;
+    char message[WORD_MESSAGE_MAX];
+    if (!word_parse(&word, text, message, sizeof message) ||
+        !problem_create(p, &word, seed, message, sizeof message)) {
+        fprintf(stderr, "%s\n", message);
+        abort();
+    }
+    return p;
+}
+
 problem *problem_new_bare(const problem_spec *spec)
 {
     problem *const p = allocate();

@@ -19,6 +19,9 @@
 /* Ends the program if there is no memory: a test has nothing else to do then. */
 problem *problem_new(const problem_spec *spec);
 
+/* The problem that a word names. */
+problem *problem_new_word(const char *word, uint64_t seed);
+
 /* A problem without tensors, for those that problem_tensor() makes. */
 problem *problem_new_bare(const problem_spec *spec);
 
