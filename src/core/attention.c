@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operator: one task is a few query rows of one key/value head against all keys they see.
+ * The operator: one task is a chunk of at most MHAI_TASK_ROWS query rows of one key/value head,
+ * against all keys they see.
  *
  *      for each split of MHAI_SPLIT keys            partial softmax, merged in ascending order
  *          for each block of MHAK_BLOCK keys        K packed once for all rows of the task

@@ -2,7 +2,7 @@
 /*
  * Random specs, and the details of features that are numbers: edges of windows, positions, soft
  * caps and so on become a problem word here. The rest (lengths, masks, lists, layouts) is drawn
- * when memory is made for it, in problem.c.
+ * by problem_build.c.
  */
 #include "problem/problem_spec.h"
 
