@@ -166,7 +166,8 @@ static void print_summary(const ablate_report *r)
 
 void ablate_report_text(const ablate_report *r)
 {
-    printf("%s\non %d sentence%s of %s, seed %" PRIu64 ": loss %.4f nats per word, %.2f %% of words "
+    printf("%s\non %d sentence%s of %s, seed %" PRIu64
+           ": loss %.4f nats per word, %.2f %% of words "
            "right, %.1f %% of sentences exact.\nClosed heads %s. Layers and heads count from "
            "1.\n\n",
            r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",
