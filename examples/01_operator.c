@@ -117,7 +117,7 @@ static int look_back(void)
     for (int h = 0; h < HEADS; h++)
         for (int r = 0; r < ROWS; r++) {
             const int row = (int)rows[r], best = strongest(weights[h][r]);
-            printf("head %d, \"%s\" (%d) looks at \"%s\" (%d), weight %.3f, log-sum-exp %.3f\n",
+            printf("head %d, \"%s\" (%d) attends to \"%s\" (%d), weight %.3f, log-sum-exp %.3f\n",
                    (int)heads[h], words[row], row, words[best], best, (double)weights[h][r][best],
                    (double)lse[heads[h]][row]);
             right &= best == row - (int)heads[h];

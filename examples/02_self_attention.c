@@ -80,7 +80,7 @@ static int looks_at_itself(void)
                 own += weights[i][j];
                 even += 1.0f / L;
             }
-        printf("\"%s\" gives %.0f %% to itself (evenly it would be %.0f %%)\n", words[i],
+        printf("\"%s\" attends to itself with %.0f %% (uniform attention: %.0f %%)\n", words[i],
                100 * (double)own, 100 * (double)even);
         right &= own > 0.5f;
     }
@@ -90,7 +90,7 @@ static int looks_at_itself(void)
 static int order_is_lost(void)
 {
     const int same = memcmp(y[0], y[4], sizeof y[0]) == 0;
-    printf("the first \"the\" and the second become %s vector\n", same ? "the same" : "ANOTHER");
+    printf("the first \"the\" and the second get %s output\n", same ? "the same" : "ANOTHER");
     return same;
 }
 

@@ -118,7 +118,7 @@ int main(void)
     for (int i = 0; i < L; i++) {
         /* The first word has no previous word: the nearest point is its own. */
         const int before = i > 0 ? i - 1 : 0;
-        printf("\"%s\" looks at \"%s\" with weight %.3f; y = %.3f, by hand %.3f\n", words[i],
+        printf("\"%s\" attends to \"%s\" with weight %.3f; y = %.3f, by hand %.3f\n", words[i],
                words[before], (double)weights[i][before], (double)y[i][3], by_hand(i));
         wrong += weights[i][before] < 0.99f;
         wrong += fabs((double)y[i][3] - by_hand(i)) > 1e-3;

@@ -117,8 +117,7 @@ static int heads_differ(void)
         double apart = 0;
         for (int cell = 0; cell < L * L; cell++)
             apart += fabs((double)((&weights[0][h][0][0])[cell] - (&weights[0][0][0][0])[cell]));
-        printf("head %d looks elsewhere than head 0 with %.0f %% of its weight\n", h,
-               50 * apart / L);
+        printf("head %d puts %.0f %% of its weight elsewhere than head 0\n", h, 50 * apart / L);
         right &= apart / L > 0.02;
     }
     return right;

@@ -129,7 +129,7 @@ static int padding_four_ways(void)
             memcpy(first, o, sizeof o);
         right &= memcmp(first, o, sizeof o) == 0;
     }
-    printf("four ways to say it, %s\n", right ? "the same bits" : "NOT the same");
+    printf("the same mask given in four ways: %s\n", right ? "the same bits" : "NOT the same");
     return right;
 }
 

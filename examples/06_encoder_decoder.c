@@ -153,9 +153,9 @@ int main(void)
 
     const int in_encoder = rows_unmoved(encoder, encode, source, memory, SOURCE);
     const int in_decoder = rows_unmoved(decoder, decode, target, state, TARGET);
-    printf("another last word of the source moves %d of %d rows of the memory\n",
+    printf("another last word of the source changes %d of %d rows of the memory\n",
            SOURCE - in_encoder, SOURCE);
-    printf("another last word of the target moves %d of %d rows of the decoder\n",
+    printf("another last word of the target changes %d of %d rows of the decoder\n",
            TARGET - in_decoder, TARGET);
     right &= in_encoder == 0 && in_decoder == TARGET - 1;
 

@@ -116,7 +116,7 @@ int main(void)
     forward();
     backward(d_w);
     const double gradient = (double)d_w[0][1], slope = difference(&w[0][1]);
-    printf("d_W[0][1] is %.5f; a difference of losses says %.5f\n", gradient, slope);
+    printf("d_W[0][1] is %.5f; from a difference of losses: %.5f\n", gradient, slope);
 
     for (int n = 0; n <= STEPS; n++) {
         const double loss = forward();
@@ -129,7 +129,7 @@ int main(void)
     }
 
     const double turn = atan2((double)w[0][1], (double)w[0][0]) * 180 / pi;
-    printf("W turns back by %.2f degrees and is %.1f large\n", turn,
+    printf("W rotates back by %.2f degrees and scales by %.1f\n", turn,
            hypot((double)w[0][0], (double)w[0][1]));
     int wrong = fabs(gradient - slope) > 1e-3 * fabs(slope) || fabs(turn - 30) > 0.1;
     for (int i = 0; i < HOURS; i++)

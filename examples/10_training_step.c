@@ -161,7 +161,7 @@ int main(void)
         const mha_layer_weights now = weights_of(&learned);
         stop_on(mha_layer_update(layer, &now));
     }
-    printf("the loss fell to %.2g of what it was\n", loss / before);
+    printf("the loss fell to %.2g of its first value\n", loss / before);
     const int wrong = loss > 0.01 * before || attention_to_mark() < 0.95;
     mha_layer_free(layer);
     free(call.tape);

@@ -19,7 +19,7 @@ The queens that we know have a small white mouse
 The old women will look for their dogs tomorrow
 Who ate the red apple?"
 
-echo "English to French, by a transformer that this library trained from nothing:"
+echo "English to French, by a transformer that this library trained from scratch:"
 echo
 paste <(printf '%s\n' "$sentences") <("$mha" translate <<<"$sentences") |
     awk -F '\t' '{ printf "  %-49s %s\n", $1, $2 }'
@@ -31,9 +31,9 @@ Try next
   $mha translate --beam 4 --nbest 4 --gold "Did she sleep?"
   $mha show "The quick brown fox jumps"    all heads on a sentence, with their roles
   $mha view "The quick brown fox jumps"    the same as a page for a browser
-  $mha serve --open                        the same live: type a sentence, close heads
+  $mha serve --open                        the same live: type a sentence, disable heads
   $mha heads                               the role of every head
-  $mha ablate                              what closing each head costs
+  $mha ablate                              what disabling each head costs
   $mha prove                               what is true of attention, with numbers
   $mha translate --evaluate 1000           how many held-out sentences are exact
   $mha corpus --split test                 sentences it has not seen; it knows no other words

@@ -43,7 +43,7 @@ def main(name: str = "", sentence: str = "The cat that I saw yesterday ran away.
                 with mha.hf.gates(model, [(layer, head)]):
                     after = model(**inputs).last_hidden_state
                 moved.append(((after - before).norm() / before.norm(), layer, head))
-    print("\nheads whose closing moves the last layer most:")
+    print("\nheads that change the last layer most when disabled:")
     for share, layer, head in sorted(moved, reverse=True)[:5]:
         print(f"  layer {layer} head {head:2}: {share:.1%}")
 

@@ -58,10 +58,10 @@ def main() -> None:
     print(f"loss {loss.item():.4f}")
     for head in range(HEADS):
         with torch.no_grad():
-            closed, _ = model(tokens, torch.ones(HEADS).index_fill(0, torch.tensor(head), 0.0))
+            disabled, _ = model(tokens, torch.ones(HEADS).index_fill(0, torch.tensor(head), 0.0))
         print(
-            f"head {head}: slope {slopes[head].item():8.4f}, loss when closed "
-            f"{closed.item():7.4f}, weight of the token before {previous[head].item():.2f}"
+            f"head {head}: slope {slopes[head].item():8.4f}, loss when disabled "
+            f"{disabled.item():7.4f}, weight of the token before {previous[head].item():.2f}"
         )
 
 

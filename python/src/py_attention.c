@@ -179,8 +179,7 @@ static PyObject *statistics_alone(mhap_call *call)
         return NULL;
     if (!call->o.c.statistics) {
         mhap_fail(call->state, MHA_ERR_FLAG,
-                  "statistics asks for none; leave it out for all of "
-                  "rows and heads");
+                  "statistics requests nothing; leave it out for rows and heads");
         return NULL;
     }
     const ptrdiff_t rows =

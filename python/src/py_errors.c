@@ -210,7 +210,7 @@ int mhap_errors_add(PyObject *module, mhap_state *state)
     state->error = attributes
                        ? PyErr_NewExceptionWithDoc(
                              "mha.Error",
-                             "An argument that cannot be, told in a sentence.\n\n"
+                             "An invalid argument; the message describes it.\n\n"
                              "status is the number that the C library has for it, code its name,\n"
                              "such as \"MHA_ERR_SHAPE\".",
                              PyExc_ValueError, attributes)

@@ -208,7 +208,7 @@ static int take_new(mhap_state *state, PyObject *object, mhap_type type, int axe
     if (array->type == type && mhap_check_shape(state, array, "a new array", axes, shape) == 0)
         return 0;
     if (array->type != type)
-        mhap_fail(state, MHA_ERR_DTYPE, "a new array has elements of type %s; %s was asked for",
+        mhap_fail(state, MHA_ERR_DTYPE, "a new array has elements of type %s; %s was requested",
                   mhap_type_name(array->type), mhap_type_name(type));
     mhap_release(array);
     return -1;

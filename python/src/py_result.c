@@ -132,7 +132,7 @@ static int no_weights(const mhap_state *state, const mha_options *c)
                              : c->flags & MHA_AVERAGE_WEIGHTS ? "average_weights averages"
                                                               : NULL;
     return idle ? mhap_fail(state, MHA_ERR_FLAG,
-                            "%s weights, and none are asked for: add return_weights=True", idle)
+                            "%s weights, but none are requested: add return_weights=True", idle)
                 : 0;
 }
 

@@ -462,14 +462,14 @@ def test_heads() -> None:
     fails(
         mha.Error,
         "FLAG",
-        "weights_heads chooses weights, and none are asked for: add return_weights=True",
+        "weights_heads chooses weights, but none are requested: add return_weights=True",
         weights_heads=[0],
     )
     fails(mha.Error, "FLAG", "weights_rows chooses weights", weights_rows=[0])
     fails(
         mha.Error,
         "FLAG",
-        "average_weights averages weights, and none are asked for: add return_weights=True",
+        "average_weights averages weights, but none are requested: add return_weights=True",
         average_weights=True,
     )
 

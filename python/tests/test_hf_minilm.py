@@ -89,10 +89,10 @@ def test_heads_of_the_real_model(model: Any, inputs: Any) -> None:
     assert max(layer.max() for layer in table["previous"]) > 0.5
 
 
-def test_the_example_closes_heads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_disables_heads(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "hf_heads.py"))
     example["main"]()
-    table, _, worst = capsys.readouterr().out.partition("heads whose closing")
+    table, _, worst = capsys.readouterr().out.partition("heads that change")
     assert len(table.strip().splitlines()) == 1 + 6 * 12 and worst.count("layer ") >= 5
 
 
@@ -119,7 +119,7 @@ def test_the_page_and_its_table(capsys: pytest.CaptureFixture[str]) -> None:
             [float(x) for x in printed[2:]], abs=2e-3
         )
     assert len(names["attentions"]) == 6 and names["words"][2] == "cat"
-    assert not torch.equal(names["closed"][0], names["output"][0])
+    assert not torch.equal(names["disabled"][0], names["output"][0])
 
 
 def test_the_way_to_a_page_of_heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ def test_subclasses_of_bfloat16_arrays() -> None:
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     plain = np.zeros((1, 2, 400, 80), bfloat16)
     fails("has another type", plain.view(Bits), plain, plain)
-    fails("i8; bf16 was asked for", plain.view(Fickle), plain, plain, query_lengths=[3])
+    fails("i8; bf16 was requested", plain.view(Fickle), plain, plain, query_lengths=[3])
 
 
 @pytest.mark.parametrize("dtype", ["V0", []], ids=str)

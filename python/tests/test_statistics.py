@@ -145,5 +145,5 @@ def test_what_cannot_be(qkv: Any) -> None:
         run(3)
     with pytest.raises(TypeError, match="top is a str; it must be an integer"):
         run({"top": "3"})
-    with pytest.raises(mha.Error, match="statistics asks for none"):
+    with pytest.raises(mha.Error, match="statistics requests nothing"):
         mha.head_statistics(*qkv[:2], statistics=False)

@@ -438,7 +438,7 @@ def test_threads_are_torchs_and_change_no_bit() -> None:
         ({"mask": torch.ones(L, S + 1, dtype=torch.bool)}, "mask"),
         ({"dropout": 1.5}, "dropout"),
         ({"softcap": -1.0}, "softcap"),
-        ({"average_weights": True}, "average_weights averages weights, and none are asked for"),
+        ({"average_weights": True}, "average_weights averages weights, but none are requested"),
         ({"window": (-2, -3), "position": 0}, r"the window is \(-2, -3\)"),
         ({"query_documents": torch.zeros(B, L, dtype=torch.int32)}, "documents need both"),
         ({"key_documents": torch.zeros(B, S, dtype=torch.int32)}, "documents need both"),

@@ -15,7 +15,7 @@
 #include "claims/convolution_mixed.h"
 #include "claims/symmetric_eigen.h"
 
-/* Largest difference of a mixture's heads from the convolution `spec`, and what it may be. */
+/* Largest difference of a mixture's heads from the convolution `spec`, and its bound. */
 static bool try_mixture(proof *p, const conv_spec *spec, const conv_mixture *m,
                         const double *picture, conv_trial *trial)
 {

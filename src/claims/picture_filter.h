@@ -31,7 +31,7 @@ typedef struct filter_result {
     int threads;
 } filter_result;
 
-/* Colours are filtered each by itself, alpha stays. `out` is the picture's size, smaller with
+/* Colour channels are filtered separately, alpha is kept. `out` is the picture's size, smaller with
  * CONV_VALID, whose kernel must fit. On error nothing is left. */
 mha_status picture_filter_run(const picture_filter *filter, const picture *in, picture *out,
                               filter_result *result, mha_pool *pool);

@@ -80,12 +80,12 @@ static void say_tiles(text *t, const mha_plan *plan)
     say(t, "\ntiles      %td rows at a time: %s\n", mhai_min(rows, plan->row_tile),
         tile_reason(plan, rows));
     say(t, "keys       %s\n",
-        mhai_keys_in_place(plan, rows) ? "read where they lie: too few rows to pay for packing"
+        mhai_keys_in_place(plan, rows) ? "read in place: too few rows for packing to pay off"
                                        : "packed to f32 panels, once for all rows of a task");
     say(t, "values     %s\n",
-        mhai_values_in_place(plan, rows) ? "read where they lie: too few rows to pay for packing"
+        mhai_values_in_place(plan, rows) ? "read in place: too few rows for packing to pay off"
         : plan->shape.v_type == MHA_F32
-            ? "f32 rows close together are read where they lie, others packed once a task"
+            ? "f32 rows with a small stride are read in place, others packed once per task"
             : "packed to f32 panels, once for all rows of a task");
 }
 

@@ -49,20 +49,21 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_WINDOW:
         return "MHA_ERR_WINDOW: a window edge is below -1, or a ring has dropped what it needs";
     case MHA_ERR_POSITION:
-        return "MHA_ERR_POSITION: query positions are not said although L != S, or said where a "
+        return "MHA_ERR_POSITION: query positions are not given although L != S, or given where a "
                "cache decides";
     case MHA_ERR_LENGTH:
-        return "MHA_ERR_LENGTH: a length, start, offset or range of tokens cannot be";
+        return "MHA_ERR_LENGTH: a length, start, offset or range of tokens is invalid";
     case MHA_ERR_INDEX:
         return "MHA_ERR_INDEX: a chosen head or row does not exist";
     case MHA_ERR_WORKSPACE:
         return "MHA_ERR_WORKSPACE: the workspace is too small";
     case MHA_ERR_PLAN:
-        return "MHA_ERR_PLAN: the plan was not made for what this run asks";
+        return "MHA_ERR_PLAN: the plan does not cover what this run requests";
     case MHA_ERR_MEMORY:
         return "MHA_ERR_MEMORY: out of memory";
     case MHA_ERR_THREAD:
-        return "MHA_ERR_THREAD: threads cannot be had, or more than MHA_MAX_THREADS were asked for";
+        return "MHA_ERR_THREAD: threads cannot be created, or more than MHA_MAX_THREADS were "
+               "requested";
     case MHA_ERR_ISA:
         return "MHA_ERR_ISA: MHA_ISA names an instruction set that cannot run here";
     case MHA_ERR_FULL:

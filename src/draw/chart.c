@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frame, style sheet, axes and keys of charts. The curves themselves belong to the reports that
- * draw them: losses of a training, and what is left when heads are closed. */
+ * draw them: losses of a training, and what is left when heads are disabled. */
 #include "draw/chart.h"
 
 enum { WIDTH = 760, HEIGHT = 420, LEFT = 64, RIGHT = 24, TOP = 64, BOTTOM = 52 };

@@ -432,7 +432,7 @@ double layer_word_cache_bytes(const layer_word *w)
 }
 
 static const char help[] =
-    "Layer words name what stands around attention, for bench and explain:\n"
+    "Layer words name layers, caches and matrix products, for bench and explain:\n"
     "\n"
     "  linear:m512n2304k768     y = x W^T: m rows, n outputs, k inputs\n"
     "  openblas:m512n2304k768   the same by OpenBLAS's sgemm (gemv: its sgemv)\n"

@@ -54,7 +54,7 @@ bool reader_next(word_reader *r)
     r->at = (int)(r->rest - r->text);
     snprintf(r->token, sizeof r->token, "%.*s", (int)length, r->rest);
     if (length == 0)
-        return reader_fail(r, "nothing stands at column %d", r->at + 1);
+        return reader_fail(r, "a part is missing at column %d", r->at + 1);
     if (length >= sizeof r->token)
         return reader_fail(r, "too long");
     r->rest += length;

@@ -16,8 +16,8 @@ static double percent(int64_t part, int64_t all)
 const char *ablate_mode_words(const char *mode)
 {
     if (strcmp(mode, "mean") == 0)
-        return "give their mean";
-    return strcmp(mode, "uniform") == 0 ? "look at everything alike" : "give nothing";
+        return "output their mean";
+    return strcmp(mode, "uniform") == 0 ? "attend to all positions equally" : "output zero";
 }
 
 /* ---------------------------------------------------------------- text ----- */
@@ -69,12 +69,12 @@ static void print_repair(const ablate_report *r, int head)
     }
 }
 
-/* One row per head, closed alone. */
+/* One row per head, disabled alone. */
 static void print_heads(const ablate_report *r)
 {
-    print_heading(r->repairs ? "closed          loss +               95 %   words right  exact"
-                               "   direct    lost  repair  by norm  who helps"
-                             : "closed          loss +               95 %   words right  exact");
+    print_heading(r->repairs ? "disabled        loss +               95 %   words right  exact"
+                               "   direct    lost  repair    norm  helper"
+                             : "disabled        loss +               95 %   words right  exact");
     for (int head = 0; head < r->heads; head++) {
         char label[HEAD_LABEL_MAX];
         head_label(head_at(&r->config, head), label);
@@ -86,7 +86,7 @@ static void print_heads(const ablate_report *r)
     }
 }
 
-/* One row per layer with all its heads closed, beside the sum of what its heads cost alone. */
+/* One row per layer with all its heads disabled, beside the sum of what its heads cost alone. */
 static void print_layers(const ablate_report *r)
 {
     printf("\n");
@@ -121,11 +121,13 @@ enum { PAIRS_SHOWN = 10 };
 static void print_pairs(const ablate_report *r)
 {
     const int shown = r->pair_count < PAIRS_SHOWN ? r->pair_count : PAIRS_SHOWN;
-    printf("\nPairs that back each other up most: together they cost more than one by one\n");
+    printf("\nPairs that compensate for each other most: disabling both costs more than the sum of "
+           "each alone\n");
     print_heading("                              both    first   second     extra");
     for (int n = 0; n < shown; n++)
         print_pair(r, &r->pairs[n]);
-    printf("\nPairs that work one for the other: together they cost less\n");
+    printf("\nPairs that depend on each other most: disabling both costs less than the sum of each "
+           "alone\n");
     for (int n = r->pair_count - 1; n >= r->pair_count - shown && n >= 0; n--)
         print_pair(r, &r->pairs[n]);
 }
@@ -149,16 +151,18 @@ static void print_summary(const ablate_report *r)
         better += r->single[n].interval.high < 0.0;
     }
     head_label(head_at(&r->config, worst), label);
-    printf("\nOf %d heads %d can go alone without a loss that shows, %d with a gain; the worst to "
-           "lose is %s.\n",
-           r->heads, harmless, better, label);
+    printf(
+        "\nOf %d heads, %d can be disabled alone without a measurable loss and %d with a gain; the "
+        "most costly is %s.\n",
+        r->heads, harmless, better, label);
     for (int n = 0; n < r->layer_count; n++) {
         const ablate_layer *const l = &r->layers[n];
         const double sum = l->sum > 0.0 ? l->sum : 0.0;
-        printf("%s layer %d: all heads closed cost %.3f nats per word, one by one %.3f in sum",
+        printf("%s layer %d: disabling all heads costs %.3f nats per word, the sum of single heads "
+               "is %.3f",
                attention_kind_name(l->kind), l->layer + 1, l->damage.delta, l->sum);
         if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
-            printf(":\n    what one head leaves out is made up for, by others or by the norm "
+            printf(":\n    the other heads or the norm compensate for a single disabled head "
                    "(--repair)");
         printf(".\n");
     }
@@ -168,7 +172,7 @@ void ablate_report_text(const ablate_report *r)
 {
     printf("%s\non %d sentence%s of %s, seed %" PRIu64
            ": loss %.4f nats per word, %.2f %% of words "
-           "right, %.1f %% of sentences exact.\nClosed heads %s. Layers and heads count from "
+           "right, %.1f %% of sentences exact.\nDisabled heads %s. Layers and heads count from "
            "1.\n\n",
            r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",
            corpus_split_name(r->split), r->seed, r->plain.loss,
@@ -176,12 +180,13 @@ void ablate_report_text(const ablate_report *r)
            ablate_mode_words(r->mode));
     print_heads(r);
     if (r->repairs)
-        printf("direct: what the head itself adds to the logit of the right word, a row; lost: "
-               "what the logit loses\nwithout it; repair = 1 - lost / direct, of which by norm: "
-               "the last "
-               "norm has less to divide by; who\nhelps: the head that adds most more, the norm "
-               "held. On %d sentences, heads closed with zero.\n",
-               r->repair_sentences);
+        printf(
+            "direct: what the head adds to the logit of the correct word, mean per row; lost: how "
+            "much the logit\ndrops without it; repair = 1 - lost / direct; norm: what the last "
+            "norm contributes to repair by\ndividing by less; helper: the head whose "
+            "contribution grows most with the norm held fixed.\nMeasured on %d sentences with "
+            "--mode zero.\n",
+            r->repair_sentences);
     print_layers(r);
     if (r->pairs)
         print_pairs(r);

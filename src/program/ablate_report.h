@@ -7,11 +7,12 @@
 #include "heads/head_ablation.h"
 #include "heads/head_repair.h"
 
-/* Two heads of a kind closed together. */
+/* Two heads of a kind disabled together. */
 typedef struct ablate_pair {
     int heads[2];
     head_damage damage;
-    double extra; /* delta, less those of the two alone: positive where they back each other up */
+    double extra; /* delta, less those of the two alone: positive where they compensate for each
+                     other */
 } ablate_pair;
 
 /* All heads of one layer of a kind. */
@@ -40,7 +41,7 @@ typedef struct ablate_report {
     int pair_count;
 } ablate_report;
 
-/* What closed heads do in a mode: completes the sentence "closed heads ...". */
+/* What disabled heads do in a mode: completes the sentence "disabled heads ...". */
 const char *ablate_mode_words(const char *mode);
 
 void ablate_report_text(const ablate_report *report);

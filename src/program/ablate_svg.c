@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losses of closed heads as grids, one per kind:
+ * Losses of disabled heads as grids, one per kind:
  *
  *      encoder    1     2     3    ...       all
  *      layer 1   0.0   0.1   0.0   ...       6.0
  *      layer 2   0.4   0.2   0.1   ...      11.9
  *
- * "all" is the loss with all heads of the layer closed. It has no colour: it is so much larger that
- * single heads could not be told apart on one scale.
+ * "all" is the loss with all heads of the layer disabled. It has no colour: it is so much larger
+ * that single heads could not be told apart on one scale.
  */
 #include <math.h>
 
@@ -110,17 +110,17 @@ static void put_legend(FILE *file, double most, int y)
 
 static void put_frame(FILE *file, const ablate_report *r, int width, int height)
 {
-    svg_begin(file, width, height, "What closing a head costs");
+    svg_begin(file, width, height, "What disabling a head costs");
     fprintf(file,
             "<style>text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#374151}"
             ".h{font-weight:bold}.n{fill:#6b7280}.b{fill:#fff}"
             "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.n{fill:#9ca3af}"
             ".b{fill:#0d1117}}</style>\n"
             "<rect class=\"b\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n"
-            "<text class=\"h\" x=\"16\" y=\"24\">What closing a head costs: loss per word, in "
+            "<text class=\"h\" x=\"16\" y=\"24\">What disabling a head costs: loss per word, in "
             "thousandths of a nat</text>\n"
             "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; %d sentence%s of %s; "
-            "closed heads %s</text>\n",
+            "disabled heads %s</text>\n",
             width, height, 1e3 * r->plain.loss, r->plain.sentences,
             r->plain.sentences == 1 ? "" : "s", corpus_split_name(r->split),
             ablate_mode_words(r->mode));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha ablate: what a translator loses when heads are closed, and how much the rest compensates.
+ * mha ablate: what a translator loses when heads are disabled, and how much the rest
+ * compensates.
  *
  *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
  *      and ablate_svg.c print and draw it.
@@ -17,12 +18,12 @@
 #include "program/options.h"
 
 static const char details[] =
-    "Every head is closed alone, then all heads of each layer; with --pairs also every two heads\n"
-    "of one kind. The decoder reads the right words. A sentence is exact if all its words and its\n"
-    "end are predicted right, which is when a greedy search finds it. If closing a whole layer\n"
-    "costs much more than the sum of its heads, the heads compensate for each other.\n"
+    "Every head is disabled alone, then all heads of each layer; with --pairs also every pair of\n"
+    "heads of one kind. The decoder reads the correct words. A sentence is exact if all its words\n"
+    "and its end are predicted correctly, in which case a greedy search finds it. If disabling a\n"
+    "whole layer costs much more than the sum of its heads, the heads compensate for each other.\n"
     "\n"
-    "Modes; all act before the output projection, and biases stay:\n"
+    "Modes; all act before the output projection, and biases are kept:\n"
     "  zero     the head outputs zero\n"
     "  mean     it outputs its mean over sentences of train\n"
     "  uniform  it attends to all positions equally\n"
@@ -196,7 +197,7 @@ int command_ablate(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
-        {"pairs", ARG_FLAG, &r.pairs, NULL, "also close every two heads of one kind", 0, 0},
+        {"pairs", ARG_FLAG, &r.pairs, NULL, "also disable every pair of heads of one kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
@@ -208,7 +209,7 @@ int command_ablate(int argc, char **argv)
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...]",
-        .summary = "Close heads of a translator and measure the loss.",
+        .summary = "Disable heads of a translator and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
     };

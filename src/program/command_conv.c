@@ -28,7 +28,7 @@ static const char details[] =
     "  hard    a mask hides all pixels but that one: bit-equal to the loop\n"
     "Padding: replicate, zero, circular, or valid, which makes the picture smaller.\n"
     "\n"
-    "Exit code: 0 fine, 1 failed or further from the loop than the bound, 2 wrong usage.\n"
+    "Exit code: 0 success, 1 failure or further from the loop than the bound, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  mha conv docs/images/cat.png --kernel sobel -o edges.png\n"

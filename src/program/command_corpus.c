@@ -151,8 +151,8 @@ static void print_stats_text(const corpus_stats *stats)
     ROW("combinations of the grammar", "%10" PRId64, possible_of(stats, split));
     ROW("sentences counted", "%10" PRId64, stats->sentences);
     ROW("different English sentences", "%10" PRId64, stats->split[split].distinct);
-    ROW("tokens a sentence, English", "%10.2f", mean(stats, split, CORPUS_ENGLISH));
-    ROW("tokens a sentence, French", "%10.2f", mean(stats, split, CORPUS_FRENCH));
+    ROW("tokens per sentence, English", "%10.2f", mean(stats, split, CORPUS_ENGLISH));
+    ROW("tokens per sentence, French", "%10.2f", mean(stats, split, CORPUS_FRENCH));
     ROW("longest, English", "%10d", stats->split[split].longest[CORPUS_ENGLISH]);
     ROW("longest, French", "%10d", stats->split[split].longest[CORPUS_FRENCH]);
     ROW("English words that occur", "%10d", stats->split[split].words[CORPUS_ENGLISH]);

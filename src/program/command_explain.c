@@ -188,12 +188,12 @@ int command_explain(int argc, char **argv)
     const arg_option options[] = {
         {"threads", ARG_NUMBER, &threads, "T", "threads to plan the workspace for (1)", 1,
          MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {"json", ARG_FLAG, &as_json, NULL, "print the result as JSON", 0, 0},
     };
     const arg_command command = {
         .name = "explain",
         .usage = "[--threads T] [--json] WORD",
-        .summary = "Say in words how a problem would be computed, and why.",
+        .summary = "Explain how a problem would be computed, and why.",
         .details = details,
         .options = options,
         .option_count = sizeof options / sizeof options[0],

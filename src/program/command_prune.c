@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha prune: heads of a translator closed one after another, the least important first.
+ * mha prune: disables heads of a translator one after another, the least important first.
  *
- *      heads/head_pruning.h closes and measures; this file prints the steps, draws the curve
+ *      heads/head_pruning.h disables and measures; this file prints the steps, draws the curve
  *      (prune_curve.c) and writes the pruned model.
  */
 #include <inttypes.h>
@@ -22,10 +22,10 @@
 #include "program/prune_curve.h"
 
 static const char details[] =
-    "The least important head, by mean |d loss / d gate| on sentences of valid, is closed. Then\n"
-    "importance is measured again, until N heads are left. After every step the model is measured\n"
+    "Disables the least important head, by mean |d loss / d gate| on sentences of valid, measures\n"
+    "importance again, and repeats until N heads are left. After every step the model is measured\n"
     "on other sentences. The file that -o writes has the same tensors as before, but its output\n"
-    "projections no longer read the closed heads.\n"
+    "projections no longer read the disabled heads.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
@@ -62,7 +62,7 @@ static double less(double after, double before)
     return 100.0 * (1.0 - after / before);
 }
 
-/* One step: heads left, the head that was closed with its importance, and what the model still
+/* One step: heads left, the head that was disabled with its importance, and what the model still
  * does. */
 static void print_step(const prune_result *r, int n)
 {
@@ -110,7 +110,7 @@ static int cheapest(const prune_result *r, double share)
     return next - 1;
 }
 
-/* The steps, how many heads can be closed at almost no cost, and what the layers then need. */
+/* The steps, how many heads can be disabled at almost no cost, and what the layers then need. */
 static void print_text(const prune_result *r)
 {
     const heads_setup *const s = &r->request->setup;
@@ -120,14 +120,14 @@ static void print_text(const prune_result *r)
            s->session.path, CHOOSE_SENTENCES, (int)s->sentences, corpus_split_name(s->split),
            s->seed);
     terminal_style(stdout, &screen, STYLE_BOLD);
-    printf("heads  closed         importance      loss words right     exact");
+    printf("heads  disabled       importance      loss words right     exact");
     terminal_plain(stdout, &screen);
     printf("\n");
     for (int n = 0; n < r->count; n++)
         print_step(r, n);
     const int fine = cheapest(r, 0.99);
-    printf("\n%d of %d heads can go (%.0f %%) with 99 %% of the exact sentences left.\n", fine,
-           r->heads, percent(fine, r->heads));
+    printf("\n%d of %d heads can be disabled (%.0f %%) with 99 %% of the exact sentences left.\n",
+           fine, r->heads, percent(fine, r->heads));
     if (head_pruning_left(r->pruning) == 0)
         return;
     print_kept(r);
@@ -200,7 +200,7 @@ static mha_dtype smallest_type(const float *values, size_t count)
     return MHA_F16;
 }
 
-/* Writes the model with zeros where the output projections read closed heads. */
+/* Writes the model with zeros where the output projections read disabled heads. */
 static int save(const prune_result *r)
 {
     const translator *const model = r->request->setup.session.model;
@@ -221,7 +221,7 @@ static int save(const prune_result *r)
 
 /* ------------------------------------------------------------------ run ----- */
 
-/* Measures the whole model, then closes heads until `keep` are left, then times the layers. */
+/* Measures the whole model, then disables heads until `keep` are left, then times the layers. */
 static mha_status prune(prune_result *r)
 {
     mha_status status = head_pruning_measure(r->pruning, &r->steps[r->count++]);
@@ -310,7 +310,7 @@ int command_prune(int argc, char **argv)
     const arg_command command = {
         .name = "prune",
         .usage = "[OPTION...]",
-        .summary = "Close the least important heads of a translator one after another.",
+        .summary = "Disable the least important heads of a translator one after another.",
         .details = details,
         ARG_OPTIONS(options),
     };

@@ -27,7 +27,7 @@ static const char details[] =
     "click a head to disable it or make its attention uniform, and see the effect on the\n"
     "translation and on the other heads. The server accepts connections from this machine only,\n"
     "and only with the secret in the printed URL, which changes on every start. Ctrl-C ends it.\n"
-    "The model is searched for as by \"mha translate\".\n"
+    "The model is found as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"

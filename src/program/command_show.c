@@ -22,14 +22,14 @@
 enum { STUDY_SENTENCES = 200 };
 
 static const char details[] =
-    "TEXT is a sentence; words without quotes are joined to one sentence. A row of a map shows\n"
+    "TEXT is a sentence; words without quotes are joined into one sentence. A row of a map shows\n"
     "how much its word attends to each word of the columns. Rows of the decoder are the words\n"
     "that it reads, rows of cross-attention the words that it writes. Maps are drawn in colour\n"
     "if the terminal has colours, else with characters from light to dark. The strongest one\n"
     "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
     "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
     "A\n"
-    "head may also be written \"cross L2 H4\". The model is searched for as by \"mha translate\".\n"
+    "head may also be written \"cross L2 H4\". The model is found as by \"mha translate\".\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
@@ -193,7 +193,7 @@ static void print(const show_request *r, const show_scene *scene, const show_map
     corpus_detokenise(CORPUS_FRENCH, &scene->pair->target, target);
     printf("%s\n%s\n", scene->pair->source.text, target);
     if (maps->count == 0)
-        printf("\nno head is like that\n");
+        printf("\nno head matches\n");
     for (int n = 0; n < maps->count; n++) {
         printf("\n");
         heatmap_draw(stdout, &maps->sheets[n].map.sheet, &screen);
@@ -263,7 +263,7 @@ static int deliver(const show_request *r, const show_scene *scene, const show_ma
 {
     const bool files = r->svg != NULL || r->tikz != NULL;
     if (maps->count == 0 && files)
-        return args_failed("no head is like that: there is nothing to write");
+        return args_failed("no head matches: nothing to write");
     if (r->as_json)
         print_json(r, scene, maps);
     else if (!files)

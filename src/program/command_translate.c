@@ -28,7 +28,7 @@
 enum { TOGETHER = 128 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are joined to one sentence. Without TEXT,\n"
+    "Each TEXT is a sentence; words without quotes are joined into one sentence. Without TEXT,\n"
     "every line of standard input is translated. Words that the model does not know are\n"
     "reported and copied to the translation. The model knows the language of \"mha corpus\". It\n"
     "is searched for in models/, in the installed data and next to the program.\n"

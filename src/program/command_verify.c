@@ -36,9 +36,9 @@ static const char details[] =
     "must\n"
     "be the same), and compared with double precision. E is the error in units of\n"
     "    2^-24 * sum_j p_j |v_j| * (1 + max_j (sum_c |q_c k_jc| * scale + |bias_j|))\n"
-    "after the rounding to f16 or bf16 storage has been taken off; it must not exceed 8.\n"
+    "after the rounding to f16 or bf16 storage has been subtracted; it must not exceed 8.\n"
     "\n"
-    "Exit code: 0 all well, 1 failures found, 2 wrong usage.\n"
+    "Exit code: 0 success, 1 failures found, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  mha verify --configs 10000 --seed 7\n"
@@ -237,7 +237,7 @@ int command_verify(int argc, char **argv)
         {"seed", ARG_SEED, &t.seed, "S", "seed of the series (1)", 0, 0},
         {"case", ARG_TEXT, &name, "CASE", "only this one: SEED:INDEX or a problem word", 0, 0},
         {"threads", ARG_NUMBER, &threads, "T", "threads of the pool (3)", 1, MHA_MAX_THREADS},
-        {"json", ARG_FLAG, &as_json, NULL, "the result as JSON", 0, 0},
+        {"json", ARG_FLAG, &as_json, NULL, "print the result as JSON", 0, 0},
     };
     const arg_command command = {
         .name = "verify",

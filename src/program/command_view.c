@@ -25,10 +25,10 @@
 enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
-    "Each TEXT is a sentence; words without quotes are joined to one sentence. The page shows\n"
+    "Each TEXT is a sentence; words without quotes are joined into one sentence. The page shows\n"
     "what each head of the model attends to while it reads TEXT and writes its translation. It\n"
     "is one file that any browser opens from disk, without a network. Two or more sentences can\n"
-    "be compared with each other. The model is searched for as by \"mha translate\".\n"
+    "be compared with each other. The model is found as by \"mha translate\".\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of the program. argv[0] is the command's name; each returns an exit code: 0 fine,
- * 1 failed, 2 wrong usage. Results go to stdout, messages to stderr. */
+/* The commands of the program. argv[0] is the command's name; each returns an exit code:
+ * 0 success, 1 failure, 2 wrong usage. Results go to stdout, messages to stderr. */
 #ifndef PROGRAM_COMMANDS_H
 #define PROGRAM_COMMANDS_H
 

@@ -68,7 +68,7 @@ static void print_table(const heads_report *r, const terminal *screen)
     for (int n = 0; n < r->count; n++)
         print_row(&r->rows[n], r->like);
     if (r->count == 0)
-        printf("no head is like that\n");
+        printf("no head matches\n");
     else if (!has_intervals(r->study))
         printf("no intervals: n = 1, and intervals come from resampling sentences\n");
 }
@@ -105,11 +105,11 @@ static void print_most_important(const heads_report *r)
         if (best[kind] < 0 || r->all[n].raw_importance > r->all[best[kind]].raw_importance)
             best[kind] = n;
     }
-    printf("The gate that moves the loss most:");
+    printf("Most important head of each kind, by gate gradient:");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         char label[HEAD_LABEL_MAX];
         head_label(r->all[best[kind]].name, label);
-        printf("%s %s (%.2f nats a sentence)", kind > 0 ? "," : "", label,
+        printf("%s %s (%.2f nats per sentence)", kind > 0 ? "," : "", label,
                r->all[best[kind]].raw_importance);
     }
     printf(".\n");
@@ -231,8 +231,8 @@ void heads_report_text(const heads_report *r)
     print_roles(r);
     print_most_important(r);
     print_best_aligner(r->study);
-    printf("Weights show where a head looks, not why the model decides: close it (mha ablate) to "
-           "see what it is worth.\n");
+    printf("Attention weights show where a head looks, not how much the model needs it; mha ablate "
+           "measures that.\n");
 }
 
 /* ----------------------------------------------------------------- JSON ----- */

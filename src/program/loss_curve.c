@@ -169,7 +169,7 @@ void loss_curve_svg(FILE *file, const void *shown)
                     .steps = training_get_config(t)->steps};
     p.steps = p.done > p.steps ? p.done : p.steps;
     find_range(&p);
-    chart_begin(file, "Loss of a training", "Loss of a word, in nats", false);
+    chart_begin(file, "Loss of a training", "Loss per word, in nats", false);
     put_losses(&p);
     put_steps(&p);
     put_curves(&p);

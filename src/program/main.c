@@ -27,10 +27,10 @@ static const entry commands[] = {
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
     {NULL, NULL, "Measure these heads"},
     {"heads", command_heads, "measure what every head attends to, and its role"},
-    {"ablate", command_ablate, "close heads and measure the loss"},
-    {"prune", command_prune, "close the least important heads one by one"},
+    {"ablate", command_ablate, "disable heads and measure the loss"},
+    {"prune", command_prune, "disable the least important heads one by one"},
     {NULL, NULL, "Train such a translator"},
-    {"train", command_train, "train a translator from scratch, in some minutes"},
+    {"train", command_train, "train a translator from scratch, in a few minutes"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
     {"tensors", command_tensors, "check safetensors files and list their tensors"},
     {NULL, NULL, "Learn about attention without a model"},
@@ -40,7 +40,7 @@ static const entry commands[] = {
     {NULL, NULL, "Check and measure the library"},
     {"verify", command_verify, "compare random problems with double precision"},
     {"bench", command_bench, "measure problems as a share of the machine's peak"},
-    {"explain", command_explain, "say how a problem would be computed, and why"},
+    {"explain", command_explain, "explain how a problem would be computed, and why"},
     {"words", NULL, "the words that name problems"},
     {NULL, NULL, "About the program"},
     {"version", command_version, "version, instruction set, compiler, threads"},
@@ -66,7 +66,7 @@ static void print_help(FILE *file)
           "  MHA_MODEL         the model file of the translator\n"
           "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
           "\n"
-          "Exit codes: 0 fine, 1 failed, 2 wrong usage.\n"
+          "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
           "Try: mha show \"the old king sings\"\n",
           file);
 }

@@ -129,7 +129,7 @@ int option_head(const char *command, const char *option, const char *text, head_
     }
     if (fine && at[strspn(at, " ")] == '\0')
         return EXIT_GO_ON;
-    return args_wrong("%s: --%s %s: not a head; say \"cross 2.4\" or \"cross L2 H4\", counted from "
+    return args_wrong("%s: --%s %s: not a head; use \"cross 2.4\" or \"cross L2 H4\", counted from "
                       "1 (kinds: encoder, decoder, cross)",
                       command, option, text);
 }

@@ -20,7 +20,7 @@
     "threads", ARG_NUMBER, target, "T", "number of threads (one per CPU)", 1, MHA_MAX_THREADS
 #define OPTION_SPLIT(target) "split", ARG_TEXT, target, "S", "train, valid or test (test)", 0, 0
 #define OPTION_SEED(target) "seed", ARG_SEED, target, "N", "seed of the sentences (1)", 0, 0
-#define OPTION_JSON(target) "json", ARG_FLAG, target, NULL, "the result as JSON", 0, 0
+#define OPTION_JSON(target) "json", ARG_FLAG, target, NULL, "print the result as JSON", 0, 0
 
 /*
  * The index of `name` among `names`, or -1 after the message: no WHAT "NAME", with the nearest name
@@ -50,7 +50,7 @@ int option_head(const char *command, const char *option, const char *text, head_
 
 /*
  * args_parse() for a command whose words are sentences: several words without a space in any of
- * them were given without quotes, and are joined to one sentence. The sentences are argv[1] to
+ * them were given without quotes, and are joined into one sentence. The sentences are argv[1] to
  * argv[*sentences]. The caller frees *joined, which is NULL unless EXIT_GO_ON is returned.
  */
 int options_parse_sentences(const arg_command *command, int argc, char **argv, int *sentences,

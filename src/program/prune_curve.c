@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The chart of "mha prune --curve": what the model still does, over the number of closed heads. */
+/* The chart of "mha prune --curve": what the model still does, over the number of disabled heads.
+ */
 #include "program/prune_curve.h"
 
 #include "draw/chart.h"
@@ -22,9 +23,9 @@ static void put_axes(FILE *file, const prune_curve *c)
         snprintf(text, sizeof text, "%d %%", percent);
         chart_level(file, chart_y(percent, 100.0), text);
     }
-    for (int closed = 0; closed <= c->heads; closed += apart)
-        chart_tick(file, chart_x(closed, c->heads), closed, false);
-    snprintf(text, sizeof text, "heads closed, of %d", c->heads);
+    for (int disabled = 0; disabled <= c->heads; disabled += apart)
+        chart_tick(file, chart_x(disabled, c->heads), disabled, false);
+    snprintf(text, sizeof text, "heads disabled, of %d", c->heads);
     chart_axis(file);
     chart_axis_name(file, text);
 }
@@ -43,9 +44,9 @@ void prune_curve_svg(FILE *file, const void *curve)
     const prune_curve *const c = curve;
     char heading[128];
     snprintf(heading, sizeof heading,
-             "What is left when the least important heads go, %d sentences of %s",
+             "Accuracy as the least important heads are disabled, %d sentences of %s",
              c->steps[0].total.sentences, corpus_split_name(c->split));
-    chart_begin(file, "What is left when heads go", heading, true);
+    chart_begin(file, "Accuracy as heads are disabled", heading, true);
     put_axes(file, c);
     put_curve(file, c, "t", words);
     put_curve(file, c, "v", exact);

@@ -12,7 +12,7 @@ typedef struct prune_curve {
     corpus_split split;
 } prune_curve;
 
-/* Draws words right and exact sentences over the number of closed heads; for output_file_write().
+/* Draws words right and exact sentences over the number of disabled heads; for output_file_write().
  */
 void prune_curve_svg(FILE *file, const void *curve);
 

@@ -77,7 +77,7 @@ static int list_options(train_request *r, arg_option *options, option_help *help
         {"checkpoint", ARG_TEXT, &r->checkpoint, "FILE", "the checkpoint (next to the model)", 0,
          0},
         {"checkpoint-every", ARG_TEXT, &r->every, "T",
-         "interval in minutes (5m) or in steps (500) (5m)", 0, 0},
+         "interval: minutes as in 5m, or steps as in 500 (5m)", 0, 0},
         {"curve", ARG_TEXT, &r->curve, "FILE", "draw the loss over the steps, as SVG", 0, 0},
         {"log", ARG_TEXT, &r->log, "FILE", "write the loss of every step, as CSV", 0, 0},
         {"type", ARG_TEXT, &r->type_name, "T", "type of the model's values, f16 or f32 (f16)", 0,

@@ -35,7 +35,7 @@ static void print_error(void *context, const corpus_pair *pair, const translatio
     corpus_detokenise(CORPUS_FRENCH, &pair->side[CORPUS_FRENCH], expected);
     corpus_detokenise(CORPUS_FRENCH, &tokens, text);
     if (list->json == NULL) {
-        printf("%s\n  expected  %s\n  said      %s\n", english, expected, text);
+        printf("%s\n  expected  %s\n  output    %s\n", english, expected, text);
         return;
     }
     json_open_object(list->json, NULL);
@@ -89,7 +89,7 @@ static void print_text(const evaluation *e, const accuracy *sum, double seconds)
            corpus_split_name(e->split), e->seed, sum->right, sum->sentences,
            100.0 * share(sum->right, sum->sentences), sum->words_right, sum->words,
            100.0 * share(sum->words_right, sum->words));
-    fprintf(stderr, "%.0f sentences a second\n", (double)sum->sentences / seconds);
+    fprintf(stderr, "%.0f sentences per second\n", (double)sum->sentences / seconds);
 }
 
 int translate_evaluate(const evaluation *e)

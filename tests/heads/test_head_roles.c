@@ -292,7 +292,7 @@ static void importance_is_a_mean_over_sentences(void)
     trial_free(&t);
 }
 
-/* Closing heads by settings, and by columns of W_O that are 0, is the same. */
+/* Disabling heads by settings, and by columns of W_O that are 0, is the same. */
 static void pruned_models_lose_what_closed_heads_cost(void)
 {
     trial t = trial_new();
@@ -322,7 +322,7 @@ static void pruned_models_lose_what_closed_heads_cost(void)
     trial_free(&t);
 }
 
-/* What a closed head costs is the difference of two captures, and nothing stays changed. */
+/* What a disabled head costs is the difference of two captures, and nothing stays changed. */
 static void damage_is_the_difference_of_losses(void)
 {
     trial t = trial_new();

@@ -72,7 +72,7 @@ await test("what_cannot_be_read_is_said", async () => {
     equal(await sourceWords(page), before, "what was shown still is");
     await page.fill("#live-text", "the cat sleeps");
     await page.click("#live-go");
-    await message(page, /All heads are open/);
+    await message(page, /All heads are enabled/);
     equal(await sourceWords(page), "the cat sleeps \u2039end\u203a", "it goes on");
     // The browser itself logs an answer with status 400.
     problems.splice(errors, 1);
@@ -81,7 +81,7 @@ await test("what_cannot_be_read_is_said", async () => {
 
 await test("a_head_is_closed_with_a_click", async () => {
     const page = await open("kind=cross&text=the+cat+sleeps");
-    await message(page, /All heads are open/);
+    await message(page, /All heads are enabled/);
     await page.waitForFunction(() => document.title.includes("the cat sleeps"));
     await page.click("#zero-1-1");
     await message(page, /Moved most/);
@@ -100,8 +100,8 @@ await test("a_head_is_closed_with_a_click", async () => {
     const plain = await ask({ text: "the cat sleeps" });
     near(told, moved(plain, closed, 2), 6e-4, "by how much another head moved");
     await page.click("#reopen-cross-1-1");
-    await message(page, /All heads are open/);
-    equal(await page.getAttribute("#zero-1-1", "aria-pressed"), "false", "it is open again");
+    await message(page, /All heads are enabled/);
+    equal(await page.getAttribute("#zero-1-1", "aria-pressed"), "false", "it is enabled again");
     await page.close();
 });
 

@@ -130,11 +130,11 @@ static void lengths_and_outputs(void)
 static void wrong_words_are_named(void)
 {
     static const char *const cases[][2] = {
-        {"", "nothing stands"},
+        {"", "a part is missing"},
         {"l4", "l (queries) and d"},
         {"d4", "l (queries) and d"},
-        {"l4d4:", "nothing stands at column 6"},
-        {"l4d4::causal", "nothing stands at column 6"},
+        {"l4d4:", "a part is missing at column 6"},
+        {"l4d4::causal", "a part is missing at column 6"},
         {"l4d4x2", "'x' is none of the extents"},
         {"l4d", "'d' needs a number"},
         {"l4l4d4", "'l' was given before"},

@@ -84,9 +84,9 @@ cp "$scratch/out" filtered
 exits 0 heads --sentences 5 --kind CROSS --where 'layer = 1, head >= 2'
 same "a filter with spaces, a kind in capitals" "" "$(diff filtered "$scratch/out")"
 exits 0 heads --sentences 5 --where 'role=mixed layer = 7'
-says "spaces behind a role" "$out" "no head is like that"
+says "spaces behind a role" "$out" "no head matches"
 exits 0 heads --sentences 5 --where 'layer>7'
-says "no head" "$out" "no head is like that"
+says "no head" "$out" "no head matches"
 exits 0 heads --sentences 5 --like "cross 2.1"
 same "the nearest is the head itself" "cross 2.1 0.000" \
     "$(awk '/^cross/ { print $1, $2, $NF; exit }' <<<"$out")"
@@ -173,7 +173,7 @@ END
         same "ablate: mode" $mode "$(of 'j["mode"]')"
     done
     exits 0 ablate --sentences 5 --mode uniform
-    says "ablate: what the mode means" "$out" "Closed heads look at everything alike."
+    says "ablate: what the mode means" "$out" "Disabled heads attend to all positions equally."
 
     exits 0 prune --sentences 10 --keep 5 --curve c.svg -o pruned.safetensors --json
     json "prune"
@@ -250,7 +250,7 @@ says "what is kept" "$out" "Kept:"
 exits 0 ablate --sentences 10 --pairs
 silent "no zero with a sign" "$(grep -e '-0\.0000' <<<"$out")"
 exits 0 ablate --sentences 10 --repair
-says "who helps" "$out" "repair = 1 - lost / direct"
+says "repair" "$out" "repair = 1 - lost / direct"
 
 # --------------------------------------------------- the shipped model -----
 

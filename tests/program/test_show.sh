@@ -35,7 +35,7 @@ says "conditions on nothing" "$err" "a --study above 0"
 exits 2 show --where role=xyzzy "the cat sleeps"
 says "an unknown role" "$err" 'show: no role "xyzzy"; there are: '
 exits 2 show --head x "the cat sleeps"
-says "no head: what is one" "$err" 'show: --head x: not a head; say "cross 2.4" or "cross L2 H4"'
+says "no head: what is one" "$err" 'show: --head x: not a head; use "cross 2.4" or "cross L2 H4"'
 exits 2 show --head "cross 2.1" --kind cross "the cat sleeps"
 says "a kind twice" "$err" "--kind is given by --head already"
 exits 2 show --head "L2 H1" --layer 2 "the cat sleeps"
@@ -116,7 +116,7 @@ exits 0 show --where 'layer=1 head=2' "the cat sleeps"
 same "a filter" 3 "$(grep -cE '^ +head 2$' <<<"$out")"
 silent "only these" "$(grep 'head 1' <<<"$out")"
 exits 0 show --where 'layer>7' "the cat sleeps"
-says "no head" "$out" "no head is like that"
+says "no head" "$out" "no head matches"
 exits 1 show --where 'layer>7' --svg none.svg "the cat sleeps"
 if [ -e none.svg ]; then bad "a picture of nothing"; else ok "no picture of nothing"; fi
 exits 0 show --values norm "the cat sleeps"

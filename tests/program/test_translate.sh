@@ -71,7 +71,7 @@ says "a head that is not drawn here" "$err" '"mha show" draws all'
 exits 2 translate --head "cross 1.2" --layer 1 "he sleeps"
 says "a layer twice" "$err" "--layer is given by --head already"
 exits 2 translate --head "cross 1.2x" "he sleeps"
-says "no head: what is one" "$err" 'say "cross 2.4" or "cross L2 H4"'
+says "no head: what is one" "$err" 'use "cross 2.4" or "cross L2 H4"'
 exits 2 translate --atention x
 says "wrong option" "$err" "did you mean --attention?"
 
@@ -222,7 +222,7 @@ says "gold: no sentence" "$out" "the grammar has no such sentence"
 exits 0 translate --evaluate 20 --seed 3 --split valid
 says "an evaluation" "$out" "valid, seed 3: "
 says "an evaluation: how many" "$out" " of 20 sentences exact"
-says "an evaluation: how fast" "$err" "sentences a second"
+says "an evaluation: how fast" "$err" "sentences per second"
 exits 0 translate --evaluate 3 --errors
 says "an evaluation: what is wrong" "$out" "  expected  "
 exits 0 translate --evaluate 3 --errors --json

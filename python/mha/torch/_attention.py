@@ -40,7 +40,7 @@ def _weights(asked: bool, average: bool) -> int:
     """Which weights, as a number for the operator: 0 none, 1 those of each head, 2 their mean."""
     if average and not asked:
         raise ValueError(
-            "average_weights averages weights, and none are asked for: add return_weights=True"
+            "average_weights averages weights, but none are requested: add return_weights=True"
         )
     return asked + average
 

@@ -8,7 +8,7 @@ import { figureView } from "./figure_view.js";
 import { el } from "./dom.js";
 
 const HOW = {
-    zero: "Closed",
+    zero: "Disabled",
     mean: "Replaced by its mean",
     uniform: "Made to look at all words equally",
 };

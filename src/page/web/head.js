@@ -234,8 +234,8 @@ function facts(app, item) {
             head.loss === null
                 ? []
                 : [
-                      list("loss + closed", lossText(head)),
-                      list("loss + blurred", `${signedText(head.uniformLoss)} nats`),
+                      list("loss + disabled", lossText(head)),
+                      list("loss + uniform", `${signedText(head.uniformLoss)} nats`),
                   ],
         ),
         changedWords(app, head),
@@ -285,10 +285,10 @@ function relations(app, head) {
     );
 }
 
-// Open, closed or blurred: only on a served page.
+// Enabled, disabled or uniform: only on a served page.
 function liveChooser(app, head) {
     if (!app.live) return null;
-    const choices = { open: "Open", zero: "Closed", uniform: "Looks at all words equally" };
+    const choices = { open: "Enabled", zero: "Disabled", uniform: "Looks at all words equally" };
     return chooser(
         "change",
         "This head",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The live part of a page that "mha serve" serves: translates the typed sentence, closes heads, and
-// shows the effect on the translation and on the other heads. Changed heads are in the address:
+// The live part of a page that "mha serve" serves: translates the typed sentence, disables heads,
+// and shows the effect on the translation and on the other heads. Changed heads are in the address:
 // closed=cross.1.2.zero,encoder.2.1.uniform.
 import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
 
 const TYPING_PAUSE = 350; // milliseconds
-const CHANGE_WORDS = { zero: "closed", uniform: "looks at all words equally" };
+const CHANGE_WORDS = { zero: "disabled", uniform: "looks at all words equally" };
 
 export function readChanges(text) {
     return text
@@ -114,7 +114,7 @@ function changeButtons(live) {
                 {
                     type: "button",
                     id: `reopen-${change.kind}-${change.layer}-${change.head}`,
-                    title: "open it again",
+                    title: "enable it again",
                     onclick: () => live.change(change, ""),
                 },
                 `${headName(change)}: ${CHANGE_WORDS[change.change]} \u00d7`,
@@ -123,7 +123,7 @@ function changeButtons(live) {
         el(
             "button",
             { type: "button", id: "reopen-all", onclick: () => live.ask({ closed: "" }) },
-            "Open all",
+            "Enable all",
         ),
     ];
 }
@@ -139,7 +139,7 @@ function farthest(live) {
 
 function summary(live) {
     const now = live.app.page.sentences[0].translation;
-    if (live.closed === "") return `All heads are open: \u201c${now}\u201d`;
+    if (live.closed === "") return `All heads are enabled: \u201c${now}\u201d`;
     const then = live.open.sentences[0].translation;
     const far = farthest(live);
     return (
@@ -173,7 +173,7 @@ export function liveCard(app, item, card) {
         "div",
         { class: now ? "card-room changed" : "card-room" },
         card,
-        el("div", { class: "chooser" }, button("zero", "close"), button("uniform", "blur")),
+        el("div", { class: "chooser" }, button("zero", "disable"), button("uniform", "uniform")),
     );
 }
 
@@ -189,7 +189,7 @@ export function liveLabel(app, head) {
 
 // ------------------------------------------------------------- requests -----
 
-// The live part of the page: live.open is the page of the same text with all heads open.
+// The live part of the page: live.open is the page of the same text with all heads enabled.
 export function startLive(app) {
     const [{ text: beginning }] = app.page.sentences;
     let waiting = 0,

@@ -321,7 +321,7 @@ function liveHead() {
 
 function addLive() {
     app.live = startLive(app);
-    KEYS.push(["w", "write a sentence"], ["x", "close this head, or open it again"]);
+    KEYS.push(["w", "write a sentence"], ["x", "disable or enable this head"]);
     ACTIONS.w = () => app.live.write();
     ACTIONS.x = () => app.live.toggle(liveHead());
 }

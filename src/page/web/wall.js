@@ -51,7 +51,7 @@ function meter(label, share, text, kind = "") {
     );
 }
 
-// How far the weights of the head have moved because of closed heads.
+// How far the weights of the head have moved because of disabled heads.
 function movedMeter(app, head) {
     if (!app.live?.closed) return null;
     const { shift } = app.live.shift(head);
@@ -59,11 +59,11 @@ function movedMeter(app, head) {
 }
 
 function cardLabel(app, { head, role }) {
-    const closed = head.loss === null ? "" : `; closed: ${lossText(head)}`;
+    const disabled = head.loss === null ? "" : `; disabled: ${lossText(head)}`;
     return (
         `${headName(head)}: ${role.role}, ${role.words}, ${scoreText(role)}; ` +
         `entropy ${head.measures.entropy.toFixed(2)} of ${largestEntropy(head).toFixed(2)} nats` +
-        `${closed}${liveLabel(app, head)}`
+        `${disabled}${liveLabel(app, head)}`
     );
 }
 
@@ -78,13 +78,13 @@ function cardMeters(app, head, most) {
             ? null
             : [
                   el("span", {}, "loss +"),
-                  meter("closed, on this sentence", loss / most.loss, lossText(head), "loss"),
+                  meter("disabled, on this sentence", loss / most.loss, lossText(head), "loss"),
               ],
         ablation
             ? [
                   el("span", {}, "corpus"),
                   meter(
-                      "closed, over the corpus",
+                      "disabled, over the corpus",
                       ablation.delta / most.delta,
                       `${ablation.delta.toPrecision(2)} nats per word`,
                       "loss",
