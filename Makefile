@@ -17,20 +17,20 @@ build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
 	@cmake --build build --parallel $(JOBS)
 
-run: build-deps ## translate a few sentences, and draw what every head looked at
+run: build-deps ## translate a few sentences, and draw what every head attends to
 	@mkdir -p build
 	@echo "Building, a minute or two; the log is build/build.log" >&2
 	@$(MAKE) --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
 	@scripts/run.sh build/mha
 
-check: build-deps ## the tests for daily work: some minutes
+check: build-deps ## the tests for daily work: a few minutes
 	@scripts/test.sh quick format rooms docs symbols cli
 
 test: build-deps ## run all tests; the last line counts passed, failed and skipped
 	@scripts/test.sh
 
 bench: build ## print the table of docs/benchmarks.md, measured here
-	@scripts/install-deps.sh bench || echo "going on without it"
+	@scripts/install-deps.sh bench || echo "continuing without it"
 	@build/mha bench --table
 
 bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS and llama.cpp
@@ -39,7 +39,7 @@ bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS an
 soak: build ## the long tests: hours, not minutes; PERCENT=1 for a hundredth of them
 	@scripts/soak.sh $(PERCENT)
 
-format: ## bring all C files into the house style
+format: ## apply .clang-format to all C files
 	@scripts/install-deps.sh lint
 	@scripts/lint.sh --format
 
@@ -58,4 +58,4 @@ help: ## this list
 
 build-deps:
 	@scripts/install-deps.sh build
-	@scripts/install-deps.sh extra || echo "going on without it" >&2
+	@scripts/install-deps.sh extra || echo "continuing without it" >&2

@@ -105,7 +105,7 @@ static int mean_is_mean(void)
             const double error = fabs(sum / H - (double)(&average[b][0][0])[cell]);
             worst = error > worst ? error : worst;
         }
-    printf("their mean over the heads is what comes back when averages are asked for\n");
+    printf("their mean over the heads is what comes back when averages are requested\n");
     return worst < 1e-5 && memcmp(y, again, sizeof y) == 0;
 }
 

@@ -62,7 +62,7 @@ static int everything(int b, int i, int j)
 {
     return j <= i && j < lengths[b] && j != 1;
 }
-static int nobody(int b, int i, int j)
+static int none_visible(int b, int i, int j)
 {
     (void)b, (void)i, (void)j;
     return 0;
@@ -152,7 +152,8 @@ static int all_at_once(void)
 static int nothing_to_see(void)
 {
     const unsigned char ignore[L] = {1, 1, 1, 1, 1, 1};
-    int right = follows("all keys masked", (mha_options){.ignore_mask = {ignore, 0, 0, 0}}, nobody);
+    int right =
+        follows("all keys masked", (mha_options){.ignore_mask = {ignore, 0, 0, 0}}, none_visible);
     for (int n = 0; n < B * L * D; n++)
         right &= (&o[0][0][0])[n] == 0;
     return right;

@@ -36,7 +36,7 @@ case " $* " in
 esac
 mkdir -p build
 : >"$log"
-scripts/install-deps.sh bench || echo "going on without it" >&2
+scripts/install-deps.sh bench || echo "continuing without it" >&2
 reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
 install_jax
 install_ggml

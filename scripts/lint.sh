@@ -3,7 +3,7 @@
 #
 # lint.sh: clang-format, clang-tidy, cppcheck and gcc -fanalyzer, warnings as errors. The last line
 # counts what passed, failed and was skipped.
-# lint.sh --format: rewrite the files in the house style instead.
+# lint.sh --format: rewrite the files in the style of .clang-format instead.
 set -u
 cd "$(dirname "$0")/.."
 if command -v ninja >/dev/null; then

@@ -31,7 +31,7 @@ unset MHA_ISA MHA_TEST_SEED
 
 all_parts=(release format rooms docs consumer symbols cli view python torch asan tsan valgrind aarch64)
 jobs_at_once=2
-time_limit=300 # seconds a program
+time_limit=300 # seconds per program
 logs=build/test-logs
 results=$logs/results
 if command -v ninja >/dev/null; then
@@ -349,7 +349,7 @@ main() {
     mkdir -p $logs
     : >"$results"
 
-    scripts/install-deps.sh test || echo "going on without them"
+    scripts/install-deps.sh test || echo "continuing without them"
     # Downloads of pip run in the background, to be ready for their part.
     [[ " ${parts[*]} " != *" python "* ]] || (scripts/python-venv.sh --packages >/dev/null 2>&1 &)
     build build release && for part in "${parts[@]}"; do

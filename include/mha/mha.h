@@ -500,11 +500,11 @@ typedef enum mha_cache_kind {
 typedef struct mha_cache_config {
     size_t size; /* sizeof(mha_cache_config) */
     mha_cache_kind kind;
-    ptrdiff_t sequences; /* number of sequences: they are numbered 0 .. sequences-1, and empty */
-    ptrdiff_t capacity;  /* most tokens of a sequence; a ring keeps so many and drops older ones */
-    ptrdiff_t page_tokens;    /* paged: tokens per page, a multiple of 32; 0: 128 */
-    ptrdiff_t pages;          /* paged: pages in all; 0: enough for every sequence at capacity */
-    ptrdiff_t G, D, Dv;       /* heads and widths; Dv = 0: D */
+    ptrdiff_t sequences;   /* number of sequences: they are numbered 0 .. sequences-1, and empty */
+    ptrdiff_t capacity;    /* most tokens of a sequence; a ring keeps that many, drops older ones */
+    ptrdiff_t page_tokens; /* paged: tokens per page, a multiple of 32; 0: 128 */
+    ptrdiff_t pages;       /* paged: pages in all; 0: enough for every sequence at capacity */
+    ptrdiff_t G, D, Dv;    /* heads and widths; Dv = 0: D */
     mha_dtype k_type, v_type; /* f32, f16, bf16, or i8 with one scale per token and head */
     char *message;            /* on error a sentence is written here; NULL: not requested */
     size_t message_size;

@@ -86,7 +86,7 @@ static int check_extents(const mhap_state *state, const char *name, const mhap_a
             return mhap_fail(state, extent < 0 ? MHA_ERR_SHAPE : MHA_ERR_OVERFLOW,
                              "%s has the shape %s, which %s", name,
                              mhap_shape_text(text, array->axes, array->shape),
-                             extent < 0 ? "cannot be" : "is larger than any memory");
+                             extent < 0 ? "has a negative extent" : "is larger than any memory");
     }
     return 0;
 }

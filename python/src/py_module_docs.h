@@ -30,7 +30,7 @@
     "statistics).\n"                                                                               \
     "\n"                                                                                           \
     "scale: None is 1/sqrt(D). softcap: scores become cap * tanh(score / cap).\n"                  \
-    "causal: query i attends to keys up to i + offset. window=(left, right): so many keys "        \
+    "causal: query i attends to keys up to i + offset. window=(left, right): this many keys "      \
     "before\n"                                                                                     \
     "  and after i + offset, None for an unlimited side.\n"                                        \
     "position: the offset. \"top-left\" is 0, \"bottom-right\" is S - L, or a number, or one "     \

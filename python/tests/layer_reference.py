@@ -23,10 +23,10 @@ def rotate(x: Any, rope: mha.Rope) -> Any:
     halves = rope.pairs == "halves"
     one = numpy.s_[: width // 2] if halves else numpy.s_[0:width:2]
     two = numpy.s_[width // 2 : width] if halves else numpy.s_[1:width:2]
-    turned = x.copy()
-    turned[..., one] = x[..., one] * cos - x[..., two] * sin
-    turned[..., two] = x[..., two] * cos + x[..., one] * sin
-    return turned
+    rotated = x.copy()
+    rotated[..., one] = x[..., one] * cos - x[..., two] * sin
+    rotated[..., two] = x[..., two] * cos + x[..., one] * sin
+    return rotated
 
 
 def normed(x: Any, kind: str | None, weight: Any) -> Any:
@@ -42,7 +42,7 @@ def heads_of(x: Any, weight: Any, bias: Any, heads: int) -> Any:
     return y.reshape(*y.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-def behind(x: Any, vector: Any) -> Any:
+def append(x: Any, vector: Any) -> Any:
     """Heads (batch, heads, rows, width) with one more row, the same for every batch."""
     row = vector.reshape(1, x.shape[1], 1, x.shape[3])
     return numpy.concatenate((x, numpy.broadcast_to(row, (*x.shape[:2], 1, x.shape[3]))), 2)
@@ -79,7 +79,7 @@ def plain_layer(
     if add_zero_attn:
         extras.append((numpy.zeros(groups * k.shape[3]), numpy.zeros(groups * v.shape[3])))
     for one_key, one_value in extras:
-        k, v = behind(k, one_key), behind(v, one_value)
+        k, v = append(k, one_key), append(v, one_value)
         attends = numpy.concatenate((attends, numpy.ones((*attends.shape[:3], 1), bool)), 3)
     k, v = (numpy.repeat(x, heads // groups, 1) for x in (k, v))
     scores = numpy.where(attends, q @ k.swapaxes(2, 3) / numpy.sqrt(q.shape[3]), -numpy.inf)

@@ -103,8 +103,8 @@ def test_capsule_without_a_shape(x: Any) -> None:
 
 
 def test_capsule_with_a_negative_extent(x: Any) -> None:
-    fails(r"\(1, 2, -4, 8\), which cannot be", Capsule(x, (1, 2, -4, 8)), x, x)
-    fails("which cannot be", x, x, x, key_lengths=Capsule(np.ones(1, "i8"), (-1,), code=INT))
+    fails(r"\(1, 2, -4, 8\), which has a negative extent", Capsule(x, (1, 2, -4, 8)), x, x)
+    fails("a negative extent", x, x, x, key_lengths=Capsule(np.ones(1, "i8"), (-1,), code=INT))
 
 
 @pytest.mark.parametrize("bits", [9, 12, 15, 31])
@@ -226,9 +226,9 @@ class Leaving:
 
 
 def test_statistics_that_leave(x: Any) -> None:
-    wish: dict = {}
-    wish["top"] = Leaving(wish)
-    fails("top is a Leaving", x, x, x, kind=TypeError, statistics=wish)
+    request: dict = {}
+    request["top"] = Leaving(request)
+    fails("top is a Leaving", x, x, x, kind=TypeError, statistics=request)
 
 
 def test_weights_that_leave() -> None:

@@ -103,9 +103,9 @@ def test_masks_and_causal(random: Any) -> None:
 
 def test_transposed_weights_are_views(random: Any) -> None:
     weights = make_weights(random, 8, 2)
-    turned = {name: numpy.ascontiguousarray(w.T).T for name, w in weights.items()}
+    transposed = {name: numpy.ascontiguousarray(w.T).T for name, w in weights.items()}
     x = rows(random, 1, 3, 8)
-    first, second = (mha.Layer(8, 2, weights=w)(x) for w in (weights, turned))
+    first, second = (mha.Layer(8, 2, weights=w)(x) for w in (weights, transposed))
     assert (first == second).all()
 
 
@@ -117,9 +117,9 @@ def test_forms_of_the_rows(random: Any) -> None:
     x = rows(random, 3, 5, 8)
     whole = layer(x)
     assert (layer(x[1]) == whole[1]).all()
-    turned = numpy.ascontiguousarray(x.swapaxes(0, 1))
-    assert (layer(turned, batch_first=False) == whole.swapaxes(0, 1)).all()
-    assert (layer(turned.swapaxes(0, 1)) == whole).all()
+    transposed = numpy.ascontiguousarray(x.swapaxes(0, 1))
+    assert (layer(transposed, batch_first=False) == whole.swapaxes(0, 1)).all()
+    assert (layer(transposed.swapaxes(0, 1)) == whole).all()
     assert (layer(x[:, ::2]) == layer(x[:, ::2].copy())).all()
     assert (layer(x, x, x) == whole).all()
 

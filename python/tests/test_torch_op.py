@@ -287,8 +287,8 @@ def test_the_way_around_the_dispatcher_gives_the_same_bits(name: str) -> None:
 def test_output_has_the_memory_order_of_the_query() -> None:
     q, k, v = inputs()
     assert mha.torch.attention(q, k, v).is_contiguous()
-    turned = q.transpose(1, 2).contiguous().transpose(1, 2)
-    assert mha.torch.attention(turned, k, v).transpose(1, 2).is_contiguous()
+    transposed = q.transpose(1, 2).contiguous().transpose(1, 2)
+    assert mha.torch.attention(transposed, k, v).transpose(1, 2).is_contiguous()
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

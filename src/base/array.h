@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Returns the array, perhaps moved, with room for `needed` elements of `size` bytes. Returns NULL
- * without memory; the old array is then still valid. */
+ * if out of memory; the old array is then still valid. */
 static inline void *mhai_array_grow(void *array, size_t *room, size_t needed, size_t size)
 {
     if (needed <= *room)

@@ -65,7 +65,7 @@ int bench_case_copies(double bytes);
 
 /* Allocates aligned memory, in huge pages where the system has them, as the library does. It is
  * filled with zeros, or with normally distributed numbers times `scale`. The caller frees it; NULL
- * if there is no memory. */
+ * if out of memory. */
 void *bench_case_memory(size_t size);
 float *bench_case_numbers(double count, float scale);
 

@@ -42,7 +42,7 @@ static void free_body(void *body)
     free(p);
 }
 
-/* Returns NULL if there is no memory; the caller of bench_case_create() frees the body. */
+/* Returns NULL if out of memory; the caller of bench_case_create() frees the body. */
 static linear_body *make_body(bench_case *bench, const layer_word *w, mha_status (*run)(void *))
 {
     linear_body *p = calloc(1, sizeof *p);

@@ -27,7 +27,7 @@ void proof_free(proof *p)
     *p = (proof){.seed = p->seed};
 }
 
-/* Appends a row with the formatted text. Returns NULL if there is no memory, and voids the proof.
+/* Appends a row with the formatted text. Returns NULL if out of memory, and voids the proof.
  */
 static proof_row *add_row(proof *p, proof_kind kind, const char *format, va_list list)
 {

@@ -54,7 +54,7 @@ static const double *pixel_of(const direct *d, ptrdiff_t tap, conv_point output)
                : d->picture + (row * spec->picture.column + column) * spec->inputs;
 }
 
-/* The order of sums in the library's products: f32 sums run over slices of so many terms, and the
+/* The order of sums in the library's products: f32 sums run over slices of this many terms, and the
  * slices are then added up. */
 enum { SLICE = 256 };
 

@@ -26,7 +26,7 @@ static mha_options options_of(const conv_heads *heads)
 
 /* ----------------------------------------------------------------- f32 ----- */
 
-/* A copy in f32; NULL if there is no memory. A count of 0 is not an error. */
+/* A copy in f32; NULL if out of memory. A count of 0 is not an error. */
 static float *to_f32(const double *x, ptrdiff_t count)
 {
     float *const y = malloc((size_t)(count + 1) * sizeof *y);
@@ -123,7 +123,7 @@ static mha_status run_f32(const conv_heads *heads, ptrdiff_t B, const double *ke
 /* ----------------------------------------------------------------- f64 ----- */
 
 /* x W^T + bias in a new array; `bias` may be NULL. Sums run in ascending order. Returns NULL if
- * there is no memory. */
+ * out of memory. */
 static double *product(const double *x, ptrdiff_t rows, ptrdiff_t inputs, const double *w,
                        ptrdiff_t outputs, const double *bias)
 {

@@ -63,7 +63,7 @@ typedef struct factors {
     ptrdiff_t rank;       /* largest rank of a tap */
 } factors;
 
-/* Factors all taps. False: no memory. The caller frees the block. */
+/* Factors all taps. False if out of memory. The caller frees the block. */
 static bool factor_all(factors *f, const conv_spec *spec, ptrdiff_t taps)
 {
     const ptrdiff_t inputs = spec->inputs, outputs = spec->outputs;

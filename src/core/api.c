@@ -77,7 +77,7 @@ mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape, const mha_op
     if (status)
         return status;
     if (!plan)
-        return mhai_fail(&call.options, MHA_ERR_NULL, "plan is NULL: there is nowhere to put it");
+        return mhai_fail(&call.options, MHA_ERR_NULL, "plan is NULL");
     mha_plan *const made = malloc(sizeof *made);
     if (!made)
         return mhai_fail(&call.options, MHA_ERR_MEMORY, "no memory for a plan");

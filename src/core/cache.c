@@ -131,8 +131,8 @@ static mha_status lay_out_page(mha_cache *cache)
         __builtin_mul_overflow(cache->page_bytes, (size_t)cache->page_count, &all) ||
         all > MOST_BYTES)
         return fail(c, MHA_ERR_OVERFLOW,
-                    "%td pages of %td tokens for %td heads of widths %td and %td are more than "
-                    "any memory",
+                    "%td pages of %td tokens for %td heads of widths %td and %td overflow "
+                    "the address space",
                     cache->page_count, cache->page_tokens, c->G, c->D, c->Dv);
     cache->head_bytes = head;
     return MHA_OK;
@@ -217,7 +217,7 @@ mha_status mha_cache_create(mha_cache **cache, const mha_cache_config *config)
         return MHA_ERR_STRUCT;
     c->size = sizeof *c;
     if (!cache)
-        return fail(c, MHA_ERR_NULL, "cache is NULL: there is nowhere to put it");
+        return fail(c, MHA_ERR_NULL, "cache is NULL");
     if ((status = check_config(c)) || (status = complete_config(&made)) ||
         (status = lay_out_page(&made)))
         return status;

@@ -100,7 +100,7 @@ static inline int32_t *mhai_cache_table(const mha_cache *cache, ptrdiff_t sequen
     return cache->table + sequence * cache->sequence_pages;
 }
 
-/* Pages used by a sequence of so many tokens; contiguous and ring: 1 if there is any token. */
+/* Pages used by a sequence of this length; contiguous and ring: 1 if there is any token. */
 ptrdiff_t mhai_cache_pages_of(const mha_cache *cache, ptrdiff_t length);
 
 /* Slots, counted from 0, that hold or have held tokens of a sequence in its page number `index`. */

@@ -192,8 +192,8 @@ mha_status mhai_cache_room(const mha_cache *cache, ptrdiff_t B, const int64_t *s
 {
     mha_status status;
     if (B < 0 || L < 0)
-        return mhai_fail(options, MHA_ERR_SHAPE, "B = %td, L = %td; extents are not negative", B,
-                         L);
+        return mhai_fail(options, MHA_ERR_SHAPE, "B = %td, L = %td; extents must not be negative",
+                         B, L);
     if (L > MHAI_MAX_EXTENT)
         return mhai_fail(options, MHA_ERR_OVERFLOW, "L = %td: larger than any memory", L);
     if (B > cache->config.sequences)

@@ -94,7 +94,7 @@ static mha_status check_extents(const mha_shape *s, const mha_options *o)
     const ptrdiff_t extents[] = {s->B, s->H, s->G, s->L, s->S, s->D, s->Dv};
     for (int n = 0; n < 7; n++) {
         if (extents[n] < 0)
-            return mhai_fail(o, MHA_ERR_SHAPE, "shape.%s is %td; extents are not negative",
+            return mhai_fail(o, MHA_ERR_SHAPE, "shape.%s is %td; extents must not be negative",
                              names[n], extents[n]);
         if (extents[n] > MHAI_MAX_EXTENT)
             return mhai_fail(o, MHA_ERR_OVERFLOW, "shape.%s is %td: larger than any memory",

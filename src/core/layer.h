@@ -152,7 +152,7 @@ static inline bool mhai_layer_has_back(const mhai_layer_job *job)
     return !job->call.cache && !job->attention.options.head_modes;
 }
 
-/* Is the tape usable for this call, which needs so many bytes? */
+/* Is the tape usable for this call, which needs that many bytes? */
 mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed);
 
 /* Carves lists and, without a tape, buffers; then fills in rows, starts and views. */

@@ -27,8 +27,8 @@ static mha_status check_extents(const mha_layer_call *c, const mha_options *o)
     const ptrdiff_t extents[] = {c->B, c->L, c->S};
     for (int n = 0; n < 3; n++) {
         if (extents[n] < 0)
-            return mhai_fail(o, MHA_ERR_SHAPE, "call.%s is %td; extents are not negative", names[n],
-                             extents[n]);
+            return mhai_fail(o, MHA_ERR_SHAPE, "call.%s is %td; extents must not be negative",
+                             names[n], extents[n]);
         if (extents[n] > MHAI_MAX_EXTENT)
             return mhai_fail(o, MHA_ERR_OVERFLOW, "call.%s is %td: larger than any memory",
                              names[n], extents[n]);

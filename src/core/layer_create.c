@@ -10,8 +10,8 @@
 static mha_status fill_widths(mha_layer_config *c, const mha_options *message)
 {
     if (c->E < 1 || c->H < 1)
-        return mhai_fail(message, MHA_ERR_SHAPE, "config has E = %td, H = %td; both are at least 1",
-                         c->E, c->H);
+        return mhai_fail(message, MHA_ERR_SHAPE,
+                         "config has E = %td, H = %td; both must be at least 1", c->E, c->H);
     if (c->D == 0 && c->E % c->H != 0)
         return mhai_fail(message, MHA_ERR_SHAPE,
                          "E = %td is not a multiple of H = %td; say how wide a head is in config.D",
@@ -38,10 +38,10 @@ static mha_status check_widths(const mha_layer_config *c, const mha_options *mes
                                 c->Dv, c->key_width, c->value_width, c->output_width};
     for (int n = 0; n < 8; n++) {
         if (widths[n] < 1)
-            return mhai_fail(message, MHA_ERR_SHAPE, "config.%s is %td; it is at least 1", names[n],
-                             widths[n]);
+            return mhai_fail(message, MHA_ERR_SHAPE, "config.%s is %td; it must be at least 1",
+                             names[n], widths[n]);
         if (widths[n] > MHAI_MAX_EXTENT / (64 * MHA_MAX_HEAD_WIDTH))
-            return mhai_fail(message, MHA_ERR_OVERFLOW, "config.%s is %td: more than any memory",
+            return mhai_fail(message, MHA_ERR_OVERFLOW, "config.%s is %td: larger than any memory",
                              names[n], widths[n]);
     }
     if (c->H % c->G != 0)

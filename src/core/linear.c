@@ -173,13 +173,14 @@ static mha_status check_extents(const mha_options *message, ptrdiff_t inputs, pt
     ptrdiff_t bytes;
     if (inputs < 0 || outputs < 0)
         return mhai_fail(message, MHA_ERR_SHAPE,
-                         "config has %td inputs and %td outputs; extents are not negative", inputs,
-                         outputs);
+                         "config has %td inputs and %td outputs; extents must not be negative",
+                         inputs, outputs);
     if (inputs > MHAI_MAX_EXTENT || outputs > MHAI_MAX_EXTENT ||
         __builtin_mul_overflow(outputs + 4 * MHAK_MAX_VECTOR, inputs + 1, &bytes) ||
         __builtin_mul_overflow(bytes, 16, &bytes))
         return mhai_fail(message, MHA_ERR_OVERFLOW,
-                         "%td inputs times %td outputs is more than any memory", inputs, outputs);
+                         "%td inputs times %td outputs overflows the address space", inputs,
+                         outputs);
     return MHA_OK;
 }
 
@@ -204,7 +205,7 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
         return MHA_ERR_STRUCT;
     const mha_options message = {.message = full.message, .message_size = full.message_size};
     if (!linear)
-        return mhai_fail(&message, MHA_ERR_NULL, "linear is NULL: there is nowhere to put it");
+        return mhai_fail(&message, MHA_ERR_NULL, "linear is NULL");
     mha_status status = check_config(&full, &message);
     if (status)
         return status;

@@ -77,7 +77,7 @@ typedef struct mhai_product {
     ptrdiff_t x_stride, y_stride;
 } mhai_product;
 
-/* Bytes of workspace for any product with at most so many rows, inputs and panels. */
+/* Bytes of workspace for any product with at most that many rows, inputs and panels. */
 size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                            ptrdiff_t panels, int threads);
 

@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------ d_x = d_y W ----- */
 
-enum { TRANSPOSED_BYTES = 1 << 25 }; /* about so many bytes of panels are transposed at a time */
+enum { TRANSPOSED_BYTES = 1 << 25 }; /* of panels transposed at a time, about */
 
 /* Panels of inputs that are transposed at a time. */
 static ptrdiff_t transposed_panels(const mhak_table *kernels, ptrdiff_t inputs, ptrdiff_t outputs)

@@ -93,7 +93,7 @@ void mhai_rope_row(float *head, const mha_rope *rope, ptrdiff_t D, double positi
 
 /* ------------------------------------------------------------------ norm ----- */
 
-/* Sums over a row are made of so many chains: element c belongs to chain c % CHAINS. */
+/* Sums over a row are made of this number of chains: element c belongs to chain c % CHAINS. */
 enum { CHAINS = 8 };
 
 static double total(const double chains[CHAINS])

@@ -401,10 +401,11 @@ mha_status mhai_check_statistics(const mhai_call *call)
                          "options.statistics->size is %zu; set it to sizeof(mha_statistics)",
                          s->size);
     if (s->first_keys < 0 || s->top < 0 || s->top > MHAK_MAX_TOP)
-        return mhai_fail(o, MHA_ERR_INDEX,
-                         "options.statistics has first_keys %td and top %td; they are at least 0, "
-                         "top at most %d",
-                         s->first_keys, s->top, MHAK_MAX_TOP);
+        return mhai_fail(
+            o, MHA_ERR_INDEX,
+            "options.statistics has first_keys %td and top %td; they must be at least 0, "
+            "top at most %d",
+            s->first_keys, s->top, MHAK_MAX_TOP);
     if (s->top > 0 && call->shape.S > INT32_MAX)
         return mhai_fail(
             o, MHA_ERR_OVERFLOW,

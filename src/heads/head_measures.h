@@ -76,7 +76,7 @@ typedef struct head_words {
     int question;                      /* the number of the English "?"; -1: there is none */
 } head_words;
 
-/* False: no memory. head_words_free() either way. */
+/* False if out of memory. head_words_free() either way. */
 bool head_words_count(head_words *words, const translator *model);
 void head_words_free(head_words *words);
 

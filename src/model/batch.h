@@ -30,11 +30,11 @@ typedef struct numbered_pair {
     int words[CORPUS_SIDES][CORPUS_TOKENS_MAX], count[CORPUS_SIDES];
 } numbered_pair;
 
-/* A batch of the given pairs. Returns NULL if there is no memory. */
+/* A batch of the given pairs. Returns NULL if out of memory. */
 batch *batch_pack(const numbered_pair *pairs, int count);
 
 /* A batch of sentences of a split, by index. `unknown` is as in training_config. Returns NULL if
- * there is no memory. */
+ * out of memory. */
 batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
                     const uint64_t *indices, int pairs, double unknown);
 void batch_free(batch *batch);

@@ -295,7 +295,7 @@ static int find_best(const search *s, int sentence, bool *taken)
 }
 
 /* The weights of one hypothesis, [layers][heads][target][source]. The row of a word was stored
- * under the sequence that it extended. Returns NULL if there is no memory. */
+ * under the sequence that it extended. Returns NULL if out of memory. */
 static float *collect_weights(const search *s, const hypothesis *h, int source)
 {
     const transformer_config *const config = &s->model->config;

@@ -40,7 +40,7 @@ typedef struct head_settings {
     float *means[ATTENTION_KINDS];             /* [layers][heads][width] */
 } head_settings;
 
-/* Creates settings with all heads unchanged and all means 0. Returns NULL if there is no memory. */
+/* Creates settings with all heads unchanged and all means 0. Returns NULL if out of memory. */
 head_settings *head_settings_create(const transformer_config *config, int sentences);
 void head_settings_free(head_settings *settings);
 

@@ -17,7 +17,7 @@
 
 typedef struct network network;
 
-/* Returns NULL if there is no memory. `values` are the parameters in the order of the map; they
+/* Returns NULL if out of memory. `values` are the parameters in the order of the map; they
  * belong to the caller and are read until network_free() or network_update(). `pool` may be NULL.
  */
 network *network_create(const transformer_config *config, const float *values, mha_pool *pool);

@@ -29,7 +29,7 @@ typedef struct optimizer {
     double *sums; /* sums of squares, one per piece */
 } optimizer;
 
-/* Returns false if there is no memory; then nothing needs to be freed. */
+/* Returns false if out of memory; then nothing needs to be freed. */
 bool optimizer_init(optimizer *optimizer, const transformer_config *model);
 void optimizer_free(optimizer *optimizer);
 

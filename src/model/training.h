@@ -54,7 +54,7 @@ bool training_setting_read(training_config *config, int number, const char *text
 
 typedef struct training training;
 
-/* Returns NULL, with the reason in `message`, for an invalid configuration or without memory. */
+/* Returns NULL, with the reason in `message`, for an invalid configuration or if out of memory. */
 training *training_create(const training_config *config, mha_pool *pool,
                           char message[TRANSFORMER_MESSAGE_MAX]);
 void training_free(training *training);

@@ -71,22 +71,26 @@ static bool share_is_wrong(double share)
 static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
 {
     if (!(c->learning_rate > 0.0 && isfinite(c->learning_rate)))
-        return wrong(message, "lr %g: the learning rate is a positive number", c->learning_rate);
+        return wrong(message, "lr %g: the learning rate must be a positive number",
+                     c->learning_rate);
     if (share_is_wrong(c->beta1) || share_is_wrong(c->beta2))
-        return wrong(message, "beta1 %g, beta2 %g: both are from 0 to below 1", c->beta1, c->beta2);
+        return wrong(message, "beta1 %g, beta2 %g: both must be from 0 to below 1", c->beta1,
+                     c->beta2);
     /* A parameter whose gradient was always 0 is divided by epsilon alone, in f32. */
     if (!(c->epsilon >= 1e-30 && c->epsilon <= 1.0))
-        return wrong(message, "epsilon %g: it is from 1e-30 to 1", c->epsilon);
+        return wrong(message, "epsilon %g: it must be from 1e-30 to 1", c->epsilon);
     if (!(c->weight_decay >= 0.0 && isfinite(c->weight_decay)))
-        return wrong(message, "weight-decay %g: it is 0 or a positive number", c->weight_decay);
+        return wrong(message, "weight-decay %g: it must be 0 or a positive number",
+                     c->weight_decay);
     if (!(c->clip >= 0.0 && isfinite(c->clip)))
-        return wrong(message, "clip %g: it is 0, for no limit, or a positive number", c->clip);
+        return wrong(message, "clip %g: it must be 0, for no limit, or a positive number", c->clip);
     if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
-        return wrong(message, "dropout %g: it is from 0 to %g", c->dropout, DROPOUT_MOST);
+        return wrong(message, "dropout %g: it must be from 0 to %g", c->dropout, DROPOUT_MOST);
     if (share_is_wrong(c->label_smoothing))
-        return wrong(message, "label-smoothing %g: it is from 0 to below 1", c->label_smoothing);
+        return wrong(message, "label-smoothing %g: it must be from 0 to below 1",
+                     c->label_smoothing);
     if (!(c->unknown >= 0.0 && c->unknown <= 1.0))
-        return wrong(message, "unknown %g: it is from 0 to 1", c->unknown);
+        return wrong(message, "unknown %g: it must be from 0 to 1", c->unknown);
     return true;
 }
 
@@ -111,17 +115,17 @@ bool training_config_check(const training_config *c, char message[TRANSFORMER_ME
     if (!transformer_config_check(&c->model, message) || !check_corpus(&c->model, message))
         return false;
     if (c->steps < 1 || c->steps > steps_max)
-        return wrong(message, "steps %" PRId64 ": a training has from 1 to %" PRId64 " steps",
+        return wrong(message, "steps %" PRId64 ": a training must have from 1 to %" PRId64 " steps",
                      c->steps, steps_max);
     if (c->batch < 1 || c->batch > BATCH_MAX)
-        return wrong(message, "batch %d: a step has from 1 to %d sentence pairs", c->batch,
+        return wrong(message, "batch %d: a step must have from 1 to %d sentence pairs", c->batch,
                      BATCH_MAX);
     if (c->pairs < 0)
-        return wrong(message,
-                     "pairs %" PRId64 ": it is 0, for always new ones, or a number of them",
+        return wrong(message, "pairs %" PRId64 ": it must be 0, for always new ones, or positive",
                      c->pairs);
     if (c->warm_up < 0 || c->warm_up > c->steps)
-        return wrong(message, "warm-up %" PRId64 ": it is from 0 to the number of steps, %" PRId64,
+        return wrong(message,
+                     "warm-up %" PRId64 ": it must be from 0 to the number of steps, %" PRId64,
                      c->warm_up, c->steps);
     return check_rates(c, message);
 }

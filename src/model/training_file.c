@@ -70,7 +70,7 @@ static void add_tensors(parts *p, int count, const char *prefix, part_array arra
     }
 }
 
-/* Lists the tensors of a training after so many steps and marks. */
+/* Lists the tensors of a training after the given number of steps and marks. */
 static void list_parts(parts *p, const transformer_config *model, uint64_t steps, uint64_t marks)
 {
     const int count = transformer_tensors(model, p->tensors);
@@ -315,16 +315,15 @@ static bool marks_from_numbers(training *t, const double *numbers, size_t count)
     return true;
 }
 
-/* The words are compared first: a checkpoint of another version of the corpus deserves a better
- * message than a wrong checksum. */
+/* The words are compared first: a checkpoint of another version of the corpus should get a
+ * clearer message than a wrong checksum. */
 static mha_status compare_metadata(const safetensors_file *file, const metadata *own,
                                    const safetensors_report *r)
 {
     const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
                                  find_pair(file->pairs, file->pair_count, CHECKSUM_KEY)};
     if (!texts[0] || strcmp(texts[0], find_pair(own->pairs, own->count, "vocabulary")) != 0)
-        return safetensors_fail(r, MHA_ERR_FORMAT,
-                                "it was made with other words than the corpus has now");
+        return safetensors_fail(r, MHA_ERR_FORMAT, "it was made with a different vocabulary");
     if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, CHECKSUM_KEY)) != 0)
         return safetensors_fail(r, MHA_ERR_FORMAT, CHECKSUM_WRONG);
     return MHA_OK;

@@ -24,13 +24,13 @@ struct training {
 };
 
 /* Allocates a training of a checked configuration, with parameters and moments of 0 and without a
- * network. Returns NULL if there is no memory. */
+ * network. Returns NULL if out of memory. */
 training *training_allocate(const training_config *config, mha_pool *pool);
 
-/* Creates the network, after the values have been set. Returns false if there is no memory. */
+/* Creates the network, after the values have been set. Returns false if out of memory. */
 bool training_start(training *training);
 
-/* Makes room for so many losses and marks. Returns false if there is no memory. */
+/* Makes room for the given numbers of losses and marks. Returns false if out of memory. */
 bool training_reserve(training *training, size_t losses, size_t marks);
 
 #endif

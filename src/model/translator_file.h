@@ -28,7 +28,7 @@ typedef struct word_list {
 mha_status model_fail_memory(const safetensors_report *report);
 
 /* Configuration and vocabulary as JSON. The caller frees the vocabulary's text, which is NULL if
- * there is no memory. */
+ * out of memory. */
 enum { CONFIG_TEXT_MAX = 320 };
 void model_config_text(const transformer_config *config, char text[CONFIG_TEXT_MAX]);
 char *model_vocabulary_text(const word_list *list);

@@ -21,8 +21,8 @@ struct translator {
 translator *translator_build(const transformer_config *config, float *values,
                              char message[TRANSFORMER_MESSAGE_MAX]);
 
-/* Makes a vocabulary of copies of the special words and of `count` others. Returns false if there
- * is no memory. */
+/* Makes a vocabulary of copies of the special words and of `count` others. Returns false if out
+ * of memory. */
 bool vocabulary_make(vocabulary *v, const char *const *words, int count);
 void vocabulary_free(vocabulary *v);
 

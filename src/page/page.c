@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The page's JSON and the page around it. The put_ functions below write one part of the JSON each,
- * in the order in which the page has them; those that make texts of floats return false without
- * memory, and then the whole JSON is dropped.
+ * in the order in which the page has them; those that encode floats return false if out of memory,
+ * and the JSON is then discarded.
  */
 #include "page/page.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front door of this folder: the page of "mha view" as a whole. The page is a template, which
+ * The interface of this room: the page of "mha view" as a whole. The page is a template, which
  * the build makes from src/page/web/, with the data of some sentences as JSON in its middle.
  *
  *      page_sentence.h    a sentence: words, weights and vectors of all heads, effects of ablation

@@ -78,7 +78,7 @@ static bool read_number(reading *r, const number_field *field)
         return true;
     }
     if (token != JSON_NUMBER)
-        return wrong(r, "\"%s\" is a number", field->key);
+        return wrong(r, "\"%s\" must be a number", field->key);
     *field->value = strtod(r->json.text, NULL);
     return isfinite(*field->value) || wrong(r, "\"%s\" is too large", field->key);
 }
@@ -94,7 +94,7 @@ static bool read_field(reading *r, const number_field *numbers, const text_field
     for (; texts != NULL && texts->key != NULL; texts++)
         if (strcmp(key, texts->key) == 0) {
             if (json_reader_next(&r->json) != JSON_STRING)
-                return wrong(r, "\"%s\" is a text", texts->key);
+                return wrong(r, "\"%s\" must be a string", texts->key);
             *texts->value = r->json.text;
             return true;
         }
@@ -112,12 +112,12 @@ static bool take_head(const reading *r, const parsed_head *h)
            strcmp(h->kind, attention_kind_name((attention_kind)kind)) != 0)
         kind++;
     if (kind == ATTENTION_KINDS)
-        return not_ablate(r, "\"kind\" is encoder, decoder or cross");
+        return not_ablate(r, "\"kind\" must be encoder, decoder or cross");
     const int layers = shape->layers[kind], heads = shape->heads[kind];
     if (!(h->layer >= 1 && h->layer <= layers && h->head >= 1 && h->head <= heads))
         return wrong(r,
                      "has %s %.0f.%.0f, which is not on this page (%d layers of %d heads of "
-                     "that kind): it is of another model",
+                     "that kind): the file belongs to another model",
                      h->kind, h->layer, h->head, layers, heads);
     page_head_damage *const own =
         &r->ablation->heads[page_heads_before(shape, kind) + ((int)h->layer - 1) * heads +
@@ -148,7 +148,7 @@ static bool read_head(reading *r)
     if (token != JSON_OBJECT_END)
         return false;
     if (h.kind == NULL || isnan(d->delta + d->words_right + d->exact))
-        return not_ablate(r, "a head has kind, layer, head, delta, words_right and exact");
+        return not_ablate(r, "a head needs kind, layer, head, delta, words_right and exact");
     return take_head(r, &h);
 }
 
@@ -156,11 +156,11 @@ static bool read_heads(reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
     if (token != JSON_ARRAY)
-        return not_ablate(r, "\"heads\" is an array");
+        return not_ablate(r, "\"heads\" must be an array");
     while ((token = json_reader_next(&r->json)) == JSON_OBJECT)
         if (!read_head(r))
             return false;
-    return token == JSON_ARRAY_END || not_ablate(r, "\"heads\" has objects");
+    return token == JSON_ARRAY_END || not_ablate(r, "\"heads\" must contain objects only");
 }
 
 /* --------------------------------------------------------------- whole ----- */
@@ -175,7 +175,7 @@ static bool read_plain(reading *r)
                                     {NULL, NULL, false}};
     json_reader_token token = json_reader_next(&r->json);
     if (token != JSON_OBJECT)
-        return not_ablate(r, "\"plain\" is an object");
+        return not_ablate(r, "\"plain\" must be an object");
     while ((token = json_reader_next(&r->json)) == JSON_KEY)
         if (!read_field(r, numbers, NULL))
             return false;
@@ -213,8 +213,8 @@ static bool check_complete(const reading *r)
         for (int n = 0; n < a->shape.layers[kind] * a->shape.heads[kind]; n++, damage++)
             if (!damage->known)
                 return wrong(r,
-                             "has no %s %d.%d, which is on this page: it is of another "
-                             "model",
+                             "has no %s %d.%d, which is on this page: the file belongs to "
+                             "another model",
                              attention_kind_name((attention_kind)kind),
                              n / a->shape.heads[kind] + 1, n % a->shape.heads[kind] + 1);
     return true;

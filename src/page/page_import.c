@@ -104,13 +104,13 @@ static bool take_shape(const page_import *v, layers *kind, const safetensors_ten
     const uint64_t *const shape = t->rank == 4 ? t->shape + 1 : t->shape;
     if ((t->rank != 3 && t->rank != 4) || (t->rank == 4 && t->shape[0] != 1))
         return wrong(v,
-                     "%s: the shape of a layer is [heads, rows, columns], or that of a batch of "
-                     "one; save the sentences of a batch one by one",
+                     "%s: the shape of a layer must be [heads, rows, columns] or [1, heads, "
+                     "rows, columns]; save the sentences of a batch one by one",
                      t->name);
     for (int n = 0; n < 3; n++)
         if (shape[n] < 1 || shape[n] > PAGE_CELLS_MAX)
-            return wrong(v, "%s: heads, rows and columns are from 1 to %d, not %" PRIu64, t->name,
-                         PAGE_CELLS_MAX, shape[n]);
+            return wrong(v, "%s: heads, rows and columns must be from 1 to %d, not %" PRIu64,
+                         t->name, PAGE_CELLS_MAX, shape[n]);
     const int own[] = {(int)shape[0], (int)shape[1], (int)shape[2]};
     if (kind->heads == 0) {
         kind->heads = own[0];
@@ -134,7 +134,7 @@ static bool take_tensor(page_import *v, const safetensors_tensor *t)
                      "and so on up to %d",
                      t->name, PAGE_LAYERS_MAX - 1);
     if (!find_type(t->type, &type))
-        return wrong(v, "%s: weights are F32, F16, BF16 or F64, not %s", t->name,
+        return wrong(v, "%s: weights must be F32, F16, BF16 or F64, not %s", t->name,
                      safetensors_type_name(t->type));
     layers *const own = &v->kinds[kind];
     if (own->tensors[layer] != NULL)

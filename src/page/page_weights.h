@@ -30,7 +30,7 @@ char *page_compact_text(const head_matrix *m);
  * letter: round(63 sqrt(w)) of the largest weight w in it. */
 char *page_picture_text(const head_matrix *m);
 
-/* Writes such a text under a key and frees it. False: the text is NULL, there was no memory. */
+/* Writes such a text under a key and frees it. False if the text is NULL (out of memory). */
 bool page_put_text(json *j, const char *key, char *text);
 
 #endif

@@ -68,7 +68,7 @@ static bool read_array(reading *r, json_reader *j, int side)
             take_both(r, j->text);
         else
             take(r, side, j->text);
-    return token == JSON_ARRAY_END || wrong(r, "an array of texts was expected");
+    return token == JSON_ARRAY_END || wrong(r, "an array of strings was expected");
 }
 
 /* Reads {"source": [...], "target": [...]}; its opening brace has been read. */
@@ -79,11 +79,11 @@ static bool read_object(reading *r, json_reader *j)
     while ((token = json_reader_next(j)) == JSON_KEY) {
         const bool source = strcmp(j->text, "source") == 0;
         if (!source && strcmp(j->text, "target") != 0)
-            return wrong(r, "the keys are \"source\" and \"target\"");
+            return wrong(r, "only the keys \"source\" and \"target\" are allowed");
         const int side = source ? PAGE_SOURCE : PAGE_TARGET;
         r->found[side] = 0;
         if (json_reader_next(j) != JSON_ARRAY)
-            return wrong(r, "\"source\" and \"target\" are arrays of texts");
+            return wrong(r, "\"source\" and \"target\" must be arrays of strings");
         if (!read_array(r, j, side))
             return false;
     }
@@ -96,7 +96,7 @@ static bool read_json(reading *r, size_t length)
     const json_reader_token first = json_reader_next(&j);
     bool fine = first == JSON_ARRAY    ? read_array(r, &j, PAGE_SIDES)
                 : first == JSON_OBJECT ? read_object(r, &j)
-                                       : wrong(r, "an array of texts was expected");
+                                       : wrong(r, "an array of strings was expected");
     fine = fine && json_reader_next(&j) == JSON_END;
     if (!fine && j.fault != JSON_FINE)
         wrong(r, j.fault == JSON_SYNTAX ? j.problem : "a key occurs twice");

@@ -59,7 +59,7 @@ static bool take_change(const reading *r, const parsed_change *c)
 {
     int kind;
     if (c->kind == NULL || !find_kind(c->kind, &kind))
-        return wrong(r, "changes: \"kind\" is encoder, decoder or cross");
+        return wrong(r, "changes: \"kind\" must be encoder, decoder or cross");
     const int layers = attention_kind_layers(r->config, (attention_kind)kind),
               heads = r->config->heads;
     if (layers * heads > SERVE_HEADS_MAX)
@@ -68,7 +68,7 @@ static bool take_change(const reading *r, const parsed_change *c)
         return wrong(r, "changes: there is no such head");
     const bool zero = c->change != NULL && strcmp(c->change, "zero") == 0;
     if (!zero && (c->change == NULL || strcmp(c->change, "uniform") != 0))
-        return wrong(r, "changes: \"change\" is zero or uniform");
+        return wrong(r, "changes: \"change\" must be zero or uniform");
     r->request->changes[kind][(int)(c->layer - 1) * heads + (int)(c->head - 1)] =
         zero ? HEAD_ZERO : HEAD_UNIFORM;
     r->request->request.changes[kind] = r->request->changes[kind];
@@ -100,11 +100,11 @@ static bool read_changes(reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
     if (token != JSON_ARRAY)
-        return wrong(r, "\"changes\" is an array");
+        return wrong(r, "\"changes\" must be an array");
     while ((token = json_reader_next(&r->json)) == JSON_OBJECT)
         if (!read_change(r))
             return false;
-    return token == JSON_ARRAY_END || wrong(r, "\"changes\" has objects");
+    return token == JSON_ARRAY_END || wrong(r, "\"changes\" must contain objects only");
 }
 
 static bool read_all(reading *r)

@@ -267,7 +267,7 @@ static bool check_extents(parser *p)
                {'d', w->d}, {'v', w->v}, {'b', w->b}, {'l', w->l}, {'s', w->s}};
     for (size_t n = 0; n < sizeof all / sizeof all[0]; n++)
         if (all[n].extent < 1)
-            return reader_fail(&p->in, "'%c' is at least 1", all[n].letter);
+            return reader_fail(&p->in, "'%c' must be at least 1", all[n].letter);
     if (w->h % w->g != 0)
         return reader_fail(&p->in, "h%td is not a multiple of g%td", w->h, w->g);
     if (w->d > MHA_MAX_HEAD_WIDTH || w->v > MHA_MAX_HEAD_WIDTH)

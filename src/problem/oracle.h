@@ -33,7 +33,7 @@ typedef struct oracle_row {
     double *q, *k, *v;                             /* [D], [D], [Dv], scratch */
 } oracle_row;
 
-/* Room for the rows of the call. False if there is no memory. */
+/* Room for the rows of the call. False if out of memory. */
 bool oracle_row_init(oracle_row *row, const attention_call *call);
 void oracle_row_free(oracle_row *row);
 

@@ -62,7 +62,7 @@ void problem_begin(problem *p, const problem_spec *spec, const problem_word *wor
 void problem_free(problem *p);
 
 /* The same problem in f64, log-sum-exp always requested. Lengths, masks and lists stay those of
- * `p`, which must live longer. False if there is no memory. */
+ * `p`, which must live longer. False if out of memory. */
 bool problem_twin(problem *twin, const problem *p);
 
 /* The same numbers in other strides. Small arrays stay those of `p`, which must live longer. */

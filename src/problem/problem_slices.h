@@ -16,7 +16,7 @@ typedef struct snapshot {
     unsigned char *bytes[TENSOR_COUNT];
 } snapshot;
 
-/* False if there is no memory. */
+/* False if out of memory. */
 bool snapshot_take(snapshot *s, const problem *p);
 /* Whether outputs that are in the snapshot and in the problem still hold the same bytes. */
 bool snapshot_same(const snapshot *s, const problem *p);

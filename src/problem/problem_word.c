@@ -102,7 +102,7 @@ static bool set_position(parser *p, const suffix *x, const char *value)
 {
     int64_t offset = 0;
     if (p->word->position != MHA_POSITION_UNSET)
-        return reader_fail(&p->in, "only one of tl, br and offset=N can hold");
+        return reader_fail(&p->in, "only one of tl, br and offset=N may be given");
     if (value != NULL && !reader_number(&p->in, value, -WORD_EXTENT_MAX, WORD_EXTENT_MAX, &offset))
         return false;
     p->word->position = (mha_position)x->number;
@@ -149,13 +149,14 @@ static bool set_real(parser *p, const suffix *x, const char *value)
 static bool set_softcap(parser *p, const suffix *x, const char *value)
 {
     return set_real(p, x, value) &&
-           (p->word->softcap > 0.0f || reader_fail(&p->in, "a soft cap is positive"));
+           (p->word->softcap > 0.0f || reader_fail(&p->in, "a soft cap must be positive"));
 }
 
 static bool set_dropout(parser *p, const suffix *x, const char *value)
 {
-    return set_real(p, x, value) && ((p->word->dropout > 0.0f && p->word->dropout <= 0.999f) ||
-                                     reader_fail(&p->in, "a dropout is a probability up to 0.999"));
+    return set_real(p, x, value) &&
+           ((p->word->dropout > 0.0f && p->word->dropout <= 0.999f) ||
+            reader_fail(&p->in, "dropout must be larger than 0 and at most 0.999"));
 }
 
 static bool set_weights(parser *p, const suffix *x, const char *value)
@@ -385,7 +386,7 @@ static bool check_extents(parser *p)
         return reader_fail(&p->in, "'%c': a head is at most %d wide",
                            w->d > MHA_MAX_HEAD_WIDTH ? 'd' : 'v', MHA_MAX_HEAD_WIDTH);
     if (w->v == 0 && w->d > 0)
-        return reader_fail(&p->in, "'v' is at least 1");
+        return reader_fail(&p->in, "'v' must be at least 1");
     return true;
 }
 

@@ -82,7 +82,7 @@ static figures figures_of(const row *r)
 }
 
 /* Quartile and median over the rounds. The favourable quartile is the lower one where small is
- * good. False without memory. */
+ * good. False if out of memory. */
 static bool summarise(const row *r, const measure_case *a, const measure_case *b, figures *f)
 {
     double *values = calloc((size_t)a->rounds, sizeof *values);

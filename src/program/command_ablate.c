@@ -143,7 +143,7 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
 
 /* ------------------------------------------------------------------ run ----- */
 
-/* For the mode "mean", the means come from sentences of train. NULL without memory. */
+/* For the mode "mean", the means come from sentences of train. NULL if out of memory. */
 static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;

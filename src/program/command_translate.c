@@ -177,7 +177,7 @@ static translation_options group_options(const translate_run *run, int count)
 }
 
 /* Translates sources[0..count) together and prints them in their order. False, after a message, if
- * the translator fails, which happens only without memory. */
+ * the translator fails, which happens only if out of memory. */
 static bool translate_group(translate_run *run, int count)
 {
     const int *words[TOGETHER] = {NULL};

@@ -161,7 +161,7 @@ static void write_heading(show_sheet *sheet, const show_scene *scene)
              scene->norm ? ", weight x norm" : "");
 }
 
-/* False without memory. */
+/* False if out of memory. */
 static bool fill_sheet(show_sheet *sheet, const show_scene *scene)
 {
     const transformer_config *const config = translator_config(scene->model);

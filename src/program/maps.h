@@ -38,8 +38,8 @@ typedef struct layer_map {
     heatmap_sheet sheet;
 } layer_map;
 
-/* Everything but the words of the axes, for which there is layer_map_label(). False without memory;
- * layer_map_free() either way. */
+/* Everything but the words of the axes, for which there is layer_map_label(). False if out of
+ * memory; layer_map_free() either way. */
 bool layer_map_make(layer_map *map, const layer_heads *heads);
 void layer_map_free(layer_map *map);
 
@@ -49,8 +49,8 @@ heatmap_words layer_map_label(text_word *words, const char *begin, const corpus_
                               const char *end);
 
 /* The heads of decoder layer `layer` and their mean, or only head `head`. Both count from 1; head 0
- * stands for all. The best result must have weights. False without memory; layer_map_free() either
- * way. */
+ * stands for all. The best result must have weights. False if out of memory; layer_map_free()
+ * either way. */
 bool alignment_map_make(layer_map *map, const translated *t, int layer, int head);
 
 /* What is to be drawn of a sentence pair. */
@@ -81,7 +81,7 @@ typedef struct show_maps {
     int *chosen; /* of all sheets */
 } show_maps;
 
-/* False without memory; show_maps_free() either way. */
+/* False if out of memory; show_maps_free() either way. */
 bool show_maps_make(show_maps *maps, const show_scene *scene);
 void show_maps_free(show_maps *maps);
 

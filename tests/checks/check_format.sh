@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# check_format.sh: every C file is as .clang-format says. "make format" makes it so.
+# check_format.sh: every C file follows .clang-format; "make format" applies it.
 set -u
 root=$(dirname "$0")/../..
 . "$root/tests/checks/check_lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_rooms.sh BUILD: the walls between the rooms of src/ hold. A room's CMakeLists.txt says with
-# "add_room(NAME USES ...)" which other rooms it may use; "core" there stands for the public header
+# check_rooms.sh BUILD: rooms of src/ use only the rooms they may use. A room's CMakeLists.txt says
+# with "add_room(NAME USES ...)" which these are; "core" there stands for the public header
 # and the library behind it, never for the core's internal headers.
 #
 #   - every file of src/ is in a room, and every room has a README.md and a CMakeLists.txt

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers that cannot be and calls that cannot be run: each has its own status, writes nothing but
- * a message, and works again when the fault is gone.
+ * Invalid layers and calls: each has its own status, writes nothing but a message, and works again
+ * when the fault is gone.
  */
 #include "support/layer_case.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything a layer and a call are made of, in one struct that the tables can spoil. */
+/* Everything that makes a layer and a call, in one struct in which the tables change one
+ * value. */
 typedef struct subject {
     mha_layer_config config;
     mha_layer_weights weights;
@@ -442,7 +443,7 @@ static void nothing_given(void)
     bench_end(&b);
 }
 
-/* Inputs that are missing must be as wide as the one that stands in for them. */
+/* Inputs that are missing must be as wide as the one that replaces them. */
 static void stand_ins_must_fit(void)
 {
     for (int n = 0; n < 2; n++) {

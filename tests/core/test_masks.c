@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Masks together: every pair of kinds against the oracle, and blocks of keys that a mask rules out
- * are not visited, which unreadable pages prove.
+ * Masks in combination: every pair of kinds is compared with the oracle; unreadable pages prove
+ * that fully masked blocks of keys are not read.
  */
 #include "support/problems.h"
 
@@ -254,8 +254,8 @@ static void masked_blocks_are_not_visited(void)
             check_gap(&gaps[g], L[n], (mha_dtype)((g + n) % 3));
 }
 
-/* The trick itself: with no mask the gap is hit. */
-static void the_gap_is_real(void)
+/* Control: without a mask, the unreadable keys are read. */
+static void unmasked_gap_faults(void)
 {
     const problem_spec spec = {
         .shape = {.B = 1, .H = 4, .G = KEY_HEADS, .L = 2, .S = KEYS, .D = WIDTH}};
@@ -274,6 +274,6 @@ int main(int argc, char **argv)
     RUN(all_together);
     RUN(positions_far_away);
     RUN(masked_blocks_are_not_visited);
-    RUN(the_gap_is_real);
+    RUN(unmasked_gap_faults);
     return test_end();
 }

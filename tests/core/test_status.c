@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words: every status code can be met in a real call; codes, types and versions have names. */
+/* Words: every status code is returned by a real call; codes, types and versions have names. */
 #define _GNU_SOURCE
 #include "support/call.h"
 #include "support/test.h"

@@ -250,14 +250,14 @@ def rotate(x, positions, width, pairs, frequencies):
     """x [B, heads, rows, D]; pairs 1 joins c and c + width/2, 2 joins 2c and 2c + 1."""
     angles = positions[:, None, :, None].double() * frequencies.double()
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    turned, rest = x[..., :width], x[..., width:]
+    rotated, rest = x[..., :width], x[..., width:]
     if pairs == 1:
-        a, b = turned.chunk(2, dim=-1)
-        turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+        a, b = rotated.chunk(2, dim=-1)
+        rotated = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
     else:
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
-    return torch.cat([turned, rest], dim=-1)
+        a, b = rotated[..., 0::2], rotated[..., 1::2]
+        rotated = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
+    return torch.cat([rotated, rest], dim=-1)
 
 
 def normalise(x, kind, weight, bias, eps):

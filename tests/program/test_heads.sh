@@ -84,7 +84,7 @@ cp "$scratch/out" filtered
 exits 0 heads --sentences 5 --kind CROSS --where 'layer = 1, head >= 2'
 same "a filter with spaces, a kind in capitals" "" "$(diff filtered "$scratch/out")"
 exits 0 heads --sentences 5 --where 'role=mixed layer = 7'
-says "spaces behind a role" "$out" "no head matches"
+says "spaces after a role" "$out" "no head matches"
 exits 0 heads --sentences 5 --where 'layer>7'
 says "no head" "$out" "no head matches"
 exits 0 heads --sentences 5 --like "cross 2.1"

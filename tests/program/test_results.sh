@@ -33,7 +33,7 @@ fi
 exits 0 verify --case b2h4g2l33s57d24v40:causal:br:bf16:mask=bool50:lse:weights:avg
 says "verify: a word" "$out" "b2h4g2l33s57d24v40:bf16:causal:br:mask=bool50:lse:weights:avg"
 exits 0 verify --case l8d8:lse
-says "verify: weights that nobody asked for" "$out" "weights   -"
+says "verify: weights that were not requested" "$out" "weights   -"
 for word in l0d8 l5s0d8 b0l5d8 h0l3d3 l3d0 l1s1d1 l9d1024v1 l8d8:f64 l17d16:packed l64d8:docs=3 \
     b3l40d8:packed:causal l40d8:pad:causal l40d8:padk:br:causal l40d8:window=-1,-1 \
     l30d8:alibi:sink:softcap=2:scale=-0.5 l30s10d8:causal:offset=-20:lse l24d8:weights=raw \

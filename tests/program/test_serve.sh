@@ -70,11 +70,12 @@ def ask(path, body=None, method=None, headers={}):
     data = answer.read()
     line.close()
     return answer.status, data
-def view(wish):
-    status, data = ask(root + "api/view", wish if isinstance(wish, bytes) else json.dumps(wish))
+def view(request):
+    body = request if isinstance(request, bytes) else json.dumps(request)
+    status, data = ask(root + "api/view", body)
     return status, json.loads(data)
-def wanted(what, got, wish):
-    if got != wish: print(what, "got", got, "wanted", wish)
+def wanted(what, got, expected):
+    if got != expected: print(what, "got", got, "expected", expected)
 def data_of(page):
     begin = "<script id=\"data\" type=\"application/json\">"
     at = page.index(begin) + len(begin)
@@ -110,10 +111,10 @@ wanted("a body", ask("/" + "0" * 32 + "/api/view", b"{}")[0], 403)
 wanted("another host", ask(root, headers={"Host": "example.com:%d" % port})[0], 403)
 wanted("by name", ask(root, headers={"Host": "localhost:%d" % port})[0], 200)
 own = "Host: 127.0.0.1:%d\r\n" % port
-for hosts, wish in (own, 200), (own + own, 400), (own + "hOST: example.com\r\n", 400), ("", 403):
+for hosts, expected in (own, 200), (own + own, 400), (own + "hOST: example.com\r\n", 400), ("", 403):
     line = socket.create_connection(("127.0.0.1", port), timeout=60)
     line.sendall(("GET %s HTTP/1.1\r\n%s\r\n" % (root, hosts)).encode())
-    wanted(hosts, int(line.recv(12).split()[1]), wish)
+    wanted(hosts, int(line.recv(12).split()[1]), expected)
     line.close()
 '
 client "what there is" '
@@ -180,7 +181,7 @@ sentence = view({"text": "our aunt will be lazy", "changes": every})[1]["sentenc
 said = sentence["said"]
 wanted("words", said[:len(sentence["expected"]) - 1], sentence["expected"][:-1])
 '
-client "what is no wish" '
+client "invalid requests" '
 for body in (b"", b"{", b"[]", b"null", b"{\"text\": 1}", b"{\"text\": \"a\", \"text\": \"b\"}", b"\xff",
              b"{\"text\": \"a\\u0000b\"}", b"{}", b"{\"text\": \"\"}", b"{\"txt\": \"a\"}", b"[" * 5000,
              b"{\"text\": \"cat\"} x", json.dumps({"text": "cat " * 100}).encode(),

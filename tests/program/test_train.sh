@@ -59,9 +59,9 @@ says "a width that is no number" "$err" "--width many: not a valid number"
 exits 2 train --heads 7
 says "heads that do not divide the width" "$err" "multiple"
 exits 2 train --steps 0
-says "no steps" "$err" "train: --steps 0: a training has from 1 to"
+says "no steps" "$err" "train: --steps 0: a training must have from 1 to"
 exits 2 train --batch 0
-says "no pairs" "$err" "train: --batch 0: a step has from 1 to"
+says "no pairs" "$err" "train: --batch 0: a step must have from 1 to"
 exits 2 train --warm-up 20000
 says "too long a warm-up" "$err" "warm-up 20000"
 exits 2 train --dropout 1
@@ -128,7 +128,7 @@ for other in pipe link; do
 done
 if [ -p pipe ] && [ -L link ]; then ok "pipes and links stay"; else bad "pipes and links are gone"; fi
 exits 2 train -o x.safetensors "${small[@]}" --dropout 0.999999
-says "too much dropout" "$err" "dropout 0.999999: it is from 0 to 0.999"
+says "too much dropout" "$err" "dropout 0.999999: it must be from 0 to 0.999"
 exits 2 train -o x.safetensors "${small[@]}" --seed " 5"
 exits 1 train -o two.safetensors "${small[@]}" --steps 20 --seed 2 --quiet
 says "a model that is there" "$err" "the model two.safetensors exists. Write another with -o FILE"
@@ -240,7 +240,7 @@ set +m
 there busy.safetensors.lock
 gone free.safetensors free free.lock free.safetensors.lock
 exits 0 train -o busy.safetensors "${small[@]}" --steps 3 --quiet
-silent "a lock of nobody" "$err"
+silent "a stale lock" "$err"
 gone busy.safetensors.lock busy.checkpoint.safetensors.lock
 rm -f *.lock
 ln -s one.safetensors locked.safetensors.lock

@@ -196,7 +196,7 @@ refuses "another name" "is not the name of a layer" 'write("bad.safetensors", {"
 refuses "a layer of no number" "is not the name of a layer" 'write("bad.safetensors", {"layer.x": layer(1, 2)})'
 refuses "a layer too far" "is not the name of a layer" 'write("bad.safetensors", {"layer.512": layer(1, 2)})'
 refuses "whole numbers" "not I32" 'write("bad.safetensors", {"layer.0": ("I32", [1, 1, 1], [1])})'
-refuses "two axes" "the shape of a layer is" 'write("bad.safetensors", {"layer.0": ("F32", [2, 2], rows(1, 2, 2))})'
+refuses "two axes" "the shape of a layer must be" 'write("bad.safetensors", {"layer.0": ("F32", [2, 2], rows(1, 2, 2))})'
 refuses "a batch" "one by one" 'write("bad.safetensors", {"layer.0": ("F32", [2, 1, 2, 2], rows(2, 2, 2))})'
 refuses "no heads" "from 1 to" 'write("bad.safetensors", {"layer.0": ("F32", [0, 2, 2], [])})'
 refuses "a gap" "there is layer.2, but no layer.1" 'write("bad.safetensors", {"layer.0": layer(1, 2), "layer.2": layer(1, 2)})'
@@ -235,11 +235,12 @@ words_refused "too many words" "6 words, but the weights are of 5 words" words.t
 words_refused "no UTF-8" "not UTF-8" words.txt 'a\nb\nc\nd\n\xff\n'
 words_refused "a byte of 0" "a byte of 0" words.txt 'a\nb\nc\nd\n\0\n'
 words_refused "no JSON" "words.json: " words.json '["a", '
-words_refused "no array" "an array of texts was expected" words.json '"a"'
-words_refused "no texts" "an array of texts was expected" words.json '[1, 2, 3, 4, 5]'
-words_refused "other keys" 'the keys are "source" and "target"' words.json '{"words": []}'
+words_refused "no array" "an array of strings was expected" words.json '"a"'
+words_refused "no strings" "an array of strings was expected" words.json '[1, 2, 3, 4, 5]'
+words_refused "other keys" 'only the keys "source" and "target" are allowed' words.json '{"words": []}'
+words_refused "no array on a side" '"source" and "target" must be arrays of strings' words.json '{"source": "a"}'
 words_refused "one side" 'there is no "source"' words.json '{"target": ["a", "b", "c", "d", "e"]}'
-words_refused "something behind" "words.json: " words.json '["a", "b", "c", "d", "e"] x'
+words_refused "trailing text" "words.json: " words.json '["a", "b", "c", "d", "e"] x'
 exits 1 view --weights plain.safetensors --tokens /nonexistent
 says "no words" "$err" "/nonexistent: cannot be opened"
 
@@ -279,12 +280,15 @@ json.dump(told, open('bad.json', 'w'))"
 cost_refused "another model's heads" "has encoder 3.1, which is not on this page" 'told["heads"][0]["layer"] = 3'
 cost_refused "heads that are missing" "has no cross 2.2, which is on this page" 'told["heads"].pop()'
 cost_refused "a head twice" "encoder 1.1 occurs twice" 'told["heads"][1] = told["heads"][0]'
-cost_refused "a kind of its own" '"kind" is encoder, decoder or cross' 'told["heads"][0]["kind"] = "x"'
-cost_refused "half a head" "a head has kind" 'told["heads"][0].pop("delta")'
-cost_refused "a text as a number" '"delta" is a number' 'told["heads"][0]["delta"] = "x"'
+cost_refused "a kind of its own" '"kind" must be encoder, decoder or cross' 'told["heads"][0]["kind"] = "x"'
+cost_refused "half a head" "a head needs kind" 'told["heads"][0].pop("delta")'
+cost_refused "a text as a number" '"delta" must be a number' 'told["heads"][0]["delta"] = "x"'
 cost_refused "too large" '"delta" is too large' 'told["heads"][0]["delta"] = 10 ** 400'
 cost_refused "no plain" "plain are missing" 'told.pop("plain")'
-cost_refused "heads of another form" '"heads" is an array' 'told["heads"] = {}'
+cost_refused "heads of another form" '"heads" must be an array' 'told["heads"] = {}'
+cost_refused "a kind that is a number" '"kind" must be a string' 'told["heads"][0]["kind"] = 1'
+cost_refused "numbers for heads" '"heads" must contain objects only' 'told["heads"].append(1)'
+cost_refused "plain of another form" '"plain" must be an object' 'told["plain"] = 1'
 cost_refused "an array" "an object was expected" 'told = []'
 "$mha" heads --sentences 2 --json >heads.json 2>/dev/null
 exits 1 view -o bad.html --study 0 --ablation heads.json "the cat sleeps"
@@ -295,6 +299,6 @@ says "half a file" "$err" 'this is not what "mha ablate --json" prints'
 exits 1 view --ablation /nonexistent "the cat sleeps"
 says "no file of ablate" "$err" "/nonexistent: cannot be opened"
 exits 1 view -o bad.html --weights plain.safetensors --ablation cost.json
-says "of another model than the file" "$err" "it is of another model"
+says "of another model than the file" "$err" "the file belongs to another model"
 
 finish

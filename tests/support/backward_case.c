@@ -67,7 +67,7 @@ static void make_rows(backward_case *x, tensor_id id, test_random *random)
                    strided ? random : NULL, 0);
 }
 
-/* For a bias: summed over the axes the bias is the same along, or over any. */
+/* For a bias: summed over the axes along which it is broadcast, or over any axes. */
 static void make_bias(backward_case *x, tensor_id id, test_random *random)
 {
     const tensor *const t = &x->forward->tensors[id];

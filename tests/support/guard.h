@@ -27,7 +27,7 @@ typedef struct guard_buffer {
     size_t map_size;
 } guard_buffer;
 
-/* Ends the program with a message if there is no memory: a test has nothing else to do then. */
+/* Ends the program with a message if out of memory: a test has nothing else to do then. */
 guard_buffer guard_new(size_t size, guard_side side);
 
 /* From now on `data` can be read, not written. */

@@ -86,14 +86,14 @@ typedef struct layer_pass {
     num *output;       /* [B][L][output_width] */
 } layer_pass;
 
-/* `p` must live on. */
+/* `p` must outlive the result. */
 layer_pass *layer_pass_new(const layer_problem *p);
 void layer_pass_free(layer_pass *pass);
 
 void layer_pass_forward(layer_pass *pass);
 
-/* Behind a forward pass. d_output and d_lse are shaped as output and lse; d_lse NULL: 0. Rows past
- * a length are not looked at, nor is the d_lse of an empty row. */
+/* To be called after a forward pass. d_output and d_lse are shaped as output and lse; d_lse NULL:
+ * 0. Rows past a length are not read, nor is the d_lse of an empty row. */
 layer_numbers layer_pass_backward(const layer_pass *pass, const num *d_output, const num *d_lse);
 
 #endif

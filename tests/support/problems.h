@@ -16,7 +16,7 @@
 #include "support/guard.h"
 #include "support/test.h"
 
-/* Ends the program if there is no memory: a test has nothing else to do then. */
+/* Ends the program if out of memory: a test has nothing else to do then. */
 problem *problem_new(const problem_spec *spec);
 
 /* The problem that a word names. */

@@ -73,7 +73,7 @@ export function headMatrix(app, head, extra = {}) {
         name: `${headFile(head)}-${mode}`,
         title: headName(head),
         summary:
-            `${MODES[mode]}: ${head.rows} rows that look, ${head.columns} columns looked at; ` +
+            `${MODES[mode]}: ${head.rows} rows attend, ${head.columns} columns are attended to; ` +
             `colours from 0 to ${scale.toFixed(2)}${head.large ? ", by square roots" : ""}.` +
             (app.sentence().expected && head.kind !== "encoder"
                 ? " Rows: the word read \u25b8 the word said."

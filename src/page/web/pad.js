@@ -62,8 +62,8 @@ export function drawPanel(app, drawn) {
             el(
                 "p",
                 {},
-                "Paint where a head should look: rows are words that look, columns ",
-                "words looked at. The most similar heads come first.",
+                "Paint where a head should attend: rows are words that attend, columns ",
+                "are words attended to. The most similar heads come first.",
             ),
             el(
                 "div",

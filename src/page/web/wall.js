@@ -306,8 +306,8 @@ export function wallView(app) {
         el(
             "p",
             { class: "hint" },
-            "Each picture is one head: a row for every word that looks, a column ",
-            "for every word looked at, stronger where the weight is larger. ",
+            "Each picture is one head: a row for every word that attends, a column ",
+            "for every word attended to, stronger where the weight is larger. ",
             app.items()[0].head.large
                 ? "For a long text each spot is the square root of the largest weight there. "
                 : "",
