@@ -29,7 +29,7 @@ may_use() {
 }
 
 every_file_has_a_room() {
-    diff <(ls) <(tr ' ' '\n' <<<"$rooms" | sort) || return 1
+    diff <(ls -A) <(tr ' ' '\n' <<<"$rooms" | sort) || return 1
     local room status=0
     for room in $rooms; do
         for file in README.md CMakeLists.txt; do
@@ -56,6 +56,44 @@ rooms_are_in_order() {
             grep -qw "$used" <<<"$before" || { echo "$room uses $used, a later room"; status=1; }
         done
         before+=" $room"
+    done
+    return $status
+}
+
+# Only files of known kinds, so that the checks below see every include.
+kinds_of_files_are_known() {
+    local strange
+    strange=$(find . -mindepth 1 \( -name '.*' -o -type f ! -name '*.[ch]' \
+        ! -path './core/kernels/*.inc' ! -path './page/web/*' ! -name README.md \
+        ! -name CMakeLists.txt ! -path ./core/libmha.map \))
+    [ -z "$strange" ] || { echo "no room expects $strange"; return 1; }
+}
+
+# Every include is written as #include "room/name.h" or #include <name.h>, on one line and without
+# "..", and angle brackets never reach into src/.
+includes_are_plain() {
+    local line header status=0
+    while IFS= read -r line; do
+        echo "src/$line"
+        status=1
+    done < <(grep -rnE '^[[:space:]]*(#|%:|\?\?=)[[:space:]]*(/\*.*\*/[[:space:]]*)?(include|import|[a-z]*\\$)' \
+        --include='*.[ch]' --include='*.inc' . |
+        grep -vE ':[0-9]+: *# *include ("[a-z0-9_]+(/[a-z0-9_]+)+\.(h|inc)"|<[a-z0-9_/]+\.h>)( */[/*].*)?$' |
+        grep -vE ':[0-9]+: *# *define')
+    while IFS= read -r line; do
+        header=${line##*<}
+        header=${header%>}
+        [ ! -e "$header" ] || { echo "src/$line: a header of src/ in angle brackets"; status=1; }
+    done < <(grep -rnoE '# *include <[^>]+>' --include='*.[ch]' --include='*.inc' .)
+    return $status
+}
+
+# <mha/mha.h> belongs to rooms that may use the core, and to format for its codes and types.
+public_header_is_allowed() {
+    local room status=0
+    for room in $rooms; do
+        [ "$room" = format ] || may_use "$room" core || ! grep -rn '# *include <mha/' "$room" ||
+            status=1
     done
     return $status
 }
@@ -110,11 +148,13 @@ links_stay_inside() {
     table=$(definitions)
     [ "$(wc -l <<<"$table")" -gt 500 ] || { echo "too few symbols in $build"; return 1; }
     for room in $rooms; do
+        [ -f "$(archive "$room")" ] || { echo "src/$room is not built"; status=1; continue; }
         while read -r symbol other; do
             if ! may_use "$room" "$other"; then
                 echo "$room links $symbol of $other, which it may not use"
                 status=1
-            elif [ "$other" = core ] && [ "$room" != core ] && [[ $symbol != mha_* ]]; then
+            elif [ "$other" = core ] && [ "$room" != core ] &&
+                ! grep -qw "$symbol" ../include/mha/mha.h; then
                 echo "$room links $symbol, which the public header does not have"
                 status=1
             fi
@@ -129,6 +169,9 @@ links_stay_inside() {
 check every_file_has_a_room every_file_has_a_room
 check sources_are_listed sources_are_listed
 check rooms_are_in_order rooms_are_in_order
+check kinds_of_files_are_known kinds_of_files_are_known
+check includes_are_plain includes_are_plain
+check public_header_is_allowed public_header_is_allowed
 check includes_stay_inside includes_stay_inside
 check links_stay_inside links_stay_inside
 finish
