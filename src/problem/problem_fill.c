@@ -122,7 +122,7 @@ static void fill_rows(problem *p, tensor_id id, ptrdiff_t b, ptrdiff_t h, ptrdif
     const tensor *const t = &p->tensors[id];
     const mha_dtype type = problem_type(p, id);
     const bool special = p->spec.values != VALUES_NORMAL && id != TENSOR_Q;
-    double base[MHA_MAX_HEAD_WIDTH];
+    double base[MHA_MAX_HEAD_WIDTH] = {0};
     for (ptrdiff_t c = 0; special && c < t->n[3]; c++)
         base[c] = id == TENSOR_K ? rng_normal(random) : 1.0;
     for (ptrdiff_t i = first; i < first + count; i++) {

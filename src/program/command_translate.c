@@ -126,7 +126,7 @@ static bool draw(const translate_run *run, const translated *t)
     if (!fine)
         fprintf(stderr, "mha: out of memory\n");
     if (fine && r->attention && !r->as_json) {
-        printf("\nLayer %d of %d: what each French word looks at in the English sentence\n\n",
+        printf("\nLayer %d of %d: what each French word attends to in the English sentence\n\n",
                layer, layers);
         heatmap_draw(stdout, &map.sheet, &run->screen);
         printf("\n");

@@ -257,7 +257,7 @@ static void eigenvectors_of_random_matrices(void)
     for (uint64_t seed = 0; seed < (uint64_t)test_effort(200); seed++) {
         rng r = rng_for(test_seed(2), seed);
         const ptrdiff_t n = rng_between(&r, 1, 12);
-        double a[12 * 12];
+        double a[12 * 12] = {0};
         for (ptrdiff_t i = 0; i < n; i++)
             for (ptrdiff_t j = 0; j <= i; j++)
                 a[i * n + j] = a[j * n + i] = seed % 4 == 0 ? 1.0 : rng_normal(&r);

@@ -10,7 +10,7 @@ cd "$scratch" || exit 1
 widest() {
     python3 -c 'import sys
 lines = open(sys.argv[1], encoding="utf-8").read().split("\n")[2:]
-print(max(len(line) for line in lines if " looks at " not in line))' "$scratch/out"
+print(max(len(line) for line in lines if " attends to " not in line))' "$scratch/out"
 }
 
 # ------------------------------------------------------------- mistakes -----
@@ -91,7 +91,7 @@ cp "$scratch/out" all
 exits 0 show --to "le chat dort" --threads 1 "The cat sleeps."
 same "the same for another number of threads" "" "$(diff <(tail -n +2 all) <(tail -n +2 "$scratch/out"))"
 exits 0 show --study 0 --kind cross --layer 2 --head 1 --to "le chat" "the cat"
-same "no study, no role" "cross, layer 2 of 2: French looks at English
+same "no study, no role" "cross, layer 2 of 2: French attends to English
 
       head 1
           < 
@@ -222,7 +222,7 @@ exits 0 show --svg maps.svg --mean --to "le <chat> & dort" "the cat sleeps"
 silent "svg: nothing on stdout" "$out"
 same "svg: all sheets" 5 "$(python3 -c '
 import xml.etree.ElementTree as e
-print(sum(" looks at " in (t.text or "") for t in e.parse("maps.svg").iter("{http://www.w3.org/2000/svg}text")))')"
+print(sum(" attends to " in (t.text or "") for t in e.parse("maps.svg").iter("{http://www.w3.org/2000/svg}text")))')"
 exits 0 show --tikz maps.tex --json --mean --to 'le <chat> & 100%_$#{}~^\' "the cat sleeps"
 wrong=$(python3 - maps.tex "$scratch/out" 2>&1 <<'END'
 import json, re, sys

@@ -20,7 +20,7 @@
 problem *problem_new(const problem_spec *spec);
 
 /* The problem that a word names. */
-problem *problem_new_word(const char *word, uint64_t seed);
+problem *problem_new_word(const char *text, uint64_t seed);
 
 /* A problem without tensors, for those that problem_tensor() makes. */
 problem *problem_new_bare(const problem_spec *spec);
