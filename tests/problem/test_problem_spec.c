@@ -245,12 +245,15 @@ static bool is_shared(const problem *p)
     return k->s[0] == 0 || k->s[1] == 0;
 }
 
+/* A key that is NaN, and so is its value. */
 static bool has_nan_key(const problem *p)
 {
     const ptrdiff_t *const n = p->tensors[TENSOR_K].n;
-    for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++)
-        if (isnan(problem_get(p, TENSOR_K, r / n[2] / n[1], r / n[2] % n[1], r % n[2], 0)))
-            return true;
+    for (ptrdiff_t r = 0; r < n[0] * n[1] * n[2]; r++) {
+        const ptrdiff_t b = r / n[2] / n[1], g = r / n[2] % n[1], j = r % n[2];
+        if (isnan(problem_get(p, TENSOR_K, b, g, j, 0)))
+            return isnan(problem_get(p, TENSOR_V, b, g, j, 0));
+    }
     return false;
 }
 
@@ -310,7 +313,8 @@ static void features_have_an_effect(void)
     } effects[] = {
         {"strides", FEATURE_STRIDES, 50, is_strided},
         {"broadcast", FEATURE_BROADCAST, 50, is_shared},
-        {"poison", FEATURE_POISON | FEATURE_K_LENGTHS, 30, has_nan_key},
+        {"poison past lengths", FEATURE_POISON | FEATURE_K_LENGTHS, 30, has_nan_key},
+        {"poison outside of windows", FEATURE_POISON | FEATURE_WINDOW, 10, has_nan_key},
         {"mask types", FEATURE_MASK_TYPES | FEATURE_ADD, 40, has_other_mask_type},
         {"query lengths", FEATURE_Q_LENGTHS, 30, has_short_queries},
         {"key lengths", FEATURE_K_LENGTHS, 30, has_short_keys},
