@@ -217,7 +217,7 @@ enum { IN_NONE, IN_RESULT, PAST_LENGTH, IN_TWIN };
 static void expect_mistake(int place, int run, const char *what)
 {
     static const problem_memory reporting = {reporting_take, free};
-    const problem_spec spec = {.shape = {1, 2, 2, 16, 9, 8, 5},
+    const problem_spec spec = {.shape = {.B = 1, .H = 2, .G = 2, .L = 16, .S = 9, .D = 8, .Dv = 5},
                                .features = FEATURE_LSE | FEATURE_Q_LENGTHS,
                                .seed = 1,
                                .memory = &reporting};

@@ -57,7 +57,7 @@ static void guard_memory_faults(void)
     static const size_t sizes[] = {1, 63, 4096, 5000};
     for (int front = 0; front < 2; front++) {
         const problem_spec spec = {
-            .shape = {2, 2, 1, 5, 7, 8, 0},
+            .shape = {.B = 2, .H = 2, .G = 1, .L = 5, .S = 7, .D = 8},
             .features = FEATURE_STRIDES | FEATURE_OUTPUTS | FEATURE_ATTEND | FEATURE_BIAS,
             .seed = 3,
             .memory = front ? &guard_memory_front : &guard_memory_back,
@@ -151,7 +151,9 @@ static void bytes_outside_of_results_are_found(void)
         FEATURE_OUTPUTS | FEATURE_Q_LENGTHS | FEATURE_STRIDES | FEATURE_PACKED,
     };
     for (size_t n = 0; n < sizeof features / sizeof *features; n++) {
-        const problem_spec spec = {.shape = {3, 2, 1, 5, 4, 3, 0}, features[n], .seed = 9};
+        const problem_spec spec = {.shape = {.B = 3, .H = 2, .G = 1, .L = 5, .S = 4, .D = 3},
+                                   .features = features[n],
+                                   .seed = 9};
         problem *const p = problem_new(&spec);
         for (int id = TENSOR_O; id < TENSOR_COUNT; id++)
             expect_touch_found(p, (tensor_id)id);
@@ -164,7 +166,9 @@ static void bytes_outside_of_results_are_found(void)
 /* Any changed byte of an output makes a difference, until the output is forgotten. */
 static void snapshots_see_every_byte(void)
 {
-    const problem_spec spec = {.shape = {2, 2, 1, 5, 4, 3, 0}, FEATURE_OUTPUTS, .seed = 5};
+    const problem_spec spec = {.shape = {.B = 2, .H = 2, .G = 1, .L = 5, .S = 4, .D = 3},
+                               .features = FEATURE_OUTPUTS,
+                               .seed = 5};
     problem *const p = problem_new(&spec);
     snapshot s = snapshot_of(p);
     CHECK(snapshot_same(&s, p), "nothing changed");
@@ -186,7 +190,8 @@ static void snapshots_see_every_byte(void)
 /* The same for tensors in different layouts. */
 static void tensors_differ_by_an_element(void)
 {
-    const problem_spec spec = {.shape = {2, 2, 2, 5, 4, 3, 0}, .seed = 6};
+    const problem_spec spec = {.shape = {.B = 2, .H = 2, .G = 2, .L = 5, .S = 4, .D = 3},
+                               .seed = 6};
     problem *const p = problem_new(&spec), *const copy = problem_new_layout(p, 8);
     const tensor *const a = &p->tensors[TENSOR_K], *const b = &copy->tensors[TENSOR_K];
     CHECK(tensors_same(a, b), "copied");
@@ -220,7 +225,8 @@ static void count_give(void *handle)
 static void workspaces_are_freed(void)
 {
     static const problem_memory counting = {count_take, count_give};
-    const problem_spec spec = {.shape = {1, 2, 2, 5, 7, 8, 0}, .seed = 2, .memory = &counting};
+    const problem_spec spec = {
+        .shape = {.B = 1, .H = 2, .G = 2, .L = 5, .S = 7, .D = 8}, .seed = 2, .memory = &counting};
     problem *const p = problem_new(&spec);
     const int before = blocks_taken;
     for (int n = 0; n < 3; n++)

@@ -328,7 +328,9 @@ static void features_have_an_effect(void)
     for (size_t e = 0; e < sizeof effects / sizeof *effects; e++) {
         int seen = 0;
         for (uint64_t seed = 0; seed < 100; seed++) {
-            const problem_spec spec = {.shape = {2, 2, 2, 5, 7, 4, 0}, effects[e].features, seed};
+            const problem_spec spec = {.shape = {.B = 2, .H = 2, .G = 2, .L = 5, .S = 7, .D = 4},
+                                       .features = effects[e].features,
+                                       .seed = seed};
             problem *const p = problem_new(&spec);
             seen += effects[e].seen(p);
             problem_delete(p);
