@@ -32,8 +32,10 @@ typedef struct frame {
 
 float heatmap_largest(const heatmap_sheet *sheet)
 {
+    const size_t cells =
+        (size_t)sheet->heads * (size_t)sheet->rows.count * (size_t)sheet->columns.count;
     float largest = 0.0f;
-    for (int n = 0; n < sheet->heads * sheet->rows.count * sheet->columns.count; n++)
+    for (size_t n = 0; n < cells; n++)
         if (sheet->weights[n] > largest)
             largest = sheet->weights[n];
     return largest;
@@ -93,7 +95,8 @@ static void put_cell(const frame *f, double x, int columns)
 
 static double strength(const frame *f, int head, int i, int j)
 {
-    const int at = (head * f->sheet->rows.count + i) * f->sheet->columns.count + j;
+    const size_t rows = (size_t)f->sheet->rows.count, columns = (size_t)f->sheet->columns.count;
+    const size_t at = ((size_t)head * rows + (size_t)i) * columns + (size_t)j;
     return f->largest > 0.0f ? (double)(f->sheet->weights[at] / f->largest) : 0.0;
 }
 

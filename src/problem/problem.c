@@ -44,15 +44,20 @@ void *problem_alloc(problem *p, size_t bytes)
     return data;
 }
 
-void problem_free(problem *p)
+/* Frees what problem_alloc() returned last. */
+static void free_newest(problem *p)
 {
     const problem_memory *memory = p->spec.memory;
-    while (p->blocks != NULL) {
-        problem_block *const block = p->blocks;
-        p->blocks = block->next;
-        (memory != NULL ? memory->give : free)(block->handle);
-        free(block);
-    }
+    problem_block *const block = p->blocks;
+    p->blocks = block->next;
+    (memory != NULL ? memory->give : free)(block->handle);
+    free(block);
+}
+
+void problem_free(problem *p)
+{
+    while (p->blocks != NULL)
+        free_newest(p);
     memset(p->tensors, 0, sizeof p->tensors);
 }
 
@@ -273,9 +278,11 @@ mha_status problem_run_plan(problem *p, mha_pool *pool)
     const size_t size = mha_plan_work_size(plan, mha_pool_threads(pool));
     void *const work = problem_alloc(p, size);
     status = MHA_ERR_MEMORY;
-    if (work != NULL)
+    if (work != NULL) {
         status = mha_plan_run(plan, call->q, call->k, call->v, call->o, &call->options, work, size,
                               pool);
+        free_newest(p);
+    }
     mha_plan_free(plan);
     return status;
 }

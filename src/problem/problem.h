@@ -98,8 +98,8 @@ void problem_reset(problem *p);
 /* mha_attention() on a call. */
 mha_status call_run(const attention_call *call, mha_pool *pool);
 
-/* The same on the problem, through a plan and a workspace of exactly the size it asks for, which
- * lies in the memory of the problem. */
+/* The same on the problem, through a plan and a workspace of exactly the size it asks for. The
+ * workspace is in the kind of memory of the problem and is freed after the run. */
 mha_status problem_run_plan(problem *p, mha_pool *pool);
 
 /* How many bytes were written outside the results: gaps, and rows past a query length. */

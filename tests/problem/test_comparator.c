@@ -98,26 +98,51 @@ static void rejects_anything_but_zero(void)
     expect_failure(TENSOR_WEIGHTS, 2, 3, 1e-6, "a weight for a masked key");
 }
 
-/* A sign flip, and an error of 32 units, must be seen in every element. */
-static void rejects_small_errors_anywhere(void)
+/* One result is moved by half of what the comparator allows, and by half more than that. */
+static void expect_limit(problem *c, tensor_id id, const ptrdiff_t at[4], double size)
 {
-    problem *const c = small_case(MHA_F32);
+    const bool wide = c->call.shape.q_type == MHA_F64;
+    const double allowed = wide ? 64 * 0x1p-53 * size : 8 * 0x1p-24 * size;
+    const ptrdiff_t b = at[0], h = at[1], i = at[2], j = at[3];
+    const double right = problem_get(c, id, b, h, i, j);
+    problem_set(c, id, b, h, i, j, right + 0.5 * allowed);
+    CHECK(failures(c) == 0, "%s: output %d of row %td at %td: half the limit is refused",
+          wide ? "f64" : "f32", id - TENSOR_O, i, j);
+    problem_set(c, id, b, h, i, j, right + 1.5 * allowed);
+    CHECK(failures(c) == 1, "%s: output %d of row %td at %td: 1.5 times the limit is accepted",
+          wide ? "f64" : "f32", id - TENSOR_O, i, j);
+    problem_set(c, id, b, h, i, j, right);
+}
+
+/* A sign flip, and an error slightly above the limit, must be seen in every element. Row i attends
+ * to i keys. */
+static void expect_limits_everywhere(mha_dtype type)
+{
+    problem *const c = small_case(type);
     oracle_row row;
     oracle_row_init(&row, &c->call);
-    for (ptrdiff_t n = 0; n < 2 * 2 * 4 * 8; n++) {
-        const ptrdiff_t b = n / 64, h = n / 32 % 2, i = 1 + n / 8 % 4, j = n % 8;
-        const double right = problem_get(c, TENSOR_O, b, h, i, j);
+    for (ptrdiff_t n = 0; n < 2 * 2 * 4; n++) {
+        const ptrdiff_t b = n / 8, h = n / 4 % 2, i = 1 + n % 4;
         oracle_row_compute(&row, &c->call, b, h, i);
-        problem_set(c, TENSOR_O, b, h, i, j, -right);
-        CHECK(failures(c) == 1, "sign flip of element %td", n);
-        problem_set(c, TENSOR_O, b, h, i, j, right + 32 * 0x1p-24 * row.o_size[j]);
-        CHECK(failures(c) == 1, "32 units in element %td", n);
-        problem_set(c, TENSOR_O, b, h, i, j, right + 4 * 0x1p-24 * row.o_size[j]);
-        CHECK(failures(c) == 0, "4 units in element %td", n);
-        problem_set(c, TENSOR_O, b, h, i, j, right);
+        for (ptrdiff_t j = 0; j < 8; j++) {
+            const double right = problem_get(c, TENSOR_O, b, h, i, j);
+            problem_set(c, TENSOR_O, b, h, i, j, -right);
+            CHECK(failures(c) == 1, "sign flip of row %td at %td", i, j);
+            problem_set(c, TENSOR_O, b, h, i, j, right);
+            expect_limit(c, TENSOR_O, (const ptrdiff_t[4]){b, h, i, j}, row.o_size[j]);
+        }
+        for (ptrdiff_t j = 0; j < i; j++)
+            expect_limit(c, TENSOR_WEIGHTS, (const ptrdiff_t[4]){b, h, i, j}, row.weights_size[j]);
+        expect_limit(c, TENSOR_LSE, (const ptrdiff_t[4]){b, h, i, 0}, row.lse_size);
     }
     oracle_row_free(&row);
     problem_delete(c);
+}
+
+static void rejects_small_errors_anywhere(void)
+{
+    expect_limits_everywhere(MHA_F32);
+    expect_limits_everywhere(MHA_F64);
 }
 
 /* Copy row `from` of the output over row `to`. */

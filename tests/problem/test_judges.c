@@ -184,35 +184,79 @@ static void random_cases_repeat(void)
     }
 }
 
-/* An executor that runs every task, then spoils one output byte of the problem under test. */
-static problem *victim;
+/* An executor that runs every task, then flips a bit of one byte in one of the runs. */
+typedef struct saboteur {
+    int runs, spoiled; /* number of runs so far, and the one that is spoiled */
+    unsigned char *byte;
+} saboteur;
 
 static void spoiling_run(void *context, int tasks, void (*task)(void *arg, int index), void *arg)
 {
-    const tensor *const o = &victim->tensors[TENSOR_O];
-    (void)context;
+    saboteur *const s = context;
     for (int n = 0; n < tasks; n++)
         task(arg, n);
-    o->memory[o->bytes / 2 + 2] ^= 1;
+    if (s->runs++ == s->spoiled && s->byte != NULL)
+        *s->byte ^= 0x40;
 }
 
-static void planted_mistakes_are_found(void)
+/* Memory that reports where the output of the f64 twin is: no other block has its size. */
+enum { TWIN_OUTPUT_BYTES = 2 * 16 * 5 * 8 };
+static saboteur planted;
+static bool twin_is_spoiled;
+
+static void *reporting_take(size_t bytes, void **handle)
 {
-    problem p;
+    *handle = malloc(bytes + 1);
+    if (twin_is_spoiled && bytes == TWIN_OUTPUT_BYTES)
+        planted.byte = (unsigned char *)*handle + 6;
+    return *handle;
+}
+
+enum { IN_NONE, IN_RESULT, PAST_LENGTH, IN_TWIN };
+
+static void expect_mistake(int place, int run, const char *what)
+{
+    static const problem_memory reporting = {reporting_take, free};
+    const problem_spec spec = {.shape = {.B = 1, .H = 2, .G = 2, .L = 16, .S = 9, .D = 8, .Dv = 5},
+                               .features = FEATURE_LSE | FEATURE_Q_LENGTHS,
+                               .seed = 1,
+                               .memory = &reporting};
+    const mha_executor executor = {sizeof executor, &planted, 2, spoiling_run};
+    char message[WORD_MESSAGE_MAX];
     check_result result;
     mha_pool *pool;
-    const mha_executor executor = {sizeof executor, NULL, 2, spoiling_run};
-    if (!make(&p, "h2l16d8"))
+    problem p;
+    planted = (saboteur){.spoiled = run};
+    twin_is_spoiled = place == IN_TWIN;
+    if (!CHECK(problem_build(&p, &spec, message, sizeof message), "%s", message))
         return;
-    check_problem(&p, NULL, &result);
-    CHECK(!result.failed, "a sound problem: %s", result.what);
-    victim = &p;
+    const tensor *const o = &p.tensors[TENSOR_O];
+    const ptrdiff_t queries = call_queries(&p.call, 0);
+    CHECK(queries > 7 && queries <= 15, "%td queries", queries);
+    if (place == IN_RESULT)
+        planted.byte = (unsigned char *)tensor_at(o, 0, 1, 7, 2) + 2;
+    if (place == PAST_LENGTH)
+        planted.byte = tensor_at(o, 0, 1, 15, 0);
     if (CHECK(mha_pool_create_from(&pool, &executor) == MHA_OK, "no pool")) {
         check_problem(&p, pool, &result);
-        CHECK(result.failed && result.what[0] != '\0', "not found");
+        CHECK(result.failed == (place != IN_NONE), "place %d, run %d: %s", place, run, result.what);
+        CHECK(strncmp(result.what, what, strlen(what)) == 0, "place %d, run %d: %s", place, run,
+              result.what);
         mha_pool_free(pool);
     }
     problem_free(&p);
+}
+
+/* The pool is used for the run of the f64 twin, when the results are in memory already; for the
+ * planned run; and for the run without extra outputs. */
+static void planted_mistakes_are_found(void)
+{
+    expect_mistake(IN_NONE, 0, "");
+    expect_mistake(IN_RESULT, 0, "result: 1 wrong");
+    expect_mistake(PAST_LENGTH, 0, "result output: 1 bytes outside");
+    expect_mistake(IN_TWIN, 0, "f64: ");
+    expect_mistake(IN_RESULT, 1, "other bits with a plan");
+    expect_mistake(IN_RESULT, 2, "other bits without log-sum-exp");
 }
 
 /* A refused call is a failure too, and says why. */
