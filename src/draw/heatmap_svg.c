@@ -30,7 +30,7 @@ static void put_cells(const layout *p, int head, int left, int top)
     const int rows = p->sheet->rows.count, columns = p->sheet->columns.count;
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < (p->sheet->causal ? i + 1 : columns); j++) {
-            const float weight = p->sheet->weights[(head * rows + i) * columns + j];
+            const float weight = p->sheet->weights[((ptrdiff_t)head * rows + i) * columns + j];
             const rgb color =
                 color_scale(COLOR_ON_DARK, p->largest > 0.0f ? (double)(weight / p->largest) : 0.0);
             svg_cell(p->file, left + j * CELL, top + i * CELL, CELL - 1, CELL - 1, 2, color);

@@ -53,7 +53,8 @@ static void put_cells(FILE *file, const heatmap_sheet *s, int head)
     const float largest = heatmap_largest(s);
     for (int i = 0; i < s->rows.count; i++)
         for (int j = 0; j < (s->causal ? i + 1 : s->columns.count); j++) {
-            const float weight = s->weights[(head * s->rows.count + i) * s->columns.count + j];
+            const float weight =
+                s->weights[((ptrdiff_t)head * s->rows.count + i) * s->columns.count + j];
             fprintf(file, "  \\mhacell{%d}{%d}{%.0f}{%.6g}\n", j, i,
                     largest > 0.0f ? 100.0 * (double)(weight / largest) : 0.0, (double)weight);
         }
