@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # check_docs.sh BUILD: every example runs, the README and libmha(3) show examples as they are, links
 # lead to files that exist, the manual knows every name and every field of the header, and the
-# constants in docs/numerics.md are those of the sources.
+# constants in docs/numerics.md are those of the sources, and the tests that pages name exist.
 set -u
 build=$1
 root=$(dirname "$0")/../..
@@ -71,6 +71,16 @@ manual_shows_example() {
         sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/readme_layer.c")
 }
 
+# Pages name the tests that enforce a statement.
+tests_exist() {
+    local name status=0
+    for name in $(grep -ohE '\btest_[a-z0-9_]*[a-z0-9]\b' "$root"/*.md "$root"/docs/*.md | sort -u); do
+        compgen -G "$root/tests/*/$name.*" >/dev/null || compgen -G "$root/python/tests/$name.py" \
+            >/dev/null || { echo "no test $name"; status=1; }
+    done
+    return $status
+}
+
 # The lines of the table look like: | `NAME` | 128 | ...
 numerics_has_the_constants() {
     local sources name value count=0
@@ -89,6 +99,7 @@ check manual_knows_fields manual_knows_fields
 check functions_have_pages functions_have_pages
 check manual_shows_example manual_shows_example
 check numerics_has_the_constants numerics_has_the_constants
+check tests_exist tests_exist
 for source in "$root"/examples/*.c; do
     name=$(basename -s .c "$source")
     check "example_$name" "$build/examples/$name"
