@@ -35,8 +35,9 @@ static void label_pair(layer_map *map, const show_scene *scene, attention_kind k
 /* "cross, layer 2 of 2: French attends to English" */
 static void write_heading(show_sheet *sheet, const show_scene *scene)
 {
-    static const char *const who[ATTENTION_KINDS] = {
-        "English attends to English", "French attends to French before it", "French attends to English"};
+    static const char *const who[ATTENTION_KINDS] = {"English attends to English",
+                                                     "French attends to French before it",
+                                                     "French attends to English"};
     snprintf(sheet->heading, sizeof sheet->heading, "%s, layer %d of %d: %s%s",
              attention_kind_name(sheet->kind), sheet->layer + 1,
              scene->heads->kind[sheet->kind].layers, who[sheet->kind],
