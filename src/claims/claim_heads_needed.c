@@ -219,7 +219,7 @@ static bool show_fewer(proof *p, impulses *m, const conv_spec *spec, const doubl
     /* Of nine singular values, the smallest is at least SMALLEST_SHARE times the largest. */
     const double least = SMALLEST_SHARE * SMALLEST_SHARE / NEEDED;
     proof_at_least(p, lower_bound(values, 8), least, "8 heads, any weights: lost at least");
-    proof_at_least(p, lower_bound(values, 4), 5 * least, "4 heads, any weights: lost at least");
+    proof_at_least(p, lower_bound(values, 4), 0.05, "4 heads, any weights: lost at least");
     return true;
 }
 

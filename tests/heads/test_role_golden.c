@@ -44,7 +44,7 @@ static int read_integers(json_reader *j, int *values, int most)
     return count;
 }
 
-/* Behind the brackets of "weights" and of a row: pairs of column and weight. */
+/* After the brackets of "weights" and of a row: pairs of column and weight. */
 static void read_weights(json_reader *j, golden_head *h)
 {
     int row = 0;
