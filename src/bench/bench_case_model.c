@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "bench/bench_case.h"
-#include "model/batch.h"
-#include "model/model_path.h"
-#include "model/training.h"
-#include "model/translator.h"
+#include "translator/batch.h"
+#include "translator/model_path.h"
+#include "translator/training.h"
+#include "translator/translator.h"
 
 typedef struct model_body {
     training *training; /* NULL for translation */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/row_math.h"
+#include "translator/row_math.h"
 
 /* A capture while it is made; `rows` below are those of the longer side. */
 typedef struct run {

@@ -14,8 +14,8 @@
 #ifndef HEADS_CAPTURE_H
 #define HEADS_CAPTURE_H
 
-#include "model/head_settings.h"
-#include "model/translator.h"
+#include "translator/head_settings.h"
+#include "translator/translator.h"
 
 typedef struct capture_options {
     const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */

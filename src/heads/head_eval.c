@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/translator.h"
+#include "translator/translator.h"
 
 enum { BATCH_SENTENCES = 128 };
 

@@ -10,7 +10,7 @@
 #define HEADS_HEAD_EVAL_H
 
 #include "heads/head_pairs.h"
-#include "model/network.h"
+#include "translator/network.h"
 
 typedef struct head_eval head_eval;
 

@@ -5,7 +5,7 @@
 
 #include "heads/capture.h"
 #include "heads/head_metrics.h"
-#include "model/batch.h"
+#include "translator/batch.h"
 
 /* A head; layer and head count from 0. */
 typedef struct head_name {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/translator.h"
+#include "translator/translator.h"
 
 struct head_pruning {
     const translator *model;

@@ -6,7 +6,7 @@
 #define HEADS_SENTENCE_PAIR_H
 
 #include "heads/capture.h"
-#include "model/sentence.h"
+#include "translator/sentence.h"
 
 enum { PAIR_MESSAGE_MAX = CORPUS_TEXT_MAX + PROBLEM_MAX + 8 };
 

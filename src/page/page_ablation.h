@@ -5,7 +5,7 @@
 
 #include "format/json_writer.h"
 #include "format/text_file.h"
-#include "model/head_settings.h"
+#include "translator/head_settings.h"
 
 /* How many heads a page shows. page_heads_of() in page.h finds them. */
 typedef struct page_heads {

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/sentence.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
 #include "program/options.h"
+#include "translator/sentence.h"
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"

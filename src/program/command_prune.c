@@ -14,12 +14,12 @@
 #include "base/terminal.h"
 #include "format/convert.h"
 #include "format/json_writer.h"
-#include "model/translator.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
 #include "program/options.h"
 #include "program/prune_curve.h"
+#include "translator/translator.h"
 
 static const char details[] =
     "Disables the least important head, by mean |d loss / d gate| on sentences of valid, measures\n"

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "draw/chart.h"
-#include "model/optimizer.h"
+#include "translator/optimizer.h"
 
 enum { POINTS = 320, TICKS_ACROSS = 8 };
 

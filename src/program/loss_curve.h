@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "model/training.h"
+#include "translator/training.h"
 
 /* Losses over steps, the loss on a logarithmic axis; light or dark as the reader's screen is. Both
  * take a training, as output_file_write() passes it. */

@@ -16,7 +16,7 @@
 
 #include "draw/heatmap.h"
 #include "heads/sentence_pair.h"
-#include "model/sentence.h"
+#include "translator/sentence.h"
 
 /* Heads of one layer as they were computed, and which of them are drawn. */
 typedef struct layer_heads {

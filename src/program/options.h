@@ -10,8 +10,8 @@
 #define PROGRAM_OPTIONS_H
 
 #include "corpus/corpus.h"
-#include "model/head_settings.h"
 #include "program/args.h"
+#include "translator/head_settings.h"
 
 /* Rows of option tables, to be put into braces; `target` points to the variable for the value. */
 #define OPTION_MODEL(target) \

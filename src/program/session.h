@@ -10,8 +10,8 @@
 
 #include <mha/mha.h>
 
-#include "model/model_path.h"
-#include "model/translator.h"
+#include "translator/model_path.h"
+#include "translator/translator.h"
 
 typedef struct session {
     char path[MODEL_PATH_MAX]; /* the model's file */

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/accuracy.h"
 #include "program/args.h"
+#include "translator/accuracy.h"
 
 enum { NOTES = TRAINING_SETTINGS + 2 };
 

@@ -4,7 +4,7 @@
 #ifndef PROGRAM_TRAIN_LOOP_H
 #define PROGRAM_TRAIN_LOOP_H
 
-#include "model/training.h"
+#include "translator/training.h"
 
 typedef struct train_loop_job {
     training *training;

@@ -13,7 +13,7 @@
 #ifndef PROGRAM_TRAIN_REQUEST_H
 #define PROGRAM_TRAIN_REQUEST_H
 
-#include "model/training.h"
+#include "translator/training.h"
 
 #define TRAIN_OUTPUT "models/en-fr.safetensors"
 

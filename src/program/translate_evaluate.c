@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
-#include "model/accuracy.h"
-#include "model/sentence.h"
 #include "program/args.h"
+#include "translator/accuracy.h"
+#include "translator/sentence.h"
 
 enum { AT_ONCE = 512 };
 

@@ -2,7 +2,7 @@
 #ifndef PROGRAM_TRANSLATE_EVALUATE_H
 #define PROGRAM_TRANSLATE_EVALUATE_H
 
-#include "model/translator.h"
+#include "translator/translator.h"
 
 typedef struct evaluation {
     const translator *model;

@@ -3,7 +3,7 @@
 #define PROGRAM_TRANSLATE_JSON_H
 
 #include "format/json_writer.h"
-#include "model/sentence.h"
+#include "translator/sentence.h"
 
 typedef struct translate_json_parts {
     bool weights; /* [layer][head][target][source] of the best result */

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/network.h"
 #include "support/plain_transformer.h"
 #include "support/test.h"
 #include "support/tiny_model.h"
+#include "translator/network.h"
 
 enum { SOURCE = 7, TARGET = 6 };
 

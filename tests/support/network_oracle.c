@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/network_parts.h"
 #include "support/test.h"
+#include "translator/network_parts.h"
 
 static void *checked(void *memory)
 {

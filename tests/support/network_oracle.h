@@ -4,7 +4,7 @@
 #ifndef MHA_TEST_NETWORK_ORACLE_H
 #define MHA_TEST_NETWORK_ORACLE_H
 
-#include "model/network.h"
+#include "translator/network.h"
 
 typedef struct oracle_loss {
     double sum;      /* negative log-likelihood of all expected words */

@@ -6,7 +6,7 @@
 #ifndef MHA_PLAIN_TRANSFORMER_H
 #define MHA_PLAIN_TRANSFORMER_H
 
-#include "model/transformer.h"
+#include "translator/transformer.h"
 
 typedef struct plain_transformer {
     transformer_config config;

@@ -3,7 +3,7 @@
 #ifndef MHA_TINY_MODEL_H
 #define MHA_TINY_MODEL_H
 
-#include "model/translator.h"
+#include "translator/translator.h"
 
 /* Width 32, 4 heads, 2 + 2 layers, 20 and 24 words, 12 positions. */
 transformer_config tiny_config(void);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Converts sentences of the corpus to packed word numbers, and replaces some words by WORD_UNKNOWN
+ * so that a model learns to copy unknown words. */
+#include "translator/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+void word_numbers_fill(word_numbers *numbers)
+{
+    for (int side = 0; side < CORPUS_SIDES; side++)
+        corpus_vocabulary_fill(&numbers->side[side], (corpus_side)side);
+}
+
+static void number_words(const word_numbers *numbers, const corpus_pair *pair, numbered_pair *out)
+{
+    for (int side = 0; side < CORPUS_SIDES; side++) {
+        const corpus_sentence *const sentence = &pair->side[side];
+        out->count[side] = sentence->count;
+        for (int n = 0; n < sentence->count; n++) {
+            const int found = corpus_vocabulary_find(&numbers->side[side], sentence->tokens[n]);
+            out->words[side][n] = found < 0 ? WORD_UNKNOWN : WORDS_SPECIAL + found;
+        }
+    }
+}
+
+/* ------------------------------------------------------------- unknown ----- */
+
+/* The French token that is aligned with English token `source` one to one; -1 if there is none. */
+static int translation_of(const corpus_pair *pair, int source)
+{
+    int found = -1;
+    for (int n = 0; n < pair->side[CORPUS_FRENCH].count; n++) {
+        if (!(pair->sources[n] >> source & 1))
+            continue;
+        if (found >= 0 || pair->sources[n] != UINT64_C(1) << source)
+            return -1;
+        found = n;
+    }
+    return found;
+}
+
+/* Makes a random word and its translation unknown. */
+static void forget_a_word(rng *r, const corpus_pair *pair, numbered_pair *numbered)
+{
+    int candidates[CORPUS_TOKENS_MAX], count = 0;
+    for (int n = 0; n < pair->side[CORPUS_ENGLISH].count; n++)
+        if (translation_of(pair, n) >= 0)
+            candidates[count++] = n;
+    if (count == 0)
+        return;
+    const int source = candidates[rng_below(r, count)];
+    numbered->words[CORPUS_ENGLISH][source] = WORD_UNKNOWN;
+    numbered->words[CORPUS_FRENCH][translation_of(pair, source)] = WORD_UNKNOWN;
+}
+
+/* Makes the random series of unknown words independent of that of the sentences. */
+static const uint64_t forget_series = UINT64_C(0x6b79e3f1c52d84a7);
+
+/* --------------------------------------------------------------- batch ----- */
+
+/* Allocates the batch and its arrays as one block, with room for sentences of any length. */
+static batch *allocate(int pairs)
+{
+    const size_t n = (size_t)pairs, rows = n * (CORPUS_TOKENS_MAX + 1);
+    const size_t starts_size = TRANSFORMER_SIDES * (n + 1) * sizeof(int64_t);
+    batch *const b = calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int));
+    if (!b)
+        return NULL;
+    b->pairs = pairs;
+    int64_t *const starts = (int64_t *)(b + 1);
+    int *const ints = (int *)(starts + TRANSFORMER_SIDES * (n + 1));
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        b->starts[side] = starts + (size_t)side * (n + 1);
+        b->words[side] = ints + (size_t)(2 * side) * rows;
+        b->positions[side] = ints + (size_t)(2 * side + 1) * rows;
+    }
+    b->expected = ints + 4 * rows;
+    return b;
+}
+
+static void close_sentence(batch *b, int side, int pair, int count)
+{
+    int *const positions = b->positions[side] + b->rows[side];
+    for (int n = 0; n < count; n++)
+        positions[n] = n;
+    b->rows[side] += count;
+    b->starts[side][pair + 1] = b->rows[side];
+    if (count > b->longest[side])
+        b->longest[side] = count;
+}
+
+/* Appends pair number `pair`: the source with WORD_END, the target shifted by WORD_BEGIN. */
+static void append(batch *b, int pair, const numbered_pair *numbered)
+{
+    const int *const english = numbered->words[CORPUS_ENGLISH];
+    const int *const french = numbered->words[CORPUS_FRENCH];
+    const int source = numbered->count[CORPUS_ENGLISH], target = numbered->count[CORPUS_FRENCH];
+
+    int *const read = b->words[TRANSFORMER_SOURCE] + b->rows[TRANSFORMER_SOURCE];
+    memcpy(read, english, (size_t)source * sizeof *read);
+    read[source] = WORD_END;
+    close_sentence(b, TRANSFORMER_SOURCE, pair, source + 1);
+
+    int *const said = b->words[TRANSFORMER_TARGET] + b->rows[TRANSFORMER_TARGET];
+    int *const expected = b->expected + b->rows[TRANSFORMER_TARGET];
+    said[0] = WORD_BEGIN;
+    memcpy(said + 1, french, (size_t)target * sizeof *said);
+    memcpy(expected, french, (size_t)target * sizeof *expected);
+    expected[target] = WORD_END;
+    close_sentence(b, TRANSFORMER_TARGET, pair, target + 1);
+}
+
+batch *batch_pack(const numbered_pair *pairs, int count)
+{
+    batch *const b = allocate(count);
+    for (int n = 0; b && n < count; n++)
+        append(b, n, &pairs[n]);
+    return b;
+}
+
+batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
+                    const uint64_t *indices, int pairs, double unknown)
+{
+    batch *const b = allocate(pairs);
+    if (!b)
+        return NULL;
+    for (int n = 0; n < pairs; n++) {
+        corpus_pair pair;
+        numbered_pair numbered;
+        corpus_generate(seed, split, indices[n], &pair, NULL);
+        number_words(numbers, &pair, &numbered);
+        rng r = rng_for(seed ^ forget_series, indices[n]);
+        if (rng_unit(&r) < unknown)
+            forget_a_word(&r, &pair, &numbered);
+        append(b, n, &numbered);
+    }
+    return b;
+}
+
+void batch_free(batch *b)
+{
+    free(b);
+}

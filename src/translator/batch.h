@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sentence pairs as a model reads them: word numbers of all sentences one after another, without
+ * padding.
+ */
+#ifndef TRANSLATOR_BATCH_H
+#define TRANSLATOR_BATCH_H
+
+#include "corpus/corpus.h"
+#include "translator/transformer.h"
+
+typedef struct batch {
+    int pairs;
+    int64_t *starts[TRANSFORMER_SIDES]; /* [pairs + 1] first row of each sentence */
+    ptrdiff_t rows[TRANSFORMER_SIDES];
+    int longest[TRANSFORMER_SIDES];    /* rows of the longest sentence */
+    int *words[TRANSFORMER_SIDES];     /* [rows] input of encoder and decoder */
+    int *positions[TRANSFORMER_SIDES]; /* [rows] 0 for the first word of a sentence */
+    int *expected;                     /* [rows of the target] the word to be predicted */
+} batch;
+
+/* The vocabularies of the corpus. The number of a word is its index plus WORDS_SPECIAL. */
+typedef struct word_numbers {
+    corpus_vocabulary side[CORPUS_SIDES];
+} word_numbers;
+void word_numbers_fill(word_numbers *numbers);
+
+/* A pair as word numbers, without WORD_BEGIN and WORD_END. */
+typedef struct numbered_pair {
+    int words[CORPUS_SIDES][CORPUS_TOKENS_MAX], count[CORPUS_SIDES];
+} numbered_pair;
+
+/* A batch of the given pairs. Returns NULL if out of memory. */
+batch *batch_pack(const numbered_pair *pairs, int count);
+
+/* A batch of sentences of a split, by index. `unknown` is as in training_config. Returns NULL if
+ * out of memory. */
+batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
+                    const uint64_t *indices, int pairs, double unknown);
+void batch_free(batch *batch);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The transformer of transformer.h for training: forward and backward passes over packed batches.
+ * Every sum has a fixed order, so the bits are the same for any number of threads.
+ *
+ *      network.c            creation, and update of the packed layers
+ *      network_memory.c     memory for activations, calls of the layers
+ *      network_forward.c    words -> loss; keeps what the backward pass needs
+ *      network_backward.c   gradient of the loss -> gradients of all parameters
+ */
+#ifndef TRANSLATOR_NETWORK_H
+#define TRANSLATOR_NETWORK_H
+
+#include "translator/batch.h"
+#include "translator/head_settings.h"
+#include "translator/row_math.h"
+
+typedef struct network network;
+
+/* Returns NULL if out of memory. `values` are the parameters in the order of the map; they
+ * belong to the caller and are read until network_free() or network_update(). `pool` may be NULL.
+ */
+network *network_create(const transformer_config *config, const float *values, mha_pool *pool);
+void network_free(network *network);
+
+/* Must be called after the parameters have changed, or to use others. After an error the network
+ * must not be used until a call succeeds. */
+mha_status network_update(network *network, const float *values);
+
+typedef struct network_mode {
+    bool training;          /* apply dropout, and keep what the backward pass needs */
+    double dropout;         /* probability; on attention weights, outputs of parts, embeddings */
+    uint64_t dropout_seed;  /* of this step; every layer derives its own seed from it */
+    double label_smoothing; /* affects the gradient, not the reported loss */
+
+    /* Gates and modes of the heads, and where the gradients of the gates go: for each sentence of
+     * the batch, or one for all. In training there must be no modes. NULL: all heads unchanged. */
+    const head_settings *heads;
+    float *logits; /* [rows of the target] receives the logit of the expected word minus the mean
+                      of all logits; or NULL */
+} network_mode;
+
+typedef struct network_loss {
+    double sum;    /* negative log-likelihood of all expected words, in nats */
+    int64_t words; /* expected words */
+    int64_t right; /* expected words that are the most likely ones */
+} network_loss;
+
+/* Runs the forward pass. The batch must stay valid until network_backward(). MHA_ERR_SHAPE: the
+ * batch is empty or a sentence is too long for the model. MHA_ERR_INDEX: a word is not in the
+ * model's vocabulary. */
+mha_status network_forward(network *network, const batch *pairs, const network_mode *mode,
+                           network_loss *loss);
+
+/* The score of every row of the target in the last forward pass. */
+const row_score *network_scores(const network *network);
+
+/* Writes the gradients of the mean loss per word (label smoothing included) of the last forward
+ * pass, in the order of the map. MHA_ERR_FLAG if that pass was not in training mode. */
+mha_status network_backward(network *network, float *gradients);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The forward pass, from words to the loss. Per part, add_and_norm() forms x from the output of the
+ * part before it and normalises it; run_part() computes the output. In training the logits are
+ * replaced by the gradient of the loss, where the backward pass starts.
+ */
+#include <math.h>
+
+#include "translator/network_parts.h"
+
+/* --------------------------------------------------------------- check ----- */
+
+static mha_status check_side(const network *net, const batch *b, int side)
+{
+    if (b->longest[side] > net->config.positions || b->rows[side] < 1)
+        return MHA_ERR_SHAPE;
+    for (ptrdiff_t row = 0; row < b->rows[side]; row++)
+        if (b->words[side][row] < 0 || b->words[side][row] >= net->config.words[side])
+            return MHA_ERR_INDEX;
+    return MHA_OK;
+}
+
+static mha_status check(const network *net, const batch *b, const network_mode *mode)
+{
+    if (!(mode->dropout >= 0.0 && mode->dropout < 1.0))
+        return MHA_ERR_DROPOUT;
+    if (mode->heads && mode->heads->sentences != 1 && mode->heads->sentences != b->pairs)
+        return MHA_ERR_SHAPE;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const mha_status status = check_side(net, b, side);
+        if (status != MHA_OK)
+            return status;
+    }
+    for (ptrdiff_t row = 0; row < b->rows[TRANSFORMER_TARGET]; row++)
+        if (b->expected[row] < 0 || b->expected[row] >= net->config.words[TRANSFORMER_TARGET])
+            return MHA_ERR_INDEX;
+    return MHA_OK;
+}
+
+/* --------------------------------------------------------------- parts ----- */
+
+typedef struct add_norm_pass {
+    const network *net;
+    int side, number;
+    float scale; /* of embeddings */
+    row_dropout dropout;
+} add_norm_pass;
+
+static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
+{
+    const network *const net = pass->net;
+    const ptrdiff_t width = net->config.width;
+    const float *const embeddings = net->values + net->map.embedding[pass->side];
+    row_embed(embeddings + net->batch->words[pass->side][row] * width, pass->scale,
+              net->codes + net->batch->positions[pass->side][row] * width, (int)width, x);
+    row_drop(&pass->dropout, row, x, (int)width, x);
+}
+
+/* x and normed of a part for TASK_ROWS rows: x = x of the part before it + its dropped out output.
+ */
+static void add_norm_task(void *arg, int worker, ptrdiff_t number)
+{
+    (void)worker;
+    const add_norm_pass *const pass = arg;
+    const network *const net = pass->net;
+    const int width = net->config.width;
+    const network_part *const p = &net->sides[pass->side].parts[pass->number];
+    const ptrdiff_t end = task_end(number, net->batch->rows[pass->side]);
+    for (ptrdiff_t row = number * TASK_ROWS; row < end; row++) {
+        float *const x = p->x + row * width;
+        if (pass->number == 0)
+            embed_row(pass, row, x);
+        else {
+            row_drop(&pass->dropout, row, net->added + row * width, width, x);
+            row_add(p[-1].x + row * width, width, x);
+        }
+        row_norm(x, width, net->values + p->norm->weight, net->values + p->norm->bias,
+                 p->normed + row * width, p->stats + 2 * row);
+    }
+}
+
+static void add_and_norm(const network *net, int side, int number)
+{
+    add_norm_pass pass = {.net = net,
+                          .side = side,
+                          .number = number,
+                          .scale = sqrtf((float)net->config.width),
+                          .dropout = network_dropout(net, side, number)};
+    mha_pool_run(net->pool, task_count(net->batch->rows[side]), add_norm_task, &pass);
+}
+
+typedef struct relu_pass {
+    const network *net;
+    float *x;
+    ptrdiff_t rows;
+} relu_pass;
+
+static void relu_task(void *arg, int worker, ptrdiff_t number)
+{
+    (void)worker;
+    const relu_pass *const pass = arg;
+    const ptrdiff_t first = number * TASK_ROWS, width = pass->net->config.ff_width;
+    for (ptrdiff_t row = first; row < task_end(number, pass->rows); row++)
+        row_relu(pass->x + row * width, (int)width);
+}
+
+static mha_status run_feed_forward(const network *net, int side, const network_part *p)
+{
+    const ptrdiff_t rows = net->batch->rows[side], width = net->config.width;
+    const ptrdiff_t inside = net->config.ff_width;
+    const mha_status status =
+        mha_linear_run(p->in, rows, p->normed, MHA_F32, width, p->inside, MHA_F32, inside,
+                       net->work.base, net->work.size, net->pool);
+    if (status != MHA_OK)
+        return status;
+    relu_pass pass = {net, p->inside, rows};
+    mha_pool_run(net->pool, task_count(rows), relu_task, &pass);
+    return mha_linear_run(p->out, rows, p->inside, MHA_F32, inside, net->added, MHA_F32, width,
+                          net->work.base, net->work.size, net->pool);
+}
+
+/* From p->normed to net->added, the output of the part. */
+static mha_status run_part(const network *net, int side, int number)
+{
+    const network_part *const p = &net->sides[side].parts[number];
+    if (p->kind == PART_FF)
+        return run_feed_forward(net, side, p);
+    attention_call a;
+    network_fill_call(net, side, number, &a);
+    return mha_layer_run(p->layer, &a.call, net->work.base, net->work.size, net->pool);
+}
+
+static mha_status run_side(const network *net, int side)
+{
+    for (int n = 0; n < net->sides[side].end; n++) {
+        add_and_norm(net, side, n);
+        const mha_status status = run_part(net, side, n);
+        if (status != MHA_OK)
+            return status;
+    }
+    add_and_norm(net, side, net->sides[side].end);
+    return MHA_OK;
+}
+
+/* ---------------------------------------------------------------- loss ----- */
+
+/* The logit of the expected word minus the mean of all. */
+static float centred(const float *logits, int words, int expected)
+{
+    double sum = 0.0;
+    for (int w = 0; w < words; w++)
+        sum += (double)logits[w];
+    return (float)((double)logits[expected] - sum / words);
+}
+
+/* Loss and, in training, gradient of the logits for TASK_ROWS rows. */
+static void score_task(void *arg, int worker, ptrdiff_t number)
+{
+    (void)worker;
+    const network *const net = arg;
+    const int words = net->config.words[TRANSFORMER_TARGET];
+    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
+    const float share = (float)(1.0 / (double)rows);
+    for (ptrdiff_t row = number * TASK_ROWS; row < task_end(number, rows); row++) {
+        float *const logits = net->logits + row * net->logit_stride;
+        const int expected = net->batch->expected[row];
+        float sum;
+        if (net->mode.logits)
+            net->mode.logits[row] = centred(logits, words, expected);
+        net->scores[row] = row_softmax(logits, words, expected, &sum);
+        if (net->mode.training)
+            row_softmax_backward(logits, words, expected, sum, (float)net->mode.label_smoothing,
+                                 share);
+    }
+}
+
+static mha_status run_loss(network *net, network_loss *loss)
+{
+    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
+    const tower *const target = &net->sides[TRANSFORMER_TARGET];
+    const mha_status status = mha_linear_run(
+        net->unembed, rows, target->parts[target->end].normed, MHA_F32, net->config.width,
+        net->logits, MHA_F32, net->logit_stride, net->work.base, net->work.size, net->pool);
+    if (status != MHA_OK)
+        return status;
+    mha_pool_run(net->pool, task_count(rows), score_task, net);
+    *loss = (network_loss){.words = rows};
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        loss->sum += net->scores[row].loss;
+        loss->right += net->scores[row].right;
+    }
+    return MHA_OK;
+}
+
+mha_status network_forward(network *net, const batch *pairs, const network_mode *mode,
+                           network_loss *loss)
+{
+    net->batch = NULL;
+    mha_status status = check(net, pairs, mode);
+    if (status != MHA_OK)
+        return status;
+    net->batch = pairs;
+    net->mode = *mode;
+    if (!mode->training)
+        net->mode.dropout = 0.0;
+    status = network_prepare(net);
+    if (status == MHA_OK)
+        status = run_side(net, TRANSFORMER_SOURCE);
+    if (status == MHA_OK)
+        status = run_side(net, TRANSFORMER_TARGET);
+    if (status == MHA_OK)
+        status = run_loss(net, loss);
+    if (status != MHA_OK)
+        net->batch = NULL;
+    return status;
+}
+
+const row_score *network_scores(const network *net)
+{
+    return net->scores;
+}

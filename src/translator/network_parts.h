@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private declarations shared by the files of the network. A side, encoder or decoder, is a
+ * sequence of parts (self-attention, cross-attention, feed-forward):
+ *
+ *      x of part 0     = dropped(embedding + position)
+ *      x of part n + 1 = x of part n + dropped(part n of normed),  normed = norm(x of part n)
+ *
+ * and an end that is only a norm, whose output is the memory of the encoder or the last rows of the
+ * decoder. Each part keeps what its backward pass needs. Arrays are [rows][width] unless stated
+ * otherwise.
+ */
+#ifndef TRANSLATOR_NETWORK_PARTS_H
+#define TRANSLATOR_NETWORK_PARTS_H
+
+#include "translator/network.h"
+
+typedef enum part_kind { PART_SELF, PART_CROSS, PART_FF, PART_END } part_kind;
+
+typedef struct network_part {
+    part_kind kind;
+    const weight_at *norm;         /* points into the map, as the next two */
+    const attention_at *attention; /* PART_SELF, PART_CROSS */
+    const feed_forward_at *ff;     /* PART_FF */
+    mha_layer *layer;              /* PART_SELF, PART_CROSS */
+    mha_linear *in, *out;          /* PART_FF */
+
+    /* Of the last forward pass. */
+    float *x, *normed;
+    float *stats;  /* [rows][2] */
+    float *inside; /* PART_FF: [rows][ff_width], after the relu */
+    void *tape;    /* PART_SELF, PART_CROSS in training */
+    size_t tape_size;
+} network_part;
+
+enum { PARTS_MAX = 3 * TRANSFORMER_LAYERS_MAX + 1 };
+
+typedef struct tower {
+    network_part parts[PARTS_MAX];
+    int end; /* the index of PART_END */
+} tower;
+
+/* Memory that grows and is reused. `used` is what the current pass has taken of it. */
+typedef struct block {
+    char *base;
+    size_t size, used;
+} block;
+
+struct network {
+    transformer_config config;
+    transformer_map map;
+    const float *values;
+    mha_pool *pool;
+    float *codes; /* [positions][width] */
+    tower sides[TRANSFORMER_SIDES];
+    mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits */
+
+    /* Of the last forward pass. */
+    const batch *batch; /* NULL: there was none, or it failed */
+    network_mode mode;
+    float *added;            /* output of a part; in the backward pass its gradient */
+    float *logits;           /* [rows of the target][logit_stride]; in training their gradient */
+    ptrdiff_t logit_stride;  /* at least the words of the target */
+    row_score *scores;       /* [rows of the target] */
+    float *d_x, *d_normed;   /* training only, as all below */
+    float *d_inside;         /* [rows][ff_width] */
+    float *d_memory, *d_key; /* [rows of the source][width]: the sum, and the part of one layer */
+    float *norm_sums;        /* [tasks of rows][2][width] */
+
+    block arrays, tapes, work;
+};
+
+/* ----------------------------------------------------------- row tasks ----- */
+
+/* Rows per task. Partial sums are formed per task, so this must not depend on the threads. */
+enum { TASK_ROWS = 32 };
+
+static inline ptrdiff_t task_count(ptrdiff_t rows)
+{
+    return (rows + TASK_ROWS - 1) / TASK_ROWS;
+}
+
+static inline ptrdiff_t task_end(ptrdiff_t number, ptrdiff_t rows)
+{
+    return (number + 1) * TASK_ROWS < rows ? (number + 1) * TASK_ROWS : rows;
+}
+
+/* ------------------------------------------------------ network_memory.c ----- */
+
+/* The attention of a part as a call. `call.options` points into the struct, so it must not be
+ * copied. */
+typedef struct attention_call {
+    mha_layer_call call;
+    mha_options options;
+} attention_call;
+
+/* The kind of the attention of a part. */
+attention_kind network_attention_kind(int side, const network_part *part);
+/* The layer that part `number` of a side belongs to. */
+int network_layer(int side, int number);
+
+/* Fills in the call of the attention of part `number`, for the batch and mode of the network. */
+void network_fill_call(const network *net, int side, int number, attention_call *out);
+
+/* The dropout on what is added to form x of part `number`. */
+row_dropout network_dropout(const network *net, int side, int number);
+
+/* Allocates memory for a pass over net->batch in net->mode. */
+mha_status network_prepare(network *net);
+
+#endif

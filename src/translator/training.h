@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Training of a translator. One training is one object: parameters, the optimizer's moments, and
+ * the number of steps done. The configuration determines everything: the same configuration gives
+ * the same bits for any number of threads, and whether or not the training was stopped and resumed.
+ *
+ *      training_config   all settings, also by name                    training_config.c
+ *      training_step()   sentences step*batch ... -> packed batch      batch.c
+ *                        forward and backward                          network*.c
+ *                        clip, AdamW                                   optimizer.c
+ *      training_save()   all of it to a file, and back                 training_file.c
+ */
+#ifndef TRANSLATOR_TRAINING_H
+#define TRANSLATOR_TRAINING_H
+
+#include "corpus/corpus.h"
+#include "translator/transformer.h"
+
+/* ------------------------------------------------------- configuration ----- */
+
+typedef struct training_config {
+    transformer_config model;
+    uint64_t seed;        /* of corpus, parameters and dropout */
+    int64_t steps;        /* length of the schedule */
+    int batch;            /* sentence pairs per step */
+    int64_t pairs;        /* different training sentences, which repeat; 0: always new ones */
+    int64_t warm_up;      /* steps of rising learning rate, then it falls as a cosine to 1 % */
+    double learning_rate; /* its maximum */
+    double beta1, beta2, epsilon, weight_decay; /* AdamW; decay on matrices, not on norms, biases,
+                                                 * embeddings */
+    double clip;                                /* largest norm of the gradient; 0: no limit */
+    double dropout;         /* on attention weights, outputs of parts, embeddings */
+    double label_smoothing; /* share of the target that is spread over all words */
+    double unknown;         /* share of sentences in which one word and its translation become
+                             * WORD_UNKNOWN */
+} training_config;
+
+/* The settings of the shipped translator; words and positions are those of the corpus. */
+training_config training_defaults(void);
+
+/* Returns false, with the reason in `message`, for an invalid configuration. */
+bool training_config_check(const training_config *config, char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
+ * text from which the same bits can be read. */
+enum { TRAINING_SETTINGS = 22, TRAINING_TEXT_MAX = 32 };
+const char *training_setting_name(int number);
+int training_setting_find(const char *name); /* -1: there is none */
+void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
+/* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
+bool training_setting_read(training_config *config, int number, const char *text);
+
+/* ------------------------------------------------------------ training ----- */
+
+typedef struct training training;
+
+/* Returns NULL, with the reason in `message`, for an invalid configuration or if out of memory. */
+training *training_create(const training_config *config, mha_pool *pool,
+                          char message[TRANSFORMER_MESSAGE_MAX]);
+void training_free(training *training);
+
+const training_config *training_get_config(const training *training);
+const float *training_values(const training *training); /* parameters, in the order of the map */
+int64_t training_steps_done(const training *training);
+
+typedef struct training_result {
+    double loss;          /* mean negative log-likelihood per target word in nats, without label
+                           * smoothing */
+    double gradient_norm; /* before clipping */
+    double learning_rate;
+    int64_t tokens; /* of both sides */
+} training_result;
+
+/* Makes one step. An error leaves the training unchanged. If the gradient is not finite, no
+ * parameter changes, but the step counts. */
+mha_status training_step(training *training, training_result *result);
+
+/* Loss and share of right words (each predicted from the true words before it) on sentences
+ * [0, count) of a split, without dropout. MHA_ERR_LENGTH if count is 0. */
+typedef struct training_score {
+    double loss, words_right;
+    int64_t words;
+} training_score;
+mha_status training_evaluate(training *training, corpus_split split, int64_t count,
+                             training_score *score);
+
+/* ------------------------------------------------------------- history ----- */
+
+/* training_evaluate() on the validation split; the result is added to the history. */
+mha_status training_validate(training *training, int64_t count, training_score *score);
+
+typedef struct training_mark {
+    int64_t step; /* steps done at that time */
+    double loss, words_right;
+} training_mark;
+
+/* Losses and validations so far; they are part of the checkpoint. Valid until the next step or
+ * validation. */
+typedef struct training_history {
+    const float *losses; /* [steps done] */
+    const training_mark *marks;
+    size_t mark_count;
+} training_history;
+training_history training_get_history(const training *training);
+
+/* ---------------------------------------------------------------- file ----- */
+
+/* Saves the complete state, so that a resumed training gives the same bits; the file is safetensors
+ * and replaced atomically. training_load() returns NULL, with a message, for a file that is damaged
+ * or of another kind. */
+#define TRAINING_FORMAT "mha training 1" /* its "format" */
+mha_status training_save(const training *training, const char *path,
+                         char message[TRANSFORMER_MESSAGE_MAX]);
+training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* The instruction set (mha_isa_name()) with which the loaded checkpoint was made: with another one
+ * the training continues with different bits. "" if the training was not loaded. */
+const char *training_loaded_isa(const training *training);
+
+#endif

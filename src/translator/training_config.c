@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration of a training: defaults, limits, and settings by name. */
+#include "translator/training.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_MAX = 1 << 16 };
+
+/* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
+#define DROPOUT_MOST 0.999
+static const int64_t steps_max = 1000000000;
+
+static int words_of(corpus_side side)
+{
+    corpus_vocabulary vocabulary;
+    corpus_vocabulary_fill(&vocabulary, side);
+    return WORDS_SPECIAL + vocabulary.count;
+}
+
+training_config training_defaults(void)
+{
+    const training_config config = {
+        .model = {.width = 128,
+                  .heads = 8,
+                  .ff_width = 512,
+                  .layers = {2, 2},
+                  .words = {words_of(CORPUS_ENGLISH), words_of(CORPUS_FRENCH)},
+                  .positions = CORPUS_TOKENS_MAX},
+        .seed = 1,
+        .steps = 8000,
+        .batch = 128,
+        .warm_up = 400,
+        .learning_rate = 2e-3,
+        .beta1 = 0.9,
+        .beta2 = 0.98,
+        .epsilon = 1e-9,
+        .weight_decay = 0.01,
+        .clip = 1.0,
+        .dropout = 0.05,
+        .label_smoothing = 0.05,
+        .unknown = 0.02,
+    };
+    return config;
+}
+
+/* --------------------------------------------------------------- check ----- */
+
+__attribute__((format(printf, 2, 3))) static bool wrong(char message[TRANSFORMER_MESSAGE_MAX],
+                                                        const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, TRANSFORMER_MESSAGE_MAX, format, list);
+    va_end(list);
+    return false;
+}
+
+/* Written so that NaN is wrong too. */
+static bool share_is_wrong(double share)
+{
+    return !(share >= 0.0 && share < 1.0);
+}
+
+static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    if (!(c->learning_rate > 0.0 && isfinite(c->learning_rate)))
+        return wrong(message, "lr %g: the learning rate must be a positive number",
+                     c->learning_rate);
+    if (share_is_wrong(c->beta1) || share_is_wrong(c->beta2))
+        return wrong(message, "beta1 %g, beta2 %g: both must be from 0 to below 1", c->beta1,
+                     c->beta2);
+    /* A parameter whose gradient was always 0 is divided by epsilon alone, in f32. */
+    if (!(c->epsilon >= 1e-30 && c->epsilon <= 1.0))
+        return wrong(message, "epsilon %g: it must be from 1e-30 to 1", c->epsilon);
+    if (!(c->weight_decay >= 0.0 && isfinite(c->weight_decay)))
+        return wrong(message, "weight-decay %g: it must be 0 or a positive number",
+                     c->weight_decay);
+    if (!(c->clip >= 0.0 && isfinite(c->clip)))
+        return wrong(message, "clip %g: it must be 0, for no limit, or a positive number", c->clip);
+    if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
+        return wrong(message, "dropout %g: it must be from 0 to %g", c->dropout, DROPOUT_MOST);
+    if (share_is_wrong(c->label_smoothing))
+        return wrong(message, "label-smoothing %g: it must be from 0 to below 1",
+                     c->label_smoothing);
+    if (!(c->unknown >= 0.0 && c->unknown <= 1.0))
+        return wrong(message, "unknown %g: it must be from 0 to 1", c->unknown);
+    return true;
+}
+
+/* With a smaller vocabulary than that of the corpus, embeddings would be read out of bounds. */
+static bool check_corpus(const transformer_config *model, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const int words = words_of((corpus_side)side);
+        if (model->words[side] != words)
+            return wrong(message, "%s-words %d: the corpus has %d",
+                         side == TRANSFORMER_SOURCE ? "source" : "target", model->words[side],
+                         words);
+    }
+    if (model->positions != CORPUS_TOKENS_MAX)
+        return wrong(message, "positions %d: sentences of the corpus have up to %d",
+                     model->positions, CORPUS_TOKENS_MAX);
+    return true;
+}
+
+bool training_config_check(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    if (!transformer_config_check(&c->model, message) || !check_corpus(&c->model, message))
+        return false;
+    if (c->steps < 1 || c->steps > steps_max)
+        return wrong(message, "steps %" PRId64 ": a training must have from 1 to %" PRId64 " steps",
+                     c->steps, steps_max);
+    if (c->batch < 1 || c->batch > BATCH_MAX)
+        return wrong(message, "batch %d: a step must have from 1 to %d sentence pairs", c->batch,
+                     BATCH_MAX);
+    if (c->pairs < 0)
+        return wrong(message, "pairs %" PRId64 ": it must be 0, for always new ones, or positive",
+                     c->pairs);
+    if (c->warm_up < 0 || c->warm_up > c->steps)
+        return wrong(message,
+                     "warm-up %" PRId64 ": it must be from 0 to the number of steps, %" PRId64,
+                     c->warm_up, c->steps);
+    return check_rates(c, message);
+}
+
+/* ------------------------------------------------------------ settings ----- */
+
+typedef enum setting_kind { SETTING_INT, SETTING_INT64, SETTING_UINT64, SETTING_REAL } setting_kind;
+
+#define AT(member) offsetof(training_config, member)
+
+static const struct setting {
+    const char *name;
+    setting_kind kind;
+    size_t at;
+} settings[] = {
+    {"width", SETTING_INT, AT(model.width)},
+    {"heads", SETTING_INT, AT(model.heads)},
+    {"ff", SETTING_INT, AT(model.ff_width)},
+    {"encoder-layers", SETTING_INT, AT(model.layers[TRANSFORMER_SOURCE])},
+    {"decoder-layers", SETTING_INT, AT(model.layers[TRANSFORMER_TARGET])},
+    {"source-words", SETTING_INT, AT(model.words[TRANSFORMER_SOURCE])},
+    {"target-words", SETTING_INT, AT(model.words[TRANSFORMER_TARGET])},
+    {"positions", SETTING_INT, AT(model.positions)},
+    {"seed", SETTING_UINT64, AT(seed)},
+    {"steps", SETTING_INT64, AT(steps)},
+    {"batch", SETTING_INT, AT(batch)},
+    {"pairs", SETTING_INT64, AT(pairs)},
+    {"warm-up", SETTING_INT64, AT(warm_up)},
+    {"lr", SETTING_REAL, AT(learning_rate)},
+    {"beta1", SETTING_REAL, AT(beta1)},
+    {"beta2", SETTING_REAL, AT(beta2)},
+    {"epsilon", SETTING_REAL, AT(epsilon)},
+    {"weight-decay", SETTING_REAL, AT(weight_decay)},
+    {"clip", SETTING_REAL, AT(clip)},
+    {"dropout", SETTING_REAL, AT(dropout)},
+    {"label-smoothing", SETTING_REAL, AT(label_smoothing)},
+    {"unknown", SETTING_REAL, AT(unknown)},
+};
+_Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
+
+const char *training_setting_name(int number)
+{
+    return settings[number].name;
+}
+
+int training_setting_find(const char *name)
+{
+    for (int n = 0; n < TRAINING_SETTINGS; n++)
+        if (strcmp(settings[n].name, name) == 0)
+            return n;
+    return -1;
+}
+
+/* The shortest text from which exactly this number is read. */
+static void real_text(double value, char text[TRAINING_TEXT_MAX])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, TRAINING_TEXT_MAX, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}
+
+void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX])
+{
+    const void *const at = (const char *)config + settings[number].at;
+    switch (settings[number].kind) {
+    case SETTING_INT:
+        snprintf(text, TRAINING_TEXT_MAX, "%d", *(const int *)at);
+        break;
+    case SETTING_INT64:
+        snprintf(text, TRAINING_TEXT_MAX, "%" PRId64, *(const int64_t *)at);
+        break;
+    case SETTING_UINT64:
+        snprintf(text, TRAINING_TEXT_MAX, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case SETTING_REAL:
+        real_text(*(const double *)at, text);
+        break;
+    }
+}
+
+static bool read_integer(const char *text, long long low, long long high, long long *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0 && *value >= low && *value <= high;
+}
+
+/* Decimal or 0x... */
+static bool read_unsigned(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    const bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    *value = strtoull(text, &end, hexadecimal ? 16 : 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+static bool read_real(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value);
+}
+
+bool training_setting_read(training_config *config, int number, const char *text)
+{
+    void *const at = (char *)config + settings[number].at;
+    long long integer;
+    uint64_t bits;
+    double real;
+    switch (settings[number].kind) {
+    case SETTING_INT:
+        if (!read_integer(text, INT_MIN, INT_MAX, &integer))
+            return false;
+        *(int *)at = (int)integer;
+        return true;
+    case SETTING_INT64:
+        if (!read_integer(text, INT64_MIN, INT64_MAX, &integer))
+            return false;
+        *(int64_t *)at = integer;
+        return true;
+    case SETTING_UINT64:
+        if (!read_unsigned(text, &bits))
+            return false;
+        *(uint64_t *)at = bits;
+        return true;
+    case SETTING_REAL:
+        if (!read_real(text, &real))
+            return false;
+        *(double *)at = real;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* The layout, names and initial values of the parameters of a transformer, and the limits of its
+ * configuration. */
+#include "translator/transformer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+/* --------------------------------------------------------------- check ----- */
+
+/* Larger than any model this is meant for, and small enough that no product of two overflows. */
+enum { WIDTH_MAX = 1 << 14, INSIDE_MAX = 1 << 16, WORDS_MAX = 1 << 20, POSITIONS_MAX = 1 << 16 };
+
+typedef struct config_limit {
+    const char *name;
+    int value, least, most;
+} config_limit;
+
+static bool within(const config_limit *limit, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    if (limit->value >= limit->least && limit->value <= limit->most)
+        return true;
+    snprintf(message, TRANSFORMER_MESSAGE_MAX, "%s must be between %d and %d, not %d", limit->name,
+             limit->least, limit->most, limit->value);
+    return false;
+}
+
+bool transformer_config_check(const transformer_config *config,
+                              char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const int *const layers = config->layers, *const words = config->words;
+    const config_limit limits[] = {
+        {"the width", config->width, 2, WIDTH_MAX},
+        {"the number of heads", config->heads, 1, WIDTH_MAX},
+        {"the width inside the feed-forward", config->ff_width, 1, INSIDE_MAX},
+        {"the number of encoder layers", layers[TRANSFORMER_SOURCE], 1, TRANSFORMER_LAYERS_MAX},
+        {"the number of decoder layers", layers[TRANSFORMER_TARGET], 1, TRANSFORMER_LAYERS_MAX},
+        {"the number of source words", words[TRANSFORMER_SOURCE], WORDS_SPECIAL + 1, WORDS_MAX},
+        {"the number of target words", words[TRANSFORMER_TARGET], WORDS_SPECIAL + 1, WORDS_MAX},
+        {"the number of positions", config->positions, 2, POSITIONS_MAX},
+    };
+    for (size_t n = 0; n < sizeof limits / sizeof limits[0]; n++)
+        if (!within(&limits[n], message))
+            return false;
+    if (config->width % 2 != 0) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX, "the width must be even, not %d", config->width);
+        return false;
+    }
+    const int head = config->width / config->heads;
+    if (config->width % config->heads != 0 || head > MHA_MAX_HEAD_WIDTH) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX,
+                 "the width %d must be a multiple of the %d heads, at most %d times as large",
+                 config->width, config->heads, MHA_MAX_HEAD_WIDTH);
+        return false;
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------- map ----- */
+
+/* Visits all parameters in order, assigns the offset of each, and lists them if there is a list.
+ * The order defines the layout of checkpoints in memory and the random series of each tensor. */
+typedef struct surveyor {
+    const transformer_config *config;
+    transformer_tensor *list; /* or NULL */
+    int count;
+    size_t at;
+    char prefix[TRANSFORMER_NAME_MAX / 2]; /* "decoder.layers.0." */
+} surveyor;
+
+/* Adds a tensor and returns its offset. `columns` is 0 for rank 1. */
+static size_t add_tensor(surveyor *s, const char *name, const char *what, parameter_kind kind,
+                         int rows, int columns)
+{
+    const size_t at = s->at, count = (size_t)rows * (size_t)(columns > 0 ? columns : 1);
+    if (s->list) {
+        transformer_tensor *const tensor = &s->list[s->count];
+        *tensor = (transformer_tensor){.rank = columns > 0 ? 2 : 1,
+                                       .shape = {rows, columns > 0 ? columns : 1},
+                                       .at = at,
+                                       .count = count,
+                                       .kind = kind};
+        snprintf(tensor->name, sizeof tensor->name, "%s%s.%s", s->prefix, name, what);
+    }
+    s->count++;
+    s->at += count;
+    return at;
+}
+
+static weight_at add_linear(surveyor *s, const char *name, int outputs, int inputs)
+{
+    weight_at at;
+    at.weight = add_tensor(s, name, "weight", PARAMETER_MATRIX, outputs, inputs);
+    at.bias = add_tensor(s, name, "bias", PARAMETER_BIAS, outputs, 0);
+    return at;
+}
+
+static weight_at add_norm(surveyor *s, const char *name)
+{
+    weight_at at;
+    at.weight = add_tensor(s, name, "weight", PARAMETER_NORM, s->config->width, 0);
+    at.bias = add_tensor(s, name, "bias", PARAMETER_BIAS, s->config->width, 0);
+    return at;
+}
+
+/* Names of the norm and of the four projections of an attention. */
+typedef struct attention_names {
+    const char *norm, *q, *k, *v, *o;
+} attention_names;
+
+static const attention_names self_names = {"self_attn_layer_norm", "self_attn.q_proj",
+                                           "self_attn.k_proj", "self_attn.v_proj",
+                                           "self_attn.out_proj"};
+static const attention_names cross_names = {"encoder_attn_layer_norm", "encoder_attn.q_proj",
+                                            "encoder_attn.k_proj", "encoder_attn.v_proj",
+                                            "encoder_attn.out_proj"};
+
+static attention_at add_attention(surveyor *s, const attention_names *names)
+{
+    const int width = s->config->width;
+    attention_at at;
+    at.norm = add_norm(s, names->norm);
+    at.q = add_linear(s, names->q, width, width);
+    at.k = add_linear(s, names->k, width, width);
+    at.v = add_linear(s, names->v, width, width);
+    at.o = add_linear(s, names->o, width, width);
+    return at;
+}
+
+static feed_forward_at add_feed_forward(surveyor *s)
+{
+    const int width = s->config->width, inside = s->config->ff_width;
+    feed_forward_at at;
+    at.norm = add_norm(s, "final_layer_norm");
+    at.in = add_linear(s, "fc1", inside, width);
+    at.out = add_linear(s, "fc2", width, inside);
+    return at;
+}
+
+static void add_side(surveyor *s, transformer_map *map, int side)
+{
+    const char *const name = side == TRANSFORMER_SOURCE ? "encoder" : "decoder";
+    snprintf(s->prefix, sizeof s->prefix, "%s.", name);
+    map->embedding[side] = add_tensor(s, "embed_tokens", "weight", PARAMETER_EMBEDDING,
+                                      s->config->words[side], s->config->width);
+    for (int n = 0; n < s->config->layers[side]; n++) {
+        layer_at *const layer = &map->layers[side][n];
+        snprintf(s->prefix, sizeof s->prefix, "%s.layers.%d.", name, n);
+        layer->self = add_attention(s, &self_names);
+        if (side == TRANSFORMER_TARGET)
+            layer->cross = add_attention(s, &cross_names);
+        layer->ff = add_feed_forward(s);
+    }
+    snprintf(s->prefix, sizeof s->prefix, "%s.", name);
+    map->norm[side] = add_norm(s, "layer_norm");
+}
+
+static int survey(const transformer_config *config, transformer_map *map, transformer_tensor *list)
+{
+    surveyor s = {.config = config, .list = list};
+    memset(map, 0, sizeof *map);
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        add_side(&s, map, side);
+    map->count = s.at;
+    return s.count;
+}
+
+void transformer_map_fill(transformer_map *map, const transformer_config *config)
+{
+    survey(config, map, NULL);
+}
+
+int transformer_tensors(const transformer_config *config,
+                        transformer_tensor list[TRANSFORMER_TENSORS_MAX])
+{
+    transformer_map map;
+    return survey(config, &map, list);
+}
+
+/* ---------------------------------------------------------------- init ----- */
+
+static void fill_embedding(rng *r, const transformer_tensor *tensor, float *values)
+{
+    const double deviation = sqrt(1.0 / tensor->shape[1]);
+    for (size_t n = 0; n < tensor->count; n++)
+        values[n] = (float)(rng_normal(r) * deviation);
+}
+
+static void fill_matrix(rng *r, const transformer_tensor *tensor, float *values)
+{
+    const double bound = sqrt(6.0 / ((double)tensor->shape[0] + (double)tensor->shape[1]));
+    for (size_t n = 0; n < tensor->count; n++)
+        values[n] = (float)((2.0 * rng_unit(r) - 1.0) * bound);
+}
+
+static void fill_vector(const transformer_tensor *tensor, float value, float *values)
+{
+    for (size_t n = 0; n < tensor->count; n++)
+        values[n] = value;
+}
+
+/* Every tensor has its own random series, so that it does not depend on the sizes of others. */
+void transformer_init(const transformer_config *config, uint64_t seed, float *values)
+{
+    transformer_tensor list[TRANSFORMER_TENSORS_MAX];
+    const int count = transformer_tensors(config, list);
+    for (int n = 0; n < count; n++) {
+        rng r = rng_for(seed, (uint64_t)n);
+        float *const at = values + list[n].at;
+        if (list[n].kind == PARAMETER_EMBEDDING)
+            fill_embedding(&r, &list[n], at);
+        else if (list[n].kind == PARAMETER_MATRIX)
+            fill_matrix(&r, &list[n], at);
+        else
+            fill_vector(&list[n], list[n].kind == PARAMETER_NORM ? 1.0f : 0.0f, at);
+    }
+}
+
+/* --------------------------------------------------------------- layer ----- */
+
+mha_layer_weights transformer_layer_weights(const transformer_config *config,
+                                            const attention_at *at, const float *values)
+{
+    const ptrdiff_t width = config->width;
+    return (mha_layer_weights){.size = sizeof(mha_layer_weights),
+                               .q = mha_matrix_out_in(values + at->q.weight, MHA_F32, width),
+                               .k = mha_matrix_out_in(values + at->k.weight, MHA_F32, width),
+                               .v = mha_matrix_out_in(values + at->v.weight, MHA_F32, width),
+                               .o = mha_matrix_out_in(values + at->o.weight, MHA_F32, width),
+                               .q_bias = {values + at->q.bias, MHA_F32},
+                               .k_bias = {values + at->k.bias, MHA_F32},
+                               .v_bias = {values + at->v.bias, MHA_F32},
+                               .o_bias = {values + at->o.bias, MHA_F32}};
+}
+
+mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
+                                                const attention_at *at, float *gradients)
+{
+    const ptrdiff_t width = config->width;
+    return (mha_layer_gradients){.size = sizeof(mha_layer_gradients),
+                                 .q = {gradients + at->q.weight, width, 1},
+                                 .k = {gradients + at->k.weight, width, 1},
+                                 .v = {gradients + at->v.weight, width, 1},
+                                 .o = {gradients + at->o.weight, width, 1},
+                                 .q_bias = gradients + at->q.bias,
+                                 .k_bias = gradients + at->k.bias,
+                                 .v_bias = gradients + at->v.bias,
+                                 .o_bias = gradients + at->o.bias};
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An encoder-decoder transformer: its configuration, its parameters, and their layout in memory.
+ *
+ *      source words                          target words so far
+ *      embedding * sqrt(width) + position    embedding * sqrt(width) + position
+ *      encoder layers, each:                 decoder layers, each:
+ *          x += self(norm(x))                    x += self(norm(x))      causal
+ *          x += ff(norm(x))                      x += cross(norm(x), memory)
+ *      memory = norm(x) ------------------->     x += ff(norm(x))
+ *                                            logits = norm(x) embedding^T
+ *
+ *      self, cross   multi-head attention (mha_layer): W_Q, W_K, W_V, W_O with biases
+ *      ff            out(relu(in(x)))
+ *      norm          (x - mean) / sqrt(variance + 1e-5) * weight + bias, before each part
+ *      position      column 2n: sin, column 2n+1: cos of position * 10000^(-2n/width)
+ *
+ * All parameters are in one array of floats; a map gives the offset of each. Gradients and the
+ * optimizer's moments are arrays with the same map.
+ */
+#ifndef TRANSLATOR_TRANSFORMER_H
+#define TRANSLATOR_TRANSFORMER_H
+
+#include <mha/mha.h>
+
+#include <stdbool.h>
+
+enum { TRANSFORMER_SOURCE, TRANSFORMER_TARGET, TRANSFORMER_SIDES };
+enum { TRANSFORMER_LAYERS_MAX = 16, TRANSFORMER_NAME_MAX = 64, TRANSFORMER_MESSAGE_MAX = 256 };
+
+/* The special words, with which every vocabulary begins. A source sentence is its words followed by
+ * WORD_END. The decoder reads WORD_BEGIN and the target words, and has to predict the target words
+ * and WORD_END. */
+enum { WORD_BEGIN = 0, WORD_END = 1, WORD_UNKNOWN = 2, WORDS_SPECIAL = 3 };
+
+typedef struct transformer_config {
+    int width, heads;              /* heads divide width */
+    int ff_width;                  /* inner width of the feed-forward */
+    int layers[TRANSFORMER_SIDES]; /* of encoder and decoder, 1 to TRANSFORMER_LAYERS_MAX */
+    int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included */
+    int positions;                 /* tokens of the longest sentence, WORD_END included */
+} transformer_config;
+
+/* Returns false, with the reason in `message`, for an invalid configuration. */
+bool transformer_config_check(const transformer_config *config,
+                              char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* Offsets of a weight [outputs][inputs], or of the weight of a norm [width], and of its bias. */
+typedef struct weight_at {
+    size_t weight, bias;
+} weight_at;
+
+typedef struct attention_at {
+    weight_at norm, q, k, v, o;
+} attention_at;
+
+typedef struct feed_forward_at {
+    weight_at norm, in, out;
+} feed_forward_at;
+
+typedef struct layer_at {
+    attention_at self, cross; /* cross: decoder only */
+    feed_forward_at ff;
+} layer_at;
+
+typedef struct transformer_map {
+    size_t embedding[TRANSFORMER_SIDES]; /* [words][width] */
+    layer_at layers[TRANSFORMER_SIDES][TRANSFORMER_LAYERS_MAX];
+    weight_at norm[TRANSFORMER_SIDES]; /* after the last layer */
+    size_t count;                      /* total number of floats */
+} transformer_map;
+
+void transformer_map_fill(transformer_map *map, const transformer_config *config);
+
+/* The kinds of tensors, which differ in initialisation and weight decay. */
+typedef enum parameter_kind {
+    PARAMETER_EMBEDDING,
+    PARAMETER_MATRIX,
+    PARAMETER_BIAS,
+    PARAMETER_NORM
+} parameter_kind;
+
+/* One named tensor of the map. */
+typedef struct transformer_tensor {
+    char name[TRANSFORMER_NAME_MAX]; /* "decoder.layers.0.encoder_attn.q_proj.weight" */
+    int rank;                        /* 1 or 2 */
+    int shape[2];                    /* rows, columns; for rank 1 columns is 1 */
+    size_t at, count;                /* offset, number of elements */
+    parameter_kind kind;             /* the bias of a norm is PARAMETER_BIAS */
+} transformer_tensor;
+
+/* Lists all tensors of a model in the order of the map, which they fill without gaps. Returns their
+ * number. */
+enum { TRANSFORMER_TENSORS_MAX = 6 + TRANSFORMER_LAYERS_MAX * (16 + 26) };
+int transformer_tensors(const transformer_config *config,
+                        transformer_tensor list[TRANSFORMER_TENSORS_MAX]);
+
+/* Random parameters: matrices are uniform with variance 2/(inputs + outputs), embeddings normal
+ * with variance 1/width, norms 1 and biases 0. The same seed gives the same bits. */
+void transformer_init(const transformer_config *config, uint64_t seed, float *values);
+
+/* The weights of an attention, as views for mha_layer_create(). */
+mha_layer_weights transformer_layer_weights(const transformer_config *config,
+                                            const attention_at *at, const float *values);
+
+/* Views of their gradients for mha_layer_backward(). The caller fills in the gradients of inputs
+ * and output. */
+mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
+                                                const attention_at *at, float *gradients);
+
+/* The codes of positions first, first + 1, ...: codes[count][width]. */
+void transformer_positions(const transformer_config *config, int first, int count, float *codes);
+
+/* x[row][c] = embedding of words[row] * sqrt(width) + position code of positions[row]. */
+void transformer_embed(const transformer_config *config, const float *embedding, const int *words,
+                       const int *positions, ptrdiff_t rows, float *x);
+
+/* y[rows][width] = norm(x) * weight + bias, row by row. Mean and 1/deviation of each row go to
+ * stats[2*row] and stats[2*row + 1], unless stats is NULL. x and y may be the same. */
+void transformer_norm(const float *x, ptrdiff_t rows, int width, const float *weight,
+                      const float *bias, float *y, float *stats, mha_pool *pool);
+
+#endif
