@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libmha_model: whole transformer models on top of libmha.
+ *
+ *      mha_model_open() reads a model as it was published: a folder in Hugging Face's form, a GGUF
+ *      file, a file of llama2.c, or a translator of "mha train". One forward pass runs them all:
+ *      BERT and its relatives, GPT-2, Llama and its relatives, T5, BART and Marian, ViT.
+ *
+ * The header has six sections:
+ *
+ *      1. tokenizer  text to token ids and back
+ *      2. model      open a model, what it is
+ *      3. state      keys and values of running sequences
+ *      4. run        tokens to hidden states and logits; capture and change heads
+ *      5. sentences  one vector per text
+ *      6. generate   continue, translate and score texts
+ *
+ * The promises of mha.h hold for whole models: a sequence gives the same bits whatever the number
+ * of threads, the other sequences of the call, and the way it is split into calls (with an f32
+ * state). Errors are codes, with a sentence in the caller's `message`; the library never prints,
+ * aborts or exits. Files are not trusted.
+ */
+#ifndef MHA_MHA_MODEL_H
+#define MHA_MHA_MODEL_H
+
+#include <mha/mha.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ========================================================= 1. tokenizer ===== */
+
+/* A tokenizer never changes after it was opened: any number of threads may use it at the same
+ * time. */
+typedef struct mha_tokenizer mha_tokenizer;
+
+/*
+ * Opens the tokenizer at `path`: a folder in Hugging Face's form, or one of
+ *
+ *      tokenizer.json                       WordPiece, BPE and Unigram of the library "tokenizers"
+ *      vocab.txt                            WordPiece, as BERT's
+ *      vocab.json or encoder.json           byte-level BPE, with merges.txt or vocab.bpe beside it
+ *      *.tiktoken                           byte-level BPE by ranks
+ *      *.model, *.spm                       SentencePiece, BPE or unigram
+ *      tokenizer.bin                        llama2.c
+ *      *.gguf                               the tokenizer inside of a GGUF file
+ *
+ * On error *tokenizer is NULL. `message` may be NULL, here and below.
+ */
+MHA_API mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char *message,
+                                      size_t message_size);
+
+/* NULL is allowed. */
+MHA_API void mha_tokenizer_free(mha_tokenizer *tokenizer);
+
+/* The number of ids: they are 0 .. size-1. 0 for NULL. */
+MHA_API ptrdiff_t mha_tokenizer_size(const mha_tokenizer *tokenizer);
+
+/* "WordPiece", "byte-level BPE", "SentencePiece BPE", "SentencePiece unigram". */
+MHA_API const char *mha_tokenizer_kind(const mha_tokenizer *tokenizer);
+
+/* Bits of mha_token.flags and of mha_tokenizer_flags(). */
+enum {
+    MHA_TOKEN_SPECIAL = 1u << 0,  /* a mark such as [CLS] or </s>, not text */
+    MHA_TOKEN_UNKNOWN = 1u << 1,  /* stands for text that the vocabulary does not have */
+    MHA_TOKEN_CONTINUES = 1u << 2 /* continues the word that the token before it began */
+};
+
+/* One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
+ * has begin == end. With pairs, segment 1 has offsets into the second text. */
+typedef struct mha_token {
+    int32_t id;
+    uint32_t flags;
+    int32_t segment;
+    size_t begin, end;
+} mha_token;
+
+typedef struct mha_tokens {
+    mha_token *tokens;
+    ptrdiff_t count;
+} mha_tokens;
+
+/* Flags of mha_tokenizer_encode() and mha_tokenizer_decode(). */
+enum {
+    MHA_TEXT_MARKS = 1u << 0,     /* encode: add the marks that the model expects around a text */
+    MHA_TEXT_PLAIN = 1u << 1,     /* encode: marks written in the text are ordinary text */
+    MHA_TEXT_SKIP_MARKS = 1u << 2 /* decode: leave marks out */
+};
+
+/*
+ * The tokens of a text of `length` bytes. Invalid UTF-8 is replaced by U+FFFD, one for each byte
+ * that cannot begin or continue a character, before anything else; offsets are those of the bytes
+ * as given. On error *tokens is empty; otherwise mha_tokens_free() frees it.
+ */
+MHA_API mha_status mha_tokenizer_encode(const mha_tokenizer *tokenizer, const char *text,
+                                        size_t length, unsigned flags, mha_tokens *tokens);
+
+/* Two texts with the marks between them, as BERT compares sentences. */
+MHA_API mha_status mha_tokenizer_encode_pair(const mha_tokenizer *tokenizer, const char *first,
+                                             size_t first_length, const char *second,
+                                             size_t second_length, unsigned flags,
+                                             mha_tokens *tokens);
+MHA_API void mha_tokens_free(mha_tokens *tokens);
+
+/* The text of some tokens, terminated by a zero byte that *length does not count, for
+ * mha_text_free(). MHA_ERR_INDEX: an id does not exist. */
+MHA_API mha_status mha_tokenizer_decode(const mha_tokenizer *tokenizer, const int32_t *ids,
+                                        ptrdiff_t count, unsigned flags, char **text,
+                                        size_t *length);
+MHA_API void mha_text_free(char *text);
+
+/* The entry of the vocabulary as it is stored ("##ing", "Ġthe", "▁the"); NULL for no such id. And
+ * the id of an entry; -1 if there is none. */
+MHA_API const char *mha_tokenizer_piece(const mha_tokenizer *tokenizer, int32_t id);
+MHA_API int32_t mha_tokenizer_find(const mha_tokenizer *tokenizer, const char *piece);
+
+/* MHA_TOKEN_SPECIAL and MHA_TOKEN_UNKNOWN of an id; 0 for no such id. */
+MHA_API uint32_t mha_tokenizer_flags(const mha_tokenizer *tokenizer, int32_t id);
+
+/* The marks that a tokenizer may have. */
+typedef enum mha_mark {
+    MHA_MARK_BEGIN = 0,     /* <s>, <|begin_of_text|>, [CLS] if there is no other */
+    MHA_MARK_END = 1,       /* </s>, <|endoftext|>, [SEP] if there is no other */
+    MHA_MARK_UNKNOWN = 2,   /* <unk>, [UNK] */
+    MHA_MARK_PAD = 3,       /* <pad>, [PAD] */
+    MHA_MARK_CLASS = 4,     /* [CLS] */
+    MHA_MARK_SEPARATOR = 5, /* [SEP] */
+    MHA_MARK_MASK = 6,      /* [MASK] */
+    MHA_MARK_TURN_END = 7   /* <|im_end|>, <|eot_id|>: the end of a turn of a chat */
+} mha_mark;
+
+/* The id of a mark; -1 if there is none. */
+MHA_API int32_t mha_tokenizer_mark(const mha_tokenizer *tokenizer, mha_mark mark);
+
+typedef struct mha_chat_message {
+    const char *role; /* "system", "user", "assistant" */
+    const char *content;
+} mha_chat_message;
+
+/*
+ * The text of a chat in the form that the model was trained on: ChatML, Llama 2 or Llama 3. The
+ * form is recognised by the chat template of the model's files, or by the marks of its vocabulary.
+ * If `reply` is not 0, the text ends where the assistant's reply begins. MHA_ERR_FLAG: the model
+ * has no form for chats that is known here.
+ */
+MHA_API mha_status mha_tokenizer_chat(const mha_tokenizer *tokenizer,
+                                      const mha_chat_message *messages, ptrdiff_t count, int reply,
+                                      char **text, size_t *length, char *message,
+                                      size_t message_size);
+
+/* ============================================================= 2. model ===== */
+
+/* A model never changes after it was opened: any number of threads may run it at the same time,
+ * each with its own state and workspace. */
+typedef struct mha_model mha_model;
+
+typedef enum mha_model_kind {
+    MHA_MODEL_ENCODER = 0,         /* BERT: every token sees all tokens */
+    MHA_MODEL_DECODER = 1,         /* GPT-2, Llama: every token sees those before it */
+    MHA_MODEL_ENCODER_DECODER = 2, /* T5, BART, Marian, our translator */
+    MHA_MODEL_IMAGE_ENCODER = 3    /* ViT: patches of a picture instead of tokens */
+} mha_model_kind;
+
+/* How matrices are stored in memory. */
+typedef enum mha_model_storage {
+    MHA_STORE_AS_FILE = 0, /* in the type of the file */
+    MHA_STORE_F32 = 1,
+    MHA_STORE_F16 = 2,
+    MHA_STORE_BF16 = 3,
+    MHA_STORE_I8 = 4, /* one scale per output */
+    MHA_STORE_Q8 = 5, /* groups of 32 inputs with a scale: MHA_Q8_0 */
+    MHA_STORE_Q4 = 6  /* groups of 32 inputs with a scale and a minimum: MHA_Q4_1 */
+} mha_model_storage;
+
+typedef struct mha_model_config {
+    size_t size; /* sizeof(mha_model_config) */
+    mha_model_storage storage;
+    const char *tokenizer; /* a path for mha_tokenizer_open(); NULL: beside or in the model */
+    char *message;         /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_model_config;
+
+/*
+ * Opens the model at `path`. `config` may be NULL. Files are mapped; matrices are packed once into
+ * memory of the model, and embeddings are read from the file as they are needed, so the file must
+ * not change until mha_model_free(). A model without a tokenizer can be opened; functions that
+ * need one return MHA_ERR_FLAG. On error *model is NULL.
+ */
+MHA_API mha_status mha_model_open(mha_model **model, const char *path,
+                                  const mha_model_config *config);
+
+/* NULL is allowed. */
+MHA_API void mha_model_free(mha_model *model);
+
+/* The attentions of a model. */
+typedef enum mha_attention_kind {
+    MHA_ATTENTION_ENCODER = 0, /* self-attention of an encoder */
+    MHA_ATTENTION_DECODER = 1, /* self-attention of a decoder */
+    MHA_ATTENTION_CROSS = 2    /* of a decoder to the encoder's output */
+} mha_attention_kind;
+enum { MHA_ATTENTION_KINDS = 3 };
+
+typedef struct mha_model_info {
+    size_t size;        /* sizeof(mha_model_info); set by the caller */
+    const char *family; /* "bert", "gpt2", "llama", ... */
+    mha_model_kind kind;
+    ptrdiff_t layers[MHA_ATTENTION_KINDS]; /* layers that have this attention */
+    ptrdiff_t width, inner;                /* of the residual stream and of the feed-forward */
+    ptrdiff_t heads, key_heads, head_width;
+    ptrdiff_t vocabulary; /* rows of the embedding, which may be more than the tokenizer has */
+    ptrdiff_t positions;  /* longest sequence; 0: no limit */
+    int has_logits;       /* the model predicts tokens */
+    ptrdiff_t labels;     /* classes of a classifier; 0: none */
+    int64_t parameters;
+    size_t file_bytes, memory_bytes;       /* of the weights */
+    ptrdiff_t image_size, patch, channels; /* of an image encoder */
+} mha_model_info;
+
+MHA_API mha_status mha_model_get_info(const mha_model *model, mha_model_info *info);
+
+/* Borrowed from the model; NULL if it has none. And the one for the texts that an encoder-decoder
+ * writes, if it is another one (Marian); else the same. */
+MHA_API const mha_tokenizer *mha_model_tokenizer(const mha_model *model);
+MHA_API const mha_tokenizer *mha_model_target_tokenizer(const mha_model *model);
+
+/*
+ * Describes the model in words: a table of what it is, its parameters and memory, and a drawing of
+ * one layer. Writes at most `size` bytes, always terminated; returns the length of the whole text,
+ * like snprintf.
+ */
+MHA_API size_t mha_model_describe(const mha_model *model, char *text, size_t size);
+
+/* The names of the families that can be opened, numbered from 0; NULL past the last. */
+MHA_API const char *mha_model_family_at(int number);
+
+/* ============================================================= 3. state ===== */
+
+/* Keys and values of running sequences in all layers of a decoder, with the tokens they came from;
+ * for an encoder-decoder also the encoder's keys and values. One call at a time may use a state. */
+typedef struct mha_state mha_state;
+
+typedef struct mha_state_config {
+    size_t size;               /* sizeof(mha_state_config) */
+    ptrdiff_t sequences;       /* numbered 0 .. sequences-1, and empty; 0: 1 */
+    ptrdiff_t capacity;        /* most tokens of a sequence; 0: the positions of the model */
+    ptrdiff_t source_capacity; /* most tokens of a source text; 0: the positions of the model */
+    mha_dtype type;            /* f32, f16, bf16, i8 */
+    char *message;             /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_state_config;
+
+/* `config` may be NULL. MHA_ERR_FLAG: the model is not a decoder. On error *state is NULL. */
+MHA_API mha_status mha_state_create(mha_state **state, const mha_model *model,
+                                    const mha_state_config *config);
+MHA_API void mha_state_free(mha_state *state);
+
+/* Tokens of a sequence, and the tokens themselves; -1 and NULL if there is no such sequence. */
+MHA_API ptrdiff_t mha_state_length(const mha_state *state, ptrdiff_t sequence);
+MHA_API const int32_t *mha_state_tokens(const mha_state *state, ptrdiff_t sequence);
+
+/* Removes all tokens from `length` on. `to` becomes a copy of `from`. Every sequence n becomes what
+ * parents[n] was before the call, for beam search. */
+MHA_API mha_status mha_state_truncate(mha_state *state, ptrdiff_t sequence, ptrdiff_t length);
+MHA_API mha_status mha_state_fork(mha_state *state, ptrdiff_t to, ptrdiff_t from);
+MHA_API mha_status mha_state_reorder(mha_state *state, const int64_t *parents);
+
+MHA_API size_t mha_state_bytes(const mha_state *state);
+
+/* A prompt that was computed once, for later runs of the same model: to a file and back, to the
+ * bit. The file belongs to a model of the same weights; another one is MHA_ERR_FORMAT. */
+MHA_API mha_status mha_state_save(const mha_state *state, const char *path, char *message,
+                                  size_t message_size);
+MHA_API mha_status mha_state_load(mha_state **state, const mha_model *model, const char *path,
+                                  char *message, size_t message_size);
+
+/* =============================================================== 4. run ===== */
+
+/* Changes to heads, by kind: [layers][H] and, for means, [layers][H][D]. NULL: unchanged. A gate is
+ * a factor of the head's output; a mode is an mha_head_mode of mha.h. */
+typedef struct mha_head_settings {
+    size_t size; /* sizeof(mha_head_settings) */
+    const float *gates[MHA_ATTENTION_KINDS];
+    const uint8_t *modes[MHA_ATTENTION_KINDS];
+    const float *means[MHA_ATTENTION_KINDS];
+} mha_head_settings;
+
+/*
+ * What one attention computes, copied out while the model runs. Weights and statistics are those
+ * of mha_options, with the lists of chosen heads and rows, where b counts the sequences of the
+ * call and S is the longest key length of them. q, k, v and heads are f32, element (b, h, i, c);
+ * q and k are as they are multiplied, after norm and rotation; heads is weights times values,
+ * before W_O. k and v have the G key/value heads; with a state they have the keys of this call
+ * only. NULL data: not requested.
+ */
+typedef struct mha_capture {
+    mha_attention_kind kind;
+    ptrdiff_t layer;
+    mha_out weights; /* f32 */
+    const int64_t *weights_heads, *weights_rows;
+    ptrdiff_t weights_head_count, weights_row_count;
+    const mha_statistics *statistics;
+    mha_out q, k, v, heads;
+} mha_capture;
+
+/*
+ * One call. Sequence b has the rows [starts[b], starts[b+1]) of ids. With a state, sequence b
+ * continues sequences[b] (NULL: b) of it. A decoder without a state computes whole sequences.
+ *
+ * An encoder-decoder also has source texts: with them the encoder runs, and a state keeps its
+ * result; later calls of these sequences leave them out. Image encoders have pixels, [B][channels]
+ * [height][width], scaled as the model was trained, and no ids.
+ */
+typedef struct mha_model_call {
+    size_t size; /* sizeof(mha_model_call) */
+    ptrdiff_t B;
+    const int64_t *starts;   /* [B+1] */
+    const int32_t *ids;      /* [starts[B]] */
+    const int32_t *segments; /* token types of BERT; NULL: 0 */
+    const int64_t *source_starts;
+    const int32_t *source_ids;
+    const float *pixels;
+
+    mha_state *state; /* NULL: none */
+    const int64_t *sequences;
+
+    /* Outputs, f32. NULL: not requested. */
+    float *hidden;             /* [rows][width], after the last norm */
+    float *logits;             /* [logit_row_count][vocabulary] */
+    const int64_t *logit_rows; /* rows of ids; NULL: all */
+    ptrdiff_t logit_row_count;
+    float *source_hidden; /* [source rows][width] of the encoder of an encoder-decoder */
+    float *pooled;        /* [B][width]: BERT's pooler */
+    float *labels;        /* [B][labels]: logits of a classifier */
+    float *streams;       /* [layers + 1][rows][width]: the residual stream before each layer of
+                           * the stack that reads ids or pixels, and after the last layer */
+
+    const mha_head_settings *heads;
+    const mha_capture *captures;
+    ptrdiff_t capture_count;
+
+    char *message; /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_model_call;
+
+/* `work` needs mha_model_work_size() bytes; NULL: allocated and freed. With a state nothing is
+ * changed on error. MHA_ERR_INDEX: an id is out of range. MHA_ERR_LENGTH: a sequence is empty or
+ * too long. */
+MHA_API mha_status mha_model_run(const mha_model *model, const mha_model_call *call, void *work,
+                                 size_t work_size, mha_pool *pool);
+
+/* 0 if the call is not valid for mha_model_run(). Enough for any later call with the same B,
+ * numbers of rows, outputs and captures. */
+MHA_API size_t mha_model_work_size(const mha_model *model, const mha_model_call *call, int threads);
+
+/* A new model without some heads: keep[kind] is [layers][H], not 0 for the heads that stay, NULL:
+ * all. At least one head stays in every layer. See mha_layer_prune(). */
+MHA_API mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
+                                   const uint8_t *const keep[MHA_ATTENTION_KINDS], char *message,
+                                   size_t message_size);
+
+/* ========================================================= 5. sentences ===== */
+
+typedef enum mha_pooling {
+    MHA_POOLING_MODEL = 0, /* as the model's files say; else the mean */
+    MHA_POOLING_MEAN = 1,  /* of all tokens, marks included */
+    MHA_POOLING_FIRST = 2, /* the first token, [CLS] */
+    MHA_POOLING_LAST = 3,
+    MHA_POOLING_MAX = 4
+} mha_pooling;
+
+typedef struct mha_encode_config {
+    size_t size; /* sizeof(mha_encode_config) */
+    mha_pooling pooling;
+    int normalize;     /* 1: length 1; 0: as the model's files say; -1: never */
+    ptrdiff_t longest; /* tokens of a text beyond this are cut off; 0: the model's limit */
+    const mha_head_settings *heads;
+    char *message;
+    size_t message_size;
+} mha_encode_config;
+
+/* One vector per text: vectors[count][width]. Texts are sorted by length and computed together. */
+MHA_API mha_status mha_model_encode(const mha_model *model, const char *const *texts,
+                                    ptrdiff_t count, const mha_encode_config *config,
+                                    float *vectors, mha_pool *pool);
+
+/* ========================================================== 6. generate ===== */
+
+typedef struct mha_sampling {
+    float temperature;         /* 0: the most probable token (greedy) */
+    ptrdiff_t top_k;           /* 0: off */
+    float top_p;               /* 0: off */
+    float min_p;               /* 0: off */
+    float repetition_penalty;  /* 0 or 1: off */
+    ptrdiff_t repetition_last; /* tokens that count as repeated; 0: all */
+    uint64_t seed;
+} mha_sampling;
+
+/* A piece of text of sequence b that is complete in UTF-8; id -1 is the rest at the end. If it does
+ * not return 0, this sequence stops. */
+typedef int (*mha_generate_callback)(void *context, ptrdiff_t b, int32_t id, const char *text,
+                                     size_t length);
+
+typedef struct mha_generate_config {
+    size_t size;    /* sizeof(mha_generate_config) */
+    ptrdiff_t most; /* new tokens per sequence; 0: as many as fit */
+    mha_sampling sampling;
+    const char *const *stops; /* texts that end a sequence; they are not part of it */
+    ptrdiff_t stop_count;
+    int ignore_end;   /* go on after the model's end mark */
+    mha_state *state; /* sequences 0 .. B-1 continue; NULL: a state of its own */
+    const mha_head_settings *heads;
+    mha_generate_callback callback;
+    void *context;
+    char *message;
+    size_t message_size;
+} mha_generate_config;
+
+typedef struct mha_generation {
+    int32_t *ids; /* new tokens */
+    ptrdiff_t count;
+    char *text; /* of the new tokens, without marks */
+    size_t length;
+    double log_probability; /* of the new tokens, before sampling changed the distribution */
+    int ended;              /* 1: an end mark or a stop; 0: the limit, or the callback */
+} mha_generation;
+
+/*
+ * Continues B prompts of token ids in one batch: prompt b is ids[starts[b]] .. ids[starts[b+1]].
+ * For an encoder-decoder the prompts are the source texts. A sequence gives the same tokens
+ * whatever the other sequences. results[B] are freed by mha_generation_free() each.
+ */
+MHA_API mha_status mha_model_generate(const mha_model *model, ptrdiff_t B, const int64_t *starts,
+                                      const int32_t *ids, const mha_generate_config *config,
+                                      mha_generation *results, mha_pool *pool);
+MHA_API void mha_generation_free(mha_generation *generation);
+
+/* Log-probabilities of tokens, each given those before it in its sequence (natural logarithm):
+ * scores[starts[B]], 0 for the first token of a sequence. For a decoder. */
+MHA_API mha_status mha_model_score(const mha_model *model, ptrdiff_t B, const int64_t *starts,
+                                   const int32_t *ids, const mha_head_settings *heads,
+                                   double *scores, char *message, size_t message_size,
+                                   mha_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The pieces of a tokenizer, with their ids, scores and flags. A piece is a string of bytes without
+ * a zero byte. */
+#ifndef TEXT_VOCABULARY_H
+#define TEXT_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PIECE_SPECIAL = 1 << 0, /* a mark, never the result of splitting a text */
+    PIECE_UNKNOWN = 1 << 1,
+    PIECE_BYTE = 1 << 2, /* "<0x41>": one byte, for text that has no piece */
+    PIECE_UNUSED = 1 << 3,
+    PIECE_USER = 1 << 4 /* always kept whole */
+};
+
+typedef struct vocabulary vocabulary;
+
+vocabulary *vocabulary_create(void);
+void vocabulary_free(vocabulary *vocabulary);
+
+/* Ids may come in any order; those that were left out have no piece. False: out of memory, or the
+ * id has a piece already, or is larger than VOCABULARY_MAX. If two ids have the same piece,
+ * vocabulary_find() returns the first that was added. */
+enum { VOCABULARY_MAX = 4 * 1024 * 1024 };
+bool vocabulary_add(vocabulary *vocabulary, int32_t id, const char *piece, size_t length,
+                    float score, unsigned flags);
+
+/* One more than the largest id. */
+int32_t vocabulary_size(const vocabulary *vocabulary);
+
+/* -1 if there is no such piece. */
+int32_t vocabulary_find(const vocabulary *vocabulary, const char *piece, size_t length);
+
+/* Terminated; NULL for an id without a piece. `length` may be NULL. */
+const char *vocabulary_piece(const vocabulary *vocabulary, int32_t id, size_t *length);
+float vocabulary_score(const vocabulary *vocabulary, int32_t id);
+unsigned vocabulary_flags(const vocabulary *vocabulary, int32_t id);
+void vocabulary_set_flags(vocabulary *vocabulary, int32_t id, unsigned flags);
+
+#endif
