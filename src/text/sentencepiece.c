@@ -56,6 +56,8 @@ mha_status sentencepiece_create(sentencepiece **sp, sentencepiece_model *model)
         sentencepiece_free(made);
         return MHA_ERR_MEMORY;
     }
+    made->adds_begin = made->model.kind == SENTENCEPIECE_BPE && made->model.begin_id >= 0;
+    made->adds_end = made->model.begin_id < 0 && made->model.end_id >= 0;
     *sp = made;
     return MHA_OK;
 }
@@ -88,7 +90,6 @@ sentencepiece_info sentencepiece_get_info(const sentencepiece *sp)
                                .adds_begin = sp->adds_begin,
                                .adds_end = sp->adds_end};
     if (sp->own_ids != NULL) {
-        info.is_marian = true;
         info.unknown_id = sp->own_unknown_id;
         info.begin_id = -1;
         info.end_id = sp->own_end_id;

@@ -50,12 +50,15 @@ void sentencepiece_free(sentencepiece *sp);
 /* Borrowed. Of Marian: that of vocab.json. */
 const vocabulary *sentencepiece_vocabulary(const sentencepiece *sp);
 
-/* unknown_id, begin_id, end_id and pad_id are ids of the vocabulary above; -1: none. */
+/*
+ * Ids are those of the vocabulary above; -1: none. Whether marks are added is what the GGUF file or
+ * tokenizer_config.json (add_bos_token, add_eos_token) says, else: the begin for BPE that has such
+ * a mark, as Llama; the end for models without a begin, as T5 and Marian.
+ */
 typedef struct sentencepiece_info {
     sentencepiece_kind kind;
     int32_t unknown_id, begin_id, end_id, pad_id;
-    bool is_marian;            /* the end is added after a text */
-    bool adds_begin, adds_end; /* what a GGUF or llama2.c file says; else false */
+    bool adds_begin, adds_end; /* the marks that the model expects around a text */
 } sentencepiece_info;
 sentencepiece_info sentencepiece_get_info(const sentencepiece *sp);
 

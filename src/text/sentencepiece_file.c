@@ -135,7 +135,7 @@ static void fail_at_piece(reading *r, int32_t id, const char *what)
     fail(r, MHA_ERR_FORMAT, text);
 }
 
-static unsigned flags_of_type(uint64_t type)
+unsigned sentencepiece_type_flags(uint64_t type)
 {
     static const unsigned flags[] = {[2] = PIECE_UNKNOWN,
                                      [3] = PIECE_SPECIAL,
@@ -181,7 +181,8 @@ static void read_piece(reading *r, wire w)
         fail_at_piece(r, id, "is of an unknown type");
     else if (id >= VOCABULARY_MAX)
         fail(r, MHA_ERR_FORMAT, "the vocabulary has more than 4194304 pieces");
-    else if (!vocab_add(r->model->vocabulary, id, piece, length, score, flags_of_type(type)))
+    else if (!vocab_add(r->model->vocabulary, id, piece, length, score,
+                        sentencepiece_type_flags(type)))
         fail(r, MHA_ERR_MEMORY, "out of memory");
 }
 

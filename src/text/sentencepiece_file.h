@@ -39,6 +39,10 @@ void sentencepiece_model_free(sentencepiece_model *model);
 mha_status sentencepiece_model_read(sentencepiece_model *model, const void *bytes, size_t size,
                                     char *message, size_t message_size);
 
+/* The flags of a piece by its type in the file: 1 normal, 2 unknown, 3 control, 4 user defined,
+ * 5 unused, 6 byte. */
+unsigned sentencepiece_type_flags(uint64_t type);
+
 /* The last check, for all sources: there is one unknown piece, bytes are complete, marks exist. */
 mha_status sentencepiece_model_check(sentencepiece_model *model, char *message,
                                      size_t message_size);

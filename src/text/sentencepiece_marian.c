@@ -50,6 +50,8 @@ static const char *read_ids(sentencepiece *sp, const json_value *root)
     sp->own_unknown_id = find(sp->own_ids, "<unk>");
     sp->own_end_id = find(sp->own_ids, "</s>");
     sp->own_pad_id = find(sp->own_ids, "<pad>");
+    sp->adds_begin = false;
+    sp->adds_end = sp->own_end_id >= 0;
     return sp->own_unknown_id < 0 ? "there is no piece <unk>" : NULL;
 }
 

@@ -48,26 +48,34 @@ char *sentencepiece_beside(const char *path, const char *name)
     return other;
 }
 
-/* The number of extra ids of T5; 0 if the file does not say so. A damaged file is an error. */
-static mha_status count_extra_ids(const char *path, int64_t *count, char *message,
-                                  size_t message_size)
+/* What tokenizer_config.json beside a file says. */
+typedef struct config {
+    int64_t extra_ids; /* of T5 */
+    bool has_begin, adds_begin, has_end, adds_end;
+} config;
+
+/* No such file is no error, but a damaged one is. */
+static mha_status read_config(config *c, const char *path, char *message, size_t message_size)
 {
     enum { EXTRA_IDS_MAX = 4096 };
-    char *const config = sentencepiece_beside(path, "tokenizer_config.json");
+    char *const name = sentencepiece_beside(path, "tokenizer_config.json");
     json_tree *tree = NULL;
-    mha_status status = config == NULL ? MHA_ERR_MEMORY : MHA_OK;
-    *count = 0;
-    if (config != NULL && access(config, F_OK) == 0)
-        status = json_tree_read_file(&tree, config, message, message_size);
+    mha_status status = name == NULL ? MHA_ERR_MEMORY : MHA_OK;
+    *c = (config){0};
+    if (name != NULL && access(name, F_OK) == 0)
+        status = json_tree_read_file(&tree, name, message, message_size);
     if (tree != NULL) {
-        json_tree_get_integer(json_tree_member(json_tree_root(tree), "extra_ids"), count);
-        if (*count < 0 || *count > EXTRA_IDS_MAX) {
-            say(message, message_size, config, "extra_ids is not a number from 0 to 4096");
-            status = MHA_ERR_FORMAT;
-        }
+        const json_value *const root = json_tree_root(tree);
+        json_tree_get_integer(json_tree_member(root, "extra_ids"), &c->extra_ids);
+        c->has_begin = json_tree_get_bool(json_tree_member(root, "add_bos_token"), &c->adds_begin);
+        c->has_end = json_tree_get_bool(json_tree_member(root, "add_eos_token"), &c->adds_end);
+    }
+    if (c->extra_ids < 0 || c->extra_ids > EXTRA_IDS_MAX) {
+        say(message, message_size, name, "extra_ids is not a number from 0 to 4096");
+        status = MHA_ERR_FORMAT;
     }
     json_tree_free(tree);
-    free(config);
+    free(name);
     return status;
 }
 
@@ -85,14 +93,38 @@ static mha_status add_extra_ids(sentencepiece_model *model, int64_t count)
     return MHA_OK;
 }
 
+/* Makes a tokenizer of a model, which it takes over, and of the files beside it. */
+static mha_status finish(sentencepiece **sp, sentencepiece_model *model, const char *path,
+                         char *message, size_t message_size)
+{
+    config c;
+    mha_status status = read_config(&c, path, message, message_size);
+    if (status == MHA_OK)
+        status = add_extra_ids(model, c.extra_ids);
+    if (status != MHA_OK) {
+        sentencepiece_model_free(model);
+        return status;
+    }
+    status = sentencepiece_create(sp, model);
+    if (status != MHA_OK)
+        return status;
+    (*sp)->adds_begin = c.has_begin ? c.adds_begin : (*sp)->adds_begin;
+    (*sp)->adds_end = c.has_end ? c.adds_end : (*sp)->adds_end;
+    status = sentencepiece_find_marian(*sp, path, message, message_size);
+    if (status != MHA_OK) {
+        sentencepiece_free(*sp);
+        *sp = NULL;
+    }
+    return status;
+}
+
 mha_status sentencepiece_open(sentencepiece **sp, const char *path, char *message,
                               size_t message_size)
 {
-    char reason[REASON_MAX] = "out of memory";
+    char reason[REASON_MAX] = "";
     sentencepiece_model model;
     char *bytes;
     size_t size;
-    int64_t extra_ids;
     *sp = NULL;
     mha_status status =
         mapped_file_read(&bytes, &size, path, SENTENCEPIECE_FILE_MAX, message, message_size);
@@ -104,21 +136,9 @@ mha_status sentencepiece_open(sentencepiece **sp, const char *path, char *messag
         say(message, message_size, path, reason);
         return status;
     }
-    status = count_extra_ids(path, &extra_ids, message, message_size);
-    if (status == MHA_OK)
-        status = add_extra_ids(&model, extra_ids);
-    if (status != MHA_OK)
-        sentencepiece_model_free(&model);
-    else
-        status = sentencepiece_create(sp, &model);
-    if (status == MHA_OK)
-        status = sentencepiece_find_marian(*sp, path, message, message_size);
+    status = finish(sp, &model, path, message, message_size);
     if (status == MHA_ERR_MEMORY)
         say(message, message_size, path, "out of memory");
-    if (status != MHA_OK) {
-        sentencepiece_free(*sp);
-        *sp = NULL;
-    }
     return status;
 }
 
@@ -216,7 +236,5 @@ mha_status sentencepiece_from_llama2c(sentencepiece **sp, const char *path, char
         sentencepiece_model_free(&model);
     if (status != MHA_OK)
         say(message, message_size, path, reason);
-    else
-        (*sp)->adds_begin = true;
     return status;
 }
