@@ -94,14 +94,25 @@ typedef enum mha_status {
 /* The name of a code and its meaning; "unknown status" for any other number. */
 MHA_API const char *mha_status_string(mha_status status);
 
-/* Element types. f16, bf16 and i8 are storage types: scores, softmax and sums are f32. i8 is for
- * the packed weights of a linear and for caches, which keep the scales that belong to it. */
+/*
+ * Element types. f16, bf16 and i8 are storage types: scores, softmax and sums are f32. i8 is for
+ * the packed weights of a linear and for caches, which keep the scales that belong to it.
+ *
+ * The block types are those of GGUF files, bit for bit, and only for weights: blocks of 32
+ * consecutive inputs of an output (256 in the K types) share scales. The numbers are frozen.
+ */
 typedef enum mha_dtype {
     MHA_F32 = 0,
     MHA_F16 = 1,
     MHA_BF16 = 2,
     MHA_F64 = 3,
-    MHA_I8 = 4
+    MHA_I8 = 4,
+    MHA_Q8_0 = 5,  /* 34 bytes per 32 weights: scale * q, q of 8 bits */
+    MHA_Q4_0 = 6,  /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
+    MHA_Q4_1 = 7,  /* 20 bytes per 32 weights: scale * q + minimum */
+    MHA_Q4_K = 8,  /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
+    MHA_Q5_K = 9,  /* 176 bytes per 256 weights, the same with q of 5 bits */
+    MHA_Q6_K = 10  /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
 } mha_dtype;
 
 /* Bytes of one element; 0 for an unknown type. */
