@@ -865,6 +865,15 @@ typedef struct mha_layer_call {
      * NULL: nothing is recorded. Not with a cache. */
     void *tape;
     size_t tape_size;
+
+    /*
+     * Copies of what the layer computes on its way, f32, element (b, h, i, c), packed as the inputs
+     * are: Q and K as they are multiplied, after norm and rotation; V; and the outputs of the heads
+     * before W_O, after their gates. K and V have the G key/value heads and the tokens of this
+     * call. NULL data: not requested. MHA_ERR_FLAG: MHA_CACHE_STORE has no Q and no heads,
+     * MHA_CACHE_RECALL no new K and V (see mha_cache_read()).
+     */
+    mha_out captured_q, captured_k, captured_v, captured_heads;
 } mha_layer_call;
 
 /*
