@@ -4,7 +4,7 @@
  *
  *      o = softmax(scale * q . k^T + bias, masked) . v      for every batch and head
  *
- * The header has ten sections, each building on the ones before; read only as far as you need:
+ * The header has eleven sections, each building on the ones before; read only as far as you need:
  *
  *      1. basics     status codes, element types, version
  *      2. problem    shape, views, options
@@ -16,6 +16,7 @@
  *      8. linear     y = x W^T + bias with weights packed once
  *      9. layer      projections, heads, concatenation, output projection; presets
  *     10. gradients  the backward passes of operator, linear and layer
+ *     11. feed-forward  norms, activations and the two linears of a transformer block
  *
  * Letters have the same meaning everywhere: B batch, L queries, S keys, E model width, H query
  * heads, G key/value heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c
@@ -1027,6 +1028,108 @@ MHA_API mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_ca
 MHA_API size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call);
 MHA_API size_t mha_layer_backward_work_size(const mha_layer *layer, const mha_layer_call *call,
                                             int threads);
+
+/* ===================================================== 11. feed-forward ===== */
+
+/*
+ * What a transformer block has beside attention. With pre-norm, as GPT-2 and Llama:
+ *
+ *      a = x + layer(norm(x))          y = a + feed_forward(norm(a))
+ *
+ * All of it is f32. A row gives the same bits whatever the number of rows, threads and strides,
+ * per instruction set.
+ */
+
+/* Infinite arguments give the limit: GELU(-inf) is 0. NaN stays NaN. */
+typedef enum mha_activation {
+    MHA_ACTIVATION_NONE = 0,
+    MHA_ACTIVATION_RELU = 1,
+    MHA_ACTIVATION_GELU = 2,       /* x Phi(x), exact, by erf */
+    MHA_ACTIVATION_GELU_TANH = 3,  /* its approximation by tanh: GPT-2's gelu_new */
+    MHA_ACTIVATION_GELU_QUICK = 4, /* x sigmoid(1.702 x) */
+    MHA_ACTIVATION_SILU = 5,       /* x sigmoid(x) */
+    MHA_ACTIVATION_TANH = 6
+} mha_activation;
+
+/* y[n] = activation(x[n]) for n < count. y may be x. */
+MHA_API mha_status mha_activation_run(mha_activation activation, ptrdiff_t count, const float *x,
+                                      float *y, mha_pool *pool);
+
+typedef struct mha_norm_config {
+    size_t size;   /* sizeof(mha_norm_config) */
+    mha_norm kind; /* MHA_NORM_RMS or MHA_NORM_LAYER */
+    ptrdiff_t width;
+    float eps;             /* 0: 1e-5 */
+    const float *weight;   /* [width]; NULL: 1 */
+    const float *bias;     /* [width]; NULL: 0 */
+    const float *residual; /* added to x before the norm; NULL: none */
+    ptrdiff_t residual_stride;
+    float *sum; /* x + residual is written here; may be x or residual; NULL: not requested */
+    ptrdiff_t sum_stride;
+} mha_norm_config;
+
+/* y = norm(x + residual), row by row. Row i of x starts at x + i*x_stride, and so on. y may be x or
+ * the residual, with the same stride; it may not be the sum. Nothing is allocated. */
+MHA_API mha_status mha_norm_run(const mha_norm_config *config, ptrdiff_t rows, const float *x,
+                                ptrdiff_t x_stride, float *y, ptrdiff_t y_stride, mha_pool *pool);
+
+/* y = activation(x W^T + bias) + residual: mha_linear_run() with more done to each element while it
+ * is in the cache. Row i of the residual starts at residual + i*residual_stride; NULL: none. It may
+ * be y, if y is f32 and has the same stride. `work` needs mha_linear_work_size() bytes; NULL:
+ * allocated and freed. */
+MHA_API mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                        mha_dtype x_type, ptrdiff_t x_stride,
+                                        mha_activation activation, const float *residual,
+                                        ptrdiff_t residual_stride, void *y, mha_dtype y_type,
+                                        ptrdiff_t y_stride, void *work, size_t work_size,
+                                        mha_pool *pool);
+
+/*
+ * Two or three linears and an activation:
+ *
+ *      y = down(activation(up(x)))                 the transformer, BERT, GPT-2
+ *      y = down(activation(gate(x)) * up(x))       gated: SwiGLU (SILU), GeGLU (GELU)
+ */
+typedef struct mha_feed_forward mha_feed_forward;
+
+typedef struct mha_feed_forward_config {
+    size_t size; /* sizeof(mha_feed_forward_config) */
+    ptrdiff_t inputs, inner;
+    ptrdiff_t outputs; /* 0: inputs */
+    mha_activation activation;
+    int gated;            /* not 0: with a gate */
+    mha_matrix gate;      /* [inner, inputs]; only if gated */
+    mha_matrix up;        /* [inner, inputs] */
+    mha_matrix down;      /* [outputs, inner] */
+    mha_vector gate_bias; /* [inner]; only if gated */
+    mha_vector up_bias;   /* [inner] */
+    mha_vector down_bias; /* [outputs] */
+    mha_dtype stored;     /* how weights are stored: f32, f16, bf16, i8 */
+    char *message;        /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_feed_forward_config;
+
+/* On error *feed_forward is NULL. Weights are copied: the caller may free them. */
+MHA_API mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
+                                           const mha_feed_forward_config *config);
+
+/* NULL is allowed. */
+MHA_API void mha_feed_forward_free(mha_feed_forward *feed_forward);
+
+/* Bytes of packed weights. */
+MHA_API size_t mha_feed_forward_bytes(const mha_feed_forward *feed_forward);
+
+/* y = feed_forward(x) + residual; residual NULL: none. Row i of x starts at x + i*x_stride, and so
+ * on. y may be x or the residual, with the same stride. `work` needs mha_feed_forward_work_size()
+ * bytes; NULL: allocated and freed. */
+MHA_API mha_status mha_feed_forward_run(const mha_feed_forward *feed_forward, ptrdiff_t rows,
+                                        const float *x, ptrdiff_t x_stride, const float *residual,
+                                        ptrdiff_t residual_stride, float *y, ptrdiff_t y_stride,
+                                        void *work, size_t work_size, mha_pool *pool);
+
+/* 0 for a NULL feed-forward, negative rows, or a number of threads that no pool can have. */
+MHA_API size_t mha_feed_forward_work_size(const mha_feed_forward *feed_forward, ptrdiff_t rows,
+                                          int threads);
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,8 @@
  *
  *      linear.c, linear_blocks.c   packs weights and runs them with gemm.c
  *      linear_backward.c           the gradients of a linear
+ *      feed_forward.c              two linears run by gemm.c, some rows at a time
+ *      activation.c, norm.c        the other parts of a transformer block
  *
  *      layer_create.c              makes a layer; layer_prune.c makes one with fewer heads
  *      layer.c                     one call of a layer, prepared by layer_check.c and layer_work.c

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Section 8 of mha.h: weights are checked and packed into panels once, then used by gemm.c. */
+/* Section 8 of mha.h, and mha_linear_run_fused() of section 11: weights are checked and packed into
+ * panels once, then used by gemm.c. */
 #include "core/linear.h"
 
 #include <stdlib.h>
@@ -341,13 +342,29 @@ mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_
     return status ? status : mhai_check_plain(&silent, "y_type", y_type);
 }
 
+bool mhai_rows_in_place(const void *from, ptrdiff_t from_stride, ptrdiff_t read, const void *to,
+                        ptrdiff_t to_stride, ptrdiff_t written, ptrdiff_t rows)
+{
+    const ptrdiff_t width = mhai_max(read, written);
+    return from == to && (rows <= 1 || (from_stride == to_stride &&
+                                        (from_stride >= width || from_stride <= -width)));
+}
+
+/* The residual may be y: each element is read right before it is written. */
 static mha_status check_memory(const mhai_product *p, const void *work, size_t work_size)
 {
     const mha_options silent = {0};
+    const mhai_finish *const f = &p->finish;
     const mha_view x = {p->x, 0, 0, p->x_stride}, y = {p->y, 0, 0, p->y_stride};
+    const mha_view residual = {f->residual, 0, 0, f->residual_stride};
     mhai_regions list = {.options = &silent, .B = 1};
     mhai_regions_rows(&list, false, "x", x, p->x_type, 1, p->rows, p->linear->inputs, NULL);
     mhai_regions_rows(&list, true, "y", y, p->y_type, 1, p->rows, p->columns, NULL);
+    if (f->residual &&
+        !(p->y_type == MHA_F32 && mhai_rows_in_place(f->residual, f->residual_stride, p->columns,
+                                                     p->y, p->y_stride, p->columns, p->rows)))
+        mhai_regions_rows(&list, false, "residual", residual, MHA_F32, 1, p->rows, p->columns,
+                          NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -358,13 +375,17 @@ size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int thread
     return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
 }
 
-mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x, mha_dtype x_type,
-                          ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
-                          void *work, size_t work_size, mha_pool *pool)
+mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                mha_dtype x_type, ptrdiff_t x_stride, mha_activation activation,
+                                const float *residual, ptrdiff_t residual_stride, void *y,
+                                mha_dtype y_type, ptrdiff_t y_stride, void *work, size_t work_size,
+                                mha_pool *pool)
 {
     mha_status status = mhai_linear_check_rows(linear, rows, x_type, y_type);
     if (status)
         return status;
+    if (!mhai_is_activation(activation))
+        return MHA_ERR_FLAG;
     const mhai_product product = {.linear = linear,
                                   .last_panel = linear->panels,
                                   .rows = rows,
@@ -374,7 +395,10 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
                                   .x_type = x_type,
                                   .y_type = y_type,
                                   .x_stride = x_stride,
-                                  .y_stride = y_stride};
+                                  .y_stride = y_stride,
+                                  .finish = {.activation = activation,
+                                             .residual = residual,
+                                             .residual_stride = residual_stride}};
     const size_t needed = mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels,
                                               mha_pool_threads(pool));
     if ((status = check_memory(&product, work, needed)))
@@ -387,4 +411,12 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
     mhai_gemm(&product, buffer.data, pool);
     mhai_buffer_free(buffer);
     return MHA_OK;
+}
+
+mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x, mha_dtype x_type,
+                          ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
+                          void *work, size_t work_size, mha_pool *pool)
+{
+    return mha_linear_run_fused(linear, rows, x, x_type, x_stride, MHA_ACTIVATION_NONE, NULL, 0, y,
+                                y_type, y_stride, work, work_size, pool);
 }

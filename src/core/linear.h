@@ -6,6 +6,7 @@
  *      linear_blocks.c     block types in panels
  *      gemm.c              rows x panels, cut into tasks
  *      linear_backward.c   the products of the backward pass
+ *      feed_forward.c      two linears with an activation between them; section 11 of mha.h
  *
  * Panel p holds outputs [p*nr, (p+1)*nr) of all inputs, input after input:
  *
@@ -83,6 +84,14 @@ mha_status mhai_check_vector(const mha_options *message, const char *name,
 /* Element n of a vector as f32; 0 where there is none. */
 float mhai_vector_at(const mha_vector *vector, ptrdiff_t n);
 
+/* What is done to the sums of a product, after scale and bias, before they are stored. */
+typedef struct mhai_finish {
+    mha_activation activation;
+    bool gated; /* panels alternate, gate and value; y is f32 and has half as many columns */
+    const float *residual; /* added after the activation; row r starts at r * residual_stride */
+    ptrdiff_t residual_stride;
+} mhai_finish;
+
 /*
  * y = x W^T + bias for some rows and some panels. Row r of x starts at element x_rows[r] *
  * x_stride, row r of y at y_rows[r] * y_stride; NULL lists: r itself. `columns` elements of a row
@@ -97,6 +106,7 @@ typedef struct mhai_product {
     mha_dtype x_type, y_type;
     const ptrdiff_t *x_rows, *y_rows;
     ptrdiff_t x_stride, y_stride;
+    mhai_finish finish;
 } mhai_product;
 
 /* Bytes of workspace for any product with at most that many rows, inputs and panels. */
@@ -104,6 +114,16 @@ size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t 
                            ptrdiff_t panels, int threads);
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
+
+/* Is this one of the MHA_ACTIVATION_ values? */
+static inline bool mhai_is_activation(mha_activation activation)
+{
+    return (int)activation >= MHA_ACTIVATION_NONE && (int)activation <= MHA_ACTIVATION_TANH;
+}
+
+/* May rows of `written` elements replace rows of `read` elements that start at the same place? */
+bool mhai_rows_in_place(const void *from, ptrdiff_t from_stride, ptrdiff_t read, const void *to,
+                        ptrdiff_t to_stride, ptrdiff_t written, ptrdiff_t rows);
 
 /* Checks rows and types of a run or of a backward pass. */
 mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,
