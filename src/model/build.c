@@ -59,8 +59,7 @@ static mha_status build_embedding(model_builder *builder, int stack)
     mha_status status = MHA_OK;
     for (int n = 0; n < 3 && !status; n++)
         status = build_check_rows(builder, tables[n].what, tables[n].matrix);
-    const embedding_description *const e =
-        &model->files.description.stack[stack].embedding;
+    const embedding_description *const e = &model->files.description.stack[stack].embedding;
     if (status || (status = build_frequencies(builder, e, to)) ||
         (status = build_relative(builder, &bound->relative, to)) ||
         (status = build_norm(builder, &bound->embedding_norm, &to->embedding_norm)) ||
@@ -144,10 +143,17 @@ static uint64_t hash_description(const mha_model *model)
 {
     const model_description *const d = &model->files.description;
     const stack_description *const s = &d->stack[STACK_DECODER];
-    const int64_t numbers[] = {d->kind,        d->width,        d->vocabulary,
-                               d->positions,   s->layers,       s->attention.heads,
-                               s->inner,       model->storage,  s->attention.key_heads,
-                               d->activation,  s->attention.head_width};
+    const int64_t numbers[] = {d->kind,
+                               d->width,
+                               d->vocabulary,
+                               d->positions,
+                               s->layers,
+                               s->attention.heads,
+                               s->inner,
+                               model->storage,
+                               s->attention.key_heads,
+                               d->activation,
+                               s->attention.head_width};
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
         hash = (hash ^ (uint64_t)numbers[n]) * 0x100000001b3u;

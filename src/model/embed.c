@@ -44,8 +44,7 @@ static void add_row(const bound_matrix *table, ptrdiff_t row, float *buffer, flo
 static void add_position(const embed_job *job, ptrdiff_t position, float *buffer, float *to)
 {
     const mha_model *const model = job->pass->model;
-    const embedding_description *const e =
-        &model->files.description.stack[job->stack].embedding;
+    const embedding_description *const e = &model->files.description.stack[job->stack].embedding;
     position += e->position_offset;
     if (e->position == POSITION_LEARNED)
         add_row(&model->files.binding.stack[job->stack].position, position, buffer, to);
@@ -111,8 +110,7 @@ static void cut_patch(const model_pass *pass, ptrdiff_t number)
     float *to = pass->pixels + number * d->channels * patch * patch;
     for (ptrdiff_t c = 0; c < d->channels; c++)
         for (ptrdiff_t y = 0; y < patch; y++, to += patch)
-            memcpy(to,
-                   pass->call->pixels + ((b * d->channels + c) * size + top + y) * size + left,
+            memcpy(to, pass->call->pixels + ((b * d->channels + c) * size + top + y) * size + left,
                    (size_t)patch * sizeof *to);
 }
 
@@ -133,10 +131,10 @@ static mha_status embed_pictures(const model_pass *pass, embed_job *job)
     mha_pool_run(pass->pool, pass->B * patches, cut_task, (void *)pass);
     for (ptrdiff_t b = 0; b < pass->B; b++) {
         float *const rows = job->to + b * length * job->width;
-        const mha_status status = mha_linear_run(
-            stack->patches, patches, pass->pixels + b * patches * inputs, MHA_F32, inputs,
-            rows + d->extra_tokens * job->width, MHA_F32, job->width, pass->scratch,
-            pass->scratch_size, pass->pool);
+        const mha_status status =
+            mha_linear_run(stack->patches, patches, pass->pixels + b * patches * inputs, MHA_F32,
+                           inputs, rows + d->extra_tokens * job->width, MHA_F32, job->width,
+                           pass->scratch, pass->scratch_size, pass->pool);
         if (status)
             return status;
         const size_t bytes = (size_t)job->width * sizeof *rows;

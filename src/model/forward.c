@@ -70,8 +70,8 @@ static void carve(model_pass *pass, model_work *work)
     for (int s = 0; s < STACKS; s++) {
         const size_t heads = (size_t)pass->model->files.description.stack[s].attention.heads;
         const ptrdiff_t lines = pass->side[s].rows == 0 ? 0 : pass->side[s].past ? pass->B : 1;
-        pass->relative[s] = work_take(work, pass->side[s].rows ? lines * relative_width(pass, s) : 0,
-                                      sizeof(float) * heads);
+        pass->relative[s] = work_take(
+            work, pass->side[s].rows ? lines * relative_width(pass, s) : 0, sizeof(float) * heads);
     }
     carve_outputs(pass, work);
 }
@@ -145,8 +145,7 @@ static mha_status stack_scratch(const model_pass *pass, int s, size_t *size)
     if (!status && s == STACK_DECODER)
         status = attentions_size(pass, MHA_ATTENTION_CROSS, size);
     for (int n = 0; n < stack->layers; n++)
-        *size = larger(*size,
-                       mha_feed_forward_work_size(stack->layer[n].ff, rows, pass->threads));
+        *size = larger(*size, mha_feed_forward_work_size(stack->layer[n].ff, rows, pass->threads));
     if (stack->project)
         *size = larger(*size, mha_linear_work_size(stack->project, rows, pass->threads));
     if (stack->patches)
@@ -245,8 +244,8 @@ static void settle(const model_pass *pass, mha_status status)
         if (status)
             continue;
         const int64_t count = side->starts[b + 1] - side->starts[b];
-        memcpy(state->tokens + n * state->capacity + state->lengths[n],
-               side->ids + side->starts[b], (size_t)count * sizeof *state->tokens);
+        memcpy(state->tokens + n * state->capacity + state->lengths[n], side->ids + side->starts[b],
+               (size_t)count * sizeof *state->tokens);
         state->lengths[n] += count;
     }
 }

@@ -32,19 +32,19 @@ typedef struct model_pass {
     mha_pool *pool;
     int threads;
     ptrdiff_t B;
-    pass_rows side[STACKS];    /* the encoder's and the decoder's rows; 0 rows: not run */
-    ptrdiff_t longest_past;    /* tokens that a sequence of the state has before this call */
-    int64_t *past;             /* [B] */
-    int64_t *image_starts;     /* [B+1] */
+    pass_rows side[STACKS]; /* the encoder's and the decoder's rows; 0 rows: not run */
+    ptrdiff_t longest_past; /* tokens that a sequence of the state has before this call */
+    int64_t *past;          /* [B] */
+    int64_t *image_starts;  /* [B+1] */
 
-    float *x, *normed, *part;  /* [rows][width]: residual stream, input and output of a part */
-    float *embedded;           /* [rows][embedding width], if a projection follows */
-    float *pixels;             /* [patches][channels * patch * patch] */
-    float *memory;             /* [source rows][width]: the encoder's output for the decoder */
-    float *relative[STACKS];   /* T5's biases as diagonals */
+    float *x, *normed, *part;    /* [rows][width]: residual stream, input and output of a part */
+    float *embedded;             /* [rows][embedding width], if a projection follows */
+    float *pixels;               /* [patches][channels * patch * patch] */
+    float *memory;               /* [source rows][width]: the encoder's output for the decoder */
+    float *relative[STACKS];     /* T5's biases as diagonals */
     float *chosen, *transformed; /* rows for logits, pooler and labels */
-    float *row_buffers;        /* [threads][embedding width] */
-    void *scratch;             /* of layers and linears, one after another */
+    float *row_buffers;          /* [threads][embedding width] */
+    void *scratch;               /* of layers and linears, one after another */
     size_t scratch_size;
 } model_pass;
 

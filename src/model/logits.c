@@ -67,8 +67,8 @@ mha_status logits_run(const mha_model *model, const float *hidden, const int64_t
     mha_status status = MHA_OK;
     if (model->transform) {
         status = mha_linear_run_fused(model->transform, count, from, MHA_F32, d->width,
-                                      d->transform_activation, NULL, 0, transformed, MHA_F32,
-                                      inner, scratch, scratch_size, pool);
+                                      d->transform_activation, NULL, 0, transformed, MHA_F32, inner,
+                                      scratch, scratch_size, pool);
         from = transformed;
     }
     if (!status && model->transform_norm.weight) {

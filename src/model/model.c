@@ -68,8 +68,7 @@ static mha_status open_tokenizers(mha_model *model, const mha_model_config *conf
     const char *const path = config->tokenizer ? config->tokenizer : model->files.tokenizer_path;
     mha_status status = MHA_OK;
     if (path)
-        status =
-            mha_tokenizer_open(&model->tokenizer, path, config->message, config->message_size);
+        status = mha_tokenizer_open(&model->tokenizer, path, config->message, config->message_size);
     const char *const target = config->tokenizer ? NULL : model->files.target_tokenizer_path;
     if (!status && target)
         status = mha_tokenizer_open(&model->target_tokenizer, target, config->message,

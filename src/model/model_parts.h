@@ -97,10 +97,9 @@ static inline model_attention *model_attention_at(const mha_model *model, mha_at
 enum { MODEL_DEFAULT_TOKENS = 1024 };
 
 /* Writes the message if it is requested, and returns the status. */
-#define model_fail(message, message_size, status, ...)       \
-    (((message) && (message_size) > 0)                       \
-         ? (snprintf(message, message_size, __VA_ARGS__), (status)) \
-         : (status))
+#define model_fail(message, message_size, status, ...)                                            \
+    (((message) && (message_size) > 0) ? (snprintf(message, message_size, __VA_ARGS__), (status)) \
+                                       : (status))
 
 /* Makes a model of described and bound files. On success it owns them; on error they stay the
  * caller's, and *model is NULL. Tokenizers are opened by mha_model_open(). */

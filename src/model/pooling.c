@@ -60,7 +60,7 @@ static mha_status run_labels(const model_pass *pass, const float *hidden)
 {
     const mha_model *const model = pass->model;
     const model_description *const d = &model->files.description;
-    const mha_linear *const first = model->label_transform               ? model->label_transform
+    const mha_linear *const first = model->label_transform             ? model->label_transform
                                     : d->label_pooled && model->pooler ? model->pooler
                                                                        : NULL;
     const float *from = pass->chosen;

@@ -109,8 +109,8 @@ static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
         relative_fill(pass, attention_stack(kind), attention);
     layer_call_fill(pass, kind, n, &call);
     call.call.query.data = input;
-    status = mha_layer_run(attention->layer, &call.call, pass->scratch, pass->scratch_size,
-                           pass->pool);
+    status =
+        mha_layer_run(attention->layer, &call.call, pass->scratch, pass->scratch_size, pass->pool);
     return status ? status : part_output(job, &attention->norms);
 }
 

@@ -212,8 +212,7 @@ mha_status mha_state_reorder(mha_state *state, const int64_t *parents)
     for (ptrdiff_t n = 0; n < state->sequences; n++)
         if (!has_sequence(state, (ptrdiff_t)parents[n]))
             return MHA_ERR_SEQUENCE;
-    int32_t *const old =
-        malloc((size_t)(state->sequences * state->capacity) * sizeof *old);
+    int32_t *const old = malloc((size_t)(state->sequences * state->capacity) * sizeof *old);
     if (!old)
         return MHA_ERR_MEMORY;
     mha_status status = MHA_OK;
