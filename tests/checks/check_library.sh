@@ -1,23 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# check_library.sh BUILD: the shared library has the functions of the header, all of them; it needs
-# libc and nothing else; its baseline files run on any CPU of the family. For release builds.
+# check_library.sh BUILD: each shared library has the functions of its header, all of them; libmha
+# needs libc and nothing else, libmha_model the libraries of its README besides; baseline files run on
+# any CPU of the family; the static libmha_model defines no other names. For release builds.
 set -u
 build=$1
 root=$(dirname "$0")/../..
 . "$root/tests/checks/check_lib.sh"
 library=$build/libmha.so
 
-exported() {
-    nm -D --defined-only --format=posix "$library" | awk '$2 != "A" { sub(/@.*/, "", $1); print $1 }'
+exported() { # LIBRARY
+    nm -D --defined-only --format=posix "$1" | awk '$2 != "A" { sub(/@.*/, "", $1); print $1 }'
 }
 
-declared() {
-    sed -n 's/^MHA_API .*[ *]\(mha_[a-z_]*\)(.*/\1/p' "$root/include/mha/mha.h"
+declared() { # HEADER
+    sed -n 's/^MHA_API .*[ *]\(mha_[a-z0-9_]*\)(.*/\1/p' "$root/include/mha/$1"
 }
 
-exports_are_the_header() {
-    diff <(declared | sort) <(exported | sort)
+exports_are_the_header() { # LIBRARY HEADER
+    diff <(declared "$2" | sort) <(exported "$1" | sort)
+}
+
+model_needs_few_libraries() {
+    ! readelf -d "$build/libmha_model.so" | grep NEEDED |
+        grep -vE '\[(libmha|libpcre2-8|libutf8proc|libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+}
+
+static_model_defines_its_header() {
+    ! nm --defined-only --format=posix "$build/libmha_model.a" |
+        awk '$2 ~ /[A-Z]/ && $1 !~ /^mha_/ { print $1 }' | grep .
 }
 
 needs_libc_only() {
@@ -40,7 +51,10 @@ baseline_has_no_avx() {
         END { for (file in found) print file, found[file] }' | grep .
 }
 
-check exports_are_the_header exports_are_the_header
+check exports_are_the_header exports_are_the_header "$library" mha.h
+check model_exports_are_the_header exports_are_the_header "$build/libmha_model.so" mha_model.h
+check model_needs_few_libraries model_needs_few_libraries
+check static_model_defines_its_header static_model_defines_its_header
 check needs_libc_only needs_libc_only
 check soname_is_the_major_version soname_is_the_major_version
 check has_no_executable_stack has_no_executable_stack

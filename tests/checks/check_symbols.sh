@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # check_symbols.sh LIBRARY: what a shared library gives, needs and keeps. LIBRARY may be the folder
-# that holds libmha.so.
+# that holds libmha.so and libmha_model.so; then both are checked.
 #
 #   - it exports nothing but mha_*
 #   - it imports nothing that prints or ends the program
@@ -20,8 +20,8 @@ if [ $# -ne 1 ] || [ ! -r "$1" ]; then
     echo "usage: check_symbols.sh LIBRARY" >&2
     exit 2
 fi
-library=$1
-[ -d "$library" ] && library=$library/libmha.so
+libraries=$1
+[ -d "$1" ] && libraries="$1/libmha.so $1/libmha_model.so"
 passed=0
 failed=0
 skipped=0
@@ -61,40 +61,47 @@ for tool in nm objdump; do
     fi
 done
 
-exports=$(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')
-strangers=$(echo "$exports" | grep -v '^mha_[a-z]' | tr '\n' ' ')
-[ -n "$exports" ] || strangers="(nothing at all)"
-report "exports only mha_*" "$strangers"
+check_one() { # LIBRARY
+    library=$1
+    exports=$(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')
+    strangers=$(echo "$exports" | grep -v '^mha_[a-z]' | tr '\n' ' ')
+    [ -n "$exports" ] || strangers="(nothing at all)"
+    report "$(basename "$library") exports only mha_*" "$strangers"
 
-imports=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }')
-if echo "$imports" | grep -q -e '^__asan_' -e '^__tsan_' -e '^__ubsan_' ||
-   nm "$library" 2>/dev/null | grep -q __gcov_; then
-    skip "imports and globals" "the library is built with a sanitizer or for coverage"
-    finish
-fi
+    imports=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }')
+    if echo "$imports" | grep -q -e '^__asan_' -e '^__tsan_' -e '^__ubsan_' ||
+       nm "$library" 2>/dev/null | grep -q __gcov_; then
+        skip "$(basename "$library") imports and globals" "the library is built with a sanitizer or for coverage"
+        return
+    fi
 
-found=""
-for name in $imports; do
-    contains "$name" "$forbidden_imports" && found="$found $name"
+    found=""
+    for name in $imports; do
+        contains "$name" "$forbidden_imports" && found="$found $name"
+    done
+    report "$(basename "$library") imports nothing that prints or ends the program" "$found"
+
+    table=$(objdump -t "$library" 2>/dev/null)
+    if ! echo "$table" | grep -qE ' mha_(attention|model_open)$'; then
+        skip "$(basename "$library") no writable globals" "the library is stripped"
+        return
+    fi
+
+    # Symbols in .data, .bss and their thread-local kin; the compiler's start-up code has a few.
+    startup="completed.0 __dso_handle __TMC_END__ __bss_start _edata _end __data_start"
+    globals=$(echo "$table" |
+              awk '$4 ~ /^\.t?(data|bss)$/ || $3 ~ /^\.t?(data|bss)$/ { print $NF }')
+    found=""
+    for name in $globals; do
+        case $name in
+        .data | .bss | .tdata | .tbss) continue ;;
+        esac
+        contains "$name" "$startup $allowed_globals" || found="$found $name"
+    done
+    report "$(basename "$library") no writable globals but: $allowed_globals" "$found"
+}
+
+for library in $libraries; do
+    check_one "$library"
 done
-report "imports nothing that prints or ends the program" "$found"
-
-table=$(objdump -t "$library" 2>/dev/null)
-if ! echo "$table" | grep -q ' mha_attention$'; then
-    skip "no writable globals" "the library is stripped"
-    finish
-fi
-
-# Symbols in .data, .bss and their thread-local kin; the compiler's start-up code has a few.
-startup="completed.0 __dso_handle __TMC_END__ __bss_start _edata _end __data_start"
-globals=$(echo "$table" |
-          awk '$4 ~ /^\.t?(data|bss)$/ || $3 ~ /^\.t?(data|bss)$/ { print $NF }')
-found=""
-for name in $globals; do
-    case $name in
-    .data | .bss | .tdata | .tbss) continue ;;
-    esac
-    contains "$name" "$startup $allowed_globals" || found="$found $name"
-done
-report "no writable globals but: $allowed_globals" "$found"
 finish

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+#
+# libmha_model, shared and static: the rooms model and text, and what they use of format and base, on
+# top of libmha. Everything that is not exported is local to it, in the static library too: its
+# members are joined into one object first.
+set(model_objects $<TARGET_OBJECTS:mha_model> $<TARGET_OBJECTS:mha_text>)
+
+# What both need: the header, libmha, and the libraries of the room text by their plain names, so
+# that the installed package can be moved.
+function(finish_model_library name core)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME mha_model LINKER_LANGUAGE C
+                          ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    target_include_directories(${name} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(${name} PUBLIC ${core} PRIVATE $<BUILD_INTERFACE:mha_flags>
+                          ${MHA_TEXT_LIBRARIES} m)
+endfunction()
+
+add_library(mha_model_shared SHARED ${model_objects})
+finish_model_library(mha_model_shared mha)
+target_link_libraries(mha_model_shared PRIVATE mha_format mha_base)
+set(model_version_script ${PROJECT_SOURCE_DIR}/src/model/libmha_model.map)
+set_target_properties(mha_model_shared PROPERTIES EXPORT_NAME mha_model VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${model_version_script})
+target_link_options(mha_model_shared PRIVATE -Wl,--version-script=${model_version_script})
+if(NOT MHA_SANITIZE)
+    target_link_options(mha_model_shared PRIVATE -Wl,--no-undefined)
+endif()
+
+set(model_object ${PROJECT_BINARY_DIR}/libmha_model.o)
+add_custom_command(OUTPUT ${model_object}
+    COMMAND ${CMAKE_LINKER} -r -o ${model_object} ${model_objects} $<TARGET_FILE:mha_format>
+            $<TARGET_FILE:mha_base>
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${model_object}
+    DEPENDS ${model_objects} mha_model mha_text mha_format mha_base
+    COMMAND_EXPAND_LISTS VERBATIM)
+add_library(mha_model_static STATIC ${model_object})
+finish_model_library(mha_model_static mha_static)
+
+add_library(mha::mha_model ALIAS mha_model_shared)
+add_library(mha::mha_model_static ALIAS mha_model_static)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Opens a model of any family for a command, and reads the texts it works on. */
+#include "program/model_session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/args.h"
+#include "program/options.h"
+#include "program/session.h"
+
+/* --------------------------------------------------------------- model ----- */
+
+/* In the order of mha_model_storage. */
+static const char *const stores[] = {"file", "f32", "f16", "bf16", "i8", "q8", "q4"};
+enum { STORE_COUNT = sizeof stores / sizeof stores[0] };
+
+static int find_path(const char *command, const char *given, const char **path)
+{
+    const char *const variable = getenv("MHA_MODEL");
+    *path = given != NULL ? given : variable;
+    if (*path != NULL && **path != '\0')
+        return EXIT_GO_ON;
+    return args_wrong("%s: no model; give --model with a folder or a file of a model, or set "
+                      "MHA_MODEL",
+                      command);
+}
+
+int model_session_open(model_session *s, const char *command, const model_request *request)
+{
+    char message[MODEL_MESSAGE_MAX] = "";
+    const char *path;
+    *s = (model_session){.info = {.size = sizeof s->info}};
+    int code = find_path(command, request->path, &path);
+    if (code != EXIT_GO_ON)
+        return code;
+    const int store = request->store != NULL ? option_choose(command, "type of weights",
+                                                             request->store, stores, STORE_COUNT)
+                                             : 0;
+    if (store < 0)
+        return EXIT_USAGE;
+    if ((code = session_open_pool(&s->pool, request->threads)) != EXIT_GO_ON)
+        return code;
+    const mha_model_config config = {.size = sizeof config,
+                                     .storage = (mha_model_storage)store,
+                                     .tokenizer = request->tokenizer,
+                                     .message = message,
+                                     .message_size = sizeof message};
+    const mha_status status = mha_model_open(&s->model, path, &config);
+    if (status != MHA_OK)
+        return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
+    mha_model_get_info(s->model, &s->info);
+    return EXIT_GO_ON;
+}
+
+void model_session_close(model_session *s)
+{
+    mha_model_free(s->model);
+    mha_pool_free(s->pool);
+}
+
+const mha_tokenizer *model_session_tokenizer(const model_session *s, const char *command)
+{
+    const mha_tokenizer *const tokenizer = mha_model_tokenizer(s->model);
+    if (tokenizer == NULL)
+        args_failed("%s: no tokenizer was found beside the model; give its path with --tokenizer",
+                    command);
+    return tokenizer;
+}
+
+/* --------------------------------------------------------------- texts ----- */
+
+static bool add_text(text_list *list, const char *text)
+{
+    if ((list->count & (list->count + 1)) == 0 || list->count == 0) {
+        char **const more = realloc(list->texts, sizeof *more * (size_t)(2 * list->count + 2));
+        if (more == NULL)
+            return false;
+        list->texts = more;
+    }
+    if ((list->texts[list->count] = strdup(text)) == NULL)
+        return false;
+    list->count++;
+    return true;
+}
+
+/* Without the end of the line, "\n" or "\r\n". */
+static void cut_line(char *line, ssize_t length)
+{
+    while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+        line[--length] = '\0';
+}
+
+static int read_lines(text_list *list)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    bool fine = true;
+    while (fine && (length = getline(&line, &room, stdin)) >= 0) {
+        cut_line(line, length);
+        fine = add_text(list, line);
+    }
+    const int error = fine && ferror(stdin) ? errno : 0;
+    free(line);
+    if (error)
+        return args_failed("cannot read standard input: %s", strerror(error));
+    return fine ? EXIT_GO_ON : args_failed("out of memory");
+}
+
+int text_list_read(text_list *list, int words, char **argv)
+{
+    *list = (text_list){.count = 0};
+    if (words == 0)
+        return read_lines(list);
+    for (int n = 1; n <= words; n++)
+        if (!add_text(list, argv[n]))
+            return args_failed("out of memory");
+    return EXIT_GO_ON;
+}
+
+void text_list_free(text_list *list)
+{
+    for (ptrdiff_t n = 0; n < list->count; n++)
+        free(list->texts[n]);
+    free(list->texts);
+}
+
+/* -------------------------------------------------------------- tokens ----- */
+
+static bool add_ids(id_batch *batch, const mha_tokens *tokens)
+{
+    const int64_t first = batch->starts[batch->count], end = first + tokens->count;
+    int32_t *const more = realloc(batch->ids, sizeof *more * (size_t)(end + 1));
+    if (more == NULL)
+        return false;
+    batch->ids = more;
+    for (ptrdiff_t n = 0; n < tokens->count; n++)
+        more[first + n] = tokens->tokens[n].id;
+    batch->starts[++batch->count] = end;
+    return true;
+}
+
+int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *const *texts,
+                  ptrdiff_t count, unsigned flags)
+{
+    *batch = (id_batch){.starts = calloc((size_t)count + 1, sizeof *batch->starts)};
+    if (batch->starts == NULL)
+        return args_failed("out of memory");
+    for (ptrdiff_t n = 0; n < count; n++) {
+        mha_tokens tokens;
+        const mha_status status =
+            mha_tokenizer_encode(tokenizer, texts[n], strlen(texts[n]), flags, &tokens);
+        if (status != MHA_OK)
+            return args_failed("text %td cannot be tokenised: %s", n + 1,
+                               mha_status_string(status));
+        const bool fine = add_ids(batch, &tokens);
+        mha_tokens_free(&tokens);
+        if (!fine)
+            return args_failed("out of memory");
+    }
+    return EXIT_GO_ON;
+}
+
+void id_batch_free(id_batch *batch)
+{
+    free(batch->ids);
+    free(batch->starts);
+}
+
+/* ------------------------------------------------------------- options ----- */
+
+int option_real(const char *command, const char *option, const char *text, double min, double max,
+                double *value)
+{
+    char *end;
+    if (text == NULL)
+        return EXIT_GO_ON;
+    *value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(*value >= min && *value <= max))
+        return args_wrong("%s: --%s %s: not a number from %g to %g", command, option, text, min,
+                          max);
+    return EXIT_GO_ON;
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mha inspect, embed, generate, score and tokenize: usage, and files that are no models. The shipped
+# translator is a model of any family, too. Numbers are checked by the tests of real models.
+. "$(dirname "$0")/harness.bash"
+translator=$here/../../models/en-fr.safetensors
+
+for command in inspect embed generate score tokenize; do
+    exits 0 $command --help
+    says "$command: help" "$out" "Examples:"
+done
+for command in embed generate score tokenize; do
+    exits 2 $command text
+    says "$command: no model" "$err" "$command: no model; give --model"
+    exits 1 $command --model "$scratch/none" text
+    says "$command: no such model" "$err" "$scratch/none"
+done
+exits 2 inspect
+exits 1 inspect "$scratch"
+says "a folder without a model" "$err" "config.json"
+echo '{"model_type": "warp"}' >"$scratch/config.json"
+exits 1 inspect "$scratch"
+says "an unknown family by its name" "$err" "warp"
+says "the list of known families" "$err" "llama"
+exits 2 generate --model "$translator" --top-k 5 text
+says "top-k without temperature" "$err" "give --temperature"
+exits 2 generate --model "$translator" --temperature hot text
+says "a temperature" "$err" "not a number from 0 to 100"
+exits 2 generate --model "$translator" --system s text
+exits 2 embed --model "$translator" --rank q --npy f text
+exits 2 embed --model "$translator" --pooling none text
+exits 2 embed --model "$translator" --store f12 text
+says "types of weights" "$err" "f16"
+
+exits 0 inspect "$translator"
+says "inspect: the translator" "$out" "encoder-decoder"
+exits 0 inspect --json "$translator"
+json "inspect"
+finish
