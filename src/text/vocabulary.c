@@ -38,14 +38,14 @@ vocabulary *vocab_create(void)
     return v;
 }
 
-void vocab_free(vocabulary *vocabulary)
+void vocab_free(vocabulary *v)
 {
-    if (!vocabulary)
+    if (!v)
         return;
-    free(vocabulary->entries);
-    free(vocabulary->bytes);
-    free(vocabulary->slots);
-    free(vocabulary);
+    free(v->entries);
+    free(v->bytes);
+    free(v->slots);
+    free(v);
 }
 
 /* The slot of a piece, or the empty slot where it belongs. */
@@ -96,10 +96,9 @@ static bool make_room(vocabulary *v, size_t id, size_t length)
     return grow_slots(v);
 }
 
-bool vocab_add(vocabulary *vocabulary, int32_t id, const char *piece, size_t length, float score,
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
                unsigned flags)
 {
-    struct vocabulary *const v = vocabulary;
     if (id < 0 || id >= VOCABULARY_MAX || length > UINT32_MAX / 2 ||
         ((size_t)id < v->count && v->entries[id].exists) || !make_room(v, (size_t)id, length))
         return false;
@@ -118,14 +117,14 @@ bool vocab_add(vocabulary *vocabulary, int32_t id, const char *piece, size_t len
     return true;
 }
 
-int32_t vocab_size(const vocabulary *vocabulary)
+int32_t vocab_size(const vocabulary *v)
 {
-    return (int32_t)vocabulary->count;
+    return (int32_t)v->count;
 }
 
-int32_t vocab_find(const vocabulary *vocabulary, const char *piece, size_t length)
+int32_t vocab_find(const vocabulary *v, const char *piece, size_t length)
 {
-    return vocabulary->slot_count ? vocabulary->slots[slot_of(vocabulary, piece, length)] : -1;
+    return v->slot_count ? v->slots[slot_of(v, piece, length)] : -1;
 }
 
 static const entry *entry_of(const vocabulary *v, int32_t id)
@@ -134,30 +133,30 @@ static const entry *entry_of(const vocabulary *v, int32_t id)
     return exists ? &v->entries[id] : NULL;
 }
 
-const char *vocab_piece(const vocabulary *vocabulary, int32_t id, size_t *length)
+const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length)
 {
-    const entry *const e = entry_of(vocabulary, id);
+    const entry *const e = entry_of(v, id);
     if (!e)
         return NULL;
     if (length)
         *length = e->length;
-    return vocabulary->bytes + e->at;
+    return v->bytes + e->at;
 }
 
-float vocab_score(const vocabulary *vocabulary, int32_t id)
+float vocab_score(const vocabulary *v, int32_t id)
 {
-    const entry *const e = entry_of(vocabulary, id);
+    const entry *const e = entry_of(v, id);
     return e ? e->score : 0;
 }
 
-unsigned vocab_flags(const vocabulary *vocabulary, int32_t id)
+unsigned vocab_flags(const vocabulary *v, int32_t id)
 {
-    const entry *const e = entry_of(vocabulary, id);
+    const entry *const e = entry_of(v, id);
     return e ? e->flags : 0;
 }
 
-void vocab_set_flags(vocabulary *vocabulary, int32_t id, unsigned flags)
+void vocab_set_flags(vocabulary *v, int32_t id, unsigned flags)
 {
-    if (entry_of(vocabulary, id))
-        vocabulary->entries[id].flags = flags;
+    if (entry_of(v, id))
+        v->entries[id].flags = flags;
 }
