@@ -36,7 +36,6 @@ static void carve_rows(model_pass *pass, model_work *work)
         const size_t across = (size_t)(d->image_size / d->patch);
         const size_t pixels = (size_t)d->channels * (size_t)d->patch * (size_t)d->patch;
         pass->pixels = work_take(work, pass->B, sizeof(float) * across * across * pixels);
-        pass->image_starts = work_take(work, pass->B + 1, sizeof(int64_t));
     }
     pass->memory = pass->call->source_hidden;
     if (pass->model->stack[STACK_DECODER].layers && !pass->memory)
@@ -65,8 +64,6 @@ static void carve(model_pass *pass, model_work *work)
     if (pass->call->state)
         pass->side[STACK_DECODER].past = pass->past;
     carve_rows(pass, work);
-    if (pass->call->pixels)
-        pass->side[STACK_ENCODER].starts = pass->image_starts;
     for (int s = 0; s < STACKS; s++) {
         const size_t heads = (size_t)pass->model->files.description.stack[s].attention.heads;
         const ptrdiff_t lines = pass->side[s].rows == 0 ? 0 : pass->side[s].past ? pass->B : 1;
@@ -193,8 +190,6 @@ static void fill_lists(const model_pass *pass)
     const mha_state *const state = pass->call->state;
     for (ptrdiff_t b = 0; state && b < pass->B; b++)
         pass->past[b] = state->lengths[pass_sequence(pass, b)];
-    for (ptrdiff_t b = 0; pass->call->pixels && b <= pass->B; b++)
-        pass->image_starts[b] = b * pass->side[STACK_ENCODER].longest;
 }
 
 static mha_status run_source(const model_pass *pass)

@@ -20,7 +20,7 @@
 
 /* The rows that go through one stack. */
 typedef struct pass_rows {
-    const int64_t *starts; /* [B+1], from 0 */
+    const int64_t *starts; /* [B+1], from 0; NULL: pictures, all of the longest length */
     const int32_t *ids;
     ptrdiff_t rows, longest;
     const int64_t *past; /* [B]: tokens before the first row of each sequence; NULL: none */
@@ -35,7 +35,6 @@ typedef struct model_pass {
     pass_rows side[STACKS]; /* the encoder's and the decoder's rows; 0 rows: not run */
     ptrdiff_t longest_past; /* tokens that a sequence of the state has before this call */
     int64_t *past;          /* [B] */
-    int64_t *image_starts;  /* [B+1] */
 
     float *x, *normed, *part;    /* [rows][width]: residual stream, input and output of a part */
     float *embedded;             /* [rows][embedding width], if a projection follows */

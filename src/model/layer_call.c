@@ -82,8 +82,8 @@ void layer_call_fill(const model_pass *pass, mha_attention_kind kind, int layer,
     to->call = (mha_layer_call){.size = sizeof to->call,
                                 .B = pass->B,
                                 .L = side->longest,
-                                .query = {pass->normed, 0, 0, width},
-                                .output = {pass->part, 0, 0, width}};
+                                .query = {pass->normed, side->longest * width, 0, width},
+                                .output = {pass->part, side->longest * width, 0, width}};
     if (kind == MHA_ATTENTION_CROSS) {
         add_source(pass, layer, to);
     } else {

@@ -28,9 +28,10 @@ static void take_rows(const model_pass *pass, const float *hidden, ptrdiff_t n, 
 {
     const ptrdiff_t width = pass->model->files.description.width;
     const int stack = model_last_stack(pass->model);
-    const int64_t *const starts = pass->side[stack].starts;
+    const pass_rows *const side = &pass->side[stack];
     for (ptrdiff_t b = 0; b < pass->B; b++) {
-        const int64_t row = stack == STACK_DECODER ? starts[b + 1] - 1 : starts[b] + n;
+        const int64_t first = side->starts ? side->starts[b] : b * side->longest;
+        const int64_t row = stack == STACK_DECODER ? side->starts[b + 1] - 1 : first + n;
         memcpy(to + b * width, hidden + row * width, (size_t)width * sizeof *to);
     }
 }
