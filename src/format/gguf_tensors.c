@@ -241,7 +241,7 @@ mha_status gguf_read_tensors(gguf_open_file *f, gguf_cursor *c, uint64_t count, 
     if (count == 0)
         return MHA_OK;
     f->tensors = calloc((size_t)count, sizeof *f->tensors);
-    f->names = malloc((size_t)count * sizeof *f->names);
+    f->names = calloc((size_t)count, sizeof *f->names);
     f->sorted_tensors = malloc((size_t)count * sizeof *f->sorted_tensors);
     uint64_t *const offsets = malloc((size_t)count * sizeof *offsets);
     f->file.tensors = f->tensors;

@@ -156,19 +156,20 @@ static bool begins_with(const mapped_file *map, const char *bytes, size_t count)
     return map->size >= count && memcmp(map->bytes, bytes, count) == 0;
 }
 
-/* The content decides where it has a mark, else the name. A PyTorch file is a zip archive or a
- * pickle; a safetensors file has the "{" of its header at byte 8. */
+/* The content decides where it has a mark, else the name. A PyTorch file is a zip archive, or a
+ * pickle that begins with a long number. A safetensors file has the "{" of its header at byte 8;
+ * but a file of llama2.c has the number of layers there. */
 static file_kind kind_of(const mapped_file *map, const char *path)
 {
     if (begins_with(map, "GGUF", 4) || ends_with(path, ".gguf"))
         return KIND_GGUF;
     if (ends_with(path, ".safetensors"))
         return KIND_SAFETENSORS;
-    if (begins_with(map, "PK\3\4", 4) || begins_with(map, "\x80\2", 2))
+    if (begins_with(map, "PK\3\4", 4) || begins_with(map, "\x80\2\x8a\n", 4))
         return KIND_TORCH;
-    if (map->size > 8 && map->bytes[8] == '{')
-        return KIND_SAFETENSORS;
-    return ends_with(path, ".bin") ? KIND_LLAMA2C : KIND_UNKNOWN;
+    if (ends_with(path, ".bin"))
+        return KIND_LLAMA2C;
+    return map->size > 8 && map->bytes[8] == '{' ? KIND_SAFETENSORS : KIND_UNKNOWN;
 }
 
 /* The readers call bytes in memory "memory"; the message gets the path instead. */
