@@ -206,6 +206,8 @@ def randomise(model: Any, seed: int) -> Any:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
+            if not weight.requires_grad:  # sines and cosines of positions
+                continue
             noise = torch.randn(weight.shape, generator=generator)
             if weight.ndim < 2:
                 weight.add_(0.3 * noise)
