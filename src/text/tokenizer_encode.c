@@ -155,13 +155,13 @@ static void count_spaces(const char *piece, size_t length, uint32_t *leading, ui
         *leading = run;
 }
 
-/* As "tokenizers" does it for byte-level pieces: one space of the first token was added, and is not
- * in the text. */
+/* As "tokenizers" does it for byte-level pieces. A single space of the first token was added, and
+ * is not in the text. */
 static void trim(const mha_tokenizer *t, const char *text, mha_token *token, bool first,
                  uint32_t leading, uint32_t trailing)
 {
-    if (leading && t->trims_prefix && (first || token->begin == 0))
-        leading--;
+    if (leading == 1 && t->trims_prefix && (first || token->begin == 0))
+        leading = 0;
     for (; leading && token->begin < token->end; leading--)
         token->begin = step_forward(text, token->begin, token->end);
     for (; trailing && token->begin < token->end; trailing--)
