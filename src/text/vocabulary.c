@@ -15,7 +15,7 @@
 typedef struct entry {
     size_t at; /* in the buffer of bytes */
     uint32_t length;
-    float score;
+    double score;
     unsigned flags;
     bool exists;
 } entry;
@@ -96,7 +96,7 @@ static bool make_room(vocabulary *v, size_t id, size_t length)
     return grow_slots(v);
 }
 
-bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, double score,
                unsigned flags)
 {
     if (id < 0 || id >= VOCABULARY_MAX || length > UINT32_MAX / 2 ||
@@ -127,6 +127,12 @@ int32_t vocab_find(const vocabulary *v, const char *piece, size_t length)
     return v->slot_count ? v->slots[slot_of(v, piece, length)] : -1;
 }
 
+int32_t vocab_find_model(const vocabulary *v, const char *piece, size_t length)
+{
+    const int32_t id = vocab_find(v, piece, length);
+    return id >= 0 && v->entries[id].flags & PIECE_ADDED ? -1 : id;
+}
+
 static const entry *entry_of(const vocabulary *v, int32_t id)
 {
     const bool exists = id >= 0 && (size_t)id < v->count && v->entries[id].exists;
@@ -143,7 +149,7 @@ const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length)
     return v->bytes + e->at;
 }
 
-float vocab_score(const vocabulary *v, int32_t id)
+double vocab_score(const vocabulary *v, int32_t id)
 {
     const entry *const e = entry_of(v, id);
     return e ? e->score : 0;
