@@ -41,7 +41,7 @@ static bytes_of_file after_header(fuzz *f, const uint8_t *bytes, size_t size)
                          .body = (const char *)bytes + (size - length),
                          .body_length = length < FILE_MAX / 2 ? length : FILE_MAX / 2,
                          .alignment = 32,
-                         .data = size > 1 ? bytes[1] >> 3 << 3 : 0};
+                         .data = size > 1 ? (size_t)(bytes[1] & 0xf8) : 0};
     size_t made_size;
     unsigned char *const made = gguf_case_bytes(&c, &made_size);
     const bytes_of_file file = place(f, made, made_size);
