@@ -147,7 +147,7 @@ static const part_name *order_of(int version)
     static const part_name orders[2][PARTS_MAX] = {
         {EMBEDDINGS, ATTENTION_NORM, WQ, WK, WV, WO, FFN_NORM, W1, W2, W3, NORM, ROTATION, END},
         {ATTENTION_NORM, FFN_NORM, NORM, EMBEDDINGS, WQ, WK, WV, WO, W1, W2, W3, END, END}};
-    return orders[version];
+    return orders[version == 1];
 }
 
 static uint64_t elements_of(const part *p)
@@ -161,9 +161,10 @@ static bool take_part(const open_file *f, part_name which, uint64_t *left)
 {
     const part p = describe(f, which);
     const uint64_t copies = p.per_layer ? (uint64_t)f->file.layers : 1;
-    if (elements_of(&p) > *left / 4 / copies)
+    const uint64_t bytes = 4 * elements_of(&p), most = copies > 1 ? *left / copies : *left;
+    if (bytes > most)
         return false;
-    *left -= 4 * copies * elements_of(&p);
+    *left -= copies * bytes;
     return true;
 }
 
