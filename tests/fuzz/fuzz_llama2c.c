@@ -61,7 +61,7 @@ static bytes_of_file make_file(fuzz *f)
         put_number(file.data + 4, fuzz_rare(f) ? fuzz_pick(f, 4) : 1);
         file.data[36] = tied;
     } else if (!tied) {
-        number[5] = -number[5];
+        number[5] = (int64_t)(0 - (uint64_t)number[5]);
     }
     for (int n = 0; n < NUMBERS - 1; n++)
         put_number(file.data + (version_1 ? 8 : 0) + 4 * n, number[n]);
