@@ -151,10 +151,10 @@ static uint32_t read_u32(const unsigned char *at)
 
 enum { LLAMA2C_MARKS = 3, LLAMA2C_BYTES = 256 };
 
-/* Old files have the byte itself instead of "<0x41>". */
+/* Old files have the character of that number instead of "<0x41>", in UTF-8. */
 static bool is_llama2c_byte(int32_t id, size_t length)
 {
-    return length == 1 && id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES;
+    return length <= 2 && id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES;
 }
 
 /* Adds a piece of tokenizer.bin: each space of it becomes U+2581. The three pieces before the bytes

@@ -46,6 +46,23 @@ static void chatml(void)
     check_chat(plain, NULL, NULL, 0, false, "");
 }
 
+/* SmolLM2's begin mark is the mark of a message, too: it is not written twice. */
+static void the_begin_mark_of_chatml(void)
+{
+    static const char plain[] = "{{'<|im_start|>' + message['role']}}";
+    static const char wanted[] = "<|im_start|>user\n Hi <|im_end|>\n";
+    chat_style style;
+    char *text = NULL;
+    size_t length = 0;
+    CHECK(chat_style_find(&style, plain, strlen(plain), NULL, "<|im_start|>", "<|im_end|>") ==
+              MHA_OK,
+          "memory");
+    CHECK(chat_write(&style, question, 1, false, &text, &length, NULL, 0) == MHA_OK, "status");
+    CHECK(text != NULL && strcmp(text, wanted) == 0, "got\n%s", text != NULL ? text : "");
+    free(text);
+    chat_style_free(&style);
+}
+
 static void the_system_message_of_a_template(void)
 {
     static const char *const templates[] = {
@@ -195,6 +212,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(chatml);
+    RUN(the_begin_mark_of_chatml);
     RUN(the_system_message_of_a_template);
     RUN(llama2);
     RUN(llama3);
