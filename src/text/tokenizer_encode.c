@@ -104,6 +104,8 @@ static void encode_split(const mha_tokenizer *t, const aligned_text *text, const
         const mha_token *const token = &work->tokens.tokens[n];
         const span place = place_of(text, part, token);
         uint32_t flags = flags_of(t, token->id);
+        if (flags & MHA_TOKEN_UNKNOWN) /* it stands for text */
+            flags &= ~(uint32_t)MHA_TOKEN_SPECIAL;
         if (t->sentencepiece)
             flags |= token->flags & MHA_TOKEN_CONTINUES;
         else if (n > 0 && token->begin < length &&
