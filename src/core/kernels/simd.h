@@ -19,6 +19,7 @@
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
  *      vmul_wide        32 x 32 to 64 bits, in two halves
+ *      vround, vsum_i32 the nearest whole numbers, and a sum of lanes, where there is vdot
  *      vdot(w,c,q,x)    c + the sum of four products of bytes in every lane, q unsigned, x signed;
  *                       w: q may be above 63. AVX2 and AVX-512 alone have it; its callers are
  *                       DOT_TARGET
@@ -68,6 +69,7 @@ INLINE float *next_row(float *row, ptrdiff_t stride)
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 typedef uint32_t vu __attribute__((vector_size(4 * VL)));
+typedef int8_t vb __attribute__((vector_size(VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
@@ -400,9 +402,17 @@ INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
 }
 #endif
 
-/* Four products of bytes: for weights of block types. */
+/* Four products of bytes, and the words around them: for weights of block types. */
 #if defined(MHAK_ISA_AVX512)
 #define MHAK_HAVE_DOT
+INLINE vi vround(vf x)
+{
+    return (vi)_mm512_cvtps_epi32(x);
+}
+INLINE int32_t vsum_i32(vi x)
+{
+    return _mm512_reduce_add_epi32((__m512i)x);
+}
 #define DOT_TARGET __attribute__((target("avx512vnni")))
 INLINE DOT_TARGET vi vdot(const bool wide, vi c, vu q, vu x)
 {
@@ -411,6 +421,17 @@ INLINE DOT_TARGET vi vdot(const bool wide, vi c, vu q, vu x)
 }
 #elif defined(MHAK_ISA_AVX2)
 #define MHAK_HAVE_DOT
+INLINE vi vround(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+INLINE int32_t vsum_i32(vi x)
+{
+    const __m128i a =
+        _mm_add_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+    const __m128i b = _mm_add_epi32(a, _mm_unpackhi_epi64(a, a));
+    return _mm_cvtsi128_si32(b) + _mm_extract_epi32(b, 1);
+}
 #define DOT_TARGET
 INLINE vi vdot(const bool wide, vi c, vu q, vu x)
 {
