@@ -9,9 +9,10 @@
  *              all inputs summed: scale, bias, activation, residual, type -> y
  *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
- * for many rows a slice of weights is converted to f32 first. Chains of MHAK_SLICE inputs are added
- * in the same order everywhere: the bits of a row do not depend on the number of rows, on parts,
- * tasks or threads.
+ * for many rows a slice of weights is converted to f32 first. Weights of block types are converted
+ * for few rows too, or multiplied as they are, if the kernels can (kernels/digits.inc). Chains of
+ * MHAK_SLICE inputs are added in the same order everywhere: the bits of a row do not depend on the
+ * number of rows, on parts, tasks or threads.
  */
 #include "core/linear.h"
 
@@ -143,6 +144,11 @@ static void load_inputs(const gemm_task *task, ptrdiff_t first, ptrdiff_t count)
         task->kernels->load_rows[p->x_type](mhai_at(x_row(p, task->row + r), p->x_type, first),
                                             p->x_stride, together, (int)count, 1.0f,
                                             task->scratch.x + r * task->ldx, task->ldx);
+    if (task->linear->digits) {
+        const int block = mhai_block_number(task->linear->stored);
+        task->kernels->digits_rows(task->scratch.x, task->ldx, task->rows, (int)count,
+                                   mhak_scale_inputs(block), mhak_bias(block));
+    }
 }
 
 /* The place of the sums of panel p. */
@@ -218,6 +224,19 @@ static void add_part(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t la
     }
 }
 
+/* The same for block types and whole numbers, which are summed group by group: slices are only for
+ * the L1 cache, which few rows do not need. */
+static void add_digits(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t last)
+{
+    const int block = mhai_block_number(task->linear->stored);
+    const ptrdiff_t slice = task->rows <= FEW_ROWS ? last - first : MHAK_SLICE;
+    for (ptrdiff_t c = first; c < last; c += slice)
+        task->kernels->product_digits[block](task->scratch.x + (c - first), task->ldx,
+                                             mhai_linear_slice(task->linear, task->panel + p, c),
+                                             (int)mhai_min(slice, last - c), task->rows, c > 0,
+                                             sums_of(task, p), task->ldy);
+}
+
 static void sum_inputs(const gemm_task *task)
 {
     const ptrdiff_t inputs = task->linear->inputs, part = part_of(task->rows, inputs);
@@ -227,7 +246,7 @@ static void sum_inputs(const gemm_task *task)
         for (int p = 0, next; p < task->panels; p = next) {
             next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
             for (int n = p; n < next; n++)
-                add_part(task, n, first, last);
+                (task->linear->digits ? add_digits : add_part)(task, n, first, last);
             if (last == inputs)
                 finish(task, p, next);
         }

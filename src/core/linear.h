@@ -33,6 +33,7 @@ struct mha_linear {
     ptrdiff_t inputs, outputs; /* outputs of all sections together, without padding */
     ptrdiff_t panels;          /* every section begins a new panel */
     mha_dtype stored;
+    bool digits;   /* products are made of whole numbers: block types, if kernels can do it */
     void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type */
     float *scales; /* [panels * nr], i8 only: weight = stored * scale */
     float *bias;   /* [panels * nr] */

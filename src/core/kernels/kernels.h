@@ -101,6 +101,26 @@ typedef struct mhak_norm {
     const float *weight, *bias; /* [width]; NULL: 1 and 0 */
 } mhak_norm;
 
+/*
+ * 32 inputs of a linear as whole numbers of three digits, least first:
+ *
+ *      x = (digits[0] + 256 * digits[1] + 65536 * digits[2]) * scale
+ *
+ * It takes the place of 32 floats. sums are those of x, over inputs that share a scale: all of
+ * them, or two halves. low and high correct sums of products for the bias b of the weights: they
+ * are -b times the sum of the whole numbers, high in units of 256.
+ */
+enum { MHAK_DIGITS = 3 };
+
+typedef struct mhak_digits {
+    int8_t digits[MHAK_DIGITS][MHAK_BLOCK_GROUP];
+    float scale, high_scale; /* and 256 times the scale */
+    float sums[2];
+    int32_t low[2], high[2];
+} mhak_digits;
+
+_Static_assert(sizeof(mhak_digits) == sizeof(float) * MHAK_BLOCK_GROUP, "in place of the floats");
+
 typedef struct mhak_table {
     const char *name;
     int vector;      /* floats in a vector: row lengths of tiles are multiples of it */
@@ -323,6 +343,17 @@ typedef struct mhak_table {
     /* A slice of a panel of weights of a block type as a panel of f32: `depth` inputs, whole
      * blocks, to[c*nr + n] for input c and output n. */
     void (*load_blocks[MHAK_BLOCK_TYPES])(const void *slice, int depth, float *to);
+
+    /*
+     * The same product as `product`, of rows of mhak_digits and a slice of a panel of a block type
+     * as it is stored. NULL where whole numbers are not faster. digits_rows makes the digits of
+     * rows of `depth` floats, whole groups, in place, for weights of which `shared` inputs share a
+     * scale and which are stored with this bias. Rows with an input that is not finite become NaN.
+     */
+    void (*digits_rows)(float *x, ptrdiff_t ldx, int rows, int depth, int shared, int bias);
+    void (*product_digits[MHAK_BLOCK_TYPES])(const float *x, ptrdiff_t ldx, const void *slice,
+                                             int depth, int rows, bool add, float *y,
+                                             ptrdiff_t ldy);
 } mhak_table;
 
 extern const mhak_table mhak_table_c;
