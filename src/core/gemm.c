@@ -157,38 +157,45 @@ static float *sums_of(const gemm_task *task, int p)
     return task->scratch.sums + (ptrdiff_t)p * task->nr % task->ldy;
 }
 
-/* Finishes `columns` sums of a row, which belong to columns of the linear from `column` on. */
-static void finish_row(const gemm_task *task, const float *sums, ptrdiff_t column, int columns,
-                       const float *residual, void *y)
+/* Finishes the rows of a task with an activation, a gate or a residual. */
+static void finish_fused(const gemm_task *task, mhak_finish finish, ptrdiff_t to)
 {
     const mhai_product *const p = task->product;
-    const float *const bias = task->linear->bias + column;
-    const float *const scales = task->linear->scales ? task->linear->scales + column : NULL;
-    if (p->finish.gated)
-        task->kernels->finish_gated(p->finish.activation, sums, columns, scales, bias, y);
-    else if (p->finish.activation != MHA_ACTIVATION_NONE || residual)
-        task->kernels->finish_fused(p->finish.activation, p->y_type, sums, columns, scales, bias,
-                                    residual, y);
-    else
-        task->kernels->finish_row[p->y_type](sums, columns, scales, bias, y);
+    const ptrdiff_t residual = task->row * p->finish.residual_stride + to;
+    finish.activation = (int)p->finish.activation;
+    finish.y_type = (int)p->y_type;
+    finish.rows = task->rows;
+    finish.ld_sums = task->ldy;
+    finish.residual = p->finish.residual ? p->finish.residual + residual : NULL;
+    finish.residual_stride = p->finish.residual_stride;
+    finish.y = mhai_out_at(p->y, p->y_type, task->row * p->y_stride + to);
+    finish.y_stride = p->y_stride;
+    (p->finish.gated ? task->kernels->finish_gated : task->kernels->finish_fused)(&finish);
 }
 
-/* Panels [first, last) are summed: finishes them and writes y while the sums are in cache. */
+/* Panels [first, last) are summed: applies scale, bias and the rest, and writes y while the sums
+ * are in cache. */
 static void finish(const gemm_task *task, int first, int last)
 {
     const mhai_product *const p = task->product;
-    const ptrdiff_t group = panel_group(p);
-    const ptrdiff_t column = (task->panel + first) * task->nr;         /* of the linear */
-    const ptrdiff_t to = (column - p->first_panel * task->nr) / group; /* of y */
-    const int columns =
-        (int)mhai_min((ptrdiff_t)(last - first) / group * task->nr, p->columns - to);
-    const float *const residual = p->finish.residual;
+    const mha_linear *const linear = task->linear;
+    const ptrdiff_t column = (task->panel + first) * task->nr;                  /* of the linear */
+    const ptrdiff_t to = (column - p->first_panel * task->nr) / panel_group(p); /* of y */
+    const int columns = (int)mhai_min((last - first) / panel_group(p) * task->nr, p->columns - to);
+    const float *const scales = linear->scales ? linear->scales + column : NULL;
+    const mhak_finish all = {.columns = columns,
+                             .sums = sums_of(task, first),
+                             .scales = scales,
+                             .bias = linear->bias + column};
+    if (mhai_is_fused(&p->finish)) {
+        finish_fused(task, all, to);
+        return;
+    }
     for (int r = 0; r < task->rows; r++) {
         const ptrdiff_t row = task->row + r;
         const ptrdiff_t at = (p->y_rows ? p->y_rows[row] : row) * p->y_stride;
-        finish_row(task, sums_of(task, first) + r * task->ldy, column, columns,
-                   residual ? residual + row * p->finish.residual_stride + to : NULL,
-                   mhai_out_at(p->y, p->y_type, at + to));
+        task->kernels->finish_row[p->y_type](all.sums + r * task->ldy, columns, scales, all.bias,
+                                             mhai_out_at(p->y, p->y_type, at + to));
     }
 }
 

@@ -92,6 +92,19 @@ typedef struct mhak_statistics {
     int32_t *top_keys;
 } mhak_statistics;
 
+/* Rows of sums at the end of a product: y = activation(sums * scales + bias) + residual. */
+typedef struct mhak_finish {
+    int activation; /* as in mha_activation */
+    int y_type;     /* of finish_fused, as in mha_dtype; f32 otherwise */
+    int rows, columns;
+    const float *sums; /* ld_sums floats per row; sums, scales and bias are whole vectors */
+    ptrdiff_t ld_sums;
+    const float *scales, *bias; /* scales NULL: 1 */
+    const float *residual;      /* of finish_fused; NULL: none; may be y */
+    void *y;
+    ptrdiff_t residual_stride, y_stride; /* in elements */
+} mhak_finish;
+
 /* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
  * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
 typedef struct mhak_norm {
@@ -194,16 +207,13 @@ typedef struct mhak_table {
     void (*finish_row[MHAK_TYPES])(const float *src, int n, const float *scales, const float *bias,
                                    void *dst);
 
-    /* The same with an activation (as in mha_activation) and then a residual added, NULL: none.
-     * type is that of dst, which may be the residual. src, scales and bias are whole vectors. */
-    void (*finish_fused)(int activation, int type, const float *src, int n, const float *scales,
-                         const float *bias, const float *residual, void *dst);
+    /* The same for the rows of a mhak_finish, with an activation and a residual. */
+    void (*finish_fused)(const mhak_finish *finish);
 
-    /* The end of a product whose panels are alternately those of a gate and of a value: dst[c] =
+    /* The end of a product whose panels are alternately those of a gate and of a value: y[c] =
      * activation(gate c) * value c, where both are scaled and have their bias added. Columns
-     * [p*nr, (p+1)*nr) of the gate are those from 2*p*nr on in src, scales and bias. */
-    void (*finish_gated)(int activation, const float *src, int n, const float *scales,
-                         const float *bias, float *dst);
+     * [p*nr, (p+1)*nr) of the gate are those from 2*p*nr on in sums, scales and bias. */
+    void (*finish_gated)(const mhak_finish *finish);
 
     /* y[c] = activation(x[c]) for c < n; y may be x. */
     void (*activate)(int activation, const float *x, ptrdiff_t n, float *y);
