@@ -116,8 +116,18 @@ typedef enum mha_dtype {
     MHA_Q6_K = 10  /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
 } mha_dtype;
 
-/* Bytes of one element; 0 for an unknown type. */
+/* Bytes of one element; 0 for a block type, which has no single elements, and for an unknown
+ * type. */
 MHA_API size_t mha_dtype_size(mha_dtype dtype);
+
+/* Bytes of a contiguous row of `count` elements of any type. 0 if count is negative or not a whole
+ * number of blocks, or if the type is unknown. */
+MHA_API size_t mha_row_bytes(mha_dtype type, ptrdiff_t count);
+
+/* Converts a contiguous row to f32, exactly: from any type but f64 and i8. Rows of a block type may
+ * have any alignment, others that of their elements. MHA_ERR_SHAPE if count is negative or not a
+ * whole number of blocks. */
+MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t count, float *to);
 
 /* The instruction set in use: "c", "avx2", "avx512" or "neon". The environment variable MHA_ISA
  * selects one. NULL if it names one that cannot run here (see MHA_ERR_ISA). */
@@ -630,8 +640,12 @@ MHA_API size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shap
 
 /* ============================================================ 8. linear ===== */
 
-/* A weight matrix of the caller: the weight from input c to output n is data[n*out_stride +
- * c*in_stride]. f32, f16 or bf16. */
+/*
+ * A weight matrix of the caller: the weight from input c to output n is data[n*out_stride +
+ * c*in_stride]. f32, f16, bf16, or a block type: then in_stride is 1, out_stride and the number of
+ * inputs are multiples of the block, and the rows of all outputs, mha_row_bytes() each, may have
+ * any alignment, as in a file that is mapped into memory.
+ */
 typedef struct mha_matrix {
     const void *data;
     mha_dtype type;
@@ -655,8 +669,9 @@ static inline mha_matrix mha_matrix_in_out(const void *data, mha_dtype type, ptr
 /* The same from output `first` on: a part of a fused matrix (in_proj_weight, c_attn). */
 static inline mha_matrix mha_matrix_from(mha_matrix matrix, ptrdiff_t first)
 {
-    const ptrdiff_t size = matrix.type == MHA_F32 ? 4 : 2;
-    matrix.data = (const char *)matrix.data + first * matrix.out_stride * size;
+    const ptrdiff_t bytes = (ptrdiff_t)mha_row_bytes(
+        matrix.type, matrix.out_stride < 0 ? -matrix.out_stride : matrix.out_stride);
+    matrix.data = (const char *)matrix.data + (matrix.out_stride < 0 ? -first : first) * bytes;
     return matrix;
 }
 
@@ -668,8 +683,13 @@ typedef struct mha_vector {
 
 /*
  * y = x W^T + bias, with W packed once for the kernels of this machine: the caller may free its own
- * copy. Stored as f32, f16, bf16, or i8 with one scale per output; sums are f32. A row of y has the
- * same bits whatever the number of rows and threads.
+ * copy. Stored as f32, f16, bf16, i8 with one scale per output, or a block type; sums are f32. A
+ * row of y has the same bits whatever the number of rows and threads.
+ *
+ * A matrix that is stored in its own block type keeps its values exactly, in at most 3 % more
+ * memory than in the file. Other matrices can be converted to MHA_Q8_0, MHA_Q4_0 and MHA_Q4_1, with
+ * the rounding of GGML's reference, but not to the K types. A block type can be converted to any
+ * of the others. Weights stored in a block type have no backward pass (MHA_ERR_DTYPE).
  */
 typedef struct mha_linear mha_linear;
 
@@ -678,7 +698,7 @@ typedef struct mha_linear_config {
     ptrdiff_t inputs, outputs;
     mha_matrix weight;
     mha_vector bias;
-    mha_dtype stored; /* f32, f16, bf16, i8 */
+    mha_dtype stored; /* f32, f16, bf16, i8, or a block type */
     char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
 } mha_linear_config;
@@ -740,7 +760,7 @@ typedef struct mha_layer_config {
     ptrdiff_t key_width;    /* of the key input; 0: E */
     ptrdiff_t value_width;  /* of the value input; 0: key_width */
     ptrdiff_t output_width; /* 0: E */
-    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8 */
+    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8, or a block type */
     mha_norm norm;
     mha_rope rope;
     char *message; /* on error a sentence is written here; NULL: not requested */
@@ -780,8 +800,9 @@ MHA_API size_t mha_layer_bytes(const mha_layer *layer);
 /*
  * A new layer without some heads: keep[h] is not 0 for those of the H heads that stay, at least
  * one. It gives what the old layer gives with gates of 0 on the other heads, up to the order of the
- * sums in W_O; weights stay as they are stored, i8 with their scales. The remaining heads are
- * renumbered in their order; options of calls with a head axis must follow.
+ * sums in W_O; weights stay as they are stored, i8 with their scales. In a block type Dv must be a
+ * multiple of the block (MHA_ERR_SHAPE). The remaining heads are renumbered in their order; options
+ * of calls with a head axis must follow.
  *
  * A key/value head without any query head is removed. If the remaining ones have unequal numbers of
  * query heads, they are repeated until H is a multiple of G again, in the worst case until G = H;

@@ -64,11 +64,14 @@ static mha_status check_config(const mha_options *message, const mha_feed_forwar
 {
     mha_status status;
     if ((status = check_extents(message, c)) || (status = check_kinds(message, c)) ||
-        (status = mhai_check_matrix(message, "config.up", &c->up, c->inner, c->inputs)) ||
+        (status =
+             mhai_check_matrix(message, "config.up", &c->up, c->inner, c->inputs, c->stored)) ||
         (status = mhai_check_vector(message, "config.up_bias", &c->up_bias)) ||
-        (status = mhai_check_matrix(message, "config.down", &c->down, c->outputs, c->inner)) ||
+        (status = mhai_check_matrix(message, "config.down", &c->down, c->outputs, c->inner,
+                                    c->stored)) ||
         (status = mhai_check_vector(message, "config.down_bias", &c->down_bias)) || !c->gated ||
-        (status = mhai_check_matrix(message, "config.gate", &c->gate, c->inner, c->inputs)))
+        (status =
+             mhai_check_matrix(message, "config.gate", &c->gate, c->inner, c->inputs, c->stored)))
         return status;
     return mhai_check_vector(message, "config.gate_bias", &c->gate_bias);
 }

@@ -191,9 +191,14 @@ static const void *slice_of(const gemm_task *task, int p, ptrdiff_t input, int d
                             mha_dtype *type)
 {
     const mha_linear *const linear = task->linear;
-    const void *const stored = mhai_at(linear->weights, linear->stored,
-                                       ((task->panel + p) * linear->inputs + input) * task->nr);
+    const void *const stored = mhai_linear_slice(linear, task->panel + p, input);
     *type = linear->stored;
+    if (mhai_is_block(linear->stored)) {
+        *type = MHA_F32;
+        task->kernels->load_blocks[mhai_block_number(linear->stored)](stored, depth,
+                                                                      task->scratch.panel);
+        return task->scratch.panel;
+    }
     if (linear->stored == MHA_F32 || task->rows <= FEW_ROWS)
         return stored;
     *type = MHA_F32;

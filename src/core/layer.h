@@ -149,7 +149,8 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job);
 /* Is this a checked call that can have a backward pass? */
 static inline bool mhai_layer_has_back(const mhai_layer_job *job)
 {
-    return !job->call.cache && !job->attention.options.head_modes;
+    return !job->call.cache && !job->attention.options.head_modes &&
+           !mhai_is_block(job->layer->config.stored);
 }
 
 /* Is the tape usable for this call, which needs that many bytes? */

@@ -375,6 +375,10 @@ mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed)
     if (o->head_modes)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "options.head_modes does not go with a tape: it is for the forward pass");
+    if (mhai_is_block(job->layer->config.stored))
+        return mhai_fail(o, MHA_ERR_DTYPE,
+                         "weights in %s have no backward pass, so call.tape must be NULL",
+                         mhai_dtype_name(job->layer->config.stored));
     if ((uintptr_t)job->call.tape % MHAI_ALIGN)
         return mhai_fail(o, MHA_ERR_ALIGN, "call.tape is not aligned to %d bytes", MHAI_ALIGN);
     if (job->call.tape_size < needed)

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/kernels/block_layout.h"
+
 enum {
     MHAK_BLOCK = 128,
     MHAK_CHAIN = 32,
@@ -317,6 +319,10 @@ typedef struct mhak_table {
     /* y[i] = exp(x[i]) for x[i] <= 88: the exponential of fold, for its tests. n is a multiple of
      * `vector`. */
     void (*exp_row)(const float *x, ptrdiff_t n, float *y);
+
+    /* A slice of a panel of weights of a block type as a panel of f32: `depth` inputs, whole
+     * blocks, to[c*nr + n] for input c and output n. */
+    void (*load_blocks[MHAK_BLOCK_TYPES])(const void *slice, int depth, float *to);
 } mhak_table;
 
 extern const mhak_table mhak_table_c;
