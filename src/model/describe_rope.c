@@ -93,12 +93,12 @@ static mha_status scale_by(const config_reader *r, model_description *d, const c
 mha_status describe_rope(const config_reader *r, model_description *d, double base)
 {
     attention_description *const a = &d->stack[STACK_DECODER].attention;
+    static const char original[] = "rope_parameters.original_max_position_embeddings "
+                                   "rope_scaling.original_max_position_embeddings";
     static const char *const keys[4] = {
         "rope_parameters.factor rope_parameters.full_attention.factor rope_scaling.factor",
         "rope_parameters.low_freq_factor rope_scaling.low_freq_factor",
-        "rope_parameters.high_freq_factor rope_scaling.high_freq_factor",
-        "rope_parameters.original_max_position_embeddings "
-        "rope_scaling.original_max_position_embeddings"};
+        "rope_parameters.high_freq_factor rope_scaling.high_freq_factor", original};
     char key[CONFIG_KEY_MAX];
     d->stack[STACK_DECODER].embedding.position = POSITION_ROTARY;
     a->rope_pairs = MHA_ROPE_HALVES;

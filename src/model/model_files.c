@@ -94,7 +94,9 @@ static mha_status read_main(void *to, const config_reader *r)
 
 static mha_status read_generation(void *to, const config_reader *r)
 {
-    return describe_tokens(r, to);
+    model_description *const d = to;
+    const mha_status status = describe_tokens(r, &d->usage);
+    return status ? status : describe_marks(r, d);
 }
 
 static mha_status read_sentences(void *to, const config_reader *r)
@@ -124,7 +126,8 @@ static mha_status read_usage(const opening *o)
     model_usage *const usage = &o->files->description.usage;
     modules_result modules = {.usage = usage};
     char name[MODEL_FOLDER_MAX + 16];
-    mha_status status = with_json(o, "generation_config.json", read_generation, usage);
+    mha_status status =
+        with_json(o, "generation_config.json", read_generation, &o->files->description);
     if (!status)
         status = with_json(o, "modules.json", read_modules, &modules);
     if (!status)
