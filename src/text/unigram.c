@@ -122,9 +122,9 @@ typedef struct path {
 
 static void offer(const unigram *model, path *at, double score, size_t begin, int32_t id)
 {
-    if (at->begin != NO_PATH && !(score > at->score))
-        return;
-    *at = (path){model->rounds ? (double)(float)score : score, (uint32_t)begin, id};
+    const double sum = model->rounds ? (double)(float)score : score;
+    if (at->begin == NO_PATH || sum > at->score)
+        *at = (path){sum, (uint32_t)begin, id};
 }
 
 /* Offers all pieces that begin at `begin`, and the unknown character if none of them is as long as

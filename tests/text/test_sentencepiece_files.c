@@ -108,8 +108,8 @@ static size_t llama2c_file(unsigned char *to)
         memcpy(to + used, &score, 4);
         used += 4;
         used += put_u32(to + used, (uint32_t)strlen(piece));
-        memcpy(to + used, piece, strlen(piece));
-        used += strlen(piece);
+        for (const char *c = piece; *c; c++)
+            to[used++] = (unsigned char)*c;
     }
     return used;
 }
@@ -190,8 +190,9 @@ static void gguf_begin(gguf_builder *g, const char *model)
 /* Ids as in small_model(). */
 static void gguf_pieces(gguf_builder *g, int scores)
 {
-    static const char *const pieces[] = {"<unk>", "<s>", "</s>",    SPACE,      "a",
-                                         "b",     "ab",  SPACE "a", SPACE "ab", "\xc3\xa9"};
+    static const char space_a[] = SPACE "a", space_ab[] = SPACE "ab";
+    const char *const pieces[] = {"<unk>", "<s>", "</s>",  SPACE,    "a",
+                                  "b",     "ab",  space_a, space_ab, "\xc3\xa9"};
     static const float values[] = {0, 0, 0, -5, -4, -4, -2, -3, -1, -6};
     static const int32_t types[] = {2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
     gguf_array(g, "tokenizer.ggml.tokens", GGUF_STRING, 10);
