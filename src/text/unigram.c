@@ -171,7 +171,8 @@ static void add_unknown(const unigram *model, const char *text, size_t begin, si
     }
 }
 
-/* Turns the links around: paths[n].begin of a piece's beginning becomes its end. */
+/* Reverses the links of the best way: afterwards paths[n].begin, where n is the first byte of a
+ * piece, is the end of that piece, and paths[n].id is its id. */
 static void reverse_links(path *paths, size_t length)
 {
     size_t end = length;

@@ -215,7 +215,7 @@ static void random_texts_have_the_best_sum(void)
     }
 }
 
-/* A million characters, with a piece of which every prefix is in the text. */
+/* A million characters; a long piece matches at every place except for its last byte. */
 static void a_long_text_takes_linear_time(void)
 {
     enum { LENGTH = 1 << 20 };
