@@ -86,7 +86,7 @@ bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese)
         return false;
     if (first >= 0 && last >= 0 && !add_two_marks(r, &t->single, &t->pair, first, last, false))
         return false;
-    decoder.content = strdup("##");
+    decoder.content = text_copy("##");
     return decoder.content ? add_decoder(r, decoder) : reader_no_memory(r);
 }
 
