@@ -21,7 +21,7 @@ endfunction()
 add_library(mha_model_shared SHARED ${model_objects})
 finish_model_library(mha_model_shared mha)
 target_link_libraries(mha_model_shared PRIVATE mha_format mha_base)
-set(model_version_script ${PROJECT_SOURCE_DIR}/src/model/libmha_model.map)
+set(model_version_script ${PROJECT_SOURCE_DIR}/cmake/libmha_model.map)
 set_target_properties(mha_model_shared PROPERTIES EXPORT_NAME mha_model VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${model_version_script})
 target_link_options(mha_model_shared PRIVATE -Wl,--version-script=${model_version_script})

@@ -5,8 +5,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Where blocks are while bytes are counted. */
-static _Alignas(WORK_ALIGN) char nowhere[WORK_ALIGN];
+/* Where blocks are while bytes are counted: never written. */
+static void *nowhere(void)
+{
+    static const _Alignas(WORK_ALIGN) char place[WORK_ALIGN];
+    return (void *)(uintptr_t)place;
+}
 
 model_work work_begin(void *buffer)
 {
@@ -22,9 +26,9 @@ void *work_take(model_work *work, ptrdiff_t count, size_t size)
     if (count < 0 || __builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX / 4 ||
         __builtin_add_overflow(work->used, bytes + WORK_ALIGN, &used) || used > SIZE_MAX / 4) {
         work->overflow = true;
-        return nowhere;
+        return nowhere();
     }
-    char *const block = work->base ? work->base + work->used : nowhere;
+    char *const block = work->base ? work->base + work->used : nowhere();
     work->used += (bytes + WORK_ALIGN - 1) / WORK_ALIGN * WORK_ALIGN;
     return block;
 }
