@@ -246,8 +246,9 @@ typedef struct mha_state mha_state;
 typedef struct mha_state_config {
     size_t size;               /* sizeof(mha_state_config) */
     ptrdiff_t sequences;       /* numbered 0 .. sequences-1, and empty; 0: 1 */
-    ptrdiff_t capacity;        /* most tokens of a sequence; 0: the positions of the model */
-    ptrdiff_t source_capacity; /* most tokens of a source text; 0: the positions of the model */
+    ptrdiff_t capacity;        /* most tokens of a sequence; 0: the positions of the model, or 1024
+                                * if it has no limit */
+    ptrdiff_t source_capacity; /* most tokens of a source text; 0: the same default */
     mha_dtype type;            /* f32, f16, bf16, i8 */
     char *message;             /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
@@ -262,8 +263,8 @@ MHA_API void mha_state_free(mha_state *state);
 MHA_API ptrdiff_t mha_state_length(const mha_state *state, ptrdiff_t sequence);
 MHA_API const int32_t *mha_state_tokens(const mha_state *state, ptrdiff_t sequence);
 
-/* Removes all tokens from `length` on. `to` becomes a copy of `from`. Every sequence n becomes what
- * parents[n] was before the call, for beam search. */
+/* Removes all tokens from `length` on; the source text of an encoder-decoder stays. `to` becomes a
+ * copy of `from`. Every sequence n becomes what parents[n] was before the call, for beam search. */
 MHA_API mha_status mha_state_truncate(mha_state *state, ptrdiff_t sequence, ptrdiff_t length);
 MHA_API mha_status mha_state_fork(mha_state *state, ptrdiff_t to, ptrdiff_t from);
 MHA_API mha_status mha_state_reorder(mha_state *state, const int64_t *parents);
@@ -279,8 +280,9 @@ MHA_API mha_status mha_state_load(mha_state **state, const mha_model *model, con
 
 /* =============================================================== 4. run ===== */
 
-/* Changes to heads, by kind: [layers][H] and, for means, [layers][H][D]. NULL: unchanged. A gate is
- * a factor of the head's output; a mode is an mha_head_mode of mha.h. */
+/* Changes to heads, by kind: [layers][H] and, for means, [layers][H][D]. Layers of a pruned model
+ * have different numbers of heads (mha_model_heads()); theirs follow one another. NULL: unchanged.
+ * A gate is a factor of the head's output; a mode is an mha_head_mode of mha.h. */
 typedef struct mha_head_settings {
     size_t size; /* sizeof(mha_head_settings) */
     const float *gates[MHA_ATTENTION_KINDS];
@@ -293,8 +295,10 @@ typedef struct mha_head_settings {
  * of mha_options, with the lists of chosen heads and rows, where b counts the sequences of the
  * call and S is the longest key length of them. q, k, v and heads are f32, element (b, h, i, c);
  * q and k are as they are multiplied, after norm and rotation; heads is weights times values,
- * before W_O. k and v have the G key/value heads; with a state they have the keys of this call
- * only. NULL data: not requested.
+ * before W_O, after the gate. Rows of q and heads are those of the call, packed one sequence after
+ * another, so sb is not used; k and v have the G key/value heads and the rows that the keys come
+ * from. With a state they have the keys of this call only, and none for MHA_ATTENTION_CROSS
+ * (MHA_ERR_FLAG). NULL data: not requested.
  */
 typedef struct mha_capture {
     mha_attention_kind kind;
@@ -311,7 +315,8 @@ typedef struct mha_capture {
  * continues sequences[b] (NULL: b) of it. A decoder without a state computes whole sequences.
  *
  * An encoder-decoder also has source texts: with them the encoder runs, and a state keeps its
- * result; later calls of these sequences leave them out. Image encoders have pixels, [B][channels]
+ * result; later calls of these sequences leave them out. A sequence that has tokens must be
+ * truncated to 0 before it can get another source. Image encoders have pixels, [B][channels]
  * [height][width], scaled as the model was trained, and no ids.
  */
 typedef struct mha_model_call {
@@ -352,12 +357,13 @@ typedef struct mha_model_call {
 MHA_API mha_status mha_model_run(const mha_model *model, const mha_model_call *call, void *work,
                                  size_t work_size, mha_pool *pool);
 
-/* 0 if the call is not valid for mha_model_run(). Enough for any later call with the same B,
- * numbers of rows, outputs and captures. */
+/* 0 if the call is not valid for mha_model_run(). Enough for any later call with the same starts,
+ * outputs and captures, however many tokens the state has by then. */
 MHA_API size_t mha_model_work_size(const mha_model *model, const mha_model_call *call, int threads);
 
 /* A new model without some heads: keep[kind] is [layers][H], not 0 for the heads that stay, NULL:
- * all. At least one head stays in every layer. See mha_layer_prune(). */
+ * all. At least one head stays in every layer. See mha_layer_prune(). What both models have is
+ * shared; either may be freed first. */
 MHA_API mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
                                    const uint8_t *const keep[MHA_ATTENTION_KINDS], char *message,
                                    size_t message_size);
@@ -399,7 +405,8 @@ typedef struct mha_sampling {
     uint64_t seed;
 } mha_sampling;
 
-/* A piece of text of sequence b that is complete in UTF-8; id -1 is the rest at the end. If it does
+/* Called for every new token of sequence b, with the text that has become complete in UTF-8 and
+ * cannot be part of a stop, which may be none; and with id -1 for the rest at the end. If it does
  * not return 0, this sequence stops. */
 typedef int (*mha_generate_callback)(void *context, ptrdiff_t b, int32_t id, const char *text,
                                      size_t length);
@@ -411,7 +418,8 @@ typedef struct mha_generate_config {
     const char *const *stops; /* texts that end a sequence; they are not part of it */
     ptrdiff_t stop_count;
     int ignore_end;   /* go on after the model's end mark */
-    mha_state *state; /* sequences 0 .. B-1 continue; NULL: a state of its own */
+    mha_state *state; /* sequences 0 .. B-1 continue, and get the prompts and all new tokens but the
+                       * last; NULL: a state of its own */
     const mha_head_settings *heads;
     mha_generate_callback callback;
     void *context;
@@ -420,7 +428,7 @@ typedef struct mha_generate_config {
 } mha_generate_config;
 
 typedef struct mha_generation {
-    int32_t *ids; /* new tokens */
+    int32_t *ids; /* new tokens, without the end mark */
     ptrdiff_t count;
     char *text; /* of the new tokens, without marks */
     size_t length;

@@ -167,13 +167,13 @@ static bool finish_gpt2(tokenizer_reader *r, const json_value *config)
     mha_tokenizer *const t = r->t;
     const int32_t first = vocab_find(t->v, "<s>", 3), last = vocab_find(t->v, "</s>", 4);
     const bool prefix = member_flag(config, "add_prefix_space", false);
-    t->trims_offsets = true;
+    const bool roberta = first >= 0 && last >= 0; /* and BART; GPT-2 does not have these marks */
+    t->trims_offsets = roberta;
     t->trims_prefix = prefix;
     if (!add_known_marks(r, marks, sizeof marks / sizeof marks[0]) ||
         !add_byte_level(r, prefix, gpt2_pattern) || !finish_byte_level(r))
         return false;
-    /* RoBERTa and BART have these marks, GPT-2 does not. */
-    return first < 0 || last < 0 || add_two_marks(r, &t->single, &t->pair, first, last, true);
+    return !roberta || add_two_marks(r, &t->single, &t->pair, first, last, true);
 }
 
 bool read_vocab_json(tokenizer_reader *r, const char *path, const char *merges)

@@ -55,7 +55,7 @@ static unigram *create(const vocabulary *v, int32_t unknown_id, piece_filter fil
         return NULL;
     }
     for (int32_t id = 0; id < size; id++)
-        model->scores[id] = (double)vocab_score(v, id);
+        model->scores[id] = vocab_score(v, id);
     return model;
 }
 
@@ -86,7 +86,7 @@ unigram *unigram_create_sentencepiece(const vocabulary *v, int32_t unknown_id)
     if (model == NULL)
         return NULL;
     for (int32_t id = 0; id < vocab_size(v); id++) {
-        const float score = vocab_score(v, id);
+        const float score = (float)vocab_score(v, id);
         if (vocab_piece(v, id, NULL) == NULL || vocab_flags(v, id) != 0)
             continue;
         smallest = score < smallest ? score : smallest;
