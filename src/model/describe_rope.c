@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rotary positions and windows of a model. Scaling is turned into a table of frequencies here, so
+ * Rotary positions and windows of a model. Scaling becomes a table of frequencies here, so
  * that the forward pass needs to know no kind of it:
  *
  *      default   base^(-2n/width)
