@@ -69,8 +69,10 @@ static mha_status take(binder *b, const weight_tensor *tensor, const void **data
                                 "tensor %s has elements of a type that is not supported: expected "
                                 "f32, f16, bf16 or one of GGUF's block types",
                                 safetensors_show(tensor->name).text);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
+    const size_t size = sizeof *b->used;
     const weight_tensor **const used =
-        mhai_array_grow(b->used, &b->used_room, b->used_count + 1, sizeof *used);
+        mhai_array_grow(b->used, &b->used_room, b->used_count + 1, size);
     if (!used)
         return fail_memory(b);
     b->used = used;
@@ -133,7 +135,7 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
     if (!fold(tensor, 2, folded) || folded[0] == 0 || (rows && folded[0] != rows) ||
         folded[1] != columns)
         return fail_shape(b, tensor, rows, columns);
-    const void *data;
+    const void *data = NULL;
     const mha_status status = take(b, tensor, &data);
     if (status)
         return status;
@@ -160,7 +162,7 @@ static mha_status bind_vector(binder *b, const rule_place *at, const weight_tens
     binder_part(b, at, &first, &total);
     if (!fold(tensor, 1, folded) || (total && folded[0] != total))
         return fail_shape(b, tensor, total, -1);
-    const void *data;
+    const void *data = NULL;
     const mha_status status = take(b, tensor, &data);
     if (status)
         return status;
@@ -363,6 +365,7 @@ static int compare_tensors(const void *left, const void *right)
 static void count_parameters(binder *b, const weight_tensor *unused)
 {
     if (b->used_count > 1)
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
         qsort(b->used, b->used_count, sizeof *b->used, compare_tensors);
     for (size_t n = 0; n < b->used_count; n++) {
         const weight_tensor *const tensor = b->used[n];
