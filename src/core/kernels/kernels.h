@@ -51,6 +51,28 @@ typedef struct mhak_prefetch {
     int lines, count;
 } mhak_prefetch;
 
+/* Rows of sums at the end of a product: y = activation(sums * scales + bias) + residual. */
+typedef struct mhak_finish {
+    int activation; /* as in mha_activation */
+    int y_type;     /* of finish_fused, as in mha_dtype; f32 otherwise */
+    int rows, columns;
+    const float *sums; /* ld_sums floats per row; sums, scales and bias are whole vectors */
+    ptrdiff_t ld_sums;
+    const float *scales, *bias; /* scales NULL: 1 */
+    const float *residual;      /* of finish_fused; NULL: none; may be y */
+    void *y;
+    ptrdiff_t residual_stride, y_stride; /* in elements */
+} mhak_finish;
+
+/* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
+ * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
+typedef struct mhak_norm {
+    bool layer;
+    ptrdiff_t width;
+    double eps;
+    const float *weight, *bias; /* [width]; NULL: 1 and 0 */
+} mhak_norm;
+
 /* Which weights dropout keeps: those whose 16 random bits are not below the threshold. */
 typedef struct mhak_drop {
     uint64_t seed;
@@ -91,28 +113,6 @@ typedef struct mhak_statistics {
     float *top_scores;
     int32_t *top_keys;
 } mhak_statistics;
-
-/* Rows of sums at the end of a product: y = activation(sums * scales + bias) + residual. */
-typedef struct mhak_finish {
-    int activation; /* as in mha_activation */
-    int y_type;     /* of finish_fused, as in mha_dtype; f32 otherwise */
-    int rows, columns;
-    const float *sums; /* ld_sums floats per row; sums, scales and bias are whole vectors */
-    ptrdiff_t ld_sums;
-    const float *scales, *bias; /* scales NULL: 1 */
-    const float *residual;      /* of finish_fused; NULL: none; may be y */
-    void *y;
-    ptrdiff_t residual_stride, y_stride; /* in elements */
-} mhak_finish;
-
-/* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
- * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
-typedef struct mhak_norm {
-    bool layer;
-    ptrdiff_t width;
-    double eps;
-    const float *weight, *bias; /* [width]; NULL: 1 and 0 */
-} mhak_norm;
 
 /*
  * 32 inputs of a linear as whole numbers of three digits, least first:
