@@ -52,7 +52,7 @@ static bytes_of_file after_header(fuzz *f, const uint8_t *bytes, size_t size)
 /* One of the files made by hand, or the sample, with some bytes changed, doubled or left out. */
 static bytes_of_file changed_case(fuzz *f, const uint8_t *bytes, size_t size)
 {
-    const size_t all = 2 * (gguf_valid_count + gguf_invalid_count);
+    const size_t all = 2 * (gguf_valid_count + gguf_invalid_count) + 1;
     const size_t which = size ? bytes[0] % all : 0;
     const gguf_case *const c = which < gguf_valid_count ? &gguf_valid[which]
                                : which < gguf_valid_count + gguf_invalid_count
