@@ -425,7 +425,7 @@ typedef int (*mha_generate_callback)(void *context, ptrdiff_t b, int32_t id, con
 
 typedef struct mha_generate_config {
     size_t size;    /* sizeof(mha_generate_config) */
-    ptrdiff_t most; /* new tokens per sequence; 0: as many as fit */
+    ptrdiff_t most; /* new tokens per sequence; 0: as many as fit, at most 4096 without a state */
     mha_sampling sampling;
     const char *const *stops; /* texts that end a sequence; they are not part of it */
     ptrdiff_t stop_count;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "format/json_tree.h"
 #include "format/mapped_file.h"
 #include "text/sentencepiece_parts.h"
@@ -43,7 +44,7 @@ char *sentencepiece_beside(const char *path, const char *name)
     char *const other = malloc(folder + strlen(name) + 1);
     if (other != NULL) {
         memcpy(other, path, folder);
-        memcpy(other + folder, name, strlen(name) + 1);
+        strcpy(other + folder, name);
     }
     return other;
 }
@@ -151,10 +152,14 @@ static uint32_t read_u32(const unsigned char *at)
 
 enum { LLAMA2C_MARKS = 3, LLAMA2C_BYTES = 256 };
 
-/* Old files have the character of that number instead of "<0x41>", in UTF-8. */
-static bool is_llama2c_byte(int32_t id, size_t length)
+/* The first files of llama2.c have the character U+0041 instead of "<0x41>". */
+static bool is_raw_byte(const sentencepiece_model *model, const char *piece, size_t length)
 {
-    return length <= 2 && id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES;
+    const int32_t id = vocab_size(model->vocabulary);
+    char character[4];
+    return id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES &&
+           utf8_encode(character, (uint32_t)(id - LLAMA2C_MARKS)) == length &&
+           memcmp(character, piece, length) == 0;
 }
 
 /* Adds a piece of tokenizer.bin: each space of it becomes U+2581. The three pieces before the bytes
@@ -162,14 +167,17 @@ static bool is_llama2c_byte(int32_t id, size_t length)
 static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piece, size_t length,
                                     float score)
 {
-    static const char *const marks[LLAMA2C_MARKS] = {"<unk>", "<s>", "</s>"};
+    enum { MARKS = LLAMA2C_MARKS, BYTES = LLAMA2C_BYTES };
+    static const char *const marks[MARKS] = {"<unk>", "<s>", "</s>"};
     const int32_t id = vocab_size(model->vocabulary);
+    char byte[8];
+    if (is_raw_byte(model, piece, length)) {
+        snprintf(byte, sizeof byte, "<0x%02X>", (unsigned)(id - MARKS));
+        piece = byte;
+        length = strlen(byte);
+    }
     bool added;
-    if (is_llama2c_byte(id, length)) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", (unsigned)(id - LLAMA2C_MARKS));
-        added = vocab_add(model->vocabulary, id, name, strlen(name), score, PIECE_BYTE);
-    } else if (id < LLAMA2C_MARKS) {
+    if (id < MARKS) {
         added = vocab_add(model->vocabulary, id, marks[id], strlen(marks[id]), score,
                           id == 0 ? PIECE_UNKNOWN : PIECE_SPECIAL);
     } else {
@@ -181,7 +189,7 @@ static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piec
             used += space ? SPACE_SYMBOL_BYTES : 1;
         }
         added = stored != NULL && vocab_add(model->vocabulary, id, stored, used, score,
-                                            id < LLAMA2C_MARKS + LLAMA2C_BYTES ? PIECE_BYTE : 0);
+                                            id < MARKS + BYTES ? PIECE_BYTE : 0);
         free(stored);
     }
     return added ? MHA_OK : MHA_ERR_MEMORY;
@@ -201,8 +209,7 @@ static const char *read_llama2c_piece(sentencepiece_model *model, const unsigned
     if (length == 0 || length > PIECE_MAX || length > size - *at)
         return "a piece is empty or longer than the file";
     const char *const piece = (const char *)bytes + *at;
-    const bool is_byte = is_llama2c_byte(vocab_size(model->vocabulary), length);
-    if (isnan(score) || (!is_byte && memchr(piece, 0, length) != NULL))
+    if (isnan(score) || (memchr(piece, 0, length) != NULL && !is_raw_byte(model, piece, length)))
         return "a piece has a zero byte, or its score is not a number";
     if (vocab_size(model->vocabulary) >= VOCABULARY_MAX)
         return "more than 4194304 pieces";

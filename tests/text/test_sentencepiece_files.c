@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "support/sentencepiece_case.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -119,8 +120,10 @@ static size_t put_u32(unsigned char *to, uint32_t value)
     return 4;
 }
 
-/* "<unk>", two marks, the bytes, then a few pieces with spaces. */
-static size_t llama2c_file(unsigned char *to)
+/* "<unk>", two marks, the bytes, then a few pieces with spaces. Old files have characters instead
+ * of
+ * "<0x41>". */
+static size_t llama2c_file(unsigned char *to, bool old)
 {
     static const char *const pieces[] = {" ", "a", "b", "ab", " a", " ab"};
     static const float scores[] = {-5, -4, -4, -2, -3, -1};
@@ -128,29 +131,33 @@ static size_t llama2c_file(unsigned char *to)
     for (int n = 0; n < 3 + 256 + 6; n++) {
         char piece[16] = "<unk>";
         float score = 0;
+        size_t length = 0;
         if (n > 0 && n < 3)
             snprintf(piece, sizeof piece, n == 1 ? "\n<s>\n" : "\n</s>\n");
+        else if (n >= 3 && n < 259 && old)
+            length = utf8_encode(piece, (uint32_t)(n - 3));
         else if (n >= 3 && n < 259)
             snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)(n - 3) & 0xff);
         else if (n >= 259) {
             snprintf(piece, sizeof piece, "%s", pieces[n - 259]);
             score = scores[n - 259];
         }
+        length = length > 0 ? length : strlen(piece);
         memcpy(to + used, &score, 4);
         used += 4;
-        used += put_u32(to + used, (uint32_t)strlen(piece));
-        for (const char *c = piece; *c; c++)
-            to[used++] = (unsigned char)*c;
+        used += put_u32(to + used, (uint32_t)length);
+        memcpy(to + used, piece, length);
+        used += length;
     }
     return used;
 }
 
-static void llama2c_files_are_read(void)
+static void check_llama2c(bool old)
 {
     static unsigned char bytes[8192];
     const temp_folder folder = temp_folder_new();
     const char *const path = temp_path(&folder, "tokenizer.bin");
-    const size_t size = llama2c_file(bytes);
+    const size_t size = llama2c_file(bytes, old);
     char message[512] = "";
     sentencepiece *sp = NULL;
     file_make(path, bytes, size);
@@ -160,6 +167,7 @@ static void llama2c_files_are_read(void)
         check_tokens(sp, "a\n", "263:0-1 13:1-2");
         check_text(sp, IDS(1, 264, 264), true, "ab ab");
         check_text(sp, IDS(1, 264), false, "<s> ab");
+        check_text(sp, IDS(1, 3 + 0xc3, 3 + 0xa4), true, "\xc3\xa4");
         CHECK(sentencepiece_get_info(sp).adds_begin, "begin");
         CHECK(strcmp(vocab_piece(sentencepiece_vocabulary(sp), 264, NULL), SPACE "ab") == 0, "264");
     }
@@ -171,6 +179,12 @@ static void llama2c_files_are_read(void)
         sentencepiece_free(sp);
     }
     temp_folder_free(&folder);
+}
+
+static void llama2c_files_are_read(void)
+{
+    check_llama2c(false);
+    check_llama2c(true);
 }
 
 typedef struct gguf_builder {
