@@ -70,7 +70,7 @@ _mha() {
         ;;
     --sort)
         COMPREPLY=($(compgen -W "layer head score importance entropy smoothed broad confidence \
-            distance far sink first end prev self next duplicate induction question rare aer says \
+            distance far sink first end prev self next duplicate induction question rare one aer says \
             reads apart" -- "$cur"))
         return
         ;;

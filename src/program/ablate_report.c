@@ -56,7 +56,7 @@ static void print_repair(const ablate_report *r, int head)
 {
     const head_repair *const repair = &r->repairs[head];
     char label[HEAD_LABEL_MAX];
-    if (head_at(&r->config, head).kind == ATTENTION_ENCODER)
+    if (head_at(r->shape, head).kind == ATTENTION_ENCODER)
         return;
     printf("  %7.2f %7.2f", repair->direct, repair->lost);
     if (repair->known)
@@ -64,7 +64,7 @@ static void print_repair(const ablate_report *r, int head)
     else
         printf(" %7s %7s", "-", "-");
     if (repair->helper >= 0 && repair->help >= 0.005) {
-        head_label(head_at(&r->config, repair->helper), label);
+        head_label(head_at(r->shape, repair->helper), label);
         printf("  %s (+%.2f)", label, repair->help);
     }
 }
@@ -77,7 +77,7 @@ static void print_heads(const ablate_report *r)
                              : "disabled        loss +               95 %   words right  exact");
     for (int head = 0; head < r->heads; head++) {
         char label[HEAD_LABEL_MAX];
-        head_label(head_at(&r->config, head), label);
+        head_label(head_at(r->shape, head), label);
         printf("%-13s", label);
         print_damage(&r->single[head]);
         if (r->repairs)
@@ -106,7 +106,7 @@ static void print_pair(const ablate_report *r, const ablate_pair *pair)
 {
     for (int n = 0; n < 2; n++) {
         char label[HEAD_LABEL_MAX];
-        head_label(head_at(&r->config, pair->heads[n]), label);
+        head_label(head_at(r->shape, pair->heads[n]), label);
         printf("%-13s", label);
     }
     printf(" %8.4f %8.4f %8.4f %9.4f\n", nats(pair->damage.delta),
@@ -150,7 +150,7 @@ static void print_summary(const ablate_report *r)
         harmless += r->single[n].interval.low <= 0.0 && r->single[n].interval.high >= 0.0;
         better += r->single[n].interval.high < 0.0;
     }
-    head_label(head_at(&r->config, worst), label);
+    head_label(head_at(r->shape, worst), label);
     printf(
         "\nOf %d heads, %d can be disabled alone without a measurable loss and %d with a gain; the "
         "most costly is %s.\n",
@@ -213,7 +213,7 @@ static void json_damage(json *j, const head_damage *d)
 
 static void json_name(json *j, const ablate_report *r, int head)
 {
-    const head_name name = head_at(&r->config, head);
+    const head_name name = head_at(r->shape, head);
     json_string(j, "kind", attention_kind_name(name.kind));
     json_integer(j, "layer", name.layer + 1);
     json_integer(j, "head", name.head + 1);
@@ -226,7 +226,7 @@ static void json_heads(json *j, const ablate_report *r)
         json_open_object(j, NULL);
         json_name(j, r, n);
         json_damage(j, &r->single[n]);
-        if (r->repairs && head_at(&r->config, n).kind != ATTENTION_ENCODER) {
+        if (r->repairs && head_at(r->shape, n).kind != ATTENTION_ENCODER) {
             const head_repair *const repair = &r->repairs[n];
             json_number(j, "direct", repair->direct);
             json_number(j, "lost", repair->lost);

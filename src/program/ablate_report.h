@@ -29,7 +29,7 @@ typedef struct ablate_report {
     const char *model, *mode;
     corpus_split split;
     uint64_t seed;
-    transformer_config config;
+    head_shape shape;
     head_total plain;
     int heads;
     head_damage *single;  /* [heads] */

@@ -38,7 +38,7 @@ static int grid_top(const ablate_report *r, int kind)
 {
     int top = TOP;
     for (int n = 0; n < kind; n++)
-        top += attention_kind_layers(&r->config, (attention_kind)n) * CELL_HEIGHT + GAP;
+        top += r->shape.layers[n] * CELL_HEIGHT + GAP;
     return top;
 }
 
@@ -56,7 +56,7 @@ static const char *number_text(double nats, char text[32])
 /* The colour is by the square root of the loss, which shows small losses beside large ones. */
 static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 {
-    const head_name name = head_at(&r->config, head);
+    const head_name name = head_at(r->shape, head);
     const double delta = r->single[head].delta, share = delta > 0.0 ? sqrt(delta / most) : 0.0;
     const rgb color = color_scale(COLOR_ON_DARK, share);
     const int x = LEFT + name.head * CELL;
@@ -70,7 +70,7 @@ static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 
 static int all_right(const ablate_report *r)
 {
-    return LEFT + r->config.heads * CELL + ALL - 16;
+    return LEFT + r->shape.heads * CELL + ALL - 16;
 }
 
 static void put_layer(FILE *file, const ablate_report *r, const ablate_layer *layer)
@@ -89,7 +89,7 @@ static void put_heading(FILE *file, const ablate_report *r, int kind)
     const int y = grid_top(r, kind) - 8;
     fprintf(file, "<text class=\"h\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 10,
             y, attention_kind_name((attention_kind)kind));
-    for (int head = 0; head < r->config.heads; head++)
+    for (int head = 0; head < r->shape.heads; head++)
         fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
                 LEFT + head * CELL + CELL / 2 - 1, y, head + 1);
     fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"end\">all</text>\n",
@@ -129,7 +129,7 @@ static void put_frame(FILE *file, const ablate_report *r, int width, int height)
 void ablate_report_svg(FILE *file, const void *report)
 {
     const ablate_report *const r = report;
-    const int least = 560, wide = LEFT + r->config.heads * CELL + ALL + RIGHT;
+    const int least = 560, wide = LEFT + r->shape.heads * CELL + ALL + RIGHT;
     const int width = wide > least ? wide : least;
     const int bottom = grid_top(r, ATTENTION_KINDS) - GAP;
     const double most = largest(r);

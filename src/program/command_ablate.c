@@ -70,11 +70,11 @@ static mha_status measure_heads(head_ablation *a, ablate_report *report)
 /* All heads of each layer together, and the sum of what they cost alone. */
 static mha_status measure_layers(head_ablation *a, ablate_report *report)
 {
-    const int heads = report->config.heads;
+    const int heads = report->shape.heads;
     int *const numbers = malloc((size_t)heads * sizeof *numbers);
     mha_status status = numbers != NULL ? MHA_OK : MHA_ERR_MEMORY;
     for (int first = 0; first < report->heads && status == MHA_OK; first += heads) {
-        const head_name name = head_at(&report->config, first);
+        const head_name name = head_at(report->shape, first);
         ablate_layer *const layer = &report->layers[report->layer_count++];
         *layer = (ablate_layer){.kind = name.kind, .layer = name.layer};
         for (int h = 0; h < heads; h++) {
@@ -101,7 +101,7 @@ static mha_status measure_pairs(head_ablation *a, ablate_report *report)
     mha_status status = report->pairs != NULL ? MHA_OK : MHA_ERR_MEMORY;
     for (int g = 0; g < report->heads; g++)
         for (int h = g + 1; h < report->heads && status == MHA_OK; h++) {
-            if (head_at(&report->config, g).kind != head_at(&report->config, h).kind)
+            if (head_at(report->shape, g).kind != head_at(report->shape, h).kind)
                 break;
             ablate_pair *const pair = &report->pairs[report->pair_count++];
             *pair = (ablate_pair){.heads = {g, h}};
@@ -151,11 +151,12 @@ static head_ablation *begin(const ablate_request *r)
         r->mode == HEAD_MEAN
             ? head_pairs_of_corpus(s->session.model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
             : NULL;
+    const subject_texts mean_texts = {.pairs = means, .count = MEAN_SENTENCES};
     head_ablation *const a =
         r->mode == HEAD_MEAN && means == NULL
             ? NULL
-            : head_ablation_create(s->session.model, s->pairs, (int)s->sentences, r->mode, means,
-                                   MEAN_SENTENCES, s->session.pool);
+            : head_ablation_create(&s->session.subject, &s->texts, r->mode,
+                                   r->mode == HEAD_MEAN ? &mean_texts : NULL, s->session.pool);
     free(means);
     return a;
 }
@@ -179,8 +180,8 @@ static int run(const ablate_request *r)
                             .mode = r->mode_name,
                             .split = r->setup.split,
                             .seed = r->setup.seed,
-                            .config = *translator_config(r->setup.session.model),
-                            .heads = head_count(translator_config(r->setup.session.model))};
+                            .shape = r->setup.session.subject.shape,
+                            .heads = head_count(r->setup.session.subject.shape)};
     const mha_status status = a != NULL ? measure(r, a, &report) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(r, &report) : heads_failed(status);
     head_ablation_free(a);

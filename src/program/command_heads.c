@@ -19,8 +19,9 @@
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
-    "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
-    "the number of items that the score is the mean of: sentences, or words with that relation.\n"
+    "induction, question mark, rare word, a relation of the grammar, one word, broad, far; else\n"
+    "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
+    "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
     "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
     "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
@@ -29,7 +30,7 @@ static const char details[] =
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
     "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
-    "  end prev self next duplicate induction question rare aer says reads apart\n"
+    "  end prev self next duplicate induction question rare one aer says reads apart\n"
     "\n"
     "Examples:\n"
     "  mha heads\n"
@@ -73,12 +74,12 @@ static int find_like(heads_request *r)
 /* Checks what depends on the model. */
 static int check_like(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
-    if (r->like_name == NULL || (r->like.layer < attention_kind_layers(config, r->like.kind) &&
-                                 r->like.head < config->heads))
+    const head_shape shape = r->setup.session.subject.shape;
+    const int layers = shape.layers[r->like.kind];
+    if (r->like_name == NULL || (r->like.layer < layers && r->like.head < shape.heads))
         return EXIT_GO_ON;
-    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name,
-                      attention_kind_layers(config, r->like.kind), config->heads);
+    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name, layers,
+                      shape.heads);
 }
 
 /* Refuses options that would have no effect beside the others. */
@@ -145,11 +146,11 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
 /* Measures all heads, including those that are not printed: the summary counts them. */
 static int study_and_print(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
+    const head_shape shape = r->setup.session.subject.shape;
     heads_table table;
-    heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
+    heads_row *const chosen = calloc((size_t)head_count(shape), sizeof *chosen);
     mha_status status = heads_table_make(&table, &r->setup,
-                                         r->like_name != NULL ? head_number(config, r->like) : -1);
+                                         r->like_name != NULL ? head_number(shape, r->like) : -1);
     if (chosen == NULL)
         status = MHA_ERR_MEMORY;
     const int code =

@@ -69,7 +69,8 @@ static void print_step(const prune_result *r, int n)
     const pruning_step *const step = &r->steps[n];
     char label[HEAD_LABEL_MAX] = "";
     if (step->pruned >= 0)
-        head_label(head_at(translator_config(r->request->setup.session.model), step->pruned),
+        head_label(head_at(head_shape_of(translator_config(r->request->setup.session.model)),
+                           step->pruned),
                    label);
     printf("%5d  %-13s", r->heads - n, label);
     if (step->pruned >= 0)
@@ -87,7 +88,7 @@ static void print_kept(const prune_result *r)
     const transformer_config *const config = translator_config(r->request->setup.session.model);
     printf("Kept:");
     for (int first = 0; first < r->heads; first += config->heads) {
-        const head_name name = head_at(config, first);
+        const head_name name = head_at(head_shape_of(config), first);
         printf("%s %s %d:", first > 0 ? ";" : "", attention_kind_name(name.kind), name.layer + 1);
         int kept = 0;
         for (int h = 0; h < config->heads; h++)
@@ -154,7 +155,8 @@ static void json_step(json *j, const prune_result *r, int n)
     json_integer(j, "heads", r->heads - n);
     if (step->pruned >= 0) {
         json_name(j, "closed",
-                  head_at(translator_config(r->request->setup.session.model), step->pruned));
+                  head_at(head_shape_of(translator_config(r->request->setup.session.model)),
+                          step->pruned));
         json_number(j, "importance", step->importance);
     }
     json_number(j, "loss", step->total.loss);
@@ -180,7 +182,7 @@ static void print_json(const prune_result *r)
     json_open_array(&j, "kept");
     for (int head = 0; head < r->heads; head++)
         if (head_pruning_keeps(r->pruning, head))
-            json_name(&j, NULL, head_at(translator_config(s->session.model), head));
+            json_name(&j, NULL, head_at(head_shape_of(translator_config(s->session.model)), head));
     json_close(&j);
     json_unsigned(&j, "attention_bytes", r->before.bytes);
     json_unsigned(&j, "attention_bytes_pruned", r->after.bytes);
@@ -250,7 +252,7 @@ static int print(const prune_result *r)
 static int run_with(const prune_request *request, const head_pair *choose)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->session.model));
+    const int heads = head_count(head_shape_of(translator_config(s->session.model)));
     prune_result r = {
         .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
     r.pruning = head_pruning_create(s->session.model, choose, CHOOSE_SENTENCES, s->pairs,
@@ -267,7 +269,7 @@ static int run_with(const prune_request *request, const head_pair *choose)
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->session.model));
+    const int heads = head_count(head_shape_of(translator_config(s->session.model)));
     if (request->keep > heads)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
     head_pair *const choose =

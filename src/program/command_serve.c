@@ -105,14 +105,14 @@ static bool serve(const serve_request *r, serve_app *app)
     return true;
 }
 
-/* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
+/* session_open_any() with the signals blocked: the threads of the pool inherit that, and leave the
  * signals to the first thread. */
 static int open_session(session *s, const serve_request *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const int code = session_open(s, r->model_file, r->threads);
+    const int code = session_open_any(s, r->model_file, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }
@@ -122,7 +122,7 @@ static bool make_study(serve_app *app, page_study *study)
 {
     const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
-        heads_too_short(app->model);
+        heads_too_short(app->model->translator);
         fprintf(stderr, "mha: the page will not show the roles of heads\n");
         app->study = NULL;
     } else if (status != MHA_OK) {
@@ -131,22 +131,12 @@ static bool make_study(serve_app *app, page_study *study)
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
-/* Counts the words of the training sentences, for the roles of heads. False with a message. */
-static bool count_words(serve_app *app)
-{
-    if (head_words_count(&app->words, app->model))
-        return true;
-    heads_failed(MHA_ERR_MEMORY);
-    return false;
-}
-
-static int run_with(const serve_request *r, const session *s)
+static int run_with(const serve_request *r, session *s)
 {
     page_study study = {.heads = NULL};
     serve_app app = {
-        .model = s->model, .model_file = r->model_file, .pool = s->pool, .study = &study};
-    const bool fine = count_words(&app) && make_study(&app, &study) && serve(r, &app);
-    head_words_free(&app.words);
+        .model = &s->subject, .model_file = r->model_file, .pool = s->pool, .study = &study};
+    const bool fine = make_study(&app, &study) && serve(r, &app);
     page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }

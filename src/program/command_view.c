@@ -51,10 +51,8 @@ typedef struct view_request {
 typedef struct view_run {
     const view_request *request;
     session session;
-    page_sentence_memory *items; /* [count] */
-    page_sentence *sentences;    /* [count] */
+    page_sentence *sentences; /* [count] */
     int count;
-    head_words words;
     page_study study;
     page_ablation ablation;
     page_import *import; /* instead of a model */
@@ -86,13 +84,13 @@ static bool failed(const char *message)
 /* Translates a text and captures its heads; false after a message. */
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
-    char message[PAIR_MESSAGE_MAX];
+    char message[SUBJECT_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = page_sentence_make(&run->items[n], &run->sentences[n], run->session.model,
-                                         &request, run->session.pool, message);
+    const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request, true,
+                                         run->session.pool, message);
     progress_end();
     if (fine)
-        sentence_pair_warn(&run->items[n].pair);
+        subject_warn(&run->session.subject, &run->sentences[n].text);
     else
         fprintf(stderr, "mha: %s\n", message);
     return fine;
@@ -102,7 +100,7 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 static void report(const view_run *run)
 {
     struct stat about;
-    const page_heads shape = page_heads_of(run->session.model, run->import);
+    const page_heads shape = page_heads_of(&run->session.subject, run->import);
     const int sentences = run->import != NULL ? 1 : run->count;
     int heads = 0;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
@@ -119,14 +117,13 @@ static bool write_page(const view_run *run)
     const view_request *const r = run->request;
     const page_command call = {.output = r->output,
                                .model_file = r->model_file,
-                               .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                               .target = run->count > 0 ? run->sentences[0].text.given : NULL,
                                .weights = r->weights,
                                .tokens = r->tokens,
                                .ablation = r->ablation,
                                .study = (int)r->study};
     char *const command = page_command_text(&call, run->sentences, run->count);
-    const page_data page = {.model = run->session.model,
-                            .words = &run->words,
+    const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
                             .study = run->study.heads != NULL ? &run->study : NULL,
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
@@ -145,18 +142,15 @@ static bool write_page(const view_run *run)
 
 static bool make_room(view_run *run)
 {
-    run->items = calloc((size_t)run->count, sizeof *run->items);
     run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
-    return run->items != NULL && run->sentences != NULL;
+    return run->sentences != NULL;
 }
 
 static void free_room(view_run *run)
 {
-    for (int n = 0; run->items != NULL && n < run->count; n++)
-        page_sentence_free(&run->items[n]);
-    free(run->items);
+    for (int n = 0; run->sentences != NULL && n < run->count; n++)
+        page_sentence_free(&run->sentences[n], &run->session.subject);
     free(run->sentences);
-    head_words_free(&run->words);
     page_study_free(&run->study);
     page_ablation_free(&run->ablation);
 }
@@ -165,7 +159,7 @@ static void free_room(view_run *run)
 static bool read_ablation(view_run *run)
 {
     char message[TEXT_FILE_MESSAGE_MAX];
-    const page_heads shape = page_heads_of(run->session.model, run->import);
+    const page_heads shape = page_heads_of(&run->session.subject, run->import);
     if (run->request->ablation == NULL)
         return true;
     return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
@@ -175,7 +169,7 @@ static bool read_ablation(view_run *run)
 /* Finds the roles; a model that is too short for the corpus needs --study 0. */
 static bool make_study(view_run *run)
 {
-    const mha_status status = page_study_make(&run->study, run->session.model,
+    const mha_status status = page_study_make(&run->study, &run->session.subject,
                                               (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
         return true;
@@ -189,9 +183,7 @@ static bool make_study(view_run *run)
 /* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = ((make_room(run) && head_words_count(&run->words, run->session.model)) ||
-                 out_of_memory()) &&
-                read_ablation(run);
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
@@ -225,7 +217,7 @@ static int run_command(const view_request *r, char **texts, int count)
     view_run run = {.request = r, .count = count};
     if (!output_file_check(r->output))
         return EXIT_FAILED;
-    int code = session_open(&run.session, r->model_file, r->threads);
+    int code = session_open_any(&run.session, r->model_file, r->threads);
     if (code == EXIT_GO_ON)
         code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
     session_close(&run.session);

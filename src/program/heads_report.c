@@ -120,7 +120,7 @@ static int best_head(const head_study *s, attention_kind kind, int measure)
 {
     int best = -1;
     for (int n = 0; n < s->heads; n++)
-        if (head_at(&s->config, n).kind == kind && !isnan(head_study_mean(s, n, measure)) &&
+        if (head_at(s->shape, n).kind == kind && !isnan(head_study_mean(s, n, measure)) &&
             (best < 0 || head_study_mean(s, n, measure) > head_study_mean(s, best, measure)))
             best = n;
     return best;
@@ -139,7 +139,7 @@ static void print_best_aligner(const head_study *s)
     const int best = by_reading ? reads : says;
     const int measure = by_reading ? MEASURE_F_READS : MEASURE_F_SAYS;
     char label[HEAD_LABEL_MAX];
-    head_label(head_at(&s->config, best), label);
+    head_label(head_at(s->shape, best), label);
     printf("The best aligner: %s, alignment error rate %.2f, on the row that %s the word.\n", label,
            1.0 - head_study_mean(s, best, measure), by_reading ? "reads" : "says");
 }
@@ -154,7 +154,7 @@ static void print_relation(const head_study *s, attention_kind kind, int measure
     if (best < 0 || baseline->count < RELATION_COUNT_MIN)
         return;
     const double share = head_study_mean(s, best, measure);
-    head_label(head_at(&s->config, best), label);
+    head_label(head_at(s->shape, best), label);
     snprintf(offset, sizeof offset, "(%+d)", baseline->offset);
     printf("%-8s %-21s %-12s %5.2f", attention_kind_name(kind), name, label, share);
     print_interval(s, head_study_interval(s, best, measure));
@@ -183,19 +183,19 @@ static void print_relations(const head_study *s, const terminal *screen)
 /* Two tables, layers by heads: for rows that say a word and for rows that read it. */
 static void print_error_rates(const head_study *s, const terminal *screen)
 {
-    const int layers = s->config.layers[TRANSFORMER_TARGET];
+    const int layers = s->shape.layers[ATTENTION_CROSS];
     for (int reads = 0; reads < 2; reads++) {
         printf("\n");
         terminal_style(stdout, screen, STYLE_BOLD);
         printf("Alignment error rate of the row that %s a French word", reads ? "reads" : "says");
         terminal_plain(stdout, screen);
         printf("\n%-8s", "layer");
-        for (int h = 0; h < s->config.heads; h++)
+        for (int h = 0; h < s->shape.heads; h++)
             printf(" %5d", h + 1);
         for (int layer = 0; layer < layers; layer++) {
             printf("\n%-8d", layer + 1);
-            for (int h = 0; h < s->config.heads; h++) {
-                const int head = head_number(&s->config, (head_name){ATTENTION_CROSS, layer, h});
+            for (int h = 0; h < s->shape.heads; h++) {
+                const int head = head_number(s->shape, (head_name){ATTENTION_CROSS, layer, h});
                 printf(" %5.2f", 1.0 - head_study_mean(s, head, MEASURE_F_SAYS + reads));
             }
         }

@@ -13,13 +13,14 @@ int heads_setup_open(heads_setup *s, const char *command)
 {
     int code = option_split(command, s->split_name, &s->split);
     if (code == EXIT_GO_ON)
-        code = session_open(&s->session, s->model_file, s->threads);
+        code = session_open_any(&s->session, s->model_file, s->threads);
     if (code != EXIT_GO_ON)
         return code;
     const translator *const model = s->session.model;
     s->pairs = head_pairs_of_corpus(model, s->seed, s->split, (int)s->sentences);
     if (s->pairs == NULL)
         return heads_failed(MHA_ERR_MEMORY);
+    s->texts = (subject_texts){.pairs = s->pairs, .count = (int)s->sentences};
     if (!s->own_text && !head_pairs_fit(model, s->pairs, (int)s->sentences))
         return heads_too_short(model);
     return EXIT_GO_ON;

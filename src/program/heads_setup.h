@@ -17,6 +17,7 @@ typedef struct heads_setup {
     session session;
     corpus_split split;
     head_pair *pairs; /* [sentences] */
+    subject_texts texts;
 } heads_setup;
 
 /* A row of the option tables of these commands. */

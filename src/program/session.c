@@ -62,9 +62,19 @@ int session_open(session *s, const char *model_file, int64_t threads)
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
 }
 
+int session_open_any(session *s, const char *model_file, int64_t threads)
+{
+    const int code = session_open(s, model_file, threads);
+    if (code != EXIT_GO_ON)
+        return code;
+    subject_of_translator(&s->subject, s->model);
+    return subject_count_words(&s->subject) ? EXIT_GO_ON : args_failed("out of memory");
+}
+
 void session_close(session *s)
 {
     mha_pool_free(s->pool);
+    subject_close(&s->subject);
     translator_free(s->model);
 }
 
