@@ -35,12 +35,12 @@ typedef enum head_measure {
     MEASURE_DUPLICATE,
     MEASURE_INDUCTION,
     MEASURE_QUESTION,                            /* weight on "?", of sentences that have one */
-    MEASURE_ONE,                                 /* share of rows that attend to one same word */
     MEASURE_RELATION,                            /* + relation: share of words found */
     MEASURE_SAYS = MEASURE_RELATION + RELATIONS, /* alignment of the row that says a word */
     MEASURE_READS,                               /* of the row that reads it, one below */
     MEASURE_F_SAYS,                              /* 1 - alignment error rate, both readings */
     MEASURE_F_READS,
+    MEASURE_ONE, /* share of rows that attend to one same word */
     MEASURES
 } head_measure;
 

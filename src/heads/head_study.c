@@ -200,8 +200,11 @@ head_interval head_interval_of(const head_sample *samples, int count, uint64_t s
     return (head_interval){means[drawn * 25 / 1000], means[(drawn * 975 - 1) / 1000]};
 }
 
+/* A measure that is added at the end does not change the intervals of the others. */
+enum { SEEDS_PER_HEAD = MEASURE_ONE };
+
 head_interval head_study_interval(const head_study *s, int head, int measure)
 {
     return head_interval_of(sample_of(s, head, measure, 0), s->sentences,
-                            (uint64_t)head * MEASURES + (uint64_t)measure);
+                            (uint64_t)head * SEEDS_PER_HEAD + (uint64_t)measure);
 }
