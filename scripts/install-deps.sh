@@ -12,6 +12,8 @@ packages="
     build  libc6-dev               /usr/include/stdio.h
     build  make                    make
     build  cmake                   cmake
+    build  libpcre2-dev            /usr/include/pcre2.h
+    build  libutf8proc-dev         /usr/include/utf8proc.h
     extra  libpng-dev              /usr/include/png.h
     extra  libmicrohttpd-dev       /usr/include/microhttpd.h
     test   ninja-build             ninja

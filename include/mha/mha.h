@@ -4,7 +4,7 @@
  *
  *      o = softmax(scale * q . k^T + bias, masked) . v      for every batch and head
  *
- * The header has ten sections, each building on the ones before; read only as far as you need:
+ * The header has eleven sections, each building on the ones before; read only as far as you need:
  *
  *      1. basics     status codes, element types, version
  *      2. problem    shape, views, options
@@ -16,6 +16,7 @@
  *      8. linear     y = x W^T + bias with weights packed once
  *      9. layer      projections, heads, concatenation, output projection; presets
  *     10. gradients  the backward passes of operator, linear and layer
+ *     11. feed-forward  norms, activations and the two linears of a transformer block
  *
  * Letters have the same meaning everywhere: B batch, L queries, S keys, E model width, H query
  * heads, G key/value heads, D width of a query or key head, Dv width of a value head; b, h, i, j, c
@@ -94,18 +95,39 @@ typedef enum mha_status {
 /* The name of a code and its meaning; "unknown status" for any other number. */
 MHA_API const char *mha_status_string(mha_status status);
 
-/* Element types. f16, bf16 and i8 are storage types: scores, softmax and sums are f32. i8 is for
- * the packed weights of a linear and for caches, which keep the scales that belong to it. */
+/*
+ * Element types. f16, bf16 and i8 are storage types: scores, softmax and sums are f32. i8 is for
+ * the packed weights of a linear and for caches, which keep the scales that belong to it.
+ *
+ * The block types are those of GGUF files, bit for bit, and only for weights: blocks of 32
+ * consecutive inputs of an output (256 in the K types) share scales. The numbers are frozen.
+ */
 typedef enum mha_dtype {
     MHA_F32 = 0,
     MHA_F16 = 1,
     MHA_BF16 = 2,
     MHA_F64 = 3,
-    MHA_I8 = 4
+    MHA_I8 = 4,
+    MHA_Q8_0 = 5,  /* 34 bytes per 32 weights: scale * q, q of 8 bits */
+    MHA_Q4_0 = 6,  /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
+    MHA_Q4_1 = 7,  /* 20 bytes per 32 weights: scale * q + minimum */
+    MHA_Q4_K = 8,  /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
+    MHA_Q5_K = 9,  /* 176 bytes per 256 weights, the same with q of 5 bits */
+    MHA_Q6_K = 10  /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
 } mha_dtype;
 
-/* Bytes of one element; 0 for an unknown type. */
+/* Bytes of one element; 0 for a block type, which has no single elements, and for an unknown
+ * type. */
 MHA_API size_t mha_dtype_size(mha_dtype dtype);
+
+/* Bytes of a contiguous row of `count` elements of any type. 0 if count is negative or not a whole
+ * number of blocks, or if the type is unknown. */
+MHA_API size_t mha_row_bytes(mha_dtype type, ptrdiff_t count);
+
+/* Converts a contiguous row to f32, exactly: from any type but f64 and i8. Rows of a block type may
+ * have any alignment, others that of their elements. MHA_ERR_SHAPE if count is negative or not a
+ * whole number of blocks. */
+MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t count, float *to);
 
 /* The instruction set in use: "c", "avx2", "avx512" or "neon". The environment variable MHA_ISA
  * selects one. NULL if it names one that cannot run here (see MHA_ERR_ISA). */
@@ -618,8 +640,12 @@ MHA_API size_t mha_cache_work_size(const mha_cache *cache, const mha_shape *shap
 
 /* ============================================================ 8. linear ===== */
 
-/* A weight matrix of the caller: the weight from input c to output n is data[n*out_stride +
- * c*in_stride]. f32, f16 or bf16. */
+/*
+ * A weight matrix of the caller: the weight from input c to output n is data[n*out_stride +
+ * c*in_stride]. f32, f16, bf16, or a block type: then in_stride is 1, out_stride and the number of
+ * inputs are multiples of the block, and the rows of all outputs, mha_row_bytes() each, may have
+ * any alignment, as in a file that is mapped into memory.
+ */
 typedef struct mha_matrix {
     const void *data;
     mha_dtype type;
@@ -643,8 +669,9 @@ static inline mha_matrix mha_matrix_in_out(const void *data, mha_dtype type, ptr
 /* The same from output `first` on: a part of a fused matrix (in_proj_weight, c_attn). */
 static inline mha_matrix mha_matrix_from(mha_matrix matrix, ptrdiff_t first)
 {
-    const ptrdiff_t size = matrix.type == MHA_F32 ? 4 : 2;
-    matrix.data = (const char *)matrix.data + first * matrix.out_stride * size;
+    const ptrdiff_t bytes = (ptrdiff_t)mha_row_bytes(
+        matrix.type, matrix.out_stride < 0 ? -matrix.out_stride : matrix.out_stride);
+    matrix.data = (const char *)matrix.data + (matrix.out_stride < 0 ? -first : first) * bytes;
     return matrix;
 }
 
@@ -656,8 +683,13 @@ typedef struct mha_vector {
 
 /*
  * y = x W^T + bias, with W packed once for the kernels of this machine: the caller may free its own
- * copy. Stored as f32, f16, bf16, or i8 with one scale per output; sums are f32. A row of y has the
- * same bits whatever the number of rows and threads.
+ * copy. Stored as f32, f16, bf16, i8 with one scale per output, or a block type; sums are f32. A
+ * row of y has the same bits whatever the number of rows and threads.
+ *
+ * A matrix that is stored in its own block type keeps its values exactly, in at most 3 % more
+ * memory than in the file. Other matrices can be converted to MHA_Q8_0, MHA_Q4_0 and MHA_Q4_1, with
+ * the rounding of GGML's reference, but not to the K types. A block type can be converted to any
+ * of the others. Weights stored in a block type have no backward pass (MHA_ERR_DTYPE).
  */
 typedef struct mha_linear mha_linear;
 
@@ -666,7 +698,7 @@ typedef struct mha_linear_config {
     ptrdiff_t inputs, outputs;
     mha_matrix weight;
     mha_vector bias;
-    mha_dtype stored; /* f32, f16, bf16, i8 */
+    mha_dtype stored; /* f32, f16, bf16, i8, or a block type */
     char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
 } mha_linear_config;
@@ -728,7 +760,7 @@ typedef struct mha_layer_config {
     ptrdiff_t key_width;    /* of the key input; 0: E */
     ptrdiff_t value_width;  /* of the value input; 0: key_width */
     ptrdiff_t output_width; /* 0: E */
-    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8 */
+    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8, or a block type */
     mha_norm norm;
     mha_rope rope;
     char *message; /* on error a sentence is written here; NULL: not requested */
@@ -768,8 +800,9 @@ MHA_API size_t mha_layer_bytes(const mha_layer *layer);
 /*
  * A new layer without some heads: keep[h] is not 0 for those of the H heads that stay, at least
  * one. It gives what the old layer gives with gates of 0 on the other heads, up to the order of the
- * sums in W_O; weights stay as they are stored, i8 with their scales. The remaining heads are
- * renumbered in their order; options of calls with a head axis must follow.
+ * sums in W_O; weights stay as they are stored, i8 with their scales. In a block type Dv must be a
+ * multiple of the block (MHA_ERR_SHAPE). The remaining heads are renumbered in their order; options
+ * of calls with a head axis must follow.
  *
  * A key/value head without any query head is removed. If the remaining ones have unequal numbers of
  * query heads, they are repeated until H is a multiple of G again, in the worst case until G = H;
@@ -853,6 +886,15 @@ typedef struct mha_layer_call {
      * NULL: nothing is recorded. Not with a cache. */
     void *tape;
     size_t tape_size;
+
+    /*
+     * Copies of what the layer computes on its way, f32, element (b, h, i, c), packed as the inputs
+     * are: Q and K as they are multiplied, after norm and rotation; V; and the outputs of the heads
+     * before W_O, after their gates. K and V have the G key/value heads and the tokens of this
+     * call. NULL data: not requested. MHA_ERR_FLAG: MHA_CACHE_STORE has no Q and no heads,
+     * MHA_CACHE_RECALL no new K and V (see mha_cache_read()).
+     */
+    mha_out captured_q, captured_k, captured_v, captured_heads;
 } mha_layer_call;
 
 /*
@@ -986,6 +1028,108 @@ MHA_API mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_ca
 MHA_API size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call);
 MHA_API size_t mha_layer_backward_work_size(const mha_layer *layer, const mha_layer_call *call,
                                             int threads);
+
+/* ===================================================== 11. feed-forward ===== */
+
+/*
+ * What a transformer block has beside attention. With pre-norm, as GPT-2 and Llama:
+ *
+ *      a = x + layer(norm(x))          y = a + feed_forward(norm(a))
+ *
+ * All of it is f32. A row gives the same bits whatever the number of rows, threads and strides,
+ * per instruction set.
+ */
+
+/* Infinite arguments give the limit: GELU(-inf) is 0. NaN stays NaN. */
+typedef enum mha_activation {
+    MHA_ACTIVATION_NONE = 0,
+    MHA_ACTIVATION_RELU = 1,
+    MHA_ACTIVATION_GELU = 2,       /* x Phi(x), exact, by erf */
+    MHA_ACTIVATION_GELU_TANH = 3,  /* its approximation by tanh: GPT-2's gelu_new */
+    MHA_ACTIVATION_GELU_QUICK = 4, /* x sigmoid(1.702 x) */
+    MHA_ACTIVATION_SILU = 5,       /* x sigmoid(x) */
+    MHA_ACTIVATION_TANH = 6
+} mha_activation;
+
+/* y[n] = activation(x[n]) for n < count. y may be x. */
+MHA_API mha_status mha_activation_run(mha_activation activation, ptrdiff_t count, const float *x,
+                                      float *y, mha_pool *pool);
+
+typedef struct mha_norm_config {
+    size_t size;   /* sizeof(mha_norm_config) */
+    mha_norm kind; /* MHA_NORM_RMS or MHA_NORM_LAYER */
+    ptrdiff_t width;
+    float eps;             /* 0: 1e-5 */
+    const float *weight;   /* [width]; NULL: 1 */
+    const float *bias;     /* [width]; NULL: 0 */
+    const float *residual; /* added to x before the norm; NULL: none */
+    ptrdiff_t residual_stride;
+    float *sum; /* x + residual is written here; may be x or residual; NULL: not requested */
+    ptrdiff_t sum_stride;
+} mha_norm_config;
+
+/* y = norm(x + residual), row by row. Row i of x starts at x + i*x_stride, and so on. y may be x or
+ * the residual, with the same stride; it may not be the sum. Nothing is allocated. */
+MHA_API mha_status mha_norm_run(const mha_norm_config *config, ptrdiff_t rows, const float *x,
+                                ptrdiff_t x_stride, float *y, ptrdiff_t y_stride, mha_pool *pool);
+
+/* y = activation(x W^T + bias) + residual: mha_linear_run() with more done to each element while it
+ * is in the cache. Row i of the residual starts at residual + i*residual_stride; NULL: none. It may
+ * be y, if y is f32 and has the same stride. `work` needs mha_linear_work_size() bytes; NULL:
+ * allocated and freed. */
+MHA_API mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                        mha_dtype x_type, ptrdiff_t x_stride,
+                                        mha_activation activation, const float *residual,
+                                        ptrdiff_t residual_stride, void *y, mha_dtype y_type,
+                                        ptrdiff_t y_stride, void *work, size_t work_size,
+                                        mha_pool *pool);
+
+/*
+ * Two or three linears and an activation:
+ *
+ *      y = down(activation(up(x)))                 the transformer, BERT, GPT-2
+ *      y = down(activation(gate(x)) * up(x))       gated: SwiGLU (SILU), GeGLU (GELU)
+ */
+typedef struct mha_feed_forward mha_feed_forward;
+
+typedef struct mha_feed_forward_config {
+    size_t size; /* sizeof(mha_feed_forward_config) */
+    ptrdiff_t inputs, inner;
+    ptrdiff_t outputs; /* 0: inputs */
+    mha_activation activation;
+    int gated;            /* not 0: with a gate */
+    mha_matrix gate;      /* [inner, inputs]; only if gated */
+    mha_matrix up;        /* [inner, inputs] */
+    mha_matrix down;      /* [outputs, inner] */
+    mha_vector gate_bias; /* [inner]; only if gated */
+    mha_vector up_bias;   /* [inner] */
+    mha_vector down_bias; /* [outputs] */
+    mha_dtype stored;     /* how weights are stored: f32, f16, bf16, i8 */
+    char *message;        /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_feed_forward_config;
+
+/* On error *feed_forward is NULL. Weights are copied: the caller may free them. */
+MHA_API mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
+                                           const mha_feed_forward_config *config);
+
+/* NULL is allowed. */
+MHA_API void mha_feed_forward_free(mha_feed_forward *feed_forward);
+
+/* Bytes of packed weights. */
+MHA_API size_t mha_feed_forward_bytes(const mha_feed_forward *feed_forward);
+
+/* y = feed_forward(x) + residual; residual NULL: none. Row i of x starts at x + i*x_stride, and so
+ * on. y may be x or the residual, with the same stride. `work` needs mha_feed_forward_work_size()
+ * bytes; NULL: allocated and freed. */
+MHA_API mha_status mha_feed_forward_run(const mha_feed_forward *feed_forward, ptrdiff_t rows,
+                                        const float *x, ptrdiff_t x_stride, const float *residual,
+                                        ptrdiff_t residual_stride, float *y, ptrdiff_t y_stride,
+                                        void *work, size_t work_size, mha_pool *pool);
+
+/* 0 for a NULL feed-forward, negative rows, or a number of threads that no pool can have. */
+MHA_API size_t mha_feed_forward_work_size(const mha_feed_forward *feed_forward, ptrdiff_t rows,
+                                          int threads);
 
 #ifdef __cplusplus
 }

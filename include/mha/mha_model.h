@@ -231,6 +231,9 @@ MHA_API const mha_tokenizer *mha_model_target_tokenizer(const mha_model *model);
  */
 MHA_API size_t mha_model_describe(const mha_model *model, char *text, size_t size);
 
+/* The heads of one attention; -1 if there is none. Layers of a pruned model differ. */
+MHA_API ptrdiff_t mha_model_heads(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer);
+
 /* The names of the families that can be opened, numbered from 0; NULL past the last. */
 MHA_API const char *mha_model_family_at(int number);
 

@@ -33,10 +33,9 @@ double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index)
         return ((const double *)data)[index];
     case MHA_I8:
         return ((const int8_t *)data)[index];
-    case MHA_F32:
-        break;
+    default:
+        return (double)((const float *)data)[index];
     }
-    return (double)((const float *)data)[index];
 }
 
 /* Rounds x to `digits` binary digits (and no finer than 2^lowest), ties to even. */
@@ -77,9 +76,6 @@ static uint16_t write_bfloat(double x)
 void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x)
 {
     switch (type) {
-    case MHA_F32:
-        ((float *)data)[index] = (float)x;
-        break;
     case MHA_F16:
         ((uint16_t *)data)[index] = write_half(x);
         break;
@@ -91,6 +87,9 @@ void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x)
         break;
     case MHA_I8:
         ((int8_t *)data)[index] = (int8_t)x;
+        break;
+    default:
+        ((float *)data)[index] = (float)x;
         break;
     }
 }

@@ -8,7 +8,8 @@
 /* "MHA_F32", for messages. */
 const char *mhai_dtype_name(mha_dtype dtype);
 
-/* One element of any storage type, as double and back (rounded to nearest even). */
+/* One element of any storage type but the block types, as double and back (rounded to nearest
+ * even). */
 double mhai_element_read(const void *data, mha_dtype type, ptrdiff_t index);
 void mhai_element_write(void *data, mha_dtype type, ptrdiff_t index, double x);
 

@@ -6,7 +6,7 @@
  *          copy the rows' part, as f32                     stays in the L2 cache
  *          for each panel
  *              for each slice of the part: product         sums stay in the L1 cache
- *              all inputs summed: scale, bias, type -> y
+ *              all inputs summed: scale, bias, activation, residual, type -> y
  *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
  * for many rows a slice of weights is converted to f32 first. Chains of MHAK_SLICE inputs are added
@@ -39,15 +39,23 @@ static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_
     return part_of(rows, inputs) < inputs ? panels : mhai_min(together, panels);
 }
 
+/* Panels that must be finished together. */
+static ptrdiff_t panel_group(const mhai_product *product)
+{
+    return product->finish.gated ? 2 : 1;
+}
+
 /* How a product is cut into tasks. This never changes a bit of the result. */
 typedef struct cut {
     ptrdiff_t rows, panels;             /* of one task, at most */
     ptrdiff_t row_blocks, panel_ranges; /* how many */
 } cut;
 
-static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs, ptrdiff_t panels,
-                  int threads)
+static cut cut_of(const mhai_product *product, int threads)
 {
+    const mhak_table *const kernels = product->linear->kernels;
+    const ptrdiff_t rows = product->rows, inputs = product->linear->inputs;
+    const ptrdiff_t panels = product->last_panel - product->first_panel;
     const bool waits = part_of(rows, inputs) < inputs;
     cut c = {.rows = BLOCK_ROWS, .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
     c.row_blocks = mhai_max(1, mhai_ceil_div(rows, c.rows));
@@ -56,7 +64,7 @@ static cut cut_of(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs, p
     const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)TASKS_PER_THREAD * threads : 1;
     const ptrdiff_t ranges =
         mhai_max(mhai_ceil_div(panels, c.panels), mhai_ceil_div(wanted, mhai_max(1, c.row_blocks)));
-    c.panels = mhai_max(1, mhai_ceil_div(panels, ranges));
+    c.panels = mhai_round_up(mhai_ceil_div(panels, ranges), panel_group(product));
     c.panel_ranges = mhai_ceil_div(panels, c.panels);
     return c;
 }
@@ -143,22 +151,38 @@ static float *sums_of(const gemm_task *task, int p)
     return task->scratch.sums + (ptrdiff_t)p * task->nr % task->ldy;
 }
 
-/* Panels [first, last) are summed: applies scale and bias and writes y while the sums are
- * in cache. */
+/* Finishes `columns` sums of a row, which belong to columns of the linear from `column` on. */
+static void finish_row(const gemm_task *task, const float *sums, ptrdiff_t column, int columns,
+                       const float *residual, void *y)
+{
+    const mhai_product *const p = task->product;
+    const float *const bias = task->linear->bias + column;
+    const float *const scales = task->linear->scales ? task->linear->scales + column : NULL;
+    if (p->finish.gated)
+        task->kernels->finish_gated(p->finish.activation, sums, columns, scales, bias, y);
+    else if (p->finish.activation != MHA_ACTIVATION_NONE || residual)
+        task->kernels->finish_fused(p->finish.activation, p->y_type, sums, columns, scales, bias,
+                                    residual, y);
+    else
+        task->kernels->finish_row[p->y_type](sums, columns, scales, bias, y);
+}
+
+/* Panels [first, last) are summed: finishes them and writes y while the sums are in cache. */
 static void finish(const gemm_task *task, int first, int last)
 {
     const mhai_product *const p = task->product;
-    const mha_linear *const linear = task->linear;
-    const ptrdiff_t column = (task->panel + first) * task->nr; /* of the linear */
-    const ptrdiff_t to = column - p->first_panel * task->nr;   /* of y */
-    const int columns = (int)mhai_min((ptrdiff_t)(last - first) * task->nr, p->columns - to);
-    const float *const scales = linear->scales ? linear->scales + column : NULL;
+    const ptrdiff_t group = panel_group(p);
+    const ptrdiff_t column = (task->panel + first) * task->nr;         /* of the linear */
+    const ptrdiff_t to = (column - p->first_panel * task->nr) / group; /* of y */
+    const int columns =
+        (int)mhai_min((ptrdiff_t)(last - first) / group * task->nr, p->columns - to);
+    const float *const residual = p->finish.residual;
     for (int r = 0; r < task->rows; r++) {
         const ptrdiff_t row = task->row + r;
         const ptrdiff_t at = (p->y_rows ? p->y_rows[row] : row) * p->y_stride;
-        task->kernels->finish_row[p->y_type](sums_of(task, first) + r * task->ldy, columns, scales,
-                                             linear->bias + column,
-                                             mhai_out_at(p->y, p->y_type, at + to));
+        finish_row(task, sums_of(task, first) + r * task->ldy, column, columns,
+                   residual ? residual + row * p->finish.residual_stride + to : NULL,
+                   mhai_out_at(p->y, p->y_type, at + to));
     }
 }
 
@@ -167,9 +191,14 @@ static const void *slice_of(const gemm_task *task, int p, ptrdiff_t input, int d
                             mha_dtype *type)
 {
     const mha_linear *const linear = task->linear;
-    const void *const stored = mhai_at(linear->weights, linear->stored,
-                                       ((task->panel + p) * linear->inputs + input) * task->nr);
+    const void *const stored = mhai_linear_slice(linear, task->panel + p, input);
     *type = linear->stored;
+    if (mhai_is_block(linear->stored)) {
+        *type = MHA_F32;
+        task->kernels->load_blocks[mhai_block_number(linear->stored)](stored, depth,
+                                                                      task->scratch.panel);
+        return task->scratch.panel;
+    }
     if (linear->stored == MHA_F32 || task->rows <= FEW_ROWS)
         return stored;
     *type = MHA_F32;
@@ -210,8 +239,9 @@ static void no_inputs(const gemm_task *task)
 {
     for (ptrdiff_t n = 0; n < task->rows * task->ldy; n++)
         task->scratch.sums[n] = 0.0f;
-    for (int p = 0; p < task->panels; p++)
-        finish(task, p, p + 1);
+    const int group = (int)panel_group(task->product);
+    for (int p = 0; p < task->panels; p += group)
+        finish(task, p, p + group);
 }
 
 /* Task number -> rows and panels. Panels vary slowest, since all rows use their weights. */
@@ -251,7 +281,7 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
         return;
     const int threads = mha_pool_threads(pool);
     run all = {.product = product,
-               .cut = cut_of(linear->kernels, product->rows, linear->inputs, panels, threads),
+               .cut = cut_of(product, threads),
                .scratches = mhai_work_begin(work).base};
     all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
                                     linear->inputs, all.cut.panels);

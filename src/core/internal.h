@@ -32,8 +32,10 @@
  *        `---> attention_backward.c  one unit of whole heads; scores by tile.c, masks by mask.c
  *                `---> backward_extras.c   the extra key and value of a layer
  *
- *      linear.c                    packs weights and runs them with gemm.c
+ *      linear.c, linear_blocks.c   packs weights and runs them with gemm.c
  *      linear_backward.c           the gradients of a linear
+ *      feed_forward.c              two linears run by gemm.c, some rows at a time
+ *      activation.c, norm.c        the other parts of a transformer block
  *
  *      layer_create.c              makes a layer; layer_prune.c makes one with fewer heads
  *      layer.c                     one call of a layer, prepared by layer_check.c and layer_work.c
@@ -45,7 +47,8 @@
  *        `---> backward.c, linear_backward.c, layer_qk.c
  *
  * Used everywhere: work.c (workspaces), pool.c (threads), status.c (messages), element.c (single
- * elements), dropout.c (dropout of a head), kernels/ (all that touches many numbers).
+ * elements), block_types.c (rows of block types), dropout.c (dropout of a head), kernels/ (all that
+ * touches many numbers).
  */
 #ifndef MHAI_INTERNAL_H
 #define MHAI_INTERNAL_H

@@ -146,7 +146,9 @@ static void run_layer(const mhai_layer_job *job)
 {
     project(job);
     mhai_layer_norm_rope(job);
+    mhai_layer_capture_projected(job);
     attend(job);
+    mhai_layer_capture_heads(job);
     if (job->attends)
         combine(job);
 }

@@ -149,7 +149,8 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job);
 /* Is this a checked call that can have a backward pass? */
 static inline bool mhai_layer_has_back(const mhai_layer_job *job)
 {
-    return !job->call.cache && !job->attention.options.head_modes;
+    return !job->call.cache && !job->attention.options.head_modes &&
+           !mhai_is_block(job->layer->config.stored);
 }
 
 /* Is the tape usable for this call, which needs that many bytes? */
@@ -185,6 +186,14 @@ bool mhai_layer_joined(const mhai_layer_job *job, int a);
 
 /* Norm and rotation of Q and K. */
 void mhai_layer_norm_rope(const mhai_layer_job *job);
+
+/* Are all copies that the call requests made by it? Adds those to a list of regions. */
+mha_status mhai_layer_check_captured(const mhai_layer_job *job);
+void mhai_layer_add_captured(mhai_regions *list, const mhai_layer_job *job);
+
+/* Copies Q, K and V, and the heads' outputs. */
+void mhai_layer_capture_projected(const mhai_layer_job *job);
+void mhai_layer_capture_heads(const mhai_layer_job *job);
 
 /* -------------------------------------------------------------- backward ----- */
 

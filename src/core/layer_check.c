@@ -123,7 +123,8 @@ static mha_status read_call(mhai_layer_job *job, const mha_layer *layer, const m
         return fail_null(o, "call.cache", "there is nothing to store in or to recall from");
     job->appends = cached && job->call.cache_use != MHA_CACHE_RECALL;
     job->attends = !cached || job->call.cache_use != MHA_CACHE_STORE;
-    if ((status = cached ? check_cache_use(job) : complete_keys(job)))
+    if ((status = mhai_layer_check_captured(job)) ||
+        (status = cached ? check_cache_use(job) : complete_keys(job)))
         return status;
     return mhai_layer_makes_keys(job) ? check_inputs(job) : MHA_OK;
 }
@@ -330,6 +331,7 @@ mha_status mhai_layer_check_memory(const mhai_layer_job *job, size_t tape_size, 
                              job->attention.shape.S + mhai_extras(&job->attention));
     }
     mhai_regions_array(&list, "call.sequences", call->sequences, call->B, sizeof(int64_t));
+    mhai_layer_add_captured(&list, job);
     const mha_view tape = {call->tape, 0, 0, 0};
     list.B = 1;
     if (call->tape)
@@ -373,6 +375,10 @@ mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed)
     if (o->head_modes)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "options.head_modes does not go with a tape: it is for the forward pass");
+    if (mhai_is_block(job->layer->config.stored))
+        return mhai_fail(o, MHA_ERR_DTYPE,
+                         "weights in %s have no backward pass, so call.tape must be NULL",
+                         mhai_dtype_name(job->layer->config.stored));
     if ((uintptr_t)job->call.tape % MHAI_ALIGN)
         return mhai_fail(o, MHA_ERR_ALIGN, "call.tape is not aligned to %d bytes", MHAI_ALIGN);
     if (job->call.tape_size < needed)

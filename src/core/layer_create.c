@@ -94,12 +94,19 @@ static mha_status check_kinds(const mha_layer_config *c, const mha_options *mess
 static mha_status check_matrices(const mha_layer_config *c, const mha_layer_weights *w,
                                  const mha_options *message)
 {
-    mha_status status;
-    if ((status = mhai_check_matrix(message, "weights.q", &w->q, c->H * c->D, c->E)) ||
-        (status = mhai_check_matrix(message, "weights.k", &w->k, c->G * c->D, c->key_width)) ||
-        (status = mhai_check_matrix(message, "weights.v", &w->v, c->G * c->Dv, c->value_width)))
-        return status;
-    return mhai_check_matrix(message, "weights.o", &w->o, c->output_width, c->H * c->Dv);
+    const struct {
+        const char *name;
+        const mha_matrix *matrix;
+        ptrdiff_t outputs, inputs;
+    } matrices[] = {{"weights.q", &w->q, c->H * c->D, c->E},
+                    {"weights.k", &w->k, c->G * c->D, c->key_width},
+                    {"weights.v", &w->v, c->G * c->Dv, c->value_width},
+                    {"weights.o", &w->o, c->output_width, c->H * c->Dv}};
+    mha_status status = MHA_OK;
+    for (int n = 0; !status && n < MHAI_PROJECTIONS + 1; n++)
+        status = mhai_check_matrix(message, matrices[n].name, matrices[n].matrix,
+                                   matrices[n].outputs, matrices[n].inputs, c->stored);
+    return status;
 }
 
 static mha_status check_vectors(const mha_layer_weights *w, const mha_options *message)

@@ -69,6 +69,15 @@ static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_
                         ptrdiff_t count)
 {
     const mha_dtype type = from->stored;
+    if (mhai_is_block(type)) {
+        const ptrdiff_t length = mhai_block_length(type);
+        for (ptrdiff_t n = 0; n < count / length; n++) {
+            mhai_unit unit;
+            mhai_linear_get_block(from, from_column, from_input / length + n, &unit);
+            mhai_linear_put_block(to, to_column, to_input / length + n, &unit);
+        }
+        return;
+    }
     mhai_copy_strided(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
                       to->kernels->nr,
                       mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
@@ -117,14 +126,24 @@ static mha_vector gather(const choice *made, const float *rows, ptrdiff_t width,
     return (mha_vector){rows ? to : NULL, MHA_F32};
 }
 
+/* Bytes of the longest row of a block type, as a file has it. */
+static size_t longest_blocks(const mha_layer_config *c)
+{
+    const ptrdiff_t longest =
+        mhai_max(mhai_max(c->E, c->H * c->Dv), mhai_max(c->key_width, c->value_width));
+    return mhai_is_block(c->stored) ? mha_row_bytes(c->stored, longest) : 0;
+}
+
 /* A layer of the requested size whose matrices are 0; everything else is final. `room` is for the
- * extra keys and values. */
+ * extra keys and values, `blocks` is a row of zeros. */
 static mha_status make_empty(mha_layer **pruned, const mha_layer *layer, const choice *made,
-                             float *room, const mha_options *message)
+                             float *room, const void *blocks, const mha_options *message)
 {
     static const float zero = 0.0f;
-    const mha_matrix zeros = {&zero, MHA_F32, 0, 0};
     mha_layer_config config = layer->config;
+    const mha_matrix zeros = mhai_is_block(config.stored)
+                                 ? (mha_matrix){blocks, config.stored, 0, 1}
+                                 : (mha_matrix){&zero, MHA_F32, 0, 0};
     config.size = sizeof config;
     config.H = made->H;
     config.G = made->G;
@@ -158,14 +177,22 @@ mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uin
                          : !layer ? "layer"
                                   : "keep");
     const mha_layer_config *const c = &layer->config;
+    if (c->Dv % mhai_block_length(c->stored) != 0)
+        return mhai_fail(&to, MHA_ERR_SHAPE,
+                         "Dv = %td; heads can only be removed from weights in %s if Dv is a "
+                         "multiple of %td",
+                         c->Dv, mhai_dtype_name(c->stored), mhai_block_length(c->stored));
     const size_t lists = 2 * sizeof(ptrdiff_t) * (size_t)c->H;
-    void *const room = mhai_memory_take(lists + sizeof(float) * (size_t)(c->H * (c->D + c->Dv)));
+    const size_t extras = sizeof(float) * (size_t)(c->H * (c->D + c->Dv));
+    char *const room = mhai_memory_take(lists + extras + longest_blocks(c));
     if (!room)
         return mhai_fail(&to, MHA_ERR_MEMORY, "no memory to choose heads in");
-    const choice made = choose(c, keep, room);
+    memset(room + lists + extras, 0, longest_blocks(c));
+    const choice made = choose(c, keep, (ptrdiff_t *)(void *)room);
     const mha_status status =
         made.H > 0
-            ? make_empty(pruned, layer, &made, (float *)((char *)room + lists), &to)
+            ? make_empty(pruned, layer, &made, (float *)(void *)(room + lists),
+                         room + lists + extras, &to)
             : mhai_fail(&to, MHA_ERR_SHAPE, "keep has no head that stays; a layer has at least 1");
     if (*pruned)
         copy_weights(*pruned, layer, &made);

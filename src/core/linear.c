@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Section 8 of mha.h: weights are checked and packed into panels once, then used by gemm.c. */
+/* Section 8 of mha.h, and mha_linear_run_fused() of section 11: weights are checked and packed into
+ * panels once, then used by gemm.c. */
 #include "core/linear.h"
 
 #include <stdlib.h>
@@ -19,11 +20,22 @@ typedef struct row_buffers {
     void *stored;
 } row_buffers;
 
+/* A row of a matrix of a block type. */
+static const void *block_row(const mha_matrix *w, ptrdiff_t n)
+{
+    const ptrdiff_t blocks = w->out_stride / mhai_block_length(w->type);
+    return (const char *)w->data + n * blocks * (ptrdiff_t)mhai_block_bytes(w->type);
+}
+
 /* Weights of one output, all inputs, as f32. */
 static void read_output(const mha_linear *linear, const mhai_section *section, ptrdiff_t n,
                         const row_buffers *buffers)
 {
     const mha_matrix *const w = &section->weight;
+    if (mhai_is_block(w->type)) {
+        mhai_blocks_to_f32(w->type, block_row(w, n), linear->inputs, buffers->wide);
+        return;
+    }
     mhai_copy_strided(w->type, buffers->given, 1, mhai_at(w->data, w->type, n * w->out_stride),
                       w->in_stride, linear->inputs);
     linear->kernels->load_row[w->type](buffers->given, (int)linear->inputs, 1.0f, buffers->wide);
@@ -43,13 +55,28 @@ static void pack_output(const mha_linear *linear, ptrdiff_t column, const row_bu
                       buffers->stored, 1, linear->inputs);
 }
 
+/* The same for a block type. */
+static void pack_blocks(const mha_linear *linear, const mhai_section *section, ptrdiff_t n,
+                        ptrdiff_t column, const row_buffers *buffers)
+{
+    if (section->weight.type == linear->stored) {
+        mhai_linear_put_row(linear, column, block_row(&section->weight, n));
+        return;
+    }
+    read_output(linear, section, n, buffers);
+    mhai_blocks_from_f32(linear->stored, buffers->wide, linear->inputs, buffers->stored);
+    mhai_linear_put_row(linear, column, buffers->stored);
+}
+
 static void pack_sections(const mha_linear *linear, const mhai_section *sections, int count,
                           const row_buffers *buffers)
 {
     ptrdiff_t column = 0;
     for (int s = 0; s < count; s++) {
         for (ptrdiff_t n = 0; n < sections[s].outputs; n++) {
-            if (linear->inputs > 0) {
+            if (linear->inputs > 0 && mhai_is_block(linear->stored)) {
+                pack_blocks(linear, &sections[s], n, column + n, buffers);
+            } else if (linear->inputs > 0) {
                 read_output(linear, &sections[s], n, buffers);
                 pack_output(linear, column + n, buffers);
             }
@@ -57,6 +84,15 @@ static void pack_sections(const mha_linear *linear, const mhai_section *sections
         }
         column += mhai_section_panels(linear->kernels, sections[s].outputs) * linear->kernels->nr;
     }
+}
+
+/* Bytes of the packed weights of one output. */
+static size_t packed_bytes(ptrdiff_t inputs, mha_dtype stored)
+{
+    if (!mhai_is_block(stored))
+        return (size_t)inputs * mha_dtype_size(stored);
+    const int block = mhai_block_number(stored);
+    return (size_t)(inputs / mhak_block_inputs(block) * mhak_unit_bytes(block));
 }
 
 static void *take_zeroed(size_t count, size_t size)
@@ -85,7 +121,7 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
         made->panels += mhai_section_panels(kernels, sections[s].outputs);
     }
     const size_t columns = (size_t)(made->panels * kernels->nr);
-    made->weights = take_zeroed(columns * (size_t)inputs, mha_dtype_size(stored));
+    made->weights = take_zeroed(columns, packed_bytes(inputs, stored));
     made->bias = take_zeroed(columns, sizeof(float));
     made->scales = stored == MHA_I8 ? take_zeroed(columns, sizeof(float)) : NULL;
     float *const rows = take_zeroed(3 * (size_t)inputs, sizeof(float));
@@ -115,7 +151,7 @@ size_t mha_linear_bytes(const mha_linear *linear)
     if (!linear)
         return 0;
     const size_t columns = (size_t)(linear->panels * linear->kernels->nr);
-    return columns * (size_t)linear->inputs * mha_dtype_size(linear->stored) +
+    return columns * packed_bytes(linear->inputs, linear->stored) +
            columns * sizeof(float) * (linear->scales ? 2 : 1);
 }
 
@@ -137,18 +173,68 @@ mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dt
 
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type)
 {
-    if (is_plain(type) || type == MHA_I8)
+    if (is_plain(type) || type == MHA_I8 || mhai_is_block(type))
         return MHA_OK;
     return mhai_fail(message, MHA_ERR_DTYPE,
-                     "config.stored is %d; use MHA_F32, MHA_F16, MHA_BF16 or MHA_I8", (int)type);
+                     "config.stored is %d; use MHA_F32, MHA_F16, MHA_BF16, MHA_I8 or a block type "
+                     "such as MHA_Q8_0",
+                     (int)type);
+}
+
+/* Rows of blocks: contiguous, and inputs and strides a whole number of blocks. */
+static mha_status check_blocks(const mha_options *message, const char *name,
+                               const mha_matrix *matrix, ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    const ptrdiff_t length = mhai_block_length(matrix->type);
+    const ptrdiff_t bytes = (ptrdiff_t)mhai_block_bytes(matrix->type);
+    ptrdiff_t stride;
+    if (inputs % length != 0)
+        return mhai_fail(message, MHA_ERR_SHAPE,
+                         "%s has %td inputs; in %s they must be a multiple of %td", name, inputs,
+                         mhai_dtype_name(matrix->type), length);
+    if (matrix->in_stride != 1 || matrix->out_stride % length != 0)
+        return mhai_fail(message, MHA_ERR_STRIDE,
+                         "%s has strides %td and %td; in %s in_stride is 1 and out_stride a "
+                         "multiple of %td",
+                         name, matrix->out_stride, matrix->in_stride, mhai_dtype_name(matrix->type),
+                         length);
+    if (__builtin_mul_overflow(matrix->out_stride / length, bytes, &stride))
+        return mhai_fail(message, MHA_ERR_OVERFLOW,
+                         "%s reaches beyond the address space; look at its strides", name);
+    mhai_regions list = {.options = message, .B = 1};
+    const mha_view view = {matrix->data, 0, stride, 0};
+    mhai_regions_rows(&list, false, name, view, MHA_I8, outputs, 1, inputs / length * bytes, NULL);
+    return mhai_regions_check(&list, NULL, 0);
+}
+
+/* Can a matrix of this type, with that many inputs, be stored so? */
+static mha_status check_conversion(const mha_options *message, const char *name, mha_dtype type,
+                                   ptrdiff_t inputs, mha_dtype stored)
+{
+    if (!mhai_is_block(stored))
+        return MHA_OK;
+    if (type != stored && !mhai_can_quantize(stored))
+        return mhai_fail(message, MHA_ERR_DTYPE,
+                         "%s is %s and cannot be converted to %s; store it as MHA_Q8_0 or "
+                         "MHA_Q4_1, or give it in that type",
+                         name, mhai_dtype_name(type), mhai_dtype_name(stored));
+    if (inputs % mhai_block_length(stored) != 0)
+        return mhai_fail(message, MHA_ERR_SHAPE,
+                         "%s has %td inputs; to be stored as %s they must be a multiple of %td",
+                         name, inputs, mhai_dtype_name(stored), mhai_block_length(stored));
+    return MHA_OK;
 }
 
 mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
-                             ptrdiff_t outputs, ptrdiff_t inputs)
+                             ptrdiff_t outputs, ptrdiff_t inputs, mha_dtype stored)
 {
-    const mha_status status = mhai_check_plain(message, name, matrix->type);
-    if (status || outputs == 0 || inputs == 0)
+    const bool blocks = mhai_is_block(matrix->type);
+    mha_status status = blocks ? MHA_OK : mhai_check_plain(message, name, matrix->type);
+    if (status || (status = check_conversion(message, name, matrix->type, inputs, stored)) ||
+        outputs == 0 || inputs == 0)
         return status;
+    if (blocks)
+        return check_blocks(message, name, matrix, outputs, inputs);
     mhai_regions list = {.options = message, .B = 1};
     const mha_view view = {matrix->data, 0, matrix->out_stride, matrix->in_stride};
     mhai_regions_rows(&list, false, name, view, matrix->type, outputs, inputs, 1, NULL);
@@ -189,7 +275,8 @@ static mha_status check_config(const mha_linear_config *c, const mha_options *me
     mha_status status;
     if ((status = check_extents(message, c->inputs, c->outputs)) ||
         (status = mhai_check_stored(message, c->stored)) ||
-        (status = mhai_check_matrix(message, "config.weight", &c->weight, c->outputs, c->inputs)))
+        (status = mhai_check_matrix(message, "config.weight", &c->weight, c->outputs, c->inputs,
+                                    c->stored)))
         return status;
     return mhai_check_vector(message, "config.bias", &c->bias);
 }
@@ -226,7 +313,8 @@ mha_status mha_linear_update(mha_linear *linear, mha_matrix weight, mha_vector b
     mha_status status;
     if (!linear)
         return MHA_ERR_NULL;
-    if ((status = mhai_check_matrix(&silent, "weight", &weight, linear->outputs, linear->inputs)) ||
+    if ((status = mhai_check_matrix(&silent, "weight", &weight, linear->outputs, linear->inputs,
+                                    linear->stored)) ||
         (status = mhai_check_vector(&silent, "bias", &bias)))
         return status;
     const mhai_section section = {linear->outputs, weight, bias};
@@ -254,13 +342,29 @@ mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_
     return status ? status : mhai_check_plain(&silent, "y_type", y_type);
 }
 
+bool mhai_rows_in_place(const void *from, ptrdiff_t from_stride, ptrdiff_t read, const void *to,
+                        ptrdiff_t to_stride, ptrdiff_t written, ptrdiff_t rows)
+{
+    const ptrdiff_t width = mhai_max(read, written);
+    return from == to && (rows <= 1 || (from_stride == to_stride &&
+                                        (from_stride >= width || from_stride <= -width)));
+}
+
+/* The residual may be y: each element is read right before it is written. */
 static mha_status check_memory(const mhai_product *p, const void *work, size_t work_size)
 {
     const mha_options silent = {0};
+    const mhai_finish *const f = &p->finish;
     const mha_view x = {p->x, 0, 0, p->x_stride}, y = {p->y, 0, 0, p->y_stride};
+    const mha_view residual = {f->residual, 0, 0, f->residual_stride};
     mhai_regions list = {.options = &silent, .B = 1};
     mhai_regions_rows(&list, false, "x", x, p->x_type, 1, p->rows, p->linear->inputs, NULL);
     mhai_regions_rows(&list, true, "y", y, p->y_type, 1, p->rows, p->columns, NULL);
+    if (f->residual &&
+        !(p->y_type == MHA_F32 && mhai_rows_in_place(f->residual, f->residual_stride, p->columns,
+                                                     p->y, p->y_stride, p->columns, p->rows)))
+        mhai_regions_rows(&list, false, "residual", residual, MHA_F32, 1, p->rows, p->columns,
+                          NULL);
     return mhai_regions_check(&list, work, work_size);
 }
 
@@ -271,13 +375,17 @@ size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int thread
     return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
 }
 
-mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x, mha_dtype x_type,
-                          ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
-                          void *work, size_t work_size, mha_pool *pool)
+mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const void *x,
+                                mha_dtype x_type, ptrdiff_t x_stride, mha_activation activation,
+                                const float *residual, ptrdiff_t residual_stride, void *y,
+                                mha_dtype y_type, ptrdiff_t y_stride, void *work, size_t work_size,
+                                mha_pool *pool)
 {
     mha_status status = mhai_linear_check_rows(linear, rows, x_type, y_type);
     if (status)
         return status;
+    if (!mhai_is_activation(activation))
+        return MHA_ERR_FLAG;
     const mhai_product product = {.linear = linear,
                                   .last_panel = linear->panels,
                                   .rows = rows,
@@ -287,7 +395,10 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
                                   .x_type = x_type,
                                   .y_type = y_type,
                                   .x_stride = x_stride,
-                                  .y_stride = y_stride};
+                                  .y_stride = y_stride,
+                                  .finish = {.activation = activation,
+                                             .residual = residual,
+                                             .residual_stride = residual_stride}};
     const size_t needed = mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels,
                                               mha_pool_threads(pool));
     if ((status = check_memory(&product, work, needed)))
@@ -300,4 +411,12 @@ mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *
     mhai_gemm(&product, buffer.data, pool);
     mhai_buffer_free(buffer);
     return MHA_OK;
+}
+
+mha_status mha_linear_run(const mha_linear *linear, ptrdiff_t rows, const void *x, mha_dtype x_type,
+                          ptrdiff_t x_stride, void *y, mha_dtype y_type, ptrdiff_t y_stride,
+                          void *work, size_t work_size, mha_pool *pool)
+{
+    return mha_linear_run_fused(linear, rows, x, x_type, x_stride, MHA_ACTIVATION_NONE, NULL, 0, y,
+                                y_type, y_stride, work, work_size, pool);
 }

@@ -3,19 +3,22 @@
  * Packed weights, and products with them.
  *
  *      linear.c            the caller's matrices -> panels, once; section 8 of mha.h
+ *      linear_blocks.c     block types in panels
  *      gemm.c              rows x panels, cut into tasks
  *      linear_backward.c   the products of the backward pass
+ *      feed_forward.c      two linears with an activation between them; section 11 of mha.h
  *
  * Panel p holds outputs [p*nr, (p+1)*nr) of all inputs, input after input:
  *
  *      panels[(p*inputs + c)*nr + n%nr] = weight from input c to output n
  *
  * so that one row of x reads the weights as one stream, and many rows find a slice of a panel in
- * the L1 cache.
+ * the L1 cache. Panels of block types hold the same outputs (kernels/block_layout.h).
  */
 #ifndef MHAI_LINEAR_H
 #define MHAI_LINEAR_H
 
+#include "core/block_types.h"
 #include "core/region.h"
 
 /* One of several matrices with the same inputs that are packed side by side. */
@@ -30,7 +33,7 @@ struct mha_linear {
     ptrdiff_t inputs, outputs; /* outputs of all sections together, without padding */
     ptrdiff_t panels;          /* every section begins a new panel */
     mha_dtype stored;
-    void *weights; /* [panels][inputs][nr] of type stored */
+    void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type */
     float *scales; /* [panels * nr], i8 only: weight = stored * scale */
     float *bias;   /* [panels * nr] */
 };
@@ -41,6 +44,25 @@ static inline ptrdiff_t mhai_section_panels(const mhak_table *kernels, ptrdiff_t
     return mhai_ceil_div(outputs, kernels->nr);
 }
 
+/* Where `input`, the first of a slice, begins in panel p. */
+static inline const void *mhai_linear_slice(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input)
+{
+    const ptrdiff_t nr = linear->kernels->nr;
+    if (!mhai_is_block(linear->stored))
+        return mhai_at(linear->weights, linear->stored, (p * linear->inputs + input) * nr);
+    const int block = mhai_block_number(linear->stored), length = mhak_block_inputs(block);
+    return (const char *)linear->weights +
+           (p * (linear->inputs / length) + input / length) * mhak_unit_bytes(block) * nr;
+}
+
+/* One block of the output in this column, by its number; and a row of all its blocks as a file has
+ * them. */
+void mhai_linear_put_block(const mha_linear *linear, ptrdiff_t column, ptrdiff_t number,
+                           const mhai_unit *unit);
+void mhai_linear_get_block(const mha_linear *linear, ptrdiff_t column, ptrdiff_t number,
+                           mhai_unit *unit);
+void mhai_linear_put_row(const mha_linear *linear, ptrdiff_t column, const void *row);
+
 /* Packs checked sections. The only error is MHA_ERR_MEMORY; *linear is then NULL. */
 mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
                             const mhai_section *sections, int count, mha_dtype stored);
@@ -49,17 +71,26 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
  * inputs. */
 void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows);
 
-/* Checks of a configuration: a type of the caller's numbers (not f64 or i8); a type in which
- * weights are kept; a matrix or a vector, with its type, alignment and addressable extents. */
+/* Checks of a configuration: a type of the caller's numbers (f32, f16, bf16); a type in which
+ * weights are kept; a matrix that is to be kept in this type or a vector, with its type, alignment
+ * and addressable extents. */
 mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dtype type);
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type);
 mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,
-                             ptrdiff_t outputs, ptrdiff_t inputs);
+                             ptrdiff_t outputs, ptrdiff_t inputs, mha_dtype stored);
 mha_status mhai_check_vector(const mha_options *message, const char *name,
                              const mha_vector *vector);
 
 /* Element n of a vector as f32; 0 where there is none. */
 float mhai_vector_at(const mha_vector *vector, ptrdiff_t n);
+
+/* What is done to the sums of a product, after scale and bias, before they are stored. */
+typedef struct mhai_finish {
+    mha_activation activation;
+    bool gated; /* panels alternate, gate and value; y is f32 and has half as many columns */
+    const float *residual; /* added after the activation; row r starts at r * residual_stride */
+    ptrdiff_t residual_stride;
+} mhai_finish;
 
 /*
  * y = x W^T + bias for some rows and some panels. Row r of x starts at element x_rows[r] *
@@ -75,6 +106,7 @@ typedef struct mhai_product {
     mha_dtype x_type, y_type;
     const ptrdiff_t *x_rows, *y_rows;
     ptrdiff_t x_stride, y_stride;
+    mhai_finish finish;
 } mhai_product;
 
 /* Bytes of workspace for any product with at most that many rows, inputs and panels. */
@@ -82,6 +114,16 @@ size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t 
                            ptrdiff_t panels, int threads);
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
+
+/* Is this one of the MHA_ACTIVATION_ values? */
+static inline bool mhai_is_activation(mha_activation activation)
+{
+    return (int)activation >= MHA_ACTIVATION_NONE && (int)activation <= MHA_ACTIVATION_TANH;
+}
+
+/* May rows of `written` elements replace rows of `read` elements that start at the same place? */
+bool mhai_rows_in_place(const void *from, ptrdiff_t from_stride, ptrdiff_t read, const void *to,
+                        ptrdiff_t to_stride, ptrdiff_t written, ptrdiff_t rows);
 
 /* Checks rows and types of a run or of a backward pass. */
 mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_dtype x_type,

@@ -346,7 +346,8 @@ static size_t work_size_of(const mha_linear *linear, ptrdiff_t rows, int threads
 
 size_t mha_linear_backward_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
 {
-    if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS)
+    if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS ||
+        mhai_is_block(linear->stored))
         return 0;
     return work_size_of(linear, rows, threads);
 }
@@ -382,6 +383,8 @@ mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const v
         return MHA_ERR_NULL;
     if (!mhai_struct_read(gradients, &g, sizeof g, sizeof g))
         return MHA_ERR_STRUCT;
+    if (mhai_is_block(linear->stored))
+        return MHA_ERR_DTYPE;
     const mhai_factor inputs = {x, x_type, linear->inputs, NULL, x_stride};
     mha_status status = mhai_linear_check_rows(linear, rows, x_type, g.d_y_type);
     if (status || (status = mhai_matrix_out_check(&silent, "d_weight", &g.d_weight)))

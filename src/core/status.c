@@ -82,8 +82,10 @@ const char *mha_status_string(mha_status status)
 
 const char *mhai_dtype_name(mha_dtype dtype)
 {
-    static const char *const names[] = {"MHA_F32", "MHA_F16", "MHA_BF16", "MHA_F64", "MHA_I8"};
-    return (unsigned)dtype <= MHA_I8 ? names[dtype] : "no mha_dtype";
+    static const char *const names[] = {"MHA_F32",  "MHA_F16",  "MHA_BF16", "MHA_F64",
+                                        "MHA_I8",   "MHA_Q8_0", "MHA_Q4_0", "MHA_Q4_1",
+                                        "MHA_Q4_K", "MHA_Q5_K", "MHA_Q6_K"};
+    return (unsigned)dtype <= MHA_Q6_K ? names[dtype] : "no mha_dtype";
 }
 
 size_t mha_dtype_size(mha_dtype dtype)
@@ -99,8 +101,9 @@ size_t mha_dtype_size(mha_dtype dtype)
         return 8;
     case MHA_I8:
         return 1;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 /* -------------------------------------------------------------- messages ----- */

@@ -85,8 +85,9 @@ double element_load(mha_dtype type, const void *data, ptrdiff_t index)
         return ((const double *)data)[index];
     case MHA_I8:
         return (double)((const int8_t *)data)[index];
+    default:
+        return (double)NAN;
     }
-    return (double)NAN;
 }
 
 void element_store(mha_dtype type, void *data, ptrdiff_t index, double value)
@@ -107,6 +108,8 @@ void element_store(mha_dtype type, void *data, ptrdiff_t index, double value)
     case MHA_I8:
         ((int8_t *)data)[index] = (int8_t)fmin(fmax(rint(value), -127.0), 127.0);
         break;
+    default:
+        break;
     }
 }
 
@@ -123,6 +126,18 @@ const char *dtype_name(mha_dtype type)
         return "f64";
     case MHA_I8:
         return "i8";
+    case MHA_Q8_0:
+        return "q8_0";
+    case MHA_Q4_0:
+        return "q4_0";
+    case MHA_Q4_1:
+        return "q4_1";
+    case MHA_Q4_K:
+        return "q4_k";
+    case MHA_Q5_K:
+        return "q5_k";
+    case MHA_Q6_K:
+        return "q6_k";
     }
     return "?";
 }

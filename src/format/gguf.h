@@ -39,7 +39,7 @@ typedef struct gguf_pair {
     gguf_type type;
     gguf_type element;       /* of an array */
     uint64_t count;          /* elements of an array; else 1 */
-    const void *data;        /* the first element, unaligned */
+    const void *data;        /* the first element, little-endian, unaligned */
     const uint64_t *strings; /* of an array of strings: the offset of each from `data` */
 } gguf_pair;
 
@@ -50,7 +50,7 @@ typedef struct gguf_tensor {
     mha_dtype type;
     int rank;
     uint64_t shape[4]; /* reversed: the last axis is contiguous */
-    const void *data;
+    const void *data;  /* little-endian */
     uint64_t bytes;
 } gguf_tensor;
 
@@ -63,11 +63,16 @@ typedef struct gguf_file {
     uint64_t bytes; /* of the file */
 } gguf_file;
 
+/* On error *file is NULL. `message` may be NULL, here and below. */
 mha_status gguf_open(gguf_file **file, const char *path, char *message, size_t message_size);
 /* The same for bytes in memory, which must not change until it is closed. */
 mha_status gguf_open_memory(gguf_file **file, const void *bytes, size_t size, char *message,
                             size_t message_size);
+/* NULL is allowed. */
 void gguf_close(gguf_file *file);
+
+/* The name of an element type of ggml, such as "Q4_K"; NULL if it is unknown. */
+const char *gguf_tensor_type_name(uint32_t ggml_type);
 
 /* NULL if there is none. O(log n). */
 const gguf_pair *gguf_find(const gguf_file *file, const char *key);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader of the model files of llama2.c, version 0: seven numbers, then f32 tensors in a fixed
- * order. The file is mapped, and its length must be exactly what the numbers say. Tensors get the
- * names tok_embeddings, layers.N.{attention_norm,wq,wk,wv,wo,ffn_norm,w1,w2,w3}, norm and output.
+ * Reader of the model files of llama2.c, versions 0 and 1: seven numbers, then f32 tensors in a
+ * fixed order. The file is mapped, and its length must be exactly what the numbers say. Tensors get
+ * the names tok_embeddings, layers.N.{attention_norm,wq,wk,wv,wo,ffn_norm,w1,w2,w3}, norm and
+ * output. A matrix has a row per output.
  */
 #ifndef FORMAT_LLAMA2C_H
 #define FORMAT_LLAMA2C_H
@@ -26,9 +27,12 @@ typedef struct llama2c_file {
     uint64_t bytes;
 } llama2c_file;
 
+/* On error *file is NULL. `message` may be NULL. */
 mha_status llama2c_open(llama2c_file **file, const char *path, char *message, size_t message_size);
+/* The same for bytes in memory, which must not change until it is closed. */
 mha_status llama2c_open_memory(llama2c_file **file, const void *bytes, size_t size, char *message,
                                size_t message_size);
+/* NULL is allowed. */
 void llama2c_close(llama2c_file *file);
 
 #endif

@@ -69,14 +69,15 @@ typedef struct bound_stack {
 
 typedef struct model_binding {
     bound_stack stack[STACKS];
-    bound_linear transform; /* BERT: before the output matrix */
+    bound_linear transform; /* BERT: before the output matrix; width to embedding width */
     bound_norm transform_norm;
     bound_linear output; /* to logits; the weight may be that of the embedding */
     bound_linear pooler;
     bound_linear label_transform, label; /* classifier */
-    int64_t parameters;                  /* every weight counted once */
-    float **copies;                      /* numbers that had to be moved or computed, owned */
-    int copy_count;
+    bound_linear label_distilled; /* DeiT: label for the second token; the labels are the mean */
+    int64_t parameters;           /* every weight counted once */
+    void **copies;                /* tensors that were not aligned to their elements, owned */
+    size_t copy_count;
 } model_binding;
 
 /* A model's files, described and bound: the input of the forward pass. */

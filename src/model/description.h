@@ -41,7 +41,9 @@ typedef struct embedding_description {
     float scale; /* factor of token vectors; 0: 1 */
     position_kind position;
     int position_offset; /* the first token is at this position of the table (RoBERTa 2, CT2 1) */
-    int segments;        /* token types; 0: none */
+    int sine_steps; /* sines: frequency n is 10000^(-n/sine_steps); width/2, or with CT2 width/2 - 1
+                     */
+    int segments;   /* token types; 0: none */
 } embedding_description;
 
 typedef struct attention_description {
@@ -54,9 +56,11 @@ typedef struct attention_description {
     int rope_width;          /* 0: all */
     double rope_base;        /* of layers without a window, and where there is no other */
     double rope_local_base;  /* of layers with a window; 0: rope_base */
-    float *rope_frequencies; /* [rope_width/2] instead of the base, owned; NULL: none */
+    float *rope_frequencies; /* [rope_width/2], radians per position, instead of rope_base, owned;
+                              * layers with a rope_local_base have that base; NULL: none */
     int window;              /* tokens that a row sees, itself included; 0: all */
     int window_every; /* layers n with (n+1) % window_every == 0 have no window; 0: all have it */
+    int window_from;  /* layers before this one have no window (Qwen 2) */
     int relative_buckets, relative_distance; /* POSITION_RELATIVE */
     bool scale_by_layer;                     /* divide the scale by layer + 1 (GPT-2's option) */
 } attention_description;
@@ -70,6 +74,14 @@ typedef struct stack_description {
     attention_description attention; /* of self-attention; cross-attention has its heads */
 } stack_description;
 
+/* The window of layer n; 0: the layer sees all tokens. */
+static inline int attention_window(const attention_description *a, int n)
+{
+    const bool whole =
+        n < a->window_from || (a->window_every > 0 && (n + 1) % a->window_every == 0);
+    return whole ? 0 : a->window;
+}
+
 /* How texts become vectors and tokens: what the files say beside the weights. */
 typedef struct model_usage {
     mha_pooling pooling; /* MHA_POOLING_MODEL: the files do not say */
@@ -81,6 +93,7 @@ typedef struct model_usage {
     int end_count;
     int32_t forbidden[MODEL_ENDS_MAX]; /* tokens that are never generated (Marian's pad) */
     int forbidden_count;
+    int32_t first;   /* token that is always generated first (BART's forced_bos_token_id); -1 */
     bool source_end; /* the source text of an encoder-decoder ends with the end mark */
 } model_usage;
 
@@ -92,15 +105,19 @@ typedef struct model_description {
     int positions;                     /* 0: no limit */
     mha_norm norm;                     /* kind of all norms */
     float norm_eps;
-    float norm_add; /* 1: weights are stored as weight - 1 (Gemma) */
+    float norm_add;  /* 1: weights are stored as weight - 1 (Gemma), those of q_norm, k_norm too */
+    bool norm_first; /* norms are before the parts; else after them, on the residual stream */
     mha_activation activation;
     bool gated;
     stack_description stack[STACKS];
     float logit_scale;   /* factor of hidden states before the output matrix; 0: 1 (T5) */
     float logit_softcap; /* 0: off */
+    bool tied;           /* the output matrix is the embedding of the last stack */
     mha_activation transform_activation; /* of BERT's transform before the output matrix */
     mha_activation pooler_activation;
-    int labels;
+    int labels;                      /* 0: no classifier */
+    bool label_pooled;               /* it reads the pooler's output; else the first hidden state */
+    mha_activation label_activation; /* after label_transform */
     int image_size, patch, channels, extra_tokens; /* ViT; extra: class and distillation token */
     model_usage usage;
 } model_description;

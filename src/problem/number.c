@@ -101,7 +101,7 @@ double number_get(mha_dtype type, const void *data, ptrdiff_t index)
         return decode_bf16(((const uint16_t *)data)[index]);
     case MHA_F64:
         return ((const double *)data)[index];
-    case MHA_I8:
+    default:
         break;
     }
     abort();
@@ -132,7 +132,7 @@ void number_set(mha_dtype type, void *data, ptrdiff_t index, double value)
     case MHA_F64:
         ((double *)data)[index] = value;
         return;
-    case MHA_I8:
+    default:
         break;
     }
     abort();

@@ -18,26 +18,26 @@ enum {
 
 typedef struct vocabulary vocabulary;
 
-vocabulary *vocabulary_create(void);
-void vocabulary_free(vocabulary *vocabulary);
+vocabulary *vocab_create(void);
+void vocab_free(vocabulary *v);
 
 /* Ids may come in any order; those that were left out have no piece. False: out of memory, or the
  * id has a piece already, or is larger than VOCABULARY_MAX. If two ids have the same piece,
- * vocabulary_find() returns the first that was added. */
+ * vocab_find() returns the first that was added. */
 enum { VOCABULARY_MAX = 4 * 1024 * 1024 };
-bool vocabulary_add(vocabulary *vocabulary, int32_t id, const char *piece, size_t length,
-                    float score, unsigned flags);
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
+               unsigned flags);
 
 /* One more than the largest id. */
-int32_t vocabulary_size(const vocabulary *vocabulary);
+int32_t vocab_size(const vocabulary *v);
 
 /* -1 if there is no such piece. */
-int32_t vocabulary_find(const vocabulary *vocabulary, const char *piece, size_t length);
+int32_t vocab_find(const vocabulary *v, const char *piece, size_t length);
 
 /* Terminated; NULL for an id without a piece. `length` may be NULL. */
-const char *vocabulary_piece(const vocabulary *vocabulary, int32_t id, size_t *length);
-float vocabulary_score(const vocabulary *vocabulary, int32_t id);
-unsigned vocabulary_flags(const vocabulary *vocabulary, int32_t id);
-void vocabulary_set_flags(vocabulary *vocabulary, int32_t id, unsigned flags);
+const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length);
+float vocab_score(const vocabulary *v, int32_t id);
+unsigned vocab_flags(const vocabulary *v, int32_t id);
+void vocab_set_flags(vocabulary *v, int32_t id, unsigned flags);
 
 #endif

@@ -139,7 +139,7 @@ static void wrong_configs(void)
     WRONG(Dv, MHA_MAX_HEAD_WIDTH + 1, MHA_ERR_SHAPE);
     WRONG(k_type, MHA_F64, MHA_ERR_DTYPE);
     WRONG(v_type, MHA_F64, MHA_ERR_DTYPE);
-    WRONG(v_type, (mha_dtype)5, MHA_ERR_DTYPE);
+    WRONG(v_type, (mha_dtype)77, MHA_ERR_DTYPE);
 }
 
 static void wrong_structs(void)

@@ -88,7 +88,7 @@ static const fault wrong_layers[] = {
     PUT(ALL, config.Dv, MHA_MAX_HEAD_WIDTH + 1, IS(SHAPE)),
     PUT(ALL, config.stored, -1, IS(DTYPE)),
     PUT(ALL, config.stored, MHA_F64, IS(DTYPE)),
-    PUT(ALL, config.stored, 5, IS(DTYPE)),
+    PUT(ALL, config.stored, 11, IS(DTYPE)),
     PUT(ALL, config.stored, INT_MAX, IS(DTYPE)),
     PUT(ALL, config.rope.pairs, -1, IS(FLAG)),
     PUT(ALL, config.rope.pairs, 3, IS(FLAG)),

@@ -28,7 +28,7 @@ static void wrong_configurations(void)
     const mha_matrix wild = {w, MHA_F32, PTRDIFF_MAX, PTRDIFF_MAX};
     const mha_vector bias = {w, MHA_F32}, bias_i8 = {w, MHA_I8}, bias_f64 = {w, MHA_F64};
     const mha_vector bias_odd = {(const char *)w + 2, MHA_F32};
-    const mha_vector bias_unknown = {w, (mha_dtype)9};
+    const mha_vector bias_unknown = {w, (mha_dtype)99};
     const size_t size = sizeof(mha_linear_config);
 #define BAD(text, status, ...) \
     {                          \
@@ -64,7 +64,7 @@ static void wrong_configurations(void)
         BAD("bias unknown", MHA_ERR_DTYPE, size, 4, 4, good, bias_unknown, MHA_F32, NULL, 0),
         BAD("bias misaligned", MHA_ERR_ALIGN, size, 4, 4, good, bias_odd, MHA_F32, NULL, 0),
         BAD("stored f64", MHA_ERR_DTYPE, size, 4, 4, good, bias, MHA_F64, NULL, 0),
-        BAD("stored unknown", MHA_ERR_DTYPE, size, 4, 4, good, bias, (mha_dtype)5, NULL, 0),
+        BAD("stored unknown", MHA_ERR_DTYPE, size, 4, 4, good, bias, (mha_dtype)77, NULL, 0),
     };
 #undef BAD
     for (size_t n = 0; n < sizeof table / sizeof *table; n++) {
@@ -123,7 +123,7 @@ static void wrong_runs(void)
         {"y NULL", MHA_ERR_NULL, 3, x, MHA_F32, 4, NULL, MHA_F32, 4, work, need},
         {"x f64", MHA_ERR_DTYPE, 3, x, MHA_F64, 4, y, MHA_F32, 4, work, need},
         {"x i8", MHA_ERR_DTYPE, 3, x, MHA_I8, 4, y, MHA_F32, 4, work, need},
-        {"x unknown", MHA_ERR_DTYPE, 3, x, (mha_dtype)7, 4, y, MHA_F32, 4, work, need},
+        {"x unknown", MHA_ERR_DTYPE, 3, x, (mha_dtype)77, 4, y, MHA_F32, 4, work, need},
         {"y f64", MHA_ERR_DTYPE, 3, x, MHA_F32, 4, y, MHA_F64, 4, work, need},
         {"y i8", MHA_ERR_DTYPE, 3, x, MHA_F32, 4, y, MHA_I8, 4, work, need},
         {"y unknown", MHA_ERR_DTYPE, 3, x, MHA_F32, 4, y, (mha_dtype)-5, 4, work, need},
@@ -245,7 +245,7 @@ static void wrong_rows(mha_linear *linear, backward_memory *m)
     TRY(MHA_ERR_NULL, x = NULL);
     TRY(MHA_ERR_DTYPE, x_type = MHA_F64);
     TRY(MHA_ERR_DTYPE, x_type = MHA_I8);
-    TRY(MHA_ERR_DTYPE, x_type = (mha_dtype)9);
+    TRY(MHA_ERR_DTYPE, x_type = (mha_dtype)99);
     TRY(MHA_ERR_ALIGN, x = (const char *)m->x + 1);
     TRY(MHA_ERR_OVERFLOW, x_stride = far);
     TRY(MHA_ERR_NULL, g.d_y = NULL);

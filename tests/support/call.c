@@ -51,7 +51,7 @@ static void put_number(void *data, ptrdiff_t index, mha_dtype type, float number
     case MHA_BF16:
         memcpy((char *)data + 2 * index, &high, 2);
         break;
-    case MHA_I8:
+    default:
         break;
     }
 }

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/kernels/block_layout.h"
+
 enum {
     MHAK_BLOCK = 128,
     MHAK_CHAIN = 32,
@@ -89,6 +91,15 @@ typedef struct mhak_statistics {
     float *top_scores;
     int32_t *top_keys;
 } mhak_statistics;
+
+/* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
+ * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
+typedef struct mhak_norm {
+    bool layer;
+    ptrdiff_t width;
+    double eps;
+    const float *weight, *bias; /* [width]; NULL: 1 and 0 */
+} mhak_norm;
 
 typedef struct mhak_table {
     const char *name;
@@ -162,6 +173,25 @@ typedef struct mhak_table {
      * even; scales NULL: 1. */
     void (*finish_row[MHAK_TYPES])(const float *src, int n, const float *scales, const float *bias,
                                    void *dst);
+
+    /* The same with an activation (as in mha_activation) and then a residual added, NULL: none.
+     * type is that of dst, which may be the residual. src, scales and bias are whole vectors. */
+    void (*finish_fused)(int activation, int type, const float *src, int n, const float *scales,
+                         const float *bias, const float *residual, void *dst);
+
+    /* The end of a product whose panels are alternately those of a gate and of a value: dst[c] =
+     * activation(gate c) * value c, where both are scaled and have their bias added. Columns
+     * [p*nr, (p+1)*nr) of the gate are those from 2*p*nr on in src, scales and bias. */
+    void (*finish_gated)(int activation, const float *src, int n, const float *scales,
+                         const float *bias, float *dst);
+
+    /* y[c] = activation(x[c]) for c < n; y may be x. */
+    void (*activate)(int activation, const float *x, ptrdiff_t n, float *y);
+
+    /* One row of a norm, of x + residual (NULL: x), which is also written to sum (NULL: not). y may
+     * be x or the residual, and so may sum. */
+    void (*norm_row)(const mhak_norm *norm, const float *x, const float *residual, float *sum,
+                     float *y);
 
     /* x[j] *= y[j] for j < n rounded up to whole vectors. */
     void (*scale_row)(float *x, const float *y, int n);
@@ -289,6 +319,10 @@ typedef struct mhak_table {
     /* y[i] = exp(x[i]) for x[i] <= 88: the exponential of fold, for its tests. n is a multiple of
      * `vector`. */
     void (*exp_row)(const float *x, ptrdiff_t n, float *y);
+
+    /* A slice of a panel of weights of a block type as a panel of f32: `depth` inputs, whole
+     * blocks, to[c*nr + n] for input c and output n. */
+    void (*load_blocks[MHAK_BLOCK_TYPES])(const void *slice, int depth, float *to);
 } mhak_table;
 
 extern const mhak_table mhak_table_c;

@@ -83,6 +83,10 @@ INLINE vi vload_i32(const int32_t *p)
 {
     return *(const vi_any *)p;
 }
+INLINE vu vload_u32(const void *p)
+{
+    return (vu) * (const vi_any *)p;
+}
 INLINE void vstore_i32(int32_t *p, vi x)
 {
     *(vi_any *)p = x;

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Section 2 of mha_model.h: opening and freeing a model, and what it is. */
+#include "model/model_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- free ----- */
+
+static void free_layer(model_layer *layer)
+{
+    if (layer->self.owned)
+        mha_layer_free(layer->self.layer);
+    if (layer->cross.owned)
+        mha_layer_free(layer->cross.layer);
+    if (layer->ff_owned)
+        mha_feed_forward_free(layer->ff);
+}
+
+static void free_outputs(mha_model *model)
+{
+    mha_linear *const linears[] = {model->transform,       model->output, model->pooler,
+                                   model->label_transform, model->label,  model->label_distilled};
+    for (size_t n = 0; n < sizeof linears / sizeof linears[0]; n++)
+        mha_linear_free(linears[n]);
+    for (int s = 0; s < STACKS; s++) {
+        mha_linear_free(model->stack[s].project);
+        mha_linear_free(model->stack[s].patches);
+    }
+    if (model->target_tokenizer != model->tokenizer)
+        mha_tokenizer_free(model->target_tokenizer);
+    mha_tokenizer_free(model->tokenizer);
+    model_files_close(&model->files);
+}
+
+void mha_model_free(mha_model *model)
+{
+    if (!model || atomic_fetch_sub(&model->references, 1) > 1)
+        return;
+    for (int s = 0; s < STACKS; s++)
+        for (int n = 0; n < model->stack[s].layers; n++)
+            free_layer(&model->stack[s].layer[n]);
+    if (!model->parent)
+        free_outputs(model);
+    for (size_t n = 0; n < model->array_count; n++)
+        free(model->arrays[n]);
+    free(model->arrays);
+    mha_model_free(model->parent);
+    free(model);
+}
+
+/* -------------------------------------------------------------------- open ----- */
+
+static mha_status check_config(const mha_model_config *config)
+{
+    if (config->size != sizeof *config)
+        return MHA_ERR_STRUCT;
+    if ((unsigned)config->storage > MHA_STORE_Q4)
+        return model_fail(config->message, config->message_size, MHA_ERR_FLAG,
+                          "config.storage is %d; use an MHA_STORE_ value", (int)config->storage);
+    return MHA_OK;
+}
+
+/* A tokenizer that the caller names must be there; one beside the model is optional, but not if it
+ * is damaged. */
+static mha_status open_tokenizers(mha_model *model, const mha_model_config *config)
+{
+    const char *const path = config->tokenizer ? config->tokenizer : model->files.tokenizer_path;
+    mha_status status = MHA_OK;
+    if (path)
+        status = mha_tokenizer_open(&model->tokenizer, path, config->message, config->message_size);
+    const char *const target = config->tokenizer ? NULL : model->files.target_tokenizer_path;
+    if (!status && target)
+        status = mha_tokenizer_open(&model->target_tokenizer, target, config->message,
+                                    config->message_size);
+    if (!model->target_tokenizer)
+        model->target_tokenizer = model->tokenizer;
+    return status;
+}
+
+mha_status mha_model_open(mha_model **model, const char *path, const mha_model_config *config)
+{
+    const mha_model_config none = {.size = sizeof none};
+    if (!model)
+        return MHA_ERR_NULL;
+    *model = NULL;
+    config = config ? config : &none;
+    mha_status status = check_config(config);
+    if (status)
+        return status;
+    if (!path)
+        return model_fail(config->message, config->message_size, MHA_ERR_NULL, "path is NULL");
+    model_files files = {0};
+    mha_model *made = NULL;
+    status = model_files_open(&files, path, config->message, config->message_size);
+    if (status)
+        return status;
+    status = model_build(&made, &files, config);
+    if (status) {
+        model_files_close(&files);
+        return status;
+    }
+    status = open_tokenizers(made, config);
+    if (status) {
+        mha_model_free(made);
+        return status;
+    }
+    *model = made;
+    return MHA_OK;
+}
+
+/* -------------------------------------------------------------------- info ----- */
+
+mha_status mha_model_get_info(const mha_model *model, mha_model_info *info)
+{
+    if (!model || !info)
+        return MHA_ERR_NULL;
+    if (info->size != sizeof *info)
+        return MHA_ERR_STRUCT;
+    const model_description *const d = &model->files.description;
+    const stack_description *const s = &d->stack[model_last_stack(model)];
+    *info = (mha_model_info){.size = sizeof *info,
+                             .family = d->family,
+                             .kind = d->kind,
+                             .width = d->width,
+                             .inner = s->inner,
+                             .heads = s->attention.heads,
+                             .key_heads = s->attention.key_heads,
+                             .head_width = s->attention.head_width,
+                             .vocabulary = d->vocabulary,
+                             .positions = d->positions,
+                             .has_logits = model->output != NULL,
+                             .labels = model->label ? d->labels : 0,
+                             .parameters = model->parameters,
+                             .file_bytes = model->file_bytes,
+                             .memory_bytes = model->memory_bytes,
+                             .image_size = d->image_size,
+                             .patch = d->patch,
+                             .channels = d->channels};
+    for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++) {
+        const int layers = model->stack[attention_stack((mha_attention_kind)kind)].layers;
+        for (int n = 0; n < layers; n++)
+            info->layers[kind] += model_attention_at(model, (mha_attention_kind)kind, n) != NULL;
+    }
+    return MHA_OK;
+}
+
+ptrdiff_t mha_model_heads(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer)
+{
+    if (!model || (unsigned)kind >= MHA_ATTENTION_KINDS)
+        return -1;
+    const model_attention *const attention = model_attention_at(model, kind, layer);
+    return attention ? attention->heads : -1;
+}
+
+const mha_tokenizer *mha_model_tokenizer(const mha_model *model)
+{
+    return model ? model->tokenizer : NULL;
+}
+
+const mha_tokenizer *mha_model_target_tokenizer(const mha_model *model)
+{
+    return model ? model->target_tokenizer : NULL;
+}
+
+size_t mha_model_describe(const mha_model *model, char *text, size_t size)
+{
+    if (!model) {
+        if (text && size > 0)
+            text[0] = '\0';
+        return 0;
+    }
+    return model_files_describe(&model->files, model->memory_bytes, text, size);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vocabulary of vocabulary.h: the bytes of all pieces one after another in one buffer, an entry
+ * per id, and a hash table of ids with open addressing. The hash is keyed with a random number, so
+ * a file cannot be made whose pieces collide.
+ */
+#include "text/vocabulary.h"
+
+#include "base/array.h"
+#include "text/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    size_t at; /* in the buffer of bytes */
+    uint32_t length;
+    float score;
+    unsigned flags;
+    bool exists;
+} entry;
+
+struct vocabulary {
+    entry *entries;
+    size_t count, room; /* count: one more than the largest id */
+    char *bytes;
+    size_t used, bytes_room;
+    int32_t *slots; /* ids; -1: empty */
+    size_t slot_count, filled;
+    uint64_t key;
+};
+
+vocabulary *vocab_create(void)
+{
+    vocabulary *const v = calloc(1, sizeof *v);
+    if (v)
+        v->key = hash_key();
+    return v;
+}
+
+void vocab_free(vocabulary *v)
+{
+    if (!v)
+        return;
+    free(v->entries);
+    free(v->bytes);
+    free(v->slots);
+    free(v);
+}
+
+/* The slot of a piece, or the empty slot where it belongs. */
+static size_t slot_of(const vocabulary *v, const char *piece, size_t length)
+{
+    const size_t mask = v->slot_count - 1;
+    size_t slot = (size_t)hash_bytes(v->key, piece, length) & mask;
+    for (; v->slots[slot] >= 0; slot = (slot + 1) & mask) {
+        const entry *const e = &v->entries[v->slots[slot]];
+        if (e->length == length && memcmp(v->bytes + e->at, piece, length) == 0)
+            break;
+    }
+    return slot;
+}
+
+static bool grow_slots(vocabulary *v)
+{
+    if (v->filled * 2 < v->slot_count)
+        return true;
+    const size_t old_count = v->slot_count;
+    int32_t *const old = v->slots;
+    const size_t count = old_count ? old_count * 2 : 64;
+    int32_t *const slots = malloc(count * sizeof *slots);
+    if (!slots)
+        return false;
+    memset(slots, 0xff, count * sizeof *slots);
+    v->slots = slots;
+    v->slot_count = count;
+    for (size_t n = 0; n < old_count; n++)
+        if (old[n] >= 0) {
+            const entry *const e = &v->entries[old[n]];
+            slots[slot_of(v, v->bytes + e->at, e->length)] = old[n];
+        }
+    free(old);
+    return true;
+}
+
+static bool make_room(vocabulary *v, size_t id, size_t length)
+{
+    entry *const entries = mhai_array_grow(v->entries, &v->room, id + 1, sizeof *entries);
+    if (!entries)
+        return false;
+    v->entries = entries;
+    char *const bytes = mhai_array_grow(v->bytes, &v->bytes_room, v->used + length + 1, 1);
+    if (!bytes)
+        return false;
+    v->bytes = bytes;
+    return grow_slots(v);
+}
+
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
+               unsigned flags)
+{
+    if (id < 0 || id >= VOCABULARY_MAX || length > UINT32_MAX / 2 ||
+        ((size_t)id < v->count && v->entries[id].exists) || !make_room(v, (size_t)id, length))
+        return false;
+    for (; v->count <= (size_t)id; v->count++)
+        v->entries[v->count] = (entry){0};
+    v->entries[id] = (entry){v->used, (uint32_t)length, score, flags, true};
+    if (length)
+        memcpy(v->bytes + v->used, piece, length);
+    v->bytes[v->used + length] = '\0';
+    v->used += length + 1;
+    const size_t slot = slot_of(v, piece, length);
+    if (v->slots[slot] < 0) {
+        v->slots[slot] = id;
+        v->filled++;
+    }
+    return true;
+}
+
+int32_t vocab_size(const vocabulary *v)
+{
+    return (int32_t)v->count;
+}
+
+int32_t vocab_find(const vocabulary *v, const char *piece, size_t length)
+{
+    return v->slot_count ? v->slots[slot_of(v, piece, length)] : -1;
+}
+
+static const entry *entry_of(const vocabulary *v, int32_t id)
+{
+    const bool exists = id >= 0 && (size_t)id < v->count && v->entries[id].exists;
+    return exists ? &v->entries[id] : NULL;
+}
+
+const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length)
+{
+    const entry *const e = entry_of(v, id);
+    if (!e)
+        return NULL;
+    if (length)
+        *length = e->length;
+    return v->bytes + e->at;
+}
+
+float vocab_score(const vocabulary *v, int32_t id)
+{
+    const entry *const e = entry_of(v, id);
+    return e ? e->score : 0;
+}
+
+unsigned vocab_flags(const vocabulary *v, int32_t id)
+{
+    const entry *const e = entry_of(v, id);
+    return e ? e->flags : 0;
+}
+
+void vocab_set_flags(vocabulary *v, int32_t id, unsigned flags)
+{
+    if (entry_of(v, id))
+        v->entries[id].flags = flags;
+}

@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Linears and layers whose weights are of a block type. Results are compared with sums in double
+ * precision over the weights as mha_row_to_f32() gives them; a row has the same bits in every call;
+ * and weights that are converted are those one gets by converting them by hand.
+ */
+#include "core/block_types.h"
+#include "support/guard.h"
+#include "support/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const mha_dtype types[] = {MHA_Q8_0, MHA_Q4_0, MHA_Q4_1, MHA_Q4_K, MHA_Q5_K, MHA_Q6_K};
+enum { TYPES = 6 };
+
+static ptrdiff_t length_of(mha_dtype type)
+{
+    return type <= MHA_Q4_1 ? 32 : 256;
+}
+
+static void *take(size_t bytes)
+{
+    void *const memory = malloc(bytes + 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* Rows of blocks with weights about 1 in size: random bytes with usual scales. */
+static uint8_t *random_rows(mha_dtype type, ptrdiff_t outputs, ptrdiff_t inputs, uint64_t seed)
+{
+    test_random random = {seed};
+    const size_t row = mha_row_bytes(type, inputs), bytes = (size_t)outputs * row;
+    const size_t block = mha_row_bytes(type, length_of(type));
+    uint8_t *const rows = take(bytes);
+    for (size_t n = 0; n < bytes; n++)
+        rows[n] = (uint8_t)test_random_u64(&random);
+    for (size_t at = 0; at < bytes; at += block) {
+        const int scale = 0x1c00 + (int)test_random_below(&random, 0x400);
+        const int minimum = type == MHA_Q4_1 ? 0xa800 : 0x2800;
+        uint8_t *const head = rows + at + (type == MHA_Q6_K ? 208 : 0);
+        head[0] = (uint8_t)scale;
+        head[1] = (uint8_t)(scale >> 8);
+        if (type == MHA_Q4_1 || type == MHA_Q4_K || type == MHA_Q5_K) {
+            head[2] = 0;
+            head[3] = (uint8_t)(minimum >> 8);
+        }
+    }
+    return rows;
+}
+
+static float *as_f32(mha_dtype type, const uint8_t *rows, ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    float *const wide = take(sizeof(float) * (size_t)(outputs * inputs));
+    const size_t row = mha_row_bytes(type, inputs);
+    for (ptrdiff_t n = 0; n < outputs; n++)
+        CHECK(mha_row_to_f32(type, rows + (size_t)n * row, inputs, wide + n * inputs) == MHA_OK,
+              "row");
+    return wide;
+}
+
+static float *random_numbers(ptrdiff_t count, uint64_t seed)
+{
+    test_random random = {seed};
+    float *const x = take(sizeof(float) * (size_t)count);
+    for (ptrdiff_t n = 0; n < count; n++)
+        x[n] = test_random_normal(&random);
+    return x;
+}
+
+static mha_linear *make(mha_matrix weight, mha_vector bias, ptrdiff_t outputs, ptrdiff_t inputs,
+                        mha_dtype stored)
+{
+    mha_linear *linear = NULL;
+    char message[200] = "";
+    const mha_linear_config config = {.size = sizeof config,
+                                      .inputs = inputs,
+                                      .outputs = outputs,
+                                      .weight = weight,
+                                      .bias = bias,
+                                      .stored = stored,
+                                      .message = message,
+                                      .message_size = sizeof message};
+    CHECK(mha_linear_create(&linear, &config) == MHA_OK, "%s", message);
+    return linear;
+}
+
+static float *run(const mha_linear *linear, ptrdiff_t rows, const float *x, ptrdiff_t inputs,
+                  ptrdiff_t outputs, mha_pool *pool)
+{
+    float *const y = take(sizeof(float) * (size_t)(rows * outputs));
+    CHECK(mha_linear_run(linear, rows, x, MHA_F32, inputs, y, MHA_F32, outputs, NULL, 0, pool) ==
+              MHA_OK,
+          "run");
+    return y;
+}
+
+/* ---------------------------------------------------------------------- values ---- */
+
+/* Sums in double precision, and what f32 may add to them: inputs count as they do in a block of
+ * 32 whose largest one has 24 bits. */
+static void check_sums(const char *what, const float *w, const float *x, const float *y,
+                       ptrdiff_t rows, ptrdiff_t outputs, ptrdiff_t inputs)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t n = 0; n < outputs; n++) {
+            double sum = 0, size = 0;
+            for (ptrdiff_t c = 0; c < inputs; c += 32) {
+                double most = 0, weights = 0;
+                for (ptrdiff_t d = c; d < c + 32; d++) {
+                    const double xd = (double)x[i * inputs + d], wd = (double)w[n * inputs + d];
+                    sum += xd * wd;
+                    most = fmax(most, fabs(xd));
+                    weights += fabs(wd);
+                }
+                size += most * weights;
+            }
+            CHECK(fabs((double)y[i * outputs + n] - sum) <= 1e-6 * size,
+                  "%s, %td x %td, row %td of %td, output %td: %g, not %g", what, outputs, inputs, i,
+                  rows, n, (double)y[i * outputs + n], sum);
+        }
+}
+
+static void sums_are_those_of_the_weights(void)
+{
+    static const ptrdiff_t outputs[] = {1, 17, 32, 100}, rows[] = {1, 2, 3, 9, 14, 40};
+    for (int t = 0; t < TYPES; t++)
+        for (int o = 0; o < 4; o++)
+            for (int r = 0; r < 6; r++) {
+                const ptrdiff_t inputs = length_of(types[t]) * (1 + (o + r) % 3 * 5);
+                uint8_t *const blocks = random_rows(types[t], outputs[o], inputs, 7);
+                float *const w = as_f32(types[t], blocks, outputs[o], inputs);
+                float *const x = random_numbers(rows[r] * inputs, 8);
+                mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
+                                                (mha_vector){0}, outputs[o], inputs, types[t]);
+                float *const y = run(linear, rows[r], x, inputs, outputs[o], NULL);
+                char what[20];
+                snprintf(what, sizeof what, "type %d", types[t]);
+                check_sums(what, w, x, y, rows[r], outputs[o], inputs);
+                mha_linear_free(linear);
+                free(blocks);
+                free(w);
+                free(x);
+                free(y);
+            }
+}
+
+/* Small whole numbers and scales of 1 give exact results. */
+static void whole_numbers_are_exact(void)
+{
+    enum { OUTPUTS = 40, INPUTS = 96, ROWS = 20 };
+    float w[OUTPUTS * INPUTS], x[ROWS * INPUTS], bias[OUTPUTS];
+    test_random random = {test_seed(31)};
+    for (int n = 0; n < OUTPUTS * INPUTS; n++)
+        w[n] = (float)(n % 32 == 0 ? 127 : test_random_below(&random, 255) - 127);
+    for (int n = 0; n < ROWS * INPUTS; n++)
+        x[n] = (float)(test_random_below(&random, 201) - 100);
+    for (int n = 0; n < OUTPUTS; n++)
+        bias[n] = (float)n;
+    mha_linear *const linear = make(mha_matrix_out_in(w, MHA_F32, INPUTS),
+                                    (mha_vector){bias, MHA_F32}, OUTPUTS, INPUTS, MHA_Q8_0);
+    float *const y = run(linear, ROWS, x, INPUTS, OUTPUTS, NULL);
+    for (int i = 0; i < ROWS; i++)
+        for (int n = 0; n < OUTPUTS; n++) {
+            double sum = n;
+            for (int c = 0; c < INPUTS; c++)
+                sum += (double)w[n * INPUTS + c] * (double)x[i * INPUTS + c];
+            CHECK((double)y[i * OUTPUTS + n] == sum, "row %d, output %d: %g, not %g", i, n,
+                  (double)y[i * OUTPUTS + n], sum);
+        }
+    mha_linear_free(linear);
+    free(y);
+}
+
+/* ------------------------------------------------------------------------ bits ---- */
+
+static void rows_and_threads_do_not_matter(void)
+{
+    enum { ROWS = 130, OUTPUTS = 75 };
+    static const ptrdiff_t counts[] = {1, 2, 3, 4, 5, 7, 8, 12, 13, 30, 97};
+    mha_pool *pool = NULL;
+    CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
+    for (int t = 0; t < TYPES; t++) {
+        const ptrdiff_t inputs = length_of(types[t]) * (types[t] <= MHA_Q4_1 ? 50 : 6);
+        uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 17);
+        float *const x = random_numbers(ROWS * inputs, 18);
+        mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
+                                        (mha_vector){0}, OUTPUTS, inputs, types[t]);
+        float *const all = run(linear, ROWS, x, inputs, OUTPUTS, NULL);
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+            for (int threads = 0; threads < 2; threads++) {
+                const ptrdiff_t first = (ptrdiff_t)(k * 7) % (ROWS - counts[k]);
+                float *const some = run(linear, counts[k], x + first * inputs, inputs, OUTPUTS,
+                                        threads ? pool : NULL);
+                CHECK(memcmp(some, all + first * OUTPUTS,
+                             sizeof(float) * (size_t)(counts[k] * OUTPUTS)) == 0,
+                      "type %d: other bits in a call of %td rows", types[t], counts[k]);
+                free(some);
+            }
+        mha_linear_free(linear);
+        free(blocks);
+        free(x);
+        free(all);
+    }
+    mha_pool_free(pool);
+}
+
+/* One NaN or infinity in x spoils its own row and no other. */
+static void damage_stays_in_its_row(void)
+{
+    enum { OUTPUTS = 40 };
+    for (int t = 0; t < TYPES; t++)
+        for (ptrdiff_t rows = 3; rows <= 33; rows += 30) {
+            const ptrdiff_t inputs = 2 * length_of(types[t]);
+            uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 27);
+            float *const x = random_numbers(rows * inputs, 28);
+            mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
+                                            (mha_vector){0}, OUTPUTS, inputs, types[t]);
+            float *const clean = run(linear, rows, x, inputs, OUTPUTS, NULL);
+            x[0 * inputs + 5] = NAN;
+            x[2 * inputs + inputs - 1] = -INFINITY;
+            float *const y = run(linear, rows, x, inputs, OUTPUTS, NULL);
+            for (ptrdiff_t n = 0; n < rows * OUTPUTS; n++) {
+                const ptrdiff_t row = n / OUTPUTS;
+                CHECK(row == 0   ? isnan(y[n])
+                      : row == 2 ? !isfinite(y[n])
+                                 : y[n] == clean[n],
+                      "type %d: row %td has %g", types[t], row, (double)y[n]);
+            }
+            mha_linear_free(linear);
+            free(blocks);
+            free(x);
+            free(clean);
+            free(y);
+        }
+}
+
+/* Inputs of every size, from denormal ones to the largest. */
+static void inputs_of_any_size(void)
+{
+    enum { OUTPUTS = 33, INPUTS = 64, SIZES = 9 };
+    static const float sizes[SIZES] = {0, 1e-44f, 1e-38f, 1e-30f, 1e-10f, 1, 1e10f, 1e30f, 1e36f};
+    uint8_t *const blocks = random_rows(MHA_Q4_1, OUTPUTS, INPUTS, 37);
+    float *const w = as_f32(MHA_Q4_1, blocks, OUTPUTS, INPUTS);
+    float *const x = random_numbers(SIZES * INPUTS, 38);
+    for (int n = 0; n < SIZES * INPUTS; n++)
+        x[n] *= sizes[n / INPUTS];
+    mha_linear *const linear = make(mha_matrix_out_in(blocks, MHA_Q4_1, INPUTS), (mha_vector){0},
+                                    OUTPUTS, INPUTS, MHA_Q4_1);
+    float *const y = run(linear, SIZES, x, INPUTS, OUTPUTS, NULL);
+    for (int i = 0; i < SIZES; i++)
+        for (int n = 0; n < OUTPUTS; n++) {
+            double sum = 0, size = 0;
+            for (int c = 0; c < INPUTS; c++) {
+                sum += (double)w[n * INPUTS + c] * (double)x[i * INPUTS + c];
+                size += fabs((double)w[n * INPUTS + c]);
+            }
+            CHECK(fabs((double)y[i * OUTPUTS + n] - sum) <=
+                      1e-5 * size * (double)sizes[i] + 1e-36 * size,
+                  "size %g, output %d: %g, not %g", (double)sizes[i], n, (double)y[i * OUTPUTS + n],
+                  sum);
+        }
+    mha_linear_free(linear);
+    free(blocks);
+    free(w);
+    free(x);
+    free(y);
+}
+
+/* ----------------------------------------------------------------- conversions ---- */
+
+/* y of a matrix, stored as given. */
+static float *product(mha_matrix weight, mha_dtype stored, const float *x, ptrdiff_t rows,
+                      ptrdiff_t inputs, ptrdiff_t outputs)
+{
+    mha_linear *const linear = make(weight, (mha_vector){0}, outputs, inputs, stored);
+    float *const y = run(linear, rows, x, inputs, outputs, NULL);
+    mha_linear_free(linear);
+    return y;
+}
+
+/* Stored in another type, a matrix is what its f32 values give in that type. */
+static void block_matrices_in_other_types(void)
+{
+    enum { OUTPUTS = 37, INPUTS = 512, ROWS = 3 };
+    static const mha_dtype stored[] = {MHA_F32,  MHA_F16,  MHA_BF16, MHA_I8,
+                                       MHA_Q8_0, MHA_Q4_0, MHA_Q4_1};
+    float *const x = random_numbers(ROWS * INPUTS, 48);
+    for (int t = 0; t < TYPES; t++) {
+        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 47);
+        float *const w = as_f32(types[t], blocks, OUTPUTS, INPUTS);
+        for (size_t s = 0; s < sizeof stored / sizeof *stored; s++) {
+            if (stored[s] == types[t])
+                continue;
+            float *const a = product(mha_matrix_out_in(blocks, types[t], INPUTS), stored[s], x,
+                                     ROWS, INPUTS, OUTPUTS);
+            float *const b =
+                product(mha_matrix_out_in(w, MHA_F32, INPUTS), stored[s], x, ROWS, INPUTS, OUTPUTS);
+            CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "%d stored as %d", types[t],
+                  stored[s]);
+            free(a);
+            free(b);
+        }
+        free(blocks);
+        free(w);
+    }
+    free(x);
+}
+
+/* Numbers that are stored in a block type are those of a row converted by hand, in any layout. */
+static void numbers_stored_as_blocks(void)
+{
+    enum { OUTPUTS = 21, INPUTS = 160, ROWS = 3 };
+    float *const x = random_numbers(ROWS * INPUTS, 58), *const w =
+                                                            random_numbers(OUTPUTS * INPUTS, 57);
+    float *const transposed = take(sizeof(float) * OUTPUTS * INPUTS);
+    for (int n = 0; n < OUTPUTS; n++)
+        for (int c = 0; c < INPUTS; c++)
+            transposed[c * OUTPUTS + n] = w[n * INPUTS + c];
+    for (int t = 0; t < 3; t++) {
+        uint8_t *const blocks = take(OUTPUTS * mha_row_bytes(types[t], INPUTS));
+        mhai_blocks_from_f32(types[t], w, OUTPUTS * INPUTS, blocks);
+        float *const a = product(mha_matrix_out_in(blocks, types[t], INPUTS), types[t], x, ROWS,
+                                 INPUTS, OUTPUTS);
+        float *const b =
+            product(mha_matrix_out_in(w, MHA_F32, INPUTS), types[t], x, ROWS, INPUTS, OUTPUTS);
+        float *const c = product(mha_matrix_in_out(transposed, MHA_F32, OUTPUTS), types[t], x, ROWS,
+                                 INPUTS, OUTPUTS);
+        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", types[t]);
+        CHECK(memcmp(a, c, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d, [in, out]", types[t]);
+        free(blocks);
+        free(a);
+        free(b);
+        free(c);
+    }
+    free(x);
+    free(w);
+    free(transposed);
+}
+
+/* A part of a fused matrix, rows that are apart or run backwards, and a matrix at an odd address.
+ */
+static void rows_anywhere(void)
+{
+    enum { OUTPUTS = 50, INPUTS = 256, ROWS = 2, FIRST = 20 };
+    float *const x = random_numbers(ROWS * INPUTS, 68);
+    for (int t = 0; t < TYPES; t++) {
+        const size_t row = mha_row_bytes(types[t], INPUTS);
+        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 67);
+        float *const all = product(mha_matrix_out_in(blocks, types[t], INPUTS), types[t], x, ROWS,
+                                   INPUTS, OUTPUTS);
+        const mha_matrix from = mha_matrix_from(mha_matrix_out_in(blocks, types[t], INPUTS), FIRST);
+        float *const part = product(from, types[t], x, ROWS, INPUTS, OUTPUTS - FIRST);
+        guard_buffer apart = guard_new(2 * OUTPUTS * row - row + 1, GUARD_BEFORE);
+        for (size_t n = 0; n < OUTPUTS; n++)
+            memcpy((uint8_t *)apart.data + 1 + 2 * n * row, blocks + n * row, row);
+        guard_seal(&apart);
+        const mha_matrix gaps = {(uint8_t *)apart.data + 1, types[t], 2 * INPUTS, 1};
+        float *const same = product(gaps, types[t], x, ROWS, INPUTS, OUTPUTS);
+        const mha_matrix back = {blocks + (OUTPUTS - 1) * row, types[t], -INPUTS, 1};
+        float *const reversed = product(back, types[t], x, ROWS, INPUTS, OUTPUTS);
+        float *const last =
+            product(mha_matrix_from(back, OUTPUTS - 1), types[t], x, ROWS, INPUTS, 1);
+        CHECK(memcmp(same, all, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d: gaps", types[t]);
+        for (int i = 0; i < ROWS; i++) {
+            CHECK(last[i] == all[i * OUTPUTS], "type %d: from the end", types[t]);
+            for (int n = 0; n < OUTPUTS; n++)
+                CHECK(reversed[i * OUTPUTS + n] == all[i * OUTPUTS + OUTPUTS - 1 - n],
+                      "type %d: backwards", types[t]);
+            for (int n = FIRST; n < OUTPUTS; n++)
+                CHECK(part[i * (OUTPUTS - FIRST) + n - FIRST] == all[i * OUTPUTS + n],
+                      "type %d: a part", types[t]);
+        }
+        guard_free(&apart);
+        free(blocks);
+        free(all);
+        free(part);
+        free(same);
+        free(reversed);
+        free(last);
+    }
+    free(x);
+}
+
+static void updates(void)
+{
+    enum { OUTPUTS = 37, INPUTS = 256, ROWS = 2 };
+    float *const x = random_numbers(ROWS * INPUTS, 78);
+    for (int t = 0; t < TYPES; t++) {
+        uint8_t *const before = random_rows(types[t], OUTPUTS, INPUTS, 76);
+        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 77);
+        const mha_matrix weight = mha_matrix_out_in(blocks, types[t], INPUTS);
+        mha_linear *const linear = make(mha_matrix_out_in(before, types[t], INPUTS),
+                                        (mha_vector){0}, OUTPUTS, INPUTS, types[t]);
+        CHECK(mha_linear_update(linear, weight, (mha_vector){0}) == MHA_OK, "update");
+        float *const a = run(linear, ROWS, x, INPUTS, OUTPUTS, NULL);
+        float *const b = product(weight, types[t], x, ROWS, INPUTS, OUTPUTS);
+        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", types[t]);
+        const mha_status status =
+            mha_linear_update(linear, mha_matrix_out_in(x, MHA_F32, 0), (mha_vector){0});
+        CHECK(status == (t < 3 ? MHA_OK : MHA_ERR_DTYPE), "type %d from f32: %d", types[t], status);
+        mha_linear_free(linear);
+        free(before);
+        free(blocks);
+        free(a);
+        free(b);
+    }
+    free(x);
+}
+
+/* ---------------------------------------------------------------------- errors ---- */
+
+static void refused(const char *part, mha_status wanted, mha_matrix weight, ptrdiff_t outputs,
+                    ptrdiff_t inputs, mha_dtype stored)
+{
+    mha_linear *linear = (mha_linear *)&linear;
+    char message[200] = "";
+    const mha_linear_config config = {.size = sizeof config,
+                                      .inputs = inputs,
+                                      .outputs = outputs,
+                                      .weight = weight,
+                                      .stored = stored,
+                                      .message = message,
+                                      .message_size = sizeof message};
+    const mha_status status = mha_linear_create(&linear, &config);
+    CHECK(status == wanted && !linear, "%s: %s", part, mha_status_string(status));
+    CHECK(strstr(message, part), "no \"%s\" in: %s", part, message);
+}
+
+static void wrong_matrices(void)
+{
+    static const uint8_t data[4096];
+    const mha_matrix q4 = mha_matrix_out_in(data, MHA_Q4_1, 64);
+    const mha_matrix k = mha_matrix_out_in(data, MHA_Q4_K, 256);
+    const mha_matrix plain = {data, MHA_F32, 0, 0}, none = {NULL, MHA_Q4_1, 64, 1};
+    const mha_matrix across = {data, MHA_Q4_1, 1, 64}, odd = {data, MHA_Q4_1, 33, 1};
+    const mha_matrix wild = {data, MHA_Q4_1, PTRDIFF_MAX / 32 * 32, 1};
+    refused("multiple of 32", MHA_ERR_SHAPE, q4, 4, 48, MHA_Q4_1);
+    refused("multiple of 32", MHA_ERR_SHAPE, q4, 4, 48, MHA_F32);
+    refused("multiple of 256", MHA_ERR_SHAPE, k, 4, 128, MHA_Q4_K);
+    refused("multiple of 32", MHA_ERR_SHAPE, plain, 4, 31, MHA_Q8_0);
+    refused("in_stride is 1", MHA_ERR_STRIDE, across, 4, 64, MHA_Q4_1);
+    refused("out_stride", MHA_ERR_STRIDE, odd, 4, 64, MHA_Q4_1);
+    refused("address space", MHA_ERR_OVERFLOW, wild, 400, 64, MHA_Q4_1);
+    refused("NULL", MHA_ERR_NULL, none, 4, 64, MHA_Q4_1);
+    refused("cannot be converted to MHA_Q4_K", MHA_ERR_DTYPE, plain, 4, 256, MHA_Q4_K);
+    refused("cannot be converted to MHA_Q6_K", MHA_ERR_DTYPE, k, 4, 256, MHA_Q6_K);
+    refused("config.stored", MHA_ERR_DTYPE, plain, 4, 256, (mha_dtype)11);
+}
+
+static void no_backward_pass(void)
+{
+    static const uint8_t data[20 * 4];
+    float x[32] = {0}, d_y[4] = {0}, d_x[32];
+    mha_linear *const linear =
+        make(mha_matrix_out_in(data, MHA_Q4_1, 32), (mha_vector){0}, 4, 32, MHA_Q4_1);
+    const mha_linear_gradients g = {
+        .size = sizeof g, .d_y = d_y, .d_y_stride = 4, .d_x = d_x, .d_x_stride = 32};
+    CHECK(mha_linear_backward(linear, 1, x, MHA_F32, 32, &g, NULL, 0, NULL) == MHA_ERR_DTYPE,
+          "backward");
+    CHECK(mha_linear_backward_work_size(linear, 1, 1) == 0, "its workspace");
+    mha_linear_free(linear);
+}
+
+/* Outputs and inputs of 0 are allowed, as for every type. */
+static void nothing_to_do(void)
+{
+    for (int t = 0; t < TYPES; t++) {
+        float x[256] = {0}, y[3] = {7, 7, 7}, bias[] = {1, 2, 3};
+        const mha_matrix none = {NULL, types[t], 0, 1};
+        mha_linear *const empty = make(none, (mha_vector){0}, 0, 256, types[t]);
+        CHECK(mha_linear_run(empty, 1, x, MHA_F32, 256, y, MHA_F32, 3, NULL, 0, NULL) == MHA_OK,
+              "no outputs");
+        CHECK(y[0] == 7, "written");
+        mha_linear *const constant = make(none, (mha_vector){bias, MHA_F32}, 3, 0, types[t]);
+        CHECK(mha_linear_run(constant, 1, x, MHA_F32, 0, y, MHA_F32, 3, NULL, 0, NULL) == MHA_OK,
+              "no inputs");
+        CHECK(memcmp(y, bias, sizeof y) == 0, "the bias alone");
+        mha_linear_free(empty);
+        mha_linear_free(constant);
+    }
+}
+
+/* ----------------------------------------------------------------------- layers ---- */
+
+enum { E = 128, H = 4, G = 2, D = 32, L = 5 };
+
+typedef struct blocks_of_layer {
+    uint8_t *rows[4];
+    float *wide[4];
+    mha_layer_weights weights, plain; /* blocks, and the same as f32 */
+} blocks_of_layer;
+
+static blocks_of_layer layer_blocks(mha_dtype type, uint64_t seed)
+{
+    static const ptrdiff_t outputs[] = {H * D, G * D, G * D, E}, inputs[] = {E, E, E, H * D};
+    blocks_of_layer b = {.weights = {.size = sizeof(mha_layer_weights)},
+                         .plain = {.size = sizeof(mha_layer_weights)}};
+    mha_matrix *const to[] = {&b.weights.q, &b.weights.k, &b.weights.v, &b.weights.o};
+    mha_matrix *const plain[] = {&b.plain.q, &b.plain.k, &b.plain.v, &b.plain.o};
+    for (int n = 0; n < 4; n++) {
+        b.rows[n] = random_rows(type, outputs[n], inputs[n], seed + (uint64_t)n);
+        b.wide[n] = as_f32(type, b.rows[n], outputs[n], inputs[n]);
+        *to[n] = mha_matrix_out_in(b.rows[n], type, inputs[n]);
+        *plain[n] = mha_matrix_out_in(b.wide[n], MHA_F32, inputs[n]);
+    }
+    return b;
+}
+
+static void layer_blocks_free(blocks_of_layer *b)
+{
+    for (int n = 0; n < 4; n++) {
+        free(b->rows[n]);
+        free(b->wide[n]);
+    }
+}
+
+static mha_layer *layer_of(const mha_layer_weights *weights, mha_dtype stored)
+{
+    mha_layer *layer = NULL;
+    char message[200] = "";
+    const mha_layer_config config = {.size = sizeof config,
+                                     .E = E,
+                                     .H = H,
+                                     .G = G,
+                                     .D = D,
+                                     .stored = stored,
+                                     .message = message,
+                                     .message_size = sizeof message};
+    CHECK(mha_layer_create(&layer, &config, weights) == MHA_OK, "%s", message);
+    return layer;
+}
+
+static float *attend(const mha_layer *layer, const float *x, const float *gates)
+{
+    float *const y = take(sizeof(float) * L * E);
+    const mha_options options = {.size = sizeof options, .flags = MHA_CAUSAL, .gates = gates};
+    const mha_layer_call call = {.size = sizeof call,
+                                 .B = 1,
+                                 .L = L,
+                                 .query = mha_view_ble(x, L, E),
+                                 .output = mha_out_ble(y, L, E),
+                                 .options = &options};
+    CHECK(mha_layer_run(layer, &call, NULL, 0, NULL) == MHA_OK, "run");
+    return y;
+}
+
+static double largest_difference(const float *a, const float *b, ptrdiff_t count)
+{
+    double most = 0, size = 0;
+    for (ptrdiff_t n = 0; n < count; n++) {
+        most = fmax(most, fabs((double)a[n] - (double)b[n]));
+        size = fmax(size, fabs((double)b[n]));
+    }
+    return most / size;
+}
+
+static void layers_have_the_weights_of_their_blocks(void)
+{
+    float *const x = random_numbers(L * E, 88);
+    for (int t = 0; t < 3; t++) {
+        blocks_of_layer b = layer_blocks(types[t], 80), other = layer_blocks(types[t], 800);
+        mha_layer *const layer = layer_of(&b.weights, types[t]);
+        mha_layer *const plain = layer_of(&b.plain, MHA_F32);
+        mha_layer *const changed = layer_of(&other.weights, types[t]);
+        float *const y = attend(layer, x, NULL), *const wanted = attend(plain, x, NULL);
+        CHECK(largest_difference(y, wanted, L * E) < 2e-5, "type %d: %g", types[t],
+              largest_difference(y, wanted, L * E));
+        CHECK(mha_layer_update(changed, &b.weights) == MHA_OK, "update");
+        float *const same = attend(changed, x, NULL);
+        CHECK(memcmp(same, y, sizeof(float) * L * E) == 0, "type %d: after an update", types[t]);
+        mha_layer_free(layer);
+        mha_layer_free(plain);
+        mha_layer_free(changed);
+        layer_blocks_free(&b);
+        layer_blocks_free(&other);
+        free(y);
+        free(wanted);
+        free(same);
+    }
+    free(x);
+}
+
+static void pruned_layers(void)
+{
+    static const uint8_t keep[H] = {1, 0, 0, 1};
+    static const float gates[H] = {1, 0, 0, 1};
+    float *const x = random_numbers(L * E, 98);
+    for (int t = 0; t < 3; t++) {
+        blocks_of_layer b = layer_blocks(types[t], 90);
+        mha_layer *const layer = layer_of(&b.weights, types[t]), *pruned = NULL;
+        char message[200] = "";
+        CHECK(mha_layer_prune(&pruned, layer, keep, message, sizeof message) == MHA_OK, "%s",
+              message);
+        float *const y = attend(pruned, x, NULL), *const wanted = attend(layer, x, gates);
+        CHECK(largest_difference(y, wanted, L * E) < 2e-5, "type %d: %g", types[t],
+              largest_difference(y, wanted, L * E));
+        mha_layer_free(layer);
+        mha_layer_free(pruned);
+        layer_blocks_free(&b);
+        free(y);
+        free(wanted);
+    }
+    free(x);
+}
+
+/* Heads of 16 end inside a block of W_O, so they cannot be removed. */
+static void heads_inside_a_block(void)
+{
+    static const uint8_t keep[] = {1, 0};
+    static const uint8_t data[32 * 20];
+    const mha_matrix zeros = mha_matrix_out_in(data, MHA_Q4_1, 32);
+    const mha_layer_weights w = {.size = sizeof w, .q = zeros, .k = zeros, .v = zeros, .o = zeros};
+    const mha_layer_config config = {.size = sizeof config, .E = 32, .H = 2, .stored = MHA_Q4_1};
+    mha_layer *layer = NULL, *pruned = (mha_layer *)&layer;
+    char message[200] = "";
+    CHECK(mha_layer_create(&layer, &config, &w) == MHA_OK, "create");
+    CHECK(mha_layer_prune(&pruned, layer, keep, message, sizeof message) == MHA_ERR_SHAPE &&
+              !pruned,
+          "pruned");
+    CHECK(strstr(message, "multiple of 32"), "%s", message);
+    mha_layer_free(layer);
+}
+
+static void layers_have_no_backward_pass(void)
+{
+    static float tape[1 << 14] __attribute__((aligned(64)));
+    float *const x = random_numbers(L * E, 108), y[L * E];
+    blocks_of_layer b = layer_blocks(MHA_Q8_0, 100);
+    mha_layer *const layer = layer_of(&b.weights, MHA_Q8_0);
+    char message[200] = "";
+    const mha_options options = {
+        .size = sizeof options, .message = message, .message_size = sizeof message};
+    mha_layer_call call = {.size = sizeof call,
+                           .B = 1,
+                           .L = L,
+                           .query = mha_view_ble(x, L, E),
+                           .output = mha_out_ble(y, L, E),
+                           .options = &options};
+    CHECK(mha_layer_tape_size(layer, &call) == 0, "a tape");
+    CHECK(mha_layer_backward_work_size(layer, &call, 1) == 0, "a workspace");
+    call.tape = tape;
+    call.tape_size = sizeof tape;
+    CHECK(mha_layer_run(layer, &call, NULL, 0, NULL) == MHA_ERR_DTYPE, "run with a tape");
+    CHECK(strstr(message, "MHA_Q8_0 have no backward pass"), "%s", message);
+    mha_layer_free(layer);
+    layer_blocks_free(&b);
+    free(x);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(sums_are_those_of_the_weights);
+    RUN(whole_numbers_are_exact);
+    RUN(rows_and_threads_do_not_matter);
+    RUN(damage_stays_in_its_row);
+    RUN(inputs_of_any_size);
+    RUN(block_matrices_in_other_types);
+    RUN(numbers_stored_as_blocks);
+    RUN(rows_anywhere);
+    RUN(updates);
+    RUN(wrong_matrices);
+    RUN(no_backward_pass);
+    RUN(nothing_to_do);
+    RUN(layers_have_the_weights_of_their_blocks);
+    RUN(pruned_layers);
+    RUN(heads_inside_a_block);
+    RUN(layers_have_no_backward_pass);
+    return test_end();
+}
