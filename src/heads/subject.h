@@ -7,12 +7,14 @@
  *           --subject_run()---> capture: weights, queries, keys, values ... of all heads, with or
  *                               without changes to some of them
  *
- * subject_translator.c implements it for our translator. The corpus, its grammar and gradients are
- * known for a translator only: functions that need them take its `translator`, which is NULL for
- * other models.
+ * subject_translator.c implements it for our translator, subject_model.c for models of
+ * libmha_model. The corpus, its grammar and gradients are known for a translator only: functions
+ * that need them take its `translator`, which is NULL for other models.
  */
 #ifndef HEADS_SUBJECT_H
 #define HEADS_SUBJECT_H
+
+#include <mha/mha_model.h>
 
 #include "heads/capture.h"
 #include "heads/head_measures.h"
@@ -74,6 +76,10 @@ struct subject {
  * measures; subject_close() frees what that allocated, but not the translator. */
 void subject_of_translator(subject *subject, const translator *model);
 bool subject_count_words(subject *subject);
+
+/* A subject for any model of libmha_model that reads texts, which must outlive it. False, with a
+ * message: it reads pictures, or has no tokenizer. subject_close() either way. */
+bool subject_of_model(subject *subject, const mha_model *model, char message[SUBJECT_MESSAGE_MAX]);
 void subject_close(subject *subject);
 
 /* Whether the model predicts tokens: then the loss of a text is in nats. Otherwise it is an

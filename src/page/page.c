@@ -13,6 +13,7 @@
 #include "page/page_attention.h"
 #include "page/page_template.h"
 #include "page/page_weights.h"
+#include "page/page_words.h"
 
 page_heads page_heads_of(const subject *model, const page_import *import)
 {
@@ -47,25 +48,11 @@ static void put_model(json *j, const subject *model)
     json_close(j);
 }
 
-static void put_flags(json *j, const char *key, const bool *flags, int count)
-{
-    json_open_array(j, key);
-    for (int n = 0; n < count; n++)
-        json_integer(j, NULL, flags[n]);
-    json_close(j);
-}
-
-/* The words of a side, and which of them are marks or continue a word. */
+/* The words of a side, if there are any. */
 static void put_side(json *j, const char *name, const subject_side *side)
 {
-    char key[32];
-    if (side->count == 0)
-        return;
-    json_strings(j, name, side->words, side->count);
-    snprintf(key, sizeof key, "%s_marks", name);
-    put_flags(j, key, side->marks, side->count);
-    snprintf(key, sizeof key, "%s_continues", name);
-    put_flags(j, key, side->continues, side->count);
+    if (side->count > 0)
+        page_side_put(j, name, side->words, side->marks, side->continues, side->count);
 }
 
 /* The words that the model predicts, and how likely the expected ones are. */
@@ -170,7 +157,7 @@ static bool put_vectors(json *j, const capture_heads *h)
     json_integer(j, "width", h->width);
     return put_floats(j, "q", h->q, rows * width) && put_floats(j, "k", h->k, columns * width) &&
            put_floats(j, "v", h->v, columns * width) &&
-           put_floats(j, "value_norms", h->value_norms, columns);
+           (h->value_norms == NULL || put_floats(j, "value_norms", h->value_norms, columns));
 }
 
 /* An element of "kinds". A map is a head, counted layer by layer. */

@@ -171,6 +171,51 @@ static void find_same_words(const page_words *words, int side)
     }
 }
 
+/* ---------------------------------------------------- marks and pieces ----- */
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* "[CLS]", "<s>", "</s>", "<|endoftext|>", "<bos>": capitals in square brackets, or a name in angle
+ * brackets. "<" alone and "[1]" are words. */
+static bool is_mark(const char *word)
+{
+    const size_t length = strlen(word);
+    if (length < 3)
+        return false;
+    const char *const name = word + 1;
+    const size_t inner = length - 2;
+    if (word[0] == '[' && word[length - 1] == ']')
+        return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == inner;
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/|";
+    return word[0] == '<' && word[length - 1] == '>' && strspn(name, letters) == inner;
+}
+
+/* Whether any word begins as SentencePiece and byte-level BPE mark the beginning of a word. */
+static bool marks_beginnings(const page_words *words, int side)
+{
+    for (int n = 0; n < words->count[side]; n++)
+        if (starts_with(words->words[side][n], "\xe2\x96\x81") ||
+            starts_with(words->words[side][n], "\xc4\xa0"))
+            return true;
+    return false;
+}
+
+static void find_pieces(const page_words *words, int side)
+{
+    const bool beginnings = marks_beginnings(words, side);
+    for (int n = 0; n < words->count[side]; n++) {
+        const char *const word = words->words[side][n];
+        const bool begins = starts_with(word, "\xe2\x96\x81") || starts_with(word, "\xc4\xa0");
+        words->marks[side][n] = is_mark(word);
+        words->continues[side][n] = n > 0 && !words->marks[side][n] && !words->marks[side][n - 1] &&
+                                    (beginnings ? !begins : starts_with(word, "##"));
+    }
+}
+
 /* One element more than needed, so that no size is 0. Words are "" until they are read, so that a
  * file with too few of them leaves no NULL. */
 static bool allocate(page_words *words)
@@ -180,7 +225,10 @@ static bool allocate(page_words *words)
         const size_t count = (size_t)words->count[side] + 1;
         words->words[side] = calloc(count, sizeof *words->words[side]);
         words->numbers[side] = calloc(count, sizeof *words->numbers[side]);
-        fine = fine && words->words[side] != NULL && words->numbers[side] != NULL;
+        words->marks[side] = calloc(count, sizeof *words->marks[side]);
+        words->continues[side] = calloc(count, sizeof *words->continues[side]);
+        fine = fine && words->words[side] != NULL && words->numbers[side] != NULL &&
+               words->marks[side] != NULL && words->continues[side] != NULL;
         for (size_t n = 0; fine && n < count; n++)
             words->words[side][n] = "";
     }
@@ -198,8 +246,10 @@ bool page_words_read(page_words *words, const char *path, const int count[PAGE_S
     }
     if (path != NULL && !read_file(&r))
         return false;
-    for (int side = 0; side < PAGE_SIDES; side++)
+    for (int side = 0; side < PAGE_SIDES; side++) {
         find_same_words(words, side);
+        find_pieces(words, side);
+    }
     return true;
 }
 
@@ -208,6 +258,26 @@ void page_words_free(page_words *words)
     for (int side = 0; side < PAGE_SIDES; side++) {
         free((void *)words->words[side]);
         free(words->numbers[side]);
+        free(words->marks[side]);
+        free(words->continues[side]);
     }
     free(words->text);
+}
+
+static void put_flags(json *j, const char *name, const char *what, const bool *flags, int count)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s_%s", name, what);
+    json_open_array(j, key);
+    for (int n = 0; n < count; n++)
+        json_integer(j, NULL, flags[n]);
+    json_close(j);
+}
+
+void page_side_put(json *j, const char *name, const char *const *words, const bool *marks,
+                   const bool *continues, int count)
+{
+    json_strings(j, name, words, count);
+    put_flags(j, name, "marks", marks, count);
+    put_flags(j, name, "continues", continues, count);
 }
