@@ -116,6 +116,7 @@ typedef struct model_description {
     mha_activation transform_activation; /* of BERT's transform before the output matrix */
     mha_activation pooler_activation;
     int labels;                      /* 0: no classifier */
+    bool labels_per_token;           /* a classifier of tokens: it is not bound */
     bool label_pooled;               /* it reads the pooler's output; else the first hidden state */
     mha_activation label_activation; /* after label_transform */
     int image_size, patch, channels, extra_tokens; /* ViT; extra: class and distillation token */

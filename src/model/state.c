@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A longer cache has pages, so that only the tokens that it has occupy memory. */
+enum { CONTIGUOUS_MOST = 512 };
+
 /* ------------------------------------------------------------------ create ----- */
 
 void mha_state_free(mha_state *state)
@@ -65,11 +68,12 @@ mha_cache_config state_cache_config(const mha_state *state, int n)
     const model_layer *const layer = &state->model->stack[STACK_DECODER].layer[n % layers];
     const mha_layer_config c =
         mha_layer_get_config(n < layers ? layer->self.layer : layer->cross.layer);
+    const ptrdiff_t capacity = n < layers ? state->capacity : state->source_capacity;
     const mha_cache_config config = {.size = sizeof config,
-                                     .kind = MHA_CACHE_CONTIGUOUS,
+                                     .kind = capacity > CONTIGUOUS_MOST ? MHA_CACHE_PAGED
+                                                                        : MHA_CACHE_CONTIGUOUS,
                                      .sequences = state->sequences,
-                                     .capacity =
-                                         n < layers ? state->capacity : state->source_capacity,
+                                     .capacity = capacity,
                                      .G = c.G,
                                      .D = c.D,
                                      .Dv = c.Dv,
