@@ -189,6 +189,8 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
         json_strings(j, "expected", text->expected, text->target.count);
         put_predicted(j, page->subject, s->heads);
     }
+    if (s->heads->vector != NULL)
+        fine = put_floats(j, "vector", s->heads->vector, (size_t)s->heads->vector_width);
     if (text->gold != NULL) {
         put_alignment(j, text->gold);
         put_roles(j, text->gold);
