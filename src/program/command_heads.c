@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha heads: what every head of a translator attends to, measured on sentences.
+ * mha heads: what every head of a model attends to, measured on sentences.
  *
  *      sentences --heads_table_make()--> rows, one per head
  *      --kind, --like, --where, --sort --> chosen rows --heads_report_...()--> text or JSON
@@ -87,8 +87,8 @@ static int check_unused(const heads_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->text != NULL)
-        code = args_refuse(command, "sentences split seed",
-                           "selects sentences of the corpus; leave it out with a TEXT");
+        code = args_refuse(command, "sentences split seed texts",
+                           "selects sentences to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
@@ -128,6 +128,8 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
     const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
+                                 .texts = r->text == NULL ? r->setup.texts_file : NULL,
+                                 .translates = r->setup.session.model != NULL,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
                                  .study = study,
@@ -169,6 +171,11 @@ static int run(const heads_request *r)
         return code;
     if (r->text == NULL)
         return study_and_print(r);
+    if (r->setup.pairs == NULL) {
+        heads_request shown = *r;
+        shown.text = r->setup.set.texts[0].text;
+        return study_and_print(&shown);
+    }
     source_sentence source = {.line = 0};
     source_read(&source, r->setup.session.model, r->text, false);
     source_warn_unknown(&source);
@@ -187,6 +194,7 @@ int command_heads(int argc, char **argv)
     uint64_t given = 0;
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -203,7 +211,7 @@ int command_heads(int argc, char **argv)
     const arg_command command = {
         .name = "heads",
         .usage = "[OPTION...] [TEXT...]",
-        .summary = "Measure what every head of a translator attends to, and name its role.",
+        .summary = "Measure what every head of a model attends to, and name its role.",
         .details = details,
         ARG_OPTIONS(options),
         .words_max = INT_MAX,
@@ -219,11 +227,14 @@ int command_heads(int argc, char **argv)
         r.setup.sentences = 1;
         r.setup.own_text = true;
     }
+    r.setup.text = r.text;
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
         code = check_unused(&r, &command);
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r.setup, &command, "gold split seed");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

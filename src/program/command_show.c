@@ -318,6 +318,7 @@ static int run(show_request *r)
     /* Without a study no sentence of the corpus is measured, and none needs to fit the model. */
     r->setup.sentences = r->study > 0 ? r->study : 1;
     r->setup.own_text = r->study == 0;
+    r->setup.text = r->text;
     int code = heads_setup_open(&r->setup, "show");
     if (code == EXIT_GO_ON)
         code = check_model(r);
@@ -341,6 +342,7 @@ int command_show(int argc, char **argv)
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
         {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
         {"head", ARG_TEXT, &r.head_name, "H", "only this head: \"cross 2.4\", or 4 of every layer",

@@ -78,18 +78,18 @@ static void print_table(const heads_report *r, const terminal *screen)
 /* Counts the heads of every role, in the order in which roles first occur. */
 static void print_roles(const heads_report *r)
 {
-    bool counted[512] = {false};
     const char *comma = "";
     printf("Roles: ");
-    for (int n = 0; n < r->study->heads && n < 512; n++) {
+    for (int n = 0; n < r->study->heads; n++) {
         const char *const name = heads_role_name(&r->all[n]);
+        bool before = false;
         int same = 0;
-        for (int k = n; k < r->study->heads && k < 512; k++)
-            if (!counted[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
-                counted[k] = true;
+        for (int k = 0; k < r->study->heads; k++)
+            if (strcmp(heads_role_name(&r->all[k]), name) == 0) {
+                before |= k < n;
                 same++;
             }
-        if (same > 0)
+        if (!before)
             printf("%s%d %s", comma, same, name);
         comma = ", ";
     }
@@ -100,6 +100,8 @@ static void print_roles(const heads_report *r)
 static void print_most_important(const heads_report *r)
 {
     int best[ATTENTION_KINDS] = {-1, -1, -1};
+    if (isnan(r->all[0].raw_importance))
+        return;
     for (int n = 0; n < r->study->heads; n++) {
         const int kind = (int)r->all[n].name.kind;
         if (best[kind] < 0 || r->all[n].raw_importance > r->all[best[kind]].raw_importance)
@@ -210,11 +212,19 @@ static void print_title(const heads_report *r)
     printf("%d heads of %s\n", s->heads, r->model);
     if (r->text != NULL)
         printf("on \"%s\"", r->text);
+    else if (r->texts != NULL)
+        printf("on %d text%s of %s", s->sentences, s->sentences == 1 ? "" : "s", r->texts);
     else
         printf("on %d sentence%s of %s, seed %" PRIu64, s->sentences, s->sentences == 1 ? "" : "s",
                corpus_split_name(r->split), r->seed);
-    printf("; %" PRId64 " English tokens, %" PRId64 " French. Layers and heads count from 1.\n\n",
-           s->tokens[ATTENTION_ENCODER], s->tokens[ATTENTION_DECODER]);
+    const int64_t source = s->tokens[ATTENTION_ENCODER], target = s->tokens[ATTENTION_DECODER];
+    if (r->translates)
+        printf("; %" PRId64 " English tokens, %" PRId64 " French.", source, target);
+    else if (source > 0 && target > 0)
+        printf("; %" PRId64 " tokens of the source, %" PRId64 " of the target.", source, target);
+    else
+        printf("; %" PRId64 " tokens.", source + target);
+    printf(" Layers and heads count from 1.\n\n");
 }
 
 void heads_report_text(const heads_report *r)
@@ -324,9 +334,12 @@ void heads_report_json(const heads_report *r)
     json_string(&j, "model", r->model);
     if (r->text != NULL)
         json_string(&j, "text", r->text);
+    else if (r->texts != NULL)
+        json_string(&j, "texts", r->texts);
     else
         json_string(&j, "split", corpus_split_name(r->split));
-    json_unsigned(&j, "seed", r->seed);
+    if (r->translates && r->texts == NULL)
+        json_unsigned(&j, "seed", r->seed);
     json_integer(&j, "sentences", r->study->sentences);
     json_integer(&j, "counted_from", 1);
     json_open_array(&j, "heads");

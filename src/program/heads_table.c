@@ -15,15 +15,18 @@ typedef struct head_numbers {
     double *raw, *normal, *apart;
 } head_numbers;
 
-/* Importance by derivatives, and the distance from head `like` unless it is -1. */
+/* Importance by derivatives, of sentence pairs of a translator, and the distance from head `like` unless it is -1. */
 static mha_status measure(const heads_setup *s, int like, const head_numbers *numbers)
 {
-    head_eval *const eval =
-        head_eval_create(s->session.model, s->pairs, (int)s->sentences, s->session.pool);
-    mha_status status = MHA_ERR_MEMORY;
+    mha_status status = s->pairs != NULL ? MHA_ERR_MEMORY : MHA_OK;
+    head_eval *const eval = s->pairs != NULL ? head_eval_create(s->session.model, s->pairs,
+                                                                (int)s->sentences, s->session.pool)
+                                             : NULL;
     if (eval != NULL)
         status = head_eval_importance(eval, NULL, numbers->raw, numbers->normal);
     head_eval_free(eval);
+    for (int n = 0; s->pairs == NULL && n < head_count(s->session.subject.shape); n++)
+        numbers->raw[n] = numbers->normal[n] = NAN;
     for (int n = 0; n < head_count(s->session.subject.shape); n++)
         numbers->apart[n] = NAN;
     if (status == MHA_OK && like >= 0)

@@ -17,7 +17,8 @@
 typedef struct session {
     char path[MODEL_PATH_MAX]; /* the model's file */
     translator *model;         /* NULL: another model, of session_open_any() */
-    subject subject;           /* its heads, after session_open_any() */
+    mha_model *any;            /* the other model */
+    subject subject;           /* the heads of either, after session_open_any() */
     mha_pool *pool;
 } session;
 
@@ -27,7 +28,8 @@ typedef struct session {
 int session_open(session *session, const char *model_file, int64_t threads);
 void session_close(session *session);
 
-/* The same for any model whose heads can be looked at. */
+/* The same for any model whose heads can be looked at: a translator of "mha train", or what
+ * mha_model_open() opens. */
 int session_open_any(session *session, const char *model_file, int64_t threads);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */
