@@ -101,7 +101,8 @@ static replacement search(const precompiled *rules, const char *text, size_t len
     for (size_t n = 0; n < length; n++) {
         const unsigned char byte = (unsigned char)text[n];
         at ^= byte;
-        if (at >= rules->unit_count || label(rules->units[at]) != byte)
+        /* A zero byte is in no rule: its place is that of the value. */
+        if (byte == 0 || at >= rules->unit_count || label(rules->units[at]) != byte)
             break;
         const uint32_t unit = rules->units[at];
         at ^= children_offset(unit);

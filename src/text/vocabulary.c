@@ -127,6 +127,12 @@ int32_t vocab_find(const vocabulary *v, const char *piece, size_t length)
     return v->slot_count ? v->slots[slot_of(v, piece, length)] : -1;
 }
 
+int32_t vocab_find_model(const vocabulary *v, const char *piece, size_t length)
+{
+    const int32_t id = vocab_find(v, piece, length);
+    return id >= 0 && v->entries[id].flags & PIECE_ADDED ? -1 : id;
+}
+
 static const entry *entry_of(const vocabulary *v, int32_t id)
 {
     const bool exists = id >= 0 && (size_t)id < v->count && v->entries[id].exists;

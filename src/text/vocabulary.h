@@ -13,7 +13,8 @@ enum {
     PIECE_UNKNOWN = 1 << 1,
     PIECE_BYTE = 1 << 2, /* "<0x41>": one byte, for text that has no piece */
     PIECE_UNUSED = 1 << 3,
-    PIECE_USER = 1 << 4 /* always kept whole */
+    PIECE_USER = 1 << 4, /* always kept whole */
+    PIECE_ADDED = 1 << 5 /* found in texts as it is; the model does not have it */
 };
 
 typedef struct vocabulary vocabulary;
@@ -33,6 +34,8 @@ int32_t vocab_size(const vocabulary *v);
 
 /* -1 if there is no such piece. */
 int32_t vocab_find(const vocabulary *v, const char *piece, size_t length);
+/* The same without pieces that are not the model's own (PIECE_ADDED). */
+int32_t vocab_find_model(const vocabulary *v, const char *piece, size_t length);
 
 /* Terminated; NULL for an id without a piece. `length` may be NULL. */
 const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length);

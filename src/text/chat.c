@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes the text of a chat in the form of a model (chat.h); chat_style.c has found the form.
+ */
+#include "text/chat.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+typedef struct writing {
+    const chat_style *style;
+    const mha_chat_message *messages;
+    ptrdiff_t count;
+    ptrdiff_t first;    /* the first message that is not the system's */
+    const char *system; /* the system's message; NULL: none */
+    bool reply;
+    char *text;
+    size_t length, room;
+    bool failed;
+    const char *wrong; /* a message that the form cannot have */
+} writing;
+
+static void put_bytes(writing *w, const char *text, size_t length)
+{
+    if (!w->failed && w->room - w->length <= length) {
+        const size_t room = (w->length + length + 1) * 2;
+        char *const moved = realloc(w->text, room);
+        w->failed = moved == NULL;
+        if (moved != NULL) {
+            w->text = moved;
+            w->room = room;
+        }
+    }
+    if (w->failed)
+        return;
+    memcpy(w->text + w->length, text, length);
+    w->length += length;
+    w->text[w->length] = '\0';
+}
+
+/* Writes texts, up to a NULL. */
+static void put(writing *w, ...)
+{
+    va_list texts;
+    va_start(texts, w);
+    for (const char *text = va_arg(texts, const char *); text != NULL;
+         text = va_arg(texts, const char *))
+        put_bytes(w, text, strlen(text));
+    va_end(texts);
+}
+
+/* As Python's str.isspace(), which templates use to trim. */
+static bool is_space(uint32_t c)
+{
+    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
+           c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
+           c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+/* The bytes of a text between the white space at its ends. */
+typedef struct part {
+    size_t begin, end;
+} part;
+
+static part trimmed(const char *text, size_t length)
+{
+    part inner = {0, 0};
+    for (size_t at = 0; at < length;) {
+        uint32_t c = 0;
+        const size_t bytes = utf8_decode(text + at, length - at, &c);
+        const bool space = bytes > 0 && is_space(c);
+        const size_t next = at + (bytes > 0 ? bytes : 1);
+        if (!space) {
+            inner.begin = inner.end == 0 ? at : inner.begin;
+            inner.end = next;
+        }
+        at = next;
+    }
+    return inner;
+}
+
+static void put_trimmed(writing *w, const char *text)
+{
+    const part inner = trimmed(text, strlen(text));
+    put_bytes(w, text + inner.begin, inner.end - inner.begin);
+}
+
+static void put_content(writing *w, const char *text)
+{
+    if (w->style->trims)
+        put_trimmed(w, text);
+    else
+        put(w, text, NULL);
+}
+
+static bool is_role(const mha_chat_message *message, const char *role)
+{
+    return strcmp(message->role, role) == 0;
+}
+
+static bool is_user(const writing *w, ptrdiff_t n)
+{
+    return is_role(&w->messages[n], "user");
+}
+
+static void write_chatml(writing *w)
+{
+    put(w, w->style->begin, NULL);
+    if (w->system == NULL && w->count > 0 && w->style->system != NULL)
+        put(w, "<|im_start|>system\n", w->style->system, "<|im_end|>\n", NULL);
+    for (ptrdiff_t n = 0; n < w->count; n++) {
+        put(w, "<|im_start|>", w->messages[n].role, "\n", NULL);
+        put_content(w, w->messages[n].content);
+        put(w, "<|im_end|>\n", NULL);
+    }
+    if (w->reply)
+        put(w, "<|im_start|>assistant\n", NULL);
+}
+
+static void put_llama3_head(writing *w, const char *role)
+{
+    put(w, "<|start_header_id|>", role, "<|end_header_id|>\n\n", NULL);
+}
+
+static void write_llama3(writing *w)
+{
+    const char *const date = w->style->date;
+    if (w->count > 0)
+        put(w, w->style->begin, NULL);
+    if (date != NULL) {
+        put_llama3_head(w, "system");
+        put(w, "Cutting Knowledge Date: December 2023\nToday Date: ", date, "\n\n", NULL);
+        put_content(w, w->system == NULL ? "" : w->system);
+        put(w, "<|eot_id|>", NULL);
+    }
+    for (ptrdiff_t n = date != NULL ? w->first : 0; n < w->count; n++) {
+        put_llama3_head(w, w->messages[n].role);
+        put_content(w, w->messages[n].content);
+        put(w, "<|eot_id|>", NULL);
+    }
+    if (w->reply)
+        put_llama3_head(w, "assistant");
+}
+
+static void write_zephyr(writing *w)
+{
+    const bool marked = w->style->ends_with_mark;
+    put(w, w->style->begin, NULL);
+    for (ptrdiff_t n = 0; n < w->count; n++) {
+        const mha_chat_message *const message = &w->messages[n];
+        put(w, "<|", message->role, "|>\n", NULL);
+        put_content(w, message->content);
+        put(w, marked ? "<|end|>" : w->style->end, "\n", NULL);
+    }
+    if (w->reply && (marked || w->count > 0))
+        put(w, "<|assistant|>\n", NULL);
+    else if (marked)
+        put(w, w->style->end, NULL);
+}
+
+/* The first, third, ... message must be the user's, and no other. */
+static void check_turns(writing *w)
+{
+    for (ptrdiff_t n = w->first; n < w->count; n++) {
+        if (is_user(w, n) != ((n - w->first) % 2 == 0))
+            w->wrong = "the user and the assistant must take turns, beginning with the user";
+    }
+    if (w->system != NULL && w->first == w->count)
+        w->wrong = "the system's message must be followed by one of the user";
+}
+
+/* Trimmed together: an empty message leaves no empty lines after the system's. */
+static void put_with_system(writing *w, const char *content)
+{
+    const size_t begin = w->length;
+    put(w, "<<SYS>>\n", w->system, "\n<</SYS>>\n\n", content, NULL);
+    if (w->style->trims && !w->failed)
+        w->length = begin + trimmed(w->text + begin, w->length - begin).end;
+}
+
+static void write_llama2(writing *w)
+{
+    for (ptrdiff_t n = w->first; n < w->count; n++) {
+        const mha_chat_message *const message = &w->messages[n];
+        if (is_user(w, n)) {
+            put(w, w->style->begin, "[INST] ", NULL);
+            if (n == w->first && w->system != NULL) {
+                put_with_system(w, message->content);
+            } else {
+                put_content(w, message->content);
+            }
+            put(w, " [/INST]", NULL);
+        } else {
+            put(w, " ", NULL);
+            put_content(w, message->content);
+            put(w, " ", w->style->end, NULL);
+        }
+    }
+}
+
+static void write_mistral(writing *w)
+{
+    const chat_style *const style = w->style;
+    const ptrdiff_t last = w->count - 1;
+    const ptrdiff_t with_system = style->system_is_last ? last : w->first;
+    put(w, style->begin, NULL);
+    for (ptrdiff_t n = w->first; n < w->count; n++) {
+        const mha_chat_message *const message = &w->messages[n];
+        if (is_user(w, n)) {
+            put(w, style->space_before_inst ? " " : "", "[INST] ", NULL);
+            if (w->system != NULL && n == with_system)
+                put(w, w->system, "\n\n", NULL);
+            put(w, message->content, style->tight_inst ? "[/INST]" : " [/INST]", NULL);
+        } else {
+            put(w, style->space_before ? " " : "", NULL);
+            put_content(w, message->content);
+            put(w, style->end, style->space_after ? " " : "", NULL);
+        }
+    }
+}
+
+static void write_gemma(writing *w)
+{
+    put(w, w->style->begin, NULL);
+    for (ptrdiff_t n = w->first; n < w->count; n++) {
+        const mha_chat_message *const message = &w->messages[n];
+        const bool assistant = is_role(message, "assistant");
+        put(w, "<start_of_turn>", assistant ? "model" : message->role, "\n", NULL);
+        if (n == w->first && w->system != NULL)
+            put(w, w->system, "\n\n", NULL);
+        put_content(w, message->content);
+        put(w, "<end_of_turn>\n", NULL);
+    }
+    if (w->reply)
+        put(w, "<start_of_turn>model\n", NULL);
+}
+
+static void write_chat(writing *w)
+{
+    switch (w->style->form) {
+    case CHAT_CHATML:
+        write_chatml(w);
+        return;
+    case CHAT_LLAMA3:
+        write_llama3(w);
+        return;
+    case CHAT_ZEPHYR:
+        write_zephyr(w);
+        return;
+    default:
+        break;
+    }
+    check_turns(w);
+    if (w->system != NULL && w->style->form != CHAT_LLAMA2 && !w->style->has_system)
+        w->wrong = "the model has no form for the system's message: put it into the user's";
+    if (w->wrong != NULL)
+        return;
+    if (w->style->form == CHAT_LLAMA2)
+        write_llama2(w);
+    else if (w->style->form == CHAT_MISTRAL)
+        write_mistral(w);
+    else
+        write_gemma(w);
+}
+
+static void say(char *message, size_t message_size, const char *what)
+{
+    if (message != NULL && message_size > 0)
+        snprintf(message, message_size, "%s", what);
+}
+
+static bool is_complete(const mha_chat_message *messages, ptrdiff_t count)
+{
+    bool complete = messages != NULL || count == 0;
+    for (ptrdiff_t n = 0; complete && n < count; n++)
+        complete = messages[n].role != NULL && messages[n].content != NULL;
+    return complete;
+}
+
+mha_status chat_write(const chat_style *style, const mha_chat_message *messages, ptrdiff_t count,
+                      bool reply, char **text, size_t *length, char *message, size_t message_size)
+{
+    writing w = {.style = style, .messages = messages, .count = count, .reply = reply};
+    *text = NULL;
+    *length = 0;
+    if (!is_complete(messages, count)) {
+        say(message, message_size, "a message has no role or no content");
+        return MHA_ERR_NULL;
+    }
+    if (style->form == CHAT_NONE) {
+        say(message, message_size, "the model has no form for chats that is known here");
+        return MHA_ERR_FLAG;
+    }
+    if (count > 0 && is_role(&messages[0], "system")) {
+        w.system = messages[0].content;
+        w.first = 1;
+    }
+    put(&w, "", NULL);
+    write_chat(&w);
+    if (w.wrong != NULL || w.failed) {
+        free(w.text);
+        say(message, message_size, w.wrong != NULL ? w.wrong : "out of memory");
+        return w.wrong != NULL ? MHA_ERR_FLAG : MHA_ERR_MEMORY;
+    }
+    *text = w.text;
+    *length = w.length;
+    return MHA_OK;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* The other sources of SentencePiece tokenizers (text/sentencepiece.h): T5's extra ids, Marian's
+ * folders, llama2.c's tokenizer.bin and GGUF files. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/sentencepiece_case.h"
+#include "support/temp_files.h"
+#include "support/test.h"
+
+static sentencepiece_builder b;
+
+static void write_text(const char *path, const char *text)
+{
+    CHECK(file_make(path, text, strlen(text)), "%s", path);
+}
+
+static void extra_ids_of_t5(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char message[512] = "";
+    sentencepiece *sp = NULL;
+    small_model(&b, SENTENCEPIECE_UNIGRAM);
+    builder_number(&b, TRAINER, BEGIN_ID, -1);
+    file_make(temp_path(&folder, "spiece.model"), b.bytes, b.size);
+    write_text(temp_path(&folder, "tokenizer_config.json"), "{\"extra_ids\": 3}");
+    const char *const path = temp_path(&folder, "spiece.model");
+    CHECK(sentencepiece_open(&sp, path, message, 512) == MHA_OK, "%s", message);
+    if (sp != NULL) {
+        const vocabulary *const v = sentencepiece_vocabulary(sp);
+        CHECK(vocab_size(v) == 13, "%d pieces", vocab_size(v));
+        CHECK(vocab_find(v, "<extra_id_0>", 12) == 12, "<extra_id_0>");
+        CHECK(vocab_find(v, "<extra_id_2>", 12) == 10, "<extra_id_2>");
+        CHECK(sentencepiece_get_info(sp).adds_end && !sentencepiece_get_info(sp).adds_begin,
+              "the marks");
+        check_text(sp, IDS(8, 12), false, "ab<extra_id_0>");
+        check_tokens(sp, "ab", "8:0-2");
+    }
+    sentencepiece_free(sp);
+    write_text(temp_path(&folder, "tokenizer_config.json"), "{\"extra_ids\": 5000}");
+    CHECK(sentencepiece_open(&sp, temp_path(&folder, "spiece.model"), message, 512) ==
+              MHA_ERR_FORMAT,
+          "5000 extra ids");
+    CHECK(strstr(message, "tokenizer_config.json: extra_ids") != NULL, "%s", message);
+    temp_folder_free(&folder);
+}
+
+static void marian_has_ids_of_its_own(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char message[512] = "";
+    sentencepiece *sp = NULL;
+    small_model(&b, SENTENCEPIECE_UNIGRAM);
+    file_make(temp_path(&folder, "source.spm"), b.bytes, b.size);
+    write_text(
+        temp_path(&folder, "vocab.json"),
+        "{\"</s>\": 0, \"<unk>\": 1, \"\\u2581ab\": 2, \"a\": 3, \">>fr<<\": 4, \"<pad>\": 5, "
+        "\"\\u4e2d\": 6}");
+    const char *const path = temp_path(&folder, "source.spm");
+    CHECK(sentencepiece_open(&sp, path, message, 512) == MHA_OK, "%s", message);
+    if (sp != NULL) {
+        const sentencepiece_info info = sentencepiece_get_info(sp);
+        check_tokens(sp, "ab", "2:0-2");
+        check_tokens(sp, ">>fr<<ab", "4:0-6 2:6-8");
+        check_tokens(sp, ">>xx<< ab b", "1:0-6 2:7-9 1:9-10 1:10-11");
+        check_tokens(sp, ">>ab", "1:0-0 1:0-2 1:2-4");
+        check_tokens(sp, "ab\xe4\xb8\xad", "2:0-2 6:2-5");
+        check_text(sp, IDS(2, 2, 3, 0), true, "ab aba");
+        CHECK(info.end_id == 0 && info.unknown_id == 1 && info.pad_id == 5 && info.adds_end, "ids");
+        CHECK(vocab_flags(sentencepiece_vocabulary(sp), 4) & PIECE_SPECIAL, "the language");
+    }
+    sentencepiece_free(sp);
+    write_text(temp_path(&folder, "vocab.json"), "{\"a\": 0}");
+    CHECK(sentencepiece_open(&sp, temp_path(&folder, "source.spm"), message, 512) == MHA_ERR_FORMAT,
+          "no <unk>");
+    write_text(temp_path(&folder, "vocab.json"), "{\"a\": 0, \"<unk>\": 0}");
+    CHECK(sentencepiece_open(&sp, temp_path(&folder, "source.spm"), message, 512) == MHA_ERR_FORMAT,
+          "an id twice");
+    CHECK(sentencepiece_open(&sp, temp_path(&folder, "none.spm"), message, 512) == MHA_ERR_FILE,
+          "no file");
+    temp_folder_free(&folder);
+}
+
+static size_t put_u32(unsigned char *to, uint32_t value)
+{
+    memcpy(to, &value, 4);
+    return 4;
+}
+
+/* "<unk>", two marks, the bytes, then a few pieces with spaces. */
+static size_t llama2c_file(unsigned char *to)
+{
+    static const char *const pieces[] = {" ", "a", "b", "ab", " a", " ab"};
+    static const float scores[] = {-5, -4, -4, -2, -3, -1};
+    size_t used = put_u32(to, 27);
+    for (int n = 0; n < 3 + 256 + 6; n++) {
+        char piece[16] = "<unk>";
+        float score = 0;
+        if (n > 0 && n < 3)
+            snprintf(piece, sizeof piece, n == 1 ? "\n<s>\n" : "\n</s>\n");
+        else if (n >= 3 && n < 259)
+            snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)(n - 3) & 0xff);
+        else if (n >= 259) {
+            snprintf(piece, sizeof piece, "%s", pieces[n - 259]);
+            score = scores[n - 259];
+        }
+        memcpy(to + used, &score, 4);
+        used += 4;
+        used += put_u32(to + used, (uint32_t)strlen(piece));
+        memcpy(to + used, piece, strlen(piece));
+        used += strlen(piece);
+    }
+    return used;
+}
+
+static void llama2c_files_are_read(void)
+{
+    static unsigned char bytes[8192];
+    const temp_folder folder = temp_folder_new();
+    const char *const path = temp_path(&folder, "tokenizer.bin");
+    const size_t size = llama2c_file(bytes);
+    char message[512] = "";
+    sentencepiece *sp = NULL;
+    file_make(path, bytes, size);
+    CHECK(sentencepiece_from_llama2c(&sp, path, message, 512) == MHA_OK, "%s", message);
+    if (sp != NULL) {
+        check_tokens(sp, "ab aab", "264:0-2 263:2-4 262:4-6");
+        check_tokens(sp, "a\n", "263:0-1 13:1-2");
+        check_text(sp, IDS(1, 264, 264), true, "ab ab");
+        check_text(sp, IDS(1, 264), false, "<s> ab");
+        CHECK(sentencepiece_get_info(sp).adds_begin, "begin");
+        CHECK(strcmp(vocab_piece(sentencepiece_vocabulary(sp), 264, NULL), SPACE "ab") == 0, "264");
+    }
+    sentencepiece_free(sp);
+    for (size_t cut = 1; cut < size; cut += 13) {
+        file_make(path, bytes, cut);
+        const mha_status status = sentencepiece_from_llama2c(&sp, path, NULL, 0);
+        CHECK(status == MHA_OK || status == MHA_ERR_FORMAT, "%zu bytes: %d", cut, status);
+        sentencepiece_free(sp);
+    }
+    temp_folder_free(&folder);
+}
+
+typedef struct gguf_builder {
+    unsigned char bytes[1 << 15];
+    size_t size;
+    uint64_t pairs;
+} gguf_builder;
+
+static void gguf_put(gguf_builder *g, const void *data, size_t size)
+{
+    memcpy(g->bytes + g->size, data, size);
+    g->size += size;
+}
+
+static void gguf_text(gguf_builder *g, const char *text)
+{
+    const uint64_t length = strlen(text);
+    gguf_put(g, &length, 8);
+    gguf_put(g, text, length);
+}
+
+static void gguf_key(gguf_builder *g, const char *key, uint32_t type)
+{
+    gguf_text(g, key);
+    gguf_put(g, &type, 4);
+    g->pairs++;
+    memcpy(g->bytes + 16, &g->pairs, 8);
+}
+
+static void gguf_array(gguf_builder *g, const char *key, uint32_t element, uint64_t count)
+{
+    gguf_key(g, key, GGUF_ARRAY);
+    gguf_put(g, &element, 4);
+    gguf_put(g, &count, 8);
+}
+
+static void gguf_begin(gguf_builder *g, const char *model)
+{
+    const uint32_t version = 3;
+    memset(g, 0, sizeof *g);
+    gguf_put(g, "GGUF", 4);
+    gguf_put(g, &version, 4);
+    g->size = 24;
+    gguf_key(g, "tokenizer.ggml.model", GGUF_STRING);
+    gguf_text(g, model);
+}
+
+/* Ids as in small_model(). */
+static void gguf_pieces(gguf_builder *g, int scores)
+{
+    static const char *const pieces[] = {"<unk>", "<s>", "</s>",    SPACE,      "a",
+                                         "b",     "ab",  SPACE "a", SPACE "ab", "\xc3\xa9"};
+    static const float values[] = {0, 0, 0, -5, -4, -4, -2, -3, -1, -6};
+    static const int32_t types[] = {2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+    gguf_array(g, "tokenizer.ggml.tokens", GGUF_STRING, 10);
+    for (int n = 0; n < 10; n++)
+        gguf_text(g, pieces[n]);
+    gguf_array(g, "tokenizer.ggml.scores", GGUF_F32, (uint64_t)scores);
+    gguf_put(g, values, sizeof *values * (size_t)scores);
+    gguf_array(g, "tokenizer.ggml.token_type", GGUF_I32, 10);
+    gguf_put(g, types, sizeof types);
+}
+
+static mha_status open_gguf(sentencepiece **sp, const gguf_builder *g, char *message)
+{
+    gguf_file *file = NULL;
+    *sp = NULL;
+    mha_status status = gguf_open_memory(&file, g->bytes, g->size, message, 256);
+    if (status == MHA_OK)
+        status = sentencepiece_from_gguf(sp, file, message, 256);
+    gguf_close(file);
+    return status;
+}
+
+static void gguf_files_are_read(void)
+{
+    static gguf_builder g;
+    const uint8_t no = 0;
+    char message[256] = "";
+    sentencepiece *sp;
+    gguf_begin(&g, "llama");
+    gguf_pieces(&g, 10);
+    CHECK(open_gguf(&sp, &g, message) == MHA_OK, "%s", message);
+    check_tokens(sp, " ab", "3:0-0 8:0-3");
+    check_tokens(sp, "aab", "7:0-1 6:1-3");
+    if (sp != NULL)
+        CHECK(sentencepiece_get_info(sp).adds_begin && !sentencepiece_get_info(sp).adds_end,
+              "the marks");
+    sentencepiece_free(sp);
+    gguf_key(&g, "tokenizer.ggml.add_space_prefix", GGUF_BOOL);
+    gguf_put(&g, &no, 1);
+    gguf_key(&g, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
+    gguf_put(&g, &no, 1);
+    CHECK(open_gguf(&sp, &g, message) == MHA_OK, "%s", message);
+    check_tokens(sp, "ab ab", "6:0-2 8:2-5");
+    if (sp != NULL)
+        CHECK(!sentencepiece_get_info(sp).adds_begin, "the begin");
+    sentencepiece_free(sp);
+    gguf_begin(&g, "t5");
+    gguf_pieces(&g, 10);
+    CHECK(open_gguf(&sp, &g, message) == MHA_OK, "%s", message);
+    check_tokens(sp, "  ab  ab ", "8:2-4 8:4-8");
+    sentencepiece_free(sp);
+}
+
+static void wrong_gguf_files_are_refused(void)
+{
+    static gguf_builder g;
+    char message[256] = "";
+    sentencepiece *sp;
+    gguf_begin(&g, "gpt2");
+    CHECK(open_gguf(&sp, &g, message) == MHA_ERR_FORMAT, "gpt2");
+    CHECK(strstr(message, "neither llama nor t5") != NULL, "%s", message);
+    gguf_begin(&g, "llama");
+    CHECK(open_gguf(&sp, &g, message) == MHA_ERR_FORMAT, "no tokens");
+    CHECK(strstr(message, "tokenizer.ggml.tokens") != NULL, "%s", message);
+    gguf_pieces(&g, 9);
+    CHECK(open_gguf(&sp, &g, message) == MHA_ERR_FORMAT, "9 scores");
+    CHECK(strstr(message, "tokenizer.ggml.scores") != NULL, "%s", message);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(extra_ids_of_t5);
+    RUN(marian_has_ids_of_its_own);
+    RUN(llama2c_files_are_read);
+    RUN(gguf_files_are_read);
+    RUN(wrong_gguf_files_are_refused);
+    return test_end();
+}
