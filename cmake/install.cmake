@@ -53,6 +53,9 @@ add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mh
 add_manual_page(mha_layer mha_layer_create mha_layer_free mha_layer_get_config mha_layer_bytes
                 mha_layer_run mha_layer_work_size mha_view_ble mha_view_lbe mha_out_ble mha_out_lbe
                 mha_layer_update mha_layer_prune mha_preset mha_preset_at)
+add_manual_page(mha_feed_forward mha_feed_forward_create mha_feed_forward_free
+                mha_feed_forward_bytes mha_feed_forward_run mha_feed_forward_work_size
+                mha_linear_run_fused mha_norm_run mha_activation_run)
 add_manual_page(mha_layer_backward mha_layer_backward_work_size mha_layer_tape_size)
 
 # ----------------------------------------------- pkg-config, CMake package -----

@@ -10,7 +10,7 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a bench -d "meas
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a explain -d "explain how a problem is computed"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prove -d "run claims about attention"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a conv -d "filter a picture with attention"
-complete -c mha -n "not __fish_seen_subcommand_from $commands" -a tensors -d "list a safetensors file"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a tensors -d "list the tensors of a file"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a corpus -d "sentence pairs with known truth"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a translate -d "English to French"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a heads -d "measure what every head attends to"

@@ -134,8 +134,9 @@ cpu_runs() {
 chooses_isa() {
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
-        test_layer_words | test_openblas | test_json_reader | test_png_file | test_safetensors* | \
-        test_serve_request | fuzz_json | fuzz_safetensors)
+        test_layer_words | test_openblas | test_json_* | test_png_file | test_safetensors* | \
+        test_gguf | test_llama2c | test_weight_source* | test_serve_request | fuzz_gguf | \
+        fuzz_json* | fuzz_safetensors)
         return 1
         ;;
     esac

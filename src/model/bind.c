@@ -342,10 +342,10 @@ static mha_status bind_vector(binder *b, const rule_place *at, const weight_tens
                                 "tensor %s is a vector of a block type, expected f32, f16 or bf16",
                                 safetensors_show(tensor->name).text);
     const size_t skip = (size_t)first * mha_dtype_size(tensor->type);
-    *vector =
-        (bound_vector){.data = (const char *)data + skip,
-                       .type = tensor->type,
-                       .count = at->rule->part ? extent(b, at->stack, at->rule->outputs) : folded[0]};
+    *vector = (bound_vector){.data = (const char *)data + skip,
+                             .type = tensor->type,
+                             .count = at->rule->part ? extent(b, at->stack, at->rule->outputs)
+                                                     : folded[0]};
     return MHA_OK;
 }
 

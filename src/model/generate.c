@@ -288,13 +288,14 @@ static bool call_back(const generator *g, ptrdiff_t b, int32_t id, bool last)
     return g->config->callback(g->config->context, b, id, text, length) == 0;
 }
 
-static mha_status finish(const generator *g, ptrdiff_t b, bool ended)
+/* What was held back is given out, unless the callback has ended the sequence. */
+static mha_status finish(const generator *g, ptrdiff_t b, bool ended, bool silent)
 {
     generated *const s = &g->sequences[b];
     s->live = false;
     const mha_status status = text_stream_add(&s->stream, s->tokens, s->count, true);
     s->ended = ended || s->stream.stopped;
-    if (!status)
+    if (!status && !silent)
         call_back(g, b, -1, true);
     return status;
 }
@@ -304,7 +305,7 @@ static mha_status accept(const generator *g, ptrdiff_t b)
 {
     generated *const s = &g->sequences[b];
     if (is_end(g, s->chosen))
-        return finish(g, b, true);
+        return finish(g, b, true, false);
     s->tokens[s->count++] = s->chosen;
     s->log_probability += s->chosen_log;
     const mha_status status = text_stream_add(&s->stream, s->tokens, s->count, false);
@@ -312,7 +313,7 @@ static mha_status accept(const generator *g, ptrdiff_t b)
         return status;
     const bool more = call_back(g, b, s->chosen, false);
     if (!more || s->stream.stopped || s->count - s->context >= s->most)
-        return finish(g, b, false);
+        return finish(g, b, false, !more);
     return MHA_OK;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* mha tensors: checks safetensors files (format/safetensors.h) and prints their tensors and
- * metadata as a table or as JSON. */
-#include <inttypes.h>
+/* mha tensors: checks files of weights and prints their tensors and metadata as a table or as JSON.
+ * Safetensors files are listed here, other kinds by tensor_list_models.c. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <mha/mha.h>
 
@@ -14,133 +14,57 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/options.h"
+#include "program/tensor_list.h"
 
 static const char details[] =
-    "A file is checked before anything is printed: header, dtypes, shapes, offsets, and that the\n"
-    "tensors fill the file without a gap or overlap. A file that breaks a rule of the format is\n"
-    "refused with the name of the rule. The values of the tensors are not read.\n"
+    "A file is a safetensors file, a GGUF file, or a model of llama2.c (*.bin). It is checked\n"
+    "before anything is printed: header, dtypes, shapes, offsets, and that the tensors are inside\n"
+    "of the file and do not overlap. A file that breaks a rule of its format is refused; the "
+    "rules\n"
+    "of safetensors have names. The values of the tensors are not read.\n"
     "\n"
     "Examples:\n"
     "  mha tensors model.safetensors\n"
-    "  mha tensors --json model.safetensors\n";
+    "  mha tensors --json model.gguf\n";
 
-enum { SHAPE_TEXT = 64, NAME_COLUMNS = 60 };
-
-/* "[2,3]"; a shape that is too long ends in "...". */
-static void shape_text(const safetensors_tensor *tensor, char text[SHAPE_TEXT])
+static tensor_row safetensors_row(const void *file, size_t number)
 {
-    const int room = SHAPE_TEXT - 30; /* the rest is for one more extent, and the end */
-    int used = snprintf(text, SHAPE_TEXT, "[");
-    size_t n = 0;
-    for (; n < tensor->rank && used < room; n++)
-        used += snprintf(text + used, SHAPE_TEXT - (size_t)used, "%s%" PRIu64, n ? "," : "",
-                         tensor->shape[n]);
-    snprintf(text + used, SHAPE_TEXT - (size_t)used, n < tensor->rank ? ",...]" : "]");
-}
-
-/* Whether a control character begins here: C0 and DEL are one byte, C1 (U+0080 to U+009F) are two.
- */
-static bool is_control(const char *c)
-{
-    const unsigned char first = (unsigned char)c[0], second = first ? (unsigned char)c[1] : 0;
-    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
-}
-
-/* Prints text of an untrusted file: control characters, of one byte or two, become '?'. */
-static void put_text(const char *text, int columns)
-{
-    int used = 0;
-    for (; *text; text++) {
-        const bool control = is_control(text);
-        putchar(control ? '?' : *text);
-        used += ((unsigned char)*text & 0xc0) != 0x80;
-        if (control && *text == '\xc2')
-            text++;
-    }
-    for (; used < columns; used++)
-        putchar(' ');
-}
-
-/* Width of the column of names; longer names push the rest of their row to the right. */
-static int name_columns(const safetensors_file *file)
-{
-    size_t widest = 4;
-    for (size_t n = 0; n < file->count; n++) {
-        const size_t length = strlen(file->tensors[n].name);
-        widest = length > widest ? length : widest;
-    }
-    return widest < NAME_COLUMNS ? (int)widest : NAME_COLUMNS;
-}
-
-static int shape_columns(const safetensors_file *file)
-{
-    size_t widest = 5;
-    for (size_t n = 0; n < file->count; n++) {
-        char text[SHAPE_TEXT];
-        shape_text(&file->tensors[n], text);
-        widest = strlen(text) > widest ? strlen(text) : widest;
-    }
-    return (int)widest;
+    const safetensors_tensor *const t = &((const safetensors_file *)file)->tensors[number];
+    return (tensor_row){
+        t->name, safetensors_type_name(t->type), t->rank, t->shape, t->end - t->begin, true,
+        t->begin};
 }
 
 /* Metadata first, then one row per tensor in the order of the file. */
-static void print_table(const char *path, const safetensors_file *file)
+static void print_table(const safetensors_file *file, const tensor_list *list)
 {
-    const int names = name_columns(file), shapes = shape_columns(file);
-    printf("%s: %zu tensor%s, %" PRIu64 " byte%s\n", path, file->count, file->count == 1 ? "" : "s",
-           file->data_bytes, file->data_bytes == 1 ? "" : "s");
+    tensor_list_print_title(list);
     for (size_t n = 0; n < file->pair_count; n++) {
         fputs("  ", stdout);
-        put_text(file->pairs[n].key, 0);
+        tensor_list_print_text(file->pairs[n].key, 0);
         fputs(" = ", stdout);
-        put_text(file->pairs[n].value, 0);
+        tensor_list_print_text(file->pairs[n].value, 0);
         putchar('\n');
     }
-    if (file->count)
-        printf("%-*s  %-11s  %-*s  %s\n", names, "name", "dtype", shapes, "shape", "bytes");
-    for (size_t n = 0; n < file->count; n++) {
-        const safetensors_tensor *const tensor = &file->tensors[n];
-        char shape[SHAPE_TEXT];
-        shape_text(tensor, shape);
-        put_text(tensor->name, names);
-        printf("  %-11s  %-*s  %" PRIu64 "\n", safetensors_type_name(tensor->type), shapes, shape,
-               tensor->end - tensor->begin);
-    }
+    tensor_list_print_table(list);
 }
 
-static void print_tensor(json *j, const safetensors_tensor *tensor)
+static void print_json(json *j, const safetensors_file *file, const tensor_list *list)
 {
     json_open_object(j, NULL);
-    json_string(j, "name", tensor->name);
-    json_string(j, "dtype", safetensors_type_name(tensor->type));
-    json_open_array(j, "shape");
-    for (size_t n = 0; n < tensor->rank; n++)
-        json_unsigned(j, NULL, tensor->shape[n]);
-    json_close(j);
-    json_unsigned(j, "offset", tensor->begin);
-    json_unsigned(j, "bytes", tensor->end - tensor->begin);
-    json_close(j);
-}
-
-static void print_json(json *j, const char *path, const safetensors_file *file)
-{
-    json_open_object(j, NULL);
-    json_string(j, "file", path);
+    json_string(j, "file", list->path);
     json_unsigned(j, "header_bytes", file->header_bytes);
     json_unsigned(j, "data_bytes", file->data_bytes);
     json_open_object(j, "metadata");
     for (size_t n = 0; n < file->pair_count; n++)
         json_string(j, file->pairs[n].key, file->pairs[n].value);
     json_close(j);
-    json_open_array(j, "tensors");
-    for (size_t n = 0; n < file->count; n++)
-        print_tensor(j, &file->tensors[n]);
-    json_close(j);
+    tensor_list_print_json(j, list);
     json_close(j);
 }
 
 /* Prints one file; false after a message if it is refused. Warnings go to stderr. */
-static bool show(const char *path, bool strict, json *j)
+static bool show_safetensors(const char *path, bool strict, json *j)
 {
     char message[512] = "";
     safetensors_file *file;
@@ -149,15 +73,46 @@ static bool show(const char *path, bool strict, json *j)
         fprintf(stderr, "mha: %s\n", message);
         return false;
     }
+    const tensor_list list = {path, file->count, file->data_bytes, file, safetensors_row};
     if (j)
-        print_json(j, path, file);
+        print_json(j, file, &list);
     else
-        print_table(path, file);
+        print_table(file, &list);
     if (file->warnings)
         fprintf(stderr, "mha: %s: warning: %s%s\n", path, file->warning,
                 file->warnings > 1 ? ", and more of the kind" : "");
     safetensors_close(file);
     return true;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    const size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+static bool is_gguf(const char *path)
+{
+    char start[4] = "";
+    struct stat about;
+    if (ends_with(path, ".gguf"))
+        return true;
+    /* Opening a pipe would wait for its other end. */
+    FILE *const file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL;
+    if (!file)
+        return false;
+    const bool found = fread(start, 1, 4, file) == 4 && memcmp(start, "GGUF", 4) == 0;
+    fclose(file);
+    return found;
+}
+
+static bool show(const char *path, bool strict, json *j)
+{
+    if (is_gguf(path))
+        return tensor_list_show_gguf(path, j);
+    if (ends_with(path, ".bin"))
+        return tensor_list_show_llama2c(path, j);
+    return show_safetensors(path, strict, j);
 }
 
 int command_tensors(int argc, char **argv)
@@ -170,7 +125,7 @@ int command_tensors(int argc, char **argv)
     const arg_command command = {
         .name = "tensors",
         .usage = "[--strict] [--json] FILE...",
-        .summary = "Check safetensors files and list their tensors.",
+        .summary = "Check safetensors, GGUF and llama2.c files and list their tensors.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

@@ -32,7 +32,7 @@ static const entry commands[] = {
     {NULL, NULL, "Train such a translator"},
     {"train", command_train, "train a translator from scratch, in a few minutes"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
-    {"tensors", command_tensors, "check safetensors files and list their tensors"},
+    {"tensors", command_tensors, "check files of weights and list their tensors"},
     {NULL, NULL, "Learn about attention without a model"},
     {"demo", command_demo, "draw the heads of a small layer"},
     {"prove", command_prove, "check claims about attention, with numbers"},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# mha tensors: what is in a safetensors file, and what is not one.
+# mha tensors: what is in a safetensors, GGUF or llama2.c file, and what is not one.
 . "$(dirname "$0")/harness.bash"
 
 # make FILE HEADER DATA: a file; the header has fewer than 256 bytes.
@@ -54,6 +54,49 @@ case $out$err in
 *"$(printf '\033')"* | *"$(printf '\302\233')"*) bad "control characters stay out" ;;
 *) ok "control characters stay out" ;;
 esac
+
+# gguf FILE: pairs of a number, a string with control characters and bytes that are not UTF-8, and an
+# array; a tensor of two rows and one block of 32 each.
+zero='\0\0\0\0\0\0\0'
+gguf() {
+    {
+        printf "GGUF\3\0\0\0\1${zero}\3$zero"
+        printf "\5${zero}count\4\0\0\0\7\0\0\0"
+        printf "\4${zero}text\10\0\0\0\7${zero}a\033\302\233\233\0z"
+        printf "\4${zero}list\11\0\0\0\1\0\0\0\11${zero}\1\2\3\4\5\6\7\10\377"
+        printf "\1${zero}w\2\0\0\0\40${zero}\2${zero}\2\0\0\0\0$zero"
+    } >"$1"
+    truncate -s %32 "$1"
+    printf '%036d' 0 >>"$1"
+}
+gguf model.gguf
+gguf model
+exits 0 tensors model.gguf
+golden tensors_gguf
+exits 0 tensors model
+says "a GGUF file of any name" "$out" "Q4_0"
+exits 0 tensors --json model.gguf two.safetensors
+json "tensors of a GGUF file"
+says "GGUF: the type" "$out" '"format": "gguf"'
+says "GGUF: an array" "$out" '"count": 9'
+truncate -s -1 model.gguf
+exits 1 tensors model.gguf
+says "GGUF: a byte is missing" "$err" 'mha: model.gguf: the tensor "w" of 36 bytes'
+
+# Width 2, one head, one layer, one word, one position: 7 numbers and 32 elements.
+{
+    printf '\2\0\0\0'
+    for _ in 1 2 3 4 5 6; do printf '\1\0\0\0'; done
+    printf '%0128d' 0
+} >model.bin
+exits 0 tensors model.bin
+golden tensors_llama2c
+exits 0 tensors --json model.bin
+json "tensors of a llama2.c file"
+says "llama2.c: the type" "$out" '"format": "llama2.c"'
+printf 0 >>model.bin
+exits 1 tensors model.bin
+says "llama2.c: a byte too many" "$err" "mha: model.bin: not a model of llama2.c, or not complete"
 
 # The verdicts of the format's own package, on files changed at random.
 if python3 -c 'import safetensors' 2>/dev/null; then

@@ -20,43 +20,46 @@
 enum { ACT_NONE, ACT_RELU, ACT_GELU, ACT_GELU_TANH, ACT_GELU_QUICK, ACT_SILU, ACT_TANH };
 
 /*
- * exp(x + rest) for -inf <= x <= 88, |rest| below 2^-16. The argument is reduced by a multiple of
- * log(2) in two parts, so that unlike in vexp the error does not grow with |x|: at most 2 units in
- * the last place for results of at least 2^-126. Smaller ones are as in vexp.
+ * exp(unit * (x + rest)) for -88.03 <= unit * x <= 0 and |rest| below 2^-14; rest NULL: 0. The
+ * unit is a constant, 1 or -1/2, and all others are scaled by it. The argument is reduced by a
+ * multiple of log(2) in two parts, so that unlike in vexp the error does not grow with it: at most
+ * 2 units in the last place for results of at least 2^-126. Smaller ones are as in vexp, and that
+ * of VEXP_LEAST is 0.
  */
+#define VEXP_LEAST (-0x1.601e68p+6f) /* -127 log(2) */
+
 #if defined(VEXP_STEPS)
-INLINE vf vexp_fine(vf x, vf rest)
+INLINE vf vexp_fine(const float unit, vf x, const vf *rest)
 {
-    const vf clamped = vmax(vset1(-0x1.601e68p+6f), x);
-    const vf shifted = vfma(clamped, vset1(VEXP_SCALE), vset1(VEXP_ROUND));
+    const vf shifted = vfma(x, vset1(VEXP_SCALE * unit), vset1(VEXP_ROUND));
     const vf n = shifted - vset1(VEXP_ROUND);
-    vf r = vfma(n, vset1(-0x1.62e43p-5f), clamped);
-    r = vfma(n, vset1(0x1.05c610cap-33f), r) + rest;
-    vf q = vfma(vset1(0x1.5555dcp-3f), r, vset1(0x1.00022p-1f));
-    q = vfma(q, r, vset1(1.0f));
+    vf r = vfma(n, vset1(-0x1.62e43p-5f / unit), x);
+    r = vfma(n, vset1(0x1.05c610cap-33f / unit), r);
+    r = rest ? r + *rest : r;
+    vf q = vfma(vset1(0x1.5555dcp-3f * unit * unit * unit), r, vset1(0x1.00022p-1f * unit * unit));
+    q = vfma(q, r, vset1(unit));
     q = vfma(q, r, vset1(1.0f));
     return q * vpower((vi)shifted);
 }
 #else
-INLINE vf vexp_fine(vf x, vf rest)
+INLINE vf vexp_fine(const float unit, vf x, const vf *rest)
 {
-    const vf clamped = vmax(vset1(-88.0f), x);
-    const vf shifted = vfma(clamped, vset1(VEXP_LOG2E), vset1(VEXP_MAGIC));
+    static const float coefficients[] = {0x1.123a0ap-7f, 0x1.5558f2p-5f, 0x1.555492p-3f,
+                                         0x1.fffffcp-2f, 1.0f,           1.0f};
+    const vf shifted = vfma(x, vset1(VEXP_LOG2E * unit), vset1(VEXP_MAGIC));
     const vf n = shifted - vset1(VEXP_MAGIC); /* times 0x1.62e4p-1 it is exact */
-    vf r = vfma(n, vset1(-0x1.62e4p-1f), clamped);
-    r = vfma(n, vset1(-0x1.7f7d1cp-20f), r) + rest;
-    vf q = vfma(vset1(0x1.6a23fp-10f), r, vset1(0x1.123a0ap-7f));
-    q = vfma(q, r, vset1(0x1.5558f2p-5f));
-    q = vfma(q, r, vset1(0x1.555492p-3f));
-    q = vfma(q, r, vset1(0x1.fffffcp-2f));
-    q = vfma(q, r, vset1(1.0f));
-    q = vfma(q, r, vset1(1.0f));
+    vf r = vfma(n, vset1(-0x1.62e4p-1f / unit), x);
+    r = vfma(n, vset1(-0x1.7f7d1cp-20f / unit), r);
+    r = (rest ? r + *rest : r) * vset1(unit);
+    vf q = vset1(0x1.6a23fp-10f);
+    for (int c = 0; c < 6; c++)
+        q = vfma(q, r, vset1(coefficients[c]));
     return q * (vf)((vi)shifted << 23);
 }
 #endif
 
 /* What x * x, rounded to `square`, has lost. */
-INLINE vf vsquare_rest(vf x, vf square)
+INLINE vf vsquare_lost(vf x, vf square)
 {
 #if defined(MHAK_ISA_C)
     const vf high = (vf)((vi)x & ~0xfff), low = x - high;
@@ -69,10 +72,11 @@ INLINE vf vsquare_rest(vf x, vf square)
 /* The Gaussian error linear unit, x Phi(x). P/Q is a minimax fit of exp(t^2/2) Phi(-t). */
 INLINE vf vgelu(vf x)
 {
-    /* m = -t. From -14 on the exponential is 0, and P and Q stay finite. */
-    const vf m = vmax(vset1(-14.0f), (vf)((vi)x | INT32_MIN));
+    /* m = -t, not below the number whose exponential is 0: P and Q stay finite. */
+    const vf m = vmax(vset1(-0x1.a8998p+3f), (vf)((vi)x | INT32_MIN));
     const vf square = m * m;
-    const vf e = vexp_fine(square * vset1(-0.5f), vsquare_rest(m, square) * vset1(-0.5f));
+    const vf lost = vsquare_lost(m, square);
+    const vf e = vexp_fine(-0.5f, square, &lost);
     vf p = vfma(vset1(0x1.ff7a0ep-9f), m, vset1(-0x1.40f722p-5f));
     p = vfma(p, m, vset1(0x1.6e65bap-3f));
     p = vfma(p, m, vset1(-0x1.baca7ep-2f));
@@ -88,7 +92,8 @@ INLINE vf vgelu(vf x)
 /* x sigmoid(y), where y has the sign of x. */
 INLINE vf vsigmoid_times(vf x, vf y)
 {
-    const vf e = vexp_fine((vf)((vi)y | INT32_MIN), vset1(0.0f));
+    const vf least = vmax(vset1(VEXP_LEAST), (vf)((vi)y | INT32_MIN));
+    const vf e = vexp_fine(1.0f, least, NULL);
     const vf finite = vmax(vset1(-FLT_MAX), x); /* -inf times 0 would be NaN */
     return finite * vpick(vset1(0.0f), x, e, vset1(1.0f)) / (vset1(1.0f) + e);
 }
