@@ -103,6 +103,14 @@ static bool fill_heads(const making *m)
     return fine;
 }
 
+/* Two runs per head; a run is dominated by the matrices, which every token is multiplied with. */
+static double effects_cost(const making *m)
+{
+    const subject_text *const text = &m->sentence->text;
+    return 2.0 * head_count(m->subject->shape) * m->subject->run_cost *
+           (text->source.count + text->target.count);
+}
+
 /* As "mha heads TEXT" finds them. */
 static void find_baselines(page_sentence *s)
 {
@@ -128,13 +136,14 @@ static bool copy_changes(making *m)
 }
 
 bool page_sentence_make(page_sentence *sentence, const subject *model, const pair_request *request,
-                        bool effects, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX])
+                        double cost, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX])
 {
     making m = {sentence, model, request, pool, {NULL}, message};
-    *sentence = (page_sentence){.has_effects = effects};
+    *sentence = (page_sentence){.heads = NULL};
     bool fine = copy_changes(&m) && subject_read(model, request, pool, &sentence->text, message);
     if (fine) {
         find_baselines(sentence);
+        sentence->has_effects = effects_cost(&m) <= cost;
         fine = fill_heads(&m);
     }
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)

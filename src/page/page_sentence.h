@@ -31,11 +31,16 @@ typedef struct page_sentence {
     int *predicted;           /* [heads of the model][target_count] */
 } page_sentence;
 
-/* Fills a sentence. `effects`: also those of each single head, for which the model runs twice per
- * head. False, with a message: the text or the target cannot be read, or out of memory.
- * page_sentence_free() is called in either case. */
+/* The largest cost of measuring the effects of all heads, in multiplications: what a page that is
+ * written, and one that answers while somebody types, may take. */
+#define PAGE_EFFECTS_COST 1e13
+#define PAGE_LIVE_COST 2e11
+
+/* Fills a sentence, with the effects of each single head if they cost at most `cost`: the model
+ * runs twice per head. False, with a message: the text or the target cannot be read, or out of
+ * memory. page_sentence_free() is called in either case. */
 bool page_sentence_make(page_sentence *sentence, const subject *model, const pair_request *request,
-                        bool effects, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX]);
+                        double cost, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX]);
 void page_sentence_free(page_sentence *sentence, const subject *model);
 
 #endif

@@ -55,7 +55,7 @@ static char *answer_request(const serve_app *app, const pair_request *request, b
     char *text = NULL;
     snprintf(message, SUBJECT_MESSAGE_MAX, "out of memory");
     if (sentence != NULL &&
-        page_sentence_make(sentence, app->model, request, true, app->pool, message))
+        page_sentence_make(sentence, app->model, request, PAGE_LIVE_COST, app->pool, message))
         text = make_data(app, changed, sentence);
     if (sentence != NULL)
         page_sentence_free(sentence, app->model);

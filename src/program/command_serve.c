@@ -21,6 +21,7 @@
 #include "program/heads_setup.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/texts.h"
 
 static const char details[] =
     "Prints the address of a page for a browser on this machine. Type a sentence to translate it;\n"
@@ -34,7 +35,7 @@ static const char details[] =
     "  mha serve --port 8080 --model my.safetensors\n";
 
 typedef struct serve_request {
-    const char *model_file;
+    const char *model_file, *texts;
     int64_t port, threads;
     bool open;
 } serve_request;
@@ -117,9 +118,28 @@ static int open_session(session *s, const serve_request *r)
     return code;
 }
 
-/* Finds the roles of the heads. A model that is too short for the corpus gets a page without. */
-static bool make_study(serve_app *app, page_study *study)
+/* The roles on the texts of --texts. */
+static bool study_texts(serve_app *app, const session *s, const char *file, page_study *study)
 {
+    text_set set;
+    bool fine = text_set_read(&set, s, file, PAGE_STUDY_SENTENCES) == EXIT_GO_ON;
+    const subject_texts texts = text_set_texts(&set);
+    if (fine && page_study_texts(study, app->model, &texts, file, app->pool) != MHA_OK)
+        fine = heads_failed(MHA_ERR_MEMORY) == EXIT_GO_ON;
+    text_set_free(&set, s);
+    return fine;
+}
+
+/* Finds the roles of the heads. A model that is too short for the corpus gets a page without, and
+ * so does one that is no translator: it shows those on the sentence. */
+static bool make_study(serve_app *app, const session *s, const char *texts, page_study *study)
+{
+    if (texts != NULL)
+        return study_texts(app, s, texts, study);
+    if (s->model == NULL) {
+        app->study = NULL;
+        return true;
+    }
     const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model->translator);
@@ -136,7 +156,7 @@ static int run_with(const serve_request *r, session *s)
     page_study study = {.heads = NULL};
     serve_app app = {
         .model = &s->subject, .model_file = r->model_file, .pool = s->pool, .study = &study};
-    const bool fine = make_study(&app, &study) && serve(r, &app);
+    const bool fine = make_study(&app, s, r->texts, &study) && serve(r, &app);
     page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
@@ -162,6 +182,7 @@ int command_serve(int argc, char **argv)
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
         {OPTION_MODEL(&r.model_file)},
+        {OPTION_TEXTS(&r.texts)},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
     };

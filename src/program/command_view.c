@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha view: one page that shows every head of a translator on some sentences.
+ * mha view: one page that shows every head of a model on some sentences.
  *
  *      texts --page_sentence_make()--> translations, and what all heads do
- *      sentences of the corpus --page_study_make()--> roles of the heads
+ *      sentences of the corpus, or texts of a file --page_study_make()--> roles of the heads
  *      a file of "mha ablate" --page_ablation_read()--> what they are worth over a corpus
  *      or, instead of a model, a file of weights --page_import_open()--> what heads do
  *      all of it --page_json(), page_write()--> the page
@@ -21,6 +21,7 @@
 #include "program/heads_setup.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/texts.h"
 
 enum { SENTENCES_MAX = 16 };
 
@@ -44,7 +45,7 @@ static const char details[] =
 
 typedef struct view_request {
     const char *model_file, *target, *output;
-    const char *weights, *tokens, *ablation; /* files; NULL: none */
+    const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
     int64_t threads, study;
 } view_request;
 
@@ -86,8 +87,8 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[SUBJECT_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request, true,
-                                         run->session.pool, message);
+    const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request,
+                                         PAGE_EFFECTS_COST, run->session.pool, message);
     progress_end();
     if (fine)
         subject_warn(&run->session.subject, &run->sentences[n].text);
@@ -121,6 +122,7 @@ static bool write_page(const view_run *run)
                                .weights = r->weights,
                                .tokens = r->tokens,
                                .ablation = r->ablation,
+                               .texts = r->texts,
                                .study = (int)r->study};
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
@@ -166,9 +168,28 @@ static bool read_ablation(view_run *run)
            failed(message);
 }
 
-/* Finds the roles; a model that is too short for the corpus needs --study 0. */
+/* The roles on the texts of a file. */
+static bool study_texts(view_run *run)
+{
+    text_set set;
+    bool fine =
+        text_set_read(&set, &run->session, run->request->texts, run->request->study) == EXIT_GO_ON;
+    const subject_texts texts = text_set_texts(&set);
+    fine = fine && (page_study_texts(&run->study, &run->session.subject, &texts,
+                                     run->request->texts, run->session.pool) == MHA_OK ||
+                    out_of_memory());
+    text_set_free(&set, &run->session);
+    return fine;
+}
+
+/* Finds the roles; a model that is too short for the corpus needs --study 0. Other models than
+ * translators have no corpus: their roles are those on the sentences themselves. */
 static bool make_study(view_run *run)
 {
+    if (run->request->texts != NULL)
+        return study_texts(run);
+    if (run->session.model == NULL)
+        return true;
     const mha_status status = page_study_make(&run->study, &run->session.subject,
                                               (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
@@ -230,7 +251,7 @@ static int check(const arg_command *command, const view_request *r, int words)
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study threads",
+        return args_refuse(command, "to model study texts threads",
                            "is for a model; leave it out with --weights");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
@@ -251,6 +272,7 @@ int command_view(int argc, char **argv)
         {OPTION_MODEL(&r.model_file)},
         {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
+        {OPTION_TEXTS(&r.texts)},
         {"ablation", ARG_TEXT, &r.ablation, "FILE", "the output of \"mha ablate --json\"", 0, 0},
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},

@@ -15,13 +15,13 @@ typedef struct heads_setup {
     int64_t sentences, threads;
     uint64_t seed;
     const char *needs; /* what to give if there is no text: "--texts FILE"; NULL: or a TEXT */
-    bool own_text; /* the heads are measured on the user's text, not on the corpus */
+    bool own_text;     /* the heads are measured on the user's text, not on the corpus */
 
     /* Made by heads_setup_open(). */
     session session;
     corpus_split split;
-    head_pair *pairs; /* [sentences] */
-    text_set set;     /* of texts_file, or of `text`; then there are no pairs */
+    head_pair *pairs;    /* [sentences] */
+    text_set set;        /* of texts_file, or of `text`; then there are no pairs */
     subject_texts texts; /* the pairs or the set */
 } heads_setup;
 

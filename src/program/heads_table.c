@@ -15,7 +15,8 @@ typedef struct head_numbers {
     double *raw, *normal, *apart;
 } head_numbers;
 
-/* Importance by derivatives, of sentence pairs of a translator, and the distance from head `like` unless it is -1. */
+/* Importance by derivatives, of sentence pairs of a translator, and the distance from head `like`
+ * unless it is -1. */
 static mha_status measure(const heads_setup *s, int like, const head_numbers *numbers)
 {
     mha_status status = s->pairs != NULL ? MHA_ERR_MEMORY : MHA_OK;

@@ -75,8 +75,8 @@ static bool is_in_folder(const char *path)
     char beside[MODEL_PATH_MAX + 16];
     struct stat about;
     const char *const slash = strrchr(path, '/');
-    snprintf(beside, sizeof beside, "%.*sconfig.json",
-             slash != NULL ? (int)(slash - path) + 1 : 0, path);
+    snprintf(beside, sizeof beside, "%.*sconfig.json", slash != NULL ? (int)(slash - path) + 1 : 0,
+             path);
     return stat(path, &about) == 0 && stat(beside, &about) == 0;
 }
 

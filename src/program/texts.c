@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads texts for a model: each line of a file becomes the tokens of the model (heads/subject.h). */
+/* Reads texts for a model: each line of a file becomes the tokens of the model (heads/subject.h).
+ */
 #include "program/texts.h"
 
 #include <stdio.h>
@@ -64,10 +65,10 @@ int text_set_read(text_set *set, const session *s, const char *path, int64_t mos
         return args_failed("%s", message);
     const int64_t count = count_lines(text, most);
     set->texts = calloc((size_t)count + 1, sizeof *set->texts);
-    int code = count == 0            ? args_failed("%s: there are no texts in it", path)
-               : set->texts == NULL  ? args_failed("out of memory")
+    int code = count == 0              ? args_failed("%s: there are no texts in it", path)
+               : set->texts == NULL    ? args_failed("out of memory")
                : strlen(text) < length ? args_failed("%s: has a byte of 0", path)
-                                     : read_lines(set, s, path, text, count);
+                                       : read_lines(set, s, path, text, count);
     free(text);
     return code;
 }
