@@ -178,20 +178,20 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* "[CLS]", "<s>", "</s>", "<|endoftext|>", "<bos>": capitals in square brackets, or a name in angle
- * brackets. "<" alone and "[1]" are words. */
+/* The marks that tokenizers add, and everything between "<|" and "|>". Other words in brackets,
+ * such as "<dog>", are text. */
 static bool is_mark(const char *word)
 {
+    static const char *const marks[] = {
+        "[CLS]", "[SEP]", "[PAD]",   "[UNK]", "[MASK]",    "[BOS]", "[EOS]",
+        "<s>",   "</s>",  "<pad>",   "<unk>", "<mask>",    "<bos>", "<eos>",
+        "<sep>", "<cls>", "<begin>", "<end>", "<unknown>",
+    };
     const size_t length = strlen(word);
-    if (length < 3)
-        return false;
-    const char *const name = word + 1;
-    const size_t inner = length - 2;
-    if (word[0] == '[' && word[length - 1] == ']')
-        return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == inner;
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/|";
-    return word[0] == '<' && word[length - 1] == '>' && strspn(name, letters) == inner;
+    for (size_t n = 0; n < sizeof marks / sizeof marks[0]; n++)
+        if (strcmp(word, marks[n]) == 0)
+            return true;
+    return length > 4 && starts_with(word, "<|") && strcmp(word + length - 2, "|>") == 0;
 }
 
 /* Whether any word begins as SentencePiece and byte-level BPE mark the beginning of a word. */

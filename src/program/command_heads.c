@@ -27,6 +27,10 @@ static const char details[] =
     "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
     "be written \"cross L2 H4\".\n"
     "\n"
+    "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
+    "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
+    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole.\n"
+    "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
     "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
@@ -37,7 +41,8 @@ static const char details[] =
     "  mha heads --where 'prev>0.5 layer<2'\n"
     "  mha heads --kind cross --sort aer --gold\n"
     "  mha heads --like 'cross 2.4'\n"
-    "  mha heads --where role=sink --json\n";
+    "  mha heads --where role=sink --json\n"
+    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n";
 
 typedef struct heads_request {
     heads_setup setup;
@@ -87,8 +92,10 @@ static int check_unused(const heads_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->text != NULL)
-        code = args_refuse(command, "sentences split seed texts",
-                           "selects sentences to measure on; leave it out with a TEXT");
+        code = args_refuse(command, "sentences split seed",
+                           "selects sentences of the corpus; leave it out with a TEXT");
+    if (code == EXIT_GO_ON && r->text != NULL)
+        code = args_refuse(command, "texts", "names texts to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
@@ -193,7 +200,7 @@ int command_heads(int argc, char **argv)
     heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},

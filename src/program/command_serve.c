@@ -24,15 +24,16 @@
 #include "program/texts.h"
 
 static const char details[] =
-    "Prints the address of a page for a browser on this machine. Type a sentence to translate it;\n"
-    "click a head to disable it or make its attention uniform, and see the effect on the\n"
-    "translation and on the other heads. The server accepts connections from this machine only,\n"
-    "and only with the secret in the printed URL, which changes on every start. Ctrl-C ends it.\n"
-    "The model is found as by \"mha translate\".\n"
+    "Prints the address of a page for a browser on this machine. Type a sentence for the model to\n"
+    "read; click a head to disable it or make its attention uniform, and see the effect on the\n"
+    "translation, or on the vector or the likelihood of the text, and on the other heads. The\n"
+    "server accepts connections from this machine only, and only with the secret in the printed\n"
+    "URL, which changes on every start. Ctrl-C ends it. The model is as for \"mha heads\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
-    "  mha serve --port 8080 --model my.safetensors\n";
+    "  mha serve --port 8080 --model my.safetensors\n"
+    "  mha serve --model all-MiniLM-L6-v2\n";
 
 typedef struct serve_request {
     const char *model_file, *texts;
@@ -181,7 +182,7 @@ int command_serve(int argc, char **argv)
     serve_request r = {.port = 0};
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
-        {OPTION_MODEL(&r.model_file)},
+        {OPTION_ANY_MODEL(&r.model_file)},
         {OPTION_TEXTS(&r.texts)},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},

@@ -29,14 +29,17 @@ static const char details[] =
     "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
     "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
     "A\n"
-    "head may also be written \"cross L2 H4\". The model is found as by \"mha translate\".\n"
+    "head may also be written \"cross L2 H4\". The model is as for \"mha heads\"; for other "
+    "models\n"
+    "than translators, roles are found on TEXT, or on the texts of --texts.\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
     "  mha show --kind cross --layer 2 --mean \"the old king sings\"\n"
     "  mha show --where role=determiner \"the small black cat sleeps\"\n"
     "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n"
-    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n";
+    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n"
+    "  mha show --model all-MiniLM-L6-v2 --layer 3 \"The tired cat ran away.\"\n";
 
 typedef struct show_request {
     heads_setup setup;
@@ -341,7 +344,7 @@ int command_show(int argc, char **argv)
     const arg_option options[] = {
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
@@ -363,7 +366,7 @@ int command_show(int argc, char **argv)
     const arg_command command = {
         .name = "show",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Draw what every head of a translator attends to in a sentence.",
+        .summary = "Draw what every head of a model attends to in a sentence.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

@@ -27,20 +27,25 @@ enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
     "Each TEXT is a sentence; words without quotes are joined into one sentence. The page shows\n"
-    "what each head of the model attends to while it reads TEXT and writes its translation. It\n"
-    "is one file that any browser opens from disk, without a network. Two or more sentences can\n"
-    "be compared with each other. The model is found as by \"mha translate\".\n"
+    "what each head of the model attends to while it reads TEXT and, if it is a translator, "
+    "writes\n"
+    "its translation. It is one file that any browser opens from disk, without a network. Two or\n"
+    "more sentences can be compared with each other. The model is as for \"mha heads\"; for other\n"
+    "models than translators, roles are found on each sentence, or on the texts of --texts.\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
     "decoder.0, cross.0 ... The words are in the file of --tokens: one per line, or an array in\n"
-    "a file *.json. --ablation adds the output of \"mha ablate --json\" for the same model.\n"
+    "a file *.json. With tensors layer.0.q, layer.0.k, layer.0.v [heads, rows, width] and\n"
+    "layer.0.norms [heads, columns] the page also shows how a weight is computed. --ablation adds\n"
+    "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
     "Examples:\n"
     "  mha view \"the cat that i saw yesterday ran away\"\n"
     "  mha view -o cats.html \"the black cat sleeps\" \"the black cats sleep\"\n"
     "  mha view --to \"le chat dort\" \"the cat sleeps\"\n"
     "  mha ablate --json > cost.json && mha view --ablation cost.json \"the cat sleeps\"\n"
+    "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
 
 typedef struct view_request {
@@ -269,9 +274,9 @@ int command_view(int argc, char **argv)
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_MODEL(&r.model_file)},
-        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
-         0, 100000},
+        {OPTION_ANY_MODEL(&r.model_file)},
+        {"study", ARG_NUMBER, &r.study, "N",
+         "find roles on N corpus sentences or texts (200; 0: none)", 0, 100000},
         {OPTION_TEXTS(&r.texts)},
         {"ablation", ARG_TEXT, &r.ablation, "FILE", "the output of \"mha ablate --json\"", 0, 0},
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
