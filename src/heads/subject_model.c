@@ -143,18 +143,20 @@ static bool read_side(model_side *m, const mha_tokenizer *tokenizer, const char 
     return fine;
 }
 
-/* Whether there are words, and positions for all tokens. */
-static bool check_side(const subject *s, const subject_side *side, char *message)
+static bool has_words(const subject_side *side, char *message)
+{
+    for (int n = 0; n < side->count; n++)
+        if (!side->marks[n])
+            return true;
+    snprintf(message, SUBJECT_MESSAGE_MAX, "there are no words");
+    return false;
+}
+
+/* Whether there are positions for all tokens. */
+static bool fits(const subject *s, const subject_side *side, char *message)
 {
     mha_model_info info = {.size = sizeof info};
-    int words = 0;
     mha_model_get_info(model_of(s), &info);
-    for (int n = 0; n < side->count; n++)
-        words += !side->marks[n];
-    if (words == 0) {
-        snprintf(message, SUBJECT_MESSAGE_MAX, "there are no words");
-        return false;
-    }
     if (info.positions > 0 && side->count > info.positions) {
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "the text has %d tokens, but the model reads up to %d; shorten it", side->count,
@@ -279,11 +281,11 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
         return false;
     }
     if (!read_side(own, tokenizer, request->text, MHA_TEXT_MARKS, 0, message) ||
-        !check_side(s, &own->side, message))
+        !has_words(&own->side, message) || !fits(s, &own->side, message))
         return false;
     if (encodes && decodes)
         return find_target(s, m, request, pool, message) &&
-               check_side(s, &m->sides[TRANSFORMER_TARGET].side, message) &&
+               fits(s, &m->sides[TRANSFORMER_TARGET].side, message) &&
                decode_target(s, m, message) && list_expected(m, message);
     return !decodes || list_expected(m, message);
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/terminal.h"
+
 /* A sentence while it is made. */
 typedef struct making {
     page_sentence *sentence;
@@ -92,23 +94,27 @@ static bool make_effects(const making *m)
     return true;
 }
 
-static bool fill_heads(const making *m)
-{
-    page_sentence *const s = m->sentence;
-    s->heads = capture_with(m, (capture_options){.weights = true, .vectors = true});
-    bool fine = s->heads != NULL && make_effects(m);
-    for (int kind = 0; s->has_effects && kind < ATTENTION_KINDS; kind++)
-        for (int map = 0; fine && map < kind_heads(m, kind); map++)
-            fine = measure_head(m, kind, map);
-    return fine;
-}
-
 /* Two runs per head; a run is dominated by the matrices, which every token is multiplied with. */
 static double effects_cost(const making *m)
 {
     const subject_text *const text = &m->sentence->text;
     return 2.0 * head_count(m->subject->shape) * m->subject->run_cost *
            (text->source.count + text->target.count);
+}
+
+static bool fill_heads(const making *m)
+{
+    page_sentence *const s = m->sentence;
+    s->heads = capture_with(m, (capture_options){.weights = true, .vectors = true});
+    bool fine = s->heads != NULL && make_effects(m);
+    for (int kind = 0; s->has_effects && kind < ATTENTION_KINDS; kind++)
+        for (int map = 0; fine && map < kind_heads(m, kind); map++) {
+            if (effects_cost(m) > PAGE_LIVE_COST)
+                progress("%s: head %d of %d", attention_kind_name((attention_kind)kind), map + 1,
+                         kind_heads(m, kind));
+            fine = measure_head(m, kind, map);
+        }
+    return fine;
 }
 
 /* As "mha heads TEXT" finds them. */

@@ -33,7 +33,7 @@ typedef struct page_sentence {
 
 /* The largest cost of measuring the effects of all heads, in multiplications: what a page that is
  * written, and one that answers while somebody types, may take. */
-#define PAGE_EFFECTS_COST 1e13
+#define PAGE_EFFECTS_COST 5e12
 #define PAGE_LIVE_COST 2e11
 
 /* Fills a sentence, with the effects of each single head if they cost at most `cost`: the model

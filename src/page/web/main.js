@@ -372,7 +372,11 @@ function aboutText() {
         : model
           ? "weights are 32-bit floats as computed"
           : "weights are as in the file";
-    return `${shape}; layers and heads count from 1; ${precision}; mha ${version}`;
+    const effects =
+        model && !kinds[0].losses
+            ? "; the loss without each head was not measured, since that would take too long"
+            : "";
+    return `${shape}; layers and heads count from 1; ${precision}${effects}; mha ${version}`;
 }
 
 // Parts of the page are for some models only: "any", and what this one does.
