@@ -28,7 +28,8 @@ typedef struct capture_options {
 /* The heads of one kind. Arrays that were not requested are NULL. */
 typedef struct capture_heads {
     int layers, heads, rows, columns, width; /* width of a head */
-    float *weights;                          /* [layers][heads][rows][columns] */
+    bool scores_differ; /* scores have another part than q . k / sqrt(width): a position bias */
+    float *weights;     /* [layers][heads][rows][columns] */
     float *q;           /* [layers][heads][rows][width], as in q . k / sqrt(width) */
     float *k, *v;       /* [layers][heads][columns][width] */
     float *value_norms; /* [layers][heads][columns]: |W_O v_j|, with the head's part of W_O */

@@ -167,6 +167,7 @@ static bool finish_layer(running *r, const mha_capture *from, int n)
     const float *const values = r->values + n * (ptrdiff_t)key_cells(r);
     const double scale =
         (double)model_score_scale(model, from->kind, from->layer) * sqrt((double)D);
+    h->scores_differ |= model_scores_differ(model, from->kind, from->layer);
     spread(r, h, r->keys + n * (ptrdiff_t)key_cells(r), h->k + first * h->columns * D);
     spread(r, h, values, h->v + first * h->columns * D);
     for (ptrdiff_t c = 0; fabs(scale - 1.0) > 1e-6 && c < (ptrdiff_t)h->heads * h->rows * D; c++)

@@ -155,6 +155,7 @@ static bool put_vectors(json *j, const capture_heads *h)
     const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
     const size_t width = (size_t)h->width;
     json_integer(j, "width", h->width);
+    json_bool(j, "scores_differ", h->scores_differ);
     return put_floats(j, "q", h->q, rows * width) && put_floats(j, "k", h->k, columns * width) &&
            put_floats(j, "v", h->v, columns * width) &&
            (h->value_norms == NULL || put_floats(j, "value_norms", h->value_norms, columns));

@@ -69,12 +69,12 @@ function softmaxTable(head, apart, i) {
     );
 }
 
-// Scores with another part than q . k: a position bias, as T5 has, or a cap.
+// The scores of some models have another part than q . k: a position bias, as T5 has, or a cap.
 const ROUNDING = 1e-3;
 
-function differenceText(stored, weight) {
+function differenceText(head, stored, weight) {
     const difference = Math.abs(stored - weight);
-    return difference < ROUNDING
+    return difference < ROUNDING && !head.scoresDiffer
         ? `The model computed ${stored.toFixed(6)}; the difference, ` +
               `${difference.toExponential(1)}, is rounding.`
         : `The model computed ${stored.toFixed(6)}: its scores have another part besides q \u00b7 k, ` +
@@ -147,7 +147,7 @@ export function showCell(room, head, i, j) {
                 el(
                     "p",
                     { class: "hint" },
-                    differenceText(stored, apart.weight),
+                    differenceText(head, stored, apart.weight),
                 ),
                 softmaxTable(head, apart, i),
             ),

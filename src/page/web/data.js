@@ -151,6 +151,7 @@ function makeHead(sentence, kind, arrays, map, known) {
         columnWords: kind.name === "decoder" ? sentence.target : sentence.source,
         columnMarks: (kind.name === "decoder" ? sentence.target_marks : sentence.source_marks) ?? [],
         lossUnit: known.lossUnit,
+        scoresDiffer: kind.scores_differ ?? false,
         loss: kind.losses ? arrays.losses[map] : null,
         uniformLoss: kind.losses ? arrays.uniform_losses[map] : null,
         changed: (kind.changed ?? []).filter((change) => change.map === map),

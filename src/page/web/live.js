@@ -7,6 +7,7 @@ import { el } from "./dom.js";
 import { joinPage } from "./join.js";
 import { cosine } from "./metrics.js";
 
+const LEAST_SHIFT = 0.0005; // is shown as 0.001
 const TYPING_PAUSE = 350; // milliseconds
 const CHANGE_WORDS = { zero: "disabled", uniform: "looks at all words equally" };
 
@@ -145,9 +146,12 @@ function summary(live) {
     if (live.closed === "")
         return `All heads are enabled${now.translation ? `: \u201c${now.translation}\u201d` : "."}`;
     const far = farthest(live);
+    const moved = far && far.shift >= LEAST_SHIFT;
     return (
         effectText(now, then) +
-        (far ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.` : "")
+        (moved
+            ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.`
+            : " No other head moves.")
     );
 }
 
