@@ -38,7 +38,7 @@ _mha() {
     [[ $command == score && $previous == --tokens ]] && previous=
     [[ $command == tokenize && $previous == --count ]] && previous=
     case $previous in
-    --svg | --tikz | --model | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
+    --svg | --tikz | --model | --texts | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -72,7 +72,7 @@ _mha() {
         ;;
     --sort)
         COMPREPLY=($(compgen -W "layer head score importance entropy smoothed broad confidence \
-            distance far sink first end prev self next duplicate induction question rare aer says \
+            distance far sink first end prev self next duplicate induction question rare one aer says \
             reads apart" -- "$cur"))
         return
         ;;
@@ -128,21 +128,21 @@ _mha() {
             --evaluate --split --seed --errors --no-cache --threads --json --help"
         ;;
     show)
-        options="--to --model --kind --layer --head --where --mean --values --study --svg --tikz
+        options="--to --model --texts --kind --layer --head --where --mean --values --study --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --study --ablation --weights --tokens --threads --help" ;;
-    serve) options="--port --model --threads --open --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --threads --help" ;;
+    serve) options="--port --model --texts --threads --open --help" ;;
     heads)
-        options="--model --sentences --split --seed --kind --where --sort --like --gold --threads
+        options="--model --texts --sentences --split --seed --kind --where --sort --like --gold --threads
             --json --help"
         ;;
     ablate)
-        options="--model --mode --pairs --repair --sentences --split --seed --svg --threads --json
+        options="--model --texts --mode --pairs --repair --sentences --split --seed --svg --threads --json
             --help"
         ;;
     prune)
-        options="--keep --model --curve -o --sentences --split --seed --threads --json --help"
+        options="--keep --model --texts --curve -o --sentences --split --seed --threads --json --help"
         ;;
     version) options="--json --help" ;;
     help)

@@ -78,6 +78,7 @@ complete -c mha -n "__fish_seen_subcommand_from show" -l mean -d "the mean of th
 complete -c mha -n "__fish_seen_subcommand_from show" -l values -x -a "raw norm" -d "what cells are"
 complete -c mha -n "__fish_seen_subcommand_from show" -l tikz -r -F -d "the maps for LaTeX"
 complete -c mha -n "__fish_seen_subcommand_from show" -l width -x -d "columns to fill"
+complete -c mha -n "__fish_seen_subcommand_from show heads ablate prune view serve" -l texts -r -F -d "texts of a file"
 complete -c mha -n "__fish_seen_subcommand_from view" -s o -r -F -d "the page"
 complete -c mha -n "__fish_seen_subcommand_from show view" -l to -x -d "what the decoder reads"
 complete -c mha -n "__fish_seen_subcommand_from show view" -l study -x -d "sentences for roles"

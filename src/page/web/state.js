@@ -19,6 +19,7 @@ export const BEGINNING = {
     mix: "mean", // align: mean over heads, or head
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
+    words: 0, // 1: tokens joined to whole words
     theme: "",
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
