@@ -217,7 +217,7 @@ int command_embed(int argc, char **argv)
 {
     embed_request r = {.top = 0};
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.model.path)},
+        {OPTION_MODEL_PATH(&r.model.path)},
         {"rank", ARG_TEXT, &r.query, "QUERY", "sort the texts by similarity to this one", 0, 0},
         {"top", ARG_NUMBER, &r.top, "N", "with --rank: print only the first N", 1, INT_MAX},
         {"pooling", ARG_TEXT, &r.pooling, "P", "model, mean, first, last or max (model)", 0, 0},

@@ -254,7 +254,7 @@ int command_generate(int argc, char **argv)
 {
     generate_request r = {.most = 256, .seed = 1};
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.model.path)},
+        {OPTION_MODEL_PATH(&r.model.path)},
         {"most", ARG_NUMBER, &r.most, "N", "tokens at most (256)", 1, INT_MAX},
         {"chat", ARG_FLAG, &r.chat, NULL, "a chat, in the form that the model was trained on", 0,
          0},

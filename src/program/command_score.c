@@ -124,7 +124,7 @@ int command_score(int argc, char **argv)
 {
     score_request r = {.tokens = false};
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.model.path)},
+        {OPTION_MODEL_PATH(&r.model.path)},
         {"tokens", ARG_FLAG, &r.tokens, NULL, "also the log-probability of each token", 0, 0},
         {OPTION_TOKENIZER(&r.model.tokenizer)},
         {OPTION_STORE(&r.model.store)},

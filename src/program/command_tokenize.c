@@ -174,7 +174,7 @@ int command_tokenize(int argc, char **argv)
     tokenize_request r = {.path = getenv("MHA_MODEL")};
     char message[MODEL_MESSAGE_MAX] = "";
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.path)},
+        {OPTION_MODEL_PATH(&r.path)},
         {"plain", ARG_FLAG, &r.plain, NULL, "no marks; marks in the text are plain text", 0, 0},
         {"ids", ARG_FLAG, &r.ids, NULL, "print the ids alone, one line per text", 0, 0},
         {"count", ARG_FLAG, &r.count, NULL, "print the number of tokens alone", 0, 0},

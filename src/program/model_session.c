@@ -130,24 +130,24 @@ void text_list_free(text_list *list)
 
 /* -------------------------------------------------------------- tokens ----- */
 
-static bool add_ids(id_batch *batch, const mha_tokens *tokens)
+static bool add_ids(id_batch *made, const mha_tokens *tokens)
 {
-    const int64_t first = batch->starts[batch->count], end = first + tokens->count;
-    int32_t *const more = realloc(batch->ids, sizeof *more * (size_t)(end + 1));
+    const int64_t first = made->starts[made->count], end = first + tokens->count;
+    int32_t *const more = realloc(made->ids, sizeof *more * (size_t)(end + 1));
     if (more == NULL)
         return false;
-    batch->ids = more;
+    made->ids = more;
     for (ptrdiff_t n = 0; n < tokens->count; n++)
         more[first + n] = tokens->tokens[n].id;
-    batch->starts[++batch->count] = end;
+    made->starts[++made->count] = end;
     return true;
 }
 
-int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *const *texts,
+int id_batch_make(id_batch *made, const mha_tokenizer *tokenizer, const char *const *texts,
                   ptrdiff_t count, unsigned flags)
 {
-    *batch = (id_batch){.starts = calloc((size_t)count + 1, sizeof *batch->starts)};
-    if (batch->starts == NULL)
+    *made = (id_batch){.starts = calloc((size_t)count + 1, sizeof *made->starts)};
+    if (made->starts == NULL)
         return args_failed("out of memory");
     for (ptrdiff_t n = 0; n < count; n++) {
         mha_tokens tokens;
@@ -156,7 +156,7 @@ int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *c
         if (status != MHA_OK)
             return args_failed("text %td cannot be tokenised: %s", n + 1,
                                mha_status_string(status));
-        const bool fine = add_ids(batch, &tokens);
+        const bool fine = add_ids(made, &tokens);
         mha_tokens_free(&tokens);
         if (!fine)
             return args_failed("out of memory");
@@ -164,10 +164,10 @@ int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *c
     return EXIT_GO_ON;
 }
 
-void id_batch_free(id_batch *batch)
+void id_batch_free(id_batch *made)
 {
-    free(batch->ids);
-    free(batch->starts);
+    free(made->ids);
+    free(made->starts);
 }
 
 /* ------------------------------------------------------------- options ----- */

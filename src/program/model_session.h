@@ -15,7 +15,7 @@
 enum { MODEL_MESSAGE_MAX = 512 };
 
 /* Rows of option tables, to be put into braces. */
-#define OPTION_ANY_MODEL(target) \
+#define OPTION_MODEL_PATH(target) \
     "model", ARG_TEXT, target, "PATH", "a folder, a GGUF file, ... (the variable MHA_MODEL)", 0, 0
 #define OPTION_TOKENIZER(target) \
     "tokenizer", ARG_TEXT, target, "PATH", "the tokenizer, if it is not beside the model", 0, 0

@@ -16,8 +16,8 @@ from families import FAMILIES, VOCABULARY, models
 from library import CROSS, DECODER, ENCODER, Library, Model
 from report import Report
 
-ENCODERS = {"bert", "roberta", "electra", "albert", "distilbert"}
-PAIRS = {"t5", "bart", "marian"}
+ENCODERS = {"bert", "roberta", "xlm-roberta", "electra", "albert", "distilbert"}
+PAIRS = {"t5", "bart", "mbart", "marian"}
 IMAGES = {"vit", "deit"}
 LIMIT = 1e-4
 

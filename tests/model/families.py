@@ -35,12 +35,14 @@ def bert_like(kind: str, n: int) -> Any:
         "max_position_embeddings": 90,
         "hidden_act": ("gelu", "gelu_new", "relu", "gelu", "silu")[n],
         "type_vocab_size": 2,
-        "pad_token_id": 1 if kind == "roberta" else 0,
+        "pad_token_id": 1 if "roberta" in kind else 0,
     }
     if kind == "bert":
         return tf.BertForMaskedLM(tf.BertConfig(**common))
     if kind == "roberta":
         return tf.RobertaForMaskedLM(tf.RobertaConfig(**common | {"type_vocab_size": 1}))
+    if kind == "xlm-roberta":
+        return tf.XLMRobertaForMaskedLM(tf.XLMRobertaConfig(**common | {"type_vocab_size": 1}))
     if kind == "electra":
         return tf.ElectraModel(
             tf.ElectraConfig(**common, embedding_size=s["width"] if n % 2 else 20)
@@ -180,6 +182,8 @@ def bart_like(kind: str, n: int) -> Any:
     }
     if kind == "bart":
         return tf.BartForConditionalGeneration(tf.BartConfig(**common))
+    if kind == "mbart":
+        return tf.MBartForConditionalGeneration(tf.MBartConfig(**common))
     return tf.MarianMTModel(tf.MarianConfig(**common))
 
 
@@ -224,6 +228,7 @@ def randomise(model: Any, seed: int) -> Any:
 FAMILIES = {
     "bert": lambda n: bert_like("bert", n),
     "roberta": lambda n: bert_like("roberta", n),
+    "xlm-roberta": lambda n: bert_like("xlm-roberta", n),
     "electra": lambda n: bert_like("electra", n),
     "albert": lambda n: bert_like("albert", n),
     "distilbert": distilbert,
@@ -237,6 +242,7 @@ FAMILIES = {
     "gemma3_text": lambda n: llama_like("gemma3_text", n),
     "t5": t5,
     "bart": lambda n: bart_like("bart", n),
+    "mbart": lambda n: bart_like("mbart", n),
     "marian": lambda n: bart_like("marian", n),
     "vit": lambda n: vit("vit", n),
     "deit": lambda n: vit("deit", n),
