@@ -290,8 +290,8 @@ bool finish_sentencepiece(tokenizer_reader *r)
         const char *const piece = vocab_piece(v, id, &length);
         const added_token token = {
             .content = (char *)piece, .length = length, .id = id, .special = true};
-        if (piece && length <= ADDED_TOKEN_BYTES_MAX && vocab_flags(v, id) & PIECE_SPECIAL &&
-            !(vocab_flags(v, id) & PIECE_UNKNOWN) && !add_token(r, token))
+        if (piece && length <= ADDED_TOKEN_BYTES_MAX &&
+            vocab_flags(v, id) & (PIECE_SPECIAL | PIECE_UNKNOWN) && !add_token(r, token))
             return false;
     }
     template_list *const lists[] = {&t->single, &t->pair};
