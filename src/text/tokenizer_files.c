@@ -3,6 +3,7 @@
  * Tokenizers in older files: vocab.txt of BERT, vocab.json with merges.txt of GPT-2, ranks of
  * tiktoken; and files of other engines. They have no steps of their own: these are known.
  */
+#include "format/json_reader.h"
 #include "format/mapped_file.h"
 #include "text/base64.h"
 #include "text/characters.h"
@@ -37,6 +38,8 @@ static bool read_lines(tokenizer_reader *r, const char *path, char **text, lines
         mapped_file_read(text, &length, path, VOCABULARY_FILE_MAX, r->message, r->message_size);
     if (status != MHA_OK)
         return reader_failed(r, status);
+    if (!mhai_utf8_valid(*text, length))
+        return reader_refuse(r, "not UTF-8 text");
     *l = (lines){*text, *text + length};
     return true;
 }
@@ -141,9 +144,9 @@ static bool read_merges(tokenizer_reader *r, const char *path)
     lines l = {0};
     const char *line;
     size_t length;
-    bool ok = read_lines(r, path, &text, &l);
     const char *const json = r->path;
     r->path = path;
+    bool ok = read_lines(r, path, &text, &l);
     for (size_t n = 0; ok && next_line(&l, &line, &length); n++) {
         length -= length && line[length - 1] == '\r';
         if (length == 0 || (n == 0 && length > 8 && memcmp(line, "#version", 8) == 0))

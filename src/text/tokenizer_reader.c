@@ -265,15 +265,8 @@ bool finish_added_tokens(tokenizer_reader *r)
 
 bool finish_wordpiece(tokenizer_reader *r, const char *prefix)
 {
-    wordpiece *const w = &r->t->wordpiece;
-    size_t length;
-    w->unknown = r->t->unknown;
-    w->longest_piece = 0;
-    for (int32_t id = 0; id < vocab_size(r->t->v); id++)
-        if (vocab_piece(r->t->v, id, &length) && length > w->longest_piece)
-            w->longest_piece = length;
-    w->prefix = text_copy(prefix);
-    return w->prefix || reader_no_memory(r);
+    r->t->wordpiece.unknown = r->t->unknown;
+    return wordpiece_create(&r->t->wordpiece, r->t->v, prefix) || reader_no_memory(r);
 }
 
 bool make_bpe(tokenizer_reader *r, const bpe_config *config)
