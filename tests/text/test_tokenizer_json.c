@@ -64,6 +64,9 @@ static void normalizers(void)
                "axx a", "3[0,3] 1[4,5]");
     normalised("{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"x+\"}, \"content\": \"\"}",
                "axxxb", "3[0,5]");
+    normalised("{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\"}, {\"type\": "
+               "\"Replace\", \"pattern\": {\"Regex\": \"x*\"}, \"content\": \"a\"}]}",
+               "  ", "");
     normalised("{\"type\": \"Prepend\", \"prepend\": \"a\"}", "b", "3[0,1]");
     normalised("{\"type\": \"Nmt\"}", "a\tb\x01", "1[0,1] 2[2,3]");
     normalised("{\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": "
@@ -308,6 +311,9 @@ static void damaged_files(void)
     refused("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 5, \"vocab\": [[\"a\", 0]]}}",
             "unk_id");
     refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " WORDS "}", "in use");
+    refused("{\"added_tokens\": [{\"id\": 1000000, \"content\": \"x\"}], " WORDS "}",
+            "out of range");
+    refused("{\"model\": {\"vocab\": {\"a\": 1000000}, \"merges\": []}}", "1000000");
     refused("{\"added_tokens\": [{\"id\": -1, \"content\": \"x\"}], " WORDS "}", "added token 0");
     refused("{\"added_tokens\": [{\"id\": 77}], " WORDS "}", "added token 0");
 }
