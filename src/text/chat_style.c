@@ -224,7 +224,7 @@ mha_status chat_style_find(chat_style *style, const char *template_text, size_t 
         done = template_read(&t, template_text, length);
         style->form = done ? form_of_template(&t) : CHAT_NONE;
     }
-    if (done && style->form != CHAT_NONE) {
+    if (done && t.text != NULL && style->form != CHAT_NONE) {
         done = read_template(style, &t);
     } else if (done) {
         style->form = form_of_vocabulary(v);

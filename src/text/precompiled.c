@@ -89,7 +89,9 @@ static replacement match(const precompiled *rules, size_t at, size_t matched)
         return (replacement){0};
     const char *const text = rules->replacements + value;
     const size_t length = strnlen(text, REPLACEMENT_MAX + 1);
-    return length > REPLACEMENT_MAX ? (replacement){0} : (replacement){matched, text, length};
+    if (length > REPLACEMENT_MAX)
+        return (replacement){0};
+    return (replacement){matched, text, length};
 }
 
 static replacement search(const precompiled *rules, const char *text, size_t length, bool longest)

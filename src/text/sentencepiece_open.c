@@ -44,7 +44,7 @@ char *sentencepiece_beside(const char *path, const char *name)
     char *const other = malloc(folder + strlen(name) + 1);
     if (other != NULL) {
         memcpy(other, path, folder);
-        strcpy(other + folder, name);
+        memcpy(other + folder, name, strlen(name) + 1);
     }
     return other;
 }

@@ -86,7 +86,7 @@ bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese)
         return false;
     if (first >= 0 && last >= 0 && !add_two_marks(r, &t->single, &t->pair, first, last, false))
         return false;
-    decoder.content = strdup("##");
+    decoder.content = text_copy("##");
     return decoder.content ? add_decoder(r, decoder) : reader_no_memory(r);
 }
 
@@ -290,8 +290,8 @@ bool finish_sentencepiece(tokenizer_reader *r)
         const char *const piece = vocab_piece(v, id, &length);
         const added_token token = {
             .content = (char *)piece, .length = length, .id = id, .special = true};
-        if (piece && length <= ADDED_TOKEN_BYTES_MAX && vocab_flags(v, id) & PIECE_SPECIAL &&
-            !(vocab_flags(v, id) & PIECE_UNKNOWN) && !add_token(r, token))
+        if (piece && length <= ADDED_TOKEN_BYTES_MAX &&
+            vocab_flags(v, id) & (PIECE_SPECIAL | PIECE_UNKNOWN) && !add_token(r, token))
             return false;
     }
     template_list *const lists[] = {&t->single, &t->pair};

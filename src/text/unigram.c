@@ -122,9 +122,9 @@ typedef struct path {
 
 static void offer(const unigram *model, path *at, double score, size_t begin, int32_t id)
 {
-    if (at->begin != NO_PATH && !(score > at->score))
-        return;
-    *at = (path){model->rounds ? (double)(float)score : score, (uint32_t)begin, id};
+    const double sum = model->rounds ? (double)(float)score : score;
+    if (at->begin == NO_PATH || sum > at->score)
+        *at = (path){sum, (uint32_t)begin, id};
 }
 
 /* Offers all pieces that begin at `begin`, and the unknown character if none of them is as long as
@@ -171,7 +171,8 @@ static void add_unknown(const unigram *model, const char *text, size_t begin, si
     }
 }
 
-/* Turns the links around: paths[n].begin of a piece's beginning becomes its end. */
+/* Reverses the links of the best way: afterwards paths[n].begin, where n is the first byte of a
+ * piece, is the end of that piece, and paths[n].id is its id. */
 static void reverse_links(path *paths, size_t length)
 {
     size_t end = length;

@@ -47,6 +47,37 @@ static void extra_ids_of_t5(void)
     temp_folder_free(&folder);
 }
 
+/* Ids of a text through the public interface, with marks around it. */
+static void check_ids(const mha_tokenizer *t, const char *text, unsigned flags, const char *wanted)
+{
+    char written[128] = "";
+    size_t used = 0;
+    mha_tokens tokens = {0};
+    CHECK(mha_tokenizer_encode(t, text, strlen(text), flags, &tokens) == MHA_OK, "%s", text);
+    for (ptrdiff_t n = 0; n < tokens.count; n++)
+        used += (size_t)snprintf(written + used, sizeof written - used, "%s%d", n ? " " : "",
+                                 tokens.tokens[n].id);
+    CHECK(strcmp(written, wanted) == 0, "%s: %s, not %s", text, written, wanted);
+    mha_tokens_free(&tokens);
+}
+
+static void marks_in_a_text_are_found(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char message[512] = "";
+    mha_tokenizer *t = NULL;
+    small_model(&b, SENTENCEPIECE_BPE);
+    file_make(temp_path(&folder, "tokenizer.model"), b.bytes, b.size);
+    const char *const path = temp_path(&folder, "tokenizer.model");
+    if (CHECK(mha_tokenizer_open(&t, path, message, sizeof message) == MHA_OK, "%s", message)) {
+        check_ids(t, "ab</s>ab", MHA_TEXT_MARKS, "1 8 2 8");
+        check_ids(t, "ab<unk>ab", MHA_TEXT_MARKS, "1 8 0 8");
+        check_ids(t, "ab<s>", MHA_TEXT_MARKS | MHA_TEXT_PLAIN, "1 8 0");
+    }
+    mha_tokenizer_free(t);
+    temp_folder_free(&folder);
+}
+
 static void marian_has_ids_of_its_own(void)
 {
     const temp_folder folder = temp_folder_new();
@@ -204,8 +235,9 @@ static void gguf_begin(gguf_builder *g, const char *model)
 /* Ids as in small_model(). */
 static void gguf_pieces(gguf_builder *g, int scores)
 {
-    static const char *const pieces[] = {"<unk>", "<s>", "</s>",    SPACE,      "a",
-                                         "b",     "ab",  SPACE "a", SPACE "ab", "\xc3\xa9"};
+    static const char space_a[] = SPACE "a", space_ab[] = SPACE "ab";
+    const char *const pieces[] = {"<unk>", "<s>", "</s>",  SPACE,    "a",
+                                  "b",     "ab",  space_a, space_ab, "\xc3\xa9"};
     static const float values[] = {0, 0, 0, -5, -4, -4, -2, -3, -1, -6};
     static const int32_t types[] = {2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
     gguf_array(g, "tokenizer.ggml.tokens", GGUF_STRING, 10);
@@ -279,6 +311,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(extra_ids_of_t5);
+    RUN(marks_in_a_text_are_found);
     RUN(marian_has_ids_of_its_own);
     RUN(llama2c_files_are_read);
     RUN(gguf_files_are_read);
