@@ -46,7 +46,10 @@ typedef struct mha_tokenizer mha_tokenizer;
  *      tokenizer.bin                        llama2.c
  *      *.gguf                               the tokenizer inside of a GGUF file
  *
- * On error *tokenizer is NULL. `message` may be NULL, here and below.
+ * The files tokenizer_config.json and special_tokens_map.json beside it name the marks and the form
+ * of chats. Of a tokenizer.json, "truncation" and "padding" are ignored; a part of it that is not
+ * known is an error that names it. On error *tokenizer is NULL. `message` may be NULL, here and
+ * below.
  */
 MHA_API mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char *message,
                                       size_t message_size);
@@ -57,7 +60,8 @@ MHA_API void mha_tokenizer_free(mha_tokenizer *tokenizer);
 /* The number of ids: they are 0 .. size-1. 0 for NULL. */
 MHA_API ptrdiff_t mha_tokenizer_size(const mha_tokenizer *tokenizer);
 
-/* "WordPiece", "byte-level BPE", "SentencePiece BPE", "SentencePiece unigram". */
+/* "WordPiece", "byte-level BPE", "BPE", "unigram", "word list", "SentencePiece BPE" or
+ * "SentencePiece unigram". NULL for NULL. */
 MHA_API const char *mha_tokenizer_kind(const mha_tokenizer *tokenizer);
 
 /* Bits of mha_token.flags and of mha_tokenizer_flags(). */
@@ -67,8 +71,12 @@ enum {
     MHA_TOKEN_CONTINUES = 1u << 2 /* continues the word that the token before it began */
 };
 
-/* One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
- * has begin == end. With pairs, segment 1 has offsets into the second text. */
+/*
+ * One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
+ * has begin == end. A token that is a part of a character has the bytes of the character. With pairs,
+ * tokens of the second text have segment 1 and offsets into that text; marks have the segment that
+ * the tokenizer gives them. A model without segments (RoBERTa) ignores them.
+ */
 typedef struct mha_token {
     int32_t id;
     uint32_t flags;
@@ -89,9 +97,10 @@ enum {
 };
 
 /*
- * The tokens of a text of `length` bytes. Invalid UTF-8 is replaced by U+FFFD, one for each byte
- * that cannot begin or continue a character, before anything else; offsets are those of the bytes
- * as given. On error *tokens is empty; otherwise mha_tokens_free() frees it.
+ * The tokens of a text of `length` bytes. Invalid UTF-8 is replaced by U+FFFD before anything else,
+ * one for each longest beginning of a character, as Unicode recommends; offsets are those of the
+ * bytes as given. On error *tokens is empty; otherwise mha_tokens_free() frees it. MHA_ERR_LENGTH:
+ * the text has 2^29 bytes or more, or a pattern of the tokenizer takes too many steps on it.
  */
 MHA_API mha_status mha_tokenizer_encode(const mha_tokenizer *tokenizer, const char *text,
                                         size_t length, unsigned flags, mha_tokens *tokens);
@@ -103,8 +112,11 @@ MHA_API mha_status mha_tokenizer_encode_pair(const mha_tokenizer *tokenizer, con
                                              mha_tokens *tokens);
 MHA_API void mha_tokens_free(mha_tokens *tokens);
 
-/* The text of some tokens, terminated by a zero byte that *length does not count, for
- * mha_text_free(). MHA_ERR_INDEX: an id does not exist. */
+/*
+ * The text of some tokens, terminated by a zero byte that *length does not count, for
+ * mha_text_free(). Tokens of bytes give these bytes, so a text may begin or end inside of a
+ * character. `length` may be NULL. MHA_ERR_INDEX: an id does not exist.
+ */
 MHA_API mha_status mha_tokenizer_decode(const mha_tokenizer *tokenizer, const int32_t *ids,
                                         ptrdiff_t count, unsigned flags, char **text,
                                         size_t *length);

@@ -4,7 +4,6 @@
 #include "text/characters.h"
 #include "text/tokenizer_parts.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,7 +215,7 @@ mha_status tokenizer_encode_text(const mha_tokenizer *t, const char *text, size_
 {
     text_work work;
     model_work model = {0};
-    if (length > INT_MAX / 4)
+    if (length >= (size_t)1 << 29) /* places are 32 bits, and a byte may become three */
         return MHA_ERR_LENGTH;
     if (length == 0)
         return MHA_OK;
