@@ -136,7 +136,7 @@ chooses_isa() {
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
         test_layer_words | test_openblas | test_json_* | test_png_file | test_safetensors* | \
         test_gguf | test_llama2c | test_weight_source* | test_serve_request | fuzz_gguf | \
-        fuzz_json* | fuzz_safetensors)
+        fuzz_json* | fuzz_llama2c | fuzz_safetensors)
         return 1
         ;;
     esac

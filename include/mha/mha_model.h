@@ -46,7 +46,10 @@ typedef struct mha_tokenizer mha_tokenizer;
  *      tokenizer.bin                        llama2.c
  *      *.gguf                               the tokenizer inside of a GGUF file
  *
- * On error *tokenizer is NULL. `message` may be NULL, here and below.
+ * The files tokenizer_config.json and special_tokens_map.json beside it name the marks and the form
+ * of chats. Of a tokenizer.json, "truncation" and "padding" are ignored; a part of it that is not
+ * known is an error that names it. On error *tokenizer is NULL. `message` may be NULL, here and
+ * below.
  */
 MHA_API mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char *message,
                                       size_t message_size);
@@ -57,7 +60,8 @@ MHA_API void mha_tokenizer_free(mha_tokenizer *tokenizer);
 /* The number of ids: they are 0 .. size-1. 0 for NULL. */
 MHA_API ptrdiff_t mha_tokenizer_size(const mha_tokenizer *tokenizer);
 
-/* "WordPiece", "byte-level BPE", "SentencePiece BPE", "SentencePiece unigram". */
+/* "WordPiece", "byte-level BPE", "BPE", "unigram", "word list", "SentencePiece BPE" or
+ * "SentencePiece unigram". NULL for NULL. */
 MHA_API const char *mha_tokenizer_kind(const mha_tokenizer *tokenizer);
 
 /* Bits of mha_token.flags and of mha_tokenizer_flags(). */
@@ -67,8 +71,12 @@ enum {
     MHA_TOKEN_CONTINUES = 1u << 2 /* continues the word that the token before it began */
 };
 
-/* One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
- * has begin == end. With pairs, segment 1 has offsets into the second text. */
+/*
+ * One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
+ * has begin == end. A token that is a part of a character has the bytes of the character. With pairs,
+ * tokens of the second text have segment 1 and offsets into that text; marks have the segment that
+ * the tokenizer gives them. A model without segments (RoBERTa) ignores them.
+ */
 typedef struct mha_token {
     int32_t id;
     uint32_t flags;
@@ -89,9 +97,10 @@ enum {
 };
 
 /*
- * The tokens of a text of `length` bytes. Invalid UTF-8 is replaced by U+FFFD, one for each byte
- * that cannot begin or continue a character, before anything else; offsets are those of the bytes
- * as given. On error *tokens is empty; otherwise mha_tokens_free() frees it.
+ * The tokens of a text of `length` bytes. Invalid UTF-8 is replaced by U+FFFD before anything else,
+ * one for each longest beginning of a character, as Unicode recommends; offsets are those of the
+ * bytes as given. On error *tokens is empty; otherwise mha_tokens_free() frees it. MHA_ERR_LENGTH:
+ * the text has 2^29 bytes or more, or a pattern of the tokenizer takes too many steps on it.
  */
 MHA_API mha_status mha_tokenizer_encode(const mha_tokenizer *tokenizer, const char *text,
                                         size_t length, unsigned flags, mha_tokens *tokens);
@@ -103,8 +112,11 @@ MHA_API mha_status mha_tokenizer_encode_pair(const mha_tokenizer *tokenizer, con
                                              mha_tokens *tokens);
 MHA_API void mha_tokens_free(mha_tokens *tokens);
 
-/* The text of some tokens, terminated by a zero byte that *length does not count, for
- * mha_text_free(). MHA_ERR_INDEX: an id does not exist. */
+/*
+ * The text of some tokens, terminated by a zero byte that *length does not count, for
+ * mha_text_free(). Tokens of bytes give these bytes, so a text may begin or end inside of a
+ * character. `length` may be NULL. MHA_ERR_INDEX: an id does not exist.
+ */
 MHA_API mha_status mha_tokenizer_decode(const mha_tokenizer *tokenizer, const int32_t *ids,
                                         ptrdiff_t count, unsigned flags, char **text,
                                         size_t *length);
@@ -246,8 +258,9 @@ typedef struct mha_state mha_state;
 typedef struct mha_state_config {
     size_t size;               /* sizeof(mha_state_config) */
     ptrdiff_t sequences;       /* numbered 0 .. sequences-1, and empty; 0: 1 */
-    ptrdiff_t capacity;        /* most tokens of a sequence; 0: the positions of the model */
-    ptrdiff_t source_capacity; /* most tokens of a source text; 0: the positions of the model */
+    ptrdiff_t capacity;        /* most tokens of a sequence; 0: the positions of the model, or 1024
+                                * if it has no limit */
+    ptrdiff_t source_capacity; /* most tokens of a source text; 0: the same default */
     mha_dtype type;            /* f32, f16, bf16, i8 */
     char *message;             /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
@@ -262,8 +275,8 @@ MHA_API void mha_state_free(mha_state *state);
 MHA_API ptrdiff_t mha_state_length(const mha_state *state, ptrdiff_t sequence);
 MHA_API const int32_t *mha_state_tokens(const mha_state *state, ptrdiff_t sequence);
 
-/* Removes all tokens from `length` on. `to` becomes a copy of `from`. Every sequence n becomes what
- * parents[n] was before the call, for beam search. */
+/* Removes all tokens from `length` on; the source text of an encoder-decoder stays. `to` becomes a
+ * copy of `from`. Every sequence n becomes what parents[n] was before the call, for beam search. */
 MHA_API mha_status mha_state_truncate(mha_state *state, ptrdiff_t sequence, ptrdiff_t length);
 MHA_API mha_status mha_state_fork(mha_state *state, ptrdiff_t to, ptrdiff_t from);
 MHA_API mha_status mha_state_reorder(mha_state *state, const int64_t *parents);
@@ -279,8 +292,9 @@ MHA_API mha_status mha_state_load(mha_state **state, const mha_model *model, con
 
 /* =============================================================== 4. run ===== */
 
-/* Changes to heads, by kind: [layers][H] and, for means, [layers][H][D]. NULL: unchanged. A gate is
- * a factor of the head's output; a mode is an mha_head_mode of mha.h. */
+/* Changes to heads, by kind: [layers][H] and, for means, [layers][H][D]. Layers of a pruned model
+ * have different numbers of heads (mha_model_heads()); theirs follow one another. NULL: unchanged.
+ * A gate is a factor of the head's output; a mode is an mha_head_mode of mha.h. */
 typedef struct mha_head_settings {
     size_t size; /* sizeof(mha_head_settings) */
     const float *gates[MHA_ATTENTION_KINDS];
@@ -293,8 +307,10 @@ typedef struct mha_head_settings {
  * of mha_options, with the lists of chosen heads and rows, where b counts the sequences of the
  * call and S is the longest key length of them. q, k, v and heads are f32, element (b, h, i, c);
  * q and k are as they are multiplied, after norm and rotation; heads is weights times values,
- * before W_O. k and v have the G key/value heads; with a state they have the keys of this call
- * only. NULL data: not requested.
+ * before W_O, after the gate. Rows of q and heads are those of the call, packed one sequence after
+ * another, so sb is not used; k and v have the G key/value heads and the rows that the keys come
+ * from. With a state they have the keys of this call only, and none for MHA_ATTENTION_CROSS
+ * (MHA_ERR_FLAG). NULL data: not requested.
  */
 typedef struct mha_capture {
     mha_attention_kind kind;
@@ -311,7 +327,8 @@ typedef struct mha_capture {
  * continues sequences[b] (NULL: b) of it. A decoder without a state computes whole sequences.
  *
  * An encoder-decoder also has source texts: with them the encoder runs, and a state keeps its
- * result; later calls of these sequences leave them out. Image encoders have pixels, [B][channels]
+ * result; later calls of these sequences leave them out. A sequence that has tokens must be
+ * truncated to 0 before it can get another source. Image encoders have pixels, [B][channels]
  * [height][width], scaled as the model was trained, and no ids.
  */
 typedef struct mha_model_call {
@@ -352,12 +369,13 @@ typedef struct mha_model_call {
 MHA_API mha_status mha_model_run(const mha_model *model, const mha_model_call *call, void *work,
                                  size_t work_size, mha_pool *pool);
 
-/* 0 if the call is not valid for mha_model_run(). Enough for any later call with the same B,
- * numbers of rows, outputs and captures. */
+/* 0 if the call is not valid for mha_model_run(). Enough for any later call with the same starts,
+ * outputs and captures, however many tokens the state has by then. */
 MHA_API size_t mha_model_work_size(const mha_model *model, const mha_model_call *call, int threads);
 
 /* A new model without some heads: keep[kind] is [layers][H], not 0 for the heads that stay, NULL:
- * all. At least one head stays in every layer. See mha_layer_prune(). */
+ * all. At least one head stays in every layer. See mha_layer_prune(). What both models have is
+ * shared; either may be freed first. */
 MHA_API mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
                                    const uint8_t *const keep[MHA_ATTENTION_KINDS], char *message,
                                    size_t message_size);
@@ -399,19 +417,21 @@ typedef struct mha_sampling {
     uint64_t seed;
 } mha_sampling;
 
-/* A piece of text of sequence b that is complete in UTF-8; id -1 is the rest at the end. If it does
+/* Called for every new token of sequence b, with the text that has become complete in UTF-8 and
+ * cannot be part of a stop, which may be none; and with id -1 for the rest at the end. If it does
  * not return 0, this sequence stops. */
 typedef int (*mha_generate_callback)(void *context, ptrdiff_t b, int32_t id, const char *text,
                                      size_t length);
 
 typedef struct mha_generate_config {
     size_t size;    /* sizeof(mha_generate_config) */
-    ptrdiff_t most; /* new tokens per sequence; 0: as many as fit */
+    ptrdiff_t most; /* new tokens per sequence; 0: as many as fit, at most 4096 without a state */
     mha_sampling sampling;
     const char *const *stops; /* texts that end a sequence; they are not part of it */
     ptrdiff_t stop_count;
     int ignore_end;   /* go on after the model's end mark */
-    mha_state *state; /* sequences 0 .. B-1 continue; NULL: a state of its own */
+    mha_state *state; /* sequences 0 .. B-1 continue, and get the prompts and all new tokens but the
+                       * last; NULL: a state of its own */
     const mha_head_settings *heads;
     mha_generate_callback callback;
     void *context;
@@ -420,7 +440,7 @@ typedef struct mha_generate_config {
 } mha_generate_config;
 
 typedef struct mha_generation {
-    int32_t *ids; /* new tokens */
+    int32_t *ids; /* new tokens, without the end mark */
     ptrdiff_t count;
     char *text; /* of the new tokens, without marks */
     size_t length;

@@ -48,6 +48,14 @@ bool mhai_cpu_runs(const char *isa)
     return !strcmp(isa, "c");
 }
 
+bool mhai_cpu_has_dot(const char *isa)
+{
+    uint32_t a, b, c, d;
+    if (strcmp(isa, "avx512") != 0)
+        return true;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(c, bit_AVX512VNNI);
+}
+
 #elif defined(__aarch64__)
 
 bool mhai_cpu_runs(const char *isa)
@@ -55,11 +63,23 @@ bool mhai_cpu_runs(const char *isa)
     return !strcmp(isa, "neon") || !strcmp(isa, "c");
 }
 
+bool mhai_cpu_has_dot(const char *isa)
+{
+    (void)isa;
+    return true;
+}
+
 #else
 
 bool mhai_cpu_runs(const char *isa)
 {
     return !strcmp(isa, "c");
+}
+
+bool mhai_cpu_has_dot(const char *isa)
+{
+    (void)isa;
+    return true;
 }
 
 #endif

@@ -9,9 +9,10 @@
  *              all inputs summed: scale, bias, activation, residual, type -> y
  *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
- * for many rows a slice of weights is converted to f32 first. Chains of MHAK_SLICE inputs are added
- * in the same order everywhere: the bits of a row do not depend on the number of rows, on parts,
- * tasks or threads.
+ * for many rows a slice of weights is converted to f32 first. Weights of block types are converted
+ * for few rows too, or multiplied as they are, if the kernels can (kernels/digits.inc). Chains of
+ * MHAK_SLICE inputs are added in the same order everywhere: the bits of a row do not depend on the
+ * number of rows, on parts, tasks or threads.
  */
 #include "core/linear.h"
 
@@ -143,6 +144,11 @@ static void load_inputs(const gemm_task *task, ptrdiff_t first, ptrdiff_t count)
         task->kernels->load_rows[p->x_type](mhai_at(x_row(p, task->row + r), p->x_type, first),
                                             p->x_stride, together, (int)count, 1.0f,
                                             task->scratch.x + r * task->ldx, task->ldx);
+    if (task->linear->digits) {
+        const int block = mhai_block_number(task->linear->stored);
+        task->kernels->digits_rows(task->scratch.x, task->ldx, task->rows, (int)count,
+                                   mhak_scale_inputs(block), mhak_bias(block));
+    }
 }
 
 /* The place of the sums of panel p. */
@@ -151,38 +157,45 @@ static float *sums_of(const gemm_task *task, int p)
     return task->scratch.sums + (ptrdiff_t)p * task->nr % task->ldy;
 }
 
-/* Finishes `columns` sums of a row, which belong to columns of the linear from `column` on. */
-static void finish_row(const gemm_task *task, const float *sums, ptrdiff_t column, int columns,
-                       const float *residual, void *y)
+/* Finishes the rows of a task with an activation, a gate or a residual. */
+static void finish_fused(const gemm_task *task, mhak_finish finish, ptrdiff_t to)
 {
     const mhai_product *const p = task->product;
-    const float *const bias = task->linear->bias + column;
-    const float *const scales = task->linear->scales ? task->linear->scales + column : NULL;
-    if (p->finish.gated)
-        task->kernels->finish_gated(p->finish.activation, sums, columns, scales, bias, y);
-    else if (p->finish.activation != MHA_ACTIVATION_NONE || residual)
-        task->kernels->finish_fused(p->finish.activation, p->y_type, sums, columns, scales, bias,
-                                    residual, y);
-    else
-        task->kernels->finish_row[p->y_type](sums, columns, scales, bias, y);
+    const ptrdiff_t residual = task->row * p->finish.residual_stride + to;
+    finish.activation = (int)p->finish.activation;
+    finish.y_type = (int)p->y_type;
+    finish.rows = task->rows;
+    finish.ld_sums = task->ldy;
+    finish.residual = p->finish.residual ? p->finish.residual + residual : NULL;
+    finish.residual_stride = p->finish.residual_stride;
+    finish.y = mhai_out_at(p->y, p->y_type, task->row * p->y_stride + to);
+    finish.y_stride = p->y_stride;
+    (p->finish.gated ? task->kernels->finish_gated : task->kernels->finish_fused)(&finish);
 }
 
-/* Panels [first, last) are summed: finishes them and writes y while the sums are in cache. */
+/* Panels [first, last) are summed: applies scale, bias and the rest, and writes y while the sums
+ * are in cache. */
 static void finish(const gemm_task *task, int first, int last)
 {
     const mhai_product *const p = task->product;
-    const ptrdiff_t group = panel_group(p);
-    const ptrdiff_t column = (task->panel + first) * task->nr;         /* of the linear */
-    const ptrdiff_t to = (column - p->first_panel * task->nr) / group; /* of y */
-    const int columns =
-        (int)mhai_min((ptrdiff_t)(last - first) / group * task->nr, p->columns - to);
-    const float *const residual = p->finish.residual;
+    const mha_linear *const linear = task->linear;
+    const ptrdiff_t column = (task->panel + first) * task->nr;                  /* of the linear */
+    const ptrdiff_t to = (column - p->first_panel * task->nr) / panel_group(p); /* of y */
+    const int columns = (int)mhai_min((last - first) / panel_group(p) * task->nr, p->columns - to);
+    const float *const scales = linear->scales ? linear->scales + column : NULL;
+    const mhak_finish all = {.columns = columns,
+                             .sums = sums_of(task, first),
+                             .scales = scales,
+                             .bias = linear->bias + column};
+    if (mhai_is_fused(&p->finish)) {
+        finish_fused(task, all, to);
+        return;
+    }
     for (int r = 0; r < task->rows; r++) {
         const ptrdiff_t row = task->row + r;
         const ptrdiff_t at = (p->y_rows ? p->y_rows[row] : row) * p->y_stride;
-        finish_row(task, sums_of(task, first) + r * task->ldy, column, columns,
-                   residual ? residual + row * p->finish.residual_stride + to : NULL,
-                   mhai_out_at(p->y, p->y_type, at + to));
+        task->kernels->finish_row[p->y_type](all.sums + r * task->ldy, columns, scales, all.bias,
+                                             mhai_out_at(p->y, p->y_type, at + to));
     }
 }
 
@@ -218,6 +231,19 @@ static void add_part(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t la
     }
 }
 
+/* The same for block types and whole numbers, which are summed group by group: slices are only for
+ * the L1 cache, which few rows do not need. */
+static void add_digits(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t last)
+{
+    const int block = mhai_block_number(task->linear->stored);
+    const ptrdiff_t slice = task->rows <= FEW_ROWS ? last - first : MHAK_SLICE;
+    for (ptrdiff_t c = first; c < last; c += slice)
+        task->kernels->product_digits[block](task->scratch.x + (c - first), task->ldx,
+                                             mhai_linear_slice(task->linear, task->panel + p, c),
+                                             (int)mhai_min(slice, last - c), task->rows, c > 0,
+                                             sums_of(task, p), task->ldy);
+}
+
 static void sum_inputs(const gemm_task *task)
 {
     const ptrdiff_t inputs = task->linear->inputs, part = part_of(task->rows, inputs);
@@ -227,7 +253,7 @@ static void sum_inputs(const gemm_task *task)
         for (int p = 0, next; p < task->panels; p = next) {
             next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
             for (int n = p; n < next; n++)
-                add_part(task, n, first, last);
+                (task->linear->digits ? add_digits : add_part)(task, n, first, last);
             if (last == inputs)
                 finish(task, p, next);
         }

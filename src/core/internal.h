@@ -304,4 +304,7 @@ mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kerne
 /* Can this CPU run the table of that name? */
 bool mhai_cpu_runs(const char *isa);
 
+/* Can it also run product_digits of this table, which needs more than the rest of AVX-512? */
+bool mhai_cpu_has_dot(const char *isa);
+
 #endif

@@ -116,6 +116,7 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
     if (!made)
         return MHA_ERR_MEMORY;
     *made = (mha_linear){.kernels = kernels, .inputs = inputs, .stored = stored};
+    made->digits = mhai_is_block(stored) && kernels->digits_rows && mhai_cpu_has_dot(kernels->name);
     for (int s = 0; s < count; s++) {
         made->outputs += sections[s].outputs;
         made->panels += mhai_section_panels(kernels, sections[s].outputs);

@@ -33,6 +33,7 @@ struct mha_linear {
     ptrdiff_t inputs, outputs; /* outputs of all sections together, without padding */
     ptrdiff_t panels;          /* every section begins a new panel */
     mha_dtype stored;
+    bool digits;   /* products are made of whole numbers: block types, if kernels can do it */
     void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type */
     float *scales; /* [panels * nr], i8 only: weight = stored * scale */
     float *bias;   /* [panels * nr] */
@@ -84,13 +85,19 @@ mha_status mhai_check_vector(const mha_options *message, const char *name,
 /* Element n of a vector as f32; 0 where there is none. */
 float mhai_vector_at(const mha_vector *vector, ptrdiff_t n);
 
-/* What is done to the sums of a product, after scale and bias, before they are stored. */
+/* What is done to the sums of a product, after scale and bias, before they are stored. Not together
+ * with a list of the rows of y. */
 typedef struct mhai_finish {
     mha_activation activation;
     bool gated; /* panels alternate, gate and value; y is f32 and has half as many columns */
     const float *residual; /* added after the activation; row r starts at r * residual_stride */
     ptrdiff_t residual_stride;
 } mhai_finish;
+
+static inline bool mhai_is_fused(const mhai_finish *finish)
+{
+    return finish->activation != MHA_ACTIVATION_NONE || finish->gated || finish->residual;
+}
 
 /*
  * y = x W^T + bias for some rows and some panels. Row r of x starts at element x_rows[r] *

@@ -193,20 +193,20 @@ static mha_status take_key(gguf_cursor *c, gguf_pair *pair, uint64_t number)
 
 static int compare_pairs(const void *left_item, const void *right_item)
 {
-    const gguf_pair *const *const a = left_item, *const *const b = right_item;
-    return gguf_compare((*a)->key, (*b)->key);
+    const gguf_pair_entry *const a = left_item, *const b = right_item;
+    return gguf_compare(a->pair->key, b->pair->key);
 }
 
 static mha_status sort_pairs(gguf_open_file *f, const gguf_cursor *c)
 {
     const size_t count = f->file.pair_count;
     for (size_t n = 0; n < count; n++)
-        f->sorted_pairs[n] = &f->pairs[n];
+        f->sorted_pairs[n].pair = &f->pairs[n];
     qsort(f->sorted_pairs, count, sizeof *f->sorted_pairs, compare_pairs);
     for (size_t n = 1; n < count; n++)
         if (compare_pairs(&f->sorted_pairs[n - 1], &f->sorted_pairs[n]) == 0)
             return REFUSE(c, "the key \"%s\" occurs twice",
-                          gguf_show(f->sorted_pairs[n]->key).text);
+                          gguf_show(f->sorted_pairs[n].pair->key).text);
     return MHA_OK;
 }
 
@@ -326,7 +326,7 @@ void gguf_close(gguf_file *file)
     if (!f)
         return;
     for (size_t n = 0; n < f->file.pair_count; n++)
-        free((void *)(uintptr_t)f->pairs[n].strings);
+        free((void *)f->pairs[n].strings);
     free(f->pairs);
     free(f->sorted_pairs);
     free(f->tensors);

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader of GGUF files, versions 2 and 3: typed pairs of keys and values, then tensors. The file is
- * mapped. Everything is checked when it is opened: counts against the bytes that remain, lengths,
- * types, alignment, extents without overflow, and that tensors lie inside of the file without
- * overlap. Names are unique.
+ * Reader of GGUF files, versions 2 and 3:
+ *
+ *      4 bytes   "GGUF"
+ *      u32       the version
+ *      u64, u64  the numbers of tensors and of pairs
+ *      pairs     key, type and value each
+ *      tensors   name, axes, extents, element type and offset each
+ *      the rest  padding, then the elements of the tensors
+ *
+ * Numbers are little-endian; a string has its length, a u64, before it. The file is mapped, and
+ * everything is checked when it is opened:
+ *
+ *      versions  1 and big-endian files are refused by name
+ *      counts    of pairs, tensors, array elements and characters: the bytes that remain suffice
+ *      keys      UTF-8 without a zero byte, at most 65535 bytes, none twice
+ *      values    known types; no arrays of arrays; a bool is 0 or 1
+ *      alignment "general.alignment", if there is one, is a u32 and a power of two
+ *      names     of tensors: UTF-8 without a zero byte, at most 64 bytes, none twice
+ *      shapes    at most 4 axes, less than 2^63 elements, rows of whole blocks, a known type
+ *      offsets   aligned, inside of the file, without overlap; gaps are allowed
  */
 #ifndef FORMAT_GGUF_H
 #define FORMAT_GGUF_H

@@ -21,15 +21,24 @@ enum {
     GGUF_ALIGNMENT = 32
 };
 
+/* Entries of the indices by key and by name. */
+typedef struct gguf_pair_entry {
+    const gguf_pair *pair;
+} gguf_pair_entry;
+
+typedef struct gguf_tensor_entry {
+    const gguf_tensor *tensor;
+} gguf_tensor_entry;
+
 /* An open file with everything it owns. `file`, its first member, is what callers see. */
 typedef struct gguf_open_file {
     gguf_file file;
     mapped_file map; /* all zero for a file in memory */
     gguf_pair *pairs;
     gguf_tensor *tensors;
-    char (*names)[GGUF_NAME_MAX + 1];   /* of the tensors */
-    const gguf_pair **sorted_pairs;     /* by key */
-    const gguf_tensor **sorted_tensors; /* by name */
+    char (*names)[GGUF_NAME_MAX + 1];  /* of the tensors */
+    gguf_pair_entry *sorted_pairs;     /* by key */
+    gguf_tensor_entry *sorted_tensors; /* by name */
 } gguf_open_file;
 
 /* The bytes of a file and how far they have been read. */

@@ -162,17 +162,18 @@ static mha_status take_tensor(gguf_cursor *c, uint64_t number, gguf_tensor *tens
 
 static int compare_names(const void *left, const void *right)
 {
-    const gguf_tensor *const *const a = left, *const *const b = right;
-    return strcmp((*a)->name, (*b)->name);
+    const gguf_tensor_entry *const a = left, *const b = right;
+    return strcmp(a->tensor->name, b->tensor->name);
 }
 
 static int compare_places(const void *left, const void *right)
 {
-    const gguf_tensor *const *const a = left, *const *const b = right;
-    const uintptr_t x = (uintptr_t)(*a)->data, y = (uintptr_t)(*b)->data;
+    const gguf_tensor *const a = ((const gguf_tensor_entry *)left)->tensor,
+                             *const b = ((const gguf_tensor_entry *)right)->tensor;
+    const uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
     if (x != y)
         return x < y ? -1 : 1;
-    return ((*a)->bytes > (*b)->bytes) - ((*a)->bytes < (*b)->bytes);
+    return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
 static mha_status place_tensor(const gguf_cursor *c, gguf_tensor *tensor, uint64_t begin,
@@ -199,21 +200,21 @@ static mha_status place_tensor(const gguf_cursor *c, gguf_tensor *tensor, uint64
 static mha_status check_list(gguf_open_file *f, const gguf_cursor *c)
 {
     const size_t count = f->file.tensor_count;
-    const gguf_tensor **const sorted = f->sorted_tensors;
+    gguf_tensor_entry *const sorted = f->sorted_tensors;
     for (size_t n = 0; n < count; n++)
-        sorted[n] = &f->tensors[n];
+        sorted[n].tensor = &f->tensors[n];
     qsort(sorted, count, sizeof *sorted, compare_places);
     for (size_t n = 1; n < count; n++)
-        if ((const unsigned char *)sorted[n - 1]->data + sorted[n - 1]->bytes >
-            (const unsigned char *)sorted[n]->data)
+        if ((const unsigned char *)sorted[n - 1].tensor->data + sorted[n - 1].tensor->bytes >
+            (const unsigned char *)sorted[n].tensor->data)
             return REFUSE(c, "the tensors \"%s\" and \"%s\" overlap",
-                          safetensors_show(sorted[n - 1]->name).text,
-                          safetensors_show(sorted[n]->name).text);
+                          safetensors_show(sorted[n - 1].tensor->name).text,
+                          safetensors_show(sorted[n].tensor->name).text);
     qsort(sorted, count, sizeof *sorted, compare_names);
     for (size_t n = 1; n < count; n++)
         if (compare_names(&sorted[n - 1], &sorted[n]) == 0)
             return REFUSE(c, "the tensor \"%s\" occurs twice",
-                          safetensors_show(sorted[n]->name).text);
+                          safetensors_show(sorted[n].tensor->name).text);
     return MHA_OK;
 }
 

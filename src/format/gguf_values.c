@@ -14,13 +14,13 @@ static const gguf_open_file *owner(const gguf_file *file)
 const gguf_pair *gguf_find(const gguf_file *file, const char *key)
 {
     const gguf_string wanted = {key, strlen(key)};
-    const gguf_pair **const sorted = owner(file)->sorted_pairs;
+    const gguf_pair_entry *const sorted = owner(file)->sorted_pairs;
     size_t low = 0, high = file->pair_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = gguf_compare(sorted[middle]->key, wanted);
+        const int order = gguf_compare(sorted[middle].pair->key, wanted);
         if (order == 0)
-            return sorted[middle];
+            return sorted[middle].pair;
         if (order < 0)
             low = middle + 1;
         else
@@ -31,13 +31,13 @@ const gguf_pair *gguf_find(const gguf_file *file, const char *key)
 
 const gguf_tensor *gguf_find_tensor(const gguf_file *file, const char *name)
 {
-    const gguf_tensor **const sorted = owner(file)->sorted_tensors;
+    const gguf_tensor_entry *const sorted = owner(file)->sorted_tensors;
     size_t low = 0, high = file->tensor_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = strcmp(sorted[middle]->name, name);
+        const int order = strcmp(sorted[middle].tensor->name, name);
         if (order == 0)
-            return sorted[middle];
+            return sorted[middle].tensor;
         if (order < 0)
             low = middle + 1;
         else

@@ -153,22 +153,21 @@ static mha_status fill(json_tree *tree, size_t length, size_t count,
 static mha_status build_tree(json_tree **result, char *text, size_t length,
                              const safetensors_report *report)
 {
-    const size_t count = count_values(text, length);
-    const bool valid = mhai_utf8_valid(text, length);
-    json_tree *const tree = valid ? malloc(sizeof *tree) : NULL;
-    json_value *const values = tree ? malloc(count * sizeof *values) : NULL;
-    mha_status status = MHA_OK;
-    if (!valid)
-        status = safetensors_fail(report, MHA_ERR_FORMAT, "not UTF-8 text");
-    else if (!values)
-        status = safetensors_fail(report, MHA_ERR_MEMORY, "out of memory for %zu values", count);
-    if (status != MHA_OK) {
-        free(tree);
+    if (!mhai_utf8_valid(text, length)) {
         free(text);
-        return status;
+        return safetensors_fail(report, MHA_ERR_FORMAT, "not UTF-8 text");
+    }
+    const size_t count = count_values(text, length);
+    json_tree *const tree = malloc(sizeof *tree);
+    json_value *const values = malloc(count * sizeof *values);
+    if (!tree || !values) {
+        free(tree);
+        free(values);
+        free(text);
+        return safetensors_fail(report, MHA_ERR_MEMORY, "out of memory for %zu values", count);
     }
     *tree = (json_tree){text, values};
-    status = fill(tree, length, count, report);
+    const mha_status status = fill(tree, length, count, report);
     if (status == MHA_OK)
         *result = tree;
     else

@@ -22,6 +22,7 @@ typedef struct open_file {
     llama2c_tensor *tensors;
     const unsigned char *bytes;
     uint64_t header; /* bytes of it */
+    uint64_t head;   /* width of a head */
     int version;
     const safetensors_report *report;
 } open_file;
@@ -41,7 +42,7 @@ static mha_status cut_header(const open_file *f)
     return REFUSE(f, "not a model of llama2.c: the file ends within its header");
 }
 
-static mha_status check_numbers(const open_file *f)
+static mha_status check_numbers(open_file *f)
 {
     const llama2c_file *const m = &f->file;
     if (m->width <= 0 || m->inner <= 0 || m->layers <= 0 || m->heads <= 0 || m->key_heads <= 0 ||
@@ -52,6 +53,7 @@ static mha_status check_numbers(const open_file *f)
                       "not a model of llama2.c: %" PRId32 " heads with %" PRId32
                       " key heads do not fit the width %" PRId32,
                       m->heads, m->key_heads, m->width);
+    f->head = (uint64_t)(m->width / m->heads);
     return MHA_OK;
 }
 
@@ -117,11 +119,11 @@ typedef enum part_name {
     OUTPUT
 } part_name;
 
-static part describe(const llama2c_file *m, part_name which)
+static part describe(const open_file *f, part_name which)
 {
+    const llama2c_file *const m = &f->file;
     const uint64_t width = (uint64_t)m->width, inner = (uint64_t)m->inner;
-    const uint64_t head = width / (uint64_t)m->heads, keys = head * (uint64_t)m->key_heads;
-    const uint64_t words = (uint64_t)m->vocabulary;
+    const uint64_t keys = f->head * (uint64_t)m->key_heads, words = (uint64_t)m->vocabulary;
     const part parts[] = {[END] = {NULL, false, 0, 0},
                           [EMBEDDINGS] = {"tok_embeddings", false, words, width},
                           [ATTENTION_NORM] = {"attention_norm", true, width, 0},
@@ -134,7 +136,7 @@ static part describe(const llama2c_file *m, part_name which)
                           [W2] = {"w2", true, width, inner},
                           [W3] = {"w3", true, inner, width},
                           [NORM] = {"norm", false, width, 0},
-                          [ROTATION] = {NULL, false, (uint64_t)m->positions, head},
+                          [ROTATION] = {NULL, false, (uint64_t)m->positions, f->head},
                           [OUTPUT] = {"output", false, words, width}};
     return parts[which];
 }
@@ -145,7 +147,7 @@ static const part_name *order_of(int version)
     static const part_name orders[2][PARTS_MAX] = {
         {EMBEDDINGS, ATTENTION_NORM, WQ, WK, WV, WO, FFN_NORM, W1, W2, W3, NORM, ROTATION, END},
         {ATTENTION_NORM, FFN_NORM, NORM, EMBEDDINGS, WQ, WK, WV, WO, W1, W2, W3, END, END}};
-    return orders[version];
+    return orders[version == 1];
 }
 
 static uint64_t elements_of(const part *p)
@@ -153,39 +155,45 @@ static uint64_t elements_of(const part *p)
     return p->rows * (p->columns ? p->columns : 1); /* both are less than 2^31 */
 }
 
-/* Adds the bytes of a part with all its layers; false on overflow. */
-static bool add_part(const llama2c_file *m, part_name which, uint64_t *bytes)
+/* Subtracts the bytes of a part with all its layers from those that are left; false if there are
+ * not so many. */
+static bool take_part(const open_file *f, part_name which, uint64_t *left)
 {
-    const part p = describe(m, which);
-    uint64_t size;
-    return !__builtin_mul_overflow(elements_of(&p), p.per_layer ? 4 * (uint64_t)m->layers : 4,
-                                   &size) &&
-           !__builtin_add_overflow(*bytes, size, bytes);
+    const part p = describe(f, which);
+    const uint64_t copies = p.per_layer ? (uint64_t)f->file.layers : 1;
+    const uint64_t bytes = 4 * elements_of(&p), most = copies > 1 ? *left / copies : *left;
+    if (bytes > most)
+        return false;
+    *left -= copies * bytes;
+    return true;
 }
 
 static mha_status check_length(const open_file *f)
 {
     const llama2c_file *const m = &f->file;
-    uint64_t bytes = f->header;
+    uint64_t left = m->bytes - f->header;
     bool fits = true;
     for (const part_name *at = order_of(f->version); *at != END; at++)
-        fits = fits && add_part(m, *at, &bytes);
+        fits = fits && take_part(f, *at, &left);
     if (!m->tied)
-        fits = fits && add_part(m, OUTPUT, &bytes);
+        fits = fits && take_part(f, OUTPUT, &left);
     if (!fits)
-        return REFUSE(f, "not a model of llama2.c: the sizes of its header overflow");
-    if (bytes != m->bytes)
         return REFUSE(f,
-                      "not a model of llama2.c, or not complete: its header asks for %" PRIu64
+                      "not a model of llama2.c, or not complete: its header asks for more than the "
+                      "%" PRIu64 " bytes of the file",
+                      m->bytes);
+    if (left != 0)
+        return REFUSE(f,
+                      "not a model of llama2.c: its header asks for %" PRIu64
                       " bytes, the file has %" PRIu64,
-                      bytes, m->bytes);
+                      m->bytes - left, m->bytes);
     return MHA_OK;
 }
 
 /* Adds the tensors of a part and returns the place after them. */
 static const unsigned char *place_part(open_file *f, part_name which, const unsigned char *at)
 {
-    const part p = describe(&f->file, which);
+    const part p = describe(f, which);
     const int32_t copies = p.per_layer ? f->file.layers : 1;
     for (int32_t n = 0; n < copies; n++, at += 4 * elements_of(&p)) {
         if (!p.name)

@@ -62,23 +62,6 @@ static mha_status read_all(int fd, char *to, size_t size, const safetensors_repo
     return MHA_OK;
 }
 
-/* Allocates one byte more than `size` and sets it to zero. */
-static mha_status read_copy(int fd, char **text, size_t size, const safetensors_report *report)
-{
-    char *const copy = malloc(size + 1);
-    if (!copy)
-        return safetensors_fail(report, MHA_ERR_MEMORY, "out of memory for a file of %zu bytes",
-                                size);
-    const mha_status status = read_all(fd, copy, size, report);
-    if (status != MHA_OK) {
-        free(copy);
-        return status;
-    }
-    copy[size] = '\0';
-    *text = copy;
-    return MHA_OK;
-}
-
 static mha_status check_pointer(const void *bytes, size_t size, const safetensors_report *report)
 {
     const size_t length = sizeof lfs_pointer - 1;
@@ -89,20 +72,38 @@ static mha_status check_pointer(const void *bytes, size_t size, const safetensor
                             "\"git lfs pull\"");
 }
 
+/* Allocates one byte more than `size` and sets it to zero. */
+static mha_status read_copy(int fd, char **text, size_t size, const safetensors_report *report)
+{
+    char *const copy = malloc(size + 1);
+    if (!copy)
+        return safetensors_fail(report, MHA_ERR_MEMORY, "out of memory for a file of %zu bytes",
+                                size);
+    mha_status status = read_all(fd, copy, size, report);
+    if (status == MHA_OK)
+        status = check_pointer(copy, size, report);
+    if (status != MHA_OK) {
+        free(copy);
+        return status;
+    }
+    copy[size] = '\0';
+    *text = copy;
+    return MHA_OK;
+}
+
 static mha_status map_or_read(mapped_file *file, int fd, size_t size,
                               const safetensors_report *report)
 {
     void *const map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    char *copy = NULL;
-    if (map == MAP_FAILED) {
-        const mha_status status = read_copy(fd, &copy, size, report);
-        if (status != MHA_OK)
-            return status;
+    if (map != MAP_FAILED) {
+        *file = (mapped_file){map, size, true};
+        return check_pointer(map, size, report);
     }
-    file->bytes = copy ? (unsigned char *)copy : map;
-    file->size = size;
-    file->mapped = !copy;
-    return check_pointer(file->bytes, size, report);
+    char *copy = NULL;
+    const mha_status status = read_copy(fd, &copy, size, report);
+    if (status == MHA_OK)
+        *file = (mapped_file){(unsigned char *)copy, size, false};
+    return status;
 }
 
 mha_status mapped_file_open(mapped_file *file, const char *path, char *message, size_t message_size)
@@ -124,9 +125,9 @@ mha_status mapped_file_open(mapped_file *file, const char *path, char *message, 
 void mapped_file_close(mapped_file *file)
 {
     if (file->mapped)
-        munmap((void *)(uintptr_t)file->bytes, file->size);
+        munmap((void *)file->bytes, file->size);
     else
-        free((void *)(uintptr_t)file->bytes);
+        free((void *)file->bytes);
     memset(file, 0, sizeof *file);
 }
 
@@ -135,7 +136,7 @@ void mapped_file_release(const mapped_file *file, size_t from, size_t size)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t begin = (from + page - 1) / page * page, end = (from + size) / page * page;
     if (file->mapped && begin < end)
-        madvise((void *)(uintptr_t)(file->bytes + begin), end - begin, MADV_DONTNEED);
+        madvise((void *)(file->bytes + begin), end - begin, MADV_DONTNEED);
 }
 
 mha_status mapped_file_read(char **text, size_t *length, const char *path, size_t limit,
@@ -149,11 +150,5 @@ mha_status mapped_file_read(char **text, size_t *length, const char *path, size_
         status = read_copy(fd, text, *length, &report);
     if (fd >= 0)
         close(fd);
-    if (status == MHA_OK)
-        status = check_pointer(*text, *length, &report);
-    if (status != MHA_OK) {
-        free(*text);
-        *text = NULL;
-    }
     return status;
 }

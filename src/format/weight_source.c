@@ -31,7 +31,7 @@ static bool grow(weight_source *source, size_t more)
         mhai_array_grow(source->tensors, &source->room, needed, sizeof *tensors);
     if (tensors)
         source->tensors = tensors;
-    return needed == 0 || tensors;
+    return tensors != NULL;
 }
 
 static void add_tensor(weight_source *source, const weight_tensor *tensor)
@@ -100,6 +100,8 @@ static bool add_tensors(weight_source *source, const weight_file *file)
     const size_t count = file->safetensors ? file->safetensors->count
                          : file->gguf      ? file->gguf->tensor_count
                                            : file->llama2c->tensor_count;
+    if (count == 0)
+        return true;
     if (!grow(source, count))
         return false;
     for (size_t n = 0; n < count; n++) {
@@ -114,8 +116,8 @@ static bool add_tensors(weight_source *source, const weight_file *file)
 
 static int compare_names(const void *left, const void *right)
 {
-    const weight_tensor *const *const a = left, *const *const b = right;
-    return strcmp((*a)->name, (*b)->name);
+    const weight_entry *const a = left, *const b = right;
+    return strcmp(a->tensor->name, b->tensor->name);
 }
 
 static mha_status sort_tensors(weight_source *source, const safetensors_report *report)
@@ -126,12 +128,12 @@ static mha_status sort_tensors(weight_source *source, const safetensors_report *
     if (!source->sorted)
         return no_memory(report);
     for (size_t n = 0; n < source->count; n++)
-        source->sorted[n] = &source->tensors[n];
+        source->sorted[n].tensor = &source->tensors[n];
     qsort(source->sorted, source->count, sizeof *source->sorted, compare_names);
     for (size_t n = 1; n < source->count; n++)
         if (compare_names(&source->sorted[n - 1], &source->sorted[n]) == 0)
             return safetensors_fail(report, MHA_ERR_FORMAT, "the tensor \"%s\" is in two files",
-                                    safetensors_show(source->sorted[n]->name).text);
+                                    safetensors_show(source->sorted[n].tensor->name).text);
     return MHA_OK;
 }
 
@@ -295,9 +297,9 @@ const weight_tensor *weight_source_find(const weight_source *source, const char 
     size_t low = 0, high = source->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = strcmp(source->sorted[middle]->name, name);
+        const int order = strcmp(source->sorted[middle].tensor->name, name);
         if (order == 0)
-            return source->sorted[middle];
+            return source->sorted[middle].tensor;
         if (order < 0)
             low = middle + 1;
         else

@@ -5,8 +5,11 @@
  *      a folder     model.safetensors, or model.safetensors.index.json and its shards
  *      a file       *.safetensors, *.gguf, or llama2.c's *.bin
  *
- * Files are mapped into memory and checked completely before a tensor is returned: every tensor
- * lies inside of its file. Data may have any alignment.
+ * Files are mapped into memory (see mapped_file.h for what must not happen to them then) and
+ * checked completely before a tensor is returned: every tensor is inside of its file, and no name
+ * occurs twice. Data may have any alignment, and is little-endian as in the file: a machine of the
+ * other byte order would have to swap it. PyTorch files are refused; the message says how to
+ * convert them.
  */
 #ifndef FORMAT_WEIGHT_SOURCE_H
 #define FORMAT_WEIGHT_SOURCE_H
@@ -20,7 +23,8 @@ enum { WEIGHT_RANK_MAX = 4 };
 
 typedef struct weight_tensor {
     const char *name;
-    bool usable;    /* false: elements of a type that mha_dtype does not have, such as I64 */
+    bool usable;    /* false: elements that are not weights of libmha, such as I64, or I8, which
+                     * has no scales */
     mha_dtype type; /* only if usable */
     int rank;       /* a tensor of more than WEIGHT_RANK_MAX axes is not usable */
     uint64_t shape[WEIGHT_RANK_MAX]; /* the last axis is contiguous, also for GGUF */
@@ -33,6 +37,7 @@ typedef struct weight_source weight_source;
 /* On error *source is NULL. `message` may be NULL. */
 mha_status weight_source_open(weight_source **source, const char *path, char *message,
                               size_t message_size);
+/* NULL is allowed. */
 void weight_source_close(weight_source *source);
 
 /* NULL if there is no tensor of this name. */
@@ -40,6 +45,7 @@ const weight_tensor *weight_source_find(const weight_source *source, const char 
 
 /* All tensors, in no particular order. */
 size_t weight_source_count(const weight_source *source);
+/* NULL if number >= count. */
 const weight_tensor *weight_source_at(const weight_source *source, size_t number);
 
 /* The bytes of all tensors. */
@@ -49,7 +55,7 @@ uint64_t weight_source_bytes(const weight_source *source);
  * can still be read, from the file again. */
 void weight_source_release(const weight_source *source, const weight_tensor *tensor);
 
-/* The GGUF or llama2.c file behind the tensors; NULL if they come from another kind of file. */
+/* The GGUF or llama2.c file that has the tensors; NULL if they are in another kind of file. */
 const gguf_file *weight_source_gguf(const weight_source *source);
 const llama2c_file *weight_source_llama2c(const weight_source *source);
 

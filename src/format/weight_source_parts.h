@@ -12,6 +12,11 @@
 #include "format/safetensors.h"
 #include "format/weight_source.h"
 
+/* An entry of the index by name. */
+typedef struct weight_entry {
+    const weight_tensor *tensor;
+} weight_entry;
+
 /* A file and its reader; of the readers all but one are NULL. */
 typedef struct weight_file {
     mapped_file map;
@@ -25,7 +30,7 @@ struct weight_source {
     size_t file_count, file_room;
     weight_tensor *tensors; /* in the order of the files */
     size_t count, room;
-    const weight_tensor **sorted; /* by name */
+    weight_entry *sorted; /* by name */
     uint64_t bytes;
 };
 
@@ -34,7 +39,7 @@ mha_status weight_source_add_safetensors(weight_source *source, const char *path
                                          const safetensors_report *report);
 
 /* Adds the tensors of a folder. */
-mha_status weight_source_add_folder(weight_source *source, const char *path,
+mha_status weight_source_add_folder(weight_source *source, const char *folder,
                                     const safetensors_report *report);
 
 #endif

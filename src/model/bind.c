@@ -304,7 +304,8 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
     part_of(b, at, &first, &total);
     const ptrdiff_t inputs = extent(b, at->stack, at->rule->inputs);
     const ptrdiff_t rows = transposed ? inputs : total, columns = transposed ? total : inputs;
-    if (!fold(tensor, 2, folded) || (rows && folded[0] != rows) || folded[1] != columns)
+    if (!fold(tensor, 2, folded) || folded[0] == 0 || (rows && folded[0] != rows) ||
+        folded[1] != columns)
         return fail_shape(b, tensor, rows, columns);
     const void *data;
     const mha_status status = take(b, tensor, &data);
@@ -381,13 +382,14 @@ static mha_status bind_linear(binder *b, const rule_place *at, bound_linear *lin
                                        (linear_at){.matrix = &linear->weight});
     if (status || !linear->weight.data || !(flags & (RULE_BIAS | RULE_BIAS_MAYBE)))
         return status;
-    const tensor_rule rule = *at->rule;
-    tensor_rule bias = rule;
-    bias.inputs = EXTENT_ONE;
-    rule_place place = *at;
-    place.rule = &bias;
-    return bind_one(b, &place, "bias", NULL, flags & RULE_BIAS,
-                    (linear_at){.vector = &linear->bias});
+    const mha_status more =
+        bind_one(b, at, "bias", NULL, flags & RULE_BIAS, (linear_at){.vector = &linear->bias});
+    if (!more && linear->bias.data && linear->bias.count != linear->weight.outputs)
+        return safetensors_fail(&b->report, MHA_ERR_SHAPE,
+                                "the bias of tensor %s has %td elements, expected %td",
+                                safetensors_show(linear->weight.tensor->name).text,
+                                linear->bias.count, linear->weight.outputs);
+    return more;
 }
 
 static mha_status bind_norm(binder *b, const rule_place *at, bound_norm *norm)
@@ -421,6 +423,8 @@ static bool holds(const binder *b, const rule_place *at)
         {RULE_PROJECT, stack->embedding.width != d->width},
         {RULE_SEGMENTS, stack->embedding.segments > 0},
         {RULE_SEQUENCE_LABELS, !d->labels_per_token},
+        {RULE_TRANSFORM, b->binding->transform.weight.data != NULL},
+        {RULE_LABELS, b->binding->label.weight.data != NULL},
     };
     for (size_t n = 0; n < sizeof conditions / sizeof conditions[0]; n++)
         if (flags & conditions[n].flag && !conditions[n].holds)
@@ -507,6 +511,22 @@ static void settle_output(binder *b)
     b->d->labels = (int)binding->label.weight.outputs;
 }
 
+/* Classifiers that read what the files do not have, or that do not fit together. */
+static mha_status check_labels(const binder *b)
+{
+    const model_binding *const binding = b->binding;
+    const bound_linear *const second = &binding->label_distilled;
+    if (binding->label.weight.data && b->d->label_pooled && !binding->pooler.weight.data)
+        return safetensors_fail(&b->report, MHA_ERR_FORMAT,
+                                "there is a classifier, but the tensor pooler.dense.weight that it "
+                                "needs is missing");
+    if (second->weight.data && second->weight.outputs != binding->label.weight.outputs)
+        return safetensors_fail(&b->report, MHA_ERR_SHAPE,
+                                "the two classifiers have %td and %td labels",
+                                binding->label.weight.outputs, second->weight.outputs);
+    return MHA_OK;
+}
+
 static int compare_tensors(const void *left, const void *right)
 {
     const weight_tensor *const *const a = left, *const *const b = right;
@@ -557,7 +577,8 @@ static mha_status bind_all(binder *b)
     const weight_tensor *const own = b->binding->output.weight.tensor;
     settle_output(b);
     count_parameters(b, b->binding->output.weight.tensor == own ? NULL : own);
-    return keep_copies(b);
+    status = check_labels(b);
+    return status ? status : keep_copies(b);
 }
 
 mha_status model_bind(model_binding *binding, model_description *d, const weight_source *source,

@@ -63,7 +63,9 @@ enum {
     RULE_LEARNED = 1 << 11,  /* learned positions */
     RULE_PROJECT = 1 << 12,  /* the embedding has another width than the model */
     RULE_SEGMENTS = 1 << 13, /* token types */
-    RULE_SEQUENCE_LABELS = 1 << 14
+    RULE_SEQUENCE_LABELS = 1 << 14,
+    RULE_TRANSFORM = 1 << 15, /* there is a transform before the output */
+    RULE_LABELS = 1 << 16     /* there is a classifier */
 };
 
 typedef struct tensor_rule {

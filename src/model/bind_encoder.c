@@ -29,7 +29,8 @@ static const tensor_rule bert_layer[] = {
 static const tensor_rule bert_heads[] = {
     LINEAR(IN_MODEL(transform), "cls.predictions.transform.dense", EMBEDDING, WIDTH,
            RULE_BIAS | RULE_OPTIONAL),
-    NORM(IN_MODEL(transform_norm), "cls.predictions.transform.LayerNorm", EMBEDDING, RULE_OPTIONAL),
+    NORM(IN_MODEL(transform_norm), "cls.predictions.transform.LayerNorm", EMBEDDING,
+         RULE_TRANSFORM),
     MATRIX(IN_MODEL(output.weight), "cls.predictions.decoder.weight", WORDS, EMBEDDING,
            RULE_OPTIONAL),
     VECTOR(IN_MODEL(output.bias), "cls.predictions.bias cls.predictions.decoder.bias", WORDS,
@@ -45,13 +46,12 @@ const tensor_layout bert_layout = {.prefix = "bert.",
 
 static const tensor_rule roberta_heads[] = {
     LINEAR(IN_MODEL(transform), "lm_head.dense", EMBEDDING, WIDTH, RULE_BIAS | RULE_OPTIONAL),
-    NORM(IN_MODEL(transform_norm), "lm_head.layer_norm", EMBEDDING, RULE_OPTIONAL),
+    NORM(IN_MODEL(transform_norm), "lm_head.layer_norm", EMBEDDING, RULE_TRANSFORM),
     MATRIX(IN_MODEL(output.weight), "lm_head.decoder.weight", WORDS, EMBEDDING, RULE_OPTIONAL),
     VECTOR(IN_MODEL(output.bias), "lm_head.bias lm_head.decoder.bias", WORDS, RULE_OPTIONAL),
-    LINEAR(IN_MODEL(label_transform), "classifier.dense", WIDTH, WIDTH,
-           RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
     LINEAR(IN_MODEL(label), "classifier.out_proj", ANY, WIDTH,
            RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
+    LINEAR(IN_MODEL(label_transform), "classifier.dense", WIDTH, WIDTH, RULE_BIAS | RULE_LABELS),
     RULES_END};
 
 const tensor_layout roberta_layout = {.prefix = "roberta.",
@@ -62,14 +62,13 @@ const tensor_layout roberta_layout = {.prefix = "roberta.",
 static const tensor_rule electra_heads[] = {
     LINEAR(IN_MODEL(transform), "generator_predictions.dense", EMBEDDING, WIDTH,
            RULE_BIAS | RULE_OPTIONAL),
-    NORM(IN_MODEL(transform_norm), "generator_predictions.LayerNorm", EMBEDDING, RULE_OPTIONAL),
+    NORM(IN_MODEL(transform_norm), "generator_predictions.LayerNorm", EMBEDDING, RULE_TRANSFORM),
     LINEAR(IN_MODEL(output), "generator_lm_head", WORDS, EMBEDDING,
            RULE_BIAS_MAYBE | RULE_OPTIONAL),
     VECTOR(IN_MODEL(output.bias), "generator_lm_head.bias", WORDS, RULE_OPTIONAL),
-    LINEAR(IN_MODEL(label_transform), "classifier.dense", WIDTH, WIDTH,
-           RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
     LINEAR(IN_MODEL(label), "classifier.out_proj", ANY, WIDTH,
            RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
+    LINEAR(IN_MODEL(label_transform), "classifier.dense", WIDTH, WIDTH, RULE_BIAS | RULE_LABELS),
     RULES_END};
 
 const tensor_layout electra_layout = {.prefix = "electra.",
@@ -87,7 +86,7 @@ static const tensor_rule albert_layer[] = {
     LINEAR(IN_LAYER(ff.down), "ffn_output", WIDTH, INNER, RULE_BIAS),
     NORM(IN_LAYER(ff.norms.after), "full_layer_layer_norm", WIDTH, 0),
     LINEAR(IN_MODEL(transform), "predictions.dense", EMBEDDING, WIDTH, RULE_BIAS | RULE_OPTIONAL),
-    NORM(IN_MODEL(transform_norm), "predictions.LayerNorm", EMBEDDING, RULE_OPTIONAL),
+    NORM(IN_MODEL(transform_norm), "predictions.LayerNorm", EMBEDDING, RULE_TRANSFORM),
     MATRIX(IN_MODEL(output.weight), "predictions.decoder.weight", WORDS, EMBEDDING, RULE_OPTIONAL),
     VECTOR(IN_MODEL(output.bias), "predictions.bias predictions.decoder.bias", WORDS,
            RULE_OPTIONAL),
@@ -114,13 +113,12 @@ static const tensor_rule distilbert_rules[] = {
     LINEAR(IN_LAYER(ff.down), "ffn.lin2", WIDTH, INNER, RULE_BIAS),
     NORM(IN_LAYER(ff.norms.after), "output_layer_norm", WIDTH, 0),
     LINEAR(IN_MODEL(transform), "vocab_transform", WIDTH, WIDTH, RULE_BIAS | RULE_OPTIONAL),
-    NORM(IN_MODEL(transform_norm), "vocab_layer_norm", WIDTH, RULE_OPTIONAL),
+    NORM(IN_MODEL(transform_norm), "vocab_layer_norm", WIDTH, RULE_TRANSFORM),
     MATRIX(IN_MODEL(output.weight), "vocab_projector.weight", WORDS, EMBEDDING, RULE_OPTIONAL),
     VECTOR(IN_MODEL(output.bias), "vocab_projector.bias", WORDS, RULE_OPTIONAL),
-    LINEAR(IN_MODEL(label_transform), "pre_classifier", WIDTH, WIDTH,
-           RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
     LINEAR(IN_MODEL(label), "classifier", ANY, WIDTH,
            RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
+    LINEAR(IN_MODEL(label_transform), "pre_classifier", WIDTH, WIDTH, RULE_BIAS | RULE_LABELS),
     RULES_END};
 
 const tensor_layout distilbert_layout = {.prefix = "distilbert.",

@@ -166,16 +166,15 @@ static mha_status build_all(model_builder *builder)
 {
     mha_model *const model = builder->model;
     builder->hash = hash_description(model);
-    for (int s = 0; s < STACKS; s++) {
+    /* The largest matrix first: while it is packed, its mapped pages are in memory, too. */
+    mha_status status = build_outputs(builder);
+    for (int s = 0; s < STACKS && !status; s++) {
         if (model->files.description.stack[s].layers == 0)
             continue;
-        mha_status status = build_embedding(builder, s);
+        status = build_embedding(builder, s);
         if (!status)
             status = build_layers(builder, s);
-        if (status)
-            return status;
     }
-    const mha_status status = build_outputs(builder);
     if (status)
         return status;
     model_count(model);

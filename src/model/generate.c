@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 
-enum { CHUNK_ROWS = 512, SOURCE_ROWS = 4096 };
+enum { CHUNK_ROWS = 512, SOURCE_ROWS = 4096, OWN_MOST = 4096 };
 
 /* One sequence. */
 typedef struct generated {
@@ -114,10 +114,8 @@ static ptrdiff_t limit_of(const generator *g)
     ptrdiff_t limit = positions > 0 ? positions : PTRDIFF_MAX;
     if (g->config->state)
         return g->state->capacity < limit ? g->state->capacity : limit;
-    const ptrdiff_t most = g->config->most > 0 ? g->config->most : MODEL_DEFAULT_TOKENS;
-    if ((g->config->most > 0 || positions <= 0) && longest + most < limit)
-        limit = longest + most;
-    return limit;
+    const ptrdiff_t most = g->config->most > 0 ? g->config->most : OWN_MOST;
+    return longest < limit - most ? longest + most : limit;
 }
 
 static mha_status make_state(generator *g)

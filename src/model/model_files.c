@@ -137,13 +137,21 @@ static mha_status read_usage(const opening *o)
 
 /* -------------------------------------------------------------- tokenizer ----- */
 
+static mha_status copy_path(const opening *o, const char *path, char **to)
+{
+    const size_t size = strlen(path) + 1;
+    *to = malloc(size);
+    if (!*to)
+        return fail(o, MHA_ERR_MEMORY, "out of memory for a path");
+    memcpy(*to, path, size);
+    return MHA_OK;
+}
+
+/* The path of a file that exists in the folder. */
 static mha_status set_path(const opening *o, const char *name, char **to)
 {
     char path[PATH_BYTES];
-    if (!join(o, name, path))
-        return MHA_OK;
-    *to = strdup(name[0] ? path : o->folder);
-    return *to ? MHA_OK : fail(o, MHA_ERR_MEMORY, "out of memory for a path");
+    return join(o, name, path) ? copy_path(o, path, to) : MHA_OK;
 }
 
 /* A folder is a tokenizer if it has one of these files. */
@@ -159,7 +167,7 @@ static mha_status find_folder_tokenizer(const opening *o)
     }
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         if (file_exists(o, names[n]))
-            return set_path(o, "", &files->tokenizer_path);
+            return copy_path(o, o->folder, &files->tokenizer_path);
     return MHA_OK;
 }
 
@@ -292,9 +300,8 @@ static mha_status open_file(opening *o)
                   : describe_llama2c(&files->description, &o->family, llama2c, &reader);
     if (!status && llama2c)
         status = find_llama2c_tokenizer(o);
-    if (!status && gguf && gguf_find(gguf, "tokenizer.ggml.model") &&
-        !(files->tokenizer_path = strdup(o->path)))
-        status = fail(o, MHA_ERR_MEMORY, "out of memory for a path");
+    if (!status && gguf && gguf_find(gguf, "tokenizer.ggml.model"))
+        status = copy_path(o, o->path, &files->tokenizer_path);
     return status ? status : bind_weights(o);
 }
 

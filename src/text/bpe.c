@@ -59,7 +59,7 @@ struct bpe_work {
 static char *copy_of(const char *text, size_t *length)
 {
     *length = text ? strlen(text) : 0;
-    return *length ? strdup(text) : NULL;
+    return *length ? text_copy(text) : NULL;
 }
 
 static size_t longest_piece(const vocabulary *v)

@@ -4,7 +4,6 @@
  */
 #include "text/chat.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +41,15 @@ static void put_bytes(writing *w, const char *text, size_t length)
     w->text[w->length] = '\0';
 }
 
-/* Writes texts, up to a NULL. */
-static void put(writing *w, ...)
+static void put_texts(writing *w, const char *const *texts, size_t count)
 {
-    va_list texts;
-    va_start(texts, w);
-    for (const char *text = va_arg(texts, const char *); text != NULL;
-         text = va_arg(texts, const char *))
-        put_bytes(w, text, strlen(text));
-    va_end(texts);
+    for (size_t n = 0; n < count; n++)
+        put_bytes(w, texts[n], strlen(texts[n]));
 }
+
+/* Writes one or more texts. */
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__})
+#define PUT(w, ...) put_texts(w, TEXTS(__VA_ARGS__), sizeof TEXTS(__VA_ARGS__) / sizeof(char *))
 
 /* As Python's str.isspace(), which templates use to trim. */
 static bool is_space(uint32_t c)
@@ -94,7 +92,7 @@ static void put_content(writing *w, const char *text)
     if (w->style->trims)
         put_trimmed(w, text);
     else
-        put(w, text, NULL);
+        PUT(w, text);
 }
 
 static bool is_role(const mha_chat_message *message, const char *role)
@@ -109,38 +107,38 @@ static bool is_user(const writing *w, ptrdiff_t n)
 
 static void write_chatml(writing *w)
 {
-    put(w, w->style->begin, NULL);
+    PUT(w, w->style->begin);
     if (w->system == NULL && w->count > 0 && w->style->system != NULL)
-        put(w, "<|im_start|>system\n", w->style->system, "<|im_end|>\n", NULL);
+        PUT(w, "<|im_start|>system\n", w->style->system, "<|im_end|>\n");
     for (ptrdiff_t n = 0; n < w->count; n++) {
-        put(w, "<|im_start|>", w->messages[n].role, "\n", NULL);
+        PUT(w, "<|im_start|>", w->messages[n].role, "\n");
         put_content(w, w->messages[n].content);
-        put(w, "<|im_end|>\n", NULL);
+        PUT(w, "<|im_end|>\n");
     }
     if (w->reply)
-        put(w, "<|im_start|>assistant\n", NULL);
+        PUT(w, "<|im_start|>assistant\n");
 }
 
 static void put_llama3_head(writing *w, const char *role)
 {
-    put(w, "<|start_header_id|>", role, "<|end_header_id|>\n\n", NULL);
+    PUT(w, "<|start_header_id|>", role, "<|end_header_id|>\n\n");
 }
 
 static void write_llama3(writing *w)
 {
     const char *const date = w->style->date;
     if (w->count > 0)
-        put(w, w->style->begin, NULL);
+        PUT(w, w->style->begin);
     if (date != NULL) {
         put_llama3_head(w, "system");
-        put(w, "Cutting Knowledge Date: December 2023\nToday Date: ", date, "\n\n", NULL);
+        PUT(w, "Cutting Knowledge Date: December 2023\nToday Date: ", date, "\n\n");
         put_content(w, w->system == NULL ? "" : w->system);
-        put(w, "<|eot_id|>", NULL);
+        PUT(w, "<|eot_id|>");
     }
     for (ptrdiff_t n = date != NULL ? w->first : 0; n < w->count; n++) {
         put_llama3_head(w, w->messages[n].role);
         put_content(w, w->messages[n].content);
-        put(w, "<|eot_id|>", NULL);
+        PUT(w, "<|eot_id|>");
     }
     if (w->reply)
         put_llama3_head(w, "assistant");
@@ -149,17 +147,17 @@ static void write_llama3(writing *w)
 static void write_zephyr(writing *w)
 {
     const bool marked = w->style->ends_with_mark;
-    put(w, w->style->begin, NULL);
+    PUT(w, w->style->begin);
     for (ptrdiff_t n = 0; n < w->count; n++) {
         const mha_chat_message *const message = &w->messages[n];
-        put(w, "<|", message->role, "|>\n", NULL);
+        PUT(w, "<|", message->role, "|>\n");
         put_content(w, message->content);
-        put(w, marked ? "<|end|>" : w->style->end, "\n", NULL);
+        PUT(w, marked ? "<|end|>" : w->style->end, "\n");
     }
     if (w->reply && (marked || w->count > 0))
-        put(w, "<|assistant|>\n", NULL);
+        PUT(w, "<|assistant|>\n");
     else if (marked)
-        put(w, w->style->end, NULL);
+        PUT(w, w->style->end);
 }
 
 /* The first, third, ... message must be the user's, and no other. */
@@ -177,7 +175,7 @@ static void check_turns(writing *w)
 static void put_with_system(writing *w, const char *content)
 {
     const size_t begin = w->length;
-    put(w, "<<SYS>>\n", w->system, "\n<</SYS>>\n\n", content, NULL);
+    PUT(w, "<<SYS>>\n", w->system, "\n<</SYS>>\n\n", content);
     if (w->style->trims && !w->failed)
         w->length = begin + trimmed(w->text + begin, w->length - begin).end;
 }
@@ -187,17 +185,17 @@ static void write_llama2(writing *w)
     for (ptrdiff_t n = w->first; n < w->count; n++) {
         const mha_chat_message *const message = &w->messages[n];
         if (is_user(w, n)) {
-            put(w, w->style->begin, "[INST] ", NULL);
+            PUT(w, w->style->begin, "[INST] ");
             if (n == w->first && w->system != NULL) {
                 put_with_system(w, message->content);
             } else {
                 put_content(w, message->content);
             }
-            put(w, " [/INST]", NULL);
+            PUT(w, " [/INST]");
         } else {
-            put(w, " ", NULL);
+            PUT(w, " ");
             put_content(w, message->content);
-            put(w, " ", w->style->end, NULL);
+            PUT(w, " ", w->style->end);
         }
     }
 }
@@ -207,36 +205,36 @@ static void write_mistral(writing *w)
     const chat_style *const style = w->style;
     const ptrdiff_t last = w->count - 1;
     const ptrdiff_t with_system = style->system_is_last ? last : w->first;
-    put(w, style->begin, NULL);
+    PUT(w, style->begin);
     for (ptrdiff_t n = w->first; n < w->count; n++) {
         const mha_chat_message *const message = &w->messages[n];
         if (is_user(w, n)) {
-            put(w, style->space_before_inst ? " " : "", "[INST] ", NULL);
+            PUT(w, style->space_before_inst ? " " : "", "[INST] ");
             if (w->system != NULL && n == with_system)
-                put(w, w->system, "\n\n", NULL);
-            put(w, message->content, style->tight_inst ? "[/INST]" : " [/INST]", NULL);
+                PUT(w, w->system, "\n\n");
+            PUT(w, message->content, style->tight_inst ? "[/INST]" : " [/INST]");
         } else {
-            put(w, style->space_before ? " " : "", NULL);
+            PUT(w, style->space_before ? " " : "");
             put_content(w, message->content);
-            put(w, style->end, style->space_after ? " " : "", NULL);
+            PUT(w, style->end, style->space_after ? " " : "");
         }
     }
 }
 
 static void write_gemma(writing *w)
 {
-    put(w, w->style->begin, NULL);
+    PUT(w, w->style->begin);
     for (ptrdiff_t n = w->first; n < w->count; n++) {
         const mha_chat_message *const message = &w->messages[n];
         const bool assistant = is_role(message, "assistant");
-        put(w, "<start_of_turn>", assistant ? "model" : message->role, "\n", NULL);
+        PUT(w, "<start_of_turn>", assistant ? "model" : message->role, "\n");
         if (n == w->first && w->system != NULL)
-            put(w, w->system, "\n\n", NULL);
+            PUT(w, w->system, "\n\n");
         put_content(w, message->content);
-        put(w, "<end_of_turn>\n", NULL);
+        PUT(w, "<end_of_turn>\n");
     }
     if (w->reply)
-        put(w, "<start_of_turn>model\n", NULL);
+        PUT(w, "<start_of_turn>model\n");
 }
 
 static void write_chat(writing *w)
@@ -299,7 +297,7 @@ mha_status chat_write(const chat_style *style, const mha_chat_message *messages,
         w.system = messages[0].content;
         w.first = 1;
     }
-    put(&w, "", NULL);
+    PUT(&w, "");
     write_chat(&w);
     if (w.wrong != NULL || w.failed) {
         free(w.text);

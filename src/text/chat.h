@@ -35,7 +35,7 @@ typedef struct chat_style {
     chat_form form;
     char *begin, *end;      /* the texts of the marks around a chat; "" if there is none */
     char *system;           /* used if the first message is not the system's; NULL: none */
-    char *date;             /* Llama 3.1: the system message tells dates; NULL: it does not */
+    char *date;             /* Llama 3.1: the date in the system message; NULL: it has none */
     bool trims;             /* white space at both ends of messages is removed */
     bool has_system;        /* Gemma, Mistral: system messages are accepted */
     bool system_is_last;    /* Mistral: the system message is in the last turn of the user */

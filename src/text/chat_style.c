@@ -172,8 +172,10 @@ static bool read_template(chat_style *style, const chat_template *t)
 {
     style->trims = has_expression(t, "|trim") || has_expression(t, ".strip()");
     style->ends_with_mark = has(t, "<|end|>");
+    /* A begin mark that is also the mark of a turn (SmolLM) is not a second mark before it. */
+    const bool of_turn = style->form == CHAT_CHATML && strcmp(style->begin, "<|im_start|>") == 0;
     const bool names_begin =
-        has(t, "bos_token") || (style->begin[0] != '\0' && has(t, style->begin));
+        has(t, "bos_token") || (style->begin[0] != '\0' && !of_turn && has(t, style->begin));
     if (!names_begin)
         style->begin[0] = '\0';
     switch (style->form) {
@@ -222,7 +224,7 @@ mha_status chat_style_find(chat_style *style, const char *template_text, size_t 
         done = template_read(&t, template_text, length);
         style->form = done ? form_of_template(&t) : CHAT_NONE;
     }
-    if (done && style->form != CHAT_NONE) {
+    if (done && t.text != NULL && style->form != CHAT_NONE) {
         done = read_template(style, &t);
     } else if (done) {
         style->form = form_of_vocabulary(v);

@@ -89,7 +89,9 @@ static replacement match(const precompiled *rules, size_t at, size_t matched)
         return (replacement){0};
     const char *const text = rules->replacements + value;
     const size_t length = strnlen(text, REPLACEMENT_MAX + 1);
-    return length > REPLACEMENT_MAX ? (replacement){0} : (replacement){matched, text, length};
+    if (length > REPLACEMENT_MAX)
+        return (replacement){0};
+    return (replacement){matched, text, length};
 }
 
 static replacement search(const precompiled *rules, const char *text, size_t length, bool longest)
@@ -139,6 +141,30 @@ static size_t character_end(const char *text, size_t length, size_t begin, uint3
     return begin + (bytes ? bytes : 1);
 }
 
+/* Characters that are newer than utf8proc's tables and join the one before them. */
+static const uint32_t new_marks[][2] = {
+    {0x897, 0x897},     {0x1acf, 0x1add},   {0x1ae0, 0x1aeb},   {0x10d69, 0x10d6d},
+    {0x10efa, 0x10efc}, {0x113b8, 0x113c0}, {0x113c2, 0x113c2}, {0x113c5, 0x113c5},
+    {0x113c7, 0x113ca}, {0x113cc, 0x113d0}, {0x113d2, 0x113d2}, {0x113e1, 0x113e2},
+    {0x11b60, 0x11b67}, {0x11f5a, 0x11f5a}, {0x1611e, 0x1612f}, {0x1e5ee, 0x1e5ef},
+    {0x1e6e3, 0x1e6e3}, {0x1e6e6, 0x1e6e6}, {0x1e6ee, 0x1e6ef}, {0x1e6f5, 0x1e6f5}};
+
+/* A character that utf8proc treats as Unicode 17 treats `c` where clusters are divided. */
+static utf8proc_int32_t stand_in(uint32_t c)
+{
+    enum { ACUTE_ACCENT = 0x301, ARABIC_NUMBER_SIGN = 0x600 };
+    enum { NEW_PREPENDED = 0x113d1, NO_LONGER_PREPENDED = 0x11a3a };
+    if (c == NEW_PREPENDED)
+        return ARABIC_NUMBER_SIGN;
+    if (c == NO_LONGER_PREPENDED)
+        return 'a';
+    for (size_t n = 0; c >= new_marks[0][0] && n < sizeof new_marks / sizeof new_marks[0]; n++) {
+        if (c >= new_marks[n][0] && c <= new_marks[n][1])
+            return ACUTE_ACCENT;
+    }
+    return (utf8proc_int32_t)c;
+}
+
 static size_t grapheme_end(const char *text, size_t length, size_t begin)
 {
     utf8proc_int32_t state = 0;
@@ -146,7 +172,7 @@ static size_t grapheme_end(const char *text, size_t length, size_t begin)
     size_t at = character_end(text, length, begin, &before);
     while (at < length) {
         const size_t next = character_end(text, length, at, &c);
-        if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)c, &state))
+        if (utf8proc_grapheme_break_stateful(stand_in(before), stand_in(c), &state))
             break;
         before = c;
         at = next;

@@ -107,14 +107,27 @@ static int32_t own_id(const sentencepiece *sp, int32_t id, const char *text, siz
     return own >= 0 ? own : sp->own_unknown_id;
 }
 
+/* Whether a token continues the word of the one before it: there is no space between them. */
+static uint32_t continues(const sentencepiece *sp, const normalized_text *from, size_t begin)
+{
+    const char *const space = sp->model.escapes_spaces ? SPACE_SYMBOL : " ";
+    const size_t bytes = strlen(space);
+    if (begin == 0)
+        return 0;
+    if (sp->model.space_is_suffix)
+        begin = begin < bytes ? 0 : begin - bytes;
+    const bool fits = from->length - begin >= bytes;
+    return fits && memcmp(from->text + begin, space, bytes) == 0 ? 0 : MHA_TOKEN_CONTINUES;
+}
+
 static void add_token(const sentencepiece *sp, const normalized_text *from, const mha_token *token,
                       size_t base, token_list *list)
 {
     const int32_t id = own_id(sp, token->id, from->text + token->begin, token->end - token->begin);
     const vocabulary *const v = sentencepiece_vocabulary(sp);
     const uint32_t flags = vocab_flags(v, id) & PIECE_UNKNOWN ? MHA_TOKEN_UNKNOWN : 0;
-    token_list_add(list, id, flags, base + from->origins[token->begin],
-                   base + from->origins[token->end]);
+    token_list_add(list, id, flags | continues(sp, from, token->begin),
+                   base + from->origins[token->begin], base + from->origins[token->end]);
 }
 
 /* The last byte has the offsets of the character, as in the library; those before it are empty. */
@@ -127,7 +140,9 @@ static void add_bytes(const sentencepiece *sp, const normalized_text *from, cons
         size_t length = 0;
         const char *const piece = vocab_piece(sp->model.vocabulary, sp->bytes[byte], &length);
         const size_t end = n + 1 == token->end ? base + from->origins[token->end] : begin;
-        token_list_add(list, own_id(sp, sp->bytes[byte], piece, length), 0, begin, end);
+        const uint32_t flags =
+            n > token->begin ? MHA_TOKEN_CONTINUES : continues(sp, from, token->begin);
+        token_list_add(list, own_id(sp, sp->bytes[byte], piece, length), flags, begin, end);
     }
 }
 

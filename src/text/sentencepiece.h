@@ -62,7 +62,8 @@ typedef struct sentencepiece_info {
 } sentencepiece_info;
 sentencepiece_info sentencepiece_get_info(const sentencepiece *sp);
 
-/* Appends the tokens of a text, without marks around it. Marks written in the text are text. */
+/* Appends the tokens of a text, without marks around it. Marks written in the text are text. Tokens
+ * of a word after its first have the flag MHA_TOKEN_CONTINUES. */
 void sentencepiece_encode(const sentencepiece *sp, const char *text, size_t length,
                           token_list *list);
 

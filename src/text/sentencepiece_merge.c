@@ -84,7 +84,7 @@ static void consider(merging *m, int32_t left, int32_t right)
     const int32_t id = vocab_find(v, m->text + m->symbols[left].begin, length);
     if (!is_text_piece(v, id))
         return;
-    push(m, (candidate){vocab_score(v, id), left, right, length});
+    push(m, (candidate){(float)vocab_score(v, id), left, right, length});
     if (vocab_flags(v, id) & PIECE_UNUSED)
         m->left_lengths[m->sp->unused_numbers[id]] = m->symbols[left].length;
 }

@@ -10,18 +10,28 @@
 #include "base/utf8.h"
 #include "text/sentencepiece_parts.h"
 
+/* Makes room for `count` more bytes, and for one more: the origin of the end. */
+static void make_room(normalized_text *to, size_t count)
+{
+    const size_t needed = to->length + count + 1;
+    if (to->failed || needed <= to->room)
+        return;
+    const size_t room = needed * 2;
+    char *const text = realloc(to->text, room);
+    if (text != NULL)
+        to->text = text;
+    size_t *const origins = realloc(to->origins, room * sizeof *origins);
+    if (origins != NULL)
+        to->origins = origins;
+    if (text != NULL && origins != NULL)
+        to->room = room;
+    else
+        to->failed = true;
+}
+
 static void append(normalized_text *to, const char *bytes, size_t count, size_t origin)
 {
-    /* One more, for the origin of the end. */
-    if (!to->failed && to->room - to->length <= count) {
-        const size_t room = (to->length + count + 1) * 2;
-        char *const text = realloc(to->text, room);
-        to->text = text == NULL ? to->text : text;
-        size_t *const origins = realloc(to->origins, room * sizeof *origins);
-        to->origins = origins == NULL ? to->origins : origins;
-        to->failed = text == NULL || origins == NULL;
-        to->room = to->failed ? to->room : room;
-    }
+    make_room(to, count);
     if (to->failed)
         return;
     for (size_t n = 0; n < count; n++) {

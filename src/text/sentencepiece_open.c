@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "format/json_tree.h"
 #include "format/mapped_file.h"
 #include "text/sentencepiece_parts.h"
@@ -43,7 +44,7 @@ char *sentencepiece_beside(const char *path, const char *name)
     char *const other = malloc(folder + strlen(name) + 1);
     if (other != NULL) {
         memcpy(other, path, folder);
-        strcpy(other + folder, name);
+        memcpy(other + folder, name, strlen(name) + 1);
     }
     return other;
 }
@@ -149,14 +150,32 @@ static uint32_t read_u32(const unsigned char *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+enum { LLAMA2C_MARKS = 3, LLAMA2C_BYTES = 256 };
+
+/* The first files of llama2.c have the character U+0041 instead of "<0x41>". */
+static bool is_raw_byte(const sentencepiece_model *model, const char *piece, size_t length)
+{
+    const int32_t id = vocab_size(model->vocabulary);
+    char character[4];
+    return id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES &&
+           utf8_encode(character, (uint32_t)(id - LLAMA2C_MARKS)) == length &&
+           memcmp(character, piece, length) == 0;
+}
+
 /* Adds a piece of tokenizer.bin: each space of it becomes U+2581. The three pieces before the bytes
  * are marks, written as "<unk>", "\n<s>\n" and "\n</s>\n" or in another way. */
 static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piece, size_t length,
                                     float score)
 {
-    enum { MARKS = 3, BYTES = 256 };
+    enum { MARKS = LLAMA2C_MARKS, BYTES = LLAMA2C_BYTES };
     static const char *const marks[MARKS] = {"<unk>", "<s>", "</s>"};
     const int32_t id = vocab_size(model->vocabulary);
+    char byte[8];
+    if (is_raw_byte(model, piece, length)) {
+        snprintf(byte, sizeof byte, "<0x%02X>", (unsigned)(id - MARKS));
+        piece = byte;
+        length = strlen(byte);
+    }
     bool added;
     if (id < MARKS) {
         added = vocab_add(model->vocabulary, id, marks[id], strlen(marks[id]), score,
@@ -190,7 +209,7 @@ static const char *read_llama2c_piece(sentencepiece_model *model, const unsigned
     if (length == 0 || length > PIECE_MAX || length > size - *at)
         return "a piece is empty or longer than the file";
     const char *const piece = (const char *)bytes + *at;
-    if (isnan(score) || memchr(piece, 0, length) != NULL)
+    if (isnan(score) || (memchr(piece, 0, length) != NULL && !is_raw_byte(model, piece, length)))
         return "a piece has a zero byte, or its score is not a number";
     if (vocab_size(model->vocabulary) >= VOCABULARY_MAX)
         return "more than 4194304 pieces";

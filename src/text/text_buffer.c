@@ -40,3 +40,12 @@ void text_buffer_free(text_buffer *buffer)
     free(buffer->bytes);
     *buffer = (text_buffer){0};
 }
+
+char *text_copy(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *const copy = malloc(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}

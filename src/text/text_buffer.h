@@ -18,4 +18,7 @@ void text_buffer_add_string(text_buffer *buffer, const char *text);
 void text_buffer_add_character(text_buffer *buffer, uint32_t c);
 void text_buffer_free(text_buffer *buffer);
 
+/* A copy, which the caller frees; NULL: out of memory. */
+char *text_copy(const char *text);
+
 #endif

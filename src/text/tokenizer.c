@@ -6,7 +6,6 @@
  */
 #include "text/tokenizer_parts.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "text/characters.h"
 #include "text/tokenizer_parts.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +103,8 @@ static void encode_split(const mha_tokenizer *t, const aligned_text *text, const
         const mha_token *const token = &work->tokens.tokens[n];
         const span place = place_of(text, part, token);
         uint32_t flags = flags_of(t, token->id);
+        if (flags & MHA_TOKEN_UNKNOWN) /* it stands for text */
+            flags &= ~(uint32_t)MHA_TOKEN_SPECIAL;
         if (t->sentencepiece)
             flags |= token->flags & MHA_TOKEN_CONTINUES;
         else if (n > 0 && token->begin < length &&
@@ -155,13 +156,13 @@ static void count_spaces(const char *piece, size_t length, uint32_t *leading, ui
         *leading = run;
 }
 
-/* As "tokenizers" does it for byte-level pieces: one space of the first token was added, and is not
- * in the text. */
+/* As "tokenizers" does it for byte-level pieces. A single space of the first token was added, and
+ * is not in the text. */
 static void trim(const mha_tokenizer *t, const char *text, mha_token *token, bool first,
                  uint32_t leading, uint32_t trailing)
 {
-    if (leading && t->trims_prefix && (first || token->begin == 0))
-        leading--;
+    if (leading == 1 && t->trims_prefix && (first || token->begin == 0))
+        leading = 0;
     for (; leading && token->begin < token->end; leading--)
         token->begin = step_forward(text, token->begin, token->end);
     for (; trailing && token->begin < token->end; trailing--)
@@ -214,7 +215,7 @@ mha_status tokenizer_encode_text(const mha_tokenizer *t, const char *text, size_
 {
     text_work work;
     model_work model = {0};
-    if (length > INT_MAX / 4)
+    if (length >= (size_t)1 << 29) /* places are 32 bits, and a byte may become three */
         return MHA_ERR_LENGTH;
     if (length == 0)
         return MHA_OK;

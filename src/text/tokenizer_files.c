@@ -86,7 +86,7 @@ bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese)
         return false;
     if (first >= 0 && last >= 0 && !add_two_marks(r, &t->single, &t->pair, first, last, false))
         return false;
-    decoder.content = strdup("##");
+    decoder.content = text_copy("##");
     return decoder.content ? add_decoder(r, decoder) : reader_no_memory(r);
 }
 
@@ -167,13 +167,13 @@ static bool finish_gpt2(tokenizer_reader *r, const json_value *config)
     mha_tokenizer *const t = r->t;
     const int32_t first = vocab_find(t->v, "<s>", 3), last = vocab_find(t->v, "</s>", 4);
     const bool prefix = member_flag(config, "add_prefix_space", false);
-    t->trims_offsets = true;
+    const bool roberta = first >= 0 && last >= 0; /* and BART; GPT-2 does not have these marks */
+    t->trims_offsets = roberta;
     t->trims_prefix = prefix;
     if (!add_known_marks(r, marks, sizeof marks / sizeof marks[0]) ||
         !add_byte_level(r, prefix, gpt2_pattern) || !finish_byte_level(r))
         return false;
-    /* RoBERTa and BART have these marks, GPT-2 does not. */
-    return first < 0 || last < 0 || add_two_marks(r, &t->single, &t->pair, first, last, true);
+    return !roberta || add_two_marks(r, &t->single, &t->pair, first, last, true);
 }
 
 bool read_vocab_json(tokenizer_reader *r, const char *path, const char *merges)
@@ -290,8 +290,8 @@ bool finish_sentencepiece(tokenizer_reader *r)
         const char *const piece = vocab_piece(v, id, &length);
         const added_token token = {
             .content = (char *)piece, .length = length, .id = id, .special = true};
-        if (piece && length <= ADDED_TOKEN_BYTES_MAX && vocab_flags(v, id) & PIECE_SPECIAL &&
-            !(vocab_flags(v, id) & PIECE_UNKNOWN) && !add_token(r, token))
+        if (piece && length <= ADDED_TOKEN_BYTES_MAX &&
+            vocab_flags(v, id) & (PIECE_SPECIAL | PIECE_UNKNOWN) && !add_token(r, token))
             return false;
     }
     template_list *const lists[] = {&t->single, &t->pair};

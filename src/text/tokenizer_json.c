@@ -20,7 +20,7 @@ static bool add_piece(tokenizer_reader *r, const char *piece, size_t length, int
     if (vocab_piece(r->t->v, (int32_t)id, NULL))
         return reader_refuse(r, "the pieces \"%.40s\" and \"%.40s\" have the same id %lld",
                              vocab_piece(r->t->v, (int32_t)id, NULL), piece, (long long)id);
-    return vocab_add(r->t->v, (int32_t)id, piece, length, (float)score, 0) || reader_no_memory(r);
+    return vocab_add(r->t->v, (int32_t)id, piece, length, score, 0) || reader_no_memory(r);
 }
 
 /* {"piece": id, ...} */

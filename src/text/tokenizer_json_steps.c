@@ -62,7 +62,7 @@ static bool read_character(tokenizer_reader *r, const json_value *value, const c
 
 static bool copy_content(tokenizer_reader *r, const char *text, char **copy)
 {
-    *copy = strdup(text);
+    *copy = text_copy(text);
     return *copy || reader_no_memory(r);
 }
 

@@ -272,7 +272,7 @@ bool finish_wordpiece(tokenizer_reader *r, const char *prefix)
     for (int32_t id = 0; id < vocab_size(r->t->v); id++)
         if (vocab_piece(r->t->v, id, &length) && length > w->longest_piece)
             w->longest_piece = length;
-    w->prefix = strdup(prefix);
+    w->prefix = text_copy(prefix);
     return w->prefix || reader_no_memory(r);
 }
 

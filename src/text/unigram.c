@@ -55,7 +55,7 @@ static unigram *create(const vocabulary *v, int32_t unknown_id, piece_filter fil
         return NULL;
     }
     for (int32_t id = 0; id < size; id++)
-        model->scores[id] = (double)vocab_score(v, id);
+        model->scores[id] = vocab_score(v, id);
     return model;
 }
 
@@ -86,7 +86,7 @@ unigram *unigram_create_sentencepiece(const vocabulary *v, int32_t unknown_id)
     if (model == NULL)
         return NULL;
     for (int32_t id = 0; id < vocab_size(v); id++) {
-        const float score = vocab_score(v, id);
+        const float score = (float)vocab_score(v, id);
         if (vocab_piece(v, id, NULL) == NULL || vocab_flags(v, id) != 0)
             continue;
         smallest = score < smallest ? score : smallest;
@@ -122,9 +122,9 @@ typedef struct path {
 
 static void offer(const unigram *model, path *at, double score, size_t begin, int32_t id)
 {
-    if (at->begin != NO_PATH && !(score > at->score))
-        return;
-    *at = (path){model->rounds ? (double)(float)score : score, (uint32_t)begin, id};
+    const double sum = model->rounds ? (double)(float)score : score;
+    if (at->begin == NO_PATH || sum > at->score)
+        *at = (path){sum, (uint32_t)begin, id};
 }
 
 /* Offers all pieces that begin at `begin`, and the unknown character if none of them is as long as
@@ -171,7 +171,8 @@ static void add_unknown(const unigram *model, const char *text, size_t begin, si
     }
 }
 
-/* Turns the links around: paths[n].begin of a piece's beginning becomes its end. */
+/* Reverses the links of the best way: afterwards paths[n].begin, where n is the first byte of a
+ * piece, is the end of that piece, and paths[n].id is its id. */
 static void reverse_links(path *paths, size_t length)
 {
     size_t end = length;

@@ -15,7 +15,7 @@
 typedef struct entry {
     size_t at; /* in the buffer of bytes */
     uint32_t length;
-    float score;
+    double score;
     unsigned flags;
     bool exists;
 } entry;
@@ -96,7 +96,7 @@ static bool make_room(vocabulary *v, size_t id, size_t length)
     return grow_slots(v);
 }
 
-bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, double score,
                unsigned flags)
 {
     if (id < 0 || id >= VOCABULARY_MAX || length > UINT32_MAX / 2 ||
@@ -149,7 +149,7 @@ const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length)
     return v->bytes + e->at;
 }
 
-float vocab_score(const vocabulary *v, int32_t id)
+double vocab_score(const vocabulary *v, int32_t id)
 {
     const entry *const e = entry_of(v, id);
     return e ? e->score : 0;

@@ -26,7 +26,7 @@ void vocab_free(vocabulary *v);
  * id has a piece already, or is larger than VOCABULARY_MAX. If two ids have the same piece,
  * vocab_find() returns the first that was added. */
 enum { VOCABULARY_MAX = 4 * 1024 * 1024 };
-bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, float score,
+bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, double score,
                unsigned flags);
 
 /* One more than the largest id. */
@@ -39,7 +39,7 @@ int32_t vocab_find_model(const vocabulary *v, const char *piece, size_t length);
 
 /* Terminated; NULL for an id without a piece. `length` may be NULL. */
 const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length);
-float vocab_score(const vocabulary *v, int32_t id);
+double vocab_score(const vocabulary *v, int32_t id);
 unsigned vocab_flags(const vocabulary *v, int32_t id);
 void vocab_set_flags(vocabulary *v, int32_t id, unsigned flags);
 

@@ -4,7 +4,7 @@
  * precision over the weights as mha_row_to_f32() gives them; a row has the same bits in every call;
  * and weights that are converted are those one gets by converting them by hand.
  */
-#include "core/block_types.h"
+#include "core/linear.h"
 #include "support/guard.h"
 #include "support/test.h"
 
@@ -206,6 +206,35 @@ static void rows_and_threads_do_not_matter(void)
         free(all);
     }
     mha_pool_free(pool);
+}
+
+/* Without products of bytes, results have the bits of a linear with the weights in f32. */
+static void converted_slices(void)
+{
+    enum { OUTPUTS = 75 };
+    for (int t = 0; t < TYPES; t++)
+        for (ptrdiff_t rows = 1; rows < 200; rows = rows * 3 + 1) {
+            const ptrdiff_t inputs = length_of(types[t]) * (types[t] <= MHA_Q4_1 ? 50 : 6);
+            uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 117);
+            float *const w = as_f32(types[t], blocks, OUTPUTS, inputs);
+            float *const x = random_numbers(rows * inputs, 118);
+            mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
+                                            (mha_vector){0}, OUTPUTS, inputs, types[t]);
+            mha_linear *const plain = make(mha_matrix_out_in(w, MHA_F32, inputs), (mha_vector){0},
+                                           OUTPUTS, inputs, MHA_F32);
+            linear->digits = false;
+            float *const y = run(linear, rows, x, inputs, OUTPUTS, NULL);
+            float *const wanted = run(plain, rows, x, inputs, OUTPUTS, NULL);
+            CHECK(memcmp(y, wanted, sizeof(float) * (size_t)(rows * OUTPUTS)) == 0,
+                  "type %d, %td rows", types[t], rows);
+            mha_linear_free(linear);
+            mha_linear_free(plain);
+            free(blocks);
+            free(w);
+            free(x);
+            free(y);
+            free(wanted);
+        }
 }
 
 /* One NaN or infinity in x spoils its own row and no other. */
@@ -657,6 +686,7 @@ int main(int argc, char **argv)
     RUN(sums_are_those_of_the_weights);
     RUN(whole_numbers_are_exact);
     RUN(rows_and_threads_do_not_matter);
+    RUN(converted_slices);
     RUN(damage_stays_in_its_row);
     RUN(inputs_of_any_size);
     RUN(block_matrices_in_other_types);

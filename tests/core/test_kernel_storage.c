@@ -486,9 +486,11 @@ static unsigned types_of_slot(size_t at, size_t *first)
     return 0;
 }
 
-/* Everything in the table but its name and sizes is a function. */
+/* Everything in the table but its name and sizes is a function. Those of whole numbers, at its end,
+ * exist together or not at all. */
 static void every_slot_is_filled(const mhak_table *kernels)
 {
+    const size_t digits = offsetof(mhak_table, digits_rows);
     typedef void (*slot)(void);
     const size_t begin = offsetof(mhak_table, pack_k);
     _Static_assert((sizeof(mhak_table) - offsetof(mhak_table, pack_k)) % sizeof(slot) == 0,
@@ -497,7 +499,8 @@ static void every_slot_is_filled(const mhak_table *kernels)
         slot function;
         size_t first = at;
         const unsigned types = types_of_slot(at, &first);
-        const bool wanted = !types || (types >> (at - first) / sizeof(slot) & 1u);
+        const bool wanted = at >= digits ? kernels->digits_rows != NULL
+                                         : !types || (types >> (at - first) / sizeof(slot) & 1u);
         memcpy(&function, (const char *)kernels + at, sizeof function);
         CHECK((function != NULL) == wanted, "slot %zu after pack_k is %s",
               (at - begin) / sizeof function, wanted ? "empty" : "not empty");

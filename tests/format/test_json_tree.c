@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* Ends the program if the text is not accepted. */
@@ -242,9 +243,15 @@ static void files(void)
     CHECK(json_tree_read_file(&tree, folder.path, message, sizeof message) == MHA_ERR_FILE &&
               !tree && strstr(message, "is not a regular file"),
           "a folder: %s", message);
-    CHECK(file_make(path, "[3]", 3), "make");
+    CHECK(mkfifo(temp_path(&folder, "pipe"), 0600) == 0, "mkfifo");
+    CHECK(json_tree_read_file(&tree, temp_path(&folder, "pipe"), message, sizeof message) ==
+                  MHA_ERR_FILE &&
+              !tree && strstr(message, "is not a regular file"),
+          "a pipe, which must not block: %s", message);
+    CHECK(file_make(temp_path(&folder, "config.json"), "[3]", 3), "make");
     int64_t three = 0;
-    if (CHECK(json_tree_read_file(&tree, path, NULL, 0) == MHA_OK, "read"))
+    if (CHECK(json_tree_read_file(&tree, temp_path(&folder, "config.json"), NULL, 0) == MHA_OK,
+              "read"))
         CHECK(json_tree_get_integer(json_tree_element(json_tree_root(tree), 0), &three) &&
                   three == 3,
               "value");

@@ -156,7 +156,8 @@ static void llama2c_files(void)
     CHECK(weight_source_llama2c(source) && weight_source_llama2c(source)->width == D, "llama2c");
     weight_source_close(source);
     CHECK(file_make(path, file, 4 * (size_t)COUNT - 4), "make");
-    expect_refusal(path, MHA_ERR_FORMAT, "x.bin: not a model of llama2.c, or not complete");
+    expect_refusal(path, MHA_ERR_FORMAT,
+                   "x.bin: not a model of llama2.c, or not complete: its header asks for more");
     free(file);
     temp_folder_free(&folder);
 }
@@ -327,14 +328,15 @@ static void download_cache(void)
 /* Pages of this program in memory; -1 if the system does not say. */
 static long resident_pages(void)
 {
-    long all = 0, resident = -1;
+    char line[200] = "";
     FILE *const file = fopen("/proc/self/statm", "r");
     if (!file)
         return -1;
-    if (fscanf(file, "%ld %ld", &all, &resident) != 2)
-        resident = -1;
+    const bool got = fgets(line, sizeof line, file);
     fclose(file);
-    return resident;
+    const char *const second =
+        got ? strchr(line, ' ') : NULL; /* the first number is of all pages */
+    return second ? strtol(second, NULL, 10) : -1;
 }
 
 static void release(void)

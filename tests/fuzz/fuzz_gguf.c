@@ -41,7 +41,7 @@ static bytes_of_file after_header(fuzz *f, const uint8_t *bytes, size_t size)
                          .body = (const char *)bytes + (size - length),
                          .body_length = length < FILE_MAX / 2 ? length : FILE_MAX / 2,
                          .alignment = 32,
-                         .data = size > 1 ? bytes[1] >> 3 << 3 : 0};
+                         .data = size > 1 ? (size_t)(bytes[1] & 0xf8) : 0};
     size_t made_size;
     unsigned char *const made = gguf_case_bytes(&c, &made_size);
     const bytes_of_file file = place(f, made, made_size);
@@ -52,7 +52,7 @@ static bytes_of_file after_header(fuzz *f, const uint8_t *bytes, size_t size)
 /* One of the files made by hand, or the sample, with some bytes changed, doubled or left out. */
 static bytes_of_file changed_case(fuzz *f, const uint8_t *bytes, size_t size)
 {
-    const size_t all = 2 * (gguf_valid_count + gguf_invalid_count);
+    const size_t all = 2 * (gguf_valid_count + gguf_invalid_count) + 1;
     const size_t which = size ? bytes[0] % all : 0;
     const gguf_case *const c = which < gguf_valid_count ? &gguf_valid[which]
                                : which < gguf_valid_count + gguf_invalid_count
@@ -64,7 +64,7 @@ static bytes_of_file changed_case(fuzz *f, const uint8_t *bytes, size_t size)
     const size_t room = used + size;
     memcpy(changed, made, used);
     free(made);
-    for (size_t n = 1; n + 2 < size; n += 3) {
+    for (size_t n = 1; used && n + 2 < size; n += 3) {
         const size_t at = (size_t)(bytes[n] | (bytes[n + 1] & 3) << 8) % used;
         const unsigned action = bytes[n + 1] >> 2 & 3;
         if (action == 0 && used > 1)

@@ -62,7 +62,7 @@ static void make_model(sentencepiece_builder *b, const uint8_t *bytes, size_t si
     builder_number(b, NORMALIZER, REMOVE_SPACES, way >> 5 & 1);
     builder_number(b, TRAINER, SUFFIX, way >> 6 & 1);
     for (size_t n = 1; n + 2 < size && way % 4 == 1; n += 3)
-        b->bytes[(bytes[n] << 8 | bytes[n + 1]) % b->size] = bytes[n + 2];
+        b->bytes[((size_t)bytes[n] << 8 | bytes[n + 1]) % b->size] = bytes[n + 2];
     for (size_t n = 1; n + 3 < size && way % 4 == 2; n += 4) {
         const char piece[3] = {(char)('a' + bytes[n] % 3), (char)(bytes[n + 1] | 1), '\0'};
         builder_piece(b, piece, (float)bytes[n + 2],

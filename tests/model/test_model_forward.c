@@ -177,10 +177,38 @@ static void storage_types(void)
     }
 }
 
+/* What a model says about itself. */
+static void models_say_what_they_are(void)
+{
+    static const ptrdiff_t layers[TINY_KINDS][MHA_ATTENTION_KINDS] = {
+        {3, 0, 0}, {0, 3, 0}, {0, 3, 0}, {0, 3, 0}, {3, 3, 3},
+        {3, 2, 2}, {3, 2, 2}, {3, 0, 0}, {3, 0, 0}};
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        model_files files;
+        mha_model *const model = tiny_model_new((tiny_kind)kind, MHA_STORE_AS_FILE, 1, &files);
+        mha_model_info info = {.size = sizeof info};
+        CHECK(mha_model_get_info(model, &info) == MHA_OK, "info");
+        CHECK(memcmp(info.layers, layers[kind], sizeof info.layers) == 0, "%s: layers",
+              tiny_name((tiny_kind)kind));
+        CHECK(info.kind == files.description.kind && info.width == WIDTH, "kind and width");
+        CHECK(info.has_logits == (kind != TINY_VIT), "logits");
+        CHECK(info.parameters > 0 && info.memory_bytes > 4 * 10000, "%zu bytes", info.memory_bytes);
+        for (int a = 0; a < MHA_ATTENTION_KINDS; a++) {
+            CHECK((mha_model_heads(model, (mha_attention_kind)a, 0) == info.heads) ==
+                      (layers[kind][a] > 0),
+                  "heads");
+            CHECK(mha_model_heads(model, (mha_attention_kind)a, layers[kind][a]) == -1, "past");
+        }
+        CHECK(!mha_model_tokenizer(model) && !mha_model_target_tokenizer(model), "tokenizer");
+        mha_model_free(model);
+    }
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(families);
     RUN(storage_types);
+    RUN(models_say_what_they_are);
     return test_end();
 }

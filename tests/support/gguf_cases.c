@@ -203,11 +203,12 @@ static void put_number(unsigned char *at, uint64_t value, int size)
 
 unsigned char *gguf_case_bytes(const gguf_case *c, size_t *size)
 {
+    static const char magic[] = {'G', 'G', 'U', 'F'};
     const size_t end = 24 + c->body_length;
     /* A file without tensors ends with its body. */
     const size_t begin = c->data ? (end + c->alignment - 1) / c->alignment * c->alignment : end;
     unsigned char *const bytes = calloc(begin + c->data, 1);
-    memcpy(bytes, "GGUF", 4);
+    memcpy(bytes, magic, sizeof magic);
     put_number(bytes + 4, c->version, 4);
     put_number(bytes + 8, c->tensors, 8);
     put_number(bytes + 16, c->pairs, 8);

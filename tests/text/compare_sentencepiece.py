@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Compares the SentencePiece tokenizer with the libraries sentencepiece and tokenizers.
 
-    compare_sentencepiece.py PROGRAM [--lines N] [--seed N] [--text FILE]... [MODEL]...
+    compare_sentencepiece.py PROGRAM [--lines N] [--seed N] [--text FILE]... [--tokenizer PROGRAM] [MODEL]...
 
 PROGRAM is the test program sentencepiece_lines. Small models are trained here: unigram and BPE, with
 and without bytes for unknown characters, with several rules of normalisation and with a user's own
 symbols. Texts are generated: all planes of Unicode, invalid UTF-8, emoji, white space, code, words;
 and lines of the given files. Ids, byte offsets, decoded texts and the texts of random ids must be
 equal. MODEL may also be a tokenizer.bin of llama2.c beside a tokenizer.model.
+
+With --tokenizer, the test program tokenize_lines, whole tokenizers are compared, too: Unigram as
+tokenizer.json, and T5's and Marian's folders, which need the library transformers.
 """
 import argparse
 import io
+import json
 import os
 import random
 import struct
@@ -126,9 +130,47 @@ def small_models(folder, rng, lines):
         yield name, train(folder, name, texts, **options)
 
 
+def read_tokens(data, count):
+    """What tokenize_lines writes for so many texts: lists of (id, begin, end)."""
+    at, lists = 0, []
+    for _ in range(count):
+        number = struct.unpack_from("<I", data, at)[0]
+        lists.append([struct.unpack_from("<3I", data, at + 4 + 20 * n) for n in range(number)])
+        at += 4 + 20 * number
+    return lists
+
+
+def unigram_json(proto, path):
+    """A tokenizer.json with the pieces and rules of a SentencePiece model."""
+    pieces = [(p.piece, p.score) for p in proto.pieces]
+    whole = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 0, proto.trainer_spec.byte_fallback))
+    rules = tokenizers.normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    spaces = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), "\u2581")
+    whole.normalizer = tokenizers.normalizers.Sequence([rules, spaces])
+    whole.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always")
+    whole.save(path)
+    return whole
+
+
+def marian_folder(folder, rng):
+    """source.spm, target.spm and a vocab.json that lacks some pieces and has others."""
+    texts = [" ".join(rng.choice(WORDS) for _ in range(10)) for _ in range(600)]
+    pieces = set()
+    for name, part in (("source", texts), ("target", texts[:400])):
+        path = train(folder, name, part, model_type="unigram", vocab_size=400)
+        os.rename(path, os.path.join(folder, name + ".spm"))
+        library = sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, name + ".spm"))
+        pieces |= {library.id_to_piece(n) for n in range(library.get_piece_size())}
+    kept = [piece for n, piece in enumerate(sorted(pieces - {"</s>", "<unk>", "<s>"})) if n % 17]
+    kept = ["</s>", "<unk>"] + kept + [">>fr<<", "中", "<pad>"]
+    with open(os.path.join(folder, "vocab.json"), "w", encoding="utf-8") as file:
+        json.dump({piece: n for n, piece in enumerate(kept)}, file)
+
+
 class Comparison:
     def __init__(self, program):
-        self.program, self.passed, self.failed = program, 0, 0
+        self.program, self.passed, self.failed, self.skipped = program, 0, 0, 0
+        self.tokenizer = None
 
     def run(self, way, path, records):
         data = b"".join(struct.pack("<I", len(record)) + record for record in records)
@@ -182,6 +224,63 @@ class Comparison:
             self.check(name + " rules", record, line, rules.normalize_str(record.decode()).encode().hex())
 
 
+    def tokens(self, name, path, records, wanted):
+        """Whole tokenizers, with marks; `wanted` gives ids, or ids and offsets, of a text."""
+        data = b"".join(struct.pack("<I", len(record)) + record for record in records)
+        result = subprocess.run([self.tokenizer, path, "single", "m"], input=data, stdout=subprocess.PIPE, check=False)
+        if result.returncode:
+            print(f"{name}: status {result.returncode}")
+            self.failed += 1
+            return
+        before = self.passed, self.failed
+        for record, got in zip(records, read_tokens(result.stdout, len(records))):
+            right = wanted(record.decode())
+            self.check(name, record, got if right and isinstance(right[0], tuple) else [t[0] for t in got], right)
+        print(f"{name}: {self.passed - before[0]} equal, {self.failed - before[1]} different")
+
+    def json_files(self, folder, models, records):
+        for name, path in models:
+            proto = model_proto(path)
+            if proto.trainer_spec.model_type != 1 or not proto.normalizer_spec.precompiled_charsmap:
+                continue
+            target = os.path.join(folder, name)
+            os.mkdir(target)
+            whole = unigram_json(proto, os.path.join(target, "tokenizer.json"))
+
+            def wanted(text, whole=whole):
+                at, encoding = offsets(text), whole.encode(text)
+                return [(n, at[b], at[e]) for n, (b, e) in zip(encoding.ids, encoding.offsets)]
+            self.tokens(name + " json", target, records, wanted)
+
+    def folders(self, folder, rng, records):
+        try:
+            import transformers
+        except ImportError as missing:
+            print(f"T5 and Marian: {missing}")
+            self.skipped += 2
+            return
+        transformers.logging.set_verbosity_error()
+        t5, marian = os.path.join(folder, "t5"), os.path.join(folder, "marian")
+        os.mkdir(t5)
+        os.mkdir(marian)
+        train(t5, "spiece", [" ".join(rng.choice(WORDS) for _ in range(10)) for _ in range(600)], model_type="unigram",
+              vocab_size=400, bos_id=-1, pad_id=0, eos_id=1, unk_id=2)
+        with open(os.path.join(t5, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+            json.dump({"extra_ids": 5, "tokenizer_class": "T5Tokenizer"}, file)
+        whole = transformers.T5Tokenizer.from_pretrained(t5, extra_ids=5)
+        # Words only: transformers applies the rules by grapheme clusters, SentencePiece does not.
+        marked = [" ".join(rng.choice((rng.choice(WORDS), rng.choice(("<extra_id_0>", "<extra_id_4>", "<unk>", "</s>", ""))))
+                           for _ in range(rng.randrange(10))).encode() for _ in records]
+        self.tokens("T5", os.path.join(t5, "spiece.model"), marked, lambda text: whole(text)["input_ids"])
+        marian_folder(marian, rng)
+        paths = [os.path.join(marian, name) for name in ("source.spm", "target.spm", "vocab.json")]
+        pair = transformers.MarianTokenizer(source_spm=paths[0], target_spm=paths[1], vocab=paths[2], source_lang="en",
+                                            target_lang="fr")
+        marked = [rng.choice((b"", b"", b">>fr<<", b">>de<< ")) + record for record in records]
+        self.tokens("Marian's source", paths[0], marked, lambda text: pair(text)["input_ids"])
+        self.tokens("Marian's target", paths[1], marked, lambda text: pair(text_target=text)["input_ids"])
+
+
 def offsets(text):
     """Where each character begins in the bytes, and where the last ends."""
     at = [0]
@@ -213,6 +312,7 @@ def main():
     parser.add_argument("--lines", type=int, default=100000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--text", action="append", default=[])
+    parser.add_argument("--tokenizer")
     options = parser.parse_intermixed_args()
     rng = random.Random(options.seed)
     lines = []
@@ -240,7 +340,12 @@ def main():
                     comparison.rules(name, path, proto.normalizer_spec.precompiled_charsmap,
                                      records[:count // 2 + 1])
             print(f"{name}: {comparison.passed - before[0]} equal, {comparison.failed - before[1]} different")
-    print(f"{NAME}: {comparison.passed} passed, {comparison.failed} failed, 0 skipped")
+        if options.tokenizer:
+            comparison.tokenizer = options.tokenizer
+            records = [r for r in (any_text(rng, lines) for _ in range(count)) if is_utf8(r)]
+            comparison.json_files(folder, models[:6], records)
+            comparison.folders(folder, rng, records)
+    print(f"{NAME}: {comparison.passed} passed, {comparison.failed} failed, {comparison.skipped} skipped")
     return 1 if comparison.failed else 0
 
 

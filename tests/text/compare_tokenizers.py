@@ -16,7 +16,6 @@ import base64
 import json
 import os
 import random
-import re
 import struct
 import subprocess
 import sys
@@ -26,13 +25,17 @@ NAME = "compare_tokenizers"
 
 try:
     import tokenizers
-    import tiktoken
     from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                             pre_tokenizers, processors, trainers)
 except ImportError as missing:
-    print(f"{NAME}: {missing}: pip install tokenizers tiktoken")
+    print(f"{NAME}: {missing}: pip install tokenizers")
     print(f"{NAME}: 0 passed, 0 failed, 1 skipped")
     sys.exit(0)
+
+try:
+    import tiktoken
+except ImportError:
+    tiktoken = None  # files of ranks are skipped
 
 # ------------------------------------------------------------------- texts -----
 
@@ -177,11 +180,14 @@ def compare(result, program, name, path, reference, lines, rng, random_ids=True)
         marks = want.special_tokens_mask
         result.check(all(p == w or (m and p[0] == p[1]) for p, w, m in zip(places, want.offsets, marks)),
                      name, lambda: f"offsets of {line!r}: {places} instead of {want.offsets}")
+    # Version 0.23 of tokenizers decodes some added tokens as they are after normalisation.
+    unstable = {n for n, token in reference.get_added_tokens_decoder().items()
+                if reference.id_to_token(n) != token.content}
     for skip in (False, True):
-        lists = [want.ids for want in wanted]
+        lists = [want.ids for want in wanted if not unstable.intersection(want.ids)]
         if random_ids:
             size = reference.get_vocab_size()
-            known = [n for n in range(size) if reference.id_to_token(n) is not None]
+            known = [n for n in range(size) if reference.id_to_token(n) is not None and n not in unstable]
             lists = lists[:200] + [[rng.choice(known) for _ in range(rng.randrange(12))] for _ in lists[:200]]
         decoded = our_texts(program, path, lists, "s" if skip else "")
         expected = reference.decode_batch(lists, skip_special_tokens=skip)
@@ -325,6 +331,12 @@ def small_tokenizers(rng):
                                            P.ByteLevel(add_prefix_space=False, use_regex=False)]), ignore_merges=True,
                          normalizer=N.NFC() if name == "qwen 2" else None,
                          post=lambda t: processors.Sequence([processors.ByteLevel(trim_offsets=False), bert_template(t)]))
+    # Bytes show every character that a normalizer leaves, and where it came from.
+    for name, step in (("NFC", N.NFC()), ("NFD", N.NFD()), ("NFKC", N.NFKC()), ("NFKD", N.NFKD()), ("Nmt", N.Nmt()),
+                       ("lower case", N.Lowercase()), ("bert", N.BertNormalizer()), ("strip", N.Strip(right=False)),
+                       ("accents", N.Sequence([N.NFD(), N.StripAccents()])), ("prepend", N.Prepend("ab")),
+                       ("replace", N.Sequence([N.Replace("e", ""), N.Replace(Regex(r"[a-d\s]+"), "xé")]))):
+        yield byte_level(name, P.ByteLevel(add_prefix_space=False), normalizer=step)
     yield byte_level("normalizer", None, normalizer=N.Sequence([N.NFC(), N.ByteLevel()]))
     yield bpe("metaspace", pre=P.Metaspace(), decoder=D.Metaspace())
     yield bpe("metaspace first", pre=P.Metaspace(prepend_scheme="first"), decoder=D.Metaspace(prepend_scheme="first"))
@@ -394,7 +406,6 @@ def gpt2_files(path):
     merges = os.path.join(os.path.dirname(path), "vocab.bpe" if path.endswith("encoder.json") else "merges.txt")
     tokenizer = Tokenizer(models.BPE.from_file(path, merges))
     tokenizer.pre_tokenizer = P.ByteLevel(add_prefix_space=False)
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
     tokenizer.decoder = D.ByteLevel()
     tokenizer.add_special_tokens(["<|endoftext|>"])
     return tokenizer
@@ -406,10 +417,9 @@ def vocab_txt(path):
 
 
 def ranks_of_js(path):
-    """const bpe = ["!", ..., [bytes], ...]: ranks are positions, strings are UTF-8."""
-    source = open(path, encoding="utf-8").read()
-    source = source[source.index("["):source.rindex("]") + 1]
-    source = re.sub(r"(?<=[\[,])(?=,|\])", "null", source)
+    """Ranks are positions in a list; pieces are strings in UTF-8 or lists of bytes."""
+    script = "process.stdout.write(JSON.stringify(require(process.argv[1]).default))"
+    source = subprocess.run(["node", "-e", script, os.path.abspath(path)], capture_output=True, check=True).stdout
     ranks = {}
     for rank, piece in enumerate(json.loads(source)):
         if piece is not None:
@@ -470,6 +480,9 @@ def main():
             if args.only not in path:
                 continue
             lines = some_lines(4 * share)
+            if path.endswith((".js", ".tiktoken")) and tiktoken is None:
+                result.skipped += 1
+                continue
             if path.endswith((".js", ".tiktoken")):
                 name, path, encoding = load_ranks(path, folder)
                 compare_tiktoken(result, args.program, name, path, encoding, lines)

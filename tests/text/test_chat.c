@@ -48,12 +48,12 @@ static void chatml(void)
 
 static void the_system_message_of_a_template(void)
 {
+    static const char late[] = "{{ '<|im_start|>system\n' + m + '<|im_end|>' }}"
+                               "{{ '<|im_start|>system\nI am \"it\"<|im_end|>'";
     static const char *const templates[] = {
         "{{ '<|im_start|>system\nI am \"it\"<|im_end|>\n' }}",
         "{{ '<|im_start|>system\\nI am \"it\"<|im_end|>\\n' }}",
-        "{{ \"<|im_start|>system\\nI am \\\"it\\\"<|im_end|>\" }}",
-        "{{ '<|im_start|>system\n' + m + '<|im_end|>' }}{{ '<|im_start|>system\nI am "
-        "\"it\"<|im_end|>'"};
+        "{{ \"<|im_start|>system\\nI am \\\"it\\\"<|im_end|>\" }}", late};
     for (int n = 0; n < 4; n++) {
         check_chat(templates[n], NULL, question, 1, false,
                    "<|im_start|>system\nI am \"it\"<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n");

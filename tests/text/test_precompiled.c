@@ -86,6 +86,7 @@ static void graphemes_are_replaced_whole(void)
     check_graphemes(rules, "\xef\xac\x81!", "fi!");
     check_graphemes(rules, "e\xcc\x81", "E");
     check_graphemes(rules, "a\xcc\x81z", "xz");
+    check_graphemes(rules, "a\xe1\xab\x90z", "xz"); /* U+1AD0, of Unicode 17 */
     check_graphemes(rules, "z\xcc\x81z", "z\xcc\x81z");
     /* Six bytes or more: each character by itself. */
     check_graphemes(rules, "a\xcc\x81\xcc\x81\xcc\x81z", "x\xcc\x81\xcc\x81\xcc\x81z");

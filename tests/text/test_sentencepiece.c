@@ -176,6 +176,34 @@ static void unused_pieces_are_split_again(void)
     sentencepiece_free(sp);
 }
 
+static void check_continues(const sentencepiece *sp, const char *text, const char *wanted)
+{
+    char written[64] = "";
+    token_list list = {0};
+    if (sp == NULL)
+        return;
+    sentencepiece_encode(sp, text, strlen(text), &list);
+    for (ptrdiff_t n = 0; n < list.count && n < 63; n++)
+        written[n] = list.tokens[n].flags & MHA_TOKEN_CONTINUES ? '+' : '-';
+    CHECK(strcmp(written, wanted) == 0, "%s: %s, not %s", text, written, wanted);
+    token_list_free(&list);
+}
+
+static void words_are_continued(void)
+{
+    small_model(&b, SENTENCEPIECE_BPE);
+    builder_bytes(&b);
+    builder_number(&b, TRAINER, BYTE_FALLBACK, 1);
+    sentencepiece *sp = open_model(&b);
+    check_continues(sp, "ab aab b", "--+-+");
+    check_continues(sp, "\xe4\xb8\xad", "-+++");
+    sentencepiece_free(sp);
+    builder_number(&b, TRAINER, SUFFIX, 1);
+    sp = open_model(&b);
+    check_continues(sp, "ab b", "-+-+");
+    sentencepiece_free(sp);
+}
+
 static void marks_are_left_out_or_written(void)
 {
     small_model(&b, SENTENCEPIECE_BPE);
@@ -294,6 +322,7 @@ int main(int argc, char **argv)
     RUN(bytes_stand_for_unknown_text);
     RUN(symbols_of_the_user_are_kept);
     RUN(unused_pieces_are_split_again);
+    RUN(words_are_continued);
     RUN(marks_are_left_out_or_written);
     RUN(wrong_files_are_refused);
     RUN(every_length_is_harmless);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "support/sentencepiece_case.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -43,6 +44,37 @@ static void extra_ids_of_t5(void)
               MHA_ERR_FORMAT,
           "5000 extra ids");
     CHECK(strstr(message, "tokenizer_config.json: extra_ids") != NULL, "%s", message);
+    temp_folder_free(&folder);
+}
+
+/* Ids of a text through the public interface, with marks around it. */
+static void check_ids(const mha_tokenizer *t, const char *text, unsigned flags, const char *wanted)
+{
+    char written[128] = "";
+    size_t used = 0;
+    mha_tokens tokens = {0};
+    CHECK(mha_tokenizer_encode(t, text, strlen(text), flags, &tokens) == MHA_OK, "%s", text);
+    for (ptrdiff_t n = 0; n < tokens.count; n++)
+        used += (size_t)snprintf(written + used, sizeof written - used, "%s%d", n ? " " : "",
+                                 tokens.tokens[n].id);
+    CHECK(strcmp(written, wanted) == 0, "%s: %s, not %s", text, written, wanted);
+    mha_tokens_free(&tokens);
+}
+
+static void marks_in_a_text_are_found(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char message[512] = "";
+    mha_tokenizer *t = NULL;
+    small_model(&b, SENTENCEPIECE_BPE);
+    file_make(temp_path(&folder, "tokenizer.model"), b.bytes, b.size);
+    const char *const path = temp_path(&folder, "tokenizer.model");
+    if (CHECK(mha_tokenizer_open(&t, path, message, sizeof message) == MHA_OK, "%s", message)) {
+        check_ids(t, "ab</s>ab", MHA_TEXT_MARKS, "1 8 2 8");
+        check_ids(t, "ab<unk>ab", MHA_TEXT_MARKS, "1 8 0 8");
+        check_ids(t, "ab<s>", MHA_TEXT_MARKS | MHA_TEXT_PLAIN, "1 8 0");
+    }
+    mha_tokenizer_free(t);
     temp_folder_free(&folder);
 }
 
@@ -88,8 +120,10 @@ static size_t put_u32(unsigned char *to, uint32_t value)
     return 4;
 }
 
-/* "<unk>", two marks, the bytes, then a few pieces with spaces. */
-static size_t llama2c_file(unsigned char *to)
+/* "<unk>", two marks, the bytes, then a few pieces with spaces. Old files have characters instead
+ * of
+ * "<0x41>". */
+static size_t llama2c_file(unsigned char *to, bool old)
 {
     static const char *const pieces[] = {" ", "a", "b", "ab", " a", " ab"};
     static const float scores[] = {-5, -4, -4, -2, -3, -1};
@@ -97,29 +131,33 @@ static size_t llama2c_file(unsigned char *to)
     for (int n = 0; n < 3 + 256 + 6; n++) {
         char piece[16] = "<unk>";
         float score = 0;
+        size_t length = 0;
         if (n > 0 && n < 3)
             snprintf(piece, sizeof piece, n == 1 ? "\n<s>\n" : "\n</s>\n");
+        else if (n >= 3 && n < 259 && old)
+            length = utf8_encode(piece, (uint32_t)(n - 3));
         else if (n >= 3 && n < 259)
             snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)(n - 3) & 0xff);
         else if (n >= 259) {
             snprintf(piece, sizeof piece, "%s", pieces[n - 259]);
             score = scores[n - 259];
         }
+        length = length > 0 ? length : strlen(piece);
         memcpy(to + used, &score, 4);
         used += 4;
-        used += put_u32(to + used, (uint32_t)strlen(piece));
-        memcpy(to + used, piece, strlen(piece));
-        used += strlen(piece);
+        used += put_u32(to + used, (uint32_t)length);
+        memcpy(to + used, piece, length);
+        used += length;
     }
     return used;
 }
 
-static void llama2c_files_are_read(void)
+static void check_llama2c(bool old)
 {
     static unsigned char bytes[8192];
     const temp_folder folder = temp_folder_new();
     const char *const path = temp_path(&folder, "tokenizer.bin");
-    const size_t size = llama2c_file(bytes);
+    const size_t size = llama2c_file(bytes, old);
     char message[512] = "";
     sentencepiece *sp = NULL;
     file_make(path, bytes, size);
@@ -129,6 +167,7 @@ static void llama2c_files_are_read(void)
         check_tokens(sp, "a\n", "263:0-1 13:1-2");
         check_text(sp, IDS(1, 264, 264), true, "ab ab");
         check_text(sp, IDS(1, 264), false, "<s> ab");
+        check_text(sp, IDS(1, 3 + 0xc3, 3 + 0xa4), true, "\xc3\xa4");
         CHECK(sentencepiece_get_info(sp).adds_begin, "begin");
         CHECK(strcmp(vocab_piece(sentencepiece_vocabulary(sp), 264, NULL), SPACE "ab") == 0, "264");
     }
@@ -140,6 +179,12 @@ static void llama2c_files_are_read(void)
         sentencepiece_free(sp);
     }
     temp_folder_free(&folder);
+}
+
+static void llama2c_files_are_read(void)
+{
+    check_llama2c(false);
+    check_llama2c(true);
 }
 
 typedef struct gguf_builder {
@@ -190,8 +235,9 @@ static void gguf_begin(gguf_builder *g, const char *model)
 /* Ids as in small_model(). */
 static void gguf_pieces(gguf_builder *g, int scores)
 {
-    static const char *const pieces[] = {"<unk>", "<s>", "</s>",    SPACE,      "a",
-                                         "b",     "ab",  SPACE "a", SPACE "ab", "\xc3\xa9"};
+    static const char space_a[] = SPACE "a", space_ab[] = SPACE "ab";
+    const char *const pieces[] = {"<unk>", "<s>", "</s>",  SPACE,    "a",
+                                  "b",     "ab",  space_a, space_ab, "\xc3\xa9"};
     static const float values[] = {0, 0, 0, -5, -4, -4, -2, -3, -1, -6};
     static const int32_t types[] = {2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
     gguf_array(g, "tokenizer.ggml.tokens", GGUF_STRING, 10);
@@ -265,6 +311,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(extra_ids_of_t5);
+    RUN(marks_in_a_text_are_found);
     RUN(marian_has_ids_of_its_own);
     RUN(llama2c_files_are_read);
     RUN(gguf_files_are_read);

@@ -76,6 +76,20 @@ static void the_first_of_equal_sums_stays(void)
     vocab_free(v);
 }
 
+/* The sum of both scores lies between two f32 and is rounded down. It is the same for "l ll" and
+ * "ll l" only if both are rounded before they are compared. */
+static void sums_are_rounded_before_they_are_compared(void)
+{
+    vocabulary *const v = vocab_create();
+    add(v, "<unk>", 0, PIECE_UNKNOWN);
+    add(v, "l", -1, 0);
+    add(v, "ll", -1 - 0x3p-23f, 0);
+    unigram *const model = unigram_create_sentencepiece(v, 0);
+    check_tokens(model, "lll", "1:0-1 2:1-3");
+    unigram_free(model);
+    vocab_free(v);
+}
+
 static void unknown_characters_are_fused(void)
 {
     vocabulary *const v = small_vocabulary();
@@ -201,7 +215,7 @@ static void random_texts_have_the_best_sum(void)
     }
 }
 
-/* A million characters, with a piece of which every prefix is in the text. */
+/* A million characters; a long piece matches at every place except for its last byte. */
 static void a_long_text_takes_linear_time(void)
 {
     enum { LENGTH = 1 << 20 };
@@ -247,6 +261,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(the_best_sum_is_taken);
     RUN(the_first_of_equal_sums_stays);
+    RUN(sums_are_rounded_before_they_are_compared);
     RUN(unknown_characters_are_fused);
     RUN(unknown_characters_become_bytes);
     RUN(marks_and_bytes_are_not_in_a_text);

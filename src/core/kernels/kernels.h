@@ -51,6 +51,28 @@ typedef struct mhak_prefetch {
     int lines, count;
 } mhak_prefetch;
 
+/* Rows of sums at the end of a product: y = activation(sums * scales + bias) + residual. */
+typedef struct mhak_finish {
+    int activation; /* as in mha_activation */
+    int y_type;     /* of finish_fused, as in mha_dtype; f32 otherwise */
+    int rows, columns;
+    const float *sums; /* ld_sums floats per row; sums, scales and bias are whole vectors */
+    ptrdiff_t ld_sums;
+    const float *scales, *bias; /* scales NULL: 1 */
+    const float *residual;      /* of finish_fused; NULL: none; may be y */
+    void *y;
+    ptrdiff_t residual_stride, y_stride; /* in elements */
+} mhak_finish;
+
+/* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
+ * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
+typedef struct mhak_norm {
+    bool layer;
+    ptrdiff_t width;
+    double eps;
+    const float *weight, *bias; /* [width]; NULL: 1 and 0 */
+} mhak_norm;
+
 /* Which weights dropout keeps: those whose 16 random bits are not below the threshold. */
 typedef struct mhak_drop {
     uint64_t seed;
@@ -92,14 +114,25 @@ typedef struct mhak_statistics {
     int32_t *top_keys;
 } mhak_statistics;
 
-/* How norm_row normalises a row: (x - mean) / sqrt(variance + eps) * weight + bias, or without
- * `layer` x / sqrt(mean of x^2 + eps) * weight + bias. */
-typedef struct mhak_norm {
-    bool layer;
-    ptrdiff_t width;
-    double eps;
-    const float *weight, *bias; /* [width]; NULL: 1 and 0 */
-} mhak_norm;
+/*
+ * 32 inputs of a linear as whole numbers of three digits, least first:
+ *
+ *      x = (digits[0] + 256 * digits[1] + 65536 * digits[2]) * scale
+ *
+ * It takes the place of 32 floats. sums are those of x, over inputs that share a scale: all of
+ * them, or two halves. low and high correct sums of products for the bias b of the weights: they
+ * are -b times the sum of the whole numbers, high in units of 256.
+ */
+enum { MHAK_DIGITS = 3 };
+
+typedef struct mhak_digits {
+    int8_t digits[MHAK_DIGITS][MHAK_BLOCK_GROUP];
+    float scale, high_scale; /* and 256 times the scale */
+    float sums[2];
+    int32_t low[2], high[2];
+} mhak_digits;
+
+_Static_assert(sizeof(mhak_digits) == sizeof(float) * MHAK_BLOCK_GROUP, "in place of the floats");
 
 typedef struct mhak_table {
     const char *name;
@@ -174,16 +207,13 @@ typedef struct mhak_table {
     void (*finish_row[MHAK_TYPES])(const float *src, int n, const float *scales, const float *bias,
                                    void *dst);
 
-    /* The same with an activation (as in mha_activation) and then a residual added, NULL: none.
-     * type is that of dst, which may be the residual. src, scales and bias are whole vectors. */
-    void (*finish_fused)(int activation, int type, const float *src, int n, const float *scales,
-                         const float *bias, const float *residual, void *dst);
+    /* The same for the rows of a mhak_finish, with an activation and a residual. */
+    void (*finish_fused)(const mhak_finish *finish);
 
-    /* The end of a product whose panels are alternately those of a gate and of a value: dst[c] =
+    /* The end of a product whose panels are alternately those of a gate and of a value: y[c] =
      * activation(gate c) * value c, where both are scaled and have their bias added. Columns
-     * [p*nr, (p+1)*nr) of the gate are those from 2*p*nr on in src, scales and bias. */
-    void (*finish_gated)(int activation, const float *src, int n, const float *scales,
-                         const float *bias, float *dst);
+     * [p*nr, (p+1)*nr) of the gate are those from 2*p*nr on in sums, scales and bias. */
+    void (*finish_gated)(const mhak_finish *finish);
 
     /* y[c] = activation(x[c]) for c < n; y may be x. */
     void (*activate)(int activation, const float *x, ptrdiff_t n, float *y);
@@ -323,6 +353,17 @@ typedef struct mhak_table {
     /* A slice of a panel of weights of a block type as a panel of f32: `depth` inputs, whole
      * blocks, to[c*nr + n] for input c and output n. */
     void (*load_blocks[MHAK_BLOCK_TYPES])(const void *slice, int depth, float *to);
+
+    /*
+     * The same product as `product`, of rows of mhak_digits and a slice of a panel of a block type
+     * as it is stored. NULL where whole numbers are not faster. digits_rows makes the digits of
+     * rows of `depth` floats, whole groups, in place, for weights of which `shared` inputs share a
+     * scale and which are stored with this bias. Rows with an input that is not finite become NaN.
+     */
+    void (*digits_rows)(float *x, ptrdiff_t ldx, int rows, int depth, int shared, int bias);
+    void (*product_digits[MHAK_BLOCK_TYPES])(const float *x, ptrdiff_t ldx, const void *slice,
+                                             int depth, int rows, bool add, float *y,
+                                             ptrdiff_t ldy);
 } mhak_table;
 
 extern const mhak_table mhak_table_c;

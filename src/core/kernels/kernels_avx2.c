@@ -18,6 +18,9 @@
 #define MR_IN_PLACE 4
 #define HEIGHTS_IN_PLACE HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4)
 
+#define MR_DIGITS 2
+#define HEIGHTS_DIGITS HEIGHT(1)
+
 #define EXP_BATCH 2
 
 #include "core/kernels/table.inc"

@@ -19,11 +19,16 @@
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
  *      vmul_wide        32 x 32 to 64 bits, in two halves
+ *      vround, vsum_i32 the nearest whole numbers, and a sum of lanes, where there is vdot
+ *      vdot(w,c,q,x)    c + the sum of four products of bytes in every lane, q unsigned, x signed;
+ *                       w: q may be above 63. AVX2 and AVX-512 alone have it; its callers are
+ *                       DOT_TARGET
  *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
  */
 #ifndef MHAK_SIMD_H
 #define MHAK_SIMD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -64,6 +69,7 @@ INLINE float *next_row(float *row, ptrdiff_t stride)
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 typedef uint32_t vu __attribute__((vector_size(4 * VL)));
+typedef int8_t vb __attribute__((vector_size(VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
@@ -90,6 +96,10 @@ INLINE vu vload_u32(const void *p)
 INLINE void vstore_i32(int32_t *p, vi x)
 {
     *(vi_any *)p = x;
+}
+INLINE vu vset1_u32(uint32_t x)
+{
+    return x - (vu){0};
 }
 INLINE vf vsel(vi t, vf a, vf b)
 {
@@ -389,6 +399,50 @@ INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
         (*high)[t] = (uint32_t)(product >> 32);
         (*low)[t] = (uint32_t)product;
     }
+}
+#endif
+
+/* Four products of bytes, and the words around them: for weights of block types. */
+#if defined(MHAK_ISA_AVX512)
+#define MHAK_HAVE_DOT
+INLINE vi vround(vf x)
+{
+    return (vi)_mm512_cvtps_epi32(x);
+}
+INLINE int32_t vsum_i32(vi x)
+{
+    return _mm512_reduce_add_epi32((__m512i)x);
+}
+#define DOT_TARGET __attribute__((target("avx512vnni")))
+INLINE DOT_TARGET vi vdot(const bool wide, vi c, vu q, vu x)
+{
+    (void)wide;
+    return (vi)_mm512_dpbusd_epi32((__m512i)c, (__m512i)q, (__m512i)x);
+}
+#elif defined(MHAK_ISA_AVX2)
+#define MHAK_HAVE_DOT
+INLINE vi vround(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+INLINE int32_t vsum_i32(vi x)
+{
+    const __m128i a =
+        _mm_add_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+    const __m128i b = _mm_add_epi32(a, _mm_unpackhi_epi64(a, a));
+    return _mm_cvtsi128_si32(b) + _mm_extract_epi32(b, 1);
+}
+#define DOT_TARGET
+INLINE vi vdot(const bool wide, vi c, vu q, vu x)
+{
+    if (!wide) { /* sums of two products fit in 16 bits */
+        const __m256i pairs = _mm256_maddubs_epi16((__m256i)q, (__m256i)x);
+        return c + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    }
+    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16((__m256i)x, 8), 8);
+    const __m256i odd = _mm256_srai_epi16((__m256i)x, 8);
+    const vi a = (vi)_mm256_madd_epi16((__m256i)(q & 0x00ff00ffu), even);
+    return c + a + (vi)_mm256_madd_epi16((__m256i)(q >> 8 & 0x00ff00ffu), odd);
 }
 #endif
 
