@@ -128,13 +128,13 @@ _mha() {
             --evaluate --split --seed --errors --no-cache --threads --json --help"
         ;;
     show)
-        options="--to --model --texts --kind --layer --head --where --mean --values --study --svg --tikz
+        options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --texts --study --ablation --weights --tokens --threads --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --words --threads --help" ;;
     serve) options="--port --model --texts --threads --open --help" ;;
     heads)
-        options="--model --texts --sentences --split --seed --kind --where --sort --like --gold --threads
+        options="--model --texts --sentences --split --seed --kind --where --sort --like --gold --pieces --threads
             --json --help"
         ;;
     ablate)

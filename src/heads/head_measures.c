@@ -249,6 +249,8 @@ head_scene head_scene_of(const capture *c, attention_kind kind, const head_words
         .frequency = words->frequency[side],
         .gold = gold,
     };
+    if (words->pieces)
+        scene.row_continues = scene.column_continues = NULL;
     for (int j = 0; j < c->kind[kind].columns; j++)
         if (tokens[j] == words->question[side])
             scene.question = j;

@@ -79,6 +79,7 @@ bool head_relation_place(const corpus_role *role, bool back, attention_kind kind
 typedef struct head_words {
     int *frequency[TRANSFORMER_SIDES]; /* by word number, in training sentences of the corpus;
                                         * NULL: not known */
+    bool pieces;                       /* measure tokens, not the words that they are pieces of */
     int question[TRANSFORMER_SIDES];   /* the number of "?"; -1: there is none, or it has no role */
 } head_words;
 

@@ -159,7 +159,7 @@ static void spread(const running *r, const capture_heads *h, const float *from, 
 
 /* Vectors of a layer that were not captured as they are shown. The page computes q . k / sqrt(D),
  * so a model with another factor has it in q. */
-static bool finish_layer(running *r, const mha_capture *from, int n)
+static mha_status finish_layer(running *r, const mha_capture *from, int n)
 {
     capture_heads *const h = &r->c->kind[from->kind];
     const mha_model *const model = model_of(r->subject);
@@ -172,20 +172,26 @@ static bool finish_layer(running *r, const mha_capture *from, int n)
     spread(r, h, values, h->v + first * h->columns * D);
     for (ptrdiff_t c = 0; fabs(scale - 1.0) > 1e-6 && c < (ptrdiff_t)h->heads * h->rows * D; c++)
         h->q[first * h->rows * D + c] *= (float)scale;
+    if (!h->value_norms)
+        return MHA_OK;
     return model_value_norms(model, from->kind, from->layer, values, h->columns,
-                             h->value_norms + first * h->columns) == MHA_OK;
+                             h->value_norms + first * h->columns);
 }
 
-/* Without W_O there are no norms. */
-static void finish_vectors(running *r)
+/* If W_O cannot be read, there are no norms. */
+static bool finish_vectors(running *r)
 {
-    for (int n = 0; r->options->vectors && n < r->capture_count; n++)
-        if (!finish_layer(r, &r->captures[n], n)) {
+    for (int n = 0; r->options->vectors && n < r->capture_count; n++) {
+        const mha_status status = finish_layer(r, &r->captures[n], n);
+        if (status == MHA_ERR_MEMORY)
+            return false;
+        if (status != MHA_OK) {
             capture_heads *const h = &r->c->kind[r->captures[n].kind];
             free(h->value_norms);
             h->value_norms = NULL;
-            return;
         }
+    }
+    return true;
 }
 
 /* --------------------------------------------------------------- results ----- */
@@ -305,8 +311,7 @@ static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
             r->c->expected[row] = 0;
         predict(r, row);
     }
-    finish_vectors(r);
-    return r->logits || make_vector(r);
+    return finish_vectors(r) && (r->logits || make_vector(r));
 }
 
 capture *subject_model_run(const subject *s, const subject_text *text,

@@ -220,6 +220,8 @@ char *page_json(const page_data *page)
     json_string(&j, "format", "mha-view-2");
     json_string(&j, "version", mha_version_string());
     json_string(&j, "command", page->command);
+    if (page->words)
+        json_bool(&j, "words", true);
     if (page->subject != NULL)
         put_model(&j, page->subject);
     if (page->study != NULL)

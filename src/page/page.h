@@ -32,6 +32,7 @@
 typedef struct page_data {
     const subject *subject;        /* the model; NULL: the page shows an imported file */
     const char *command;           /* the command line that makes this page */
+    bool words;                    /* the page begins with tokens joined to words */
     const page_study *study;       /* NULL: none */
     const page_ablation *ablation; /* NULL: none */
     page_import *import;           /* NULL: none; otherwise there are no other sentences */

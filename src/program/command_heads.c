@@ -29,7 +29,8 @@ static const char details[] =
     "\n"
     "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
     "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
-    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole.\n"
+    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole\n"
+    "unless --pieces is given.\n"
     "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
     "enough, and columns compared with numbers. Columns for --where and --sort:\n"
@@ -50,7 +51,7 @@ typedef struct heads_request {
     int kind; /* ATTENTION_KINDS: all */
     const char *like_name;
     head_name like; /* with like_name */
-    bool gold, as_json;
+    bool gold, pieces, as_json;
     const char *text;
 } heads_request;
 
@@ -212,6 +213,8 @@ int command_heads(int argc, char **argv)
          0},
         {"gold", ARG_FLAG, &r.gold, NULL, "also how well heads find relations of the grammar", 0,
          0},
+        {"pieces", ARG_FLAG, &r.pieces, NULL, "measure tokens, not the words they are pieces of", 0,
+         0},
         {OPTION_THREADS(&r.setup.threads)},
         {OPTION_JSON(&r.as_json)},
     };
@@ -242,6 +245,7 @@ int command_heads(int argc, char **argv)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "gold split seed");
+    r.setup.session.subject.words.pieces = r.pieces;
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
+#include "heads/whole_words.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_table.h"
@@ -47,7 +48,7 @@ typedef struct show_request {
     int64_t layer, width, study; /* 0: not given; study: none */
     int head;                    /* 0: all */
     int kind;                    /* ATTENTION_KINDS: all */
-    bool mean, norm, as_json;
+    bool mean, norm, words, as_json;
 } show_request;
 
 /* -------------------------------------------------------------- options ----- */
@@ -97,6 +98,10 @@ static int check(show_request *r, const arg_command *command)
         code = find_values(r);
     if (code == EXIT_GO_ON && !draws_on_terminal(r))
         code = args_refuse(command, "width", "is for maps in the terminal; leave it out");
+    if (code == EXIT_GO_ON && r->norm)
+        code = args_refuse(command, "words",
+                           "joins weights; norms are those of tokens: leave out "
+                           "one of them");
     if (code == EXIT_GO_ON && r->where != NULL)
         code = heads_filter("show", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
@@ -306,10 +311,17 @@ static int show(const show_request *r, subject_text *text)
         return heads_failed(MHA_ERR_MEMORY);
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
-    show_scene scene = {
-        .model = model, .text = text, .heads = seen, .mean = r->mean, .norm = r->norm};
-    const int code = drawn != NULL && roles != NULL ? measure(r, &scene, drawn, roles)
-                                                    : heads_failed(MHA_ERR_MEMORY);
+    whole_words words = {.letters = NULL};
+    bool fine = drawn != NULL && roles != NULL;
+    if (fine && r->words)
+        fine = capture_join_words(seen) && whole_words_make(&words, text);
+    show_scene scene = {.model = model,
+                        .text = r->words ? &words.text : text,
+                        .heads = seen,
+                        .mean = r->mean,
+                        .norm = r->norm};
+    const int code = fine ? measure(r, &scene, drawn, roles) : heads_failed(MHA_ERR_MEMORY);
+    whole_words_free(&words);
     free(drawn);
     free(roles);
     capture_free(seen);
@@ -356,6 +368,7 @@ int command_show(int argc, char **argv)
          "raw weights, or norm: weights times |v W_O| (raw)", 0, 0},
         {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
+        {"words", ARG_FLAG, &r.words, NULL, "join the tokens of a word", 0, 0},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
         {"tikz", ARG_TEXT, &r.tikz, "FILE", "write the maps for LaTeX, with their numbers", 0, 0},
         {"width", ARG_NUMBER, &r.width, "N", "columns to use (the width of the terminal)",

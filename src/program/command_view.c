@@ -52,6 +52,7 @@ typedef struct view_request {
     const char *model_file, *target, *output;
     const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
     int64_t threads, study;
+    bool words;
 } view_request;
 
 typedef struct view_run {
@@ -128,10 +129,12 @@ static bool write_page(const view_run *run)
                                .tokens = r->tokens,
                                .ablation = r->ablation,
                                .texts = r->texts,
+                               .words = r->words,
                                .study = (int)r->study};
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
+                            .words = r->words,
                             .study = run->study.heads != NULL ? &run->study : NULL,
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
                             .import = run->import,
@@ -282,6 +285,7 @@ int command_view(int argc, char **argv)
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };
     uint64_t given = 0;

@@ -71,6 +71,18 @@ says "the first texts" "$out" "on 2 texts"
 exits 0 heads --model bert/model.safetensors "$text"
 exits 0 show --model bert --head "encoder 2.3" "$text"
 says "pieces of words" "$out" "##ably"
+exits 0 show --model bert --head "encoder 2.3" --words "$text"
+says "whole words" "$out" "unbelievably"
+exits 2 show --model bert --values norm --words "$text"
+says "norms of words" "$err" "--words joins weights"
+exits 0 heads --model bert --json "$text"
+words=$(of 'j["heads"][0]["measures"]["distance"]')
+exits 0 heads --model bert --json --pieces "$text"
+pieces=$(of 'j["heads"][0]["measures"]["distance"]')
+if [ "$words" != "$pieces" ]; then ok "pieces have other numbers"; else bad "pieces have other numbers" "$words"; fi
+exits 0 show --model t5 --words --json "$text"
+exits 0 view --model bert --words -o words.html "$text"
+python "a page that begins with words" 'if not data("words.html")["words"]: print("no")'
 exits 0 show --model t5 --kind cross --to "le chat dort" "the cat sleeps"
 says "a given target" "$out" "the target attends to the source"
 

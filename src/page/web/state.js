@@ -26,7 +26,7 @@ export const BEGINNING = {
 };
 
 export function readState(hash, page) {
-    const state = { ...BEGINNING };
+    const state = { ...BEGINNING, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
         if (!(name in state)) continue;
         state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;
