@@ -36,7 +36,7 @@ _mha() {
     fi
     [[ $command == ablate && $previous == --pairs ]] && previous= # a flag there
     case $previous in
-    --svg | --tikz | --model | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
+    --svg | --tikz | --model | --texts | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -70,7 +70,7 @@ _mha() {
         ;;
     --sort)
         COMPREPLY=($(compgen -W "layer head score importance entropy smoothed broad confidence \
-            distance far sink first end prev self next duplicate induction question rare aer says \
+            distance far sink first end prev self next duplicate induction question rare one aer says \
             reads apart" -- "$cur"))
         return
         ;;
@@ -105,21 +105,21 @@ _mha() {
             --evaluate --split --seed --errors --no-cache --threads --json --help"
         ;;
     show)
-        options="--to --model --kind --layer --head --where --mean --values --study --svg --tikz
+        options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --study --ablation --weights --tokens --threads --help" ;;
-    serve) options="--port --model --threads --open --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --words --threads --help" ;;
+    serve) options="--port --model --texts --threads --open --help" ;;
     heads)
-        options="--model --sentences --split --seed --kind --where --sort --like --gold --threads
+        options="--model --texts --sentences --split --seed --kind --where --sort --like --gold --pieces --threads
             --json --help"
         ;;
     ablate)
-        options="--model --mode --pairs --repair --sentences --split --seed --svg --threads --json
+        options="--model --texts --mode --pairs --repair --sentences --split --seed --svg --threads --json
             --help"
         ;;
     prune)
-        options="--keep --model --curve -o --sentences --split --seed --threads --json --help"
+        options="--keep --model --texts --curve -o --sentences --split --seed --threads --json --help"
         ;;
     version) options="--json --help" ;;
     help)

@@ -228,6 +228,8 @@ part_view() {
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
         job view test_live tests/page/test_live.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job view test_any tests/page/test_any.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
     fi
 }
 

@@ -108,12 +108,12 @@ typedef enum mha_dtype {
     MHA_BF16 = 2,
     MHA_F64 = 3,
     MHA_I8 = 4,
-    MHA_Q8_0 = 5,  /* 34 bytes per 32 weights: scale * q, q of 8 bits */
-    MHA_Q4_0 = 6,  /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
-    MHA_Q4_1 = 7,  /* 20 bytes per 32 weights: scale * q + minimum */
-    MHA_Q4_K = 8,  /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
-    MHA_Q5_K = 9,  /* 176 bytes per 256 weights, the same with q of 5 bits */
-    MHA_Q6_K = 10  /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
+    MHA_Q8_0 = 5, /* 34 bytes per 32 weights: scale * q, q of 8 bits */
+    MHA_Q4_0 = 6, /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
+    MHA_Q4_1 = 7, /* 20 bytes per 32 weights: scale * q + minimum */
+    MHA_Q4_K = 8, /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
+    MHA_Q5_K = 9, /* 176 bytes per 256 weights, the same with q of 5 bits */
+    MHA_Q6_K = 10 /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
 } mha_dtype;
 
 /* Bytes of one element; 0 for a block type, which has no single elements, and for an unknown

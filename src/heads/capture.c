@@ -185,7 +185,7 @@ static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
 /* x = embeddings of the words at positions 0, 1, ... */
 static void embed(run *r, int side, const int *words, int rows)
 {
-    int positions[CORPUS_TOKENS_MAX];
+    int positions[CORPUS_TOKENS_MAX]; /* translator_longest() is at most that */
     for (int n = 0; n < rows; n++)
         positions[n] = n;
     transformer_embed(translator_config(r->model),
@@ -269,8 +269,37 @@ static void take_words(capture *c, const int *source, int source_count, const in
     c->source[source_count] = WORD_END;
     c->target[0] = WORD_BEGIN;
     c->expected[target_count] = WORD_END;
-    c->source_count = source_count + 1;
-    c->target_count = target_count + 1;
+    c->source_marks[source_count] = true;
+    c->target_marks[0] = true;
+    c->scored = target_count + 1;
+}
+
+/* One more element than needed, so that no size is 0. */
+capture *capture_new(int source_count, int target_count)
+{
+    const size_t source = (size_t)source_count + 1, target = (size_t)target_count + 1;
+    capture *const c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->source_count = source_count;
+    c->target_count = target_count;
+    c->source = calloc(source, sizeof *c->source);
+    c->target = calloc(3 * target, sizeof *c->target);
+    c->source_marks = calloc(2 * (source + target), sizeof *c->source_marks);
+    c->log_likelihood = calloc(4 * target, sizeof *c->log_likelihood);
+    if (!c->source || !c->target || !c->source_marks || !c->log_likelihood) {
+        capture_free(c);
+        return NULL;
+    }
+    c->expected = c->target + target;
+    c->predicted = c->expected + target;
+    c->target_marks = c->source_marks + source;
+    c->source_continues = c->target_marks + target;
+    c->target_continues = c->source_continues + source;
+    c->logit = c->log_likelihood + target;
+    c->deviation = c->logit + target;
+    c->norm_logit = c->deviation + target;
+    return c;
 }
 
 capture *capture_create(const translator *model, const int *source, int source_count,
@@ -280,7 +309,7 @@ capture *capture_create(const translator *model, const int *source, int source_c
     if (!words_fit(model, TRANSFORMER_SOURCE, source, source_count) ||
         !words_fit(model, TRANSFORMER_TARGET, target, target_count))
         return NULL;
-    capture *const c = calloc(1, sizeof *c);
+    capture *const c = capture_new(source_count + 1, target_count + 1);
     if (!c)
         return NULL;
     run r = {.model = model, .options = options, .pool = pool, .c = c};
@@ -299,12 +328,19 @@ capture *capture_create(const translator *model, const int *source, int source_c
 
 void capture_free(capture *c)
 {
-    for (int kind = 0; c && kind < ATTENTION_KINDS; kind++) {
+    if (!c)
+        return;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const capture_heads *const h = &c->kind[kind];
         float *const arrays[] = {h->weights,     h->q,       h->k,     h->v,
                                  h->value_norms, h->outputs, h->direct};
         for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
             free(arrays[n]);
     }
+    free(c->source);
+    free(c->target);
+    free(c->source_marks);
+    free(c->log_likelihood);
+    free(c->vector);
     free(c);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that the heads of a translator compute on one sentence pair. The decoder reads the
- * target words that are given (teacher forcing), so rows and columns are known in advance.
+ * Everything that the heads of a model compute on one text: the encoder reads the source, the
+ * decoder the target, which is given (teacher forcing), so rows and columns are known in advance. A
+ * model without an encoder has no source, one without a decoder no target.
  *
- *      kind      rows                             columns
- *      encoder   source words, end included       the same
- *      decoder   WORD_BEGIN, target words         the same, up to the row
- *      cross     WORD_BEGIN, target words         source words, end included
+ *      kind      rows             columns
+ *      encoder   source tokens    the same
+ *      decoder   target tokens    the same, up to the row
+ *      cross     target tokens    source tokens
  *
- * Row i of decoder and cross predicts expected word i: target word i or, after the last one,
- * WORD_END.
+ * Row i of decoder and cross predicts expected token i. For a translator the source ends with
+ * WORD_END, the target begins with WORD_BEGIN, and the last expected word is WORD_END.
  */
 #ifndef HEADS_CAPTURE_H
 #define HEADS_CAPTURE_H
@@ -27,7 +28,8 @@ typedef struct capture_options {
 /* The heads of one kind. Arrays that were not requested are NULL. */
 typedef struct capture_heads {
     int layers, heads, rows, columns, width; /* width of a head */
-    float *weights;                          /* [layers][heads][rows][columns] */
+    bool scores_differ; /* scores have another part than q . k / sqrt(width): a position bias */
+    float *weights;     /* [layers][heads][rows][columns] */
     float *q;           /* [layers][heads][rows][width], as in q . k / sqrt(width) */
     float *k, *v;       /* [layers][heads][columns][width] */
     float *value_norms; /* [layers][heads][columns]: |W_O v_j|, with the head's part of W_O */
@@ -39,18 +41,28 @@ typedef struct capture_heads {
 } capture_heads;
 
 typedef struct capture {
-    int source[CORPUS_TOKENS_MAX], source_count; /* WORD_END included */
-    int target[CORPUS_TOKENS_MAX], target_count; /* the decoder's input, WORD_BEGIN first */
-    int expected[CORPUS_TOKENS_MAX];             /* [target_count] the right next words */
-    int predicted[CORPUS_TOKENS_MAX];         /* [target_count] of largest logit; not WORD_BEGIN */
-    double log_likelihood[CORPUS_TOKENS_MAX]; /* of the expected words */
-    double logit[CORPUS_TOKENS_MAX];      /* of the expected words, minus the mean of all words */
-    double deviation[CORPUS_TOKENS_MAX];  /* of the last norm; only with vectors, as the next */
-    double norm_logit[CORPUS_TOKENS_MAX]; /* the part of `logit` that is due to the norm's bias */
+    int source_count, target_count;
+    int *source, *target;   /* [source_count], [target_count] token numbers */
+    bool *source_marks;     /* [source_count] a mark such as [CLS], </s> or WORD_END, not text */
+    bool *target_marks;     /* [target_count] the same */
+    bool *source_continues; /* [source_count] continues the word that the token before it began */
+    bool *target_continues; /* [target_count] the same */
+    int scored;             /* the number of rows whose expected token is known: the first ones */
+    int *expected;          /* [target_count] the right next tokens */
+    int *predicted;         /* [target_count] of largest logit; never WORD_BEGIN */
+    double *log_likelihood; /* [target_count] of the expected tokens */
+    double *logit;          /* [target_count] of the expected tokens, minus the mean of all */
+    double *deviation;      /* [target_count] of the last norm; only with vectors, as the next */
+    double *norm_logit;     /* [target_count] the part of `logit` that is due to the norm's bias */
+    float *vector;          /* [vector_width] of the whole text, of length 1; NULL: has a decoder */
+    int vector_width;
     capture_heads kind[ATTENTION_KINDS];
 } capture;
 
-/* Runs the model on a pair; source and target are word numbers without WORD_BEGIN and WORD_END.
+/* A capture with room for the tokens of both sides, all 0. NULL: out of memory. */
+capture *capture_new(int source_count, int target_count);
+
+/* Runs a translator on a pair; source and target are word numbers without WORD_BEGIN and WORD_END.
  * NULL: out of memory, or words that the model does not have, or too many of them. */
 capture *capture_create(const translator *model, const int *source, int source_count,
                         const int *target, int target_count, const capture_options *options,

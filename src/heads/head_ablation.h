@@ -9,19 +9,19 @@
 
 typedef struct head_ablation head_ablation;
 
-/* Prepares the measurement on these pairs. HEAD_MEAN takes the mean outputs on the pairs `means`,
- * which may be NULL for other modes. The model must outlive the result. NULL: out of memory, or
- * sentences that the model cannot read. */
-head_ablation *head_ablation_create(const translator *model, const head_pair *pairs, int count,
-                                    head_mode mode, const head_pair *means, int mean_count,
-                                    mha_pool *pool);
+/* Prepares the measurement on these texts. HEAD_MEAN takes the mean outputs on the texts `means`,
+ * which may be NULL for other modes. Subject and texts must outlive the result. NULL: out of
+ * memory, or sentences that the model cannot read. */
+head_ablation *head_ablation_create(const subject *model, const subject_texts *texts,
+                                    head_mode mode, const subject_texts *means, mha_pool *pool);
 void head_ablation_free(head_ablation *ablation);
 
-/* The result of the whole model. */
+/* The result of the whole model. That of an encoder, which predicts no words, is a loss of 0 per
+ * text. */
 head_total head_ablation_plain(const head_ablation *ablation);
 
 typedef struct head_damage {
-    head_total total;       /* without the heads */
+    head_total total;       /* without the heads; of an encoder the loss is per text */
     double delta;           /* loss per word, minus that of the whole model */
     head_interval interval; /* of delta, 95 %, by resampling sentences */
 } head_damage;

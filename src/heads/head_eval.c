@@ -162,8 +162,10 @@ static mha_status add_importance(head_eval *e, const batch *b, const head_settin
     mha_status status = network_forward(e->network, b, &mode, &loss);
     if (status == MHA_OK)
         status = network_backward(e->network, gradients);
-    for (int head = 0; status == MHA_OK && head < head_count(translator_config(e->model)); head++) {
-        const head_name name = head_at(translator_config(e->model), head);
+    for (int head = 0;
+         status == MHA_OK && head < head_count(head_shape_of(translator_config(e->model)));
+         head++) {
+        const head_name name = head_at(head_shape_of(translator_config(e->model)), head);
         const float *const d = head_settings_gradients(s, name.kind, name.layer) + name.head;
         /* The network's loss is a mean over the words of the batch; times their number it is the
          * sum, whose derivative by the gates of a sentence is that of the sentence's loss. */
@@ -178,7 +180,7 @@ static mha_status add_importance(head_eval *e, const batch *b, const head_settin
 static void normalise(const transformer_config *config, const double *raw, double *normal)
 {
     const int heads = config->heads;
-    for (int first = 0; first < head_count(config); first += heads) {
+    for (int first = 0; first < head_count(head_shape_of(config)); first += heads) {
         double squares = 0.0;
         for (int h = 0; h < heads; h++)
             squares += raw[first + h] * raw[first + h];
@@ -193,10 +195,10 @@ mha_status head_eval_importance(head_eval *e, const head_settings *disabled, dou
     const transformer_config *const config = translator_config(e->model);
     float *const gradients = malloc(translator_map(e->model)->count * sizeof *gradients);
     mha_status status = gradients ? MHA_OK : MHA_ERR_MEMORY;
-    memset(raw, 0, (size_t)head_count(config) * sizeof *raw);
+    memset(raw, 0, (size_t)head_count(head_shape_of(config)) * sizeof *raw);
     for (int n = 0; n < e->batch_count && status == MHA_OK; n++)
         status = add_importance(e, e->batches[n], disabled, gradients, raw);
-    for (int head = 0; head < head_count(config); head++)
+    for (int head = 0; head < head_count(head_shape_of(config)); head++)
         raw[head] /= e->sentences;
     normalise(config, raw, normal);
     free(gradients);

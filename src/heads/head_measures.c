@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One head on one sentence: head_metrics.c has the formulas, this file applies them to the words
  * of the sentence and to what the grammar knows of it. */
-#include "heads/head_measures.h"
+#include "heads/head_join.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@ const char *head_measure_name(int measure)
         [MEASURE_DUPLICATE] = "duplicate",
         [MEASURE_INDUCTION] = "induction",
         [MEASURE_QUESTION] = "question",
+        [MEASURE_ONE] = "one",
         [MEASURE_SAYS] = "says",
         [MEASURE_READS] = "reads",
     };
@@ -38,6 +39,40 @@ static void put(head_sample *samples, int measure, double value)
 
 /* ------------------------------------------------------- shape and words ----- */
 
+/* Whether a column is a mark other than the begin mark. */
+static bool is_end(const head_scene *scene, int j)
+{
+    return scene->special && scene->special[j] && !(j == 0 && scene->begins);
+}
+
+static bool has_end(const head_matrix *m, const head_scene *scene)
+{
+    bool any = false;
+    for (int j = 0; j < m->columns; j++)
+        any |= is_end(scene, j);
+    return any;
+}
+
+/* Weight on the end mark, or on all of several: [SEP] also separates two texts. */
+static double end_mass(const head_matrix *m, const head_scene *scene)
+{
+    double mass = 0.0;
+    if (!has_end(m, scene))
+        return head_column_mass(m, m->columns - 1);
+    for (int j = 0; j < m->columns; j++)
+        if (is_end(scene, j))
+            mass += head_column_mass(m, j);
+    return mass;
+}
+
+/* The columns that the rule for sinks measures are left out: the first one, and the last one if it
+ * stands for the end. */
+static double one_word(const head_matrix *m, const head_scene *scene)
+{
+    const bool last_is_end = scene->kind != ATTENTION_DECODER && !has_end(m, scene);
+    return head_one_column(m, scene->special, 1, m->columns - last_is_end);
+}
+
 /* Measures of the weights alone. */
 static void measure_shape(const head_matrix *m, const head_scene *scene, head_sample *samples)
 {
@@ -48,13 +83,14 @@ static void measure_shape(const head_matrix *m, const head_scene *scene, head_sa
     }
     put(samples, MEASURE_FIRST, head_column_mass(m, 0));
     if (scene->kind != ATTENTION_DECODER)
-        put(samples, MEASURE_END, head_column_mass(m, m->columns - 1));
+        put(samples, MEASURE_END, end_mass(m, scene));
     put(samples, MEASURE_ENTROPY, head_entropy(m));
     put(samples, MEASURE_SMOOTHED, head_entropy_smoothed(m));
     put(samples, MEASURE_BREADTH, head_breadth(m));
     put(samples, MEASURE_CONFIDENCE, head_confidence(m, scene->special));
     put(samples, MEASURE_DISTANCE, distance);
     put(samples, MEASURE_REACH, distance / m->columns);
+    put(samples, MEASURE_ONE, one_word(m, scene));
 }
 
 /* Of the rows that see two ordinary words or more, the share whose largest weight is on the rarest
@@ -112,7 +148,7 @@ static void measure_relations(const head_matrix *m, const head_scene *scene, hea
     for (int n = 0; n < 2 * scene->gold->role_count; n++) {
         const corpus_role *const role = &scene->gold->roles[n / 2];
         head_sample *const sample = &samples[MEASURE_RELATION + 2 * (int)role->kind + n % 2];
-        bool skip[CORPUS_TOKENS_MAX] = {false};
+        bool skip[CORPUS_TOKENS_MAX] = {false}; /* the grammar's sentences are no longer */
         int from, to;
         if (!head_relation_place(role, n % 2, scene->kind, &from, &to))
             continue;
@@ -137,8 +173,7 @@ static void measure_alignment(const head_matrix *m, const head_scene *scene, boo
         (head_sample){2.0f * (float)links.right, (float)(links.found + links.known)};
 }
 
-void head_measure_sentence(const head_matrix *m, const head_scene *scene,
-                           head_sample samples[MEASURES])
+static void measure(const head_matrix *m, const head_scene *scene, head_sample *samples)
 {
     memset(samples, 0, MEASURES * sizeof samples[0]);
     measure_shape(m, scene, samples);
@@ -149,6 +184,21 @@ void head_measure_sentence(const head_matrix *m, const head_scene *scene,
         measure_alignment(m, scene, reads, samples);
 }
 
+bool head_measure_sentence(const head_matrix *m, const head_scene *scene,
+                           head_sample samples[MEASURES])
+{
+    if (!head_join_needed(m, scene)) {
+        measure(m, scene, samples);
+        return true;
+    }
+    head_join join;
+    const bool fine = head_join_make(&join, m, scene);
+    if (fine)
+        measure(&join.matrix, &join.scene, samples);
+    head_join_free(&join);
+    return fine;
+}
+
 /* --------------------------------------------------- the words of a model ----- */
 
 enum { FREQUENCY_SENTENCES = 4000 };
@@ -157,7 +207,7 @@ bool head_words_count(head_words *words, const translator *model)
 {
     const transformer_config *const config = translator_config(model);
     const int question = vocabulary_find(translator_vocabulary(model, TRANSFORMER_SOURCE), "?");
-    *words = (head_words){.question = question == WORD_UNKNOWN ? -1 : question};
+    *words = (head_words){.question = {question == WORD_UNKNOWN ? -1 : question, -1}};
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
         words->frequency[side] =
             calloc((size_t)config->words[side], sizeof *words->frequency[side]);
@@ -182,23 +232,27 @@ void head_words_free(head_words *words)
 }
 
 head_scene head_scene_of(const capture *c, attention_kind kind, const head_words *words,
-                         const corpus_pair *gold, bool special[CORPUS_TOKENS_MAX])
+                         const corpus_pair *gold)
 {
     const bool own = kind == ATTENTION_DECODER;
+    const int side = own ? TRANSFORMER_TARGET : TRANSFORMER_SOURCE;
     const int *const tokens = own ? c->target : c->source;
+    const bool *const marks = own ? c->target_marks : c->source_marks;
     head_scene scene = {
         .kind = kind,
         .tokens = tokens,
-        .special = special,
-        .begins = tokens[0] == WORD_BEGIN,
+        .special = marks,
+        .begins = marks[0] && (own || c->kind[kind].columns > 1),
+        .row_continues = kind == ATTENTION_ENCODER ? c->source_continues : c->target_continues,
+        .column_continues = own ? c->target_continues : c->source_continues,
         .question = -1,
-        .frequency = words->frequency[own ? TRANSFORMER_TARGET : TRANSFORMER_SOURCE],
+        .frequency = words->frequency[side],
         .gold = gold,
     };
-    for (int j = 0; j < c->kind[kind].columns; j++) {
-        special[j] = tokens[j] == WORD_BEGIN || tokens[j] == WORD_END;
-        if (!own && tokens[j] == words->question)
+    if (words->pieces)
+        scene.row_continues = scene.column_continues = NULL;
+    for (int j = 0; j < c->kind[kind].columns; j++)
+        if (tokens[j] == words->question[side])
             scene.question = j;
-    }
     return scene;
 }

@@ -23,7 +23,8 @@ typedef enum head_measure {
     MEASURE_MASS,                             /* + OFFSET_FAR + r: mean weight at i + r */
     MEASURE_ARGMAX = MEASURE_MASS + OFFSETS,  /* + OFFSET_FAR + r: share of largest there */
     MEASURE_FIRST = MEASURE_ARGMAX + OFFSETS, /* weight on the first column */
-    MEASURE_END,                              /* on the last column; not of the decoder */
+    MEASURE_END,                              /* on the marks after it, or on the last column if
+                                               * there are none; not of the decoder */
     MEASURE_ENTROPY,
     MEASURE_SMOOTHED,
     MEASURE_BREADTH,
@@ -39,6 +40,7 @@ typedef enum head_measure {
     MEASURE_READS,                               /* of the row that reads it, one below */
     MEASURE_F_SAYS,                              /* 1 - alignment error rate, both readings */
     MEASURE_F_READS,
+    MEASURE_ONE, /* share of rows that attend to one same word */
     MEASURES
 } head_measure;
 
@@ -53,16 +55,19 @@ typedef struct head_sample {
 /* The words of a sentence as one kind of attention sees them. */
 typedef struct head_scene {
     attention_kind kind;
-    const int *tokens;       /* [columns] the same number for the same word */
-    const bool *special;     /* [columns] begin and end marks; NULL: none */
-    bool begins;             /* the first column is the begin mark */
+    const int *tokens;   /* [columns] the same number for the same word */
+    const bool *special; /* [columns] marks such as [CLS] and </s>; NULL: none */
+    bool begins;         /* the first column is a mark: the begin mark */
+    /* Tokens that continue the word of the token before them: [rows], [columns]; NULL: none. */
+    const bool *row_continues, *column_continues;
     int question;            /* the column of "?"; -1: none */
     const int *frequency;    /* by token: how often it occurs; NULL: not known */
     const corpus_pair *gold; /* NULL: the grammar does not know this pair */
 } head_scene;
 
-/* Measures that do not apply to the kind, or whose words are not known, have a count of 0. */
-void head_measure_sentence(const head_matrix *m, const head_scene *scene,
+/* Measures that do not apply to the kind, or whose words are not known, have a count of 0. Words
+ * that are cut into tokens are measured as a whole (head_join.h). False: out of memory. */
+bool head_measure_sentence(const head_matrix *m, const head_scene *scene,
                            head_sample samples[MEASURES]);
 
 /* Row and column of a relation in a matrix of the kind, from its second word to its first if
@@ -72,16 +77,18 @@ bool head_relation_place(const corpus_role *role, bool back, attention_kind kind
 
 /* What the measures need to know of a model's words. */
 typedef struct head_words {
-    int *frequency[TRANSFORMER_SIDES]; /* by word number, in training sentences of the corpus */
-    int question;                      /* the number of the English "?"; -1: there is none */
+    int *frequency[TRANSFORMER_SIDES]; /* by word number, in training sentences of the corpus;
+                                        * NULL: not known */
+    bool pieces;                       /* measure tokens, not the words that they are pieces of */
+    int question[TRANSFORMER_SIDES];   /* the number of "?"; -1: there is none, or it has no role */
 } head_words;
 
 /* False if out of memory. head_words_free() either way. */
 bool head_words_count(head_words *words, const translator *model);
 void head_words_free(head_words *words);
 
-/* The scene of a captured sentence; `special` has room for its columns and must outlive it. */
+/* The scene of a captured sentence, which must outlive it. */
 head_scene head_scene_of(const capture *c, attention_kind kind, const head_words *words,
-                         const corpus_pair *gold, bool special[CORPUS_TOKENS_MAX]);
+                         const corpus_pair *gold);
 
 #endif

@@ -86,6 +86,21 @@ double head_column_mass(const head_matrix *m, int column)
     return mean_of_rows(m, on_column, &column);
 }
 
+static double has_half(const head_matrix *m, int i, const void *arg)
+{
+    return on_column(m, i, arg) > 0.5 ? 1.0 : 0.0;
+}
+
+double head_one_column(const head_matrix *m, const bool *skip, int first, int end)
+{
+    double most = 0.0;
+    for (int j = first; j < end; j++) {
+        const double share = skip && skip[j] ? 0.0 : mean_of_rows(m, has_half, &j);
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
 static double largest(const head_matrix *m, int i, const void *arg)
 {
     const int j = head_argmax(m, i, arg);

@@ -34,6 +34,10 @@ int head_argmax(const head_matrix *m, int i, const bool *skip);
 /* Mean weight on one column. */
 double head_column_mass(const head_matrix *m, int column);
 
+/* The share of the rows that have more than half of their weight on the same column, that of most
+ * rows. Only columns [first, end) that are not skipped count. */
+double head_one_column(const head_matrix *m, const bool *skip, int first, int end);
+
 /* Mean of the largest weight outside skipped columns. */
 double head_confidence(const head_matrix *m, const bool *skip);
 

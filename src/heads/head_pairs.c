@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers heads, and makes sentence pairs: from the corpus, with the grammar's translation, or from
- * a text of the user.
+ * Makes sentence pairs: from the corpus, with the grammar's translation, or from a text of the
+ * user.
  */
 #include "heads/head_pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int head_count(const transformer_config *config)
-{
-    int layers = 0;
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        layers += attention_kind_layers(config, (attention_kind)kind);
-    return layers * config->heads;
-}
-
-head_name head_at(const transformer_config *config, int number)
-{
-    int kind = 0;
-    for (;; kind++) {
-        const int here = attention_kind_layers(config, (attention_kind)kind) * config->heads;
-        if (number < here)
-            break;
-        number -= here;
-    }
-    return (head_name){(attention_kind)kind, number / config->heads, number % config->heads};
-}
-
-int head_number(const transformer_config *config, head_name name)
-{
-    int layers = name.layer;
-    for (int kind = 0; kind < (int)name.kind; kind++)
-        layers += attention_kind_layers(config, (attention_kind)kind);
-    return layers * config->heads + name.head;
-}
-
-void head_label(head_name name, char label[HEAD_LABEL_MAX])
-{
-    snprintf(label, HEAD_LABEL_MAX, "%s %d.%d", attention_kind_name(name.kind), name.layer + 1,
-             name.head + 1);
-}
 
 /* -------------------------------------------------------------- pairs ------ */
 

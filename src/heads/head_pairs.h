@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers and names of heads, and the sentence pairs on which they are measured. */
+/* The sentence pairs on which the heads of a translator are measured. */
 #ifndef HEADS_HEAD_PAIRS_H
 #define HEADS_HEAD_PAIRS_H
 
 #include "heads/capture.h"
 #include "heads/head_metrics.h"
+#include "heads/head_names.h"
 #include "translator/batch.h"
-
-/* A head; layer and head count from 0. */
-typedef struct head_name {
-    attention_kind kind;
-    int layer, head;
-} head_name;
-
-/* Heads are also numbered from 0 through the whole model: kind by kind, layer by layer. */
-int head_count(const transformer_config *config);
-head_name head_at(const transformer_config *config, int number);
-int head_number(const transformer_config *config, head_name name);
-
-/* The name for users, who count from 1: "encoder 2.7" is the seventh head of the second layer. */
-enum { HEAD_LABEL_MAX = 32 };
-void head_label(head_name name, char label[HEAD_LABEL_MAX]);
 
 typedef struct head_pair {
     numbered_pair words;

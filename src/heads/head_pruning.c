@@ -29,7 +29,7 @@ head_pruning *head_pruning_create(const translator *model, const head_pair *choo
     if (!p)
         return NULL;
     p->model = model;
-    p->heads = p->left = head_count(translator_config(model));
+    p->heads = p->left = head_count(head_shape_of(translator_config(model)));
     p->choose = head_eval_create(model, choose, choose_count, pool);
     p->test = head_eval_create(model, test, test_count, pool);
     p->settings = head_settings_create(translator_config(model), 1);
@@ -62,7 +62,7 @@ int head_pruning_left(const head_pruning *p)
 
 bool head_pruning_keeps(const head_pruning *p, int head)
 {
-    const head_name name = head_at(translator_config(p->model), head);
+    const head_name name = head_at(head_shape_of(translator_config(p->model)), head);
     return p->settings->gates[name.kind][name.layer * p->settings->heads + name.head] != 0.0f;
 }
 
@@ -84,7 +84,7 @@ mha_status head_pruning_prune(head_pruning *p, pruning_step *step)
     for (int head = 0; head < p->heads; head++)
         if (head_pruning_keeps(p, head) && (least < 0 || p->raw[head] < p->raw[least]))
             least = head;
-    const head_name name = head_at(translator_config(p->model), least);
+    const head_name name = head_at(head_shape_of(translator_config(p->model)), least);
     head_settings_change(p->settings, name.kind, name.layer, name.head, HEAD_ZERO);
     p->left--;
     status = head_pruning_measure(p, step);
@@ -142,7 +142,8 @@ static mha_status add_cost(const mha_layer *layer, float *x, attention_cost *cos
 static mha_status add_costs(const head_pruning *p, int first, uint8_t *keep, float *x,
                             attention_cost *before, attention_cost *after)
 {
-    const mha_layer *const whole = layer_of(p->model, head_at(translator_config(p->model), first));
+    const mha_layer *const whole =
+        layer_of(p->model, head_at(head_shape_of(translator_config(p->model)), first));
     mha_layer *pruned;
     int left = 0;
     for (int h = 0; h < p->settings->heads; h++)
@@ -193,7 +194,7 @@ float *head_pruning_values(const head_pruning *p)
         return NULL;
     memcpy(values, translator_values(model), translator_map(model)->count * sizeof *values);
     for (int head = 0; head < p->heads; head++) {
-        const head_name name = head_at(translator_config(model), head);
+        const head_name name = head_at(head_shape_of(translator_config(model)), head);
         /* W_O is [E][heads * D]: a head has D columns of each row. */
         float *const o = values + output_of(model, name)->weight + (size_t)name.head * D;
         for (size_t n = 0; n < E && !head_pruning_keeps(p, head); n++)

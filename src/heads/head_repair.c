@@ -46,7 +46,7 @@ static void release(const effects *e)
 /* Appends the rows of one pair. */
 static void add_capture(const transformer_config *config, const capture *c, effects *sum)
 {
-    double scale[CORPUS_TOKENS_MAX] = {0};
+    double scale[CORPUS_TOKENS_MAX] = {0}; /* translator_longest() is at most that */
     for (int row = 0; row < c->target_count; row++) {
         const int64_t at = sum->rows + row;
         sum->logit[at] = c->logit[row] - c->norm_logit[row];
@@ -54,8 +54,8 @@ static void add_capture(const transformer_config *config, const capture *c, effe
         scale[row] = sum->held ? c->deviation[row] / sum->held[at] : 1.0;
     }
     sum->rows += c->target_count;
-    for (int head = 0; head < head_count(config); head++) {
-        const head_name name = head_at(config, head);
+    for (int head = 0; head < head_count(head_shape_of(config)); head++) {
+        const head_name name = head_at(head_shape_of(config), head);
         const capture_heads *const h = &c->kind[name.kind];
         if (name.kind == ATTENTION_ENCODER)
             continue;
@@ -71,7 +71,7 @@ static mha_status measure(const translator *model, const head_pair *pairs, int c
                           mha_pool *pool, const capture_options *options, effects *sum)
 {
     const transformer_config *const config = translator_config(model);
-    memset(sum->direct, 0, (size_t)head_count(config) * sizeof *sum->direct);
+    memset(sum->direct, 0, (size_t)head_count(head_shape_of(config)) * sizeof *sum->direct);
     sum->rows = 0;
     for (int n = 0; n < count; n++) {
         capture *const c = head_capture(model, &pairs[n], options, pool);
@@ -130,7 +130,7 @@ mha_status head_repair_measure(const translator *model, const head_pair *pairs, 
 {
     static const capture_options whole = {.vectors = true};
     const transformer_config *const config = translator_config(model);
-    const int heads = head_count(config);
+    const int heads = head_count(head_shape_of(config));
     const int64_t rows = count_rows(pairs, count);
     effects plain = {0}, disabled = {0};
     mha_status status = MHA_ERR_MEMORY;
@@ -140,7 +140,7 @@ mha_status head_repair_measure(const translator *model, const head_pair *pairs, 
     if (status == MHA_OK)
         status = measure(model, pairs, count, pool, &whole, &plain);
     for (int head = 0; head < heads && status == MHA_OK; head++) {
-        const head_name name = head_at(config, head);
+        const head_name name = head_at(head_shape_of(config), head);
         repairs[head] = (head_repair){.repair = NAN, .norm = NAN, .helper = -1};
         if (name.kind == ATTENTION_ENCODER)
             continue;

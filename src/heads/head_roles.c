@@ -26,6 +26,7 @@ static const struct {
     [RULE_INDUCTION] = {MEASURE_INDUCTION, 0.4, "induction"},
     [RULE_QUESTION] = {MEASURE_QUESTION, 0.6, "question mark"},
     [RULE_RARE] = {MEASURE_RARE, 0.5, "rare word"},
+    [RULE_ONE] = {MEASURE_ONE, 0.6, "one word"},
     [RULE_BROAD] = {MEASURE_BREADTH, 0.9, "broad"},
     [RULE_FAR] = {MEASURE_REACH, 1.0 / 3.0, "far"},
 };
@@ -54,8 +55,8 @@ void head_relation_name(int relation, char name[ROLE_NAME_MAX])
 const char *head_rule_name(role_rule rule)
 {
     static const char *const names[RULES] = {
-        "sink",     "offset", "self",     "duplicate", "induction",
-        "question", "rare",   "relation", "broad",     "far",
+        "sink", "offset",   "self", "duplicate", "induction", "question",
+        "rare", "relation", "one",  "broad",     "far",
     };
     return names[rule];
 }
@@ -196,9 +197,8 @@ head_means head_means_of(const head_scene *scene, const head_sample samples[MEAS
 
 head_role head_role_find(const head_study *study, int head)
 {
-    const attention_kind kind = head_at(&study->config, head).kind;
-    head_means h = {
-        .kind = kind, .begins = kind == ATTENTION_DECODER, .baselines = &study->baselines};
+    const attention_kind kind = head_at(study->shape, head).kind;
+    head_means h = {.kind = kind, .begins = study->begins[kind], .baselines = &study->baselines};
     for (int n = 0; n < MEASURES; n++) {
         h.mean[n] = head_study_mean(study, head, n);
         h.count[n] = head_study_count(study, head, n);

@@ -2,8 +2,8 @@
 /*
  * The role of a head: the first of these rules that holds.
  *
- *      sink            at least 0.6 of its weight on the first column, or on the last one of the
- *                      source
+ *      sink            at least 0.6 of its weight on the first column, or on the end marks of what
+ *                      the encoder reads
  *      offset          the largest weight at one fixed offset in 0.9 of the rows (Voita), or half
  *                      of the weight there (Clark)
  *      self            half of its weight at offset 0; in cross-attention: "same place"
@@ -13,6 +13,7 @@
  *      relation        finds the other word of a relation of the grammar in 0.1 more of the cases
  *                      than the best fixed offset does; in cross-attention: a word that the French
  *                      word translates. Needs RELATION_COUNT_MIN cases.
+ *      one             in 0.6 of the rows more than half of the weight on the same word
  *      broad           entropy at least 0.9 of that of equal weights
  *      far             mean distance at least a third of the columns
  *
@@ -34,6 +35,7 @@ typedef enum role_rule {
     RULE_QUESTION,
     RULE_RARE,
     RULE_RELATION,
+    RULE_ONE,
     RULE_BROAD,
     RULE_FAR,
     RULES
@@ -78,7 +80,7 @@ const char *head_rule_name(role_rule rule);
 
 /* The names of all roles, and ROLE_NONE; returns how many there are, at most ROLE_NAMES. */
 #define ROLE_NONE "mixed"
-enum { ROLE_NAMES = 16 + 2 * OFFSET_FAR + RELATIONS };
+enum { ROLE_NAMES = 17 + 2 * OFFSET_FAR + RELATIONS };
 int head_role_names(char names[ROLE_NAMES][ROLE_NAME_MAX]);
 
 /* "previous", "2 after". */

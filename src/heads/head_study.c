@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A study: for each pair the weights are captured and every measure of every head becomes a sample,
- * a sum and a count. Baselines are found from the pairs alone. Means and bootstrap intervals are
- * computed from the samples when they are wanted.
+ * A study: for each text the weights are captured and every measure of every head becomes a sample,
+ * a sum and a count. Baselines are found from pairs of the corpus alone. Means and bootstrap
+ * intervals are computed from the samples when they are wanted.
  */
 #include "heads/head_study.h"
 
@@ -18,34 +18,36 @@ static head_sample *sample_of(const head_study *s, int head, int measure, int se
 
 /* ------------------------------------------------------------ sentences ----- */
 
-static void measure_head(const head_study *s, int head, const capture *c, const head_scene *scene,
+static bool measure_head(const head_study *s, int head, const capture *c, const head_scene *scene,
                          int sentence)
 {
-    const head_matrix m = head_matrix_of(c, head_at(&s->config, head));
+    const head_matrix m = head_matrix_of(c, head_at(s->shape, head));
     head_sample samples[MEASURES];
-    head_measure_sentence(&m, scene, samples);
+    if (!head_measure_sentence(&m, scene, samples))
+        return false;
     for (int measure = 0; measure < MEASURES; measure++)
         *sample_of(s, head, measure, sentence) = samples[measure];
+    return true;
 }
 
-static bool study_pair(head_study *s, const translator *model, const head_pair *pair, int sentence,
-                       const head_words *words, mha_pool *pool)
+static bool study_text(head_study *s, const subject *model, const subject_texts *texts, int n,
+                       mha_pool *pool)
 {
     static const capture_options options = {.weights = true};
-    bool special[ATTENTION_KINDS][CORPUS_TOKENS_MAX];
     head_scene scenes[ATTENTION_KINDS];
-    capture *const c = head_capture(model, pair, &options, pool);
-    if (!c)
-        return false;
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
-        scenes[kind] = head_scene_of(c, (attention_kind)kind, words,
-                                     pair->known ? &pair->gold : NULL, special[kind]);
-        s->tokens[kind] += c->kind[kind].rows;
-    }
-    for (int head = 0; head < s->heads; head++)
-        measure_head(s, head, c, &scenes[head_at(&s->config, head).kind], sentence);
+    capture *const c = subject_texts_run(model, texts, n, &options, pool);
+    bool fine = c != NULL;
+    for (int kind = 0; fine && kind < ATTENTION_KINDS; kind++)
+        if (s->shape.layers[kind] > 0) {
+            scenes[kind] =
+                head_scene_of(c, (attention_kind)kind, &model->words, subject_texts_gold(texts, n));
+            s->tokens[kind] += c->kind[kind].rows;
+            s->begins[kind] = scenes[kind].begins;
+        }
+    for (int head = 0; fine && head < s->heads; head++)
+        fine = measure_head(s, head, c, &scenes[head_at(s->shape, head).kind], n);
     capture_free(c);
-    return true;
+    return fine;
 }
 
 /* ------------------------------------------------------------ baselines ----- */
@@ -110,33 +112,25 @@ void head_baselines_find(head_baselines *b, const head_pair *pairs, int count)
 
 /* ---------------------------------------------------------------- study ----- */
 
-/* Fills the samples. */
-static bool run(head_study *s, const translator *model, const head_pair *pairs, mha_pool *pool,
-                void (*watch)(int done, int count))
-{
-    head_words words = {{NULL}, -1};
-    bool fine = s->samples && head_words_count(&words, model);
-    for (int n = 0; n < s->sentences && fine; n++) {
-        fine = study_pair(s, model, &pairs[n], n, &words, pool);
-        if (watch)
-            watch(n + 1, s->sentences);
-    }
-    head_words_free(&words);
-    return fine;
-}
-
-head_study *head_study_create(const translator *model, const head_pair *pairs, int count,
-                              mha_pool *pool, void (*watch)(int done, int count))
+head_study *head_study_create(const subject *model, const subject_texts *texts, mha_pool *pool,
+                              void (*watch)(int done, int count))
 {
     head_study *const s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->config = *translator_config(model);
-    s->heads = head_count(&s->config);
-    s->sentences = count;
-    s->samples = calloc((size_t)s->heads * MEASURES * (size_t)count, sizeof *s->samples);
-    head_baselines_find(&s->baselines, pairs, count);
-    if (run(s, model, pairs, pool, watch))
+    s->shape = model->shape;
+    s->heads = head_count(s->shape);
+    s->sentences = texts->count;
+    s->samples = calloc((size_t)s->heads * MEASURES * (size_t)texts->count, sizeof *s->samples);
+    if (texts->pairs)
+        head_baselines_find(&s->baselines, texts->pairs, texts->count);
+    bool fine = s->samples != NULL;
+    for (int n = 0; n < s->sentences && fine; n++) {
+        fine = study_text(s, model, texts, n, pool);
+        if (watch)
+            watch(n + 1, s->sentences);
+    }
+    if (fine)
         return s;
     head_study_free(s);
     return NULL;
@@ -206,8 +200,11 @@ head_interval head_interval_of(const head_sample *samples, int count, uint64_t s
     return (head_interval){means[drawn * 25 / 1000], means[(drawn * 975 - 1) / 1000]};
 }
 
+/* A measure that is added at the end does not change the intervals of the others. */
+enum { SEEDS_PER_HEAD = MEASURE_ONE };
+
 head_interval head_study_interval(const head_study *s, int head, int measure)
 {
     return head_interval_of(sample_of(s, head, measure, 0), s->sentences,
-                            (uint64_t)head * MEASURES + (uint64_t)measure);
+                            (uint64_t)head * SEEDS_PER_HEAD + (uint64_t)measure);
 }

@@ -3,7 +3,7 @@
  * Every measure of every head on many sentences. The numbers of each sentence are kept, so that
  * means have intervals.
  *
- *      pairs --capture_create()--> weights --head_metrics--> samples --> means, intervals
+ *      texts --subject_texts_run()--> weights --head_metrics--> samples --> means, intervals
  *
  * The grammar knows which words are related. How many of them a head finds is compared with a
  * baseline: the fixed offset that finds most of them.
@@ -12,7 +12,7 @@
 #define HEADS_HEAD_STUDY_H
 
 #include "heads/head_measures.h"
-#include "heads/head_pairs.h"
+#include "heads/subject.h"
 
 /* The most frequent offset from one word of a relation to the other, and its share. */
 typedef struct head_baseline {
@@ -39,17 +39,18 @@ typedef struct head_interval {
 head_interval head_interval_of(const head_sample *samples, int count, uint64_t seed);
 
 typedef struct head_study {
-    transformer_config config;
+    head_shape shape;
     int heads, sentences;
     int64_t tokens[ATTENTION_KINDS]; /* rows in all */
     head_sample *samples;            /* [heads][MEASURES][sentences] */
+    bool begins[ATTENTION_KINDS];    /* the first column is a begin mark, in the last text */
     head_baselines baselines;
 } head_study;
 
-/* Measures all heads on these pairs. `watch` is called after each pair; it may be NULL. NULL: out
- * of memory, or words that the model does not have. */
-head_study *head_study_create(const translator *model, const head_pair *pairs, int count,
-                              mha_pool *pool, void (*watch)(int done, int count));
+/* Measures all heads on these texts; subject_count_words() was called. `watch` is called after each
+ * text; it may be NULL. NULL: out of memory, or words that the model does not have. */
+head_study *head_study_create(const subject *model, const subject_texts *texts, mha_pool *pool,
+                              void (*watch)(int done, int count));
 void head_study_free(head_study *study);
 
 /* The mean of a measure of a head; NaN: it was never counted. */

@@ -70,7 +70,7 @@ static void take_translation(sentence_pair *pair, capture *heads)
     capture_heads *const cross = &heads->kind[ATTENTION_CROSS];
     result->weights = cross->weights;
     cross->weights = NULL;
-    memcpy(result->source, heads->source, sizeof result->source);
+    memcpy(result->source, heads->source, (size_t)heads->source_count * sizeof *heads->source);
     memcpy(result->target, pair->target_numbers, sizeof result->target);
     result->source_count = heads->source_count;
     result->target_count = heads->target_count;

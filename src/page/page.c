@@ -6,25 +6,23 @@
  */
 #include "page/page.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "page/page_attention.h"
 #include "page/page_template.h"
 #include "page/page_weights.h"
+#include "page/page_words.h"
 
-page_heads page_heads_of(const translator *model, const page_import *import)
+page_heads page_heads_of(const subject *model, const page_import *import)
 {
     page_heads shape;
     for (int n = 0; n < ATTENTION_KINDS; n++) {
         const attention_kind kind = (attention_kind)n;
-        if (import != NULL) {
-            shape.layers[n] = page_import_layers(import, kind);
-            shape.heads[n] = page_import_heads(import, kind);
-        } else {
-            shape.layers[n] = attention_kind_layers(translator_config(model), kind);
-            shape.heads[n] = translator_config(model)->heads;
-        }
+        shape.layers[n] =
+            import != NULL ? page_import_layers(import, kind) : model->shape.layers[n];
+        shape.heads[n] = import != NULL ? page_import_heads(import, kind) : model->shape.heads;
     }
     return shape;
 }
@@ -37,41 +35,37 @@ static bool put_floats(json *j, const char *key, const float *values, size_t cou
     return page_put_text(j, key, page_floats_text(values, count));
 }
 
-static void put_model(json *j, const translator *model)
+static void put_model(json *j, const subject *model)
 {
-    const transformer_config *const config = translator_config(model);
     json_open_object(j, "model");
-    json_integer(j, "width", config->width);
-    json_integer(j, "heads", config->heads);
-    json_integer(j, "encoder_layers", config->layers[TRANSFORMER_SOURCE]);
-    json_integer(j, "decoder_layers", config->layers[TRANSFORMER_TARGET]);
+    json_string(j, "family", model->family);
+    json_integer(j, "width", model->width);
+    json_integer(j, "heads", model->shape.heads);
+    json_integer(j, "encoder_layers", model->shape.layers[ATTENTION_ENCODER]);
+    json_integer(j, "decoder_layers", model->shape.layers[ATTENTION_DECODER]);
+    json_bool(j, "translates", model->shape.layers[ATTENTION_CROSS] > 0);
+    json_bool(j, "predicts", subject_predicts(model));
     json_close(j);
 }
 
-/* Words, with one more before the first or after the last; NULL: none. */
-static void put_words(json *j, const char *key, const char *before, const corpus_sentence *words,
-                      const char *after)
+/* The words of a side, if there are any. */
+static void put_side(json *j, const char *name, const subject_side *side)
 {
-    json_open_array(j, key);
-    if (before != NULL)
-        json_string(j, NULL, before);
-    for (int n = 0; n < words->count; n++)
-        json_string(j, NULL, words->tokens[n]);
-    if (after != NULL)
-        json_string(j, NULL, after);
-    json_close(j);
+    if (side->count > 0)
+        page_side_put(j, name, side->words, side->marks, side->continues, side->count);
 }
 
 /* The words that the model predicts, and how likely the expected ones are. */
-static void put_predicted(json *j, const capture *heads, const vocabulary *words)
+static void put_predicted(json *j, const subject *model, const capture *heads)
 {
+    char room[SUBJECT_WORD_MAX];
     json_open_array(j, "said");
     for (int i = 0; i < heads->target_count; i++)
-        json_string(j, NULL, words->words[heads->predicted[i]]);
+        json_string(j, NULL, subject_word(model, heads->predicted[i], room));
     json_close(j);
     json_open_array(j, "log_likelihood");
     for (int i = 0; i < heads->target_count; i++)
-        json_number(j, NULL, heads->log_likelihood[i]);
+        json_number(j, NULL, i < heads->scored ? heads->log_likelihood[i] : NAN);
     json_close(j);
 }
 
@@ -110,12 +104,12 @@ static void put_roles(json *j, const corpus_pair *pair)
 }
 
 /* The words that change when a head is disabled: only those that differ from the predicted ones. */
-static void put_changed(json *j, const page_sentence *s, attention_kind kind,
-                        const vocabulary *words)
+static void put_changed(json *j, const subject *model, const page_sentence *s, attention_kind kind)
 {
     const capture_heads *const heads = &s->heads->kind[kind];
     const int rows = s->heads->target_count;
     const int *predicted = s->effects[kind].predicted;
+    char room[SUBJECT_WORD_MAX];
     json_open_array(j, "changed");
     for (int map = 0; map < heads->layers * heads->heads; map++, predicted += rows)
         for (int i = 0; i < rows; i++)
@@ -123,7 +117,7 @@ static void put_changed(json *j, const page_sentence *s, attention_kind kind,
                 json_open_object(j, NULL);
                 json_integer(j, "map", map);
                 json_integer(j, "row", i);
-                json_string(j, "word", words->words[predicted[i]]);
+                json_string(j, "word", subject_word(model, predicted[i], room));
                 json_close(j);
             }
     json_close(j);
@@ -140,10 +134,8 @@ static const float *layer_of(void *arg, int layer)
 static bool put_weights(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
 {
     const capture_heads *const h = &s->heads->kind[kind];
-    const corpus_pair *const gold = s->gold ? &s->pair : NULL;
-    bool special[CORPUS_TOKENS_MAX];
     const page_attention heads = {
-        .scene = head_scene_of(s->heads, kind, page->words, gold, special),
+        .scene = head_scene_of(s->heads, kind, &page->subject->words, s->text.gold),
         .baselines = &s->baselines,
         .layers = h->layers,
         .heads = h->heads,
@@ -156,50 +148,60 @@ static bool put_weights(json *j, const page_data *page, const page_sentence *s, 
     return page_attention_put(j, &heads);
 }
 
-/* An element of "kinds". A map is a head, counted layer by layer. */
-static bool put_kind(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
+/* Queries, keys and values, with which the page takes a weight apart. */
+static bool put_vectors(json *j, const capture_heads *h)
 {
-    const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
-    const capture_heads *const h = &s->heads->kind[kind];
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     const size_t rows = maps * (size_t)h->rows, columns = maps * (size_t)h->columns;
     const size_t width = (size_t)h->width;
-    json_open_object(j, NULL);
-    const bool fine = put_weights(j, page, s, kind) && put_floats(j, "q", h->q, rows * width) &&
-                      put_floats(j, "k", h->k, columns * width) &&
-                      put_floats(j, "v", h->v, columns * width) &&
-                      put_floats(j, "value_norms", h->value_norms, columns) &&
-                      put_floats(j, "losses", s->effects[kind].losses, maps) &&
-                      put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
     json_integer(j, "width", h->width);
-    put_changed(j, s, kind, words);
+    json_bool(j, "scores_differ", h->scores_differ);
+    return put_floats(j, "q", h->q, rows * width) && put_floats(j, "k", h->k, columns * width) &&
+           put_floats(j, "v", h->v, columns * width) &&
+           (h->value_norms == NULL || put_floats(j, "value_norms", h->value_norms, columns));
+}
+
+/* An element of "kinds". A map is a head, counted layer by layer. */
+static bool put_kind(json *j, const page_data *page, const page_sentence *s, attention_kind kind)
+{
+    const capture_heads *const h = &s->heads->kind[kind];
+    const size_t maps = (size_t)h->layers * (size_t)h->heads;
+    json_open_object(j, NULL);
+    bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
+    if (fine && s->has_effects)
+        fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
+               put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
+    put_changed(j, page->subject, s, kind);
     json_close(j);
     return fine;
 }
 
 static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
 {
-    const vocabulary *const words = translator_vocabulary(page->model, TRANSFORMER_TARGET);
-    const char *const begin = words->words[WORD_BEGIN], *const end = words->words[WORD_END];
-    char target[CORPUS_TEXT_MAX];
+    const subject_text *const text = &s->text;
     bool fine = true;
-    corpus_detokenise(CORPUS_FRENCH, &s->target, target);
     json_open_object(j, NULL);
-    json_string(j, "text", s->text);
-    json_string(j, "translation", target);
-    put_words(j, "source", NULL, &s->source, end);
-    put_words(j, "target", begin, &s->target, NULL);
-    put_words(j, "expected", NULL, &s->target, end);
-    put_predicted(j, s->heads, words);
-    if (s->gold) {
-        put_alignment(j, &s->pair);
-        put_roles(j, &s->pair);
-    } else {
-        json_string(j, "no_gold", s->reason);
+    json_string(j, "text", text->text);
+    if (text->translation != NULL)
+        json_string(j, "translation", text->translation);
+    put_side(j, "source", &text->source);
+    put_side(j, "target", &text->target);
+    if (text->expected != NULL) {
+        json_strings(j, "expected", text->expected, text->target.count);
+        put_predicted(j, page->subject, s->heads);
+    }
+    if (s->heads->vector != NULL)
+        fine = put_floats(j, "vector", s->heads->vector, (size_t)s->heads->vector_width);
+    if (text->gold != NULL) {
+        put_alignment(j, text->gold);
+        put_roles(j, text->gold);
+    } else if (text->no_gold != NULL) {
+        json_string(j, "no_gold", text->no_gold);
     }
     json_open_array(j, "kinds");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        fine &= put_kind(j, page, s, (attention_kind)kind);
+        if (s->heads->kind[kind].layers > 0)
+            fine &= put_kind(j, page, s, (attention_kind)kind);
     json_close(j);
     json_close(j);
     return fine;
@@ -218,8 +220,10 @@ char *page_json(const page_data *page)
     json_string(&j, "format", "mha-view-2");
     json_string(&j, "version", mha_version_string());
     json_string(&j, "command", page->command);
-    if (page->model != NULL)
-        put_model(&j, page->model);
+    if (page->words)
+        json_bool(&j, "words", true);
+    if (page->subject != NULL)
+        put_model(&j, page->subject);
     if (page->study != NULL)
         page_study_put(&j, page->study);
     if (page->ablation != NULL)

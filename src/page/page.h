@@ -30,9 +30,9 @@
 
 /* All data of a page. The pointers are borrowed: the caller frees what they point to. */
 typedef struct page_data {
-    const translator *model;       /* NULL: the page shows an imported file */
-    const head_words *words;       /* of the model; NULL: no model */
+    const subject *subject;        /* the model; NULL: the page shows an imported file */
     const char *command;           /* the command line that makes this page */
+    bool words;                    /* the page begins with tokens joined to words */
     const page_study *study;       /* NULL: none */
     const page_ablation *ablation; /* NULL: none */
     page_import *import;           /* NULL: none; otherwise there are no other sentences */
@@ -41,7 +41,7 @@ typedef struct page_data {
 } page_data;
 
 /* The heads that a page shows: those of the import if there is one, else those of the model. */
-page_heads page_heads_of(const translator *model, const page_import *import);
+page_heads page_heads_of(const subject *model, const page_import *import);
 
 /* The data as JSON text, for free(). NULL: out of memory, or the imported file can no longer be
  * read. */

@@ -28,10 +28,13 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     put_option(file, " --weights ", command->weights);
     put_option(file, " --tokens ", command->tokens);
     put_option(file, " --ablation ", command->ablation);
+    put_option(file, " --texts ", command->texts);
+    if (command->words)
+        fputs(" --words", file);
     if (command->study != PAGE_STUDY_SENTENCES)
         fprintf(file, " --study %d", command->study);
     for (int n = 0; n < count; n++)
-        put_option(file, " ", sentences[n].text);
+        put_option(file, " ", sentences[n].text.text);
     fclose(file);
     return text;
 }

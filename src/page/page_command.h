@@ -9,8 +9,9 @@
 typedef struct page_command {
     const char *output; /* never NULL */
     const char *model_file, *target;
-    const char *weights, *tokens, *ablation; /* files */
-    int study;                               /* sentences */
+    const char *weights, *tokens, *ablation, *texts; /* files */
+    bool words;                                      /* join the pieces of words */
+    int study;                                       /* sentences */
 } page_command;
 
 /* The command line, quoted for a shell, for free(). NULL: out of memory. */

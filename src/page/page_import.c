@@ -18,6 +18,7 @@
 #include "format/convert.h"
 #include "format/safetensors.h"
 #include "page/page_attention.h"
+#include "page/page_weights.h"
 #include "page/page_words.h"
 
 /* The kinds of a file: those of the page, and UNNAMED for "layer.N", which becomes encoder or
@@ -25,11 +26,18 @@
 enum { UNNAMED = ATTENTION_KINDS, KINDS };
 static const char *const prefixes[KINDS] = {"encoder", "decoder", "cross", "layer"};
 
+/* Tensors beside the weights of a layer, such as layer.0.q. */
+enum { VECTOR_Q, VECTOR_K, VECTOR_V, VECTOR_NORMS, VECTORS };
+static const char *const suffixes[VECTORS] = {".q", ".k", ".v", ".norms"};
+static const char *const vector_keys[VECTORS] = {"q", "k", "v", "value_norms"};
+
 /* All layers of one kind; they have the same shape. */
 typedef struct layers {
     int count, heads, rows, columns;
+    int width; /* of queries, keys and values; 0: there are none */
     bool causal;
-    const safetensors_tensor *tensors[PAGE_LAYERS_MAX]; /* [count], owned by the file */
+    const safetensors_tensor *tensors[PAGE_LAYERS_MAX];          /* [count], owned by the file */
+    const safetensors_tensor *vectors[VECTORS][PAGE_LAYERS_MAX]; /* [][count] or NULL */
 } layers;
 
 struct page_import {
@@ -63,8 +71,19 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const page_import *v, co
 
 /* --------------------------------------------------------------- names ----- */
 
-/* Splits a name such as "cross.11" into kind and layer. */
-static bool read_name(const char *name, int *kind, int *layer)
+/* The vector that a suffix such as ".q" names; VECTORS for no suffix, -1 for another one. */
+static int read_suffix(const char *suffix)
+{
+    int n = 0;
+    if (suffix[0] == '\0')
+        return VECTORS;
+    while (n < VECTORS && strcmp(suffix, suffixes[n]) != 0)
+        n++;
+    return n < VECTORS ? n : -1;
+}
+
+/* Splits a name such as "cross.11" or "cross.11.q" into kind, layer and vector. */
+static bool read_name(const char *name, int *kind, int *layer, int *vector)
 {
     for (*kind = 0; *kind < KINDS; ++*kind) {
         const size_t length = strlen(prefixes[*kind]);
@@ -72,7 +91,7 @@ static bool read_name(const char *name, int *kind, int *layer)
         if (strncmp(name, prefixes[*kind], length) != 0 || name[length] != '.')
             continue;
         const size_t count = strspn(digits, "0123456789");
-        if (count == 0 || count > 3 || digits[count] != '\0')
+        if (count == 0 || count > 3 || (*vector = read_suffix(digits + count)) < 0)
             return false;
         *layer = (int)strtol(digits, NULL, 10);
         return *layer < PAGE_LAYERS_MAX;
@@ -126,25 +145,72 @@ static bool take_shape(const page_import *v, layers *kind, const safetensors_ten
 /* Puts a tensor into its place among the layers. */
 static bool take_tensor(page_import *v, const safetensors_tensor *t)
 {
-    int kind, layer;
+    int kind, layer, vector;
     mha_dtype type;
-    if (!read_name(t->name, &kind, &layer))
+    if (!read_name(t->name, &kind, &layer, &vector))
         return wrong(v,
                      "\"%.60s\" is not the name of a layer: layer.0, encoder.0, decoder.0, cross.0 "
-                     "and so on up to %d",
+                     "and so on up to %d, and with .q, .k, .v or .norms after it",
                      t->name, PAGE_LAYERS_MAX - 1);
     if (!find_type(t->type, &type))
         return wrong(v, "%s: weights must be F32, F16, BF16 or F64, not %s", t->name,
                      safetensors_type_name(t->type));
     layers *const own = &v->kinds[kind];
-    if (own->tensors[layer] != NULL)
+    const safetensors_tensor **const place =
+        vector < VECTORS ? &own->vectors[vector][layer] : &own->tensors[layer];
+    if (*place != NULL)
         return wrong(v, "%s: the same layer occurs twice", t->name);
-    own->tensors[layer] = t;
+    *place = t;
+    if (vector < VECTORS)
+        return true;
     own->count = layer + 1 > own->count ? layer + 1 : own->count;
     return take_shape(v, own, t);
 }
 
 /* -------------------------------------------------------------- shapes ----- */
+
+/* Checks one tensor of vectors: [heads, rows or columns, width], norms without the width. The first
+ * one sets the width of the kind. */
+static bool check_vector(const page_import *v, layers *kind, int vector, int layer)
+{
+    const safetensors_tensor *const t = kind->vectors[vector][layer];
+    const uint64_t rows = (uint64_t)(vector == VECTOR_Q ? kind->rows : kind->columns);
+    const bool norms = vector == VECTOR_NORMS;
+    if (!norms && t->rank == 3 && kind->width == 0 && t->shape[2] <= PAGE_CELLS_MAX)
+        kind->width = (int)t->shape[2];
+    if (t->rank != (norms ? 2 : 3) || t->shape[0] != (uint64_t)kind->heads || t->shape[1] != rows ||
+        (!norms && (t->shape[2] < 1 || t->shape[2] != (uint64_t)kind->width)))
+        return wrong(v, "%s: its shape must be [%d heads, %d %s%s]", t->name, kind->heads,
+                     (int)rows, vector == VECTOR_Q ? "rows" : "columns",
+                     norms ? "" : ", the width of a head, which is that of others");
+    return true;
+}
+
+/* Vectors of a kind are in all of its layers, and queries, keys and values come together. */
+static bool check_vectors(const page_import *v, layers *kind, const char *prefix)
+{
+    int found[VECTORS] = {0};
+    for (int vector = 0; vector < VECTORS; vector++)
+        for (int n = 0; n < PAGE_LAYERS_MAX; n++)
+            if (kind->vectors[vector][n] != NULL) {
+                if (n >= kind->count)
+                    return wrong(v, "there is %s.%d%s, but no %s.%d", prefix, n, suffixes[vector],
+                                 prefix, n);
+                found[vector]++;
+                if (!check_vector(v, kind, vector, n))
+                    return false;
+            }
+    for (int vector = 0; vector < VECTORS; vector++)
+        if ((found[vector] > 0 && found[vector] < kind->count) ||
+            (vector < VECTOR_NORMS && found[vector] != found[VECTOR_Q]))
+            return wrong(v,
+                         "%s.N%s is in %d of %d layers: queries, keys and values are needed of "
+                         "all layers, or of none",
+                         prefix, suffixes[vector], found[vector], kind->count);
+    const double cells = (double)kind->count * kind->heads * kind->columns * kind->width;
+    return cells <= PAGE_CELLS_MAX ||
+           wrong(v, "%.0f numbers of keys; a page has room for %d", cells, PAGE_CELLS_MAX);
+}
 
 static bool check_kind(const page_import *v, int kind)
 {
@@ -176,13 +242,13 @@ static bool check_sides(const page_import *v)
 
 /* Checks all kinds, and that the page does not become too large. In double: the product of the
  * extents may exceed 64 bits. */
-static bool check_shapes(const page_import *v)
+static bool check_shapes(page_import *v)
 {
     double cells = 0.0;
     int all = 0;
     for (int kind = 0; kind < KINDS; kind++) {
         const layers *const own = &v->kinds[kind];
-        if (!check_kind(v, kind))
+        if (!check_kind(v, kind) || !check_vectors(v, &v->kinds[kind], prefixes[kind]))
             return false;
         cells += (double)own->count * own->heads * own->rows * own->columns;
         all += own->count;
@@ -200,6 +266,11 @@ static bool check_shapes(const page_import *v)
 
 /* -------------------------------------------------------------- values ----- */
 
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static ptrdiff_t cells_of(const layers *kind)
 {
     return (ptrdiff_t)kind->heads * kind->rows * kind->columns;
@@ -211,22 +282,25 @@ static bool allocate(page_import *v)
     size_t raw = 1, values = 1;
     for (int kind = 0; kind < KINDS; kind++) {
         const size_t cells = (size_t)cells_of(&v->kinds[kind]);
-        raw = cells * sizeof(double) > raw ? cells * sizeof(double) : raw;
-        values = cells > values ? cells : values;
+        const size_t rows = (size_t)larger(v->kinds[kind].rows, v->kinds[kind].columns);
+        const size_t vector = (size_t)v->kinds[kind].heads * rows * (size_t)v->kinds[kind].width;
+        const size_t most = cells > vector ? cells : vector;
+        raw = most * sizeof(double) > raw ? most * sizeof(double) : raw;
+        values = most > values ? most : values;
     }
     v->raw = malloc(raw);
     v->values = malloc(values * sizeof *v->values);
     return (v->raw != NULL && v->values != NULL) || wrong(v, "out of memory");
 }
 
-/* Reads a layer into v->values. */
-static bool load(page_import *v, const safetensors_tensor *tensor, const layers *kind)
+/* Reads a tensor into v->values. */
+static bool load(page_import *v, const safetensors_tensor *tensor, ptrdiff_t cells)
 {
     mha_dtype type = MHA_F32;
     if (safetensors_read(v->file, tensor, v->raw, v->message, TEXT_FILE_MESSAGE_MAX) != MHA_OK)
         return false;
     find_type(tensor->type, &type);
-    for (ptrdiff_t n = 0; n < cells_of(kind); n++)
+    for (ptrdiff_t n = 0; n < cells; n++)
         v->values[n] = (float)element_load(type, v->raw, n);
     return true;
 }
@@ -262,7 +336,7 @@ static bool check_values(page_import *v, layers *kind)
 {
     bool ahead = false;
     for (int n = 0; n < kind->count; n++) {
-        if (!load(v, kind->tensors[n], kind))
+        if (!load(v, kind->tensors[n], cells_of(kind)))
             return false;
         for (int row = 0; row < kind->heads * kind->rows; row++)
             if (!check_row(v, kind->tensors[n]->name, kind, row, &ahead))
@@ -281,11 +355,6 @@ static void name_layers(page_import *v)
     if (unnamed->count > 0)
         v->kinds[unnamed->causal ? ATTENTION_DECODER : ATTENTION_ENCODER] = *unnamed;
     *unnamed = (layers){.count = 0};
-}
-
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
 }
 
 static bool read_all(page_import *v, const char *tokens)
@@ -351,17 +420,55 @@ int page_import_heads(const page_import *import, attention_kind kind)
 static const float *layer_of(void *arg, int layer)
 {
     const source *const s = arg;
-    return load(s->import, s->kind->tensors[layer], s->kind) ? s->import->values : NULL;
+    return load(s->import, s->kind->tensors[layer], cells_of(s->kind)) ? s->import->values : NULL;
+}
+
+/* All layers of a kind of vectors, as one text. A number that is not finite becomes 0: the page
+ * shows finite ones only. */
+static bool put_vector(json *j, page_import *v, const layers *kind, int vector)
+{
+    const ptrdiff_t rows = vector == VECTOR_Q ? kind->rows : kind->columns;
+    const ptrdiff_t cells = kind->heads * rows * (vector == VECTOR_NORMS ? 1 : kind->width);
+    float *const all = malloc((size_t)(cells * kind->count) * sizeof *all);
+    bool fine = all != NULL;
+    for (int n = 0; fine && n < kind->count; n++) {
+        fine = load(v, kind->vectors[vector][n], cells);
+        for (ptrdiff_t c = 0; fine && c < cells; c++)
+            all[n * cells + c] = isfinite(v->values[c]) ? v->values[c] : 0.0f;
+    }
+    if (fine)
+        fine = page_put_text(j, vector_keys[vector],
+                             page_floats_text(all, (size_t)(cells * kind->count)));
+    free(all);
+    return fine;
+}
+
+static bool put_vectors(json *j, page_import *v, const layers *kind)
+{
+    bool fine = true;
+    if (kind->width > 0)
+        json_integer(j, "width", kind->width);
+    for (int vector = 0; fine && vector < VECTORS; vector++)
+        if (kind->vectors[vector][0] != NULL)
+            fine = put_vector(j, v, kind, vector);
+    return fine;
 }
 
 /* An element of "kinds". */
 static bool put_kind(json *j, page_import *v, attention_kind kind)
 {
     const layers *const own = &v->kinds[kind];
+    const page_words *const words = &v->words;
+    const int side = kind == ATTENTION_DECODER ? PAGE_TARGET : PAGE_SOURCE;
+    const int row_side = kind == ATTENTION_ENCODER ? PAGE_SOURCE : PAGE_TARGET;
     source from = {v, own};
     const page_attention heads = {
         .scene = {.kind = kind,
-                  .tokens = v->words.numbers[kind == ATTENTION_DECODER ? PAGE_TARGET : PAGE_SOURCE],
+                  .tokens = words->numbers[side],
+                  .special = words->marks[side],
+                  .begins = words->marks[side][0] && own->columns > 1,
+                  .row_continues = words->continues[row_side],
+                  .column_continues = words->continues[side],
                   .question = -1},
         .layers = own->count,
         .heads = own->heads,
@@ -372,7 +479,7 @@ static bool put_kind(json *j, page_import *v, attention_kind kind)
         .arg = &from,
     };
     json_open_object(j, NULL);
-    const bool fine = page_attention_put(j, &heads);
+    const bool fine = page_attention_put(j, &heads) && put_vectors(j, v, own);
     json_close(j);
     return fine;
 }
@@ -386,7 +493,8 @@ bool page_import_put(json *j, page_import *import)
     json_string(j, "text", slash != NULL ? slash + 1 : import->path);
     for (int side = 0; side < PAGE_SIDES; side++)
         if (import->words.count[side] > 0)
-            json_strings(j, sides[side], import->words.words[side], import->words.count[side]);
+            page_side_put(j, sides[side], import->words.words[side], import->words.marks[side],
+                          import->words.continues[side], import->words.count[side]);
     json_open_array(j, "kinds");
     for (int kind = 0; fine && kind < ATTENTION_KINDS; kind++)
         if (import->kinds[kind].count > 0)

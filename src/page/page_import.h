@@ -5,10 +5,15 @@
  *      layer.0, layer.1, ...                   a model with self-attention only
  *      encoder.0, decoder.0, cross.0, ...      a model with several kinds of attention
  *
- * A tensor is [heads, rows, columns] or [1, heads, rows, columns] of f32, f16, bf16 or f64, after
- * the softmax. If no head of a kind has weight above the diagonal, the kind is causal; layer.N is
- * then shown as a decoder, otherwise as an encoder. The file is not trusted: names, shapes and
- * every weight are checked before a page is made.
+ *      layer.0.q, layer.0.k, layer.0.v         queries, keys and values, with which the page shows
+ * how a weight is computed: [heads, rows, width], and for k and v [heads, columns, width]; q . k /
+ * sqrt(width) are the scores. All layers of a kind, or none layer.0.norms [heads, columns]: |W_O v|
+ * of each value. The same
+ *
+ * A tensor of weights is [heads, rows, columns] or [1, heads, rows, columns] of f32, f16, bf16 or
+ * f64, after the softmax. If no head of a kind has weight above the diagonal, the kind is causal;
+ * layer.N is then shown as a decoder, otherwise as an encoder. The file is not trusted: names,
+ * shapes and every weight are checked before a page is made.
  */
 #ifndef PAGE_IMPORT_H
 #define PAGE_IMPORT_H
@@ -17,7 +22,7 @@
 #include "format/text_file.h"
 #include "heads/capture.h"
 
-enum { PAGE_LAYERS_MAX = 512, PAGE_CELLS_MAX = 100000000 };
+enum { PAGE_LAYERS_MAX = 512, PAGE_CELLS_MAX = 100000000 }; /* cells of weights, and of vectors */
 
 typedef struct page_import page_import;
 

@@ -5,17 +5,17 @@
 
 #include <stddef.h>
 
-page_measured page_measure_head(const head_matrix *m, const head_scene *scene,
-                                const head_baselines *baselines)
+bool page_measure_head(page_measured *head, const head_matrix *m, const head_scene *scene,
+                       const head_baselines *baselines)
 {
     head_sample samples[MEASURES];
-    page_measured head;
-    head_measure_sentence(m, scene, samples);
+    if (!head_measure_sentence(m, scene, samples))
+        return false;
     const head_means means = head_means_of(scene, samples, baselines);
     for (int n = 0; n < MEASURES; n++)
-        head.means[n] = means.mean[n];
-    head.role = head_role_choose(&means);
-    return head;
+        head->means[n] = means.mean[n];
+    head->role = head_role_choose(&means);
+    return true;
 }
 
 /* An array with one measure of all heads. Alignment is shown as an error rate. */

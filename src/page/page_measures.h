@@ -13,9 +13,9 @@ typedef struct page_measured {
     head_role role;
 } page_measured;
 
-/* Measures a head. baselines: of this sentence; NULL: not known. */
-page_measured page_measure_head(const head_matrix *m, const head_scene *scene,
-                                const head_baselines *baselines);
+/* Measures a head. baselines: of this sentence; NULL: not known. False: out of memory. */
+bool page_measure_head(page_measured *head, const head_matrix *m, const head_scene *scene,
+                       const head_baselines *baselines);
 
 /* Writes an object "measures" with an array for each measure, and an array "roles"; the arrays have
  * an element per head. */

@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heads/head_pairs.h"
+#include "base/terminal.h"
 
 /* A sentence while it is made. */
 typedef struct making {
-    page_sentence_memory *memory;
     page_sentence *sentence;
-    const translator *model;
+    const subject *subject;
     const pair_request *request;
     mha_pool *pool;
     uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] copy of the request's, to vary */
@@ -24,15 +23,14 @@ typedef struct making {
 
 static bool out_of_memory(const making *m)
 {
-    snprintf(m->message, PAIR_MESSAGE_MAX, "out of memory");
+    snprintf(m->message, SUBJECT_MESSAGE_MAX, "out of memory");
     return false;
 }
 
 /* Heads in all layers of a kind. */
 static int kind_heads(const making *m, int kind)
 {
-    const transformer_config *const config = translator_config(m->model);
-    return attention_kind_layers(config, (attention_kind)kind) * config->heads;
+    return m->subject->shape.layers[kind] * m->subject->shape.heads;
 }
 
 /* --------------------------------------------------------------- heads ----- */
@@ -43,18 +41,10 @@ static capture *capture_with(const making *m, capture_options options)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         options.changes[kind] = m->changes[kind];
-    capture *const heads = sentence_pair_capture(&m->memory->pair, m->model, &options, m->pool);
+    capture *const heads = subject_run(m->subject, &m->sentence->text, &options, m->pool);
     if (heads == NULL)
         out_of_memory(m);
     return heads;
-}
-
-static double sum_log_likelihood(const capture *heads)
-{
-    double sum = 0.0;
-    for (int i = 0; i < heads->target_count; i++)
-        sum += heads->log_likelihood[i];
-    return sum;
 }
 
 /* The sentence with one more head in a mode; its own mode is restored afterwards. */
@@ -71,14 +61,13 @@ static capture *capture_changed(const making *m, int kind, int map, head_mode mo
 /* Measures head `map` of a kind, counted layer by layer. */
 static bool measure_head(const making *m, int kind, int map)
 {
-    const capture *const plain = m->memory->heads;
+    const capture *const plain = m->sentence->heads;
     const page_head_effects *const effects = &m->sentence->effects[kind];
-    const double likely = sum_log_likelihood(plain);
     capture *const zero = capture_changed(m, kind, map, HEAD_ZERO);
     capture *const uniform = zero != NULL ? capture_changed(m, kind, map, HEAD_UNIFORM) : NULL;
     if (uniform != NULL) {
-        effects->losses[map] = (float)(likely - sum_log_likelihood(zero));
-        effects->uniform_losses[map] = (float)(likely - sum_log_likelihood(uniform));
+        effects->losses[map] = (float)subject_loss(m->subject, plain, zero);
+        effects->uniform_losses[map] = (float)subject_loss(m->subject, plain, uniform);
         memcpy(effects->predicted + (ptrdiff_t)map * plain->target_count, zero->predicted,
                (size_t)plain->target_count * sizeof zero->predicted[0]);
     }
@@ -87,63 +76,53 @@ static bool measure_head(const making *m, int kind, int map)
     return uniform != NULL;
 }
 
-/* Divides the arrays of all heads between the kinds. */
-static void place_effects(const making *m)
+/* Allocates the arrays of all heads and divides them between the kinds. */
+static bool make_effects(const making *m)
 {
-    const transformer_config *const config = translator_config(m->model);
-    float *const losses = m->memory->losses, *const uniform = losses + head_count(config);
+    page_sentence *const s = m->sentence;
+    const size_t heads = (size_t)head_count(m->subject->shape);
+    s->losses = calloc(2 * heads, sizeof *s->losses);
+    s->predicted = calloc(heads * (size_t)s->heads->target_count + 1, sizeof *s->predicted);
+    if (s->losses == NULL || s->predicted == NULL)
+        return out_of_memory(m);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
-        const int first = head_number(config, (head_name){(attention_kind)kind, 0, 0});
-        m->sentence->effects[kind] =
-            (page_head_effects){losses + first, uniform + first,
-                                m->memory->predicted + (ptrdiff_t)first * CORPUS_TOKENS_MAX};
+        const int first = head_number(m->subject->shape, (head_name){(attention_kind)kind, 0, 0});
+        s->effects[kind] =
+            (page_head_effects){s->losses + first, s->losses + heads + first,
+                                s->predicted + (ptrdiff_t)first * s->heads->target_count};
     }
+    return true;
+}
+
+/* Two runs per head; a run is dominated by the matrices, which every token is multiplied with. */
+static double effects_cost(const making *m)
+{
+    const subject_text *const text = &m->sentence->text;
+    return 2.0 * head_count(m->subject->shape) * m->subject->run_cost *
+           (text->source.count + text->target.count);
 }
 
 static bool fill_heads(const making *m)
 {
-    page_sentence_memory *const memory = m->memory;
-    m->sentence->heads = memory->heads =
-        capture_with(m, (capture_options){.weights = true, .vectors = true});
-    bool fine = memory->heads != NULL;
-    place_effects(m);
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        for (int map = 0; fine && map < kind_heads(m, kind); map++)
+    page_sentence *const s = m->sentence;
+    s->heads = capture_with(m, (capture_options){.weights = true, .vectors = true});
+    bool fine = s->heads != NULL && make_effects(m);
+    for (int kind = 0; s->has_effects && kind < ATTENTION_KINDS; kind++)
+        for (int map = 0; fine && map < kind_heads(m, kind); map++) {
+            if (effects_cost(m) > PAGE_LIVE_COST)
+                progress("%s: head %d of %d", attention_kind_name((attention_kind)kind), map + 1,
+                         kind_heads(m, kind));
             fine = measure_head(m, kind, map);
+        }
     return fine;
-}
-
-/* ---------------------------------------------------------------- gold ----- */
-
-static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
-{
-    for (int n = 0; n < a->count && n < b->count; n++)
-        if (strcmp(a->tokens[n], b->tokens[n]) != 0)
-            return false;
-    return a->count == b->count;
-}
-
-/* Looks the sentence up in the grammar: alignment and roles are only known if its translation is
- * the one that the decoder reads. */
-static void find_gold(page_sentence *s)
-{
-    s->gold = corpus_translate(s->text, &s->pair, NULL, s->reason);
-    if (!s->gold)
-        return;
-    s->gold = same_tokens(&s->source, &s->pair.side[CORPUS_ENGLISH]) &&
-              same_tokens(&s->target, &s->pair.side[CORPUS_FRENCH]);
-    if (!s->gold) {
-        char french[CORPUS_TEXT_MAX];
-        corpus_detokenise(CORPUS_FRENCH, &s->pair.side[CORPUS_FRENCH], french);
-        snprintf(s->reason, sizeof s->reason, "the grammar translates it otherwise: %.200s",
-                 french);
-    }
 }
 
 /* As "mha heads TEXT" finds them. */
 static void find_baselines(page_sentence *s)
 {
-    const head_pair pair = {.known = s->gold, .gold = s->pair};
+    head_pair pair = {.known = s->text.gold != NULL};
+    if (pair.known)
+        pair.gold = *s->text.gold;
     head_baselines_find(&s->baselines, &pair, 1);
 }
 
@@ -162,25 +141,15 @@ static bool copy_changes(making *m)
     return true;
 }
 
-bool page_sentence_make(page_sentence_memory *memory, page_sentence *sentence,
-                        const translator *model, const pair_request *request, mha_pool *pool,
-                        char message[PAIR_MESSAGE_MAX])
+bool page_sentence_make(page_sentence *sentence, const subject *model, const pair_request *request,
+                        double cost, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX])
 {
-    making m = {memory, sentence, model, request, pool, {NULL}, message};
-    const size_t heads = (size_t)head_count(translator_config(model));
-    *memory = (page_sentence_memory){.heads = NULL};
-    *sentence = (page_sentence){.text = NULL};
-    memory->losses = calloc(2 * heads, sizeof *memory->losses);
-    memory->predicted = calloc(heads * CORPUS_TOKENS_MAX, sizeof *memory->predicted);
-    bool fine = ((memory->losses != NULL && memory->predicted != NULL) || out_of_memory(&m)) &&
-                copy_changes(&m) &&
-                sentence_pair_read(&memory->pair, model, request, pool, message);
+    making m = {sentence, model, request, pool, {NULL}, message};
+    *sentence = (page_sentence){.heads = NULL};
+    bool fine = copy_changes(&m) && subject_read(model, request, pool, &sentence->text, message);
     if (fine) {
-        sentence->text = memory->pair.source.text;
-        sentence->source = memory->pair.source.tokens;
-        sentence->target = memory->pair.target;
-        find_gold(sentence);
         find_baselines(sentence);
+        sentence->has_effects = effects_cost(&m) <= cost;
         fine = fill_heads(&m);
     }
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
@@ -188,10 +157,10 @@ bool page_sentence_make(page_sentence_memory *memory, page_sentence *sentence,
     return fine;
 }
 
-void page_sentence_free(page_sentence_memory *memory)
+void page_sentence_free(page_sentence *sentence, const subject *model)
 {
-    capture_free(memory->heads);
-    sentence_pair_free(&memory->pair);
-    free(memory->losses);
-    free(memory->predicted);
+    capture_free(sentence->heads);
+    subject_text_free(model, &sentence->text);
+    free(sentence->losses);
+    free(sentence->predicted);
 }

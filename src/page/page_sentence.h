@@ -2,8 +2,8 @@
 /*
  * One sentence as the page of "mha view" shows it:
  *
- *      text --sentence_pair_read()--> its words, and those of the translation
- *      both --sentence_pair_capture()--> weights, queries, keys and values of all heads
+ *      text --subject_read()--> its tokens, and those of the translation
+ *      both --subject_run()--> weights, queries, keys and values of all heads
  *      the same with each head in turn disabled, then uniform --> the effect of each head
  *
  * The request may change heads from the start. Then the translation is that of the changed model,
@@ -13,41 +13,34 @@
 #define PAGE_SENTENCE_H
 
 #include "heads/head_study.h"
-#include "heads/sentence_pair.h"
 
-/* How the sentence changes with each single head of a kind. A loss is the decrease of the
- * log-likelihood of the expected words, in nats. */
+/* How the sentence changes with each single head of a kind; a loss is that of subject_loss(). */
 typedef struct page_head_effects {
     float *losses;         /* [layers][heads] with the head disabled */
     float *uniform_losses; /* [layers][heads] with equal weights on all columns that it sees */
     int *predicted;        /* [layers][heads][target_count] words with the head disabled */
 } page_head_effects;
 
-/* A sentence of the page. Its pointers lead into a page_sentence_memory. */
 typedef struct page_sentence {
-    const char *text;
-    corpus_sentence source, target; /* without WORD_BEGIN and WORD_END */
-    const capture *heads;
+    subject_text text;
+    capture *heads;
+    bool has_effects; /* without them their arrays are not filled */
     page_head_effects effects[ATTENTION_KINDS];
-    bool gold;                /* the grammar knows the sentence and translates it in the same way */
-    corpus_pair pair;         /* the grammar's, if gold */
     head_baselines baselines; /* of relations and alignment, on this sentence alone */
-    char reason[CORPUS_MESSAGE_MAX]; /* if not gold: why */
+    float *losses;            /* [2][heads of the model]: disabled, uniform */
+    int *predicted;           /* [heads of the model][target_count] */
 } page_sentence;
 
-/* The memory that a page_sentence points into. It must not move. */
-typedef struct page_sentence_memory {
-    sentence_pair pair;
-    capture *heads;
-    float *losses;  /* [2][heads of the model]: disabled, uniform */
-    int *predicted; /* [heads of the model][CORPUS_TOKENS_MAX] */
-} page_sentence_memory;
+/* The largest cost of measuring the effects of all heads, in multiplications: what a page that is
+ * written, and one that answers while somebody types, may take. */
+#define PAGE_EFFECTS_COST 5e12
+#define PAGE_LIVE_COST 2e11
 
-/* Fills both structures. False, with a message: the text or the target cannot be read, or out of
+/* Fills a sentence, with the effects of each single head if they cost at most `cost`: the model
+ * runs twice per head. False, with a message: the text or the target cannot be read, or out of
  * memory. page_sentence_free() is called in either case. */
-bool page_sentence_make(page_sentence_memory *memory, page_sentence *sentence,
-                        const translator *model, const pair_request *request, mha_pool *pool,
-                        char message[PAIR_MESSAGE_MAX]);
-void page_sentence_free(page_sentence_memory *memory);
+bool page_sentence_make(page_sentence *sentence, const subject *model, const pair_request *request,
+                        double cost, mha_pool *pool, char message[SUBJECT_MESSAGE_MAX]);
+void page_sentence_free(page_sentence *sentence, const subject *model);
 
 #endif

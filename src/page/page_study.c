@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The study of a page: head_study.c measures all heads on sentences of the test split, head_roles.c
- * names their roles, head_eval.c finds their importance. Progress is shown on a terminal.
+ * The study of a page: head_study.c measures all heads on sentences of the test split or on texts
+ * of a file, head_roles.c names their roles, head_eval.c finds the importance of those of a
+ * translator. Progress is shown on a terminal.
  */
 #include "page/page_study.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/terminal.h"
@@ -33,36 +35,47 @@ static bool find_importance(page_study *study, const translator *model, const he
     return fine;
 }
 
-/* Fills `name` and `role` of all heads. */
-static bool find_roles(page_study *study, const translator *model, const head_pair *pairs,
+/* Allocates the heads of a study and fills their names and roles. */
+static bool find_roles(page_study *study, const subject *model, const subject_texts *texts,
                        mha_pool *pool)
 {
-    head_study *const all = head_study_create(model, pairs, study->sentences, pool, watch);
+    study->heads = calloc((size_t)study->count, sizeof *study->heads);
+    head_study *const all =
+        study->heads != NULL ? head_study_create(model, texts, pool, watch) : NULL;
     progress_end();
     if (all == NULL)
         return false;
     for (int n = 0; n < study->count; n++) {
-        study->heads[n].name = head_at(&all->config, n);
+        study->heads[n].name = head_at(all->shape, n);
         study->heads[n].role = head_role_find(all, n);
+        study->heads[n].importance = NAN;
     }
     head_study_free(all);
     return true;
 }
 
-mha_status page_study_make(page_study *study, const translator *model, int sentences,
-                           mha_pool *pool)
+mha_status page_study_make(page_study *study, const subject *model, int sentences, mha_pool *pool)
 {
-    *study = (page_study){sentences, head_count(translator_config(model)), NULL};
-    study->heads = calloc((size_t)study->count, sizeof *study->heads);
-    head_pair *const pairs = head_pairs_of_corpus(model, STUDY_SEED, CORPUS_TEST, sentences);
+    const translator *const own = model->translator;
+    *study = (page_study){.sentences = sentences, .count = head_count(model->shape)};
+    head_pair *const pairs = head_pairs_of_corpus(own, STUDY_SEED, CORPUS_TEST, sentences);
+    const subject_texts texts = {.pairs = pairs, .count = sentences};
     mha_status status = MHA_ERR_MEMORY;
-    if (pairs != NULL && !head_pairs_fit(model, pairs, sentences))
+    if (pairs != NULL && !head_pairs_fit(own, pairs, sentences))
         status = MHA_ERR_LENGTH;
-    else if (study->heads != NULL && pairs != NULL && find_roles(study, model, pairs, pool) &&
-             find_importance(study, model, pairs, pool))
+    else if (pairs != NULL && find_roles(study, model, &texts, pool) &&
+             find_importance(study, own, pairs, pool))
         status = MHA_OK;
     free(pairs);
     return status;
+}
+
+mha_status page_study_texts(page_study *study, const subject *model, const subject_texts *texts,
+                            const char *file, mha_pool *pool)
+{
+    *study =
+        (page_study){.sentences = texts->count, .count = head_count(model->shape), .file = file};
+    return find_roles(study, model, texts, pool) ? MHA_OK : MHA_ERR_MEMORY;
 }
 
 void page_study_free(page_study *study)
@@ -85,8 +98,12 @@ void page_study_put(json *j, const page_study *study)
 {
     json_open_object(j, "study");
     json_integer(j, "sentences", study->sentences);
-    json_string(j, "split", corpus_split_name(CORPUS_TEST));
-    json_integer(j, "seed", STUDY_SEED);
+    if (study->file != NULL) {
+        json_string(j, "file", study->file);
+    } else {
+        json_string(j, "split", corpus_split_name(CORPUS_TEST));
+        json_integer(j, "seed", STUDY_SEED);
+    }
     json_open_array(j, "heads");
     for (int n = 0; n < study->count; n++)
         put_head(j, &study->heads[n]);

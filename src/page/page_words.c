@@ -171,6 +171,51 @@ static void find_same_words(const page_words *words, int side)
     }
 }
 
+/* ---------------------------------------------------- marks and pieces ----- */
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* The marks that tokenizers add, and everything between "<|" and "|>". Other words in brackets,
+ * such as "<dog>", are text. */
+static bool is_mark(const char *word)
+{
+    static const char *const marks[] = {
+        "[CLS]", "[SEP]", "[PAD]",   "[UNK]", "[MASK]",    "[BOS]", "[EOS]",
+        "<s>",   "</s>",  "<pad>",   "<unk>", "<mask>",    "<bos>", "<eos>",
+        "<sep>", "<cls>", "<begin>", "<end>", "<unknown>",
+    };
+    const size_t length = strlen(word);
+    for (size_t n = 0; n < sizeof marks / sizeof marks[0]; n++)
+        if (strcmp(word, marks[n]) == 0)
+            return true;
+    return length > 4 && starts_with(word, "<|") && strcmp(word + length - 2, "|>") == 0;
+}
+
+/* Whether any word begins as SentencePiece and byte-level BPE mark the beginning of a word. */
+static bool marks_beginnings(const page_words *words, int side)
+{
+    for (int n = 0; n < words->count[side]; n++)
+        if (starts_with(words->words[side][n], "\xe2\x96\x81") ||
+            starts_with(words->words[side][n], "\xc4\xa0"))
+            return true;
+    return false;
+}
+
+static void find_pieces(const page_words *words, int side)
+{
+    const bool beginnings = marks_beginnings(words, side);
+    for (int n = 0; n < words->count[side]; n++) {
+        const char *const word = words->words[side][n];
+        const bool begins = starts_with(word, "\xe2\x96\x81") || starts_with(word, "\xc4\xa0");
+        words->marks[side][n] = is_mark(word);
+        words->continues[side][n] = n > 0 && !words->marks[side][n] && !words->marks[side][n - 1] &&
+                                    (beginnings ? !begins : starts_with(word, "##"));
+    }
+}
+
 /* One element more than needed, so that no size is 0. Words are "" until they are read, so that a
  * file with too few of them leaves no NULL. */
 static bool allocate(page_words *words)
@@ -180,7 +225,10 @@ static bool allocate(page_words *words)
         const size_t count = (size_t)words->count[side] + 1;
         words->words[side] = calloc(count, sizeof *words->words[side]);
         words->numbers[side] = calloc(count, sizeof *words->numbers[side]);
-        fine = fine && words->words[side] != NULL && words->numbers[side] != NULL;
+        words->marks[side] = calloc(count, sizeof *words->marks[side]);
+        words->continues[side] = calloc(count, sizeof *words->continues[side]);
+        fine = fine && words->words[side] != NULL && words->numbers[side] != NULL &&
+               words->marks[side] != NULL && words->continues[side] != NULL;
         for (size_t n = 0; fine && n < count; n++)
             words->words[side][n] = "";
     }
@@ -198,8 +246,10 @@ bool page_words_read(page_words *words, const char *path, const int count[PAGE_S
     }
     if (path != NULL && !read_file(&r))
         return false;
-    for (int side = 0; side < PAGE_SIDES; side++)
+    for (int side = 0; side < PAGE_SIDES; side++) {
         find_same_words(words, side);
+        find_pieces(words, side);
+    }
     return true;
 }
 
@@ -208,6 +258,26 @@ void page_words_free(page_words *words)
     for (int side = 0; side < PAGE_SIDES; side++) {
         free((void *)words->words[side]);
         free(words->numbers[side]);
+        free(words->marks[side]);
+        free(words->continues[side]);
     }
     free(words->text);
+}
+
+static void put_flags(json *j, const char *name, const char *what, const bool *flags, int count)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s_%s", name, what);
+    json_open_array(j, key);
+    for (int n = 0; n < count; n++)
+        json_integer(j, NULL, flags[n]);
+    json_close(j);
+}
+
+void page_side_put(json *j, const char *name, const char *const *words, const bool *marks,
+                   const bool *continues, int count)
+{
+    json_strings(j, name, words, count);
+    put_flags(j, name, "marks", marks, count);
+    put_flags(j, name, "continues", continues, count);
 }

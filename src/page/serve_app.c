@@ -10,7 +10,6 @@
 
 #include "page/serve_request.h"
 
-static const char first_text[] = "the cat that i saw yesterday ran away";
 static const char json_type[] = "application/json";
 
 static http_answer error_answer(const char *message)
@@ -30,18 +29,15 @@ static http_answer error_answer(const char *message)
 
 /* The JSON of a page with one sentence, for free(); NULL: out of memory. "mha view" cannot change
  * heads, so a page with changed heads names "mha serve" as its command. */
-static char *make_data(const serve_app *app, const page_sentence_memory *memory, bool changed,
-                       const page_sentence *sentence)
+static char *make_data(const serve_app *app, bool changed, const page_sentence *sentence)
 {
-    const char *const given = memory->pair.target_text;
-    const char *const target = given[0] != '\0' ? given : NULL;
+    const char *const given = sentence->text.given;
     const page_command call = {.output = "view.html",
                                .model_file = app->model_file,
-                               .target = target,
+                               .target = given != NULL && given[0] != '\0' ? given : NULL,
                                .study = PAGE_STUDY_SENTENCES};
     char *const command = page_command_text(&call, sentence, 1);
-    const page_data page = {.model = app->model,
-                            .words = &app->words,
+    const page_data page = {.subject = app->model,
                             .command = changed ? "mha serve" : command,
                             .study = app->study,
                             .sentences = sentence,
@@ -53,18 +49,16 @@ static char *make_data(const serve_app *app, const page_sentence_memory *memory,
 
 /* The JSON that answers a request, for free(); NULL with a message. */
 static char *answer_request(const serve_app *app, const pair_request *request, bool changed,
-                            char message[PAIR_MESSAGE_MAX])
+                            char message[SUBJECT_MESSAGE_MAX])
 {
-    page_sentence_memory *const memory = calloc(1, sizeof *memory);
     page_sentence *const sentence = calloc(1, sizeof *sentence);
     char *text = NULL;
-    snprintf(message, PAIR_MESSAGE_MAX, "out of memory");
-    if (memory != NULL && sentence != NULL &&
-        page_sentence_make(memory, sentence, app->model, request, app->pool, message))
-        text = make_data(app, memory, changed, sentence);
-    if (memory != NULL)
-        page_sentence_free(memory);
-    free(memory);
+    snprintf(message, SUBJECT_MESSAGE_MAX, "out of memory");
+    if (sentence != NULL &&
+        page_sentence_make(sentence, app->model, request, PAGE_LIVE_COST, app->pool, message))
+        text = make_data(app, changed, sentence);
+    if (sentence != NULL)
+        page_sentence_free(sentence, app->model);
     free(sentence);
     return text;
 }
@@ -72,9 +66,9 @@ static char *answer_request(const serve_app *app, const pair_request *request, b
 http_answer serve_view(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
-    char message[PAIR_MESSAGE_MAX] = "";
+    char message[SUBJECT_MESSAGE_MAX] = "";
     serve_request request;
-    if (!serve_request_read(&request, translator_config(app->model), body, length, message))
+    if (!serve_request_read(&request, app->model->shape, body, length, message))
         return error_answer(message);
     char *const text = answer_request(app, &request.request, request.changed, message);
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
@@ -84,8 +78,8 @@ http_answer serve_view(void *arg, char *body, size_t length)
 http_answer serve_page(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
-    const pair_request request = {first_text, NULL, {NULL}};
-    char message[PAIR_MESSAGE_MAX];
+    const pair_request request = {app->model->first_text, NULL, {NULL}};
+    char message[SUBJECT_MESSAGE_MAX];
     http_answer answer = {200, "text/html; charset=utf-8", NULL};
     (void)body;
     (void)length;

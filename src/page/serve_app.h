@@ -6,7 +6,7 @@
  *      POST api/view    {"text": "the cat sleeps", "to": "le chat dort", "changes": [
  *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}]}
  *
- * The second answer is the JSON of such a page (page.h), of a translator with these heads disabled
+ * The second answer is the JSON of such a page (page.h), of a model with these heads disabled
  * ("zero") or with equal weights on all columns that they see ("uniform"). Only "text" is required.
  * A wrong request is answered with {"error": "reason"} and status 400.
  */
@@ -17,11 +17,10 @@
 #include "page/page.h"
 
 typedef struct serve_app {
-    const translator *model;
+    subject *model;
     const char *model_file; /* as the user named it; NULL: the default model */
     mha_pool *pool;
     const page_study *study; /* NULL: none */
-    head_words words;        /* of the model */
 } serve_app;
 
 /* For the routes of an http_service; `arg` is a serve_app. */

@@ -13,7 +13,7 @@
 /* A body while it is read. */
 typedef struct reading {
     serve_request *request;
-    const transformer_config *config;
+    head_shape shape;
     json_reader json;
     char *message;
 } reading;
@@ -27,7 +27,7 @@ typedef struct parsed_change {
 /* Sets the message; returns false for the caller to return. */
 static bool wrong(const reading *r, const char *what)
 {
-    snprintf(r->message, PAIR_MESSAGE_MAX, "%s", what);
+    snprintf(r->message, SUBJECT_MESSAGE_MAX, "%s", what);
     return false;
 }
 
@@ -60,8 +60,7 @@ static bool take_change(const reading *r, const parsed_change *c)
     int kind;
     if (c->kind == NULL || !find_kind(c->kind, &kind))
         return wrong(r, "changes: \"kind\" must be encoder, decoder or cross");
-    const int layers = attention_kind_layers(r->config, (attention_kind)kind),
-              heads = r->config->heads;
+    const int layers = r->shape.layers[kind], heads = r->shape.heads;
     if (layers * heads > SERVE_HEADS_MAX)
         return wrong(r, "changes: the model has too many heads");
     if (c->layer < 1 || c->layer > (uint64_t)layers || c->head < 1 || c->head > (uint64_t)heads)
@@ -127,17 +126,17 @@ static bool read_all(reading *r)
     return r->request->request.text != NULL || wrong(r, "there is no \"text\"");
 }
 
-bool serve_request_read(serve_request *request, const transformer_config *config, char *body,
-                        size_t length, char message[PAIR_MESSAGE_MAX])
+bool serve_request_read(serve_request *request, head_shape shape, char *body, size_t length,
+                        char message[SUBJECT_MESSAGE_MAX])
 {
-    reading r = {.request = request, .config = config, .message = message};
+    reading r = {.request = request, .shape = shape, .message = message};
     *request = (serve_request){.changed = false};
     if (!mhai_utf8_valid(body, length))
         return wrong(&r, "this is not UTF-8");
     r.json = json_reader_begin(body, length);
     const bool fine = read_all(&r);
     if (!fine && r.json.fault != JSON_FINE)
-        snprintf(message, PAIR_MESSAGE_MAX, "this is not JSON: %s",
+        snprintf(message, SUBJECT_MESSAGE_MAX, "this is not JSON: %s",
                  r.json.fault == JSON_SYNTAX      ? r.json.problem
                  : r.json.fault == JSON_DUPLICATE ? "a key occurs twice"
                                                   : "out of memory");

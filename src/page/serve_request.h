@@ -3,7 +3,7 @@
 #ifndef PAGE_SERVE_REQUEST_H
 #define PAGE_SERVE_REQUEST_H
 
-#include "heads/sentence_pair.h"
+#include "heads/subject.h"
 
 enum { SERVE_HEADS_MAX = 4096 }; /* heads of one kind that a request can change */
 
@@ -14,8 +14,8 @@ typedef struct serve_request {
 } serve_request;
 
 /* Reads `length` bytes, which are overwritten and must outlive the request. False, with a message:
- * they are not a valid request for a model of this configuration. */
-bool serve_request_read(serve_request *request, const transformer_config *config, char *body,
-                        size_t length, char message[PAIR_MESSAGE_MAX]);
+ * they are not a valid request for a model with these heads. */
+bool serve_request_read(serve_request *request, head_shape shape, char *body, size_t length,
+                        char message[SUBJECT_MESSAGE_MAX]);
 
 #endif

@@ -20,6 +20,20 @@ const char *ablate_mode_words(const char *mode)
     return strcmp(mode, "uniform") == 0 ? "attend to all positions equally" : "output zero";
 }
 
+const char *ablate_unit(const ablate_report *r)
+{
+    return !r->predicts ? "1 - cosine" : r->translates ? "nats per word" : "nats per token";
+}
+
+const char *ablate_texts(const ablate_report *r, char room[ABLATE_TEXTS_MAX])
+{
+    const int count = r->plain.sentences;
+    snprintf(room, ABLATE_TEXTS_MAX, "%d %s%s of %.256s", count,
+             r->texts != NULL ? "text" : "sentence", count == 1 ? "" : "s",
+             r->texts != NULL ? r->texts : corpus_split_name(r->split));
+    return room;
+}
+
 /* ---------------------------------------------------------------- text ----- */
 
 static void print_heading(const char *text)
@@ -38,16 +52,17 @@ static double nats(double value)
 }
 
 /* The columns of one measurement: rise of the loss with its 95 % interval, words right, exact
- * sentences. One sentence has no interval. */
-static void print_damage(const head_damage *d)
+ * sentences, which an encoder does not have. One sentence has no interval. */
+static void print_damage(const ablate_report *r, const head_damage *d)
 {
     printf(" %8.4f", nats(d->delta));
     if (d->total.sentences > 1)
         printf("  %8.4f..%8.4f", nats(d->interval.low), nats(d->interval.high));
     else
         printf("  %18s", "-");
-    printf("  %6.2f %% %6.1f %%", percent(d->total.right, d->total.words),
-           percent(d->total.exact, d->total.sentences));
+    if (r->predicts)
+        printf("  %6.2f %% %6.1f %%", percent(d->total.right, d->total.words),
+               percent(d->total.exact, d->total.sentences));
 }
 
 /* How much of a head's direct effect the rest of the model compensates. Nothing is printed for
@@ -56,7 +71,7 @@ static void print_repair(const ablate_report *r, int head)
 {
     const head_repair *const repair = &r->repairs[head];
     char label[HEAD_LABEL_MAX];
-    if (head_at(&r->config, head).kind == ATTENTION_ENCODER)
+    if (head_at(r->shape, head).kind == ATTENTION_ENCODER)
         return;
     printf("  %7.2f %7.2f", repair->direct, repair->lost);
     if (repair->known)
@@ -64,22 +79,32 @@ static void print_repair(const ablate_report *r, int head)
     else
         printf(" %7s %7s", "-", "-");
     if (repair->helper >= 0 && repair->help >= 0.005) {
-        head_label(head_at(&r->config, repair->helper), label);
+        head_label(head_at(r->shape, repair->helper), label);
         printf("  %s (+%.2f)", label, repair->help);
     }
+}
+
+/* The heading of the columns of print_damage(), after `first`. */
+static void print_columns(const ablate_report *r, const char *first, const char *rest)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%-16sloss +               95 %%%s%s", first,
+             !r->predicts    ? ""
+             : r->translates ? "   words right  exact"
+                             : "  tokens right  exact",
+             rest);
+    print_heading(text);
 }
 
 /* One row per head, disabled alone. */
 static void print_heads(const ablate_report *r)
 {
-    print_heading(r->repairs ? "disabled        loss +               95 %   words right  exact"
-                               "   direct    lost  repair    norm  helper"
-                             : "disabled        loss +               95 %   words right  exact");
+    print_columns(r, "disabled", r->repairs ? "   direct    lost  repair    norm  helper" : "");
     for (int head = 0; head < r->heads; head++) {
         char label[HEAD_LABEL_MAX];
-        head_label(head_at(&r->config, head), label);
+        head_label(head_at(r->shape, head), label);
         printf("%-13s", label);
-        print_damage(&r->single[head]);
+        print_damage(r, &r->single[head]);
         if (r->repairs)
             print_repair(r, head);
         printf("\n");
@@ -90,14 +115,13 @@ static void print_heads(const ablate_report *r)
 static void print_layers(const ablate_report *r)
 {
     printf("\n");
-    print_heading("all heads of    loss +               95 %   words right  exact  sum of single"
-                  " ones");
+    print_columns(r, "all heads of", "  sum of single ones");
     for (int n = 0; n < r->layer_count; n++) {
         const ablate_layer *const l = &r->layers[n];
         char label[HEAD_LABEL_MAX];
         snprintf(label, sizeof label, "%s %d", attention_kind_name(l->kind), l->layer + 1);
         printf("%-13s", label);
-        print_damage(&l->damage);
+        print_damage(r, &l->damage);
         printf("  %8.4f\n", nats(l->sum));
     }
 }
@@ -106,7 +130,7 @@ static void print_pair(const ablate_report *r, const ablate_pair *pair)
 {
     for (int n = 0; n < 2; n++) {
         char label[HEAD_LABEL_MAX];
-        head_label(head_at(&r->config, pair->heads[n]), label);
+        head_label(head_at(r->shape, pair->heads[n]), label);
         printf("%-13s", label);
     }
     printf(" %8.4f %8.4f %8.4f %9.4f\n", nats(pair->damage.delta),
@@ -150,34 +174,48 @@ static void print_summary(const ablate_report *r)
         harmless += r->single[n].interval.low <= 0.0 && r->single[n].interval.high >= 0.0;
         better += r->single[n].interval.high < 0.0;
     }
-    head_label(head_at(&r->config, worst), label);
-    printf(
-        "\nOf %d heads, %d can be disabled alone without a measurable loss and %d with a gain; the "
-        "most costly is %s.\n",
-        r->heads, harmless, better, label);
+    head_label(head_at(r->shape, worst), label);
+    if (r->predicts)
+        printf("\nOf %d heads, %d can be disabled alone without a measurable loss and %d with a "
+               "gain; the most costly is %s.\n",
+               r->heads, harmless, better, label);
+    else
+        printf("\nOf %d heads, the most costly is %s.\n", r->heads, label);
     for (int n = 0; n < r->layer_count; n++) {
         const ablate_layer *const l = &r->layers[n];
         const double sum = l->sum > 0.0 ? l->sum : 0.0;
-        printf("%s layer %d: disabling all heads costs %.3f nats per word, the sum of single heads "
-               "is %.3f",
-               attention_kind_name(l->kind), l->layer + 1, l->damage.delta, l->sum);
+        printf("%s layer %d: disabling all heads costs %.3f%s%s, the sum of single heads is "
+               "%.3f",
+               attention_kind_name(l->kind), l->layer + 1, l->damage.delta, r->predicts ? " " : "",
+               r->predicts ? ablate_unit(r) : "", l->sum);
         if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
-            printf(":\n    the other heads or the norm compensate for a single disabled head "
-                   "(--repair)");
+            printf(":\n    the other heads or the norm compensate for a single disabled head%s",
+                   r->translates ? " (--repair)" : "");
         printf(".\n");
     }
 }
 
+/* What was measured, and on what. */
+static void print_title(const ablate_report *r)
+{
+    char texts[ABLATE_TEXTS_MAX];
+    printf("%s\non %s", r->model, ablate_texts(r, texts));
+    if (r->texts == NULL)
+        printf(", seed %" PRIu64, r->seed);
+    if (r->predicts)
+        printf(": loss %.4f %s, %.2f %% of %s right, %.1f %% of %s exact.\n", r->plain.loss,
+               ablate_unit(r), percent(r->plain.right, r->plain.words),
+               r->translates ? "words" : "tokens", percent(r->plain.exact, r->plain.sentences),
+               r->translates ? "sentences" : "texts");
+    else
+        printf(".\nThe loss of a text is 1 - the cosine of its vector and that of the whole "
+               "model.\n");
+    printf("Disabled heads %s. Layers and heads count from 1.\n\n", ablate_mode_words(r->mode));
+}
+
 void ablate_report_text(const ablate_report *r)
 {
-    printf("%s\non %d sentence%s of %s, seed %" PRIu64
-           ": loss %.4f nats per word, %.2f %% of words "
-           "right, %.1f %% of sentences exact.\nDisabled heads %s. Layers and heads count from "
-           "1.\n\n",
-           r->model, r->plain.sentences, r->plain.sentences == 1 ? "" : "s",
-           corpus_split_name(r->split), r->seed, r->plain.loss,
-           percent(r->plain.right, r->plain.words), percent(r->plain.exact, r->plain.sentences),
-           ablate_mode_words(r->mode));
+    print_title(r);
     print_heads(r);
     if (r->repairs)
         printf(
@@ -195,25 +233,26 @@ void ablate_report_text(const ablate_report *r)
 
 /* ---------------------------------------------------------------- JSON ----- */
 
-static void json_total(json *j, const head_total *t)
+/* An encoder has no words to predict: null. */
+static void json_total(json *j, const ablate_report *r, const head_total *t)
 {
     json_number(j, "loss", t->loss);
-    json_number(j, "words_right", percent(t->right, t->words) / 100.0);
-    json_number(j, "exact", percent(t->exact, t->sentences) / 100.0);
+    json_number(j, "words_right", r->predicts ? percent(t->right, t->words) / 100.0 : NAN);
+    json_number(j, "exact", r->predicts ? percent(t->exact, t->sentences) / 100.0 : NAN);
 }
 
 /* Intervals are null for a single sentence. */
-static void json_damage(json *j, const head_damage *d)
+static void json_damage(json *j, const ablate_report *r, const head_damage *d)
 {
     json_number(j, "delta", d->delta);
     json_number(j, "low", d->total.sentences > 1 ? d->interval.low : NAN);
     json_number(j, "high", d->total.sentences > 1 ? d->interval.high : NAN);
-    json_total(j, &d->total);
+    json_total(j, r, &d->total);
 }
 
 static void json_name(json *j, const ablate_report *r, int head)
 {
-    const head_name name = head_at(&r->config, head);
+    const head_name name = head_at(r->shape, head);
     json_string(j, "kind", attention_kind_name(name.kind));
     json_integer(j, "layer", name.layer + 1);
     json_integer(j, "head", name.head + 1);
@@ -225,8 +264,8 @@ static void json_heads(json *j, const ablate_report *r)
     for (int n = 0; n < r->heads; n++) {
         json_open_object(j, NULL);
         json_name(j, r, n);
-        json_damage(j, &r->single[n]);
-        if (r->repairs && head_at(&r->config, n).kind != ATTENTION_ENCODER) {
+        json_damage(j, r, &r->single[n]);
+        if (r->repairs && head_at(r->shape, n).kind != ATTENTION_ENCODER) {
             const head_repair *const repair = &r->repairs[n];
             json_number(j, "direct", repair->direct);
             json_number(j, "lost", repair->lost);
@@ -251,7 +290,7 @@ static void json_layers(json *j, const ablate_report *r)
         json_open_object(j, NULL);
         json_string(j, "kind", attention_kind_name(r->layers[n].kind));
         json_integer(j, "layer", r->layers[n].layer + 1);
-        json_damage(j, &r->layers[n].damage);
+        json_damage(j, r, &r->layers[n].damage);
         json_number(j, "sum_of_heads", r->layers[n].sum);
         json_close(j);
     }
@@ -271,7 +310,7 @@ static void json_pairs(json *j, const ablate_report *r)
             json_close(j);
         }
         json_close(j);
-        json_damage(j, &r->pairs[n].damage);
+        json_damage(j, r, &r->pairs[n].damage);
         json_number(j, "extra", r->pairs[n].extra);
         json_close(j);
     }
@@ -284,12 +323,14 @@ void ablate_report_json(const ablate_report *r)
     json_open_object(&j, NULL);
     json_string(&j, "model", r->model);
     json_string(&j, "mode", r->mode);
-    json_string(&j, "split", corpus_split_name(r->split));
-    json_unsigned(&j, "seed", r->seed);
+    json_string(&j, "split", r->texts != NULL ? r->texts : corpus_split_name(r->split));
+    if (r->texts == NULL)
+        json_unsigned(&j, "seed", r->seed);
+    json_string(&j, "unit", ablate_unit(r));
     json_integer(&j, "sentences", r->plain.sentences);
     json_integer(&j, "counted_from", 1);
     json_open_object(&j, "plain");
-    json_total(&j, &r->plain);
+    json_total(&j, r, &r->plain);
     json_close(&j);
     json_heads(&j, r);
     json_layers(&j, r);

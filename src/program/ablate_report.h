@@ -23,19 +23,20 @@ typedef struct ablate_layer {
     double sum; /* of what its heads cost alone */
 } ablate_layer;
 
-enum { ABLATE_LAYERS_MAX = ATTENTION_KINDS * TRANSFORMER_LAYERS_MAX };
-
 typedef struct ablate_report {
     const char *model, *mode;
+    const char *texts; /* the file of texts; NULL: sentences of the corpus */
+    bool translates;   /* a translator: words and sentences, not tokens and texts */
+    bool predicts;     /* false: an encoder, whose loss is 1 - cosine */
     corpus_split split;
     uint64_t seed;
-    transformer_config config;
+    head_shape shape;
     head_total plain;
     int heads;
     head_damage *single;  /* [heads] */
     head_repair *repairs; /* [heads], or NULL */
     int repair_sentences;
-    ablate_layer layers[ABLATE_LAYERS_MAX];
+    ablate_layer *layers; /* [layer_count] */
     int layer_count;
     ablate_pair *pairs; /* by `extra`, the largest first; NULL: without --pairs */
     int pair_count;
@@ -43,6 +44,13 @@ typedef struct ablate_report {
 
 /* What disabled heads do in a mode: completes the sentence "disabled heads ...". */
 const char *ablate_mode_words(const char *mode);
+
+/* What losses are measured in: "nats per word", "nats per token", "1 - cosine". */
+const char *ablate_unit(const ablate_report *report);
+
+/* "200 sentences of test", "1 text of notes.txt". */
+enum { ABLATE_TEXTS_MAX = 320 };
+const char *ablate_texts(const ablate_report *report, char room[ABLATE_TEXTS_MAX]);
 
 void ablate_report_text(const ablate_report *report);
 void ablate_report_json(const ablate_report *report);

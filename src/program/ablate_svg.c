@@ -38,7 +38,7 @@ static int grid_top(const ablate_report *r, int kind)
 {
     int top = TOP;
     for (int n = 0; n < kind; n++)
-        top += attention_kind_layers(&r->config, (attention_kind)n) * CELL_HEIGHT + GAP;
+        top += r->shape.layers[n] > 0 ? r->shape.layers[n] * CELL_HEIGHT + GAP : 0;
     return top;
 }
 
@@ -56,7 +56,7 @@ static const char *number_text(double nats, char text[32])
 /* The colour is by the square root of the loss, which shows small losses beside large ones. */
 static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 {
-    const head_name name = head_at(&r->config, head);
+    const head_name name = head_at(r->shape, head);
     const double delta = r->single[head].delta, share = delta > 0.0 ? sqrt(delta / most) : 0.0;
     const rgb color = color_scale(COLOR_ON_DARK, share);
     const int x = LEFT + name.head * CELL;
@@ -70,7 +70,7 @@ static void put_cell(FILE *file, const ablate_report *r, int head, double most)
 
 static int all_right(const ablate_report *r)
 {
-    return LEFT + r->config.heads * CELL + ALL - 16;
+    return LEFT + r->shape.heads * CELL + ALL - 16;
 }
 
 static void put_layer(FILE *file, const ablate_report *r, const ablate_layer *layer)
@@ -89,7 +89,7 @@ static void put_heading(FILE *file, const ablate_report *r, int kind)
     const int y = grid_top(r, kind) - 8;
     fprintf(file, "<text class=\"h\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 10,
             y, attention_kind_name((attention_kind)kind));
-    for (int head = 0; head < r->config.heads; head++)
+    for (int head = 0; head < r->shape.heads; head++)
         fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
                 LEFT + head * CELL + CELL / 2 - 1, y, head + 1);
     fprintf(file, "<text class=\"n\" x=\"%d\" y=\"%d\" text-anchor=\"end\">all</text>\n",
@@ -110,6 +110,7 @@ static void put_legend(FILE *file, double most, int y)
 
 static void put_frame(FILE *file, const ablate_report *r, int width, int height)
 {
+    char texts[ABLATE_TEXTS_MAX];
     svg_begin(file, width, height, "What disabling a head costs");
     fprintf(file,
             "<style>text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#374151}"
@@ -117,25 +118,28 @@ static void put_frame(FILE *file, const ablate_report *r, int width, int height)
             "@media (prefers-color-scheme:dark){text{fill:#d1d5db}.n{fill:#9ca3af}"
             ".b{fill:#0d1117}}</style>\n"
             "<rect class=\"b\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n"
-            "<text class=\"h\" x=\"16\" y=\"24\">What disabling a head costs: loss per word, in "
-            "thousandths of a nat</text>\n"
-            "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; %d sentence%s of %s; "
-            "disabled heads %s</text>\n",
-            width, height, 1e3 * r->plain.loss, r->plain.sentences,
-            r->plain.sentences == 1 ? "" : "s", corpus_split_name(r->split),
-            ablate_mode_words(r->mode));
+            "<text class=\"h\" x=\"16\" y=\"24\">What disabling a head costs: %s</text>\n"
+            "<text class=\"n\" x=\"16\" y=\"44\">of %.1f for the whole model; ",
+            width, height,
+            !r->predicts    ? "1 - cosine of the text's vector, in thousandths"
+            : r->translates ? "loss per word, in thousandths of a nat"
+                            : "loss per token, in thousandths of a nat",
+            1e3 * r->plain.loss);
+    svg_escaped(file, ablate_texts(r, texts));
+    fprintf(file, "; disabled heads %s</text>\n", ablate_mode_words(r->mode));
 }
 
 void ablate_report_svg(FILE *file, const void *report)
 {
     const ablate_report *const r = report;
-    const int least = 560, wide = LEFT + r->config.heads * CELL + ALL + RIGHT;
+    const int least = 560, wide = LEFT + r->shape.heads * CELL + ALL + RIGHT;
     const int width = wide > least ? wide : least;
     const int bottom = grid_top(r, ATTENTION_KINDS) - GAP;
     const double most = largest(r);
     put_frame(file, r, width, bottom + 64);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        put_heading(file, r, kind);
+        if (r->shape.layers[kind] > 0)
+            put_heading(file, r, kind);
     for (int n = 0; n < r->layer_count; n++)
         put_layer(file, r, &r->layers[n]);
     for (int head = 0; head < r->heads; head++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha ablate: what a translator loses when heads are disabled, and how much the rest
+ * mha ablate: what a model loses when heads are disabled, and how much the rest
  * compensates.
  *
  *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
@@ -28,11 +28,16 @@ static const char details[] =
     "  mean     it outputs its mean over sentences of train\n"
     "  uniform  it attends to all positions equally\n"
     "\n"
+    "The model is as for \"mha heads\". Other models than translators need --texts: the loss of a\n"
+    "decoder is in nats per token of the texts; that of an encoder is 1 - the cosine of a text's\n"
+    "vector and that of the whole model. \"mean\" is then the mean over the same texts.\n"
+    "\n"
     "Examples:\n"
     "  mha ablate\n"
     "  mha ablate --repair\n"
     "  mha ablate --mode mean --pairs --json\n"
-    "  mha ablate --svg heads.svg\n";
+    "  mha ablate --svg heads.svg\n"
+    "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n";
 
 enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
 
@@ -70,11 +75,12 @@ static mha_status measure_heads(head_ablation *a, ablate_report *report)
 /* All heads of each layer together, and the sum of what they cost alone. */
 static mha_status measure_layers(head_ablation *a, ablate_report *report)
 {
-    const int heads = report->config.heads;
+    const int heads = report->shape.heads;
     int *const numbers = malloc((size_t)heads * sizeof *numbers);
-    mha_status status = numbers != NULL ? MHA_OK : MHA_ERR_MEMORY;
+    report->layers = calloc((size_t)(report->heads / heads), sizeof *report->layers);
+    mha_status status = numbers != NULL && report->layers != NULL ? MHA_OK : MHA_ERR_MEMORY;
     for (int first = 0; first < report->heads && status == MHA_OK; first += heads) {
-        const head_name name = head_at(&report->config, first);
+        const head_name name = head_at(report->shape, first);
         ablate_layer *const layer = &report->layers[report->layer_count++];
         *layer = (ablate_layer){.kind = name.kind, .layer = name.layer};
         for (int h = 0; h < heads; h++) {
@@ -101,7 +107,7 @@ static mha_status measure_pairs(head_ablation *a, ablate_report *report)
     mha_status status = report->pairs != NULL ? MHA_OK : MHA_ERR_MEMORY;
     for (int g = 0; g < report->heads; g++)
         for (int h = g + 1; h < report->heads && status == MHA_OK; h++) {
-            if (head_at(&report->config, g).kind != head_at(&report->config, h).kind)
+            if (head_at(report->shape, g).kind != head_at(report->shape, h).kind)
                 break;
             ablate_pair *const pair = &report->pairs[report->pair_count++];
             *pair = (ablate_pair){.heads = {g, h}};
@@ -143,19 +149,24 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
 
 /* ------------------------------------------------------------------ run ----- */
 
-/* For the mode "mean", the means come from sentences of train. NULL if out of memory. */
+/* For the mode "mean", the means come from sentences of train, or from the texts themselves. NULL
+ * if out of memory. */
 static head_ablation *begin(const ablate_request *r)
 {
     const heads_setup *const s = &r->setup;
+    if (s->pairs == NULL)
+        return head_ablation_create(&s->session.subject, &s->texts, r->mode,
+                                    r->mode == HEAD_MEAN ? &s->texts : NULL, s->session.pool);
     head_pair *const means =
         r->mode == HEAD_MEAN
             ? head_pairs_of_corpus(s->session.model, s->seed, CORPUS_TRAIN, MEAN_SENTENCES)
             : NULL;
+    const subject_texts mean_texts = {.pairs = means, .count = MEAN_SENTENCES};
     head_ablation *const a =
         r->mode == HEAD_MEAN && means == NULL
             ? NULL
-            : head_ablation_create(s->session.model, s->pairs, (int)s->sentences, r->mode, means,
-                                   MEAN_SENTENCES, s->session.pool);
+            : head_ablation_create(&s->session.subject, &s->texts, r->mode,
+                                   r->mode == HEAD_MEAN ? &mean_texts : NULL, s->session.pool);
     free(means);
     return a;
 }
@@ -177,14 +188,18 @@ static int run(const ablate_request *r)
     head_ablation *const a = begin(r);
     ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
+                            .texts = r->setup.texts_file,
+                            .translates = r->setup.session.model != NULL,
+                            .predicts = subject_predicts(&r->setup.session.subject),
                             .split = r->setup.split,
                             .seed = r->setup.seed,
-                            .config = *translator_config(r->setup.session.model),
-                            .heads = head_count(translator_config(r->setup.session.model))};
+                            .shape = r->setup.session.subject.shape,
+                            .heads = head_count(r->setup.session.subject.shape)};
     const mha_status status = a != NULL ? measure(r, a, &report) : MHA_ERR_MEMORY;
     const int code = status == MHA_OK ? print(r, &report) : heads_failed(status);
     head_ablation_free(a);
     free(report.single);
+    free(report.layers);
     free(report.repairs);
     free(report.pairs);
     return code;
@@ -194,8 +209,10 @@ int command_ablate(int argc, char **argv)
 {
     ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
                         .mode_name = "zero"};
+    uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"pairs", ARG_FLAG, &r.pairs, NULL, "also disable every pair of heads of one kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
@@ -209,9 +226,10 @@ int command_ablate(int argc, char **argv)
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...]",
-        .summary = "Disable heads of a translator and measure the loss.",
+        .summary = "Disable heads of a model and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
+        .given = &given,
     };
     int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
@@ -220,7 +238,12 @@ int command_ablate(int argc, char **argv)
         return code;
     if (r.svg != NULL && !output_file_check(r.svg))
         return EXIT_FAILED;
+    r.setup.needs = "--texts FILE";
     code = heads_setup_open(&r.setup, "ablate");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r.setup, &command, "repair split seed");
+    if (code == EXIT_GO_ON && r.repair && r.setup.texts_file != NULL)
+        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha heads: what every head of a translator attends to, measured on sentences.
+ * mha heads: what every head of a model attends to, measured on sentences.
  *
  *      sentences --heads_table_make()--> rows, one per head
  *      --kind, --like, --where, --sort --> chosen rows --heads_report_...()--> text or JSON
@@ -19,24 +19,31 @@
 
 static const char details[] =
     "A role is the first rule that holds: sink, fixed offset (previous, next), self, duplicate,\n"
-    "induction, question mark, rare word, a relation of the grammar, broad, far; else mixed. n is\n"
-    "the number of items that the score is the mean of: sentences, or words with that relation.\n"
+    "induction, question mark, rare word, a relation of the grammar, one word, broad, far; else\n"
+    "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
+    "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
     "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
     "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
     "be written \"cross L2 H4\".\n"
     "\n"
+    "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
+    "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
+    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole\n"
+    "unless --pieces is given.\n"
+    "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
     "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
-    "  end prev self next duplicate induction question rare aer says reads apart\n"
+    "  end prev self next duplicate induction question rare one aer says reads apart\n"
     "\n"
     "Examples:\n"
     "  mha heads\n"
     "  mha heads --where 'prev>0.5 layer<2'\n"
     "  mha heads --kind cross --sort aer --gold\n"
     "  mha heads --like 'cross 2.4'\n"
-    "  mha heads --where role=sink --json\n";
+    "  mha heads --where role=sink --json\n"
+    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n";
 
 typedef struct heads_request {
     heads_setup setup;
@@ -44,7 +51,7 @@ typedef struct heads_request {
     int kind; /* ATTENTION_KINDS: all */
     const char *like_name;
     head_name like; /* with like_name */
-    bool gold, as_json;
+    bool gold, pieces, as_json;
     const char *text;
 } heads_request;
 
@@ -73,12 +80,12 @@ static int find_like(heads_request *r)
 /* Checks what depends on the model. */
 static int check_like(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
-    if (r->like_name == NULL || (r->like.layer < attention_kind_layers(config, r->like.kind) &&
-                                 r->like.head < config->heads))
+    const head_shape shape = r->setup.session.subject.shape;
+    const int layers = shape.layers[r->like.kind];
+    if (r->like_name == NULL || (r->like.layer < layers && r->like.head < shape.heads))
         return EXIT_GO_ON;
-    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name,
-                      attention_kind_layers(config, r->like.kind), config->heads);
+    return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name, layers,
+                      shape.heads);
 }
 
 /* Refuses options that would have no effect beside the others. */
@@ -88,6 +95,8 @@ static int check_unused(const heads_request *r, const arg_command *command)
     if (r->text != NULL)
         code = args_refuse(command, "sentences split seed",
                            "selects sentences of the corpus; leave it out with a TEXT");
+    if (code == EXIT_GO_ON && r->text != NULL)
+        code = args_refuse(command, "texts", "names texts to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
@@ -127,6 +136,8 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
     const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
+                                 .texts = r->text == NULL ? r->setup.texts_file : NULL,
+                                 .translates = r->setup.session.model != NULL,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
                                  .study = study,
@@ -145,11 +156,11 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
 /* Measures all heads, including those that are not printed: the summary counts them. */
 static int study_and_print(const heads_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
+    const head_shape shape = r->setup.session.subject.shape;
     heads_table table;
-    heads_row *const chosen = calloc((size_t)head_count(config), sizeof *chosen);
+    heads_row *const chosen = calloc((size_t)head_count(shape), sizeof *chosen);
     mha_status status = heads_table_make(&table, &r->setup,
-                                         r->like_name != NULL ? head_number(config, r->like) : -1);
+                                         r->like_name != NULL ? head_number(shape, r->like) : -1);
     if (chosen == NULL)
         status = MHA_ERR_MEMORY;
     const int code =
@@ -168,6 +179,11 @@ static int run(const heads_request *r)
         return code;
     if (r->text == NULL)
         return study_and_print(r);
+    if (r->setup.pairs == NULL) {
+        heads_request shown = *r;
+        shown.text = r->setup.set.texts[0].text;
+        return study_and_print(&shown);
+    }
     source_sentence source = {.line = 0};
     source_read(&source, r->setup.session.model, r->text, false);
     source_warn_unknown(&source);
@@ -185,7 +201,8 @@ int command_heads(int argc, char **argv)
     heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -196,13 +213,15 @@ int command_heads(int argc, char **argv)
          0},
         {"gold", ARG_FLAG, &r.gold, NULL, "also how well heads find relations of the grammar", 0,
          0},
+        {"pieces", ARG_FLAG, &r.pieces, NULL, "measure tokens, not the words they are pieces of", 0,
+         0},
         {OPTION_THREADS(&r.setup.threads)},
         {OPTION_JSON(&r.as_json)},
     };
     const arg_command command = {
         .name = "heads",
         .usage = "[OPTION...] [TEXT...]",
-        .summary = "Measure what every head of a translator attends to, and name its role.",
+        .summary = "Measure what every head of a model attends to, and name its role.",
         .details = details,
         ARG_OPTIONS(options),
         .words_max = INT_MAX,
@@ -218,11 +237,15 @@ int command_heads(int argc, char **argv)
         r.setup.sentences = 1;
         r.setup.own_text = true;
     }
+    r.setup.text = r.text;
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
         code = check_unused(&r, &command);
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r.setup, &command, "gold split seed");
+    r.setup.session.subject.words.pieces = r.pieces;
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

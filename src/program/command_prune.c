@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha prune: disables heads of a translator one after another, the least important first.
+ * mha prune: disables heads of a model one after another, the least important first. What is here
+ * is for a translator; prune_any.c does the same for other models.
  *
  *      heads/head_pruning.h disables and measures; this file prints the steps, draws the curve
  *      (prune_curve.c) and writes the pruned model.
@@ -18,6 +19,7 @@
 #include "program/commands.h"
 #include "program/heads_setup.h"
 #include "program/options.h"
+#include "program/prune_any.h"
 #include "program/prune_curve.h"
 #include "translator/translator.h"
 
@@ -26,6 +28,10 @@ static const char details[] =
     "importance again, and repeats until N heads are left. After every step the model is measured\n"
     "on other sentences. The file that -o writes has the same tensors as before, but its output\n"
     "projections no longer read the disabled heads.\n"
+    "\n"
+    "Other models than translators need --texts. Their heads are disabled in the order of what "
+    "each\n"
+    "costs alone, with the loss of \"mha ablate\", and no model is written.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
@@ -69,7 +75,8 @@ static void print_step(const prune_result *r, int n)
     const pruning_step *const step = &r->steps[n];
     char label[HEAD_LABEL_MAX] = "";
     if (step->pruned >= 0)
-        head_label(head_at(translator_config(r->request->setup.session.model), step->pruned),
+        head_label(head_at(head_shape_of(translator_config(r->request->setup.session.model)),
+                           step->pruned),
                    label);
     printf("%5d  %-13s", r->heads - n, label);
     if (step->pruned >= 0)
@@ -87,7 +94,7 @@ static void print_kept(const prune_result *r)
     const transformer_config *const config = translator_config(r->request->setup.session.model);
     printf("Kept:");
     for (int first = 0; first < r->heads; first += config->heads) {
-        const head_name name = head_at(config, first);
+        const head_name name = head_at(head_shape_of(config), first);
         printf("%s %s %d:", first > 0 ? ";" : "", attention_kind_name(name.kind), name.layer + 1);
         int kept = 0;
         for (int h = 0; h < config->heads; h++)
@@ -154,7 +161,8 @@ static void json_step(json *j, const prune_result *r, int n)
     json_integer(j, "heads", r->heads - n);
     if (step->pruned >= 0) {
         json_name(j, "closed",
-                  head_at(translator_config(r->request->setup.session.model), step->pruned));
+                  head_at(head_shape_of(translator_config(r->request->setup.session.model)),
+                          step->pruned));
         json_number(j, "importance", step->importance);
     }
     json_number(j, "loss", step->total.loss);
@@ -180,7 +188,7 @@ static void print_json(const prune_result *r)
     json_open_array(&j, "kept");
     for (int head = 0; head < r->heads; head++)
         if (head_pruning_keeps(r->pruning, head))
-            json_name(&j, NULL, head_at(translator_config(s->session.model), head));
+            json_name(&j, NULL, head_at(head_shape_of(translator_config(s->session.model)), head));
     json_close(&j);
     json_unsigned(&j, "attention_bytes", r->before.bytes);
     json_unsigned(&j, "attention_bytes_pruned", r->after.bytes);
@@ -250,7 +258,7 @@ static int print(const prune_result *r)
 static int run_with(const prune_request *request, const head_pair *choose)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->session.model));
+    const int heads = head_count(head_shape_of(translator_config(s->session.model)));
     prune_result r = {
         .request = request, .heads = heads, .steps = calloc((size_t)heads + 1, sizeof *r.steps)};
     r.pruning = head_pruning_create(s->session.model, choose, CHOOSE_SENTENCES, s->pairs,
@@ -267,9 +275,11 @@ static int run_with(const prune_request *request, const head_pair *choose)
 static int run(const prune_request *request)
 {
     const heads_setup *const s = &request->setup;
-    const int heads = head_count(translator_config(s->session.model));
+    const int heads = head_count(s->session.subject.shape);
     if (request->keep > heads)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
+    if (s->pairs == NULL)
+        return prune_any(s, request->keep, request->as_json);
     head_pair *const choose =
         head_pairs_of_corpus(s->session.model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
     if (choose == NULL)
@@ -295,10 +305,12 @@ static int check(const prune_request *r)
 int command_prune(int argc, char **argv)
 {
     prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
+    uint64_t given = 0;
     const arg_option options[] = {
         {"keep", ARG_NUMBER, &r.keep, "N", "number of heads to keep (0: the whole curve)", 0,
          1000000},
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
         {HEADS_SENTENCES(r.setup)},
@@ -310,9 +322,10 @@ int command_prune(int argc, char **argv)
     const arg_command command = {
         .name = "prune",
         .usage = "[OPTION...]",
-        .summary = "Disable the least important heads of a translator one after another.",
+        .summary = "Disable the least important heads of a model one after another.",
         .details = details,
         ARG_OPTIONS(options),
+        .given = &given,
     };
     int code = args_parse(&command, argc, argv, NULL);
     if (code == EXIT_GO_ON)
@@ -321,7 +334,14 @@ int command_prune(int argc, char **argv)
         return code;
     if (r.keep < 0)
         r.keep = 0;
+    r.setup.needs = "--texts FILE";
     code = heads_setup_open(&r.setup, "prune");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r.setup, &command, "split seed");
+    if (code == EXIT_GO_ON && r.setup.pairs == NULL)
+        code = args_refuse(&command, "o curve",
+                           "is for a translator on its corpus; other models are measured on "
+                           "--texts, and not written");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

@@ -21,20 +21,22 @@
 #include "program/heads_setup.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/texts.h"
 
 static const char details[] =
-    "Prints the address of a page for a browser on this machine. Type a sentence to translate it;\n"
-    "click a head to disable it or make its attention uniform, and see the effect on the\n"
-    "translation and on the other heads. The server accepts connections from this machine only,\n"
-    "and only with the secret in the printed URL, which changes on every start. Ctrl-C ends it.\n"
-    "The model is found as by \"mha translate\".\n"
+    "Prints the address of a page for a browser on this machine. Type a sentence for the model to\n"
+    "read; click a head to disable it or make its attention uniform, and see the effect on the\n"
+    "translation, or on the vector or the likelihood of the text, and on the other heads. The\n"
+    "server accepts connections from this machine only, and only with the secret in the printed\n"
+    "URL, which changes on every start. Ctrl-C ends it. The model is as for \"mha heads\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
-    "  mha serve --port 8080 --model my.safetensors\n";
+    "  mha serve --port 8080 --model my.safetensors\n"
+    "  mha serve --model all-MiniLM-L6-v2\n";
 
 typedef struct serve_request {
-    const char *model_file;
+    const char *model_file, *texts;
     int64_t port, threads;
     bool open;
 } serve_request;
@@ -105,24 +107,43 @@ static bool serve(const serve_request *r, serve_app *app)
     return true;
 }
 
-/* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
+/* session_open_any() with the signals blocked: the threads of the pool inherit that, and leave the
  * signals to the first thread. */
 static int open_session(session *s, const serve_request *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const int code = session_open(s, r->model_file, r->threads);
+    const int code = session_open_any(s, r->model_file, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }
 
-/* Finds the roles of the heads. A model that is too short for the corpus gets a page without. */
-static bool make_study(serve_app *app, page_study *study)
+/* The roles on the texts of --texts. */
+static bool study_texts(serve_app *app, const session *s, const char *file, page_study *study)
 {
+    text_set set;
+    bool fine = text_set_read(&set, s, file, PAGE_STUDY_SENTENCES) == EXIT_GO_ON;
+    const subject_texts texts = text_set_texts(&set);
+    if (fine && page_study_texts(study, app->model, &texts, file, app->pool) != MHA_OK)
+        fine = heads_failed(MHA_ERR_MEMORY) == EXIT_GO_ON;
+    text_set_free(&set, s);
+    return fine;
+}
+
+/* Finds the roles of the heads. A model that is too short for the corpus gets a page without, and
+ * so does one that is no translator: it shows those on the sentence. */
+static bool make_study(serve_app *app, const session *s, const char *texts, page_study *study)
+{
+    if (texts != NULL)
+        return study_texts(app, s, texts, study);
+    if (s->model == NULL) {
+        app->study = NULL;
+        return true;
+    }
     const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
-        heads_too_short(app->model);
+        heads_too_short(app->model->translator);
         fprintf(stderr, "mha: the page will not show the roles of heads\n");
         app->study = NULL;
     } else if (status != MHA_OK) {
@@ -131,22 +152,12 @@ static bool make_study(serve_app *app, page_study *study)
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
-/* Counts the words of the training sentences, for the roles of heads. False with a message. */
-static bool count_words(serve_app *app)
-{
-    if (head_words_count(&app->words, app->model))
-        return true;
-    heads_failed(MHA_ERR_MEMORY);
-    return false;
-}
-
-static int run_with(const serve_request *r, const session *s)
+static int run_with(const serve_request *r, session *s)
 {
     page_study study = {.heads = NULL};
     serve_app app = {
-        .model = s->model, .model_file = r->model_file, .pool = s->pool, .study = &study};
-    const bool fine = count_words(&app) && make_study(&app, &study) && serve(r, &app);
-    head_words_free(&app.words);
+        .model = &s->subject, .model_file = r->model_file, .pool = s->pool, .study = &study};
+    const bool fine = make_study(&app, s, r->texts, &study) && serve(r, &app);
     page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
@@ -171,7 +182,8 @@ int command_serve(int argc, char **argv)
     serve_request r = {.port = 0};
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
-        {OPTION_MODEL(&r.model_file)},
+        {OPTION_ANY_MODEL(&r.model_file)},
+        {OPTION_TEXTS(&r.texts)},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
     };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha show: what every head of a translator attends to in one sentence, as heat maps.
+ * mha show: what every head of a model attends to in one sentence, as heat maps.
  *
- *      text --sentence_pair_read()--> words --sentence_pair_capture()--> weights of all heads
+ *      text --subject_read()--> words --subject_run()--> weights of all heads
  *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
  *      both --show_maps_make()--> sheets, as text, SVG, TikZ or JSON
  */
@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
+#include "heads/whole_words.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_table.h"
@@ -29,14 +30,17 @@ static const char details[] =
     "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
     "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
     "A\n"
-    "head may also be written \"cross L2 H4\". The model is found as by \"mha translate\".\n"
+    "head may also be written \"cross L2 H4\". The model is as for \"mha heads\"; for other "
+    "models\n"
+    "than translators, roles are found on TEXT, or on the texts of --texts.\n"
     "\n"
     "Examples:\n"
     "  mha show \"the cat that i saw yesterday ran away\"\n"
     "  mha show --kind cross --layer 2 --mean \"the old king sings\"\n"
     "  mha show --where role=determiner \"the small black cat sleeps\"\n"
     "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n"
-    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n";
+    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n"
+    "  mha show --model all-MiniLM-L6-v2 --layer 3 \"The tired cat ran away.\"\n";
 
 typedef struct show_request {
     heads_setup setup;
@@ -44,7 +48,7 @@ typedef struct show_request {
     int64_t layer, width, study; /* 0: not given; study: none */
     int head;                    /* 0: all */
     int kind;                    /* ATTENTION_KINDS: all */
-    bool mean, norm, as_json;
+    bool mean, norm, words, as_json;
 } show_request;
 
 /* -------------------------------------------------------------- options ----- */
@@ -94,6 +98,10 @@ static int check(show_request *r, const arg_command *command)
         code = find_values(r);
     if (code == EXIT_GO_ON && !draws_on_terminal(r))
         code = args_refuse(command, "width", "is for maps in the terminal; leave it out");
+    if (code == EXIT_GO_ON && r->norm)
+        code = args_refuse(command, "words",
+                           "joins weights; norms are those of tokens: leave out "
+                           "one of them");
     if (code == EXIT_GO_ON && r->where != NULL)
         code = heads_filter("show", r->where, NULL, &none);
     if (code == EXIT_GO_ON && r->where != NULL && r->study == 0)
@@ -104,18 +112,16 @@ static int check(show_request *r, const arg_command *command)
 /* Checks what depends on the model. */
 static int check_model(const show_request *r)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
+    const head_shape shape = r->setup.session.subject.shape;
     int layers = 0;
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
-        const int here = attention_kind_layers(config, (attention_kind)kind);
-        if ((r->kind == ATTENTION_KINDS || r->kind == kind) && here > layers)
-            layers = here;
-    }
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        if ((r->kind == ATTENTION_KINDS || r->kind == kind) && shape.layers[kind] > layers)
+            layers = shape.layers[kind];
     if (r->layer > layers)
         return args_wrong("show: --layer %d: there %s %d layer%s", (int)r->layer,
                           layers == 1 ? "is" : "are", layers, layers == 1 ? "" : "s");
-    if (r->head > config->heads)
-        return args_wrong("show: --head %d: a layer has %d heads", r->head, config->heads);
+    if (r->head > shape.heads)
+        return args_wrong("show: --head %d: a layer has %d heads", r->head, shape.heads);
     return EXIT_GO_ON;
 }
 
@@ -133,9 +139,9 @@ static bool is_selected(const show_request *r, head_name name)
  * too. */
 static void choose(const show_request *r, const heads_table *table, bool *drawn, const char **roles)
 {
-    const transformer_config *const config = translator_config(r->setup.session.model);
-    for (int n = 0; n < head_count(config); n++)
-        drawn[n] = table == NULL && is_selected(r, head_at(config, n));
+    const head_shape shape = r->setup.session.subject.shape;
+    for (int n = 0; n < head_count(shape); n++)
+        drawn[n] = table == NULL && is_selected(r, head_at(shape, n));
     if (table == NULL)
         return;
     int count = table->study->heads;
@@ -187,31 +193,18 @@ static int save(const show_request *r, const show_maps *maps)
 static void print(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
     terminal screen = terminal_query(stdout);
-    char target[CORPUS_TEXT_MAX];
+    const subject_text *const text = scene->text;
     if (r->width > 0)
         screen.width = (int)r->width;
-    corpus_detokenise(CORPUS_FRENCH, &scene->pair->target, target);
-    printf("%s\n%s\n", scene->pair->source.text, target);
+    printf("%s\n", text->text);
+    if (text->translation != NULL)
+        printf("%s\n", text->translation);
     if (maps->count == 0)
         printf("\nno head matches\n");
     for (int n = 0; n < maps->count; n++) {
         printf("\n");
         heatmap_draw(stdout, &maps->sheets[n].map.sheet, &screen);
     }
-}
-
-/* Words of an axis with the special words around them, as in maps.h. */
-static void put_words(json *j, const char *key, const char *begin, const corpus_sentence *tokens,
-                      const char *end)
-{
-    json_open_array(j, key);
-    if (begin != NULL)
-        json_string(j, NULL, begin);
-    for (int n = 0; n < tokens->count; n++)
-        json_string(j, NULL, tokens->tokens[n]);
-    if (end != NULL)
-        json_string(j, NULL, end);
-    json_close(j);
 }
 
 /* One map: a head with its role, or the mean of a sheet, which comes last. */
@@ -237,19 +230,19 @@ static void put_map(json *j, const show_sheet *sheet, int n, bool roles)
 
 static void print_json(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
-    const vocabulary *const from = translator_vocabulary(scene->model, TRANSFORMER_SOURCE);
-    const vocabulary *const to = translator_vocabulary(scene->model, TRANSFORMER_TARGET);
-    const corpus_sentence *const source = &scene->pair->source.tokens;
-    const corpus_sentence *const target = &scene->pair->target;
+    const subject_text *const text = scene->text;
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
     json_string(&j, "model", r->setup.session.path);
-    json_string(&j, "text", scene->pair->source.text);
+    json_string(&j, "text", text->text);
     json_string(&j, "values", r->norm ? "norm" : "raw");
     json_integer(&j, "study", r->study);
-    put_words(&j, "source", NULL, source, from->words[WORD_END]);
-    put_words(&j, "target", to->words[WORD_BEGIN], target, NULL);
-    put_words(&j, "expected", NULL, target, to->words[WORD_END]);
+    if (text->source.count > 0)
+        json_strings(&j, "source", text->source.words, text->source.count);
+    if (text->target.count > 0)
+        json_strings(&j, "target", text->target.words, text->target.count);
+    if (text->expected != NULL)
+        json_strings(&j, "expected", text->expected, text->target.count);
     json_open_array(&j, "maps");
     for (int n = 0; n < maps->count; n++)
         for (int map = 0; map < maps->sheets[n].map.sheet.heads; map++)
@@ -301,26 +294,34 @@ static int measure(const show_request *r, show_scene *scene, bool *drawn, const 
     return code;
 }
 
-/* Reads the sentence pair, captures its heads, and goes on with measuring and drawing. */
-static int show(const show_request *r, sentence_pair *pair)
+/* Reads the text, captures its heads, and goes on with measuring and drawing. */
+static int show(const show_request *r, subject_text *text)
 {
     const heads_setup *const s = &r->setup;
     const capture_options options = {.weights = true, .vectors = r->norm};
-    const size_t heads = (size_t)head_count(translator_config(s->session.model));
+    const subject *const model = &s->session.subject;
+    const size_t heads = (size_t)head_count(model->shape);
     const pair_request request = {r->text, r->target, {NULL}};
-    char message[PAIR_MESSAGE_MAX];
-    if (!sentence_pair_read(pair, s->session.model, &request, s->session.pool, message))
+    char message[SUBJECT_MESSAGE_MAX];
+    if (!subject_read(model, &request, s->session.pool, text, message))
         return args_failed("%s", message);
-    sentence_pair_warn(pair);
-    capture *const seen = sentence_pair_capture(pair, s->session.model, &options, s->session.pool);
+    subject_warn(model, text);
+    capture *const seen = subject_run(model, text, &options, s->session.pool);
     if (seen == NULL)
         return heads_failed(MHA_ERR_MEMORY);
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
-    show_scene scene = {
-        .model = s->session.model, .pair = pair, .heads = seen, .mean = r->mean, .norm = r->norm};
-    const int code = drawn != NULL && roles != NULL ? measure(r, &scene, drawn, roles)
-                                                    : heads_failed(MHA_ERR_MEMORY);
+    whole_words words = {.letters = NULL};
+    bool fine = drawn != NULL && roles != NULL;
+    if (fine && r->words)
+        fine = capture_join_words(seen) && whole_words_make(&words, text);
+    show_scene scene = {.model = model,
+                        .text = r->words ? &words.text : text,
+                        .heads = seen,
+                        .mean = r->mean,
+                        .norm = r->norm};
+    const int code = fine ? measure(r, &scene, drawn, roles) : heads_failed(MHA_ERR_MEMORY);
+    whole_words_free(&words);
     free(drawn);
     free(roles);
     capture_free(seen);
@@ -332,18 +333,17 @@ static int run(show_request *r)
     /* Without a study no sentence of the corpus is measured, and none needs to fit the model. */
     r->setup.sentences = r->study > 0 ? r->study : 1;
     r->setup.own_text = r->study == 0;
+    r->setup.text = r->text;
     int code = heads_setup_open(&r->setup, "show");
     if (code == EXIT_GO_ON)
         code = check_model(r);
     if (code == EXIT_GO_ON && ((r->svg != NULL && !output_file_check(r->svg)) ||
                                (r->tikz != NULL && !output_file_check(r->tikz))))
         code = EXIT_FAILED;
-    sentence_pair *const pair = calloc(1, sizeof *pair);
+    subject_text text = {.text = NULL};
     if (code == EXIT_GO_ON)
-        code = pair != NULL ? show(r, pair) : heads_failed(MHA_ERR_MEMORY);
-    if (pair != NULL)
-        sentence_pair_free(pair);
-    free(pair);
+        code = show(r, &text);
+    subject_text_free(&r->setup.session.subject, &text);
     heads_setup_close(&r->setup);
     return code;
 }
@@ -356,7 +356,8 @@ int command_show(int argc, char **argv)
     const arg_option options[] = {
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_MODEL(&r.setup.model_file)},
+        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_TEXTS(&r.setup.texts_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},
         {"head", ARG_TEXT, &r.head_name, "H", "only this head: \"cross 2.4\", or 4 of every layer",
@@ -367,6 +368,7 @@ int command_show(int argc, char **argv)
          "raw weights, or norm: weights times |v W_O| (raw)", 0, 0},
         {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
          0, 100000},
+        {"words", ARG_FLAG, &r.words, NULL, "join the tokens of a word", 0, 0},
         {"svg", ARG_TEXT, &r.svg, "FILE", "write the maps to an SVG file instead", 0, 0},
         {"tikz", ARG_TEXT, &r.tikz, "FILE", "write the maps for LaTeX, with their numbers", 0, 0},
         {"width", ARG_NUMBER, &r.width, "N", "columns to use (the width of the terminal)",
@@ -377,7 +379,7 @@ int command_show(int argc, char **argv)
     const arg_command command = {
         .name = "show",
         .usage = "[OPTION...] TEXT...",
-        .summary = "Draw what every head of a translator attends to in a sentence.",
+        .summary = "Draw what every head of a model attends to in a sentence.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

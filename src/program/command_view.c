@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha view: one page that shows every head of a translator on some sentences.
+ * mha view: one page that shows every head of a model on some sentences.
  *
  *      texts --page_sentence_make()--> translations, and what all heads do
- *      sentences of the corpus --page_study_make()--> roles of the heads
+ *      sentences of the corpus, or texts of a file --page_study_make()--> roles of the heads
  *      a file of "mha ablate" --page_ablation_read()--> what they are worth over a corpus
  *      or, instead of a model, a file of weights --page_import_open()--> what heads do
  *      all of it --page_json(), page_write()--> the page
@@ -21,40 +21,45 @@
 #include "program/heads_setup.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/texts.h"
 
 enum { SENTENCES_MAX = 16 };
 
 static const char details[] =
     "Each TEXT is a sentence; words without quotes are joined into one sentence. The page shows\n"
-    "what each head of the model attends to while it reads TEXT and writes its translation. It\n"
-    "is one file that any browser opens from disk, without a network. Two or more sentences can\n"
-    "be compared with each other. The model is found as by \"mha translate\".\n"
+    "what each head of the model attends to while it reads TEXT and, if it is a translator, "
+    "writes\n"
+    "its translation. It is one file that any browser opens from disk, without a network. Two or\n"
+    "more sentences can be compared with each other. The model is as for \"mha heads\"; for other\n"
+    "models than translators, roles are found on each sentence, or on the texts of --texts.\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
     "decoder.0, cross.0 ... The words are in the file of --tokens: one per line, or an array in\n"
-    "a file *.json. --ablation adds the output of \"mha ablate --json\" for the same model.\n"
+    "a file *.json. With tensors layer.0.q, layer.0.k, layer.0.v [heads, rows, width] and\n"
+    "layer.0.norms [heads, columns] the page also shows how a weight is computed. --ablation adds\n"
+    "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
     "Examples:\n"
     "  mha view \"the cat that i saw yesterday ran away\"\n"
     "  mha view -o cats.html \"the black cat sleeps\" \"the black cats sleep\"\n"
     "  mha view --to \"le chat dort\" \"the cat sleeps\"\n"
     "  mha ablate --json > cost.json && mha view --ablation cost.json \"the cat sleeps\"\n"
+    "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
 
 typedef struct view_request {
     const char *model_file, *target, *output;
-    const char *weights, *tokens, *ablation; /* files; NULL: none */
+    const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
     int64_t threads, study;
+    bool words;
 } view_request;
 
 typedef struct view_run {
     const view_request *request;
     session session;
-    page_sentence_memory *items; /* [count] */
-    page_sentence *sentences;    /* [count] */
+    page_sentence *sentences; /* [count] */
     int count;
-    head_words words;
     page_study study;
     page_ablation ablation;
     page_import *import; /* instead of a model */
@@ -86,13 +91,13 @@ static bool failed(const char *message)
 /* Translates a text and captures its heads; false after a message. */
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
-    char message[PAIR_MESSAGE_MAX];
+    char message[SUBJECT_MESSAGE_MAX];
     const pair_request request = {text, run->request->target, {NULL}};
-    const bool fine = page_sentence_make(&run->items[n], &run->sentences[n], run->session.model,
-                                         &request, run->session.pool, message);
+    const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request,
+                                         PAGE_EFFECTS_COST, run->session.pool, message);
     progress_end();
     if (fine)
-        sentence_pair_warn(&run->items[n].pair);
+        subject_warn(&run->session.subject, &run->sentences[n].text);
     else
         fprintf(stderr, "mha: %s\n", message);
     return fine;
@@ -102,7 +107,7 @@ static bool fill_sentence(view_run *run, int n, const char *text)
 static void report(const view_run *run)
 {
     struct stat about;
-    const page_heads shape = page_heads_of(run->session.model, run->import);
+    const page_heads shape = page_heads_of(&run->session.subject, run->import);
     const int sentences = run->import != NULL ? 1 : run->count;
     int heads = 0;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
@@ -119,15 +124,17 @@ static bool write_page(const view_run *run)
     const view_request *const r = run->request;
     const page_command call = {.output = r->output,
                                .model_file = r->model_file,
-                               .target = r->target != NULL ? run->items[0].pair.target_text : NULL,
+                               .target = run->count > 0 ? run->sentences[0].text.given : NULL,
                                .weights = r->weights,
                                .tokens = r->tokens,
                                .ablation = r->ablation,
+                               .texts = r->texts,
+                               .words = r->words,
                                .study = (int)r->study};
     char *const command = page_command_text(&call, run->sentences, run->count);
-    const page_data page = {.model = run->session.model,
-                            .words = &run->words,
+    const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
+                            .words = r->words,
                             .study = run->study.heads != NULL ? &run->study : NULL,
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
                             .import = run->import,
@@ -145,18 +152,15 @@ static bool write_page(const view_run *run)
 
 static bool make_room(view_run *run)
 {
-    run->items = calloc((size_t)run->count, sizeof *run->items);
     run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
-    return run->items != NULL && run->sentences != NULL;
+    return run->sentences != NULL;
 }
 
 static void free_room(view_run *run)
 {
-    for (int n = 0; run->items != NULL && n < run->count; n++)
-        page_sentence_free(&run->items[n]);
-    free(run->items);
+    for (int n = 0; run->sentences != NULL && n < run->count; n++)
+        page_sentence_free(&run->sentences[n], &run->session.subject);
     free(run->sentences);
-    head_words_free(&run->words);
     page_study_free(&run->study);
     page_ablation_free(&run->ablation);
 }
@@ -165,17 +169,36 @@ static void free_room(view_run *run)
 static bool read_ablation(view_run *run)
 {
     char message[TEXT_FILE_MESSAGE_MAX];
-    const page_heads shape = page_heads_of(run->session.model, run->import);
+    const page_heads shape = page_heads_of(&run->session.subject, run->import);
     if (run->request->ablation == NULL)
         return true;
     return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
            failed(message);
 }
 
-/* Finds the roles; a model that is too short for the corpus needs --study 0. */
+/* The roles on the texts of a file. */
+static bool study_texts(view_run *run)
+{
+    text_set set;
+    bool fine =
+        text_set_read(&set, &run->session, run->request->texts, run->request->study) == EXIT_GO_ON;
+    const subject_texts texts = text_set_texts(&set);
+    fine = fine && (page_study_texts(&run->study, &run->session.subject, &texts,
+                                     run->request->texts, run->session.pool) == MHA_OK ||
+                    out_of_memory());
+    text_set_free(&set, &run->session);
+    return fine;
+}
+
+/* Finds the roles; a model that is too short for the corpus needs --study 0. Other models than
+ * translators have no corpus: their roles are those on the sentences themselves. */
 static bool make_study(view_run *run)
 {
-    const mha_status status = page_study_make(&run->study, run->session.model,
+    if (run->request->texts != NULL)
+        return study_texts(run);
+    if (run->session.model == NULL)
+        return true;
+    const mha_status status = page_study_make(&run->study, &run->session.subject,
                                               (int)run->request->study, run->session.pool);
     if (status == MHA_OK)
         return true;
@@ -189,9 +212,7 @@ static bool make_study(view_run *run)
 /* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = ((make_room(run) && head_words_count(&run->words, run->session.model)) ||
-                 out_of_memory()) &&
-                read_ablation(run);
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
@@ -225,7 +246,7 @@ static int run_command(const view_request *r, char **texts, int count)
     view_run run = {.request = r, .count = count};
     if (!output_file_check(r->output))
         return EXIT_FAILED;
-    int code = session_open(&run.session, r->model_file, r->threads);
+    int code = session_open_any(&run.session, r->model_file, r->threads);
     if (code == EXIT_GO_ON)
         code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
     session_close(&run.session);
@@ -238,7 +259,7 @@ static int check(const arg_command *command, const view_request *r, int words)
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study threads",
+        return args_refuse(command, "to model study texts threads",
                            "is for a model; leave it out with --weights");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
@@ -256,13 +277,15 @@ int command_view(int argc, char **argv)
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_MODEL(&r.model_file)},
-        {"study", ARG_NUMBER, &r.study, "N", "find roles on N corpus sentences (200; 0: no roles)",
-         0, 100000},
+        {OPTION_ANY_MODEL(&r.model_file)},
+        {"study", ARG_NUMBER, &r.study, "N",
+         "find roles on N corpus sentences or texts (200; 0: none)", 0, 100000},
+        {OPTION_TEXTS(&r.texts)},
         {"ablation", ARG_TEXT, &r.ablation, "FILE", "the output of \"mha ablate --json\"", 0, 0},
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };
     uint64_t given = 0;

@@ -44,6 +44,7 @@ static const int columns[] = {
     MEASURE_INDUCTION,
     MEASURE_QUESTION,
     MEASURE_RARE,
+    MEASURE_ONE,
     OWN_AER,
     MEASURE_SAYS,
     MEASURE_READS,

@@ -78,18 +78,18 @@ static void print_table(const heads_report *r, const terminal *screen)
 /* Counts the heads of every role, in the order in which roles first occur. */
 static void print_roles(const heads_report *r)
 {
-    bool counted[512] = {false};
     const char *comma = "";
     printf("Roles: ");
-    for (int n = 0; n < r->study->heads && n < 512; n++) {
+    for (int n = 0; n < r->study->heads; n++) {
         const char *const name = heads_role_name(&r->all[n]);
+        bool before = false;
         int same = 0;
-        for (int k = n; k < r->study->heads && k < 512; k++)
-            if (!counted[k] && strcmp(heads_role_name(&r->all[k]), name) == 0) {
-                counted[k] = true;
+        for (int k = 0; k < r->study->heads; k++)
+            if (strcmp(heads_role_name(&r->all[k]), name) == 0) {
+                before |= k < n;
                 same++;
             }
-        if (same > 0)
+        if (!before)
             printf("%s%d %s", comma, same, name);
         comma = ", ";
     }
@@ -100,6 +100,8 @@ static void print_roles(const heads_report *r)
 static void print_most_important(const heads_report *r)
 {
     int best[ATTENTION_KINDS] = {-1, -1, -1};
+    if (isnan(r->all[0].raw_importance))
+        return;
     for (int n = 0; n < r->study->heads; n++) {
         const int kind = (int)r->all[n].name.kind;
         if (best[kind] < 0 || r->all[n].raw_importance > r->all[best[kind]].raw_importance)
@@ -120,7 +122,7 @@ static int best_head(const head_study *s, attention_kind kind, int measure)
 {
     int best = -1;
     for (int n = 0; n < s->heads; n++)
-        if (head_at(&s->config, n).kind == kind && !isnan(head_study_mean(s, n, measure)) &&
+        if (head_at(s->shape, n).kind == kind && !isnan(head_study_mean(s, n, measure)) &&
             (best < 0 || head_study_mean(s, n, measure) > head_study_mean(s, best, measure)))
             best = n;
     return best;
@@ -139,7 +141,7 @@ static void print_best_aligner(const head_study *s)
     const int best = by_reading ? reads : says;
     const int measure = by_reading ? MEASURE_F_READS : MEASURE_F_SAYS;
     char label[HEAD_LABEL_MAX];
-    head_label(head_at(&s->config, best), label);
+    head_label(head_at(s->shape, best), label);
     printf("The best aligner: %s, alignment error rate %.2f, on the row that %s the word.\n", label,
            1.0 - head_study_mean(s, best, measure), by_reading ? "reads" : "says");
 }
@@ -154,7 +156,7 @@ static void print_relation(const head_study *s, attention_kind kind, int measure
     if (best < 0 || baseline->count < RELATION_COUNT_MIN)
         return;
     const double share = head_study_mean(s, best, measure);
-    head_label(head_at(&s->config, best), label);
+    head_label(head_at(s->shape, best), label);
     snprintf(offset, sizeof offset, "(%+d)", baseline->offset);
     printf("%-8s %-21s %-12s %5.2f", attention_kind_name(kind), name, label, share);
     print_interval(s, head_study_interval(s, best, measure));
@@ -183,19 +185,19 @@ static void print_relations(const head_study *s, const terminal *screen)
 /* Two tables, layers by heads: for rows that say a word and for rows that read it. */
 static void print_error_rates(const head_study *s, const terminal *screen)
 {
-    const int layers = s->config.layers[TRANSFORMER_TARGET];
+    const int layers = s->shape.layers[ATTENTION_CROSS];
     for (int reads = 0; reads < 2; reads++) {
         printf("\n");
         terminal_style(stdout, screen, STYLE_BOLD);
         printf("Alignment error rate of the row that %s a French word", reads ? "reads" : "says");
         terminal_plain(stdout, screen);
         printf("\n%-8s", "layer");
-        for (int h = 0; h < s->config.heads; h++)
+        for (int h = 0; h < s->shape.heads; h++)
             printf(" %5d", h + 1);
         for (int layer = 0; layer < layers; layer++) {
             printf("\n%-8d", layer + 1);
-            for (int h = 0; h < s->config.heads; h++) {
-                const int head = head_number(&s->config, (head_name){ATTENTION_CROSS, layer, h});
+            for (int h = 0; h < s->shape.heads; h++) {
+                const int head = head_number(s->shape, (head_name){ATTENTION_CROSS, layer, h});
                 printf(" %5.2f", 1.0 - head_study_mean(s, head, MEASURE_F_SAYS + reads));
             }
         }
@@ -210,11 +212,19 @@ static void print_title(const heads_report *r)
     printf("%d heads of %s\n", s->heads, r->model);
     if (r->text != NULL)
         printf("on \"%s\"", r->text);
+    else if (r->texts != NULL)
+        printf("on %d text%s of %s", s->sentences, s->sentences == 1 ? "" : "s", r->texts);
     else
         printf("on %d sentence%s of %s, seed %" PRIu64, s->sentences, s->sentences == 1 ? "" : "s",
                corpus_split_name(r->split), r->seed);
-    printf("; %" PRId64 " English tokens, %" PRId64 " French. Layers and heads count from 1.\n\n",
-           s->tokens[ATTENTION_ENCODER], s->tokens[ATTENTION_DECODER]);
+    const int64_t source = s->tokens[ATTENTION_ENCODER], target = s->tokens[ATTENTION_DECODER];
+    if (r->translates)
+        printf("; %" PRId64 " English tokens, %" PRId64 " French.", source, target);
+    else if (source > 0 && target > 0)
+        printf("; %" PRId64 " tokens of the source, %" PRId64 " of the target.", source, target);
+    else
+        printf("; %" PRId64 " tokens.", source + target);
+    printf(" Layers and heads count from 1.\n\n");
 }
 
 void heads_report_text(const heads_report *r)
@@ -324,9 +334,12 @@ void heads_report_json(const heads_report *r)
     json_string(&j, "model", r->model);
     if (r->text != NULL)
         json_string(&j, "text", r->text);
+    else if (r->texts != NULL)
+        json_string(&j, "texts", r->texts);
     else
         json_string(&j, "split", corpus_split_name(r->split));
-    json_unsigned(&j, "seed", r->seed);
+    if (r->translates && r->texts == NULL)
+        json_unsigned(&j, "seed", r->seed);
     json_integer(&j, "sentences", r->study->sentences);
     json_integer(&j, "counted_from", 1);
     json_open_array(&j, "heads");

@@ -8,7 +8,9 @@
 
 typedef struct heads_report {
     const char *model; /* the file */
-    const char *text;  /* the sentence; NULL: those of a split */
+    const char *text;  /* the sentence; NULL: those of a file or split */
+    const char *texts; /* the file of texts; NULL: sentences of the corpus */
+    bool translates;   /* a translator: English and French */
     corpus_split split;
     uint64_t seed;
     const head_study *study;

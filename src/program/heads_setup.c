@@ -9,17 +9,32 @@
 #include "base/terminal.h"
 #include "program/options.h"
 
+static int read_texts(heads_setup *s, const char *command)
+{
+    if (s->texts_file == NULL && s->text == NULL)
+        return texts_needed(command, s->needs != NULL ? s->needs : "a TEXT, or --texts FILE");
+    const int code = s->texts_file != NULL
+                         ? text_set_read(&s->set, &s->session, s->texts_file, s->sentences)
+                         : text_set_one(&s->set, &s->session, s->text);
+    s->texts = text_set_texts(&s->set);
+    s->sentences = s->set.count;
+    return code;
+}
+
 int heads_setup_open(heads_setup *s, const char *command)
 {
     int code = option_split(command, s->split_name, &s->split);
     if (code == EXIT_GO_ON)
-        code = session_open(&s->session, s->model_file, s->threads);
+        code = session_open_any(&s->session, s->model_file, s->threads);
     if (code != EXIT_GO_ON)
         return code;
+    if (s->texts_file != NULL || s->session.model == NULL)
+        return read_texts(s, command);
     const translator *const model = s->session.model;
     s->pairs = head_pairs_of_corpus(model, s->seed, s->split, (int)s->sentences);
     if (s->pairs == NULL)
         return heads_failed(MHA_ERR_MEMORY);
+    s->texts = (subject_texts){.pairs = s->pairs, .count = (int)s->sentences};
     if (!s->own_text && !head_pairs_fit(model, s->pairs, (int)s->sentences))
         return heads_too_short(model);
     return EXIT_GO_ON;
@@ -27,8 +42,21 @@ int heads_setup_open(heads_setup *s, const char *command)
 
 void heads_setup_close(heads_setup *s)
 {
+    text_set_free(&s->set, &s->session);
     free(s->pairs);
     session_close(&s->session);
+}
+
+int heads_setup_refuse(const heads_setup *s, const arg_command *command, const char *names)
+{
+    int code = EXIT_GO_ON;
+    if (s->session.model == NULL)
+        code = args_refuse(command, names,
+                           "is about the corpus of our translator; leave it out with this model");
+    if (code == EXIT_GO_ON && s->texts_file != NULL)
+        code = args_refuse(command, "split seed",
+                           "selects sentences of the corpus; leave it out with --texts");
+    return code;
 }
 
 void heads_watch(int done, int count)

@@ -4,31 +4,46 @@
 #define PROGRAM_HEADS_SETUP_H
 
 #include "heads/head_pairs.h"
+#include "program/args.h"
 #include "program/session.h"
+#include "program/texts.h"
 
 typedef struct heads_setup {
     /* From the options; NULL and 0: not given. */
-    const char *model_file, *split_name;
+    const char *model_file, *split_name, *texts_file;
+    const char *text; /* the user's text, on which other models than translators are measured */
     int64_t sentences, threads;
     uint64_t seed;
-    bool own_text; /* the heads are measured on the user's text, not on the corpus */
+    const char *needs; /* what to give if there is no text: "--texts FILE"; NULL: or a TEXT */
+    bool own_text;     /* the heads are measured on the user's text, not on the corpus */
 
     /* Made by heads_setup_open(). */
     session session;
     corpus_split split;
-    head_pair *pairs; /* [sentences] */
+    head_pair *pairs;    /* [sentences] */
+    text_set set;        /* of texts_file, or of `text`; then there are no pairs */
+    subject_texts texts; /* the pairs or the set */
 } heads_setup;
 
 /* A row of the option tables of these commands. */
 #define HEADS_SENTENCES(setup) \
     "sentences", ARG_NUMBER, &(setup).sentences, "N", "sentences to measure on (200)", 1, 100000
 
-/* EXIT_GO_ON, or the exit code after a message on stderr. heads_setup_close() either way. */
+/* EXIT_GO_ON, or the exit code after a message on stderr. heads_setup_close() either way.
+ *
+ *      --texts FILE          the texts of the file
+ *      translator            sentences of the corpus
+ *      any other model       the user's text
+ */
 int heads_setup_open(heads_setup *setup, const char *command);
 void heads_setup_close(heads_setup *setup);
 
 /* Shows progress on stderr. */
 void heads_watch(int done, int count);
+
+/* Refuses options of the corpus and its grammar, named by `names`, for a model that is no
+ * translator, and those of sentences of the corpus with --texts. */
+int heads_setup_refuse(const heads_setup *setup, const arg_command *command, const char *names);
 
 /* Reports that the model is too short for sentences of the corpus; returns EXIT_FAILED. */
 int heads_too_short(const translator *model);

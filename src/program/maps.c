@@ -7,6 +7,7 @@
 #include "program/maps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "heads/head_pairs.h"
 
@@ -14,28 +15,25 @@ enum { COLUMNS_MAX = 12 }; /* of a word beside or above a map */
 
 /* ----------------------------------------------------------- one layer ----- */
 
-heatmap_words layer_map_label(text_word *words, const char *begin, const corpus_sentence *tokens,
-                              const char *end)
+heatmap_words layer_map_label(text_word *words, const char *const *tokens, int count)
 {
-    int count = 0;
-    if (begin != NULL)
-        text_split(begin, &words[count++], 1, COLUMNS_MAX);
-    for (int n = 0; n < tokens->count; n++)
-        text_split(tokens->tokens[n], &words[count++], 1, COLUMNS_MAX);
-    if (end != NULL)
-        text_split(end, &words[count++], 1, COLUMNS_MAX);
+    for (int n = 0; n < count; n++)
+        text_split(tokens[n], &words[n], 1, COLUMNS_MAX);
     return (heatmap_words){words, count};
 }
 
-/* Room for `maps` maps of `size` cells; what was allocated before a failure is freed by
+/* Room for `maps` maps; what was allocated before a failure is freed by
  * layer_map_free(). */
-static bool allocate(layer_map *map, int maps, size_t size)
+static bool allocate(layer_map *map, int maps, size_t rows, size_t columns)
 {
+    map->rows = calloc(rows + 1, sizeof *map->rows);
+    map->columns = calloc(columns + 1, sizeof *map->columns);
     map->names = calloc((size_t)maps, sizeof *map->names);
     map->titles = calloc((size_t)maps, sizeof *map->titles);
     map->notes = calloc((size_t)maps, sizeof *map->notes);
-    map->weights = calloc((size_t)maps * size, sizeof *map->weights);
-    return map->names != NULL && map->titles != NULL && map->notes != NULL && map->weights != NULL;
+    map->weights = calloc((size_t)maps * rows * columns, sizeof *map->weights);
+    return map->rows != NULL && map->columns != NULL && map->names != NULL && map->titles != NULL &&
+           map->notes != NULL && map->weights != NULL;
 }
 
 /* The weights of a head, each multiplied by the norm of its column if there are norms. */
@@ -64,7 +62,7 @@ bool layer_map_make(layer_map *map, const layer_heads *from)
     const int drawn = from->count, maps = from->mean && drawn > 1 ? drawn + 1 : drawn;
     const size_t size = (size_t)from->rows * (size_t)from->columns;
     *map = (layer_map){.sheet = {.heads = maps}};
-    if (!allocate(map, maps, size))
+    if (!allocate(map, maps, (size_t)from->rows, (size_t)from->columns))
         return false;
     for (int n = 0; n < drawn; n++) {
         const int head = from->chosen != NULL ? from->chosen[n] : n;
@@ -86,6 +84,8 @@ bool layer_map_make(layer_map *map, const layer_heads *from)
 
 void layer_map_free(layer_map *map)
 {
+    free(map->rows);
+    free(map->columns);
     free(map->names);
     free(map->titles);
     free(map->notes);
@@ -100,12 +100,15 @@ static void label_translation(layer_map *map, const translated *t)
 {
     const vocabulary *const from = translator_vocabulary(t->model, TRANSFORMER_SOURCE);
     const vocabulary *const to = translator_vocabulary(t->model, TRANSFORMER_TARGET);
+    const char *words[CORPUS_TOKENS_MAX + 1];
     corpus_sentence said;
     target_tokens(t, 0, &said);
-    map->sheet.rows = layer_map_label(map->rows, NULL, &said,
-                                      target_ends(t->results) ? to->words[WORD_END] : NULL);
-    map->sheet.columns =
-        layer_map_label(map->columns, NULL, &t->source->tokens, from->words[WORD_END]);
+    memcpy(words, said.tokens, (size_t)said.count * sizeof words[0]);
+    words[said.count] = to->words[WORD_END];
+    map->sheet.rows = layer_map_label(map->rows, words, said.count + target_ends(t->results));
+    memcpy(words, t->source->tokens.tokens, (size_t)t->source->tokens.count * sizeof words[0]);
+    words[t->source->tokens.count] = from->words[WORD_END];
+    map->sheet.columns = layer_map_label(map->columns, words, t->source->tokens.count + 1);
 }
 
 bool alignment_map_make(layer_map *map, const translated *t, int layer, int head)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heads of a translator as sheets of heat maps (draw/heatmap.h), one map per head.
+ * Heads of a model as sheets of heat maps (draw/heatmap.h), one map per head.
  *
  *      layer_map       the chosen heads of one layer, and their mean
  *      alignment_map   the cross-attention of a translation, for "mha translate"
- *      show_maps       a sheet for each kind and layer on a sentence pair, for "mha show"
+ *      show_maps       a sheet for each kind and layer on a text, for "mha show"
  *
- *      kind      rows                      columns
- *      encoder   English words, end        the same
- *      decoder   begin, French words       the same, up to the row
- *      cross     French words said, end    English words, end
+ *      kind      rows                                      columns
+ *      encoder   tokens of the source                      the same
+ *      decoder   tokens of the target                      the same, up to the row
+ *      cross     tokens that each row of the target says   tokens of the source
  */
 #ifndef PROGRAM_MAPS_H
 #define PROGRAM_MAPS_H
 
 #include "draw/heatmap.h"
-#include "heads/sentence_pair.h"
+#include "heads/subject.h"
 #include "translator/sentence.h"
 
 /* Heads of one layer as they were computed, and which of them are drawn. */
@@ -31,7 +31,7 @@ typedef struct layer_heads {
 
 /* The heat maps of one layer. The sheet points into the struct, which must not be moved. */
 typedef struct layer_map {
-    text_word rows[CORPUS_TOKENS_MAX], columns[CORPUS_TOKENS_MAX];
+    text_word *rows, *columns;
     char (*names)[HEATMAP_TITLE_MAX];
     const char **titles, **notes;
     float *weights;
@@ -43,20 +43,18 @@ typedef struct layer_map {
 bool layer_map_make(layer_map *map, const layer_heads *heads);
 void layer_map_free(layer_map *map);
 
-/* An axis in words[CORPUS_TOKENS_MAX]: the tokens, with `begin` before and `end` after them unless
- * these are NULL. */
-heatmap_words layer_map_label(text_word *words, const char *begin, const corpus_sentence *tokens,
-                              const char *end);
+/* An axis in words[count], which must be as many as the rows or columns. */
+heatmap_words layer_map_label(text_word *words, const char *const *tokens, int count);
 
 /* The heads of decoder layer `layer` and their mean, or only head `head`. Both count from 1; head 0
  * stands for all. The best result must have weights. False if out of memory; layer_map_free()
  * either way. */
 bool alignment_map_make(layer_map *map, const translated *t, int layer, int head);
 
-/* What is to be drawn of a sentence pair. */
+/* What is to be drawn of a text. */
 typedef struct show_scene {
-    const translator *model;
-    const sentence_pair *pair;
+    const subject *model;
+    const subject_text *text;
     const capture *heads;     /* with weights; with vectors too if `norm` */
     const bool *drawn;        /* [head_count()], by head_number() */
     const char *const *roles; /* [head_count()]; NULL: not known */

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "program/args.h"
 
@@ -52,20 +54,85 @@ static int prepare(int64_t threads, int *count)
     return require_isa() != NULL ? EXIT_GO_ON : EXIT_FAILED;
 }
 
-int session_open(session *s, const char *model_file, int64_t threads)
+/* A translator is one file of safetensors; other models are folders, or files of other forms. */
+static bool is_other(const char *path)
+{
+    static const char *const ends[] = {".gguf", ".bin"};
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        return true;
+    for (size_t n = 0; n < sizeof ends / sizeof ends[0]; n++) {
+        const size_t length = strlen(path), own = strlen(ends[n]);
+        if (length > own && strcmp(path + length - own, ends[n]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a file is in a folder in the form of Hugging Face, which then is the model. */
+static bool is_in_folder(const char *path)
+{
+    char beside[MODEL_PATH_MAX + 16];
+    struct stat about;
+    const char *const slash = strrchr(path, '/');
+    snprintf(beside, sizeof beside, "%.*sconfig.json", slash != NULL ? (int)(slash - path) + 1 : 0,
+             path);
+    return stat(path, &about) == 0 && stat(beside, &about) == 0;
+}
+
+static int load_other(session *s)
+{
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    const mha_model_config config = {
+        .size = sizeof config, .message = message, .message_size = sizeof message};
+    const mha_status status = mha_model_open(&s->any, s->path, &config);
+    if (status != MHA_OK)
+        return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
+    if (!subject_of_model(&s->subject, s->any, message))
+        return args_failed("%s: %s", s->path, message);
+    return EXIT_GO_ON;
+}
+
+static int load_any(session *s, const char *model_file)
+{
+    if (!model_path_find(model_file, s->path))
+        return EXIT_FAILED;
+    if (is_other(s->path) || is_in_folder(s->path))
+        return load_other(s);
+    const int code = load_model(s, model_file);
+    if (code != EXIT_GO_ON)
+        return code;
+    subject_of_translator(&s->subject, s->model);
+    return subject_count_words(&s->subject) ? EXIT_GO_ON : args_failed("out of memory");
+}
+
+static int open_with(session *s, int (*load)(session *s, const char *model_file),
+                     const char *model_file, int64_t threads)
 {
     int count;
     *s = (session){.path = ""};
     int code = prepare(threads, &count);
     if (code == EXIT_GO_ON)
-        code = load_model(s, model_file);
+        code = load(s, model_file);
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
+}
+
+int session_open(session *s, const char *model_file, int64_t threads)
+{
+    return open_with(s, load_model, model_file, threads);
+}
+
+int session_open_any(session *s, const char *model_file, int64_t threads)
+{
+    return open_with(s, load_any, model_file, threads);
 }
 
 void session_close(session *s)
 {
     mha_pool_free(s->pool);
+    subject_close(&s->subject);
     translator_free(s->model);
+    mha_model_free(s->any);
 }
 
 int session_open_pool(mha_pool **pool, int64_t threads)

@@ -10,12 +10,15 @@
 
 #include <mha/mha.h>
 
+#include "heads/subject.h"
 #include "translator/model_path.h"
 #include "translator/translator.h"
 
 typedef struct session {
     char path[MODEL_PATH_MAX]; /* the model's file */
-    translator *model;
+    translator *model;         /* NULL: another model, of session_open_any() */
+    mha_model *any;            /* the other model */
+    subject subject;           /* the heads of either, after session_open_any() */
     mha_pool *pool;
 } session;
 
@@ -24,6 +27,10 @@ typedef struct session {
  * session_close(). */
 int session_open(session *session, const char *model_file, int64_t threads);
 void session_close(session *session);
+
+/* The same for any model whose heads can be looked at: a translator of "mha train", or what
+ * mha_model_open() opens. */
+int session_open_any(session *session, const char *model_file, int64_t threads);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */
 int session_open_pool(mha_pool **pool, int64_t threads);

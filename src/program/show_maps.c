@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sheets of "mha show": the drawn heads of a sentence pair, one sheet per kind and layer. The
+/* The sheets of "mha show": the drawn heads of a text, one sheet per kind and layer. The
  * maps of a layer are made in maps.c. */
 #include "program/maps.h"
 
@@ -9,48 +9,41 @@
 #include "heads/head_pairs.h"
 
 /* The axes of the table in maps.h. */
-static void label_pair(layer_map *map, const show_scene *scene, attention_kind kind)
+static void label(layer_map *map, const show_scene *scene, attention_kind kind)
 {
-    const vocabulary *const from = translator_vocabulary(scene->model, TRANSFORMER_SOURCE);
-    const vocabulary *const to = translator_vocabulary(scene->model, TRANSFORMER_TARGET);
-    const corpus_sentence *const source = &scene->pair->source.tokens;
-    const corpus_sentence *const target = &scene->pair->target;
+    const subject_text *const text = scene->text;
+    const subject_side *const side = kind == ATTENTION_DECODER ? &text->target : &text->source;
     heatmap_sheet *const sheet = &map->sheet;
-    switch (kind) {
-    case ATTENTION_DECODER:
-        sheet->rows = layer_map_label(map->rows, to->words[WORD_BEGIN], target, NULL);
-        sheet->columns = sheet->rows;
-        sheet->causal = true;
-        break;
-    case ATTENTION_CROSS:
-        sheet->rows = layer_map_label(map->rows, NULL, target, to->words[WORD_END]);
-        sheet->columns = layer_map_label(map->columns, NULL, source, from->words[WORD_END]);
-        break;
-    default:
-        sheet->rows = layer_map_label(map->rows, NULL, source, from->words[WORD_END]);
-        sheet->columns = sheet->rows;
-    }
+    sheet->columns = layer_map_label(map->columns, side->words, side->count);
+    sheet->rows = sheet->columns;
+    sheet->causal = kind == ATTENTION_DECODER;
+    if (kind == ATTENTION_CROSS)
+        sheet->rows = layer_map_label(map->rows, text->expected, text->target.count);
 }
 
 /* "cross, layer 2 of 2: French attends to English" */
 static void write_heading(show_sheet *sheet, const show_scene *scene)
 {
-    static const char *const who[ATTENTION_KINDS] = {"English attends to English",
-                                                     "French attends to French before it",
-                                                     "French attends to English"};
+    const char *const *const names = scene->model->side_names;
+    const char *const source = names[TRANSFORMER_SOURCE], *const target = names[TRANSFORMER_TARGET];
+    char who[SHOW_HEADING_MAX / 2];
+    if (sheet->kind == ATTENTION_DECODER)
+        snprintf(who, sizeof who, "%s attends to %s before it", target, target);
+    else
+        snprintf(who, sizeof who, "%s attends to %s",
+                 sheet->kind == ATTENTION_CROSS ? target : source, source);
     snprintf(sheet->heading, sizeof sheet->heading, "%s, layer %d of %d: %s%s",
              attention_kind_name(sheet->kind), sheet->layer + 1,
-             scene->heads->kind[sheet->kind].layers, who[sheet->kind],
-             scene->norm ? ", weight x norm" : "");
+             scene->heads->kind[sheet->kind].layers, who, scene->norm ? ", weight x norm" : "");
 }
 
 /* False if out of memory. */
 static bool fill_sheet(show_sheet *sheet, const show_scene *scene)
 {
-    const transformer_config *const config = translator_config(scene->model);
+    const head_shape shape = scene->model->shape;
     const capture_heads *const all = &scene->heads->kind[sheet->kind];
     const ptrdiff_t first = (ptrdiff_t)sheet->layer * all->heads;
-    const int number = head_number(config, (head_name){sheet->kind, sheet->layer, 0});
+    const int number = head_number(shape, (head_name){sheet->kind, sheet->layer, 0});
     const layer_heads from = {
         .weights = all->weights + first * all->rows * all->columns,
         .norms = scene->norm ? all->value_norms + first * all->columns : NULL,
@@ -63,7 +56,7 @@ static bool fill_sheet(show_sheet *sheet, const show_scene *scene)
     };
     if (!layer_map_make(&sheet->map, &from))
         return false;
-    label_pair(&sheet->map, scene, sheet->kind);
+    label(&sheet->map, scene, sheet->kind);
     write_heading(sheet, scene);
     sheet->map.sheet.heading = sheet->heading;
     return true;
@@ -72,10 +65,10 @@ static bool fill_sheet(show_sheet *sheet, const show_scene *scene)
 /* Writes the heads that are drawn of a layer to `chosen` and returns their number. */
 static int choose(const show_scene *scene, attention_kind kind, int layer, int *chosen)
 {
-    const transformer_config *const config = translator_config(scene->model);
-    const int first = head_number(config, (head_name){kind, layer, 0});
+    const head_shape shape = scene->model->shape;
+    const int first = head_number(shape, (head_name){kind, layer, 0});
     int count = 0;
-    for (int head = 0; head < config->heads; head++)
+    for (int head = 0; head < shape.heads; head++)
         if (scene->drawn[first + head])
             chosen[count++] = head;
     return count;
@@ -83,8 +76,8 @@ static int choose(const show_scene *scene, attention_kind kind, int layer, int *
 
 bool show_maps_make(show_maps *maps, const show_scene *scene)
 {
-    const transformer_config *const config = translator_config(scene->model);
-    const size_t heads = (size_t)head_count(config);
+    const head_shape shape = scene->model->shape;
+    const size_t heads = (size_t)head_count(shape);
     *maps = (show_maps){.sheets = calloc(heads, sizeof *maps->sheets),
                         .chosen = calloc(heads, sizeof *maps->chosen)};
     int *chosen = maps->chosen;

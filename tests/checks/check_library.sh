@@ -13,7 +13,7 @@ exported() {
 }
 
 declared() {
-    sed -n 's/^MHA_API .*[ *]\(mha_[a-z_]*\)(.*/\1/p' "$root/include/mha/mha.h"
+    sed -n 's/^MHA_API .*[ *]\(mha_[a-z0-9_]*\)(.*/\1/p' "$root/include/mha/mha.h"
 }
 
 exports_are_the_header() {

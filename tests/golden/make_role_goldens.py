@@ -24,8 +24,8 @@ import struct
 
 FAR = 3  # the farthest fixed offset
 THRESHOLDS = {"sink": 0.6, "argmax": 0.9, "mass": 0.5, "self": 0.5, "duplicate": 0.4,
-              "induction": 0.4, "question": 0.6, "rare": 0.5, "margin": 0.1, "broad": 0.9,
-              "far": 1 / 3}
+              "induction": 0.4, "question": 0.6, "rare": 0.5, "margin": 0.1, "one": 0.6,
+              "broad": 0.9, "far": 1 / 3}
 CASES_MIN = 20  # of a relation or alignment
 
 
@@ -97,6 +97,19 @@ class Head:
                 found += self.argmax(i, self.special) == rarest
         return found / rows if rows else 0.0
 
+    def ends(self):
+        """The end marks; without any the last column stands for the end."""
+        first = 1 if self.begins else 0
+        marks = [j for j in range(first, self.columns) if self.special[j]]
+        return marks or [self.columns - 1]
+
+    def one_word(self):
+        """The share of rows with more than half of their weight on the same ordinary word."""
+        sinks = [0] + (self.ends() if self.kind != "decoder" else [])
+        words = [j for j in range(self.columns) if j not in sinks and not self.special[j]]
+        return max((self.mean(lambda i, j=j: float(self.at(i, j) > 0.5)) for j in words),
+                   default=0.0)
+
     def alignment(self, reads):
         words = [n for n, sources in enumerate(self.sources) if sources]
         right = sum(self.argmax(n + reads, self.special) in self.sources[n] for n in words)
@@ -106,7 +119,7 @@ class Head:
         return right / len(words), 1 - 2 * right / (found + known)
 
     def measures(self):
-        t, last = self.tokens, self.columns - 1
+        t = self.tokens
         own = self.kind != "cross"
         m = {
             "entropy": self.mean(self.entropy),
@@ -116,13 +129,15 @@ class Head:
             "distance": self.distance(),
             "far": self.distance() / self.columns,
             "first": self.mean(lambda i: self.at(i, 0)),
-            "end": None if self.kind == "decoder" else self.mean(lambda i: self.at(i, last)),
+            "end": None if self.kind == "decoder"
+            else sum(self.mean(lambda i, j=j: self.at(i, j)) for j in self.ends()),
             "prev": self.mass(-1), "self": self.mass(0), "next": self.mass(1),
             "duplicate": self.detect(lambda i, j: j < i and t[j] == t[i]) if own else None,
             "induction": self.detect(lambda i, j: 0 < j <= i and t[j - 1] == t[i]) if own else None,
             "question": self.mean(lambda i: self.at(i, self.question)) if self.question >= 0
             else None,
             "rare": self.rare() if self.frequency else None,
+            "one": self.one_word(),
         }
         for reads, names in enumerate((("says", "aer_says"), ("reads", "aer_reads"))):
             values = self.alignment(reads) if self.sources else (None, None)
@@ -166,6 +181,7 @@ def scores(head, m):
         share, words = best_offset(head, reads)
         if words >= CASES_MIN:
             yield "relation", f"aligned: {name}", m[name], share + t["margin"]
+    yield "one", "one word", m["one"], t["one"]
     yield "broad", "broad", m["broad"], t["broad"]
     yield "far", "far", m["far"], t["far"]
 
@@ -263,6 +279,17 @@ def all_cases():
         n, "encoder", size, size, looks({2: 0, 3: 1, 5: 4}, w), tokens=[7, 8, 7, 8, 9, 9]))
     yield from around("induction", 0.4, lambda n, w: case(
         n, "encoder", size, size, looks({3: 1, 4: 2, 5: 3}, w), tokens=[7, 8, 9, 7, 8, 9]))
+
+    # Five rows, of which some have more than half of their weight on one column.
+    for count in (2, 3, 4):
+        yield case(f"one word in {count} of 5 rows", "cross", 5, 7,
+                   lambda i, n=count: rest(7, {3: 0.52} if i < n else {5 * i % 7: 0.3}))
+    yield from around("half of the weight on one word", 0.5, lambda n, w: case(
+        n, "cross", 4, 9, lambda i: rest(9, {6: w})))
+    both = [1, 0, 0, 1, 0, 1]
+    yield from around("sink on both end marks", 0.6, lambda n, w: case(
+        n, "encoder", size, size, lambda i: rest(size, {3: w / 2, 5: w / 2}), begins=True,
+        special=both))
 
     end = [0] * 5 + [1]
     yield from around("question mark", 0.6, lambda n, w: case(

@@ -19,6 +19,7 @@ enum { PAIRS = 2, HEADS_MAX = 24 };
 static transformer_config config;
 static translator *model;
 static head_pair *pairs;
+static subject_texts texts; /* the pairs */
 
 /* A job returns whether it succeeded. */
 typedef bool (*job)(void);
@@ -43,8 +44,12 @@ static bool read_corpus(void)
 
 static bool study(void)
 {
-    head_study *const s = head_study_create(model, pairs, PAIRS, NULL, NULL);
+    subject all;
+    subject_of_translator(&all, model);
+    head_study *const s =
+        subject_count_words(&all) ? head_study_create(&all, &texts, NULL, NULL) : NULL;
     head_study_free(s);
+    subject_close(&all);
     return s;
 }
 
@@ -52,10 +57,30 @@ static bool ablate(void)
 {
     const int heads[2] = {1, 9};
     head_damage damage;
-    head_ablation *const a =
-        head_ablation_create(model, pairs, PAIRS, HEAD_MEAN, pairs, PAIRS, NULL);
+    subject all;
+    subject_of_translator(&all, model);
+    head_ablation *const a = head_ablation_create(&all, &texts, HEAD_MEAN, &texts, NULL);
     const bool done = a && head_ablation_measure(a, heads, 2, &damage) == MHA_OK;
     head_ablation_free(a);
+    return done;
+}
+
+/* The same on a text of the user, as for a model that is not a translator. */
+static bool ablate_text(void)
+{
+    static const pair_request request = {"the cat sleeps", NULL, {NULL}};
+    const int heads[2] = {1, 9};
+    char message[SUBJECT_MESSAGE_MAX];
+    head_damage damage;
+    subject_text text;
+    subject all;
+    subject_of_translator(&all, model);
+    const subject_texts own = {.texts = &text, .count = 1};
+    bool done = subject_read(&all, &request, NULL, &text, message);
+    head_ablation *const a = done ? head_ablation_create(&all, &own, HEAD_MEAN, &own, NULL) : NULL;
+    done = a && head_ablation_measure(a, heads, 2, &damage) == MHA_OK;
+    head_ablation_free(a);
+    subject_text_free(&all, &text);
     return done;
 }
 
@@ -82,7 +107,9 @@ static bool repair(void)
 static bool compare(void)
 {
     double apart[HEADS_MAX];
-    return head_likeness_measure(model, pairs, PAIRS, 3, NULL, apart) == MHA_OK;
+    subject all;
+    subject_of_translator(&all, model);
+    return head_likeness_measure(&all, &texts, 3, NULL, apart) == MHA_OK;
 }
 
 static void meet_failures(job work, int apart)
@@ -116,6 +143,7 @@ static void studying(void)
 static void ablating(void)
 {
     meet_failures(ablate, 3);
+    meet_failures(ablate_text, 3);
 }
 
 static void pruning(void)
@@ -137,6 +165,7 @@ int main(int argc, char **argv)
     float *const values = tiny_values(&config, 3);
     model = translator_create(&config, values, message);
     pairs = model ? head_pairs_of_corpus(model, 1, CORPUS_TEST, PAIRS) : NULL;
+    texts = (subject_texts){.pairs = pairs, .count = PAIRS};
     if (pairs) {
         RUN(capturing);
         RUN(studying);

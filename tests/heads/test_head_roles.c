@@ -18,20 +18,21 @@
 enum { SENTENCES = 4, ENCODER = 0, DECODER = 2, CROSS = 4, HEADS = 6 };
 
 /* A study of six heads, two of each kind, without any samples yet. */
-typedef struct subject {
+typedef struct six_heads {
     head_study study;
     head_sample samples[HEADS * MEASURES * SENTENCES];
-} subject;
+} six_heads;
 
-static subject *subject_new(void)
+static six_heads *six_heads_new(void)
 {
-    subject *const s = calloc(1, sizeof *s);
+    six_heads *const s = calloc(1, sizeof *s);
     if (!s)
         abort();
-    s->study = (head_study){.config = {.width = 8, .heads = 2, .layers = {1, 1}},
+    s->study = (head_study){.shape = {.layers = {1, 1, 1}, .heads = 2, .width = 4},
                             .heads = HEADS,
                             .sentences = SENTENCES,
-                            .samples = s->samples};
+                            .samples = s->samples,
+                            .begins = {[ATTENTION_DECODER] = true}};
     for (int kind = 0; kind < ATTENTION_CROSS; kind++)
         for (int r = 0; r < RELATIONS; r++)
             s->study.baselines.relation[kind][r] = (head_baseline){1, 0.5, 40};
@@ -40,13 +41,13 @@ static subject *subject_new(void)
     return s;
 }
 
-static void put(subject *s, int head, int measure, double value)
+static void put(six_heads *s, int head, int measure, double value)
 {
     for (int n = 0; n < SENTENCES; n++)
         s->samples[(head * MEASURES + measure) * SENTENCES + n] = (head_sample){(float)value, 1.0f};
 }
 
-static void is(const subject *s, int head, const char *wanted)
+static void is(const six_heads *s, int head, const char *wanted)
 {
     const head_role role = head_role_find(&s->study, head);
     const char *const name = role.found ? role.best.name : "mixed";
@@ -77,6 +78,7 @@ static const rule_case cases[] = {
     {DECODER, MEASURE_RELATION + 2 * ROLE_ADJECTIVE_NOUN + 1, 0.6, "noun-adjective"},
     {CROSS, MEASURE_SAYS, 0.6, "aligned: says"},
     {CROSS, MEASURE_READS, 0.6, "aligned: reads"},
+    {CROSS, MEASURE_ONE, 0.6, "one word"},
     {ENCODER, MEASURE_BREADTH, 0.9, "broad"},
     {ENCODER, MEASURE_REACH, 1.0 / 3.0, "far"},
 };
@@ -86,7 +88,7 @@ static void rules_hold_from_their_threshold_on(void)
 {
     for (int n = 0; n < CASES; n++) {
         const rule_case *const c = &cases[n];
-        subject *const s = subject_new();
+        six_heads *const s = six_heads_new();
         put(s, c->head, c->measure, c->threshold - 0.001);
         is(s, c->head, "mixed");
         CHECK(strcmp(head_role_find(&s->study, c->head).best.name, c->name) == 0,
@@ -101,7 +103,7 @@ static void rules_hold_from_their_threshold_on(void)
 
 static void earlier_rules_go_first(void)
 {
-    subject *const s = subject_new();
+    six_heads *const s = six_heads_new();
     put(s, ENCODER, MEASURE_REACH, 0.9);
     is(s, ENCODER, "far");
     put(s, ENCODER, MEASURE_BREADTH, 0.99);
@@ -122,7 +124,7 @@ static void earlier_rules_go_first(void)
 
 static void a_decoder_cannot_look_ahead(void)
 {
-    subject *const s = subject_new();
+    six_heads *const s = six_heads_new();
     put(s, DECODER, MEASURE_MASS + OFFSET_FAR + 1, 0.9);
     is(s, DECODER, "mixed");
     free(s);
@@ -130,7 +132,7 @@ static void a_decoder_cannot_look_ahead(void)
 
 static void few_words_make_no_relation(void)
 {
-    subject *const s = subject_new();
+    six_heads *const s = six_heads_new();
     s->study.baselines.relation[ATTENTION_ENCODER][0].count = RELATION_COUNT_MIN - 1;
     put(s, ENCODER, MEASURE_RELATION, 1.0);
     is(s, ENCODER, "mixed");
@@ -171,6 +173,8 @@ typedef struct trial {
     float *values;
     translator *model;
     head_pair *pairs;
+    subject subject;
+    subject_texts texts;
 } trial;
 
 static trial trial_new(void)
@@ -183,11 +187,15 @@ static trial trial_new(void)
     CHECK(t.model, "no model: %s", message);
     t.pairs = head_pairs_of_corpus(t.model, 1, CORPUS_TEST, PAIRS);
     CHECK(t.pairs, "no sentences");
+    subject_of_translator(&t.subject, t.model);
+    CHECK(subject_count_words(&t.subject), "no memory");
+    t.texts = (subject_texts){.pairs = t.pairs, .count = PAIRS};
     return t;
 }
 
 static void trial_free(trial *t)
 {
+    subject_close(&t->subject);
     free(t->pairs);
     free(t->values);
     translator_free(t->model);
@@ -196,17 +204,18 @@ static void trial_free(trial *t)
 static void heads_have_numbers(void)
 {
     const transformer_config config = {.heads = 4, .layers = {3, 2}};
-    CHECK(head_count(&config) == 28, "%d heads", head_count(&config));
+    const head_shape shape = head_shape_of(&config);
+    CHECK(head_count(shape) == 28, "%d heads", head_count(shape));
     for (int n = 0; n < 28; n++)
-        CHECK(head_number(&config, head_at(&config, n)) == n, "head %d", n);
-    const head_name name = head_at(&config, 21);
+        CHECK(head_number(shape, head_at(shape, n)) == n, "head %d", n);
+    const head_name name = head_at(shape, 21);
     CHECK(name.kind == ATTENTION_CROSS && name.layer == 0 && name.head == 1, "head 21");
 }
 
 static void studies_count_what_there_is(void)
 {
     trial t = trial_new();
-    head_study *const study = head_study_create(t.model, t.pairs, PAIRS, NULL, NULL);
+    head_study *const study = head_study_create(&t.subject, &t.texts, NULL, NULL);
     if (CHECK(study, "no study")) {
         int64_t words = 0;
         double aligned = 0, links = 0;
@@ -267,7 +276,7 @@ static void a_text_has_the_translation_of_the_model(void)
 static void importance_is_a_mean_over_sentences(void)
 {
     trial t = trial_new();
-    const int heads = head_count(&t.config);
+    const int heads = head_count(head_shape_of(&t.config));
     double raw[HEADS_MAX], normal[HEADS_MAX], one[HEADS_MAX], sum[HEADS_MAX] = {0};
     head_eval *const all = head_eval_create(t.model, t.pairs, PAIRS, NULL);
     CHECK(head_eval_importance(all, NULL, raw, normal) == MHA_OK, "no importance");
@@ -326,8 +335,7 @@ static void pruned_models_lose_what_closed_heads_cost(void)
 static void damage_is_the_difference_of_losses(void)
 {
     trial t = trial_new();
-    head_ablation *const a =
-        head_ablation_create(t.model, t.pairs, PAIRS, HEAD_ZERO, NULL, 0, NULL);
+    head_ablation *const a = head_ablation_create(&t.subject, &t.texts, HEAD_ZERO, NULL, NULL);
     head_damage first, again, both;
     uint8_t changes[8] = {[3] = HEAD_ZERO};
     capture_options options = {0};

@@ -12,7 +12,8 @@ const { knownFields, parseQuery, sortItems } = await import(new URL("query.js", 
 const roles = await import(new URL("roles.js", folder));
 const { windowOf } = await import(new URL("figures.js", folder));
 const { readState, stateText, BEGINNING } = await import(new URL("state.js", folder));
-const { changeOf, readChanges, shiftOf, withChange } = await import(new URL("live.js", folder));
+const { changeOf, effectText, readChanges, shiftOf, withChange } = await import(new URL("live.js", folder));
+const join = await import(new URL("join.js", folder));
 const { colorBytes } = await import(new URL("color.js", folder));
 
 const T = 8;
@@ -405,6 +406,31 @@ await test("how_far_a_head_moved", () => {
         1,
         "up to the first other",
     );
+});
+
+await test("pieces_of_words_are_joined", () => {
+    equal(join.wordsOf([0, 0, 1, 1, 0]).join(), "0,1,1,1,2", "words of tokens");
+    const weights = [0.1, 0.2, 0.3, 0.4, 0.5, 0.3, 0.1, 0.1, 0, 0.5, 0.25, 0.25, 1, 0, 0, 0];
+    const joined = join.joinWeights(weights, [0, 1, 1, 2], [0, 1, 1, 2]);
+    const wanted = [0.1, 0.5, 0.4, 0.25, 0.575, 0.175, 1, 0, 0];
+    joined.forEach((weight, n) => near(weight, wanted[n], 1e-6, `cell ${n}`));
+});
+
+await test("marks_are_hidden_together", () => {
+    const head = { rows: 1, columns: 4, weights: [0.4, 0.1, 0.3, 0.2], columnMarks: [1, 0, 0, 1] };
+    const values = metrics.shownValues(head, "hidden");
+    [0, 0.25, 0.75, 0].forEach((value, j) => near(values[j], value, 1e-9, `column ${j}`));
+    const plain = metrics.shownValues({ ...head, columnMarks: [0, 0, 0, 1] }, "hidden");
+    near(plain[3], 0.2 / 0.6, 1e-9, "without a begin mark only the first column is hidden");
+});
+
+await test("effects_have_words_for_every_model", () => {
+    const [a, b] = [{ vector: [1, 0] }, { vector: [0.6, 0.8] }];
+    check(effectText(b, a).includes("1 \u2212 cosine is 0.4000"), "an encoder");
+    const [c, d] = [{ log_likelihood: [-1, -2, null] }, { log_likelihood: [-2, -3.5, null] }];
+    check(effectText(d, c).includes("less likely, by 2.50 nats"), "a decoder");
+    const [e, f] = [{ translation: "le chat" }, { translation: "chat" }];
+    check(effectText(f, e).includes("instead of"), "a translator");
 });
 
 finish("test_metrics");

@@ -105,7 +105,7 @@ await test("letters_have_a_legend", async () => {
     equal([...new Set(letters)].sort().join(), shown.sort().join(), "those of the wall");
     await page.focus("#legend-all");
     await page.keyboard.press("Enter");
-    equal(await page.locator(".legend dl dt:visible").count(), 13, "all of them");
+    equal(await page.locator(".legend dl dt:visible").count(), 14, "all of them");
     const badge = page.locator(".legend > button").first();
     const count = Number(/(\d+)$/.exec(await badge.textContent())[1]);
     await badge.click();

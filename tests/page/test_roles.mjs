@@ -97,7 +97,7 @@ await test("golden_heads_have_their_roles_on_the_page", () => {
 await test("every_role_of_the_golden_file_has_its_letter", () => {
     const rules = { sink: "K", previous: "P", before: "P", next: "N", after: "N", self: "S" };
     Object.assign(rules, { "same place": "S", duplicate: "D", induction: "I", question: "Q" });
-    Object.assign(rules, { rare: "R", aligned: "A", broad: "B", far: "F", mixed: "M" });
+    Object.assign(rules, { rare: "R", aligned: "A", "one word": "W", broad: "B", far: "F", mixed: "M" });
     const ruleOf = (name) => {
         if (/previous|next|before|after/.test(name)) return "offset";
         if (name === "same place") return "self";

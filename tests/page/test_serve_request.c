@@ -10,7 +10,7 @@
 #include "support/tiny_model.h"
 
 static serve_request request;
-static char message[PAIR_MESSAGE_MAX];
+static char message[SUBJECT_MESSAGE_MAX];
 
 /* Reads a copy of the body with only a 0 after it, so that a sanitizer finds reads past its end.
  * The texts of the request point into the copy, which the next call frees. */
@@ -22,7 +22,7 @@ static bool read_bytes(const char *body, size_t length)
     copy = malloc(length + 1);
     memcpy(copy, body, length + 1);
     message[0] = '\0';
-    return serve_request_read(&request, &config, copy, length, message);
+    return serve_request_read(&request, head_shape_of(&config), copy, length, message);
 }
 
 static bool read_body(const char *body)

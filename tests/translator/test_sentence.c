@@ -238,7 +238,7 @@ static void check_chosen(int width, const char *wanted)
     static const char *const notes[] = {"self", "far", "previous"};
     static const int chosen[] = {2, 0};
     const layer_heads heads = {weights, norms, 2, 2, chosen, 2, true, notes};
-    corpus_sentence tokens = {.tokens = {"a"}, .count = 1};
+    static const char *const words[] = {"<b>", "a", "b"};
     const terminal plain = {COLOR_NONE, width, false};
     char *text = NULL;
     size_t size;
@@ -246,8 +246,8 @@ static void check_chosen(int width, const char *wanted)
     FILE *const file = open_memstream(&text, &size);
     if (!file || !CHECK(layer_map_make(&map, &heads), "no map"))
         abort();
-    map.sheet.rows = layer_map_label(map.rows, "<b>", &tokens, NULL);
-    map.sheet.columns = layer_map_label(map.columns, NULL, &tokens, "b");
+    map.sheet.rows = layer_map_label(map.rows, words, 2);
+    map.sheet.columns = layer_map_label(map.columns, words + 1, 2);
     map.sheet.heading = "a layer";
     heatmap_draw(file, &map.sheet, &plain);
     fclose(file);

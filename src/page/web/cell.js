@@ -41,8 +41,10 @@ function valueFigure(head, apart, j, room) {
         name: `${headFile(head)}-value`,
         title: "weight \u00d7 value",
         summary:
-            `What \u201c${head.columnWords[j]}\u201d adds to the output, before W_O. Through W_O ` +
-            `its length becomes ${(apart.weight * head.valueNorms[j]).toFixed(4)}.`,
+            `What \u201c${head.columnWords[j]}\u201d adds to the output, before W_O.` +
+            (head.valueNorms
+                ? ` Through W_O its length becomes ${(apart.weight * head.valueNorms[j]).toFixed(4)}.`
+                : ""),
         words: added.map((_, c) => String(c + 1)),
         values: added,
         most: Math.max(1e-9, ...apart.value.map(Math.abs)),
@@ -67,12 +69,29 @@ function softmaxTable(head, apart, i) {
     );
 }
 
+// The scores of some models have another part than q . k: a position bias, as T5 has, or a cap.
+const ROUNDING = 1e-3;
+
+function differenceText(head, stored, weight) {
+    const difference = Math.abs(stored - weight);
+    return difference < ROUNDING && !head.scoresDiffer
+        ? `The model computed ${stored.toFixed(6)}; the difference, ` +
+              `${difference.toExponential(1)}, is rounding.`
+        : `The model computed ${stored.toFixed(6)}: its scores have another part besides q \u00b7 k, ` +
+              `such as a position bias or a window.`;
+}
+
 // Why the steps of a cell cannot be shown; null: they can.
 function reasonAgainst(head, i, j) {
     if (!isVisible(head, i, j))
         return (
             "This cell is masked: a word sees only the words up to itself. The score becomes " +
             "\u2212\u221e, the weight 0."
+        );
+    if (head.q === null)
+        return (
+            "This page shows whole words: choose Tokens to see how the weight of one token to " +
+            "another is computed."
         );
     if (!head.q)
         return (
@@ -128,8 +147,7 @@ export function showCell(room, head, i, j) {
                 el(
                     "p",
                     { class: "hint" },
-                    `The model computed ${stored.toFixed(6)}; the difference, ` +
-                        `${Math.abs(stored - apart.weight).toExponential(1)}, is rounding.`,
+                    differenceText(head, stored, apart.weight),
                 ),
                 softmaxTable(head, apart, i),
             ),

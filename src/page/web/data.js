@@ -17,7 +17,7 @@ function decodeFloats(text) {
 }
 
 // A property that is computed when it is first read.
-function lazy(object, name, make) {
+export function lazy(object, name, make) {
     Object.defineProperty(object, name, {
         configurable: true,
         enumerable: true,
@@ -149,6 +149,9 @@ function makeHead(sentence, kind, arrays, map, known) {
         rowWords: kind.name === "encoder" ? sentence.source : sentence.target,
         rowLabels: known.labels,
         columnWords: kind.name === "decoder" ? sentence.target : sentence.source,
+        columnMarks: (kind.name === "decoder" ? sentence.target_marks : sentence.source_marks) ?? [],
+        lossUnit: known.lossUnit,
+        scoresDiffer: kind.scores_differ ?? false,
         loss: kind.losses ? arrays.losses[map] : null,
         uniformLoss: kind.losses ? arrays.uniform_losses[map] : null,
         changed: (kind.changed ?? []).filter((change) => change.map === map),
@@ -168,8 +171,16 @@ function makeHead(sentence, kind, arrays, map, known) {
     part("q", "q", rows * width);
     part("k", "k", columns * width);
     part("v", "v", columns * width);
-    part("valueNorms", "value_norms", columns);
+    if (kind.value_norms) part("valueNorms", "value_norms", columns);
     return head;
+}
+
+// What a head has besides its weights and vectors, none of which are decoded for it.
+export function headFacts(head) {
+    const names = Object.keys(head).filter(
+        (name) => !["weights", "picture", "q", "k", "v", "valueNorms", "text"].includes(name),
+    );
+    return Object.fromEntries(names.map((name) => [name, head[name]]));
 }
 
 // known: labels of rows, study and ablation of the heads of the kind, in their order.
@@ -181,6 +192,7 @@ function makeHeads(page, sentence, kind) {
         labels: rowLabels(sentence, kind),
         study: page.study?.heads.filter((record) => record.kind === kind.name),
         ablation: page.ablation?.[kind.name],
+        lossUnit: page.model?.predicts === false ? "of 1 \u2212 cosine" : "nats",
     };
     return Array.from({ length: kind.layers * kind.heads }, (_, map) =>
         makeHead(sentence, kind, arrays, map, known),
@@ -197,6 +209,7 @@ export function readPage(text) {
             if (sentence[name]) sentence[name] = sentence[name].map(shownWord);
         for (const kind of sentence.kinds)
             for (const change of kind.changed ?? []) change.word = shownWord(change.word);
+        if (sentence.vector) sentence.vector = decodeFloats(sentence.vector);
         sentence.heads = {};
         for (const kind of sentence.kinds)
             lazy(sentence.heads, kind.name, () => makeHeads(page, sentence, kind));

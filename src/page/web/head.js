@@ -5,6 +5,7 @@ import { headFile, headName, isVisible, rowOf, seenColumns, weightError } from "
 import {
     divergenceStep,
     headDivergence,
+    hiddenColumns,
     largestOf,
     largestPlaces,
     MODES,
@@ -45,9 +46,10 @@ export function goldCells(page, head) {
         .filter(({ row, column }) => isVisible(head, row, column));
 }
 
-// Modes that need value vectors are only for pages that have them.
+// Modes that need the lengths of values are only for pages that have them.
 export function modesOf(head) {
-    return head.q ? MODES : { raw: MODES.raw, hidden: MODES.hidden };
+    const hidden = hiddenColumns(head).length > 1 ? "Marks hidden" : MODES.hidden;
+    return head.valueNorms ? { ...MODES, hidden } : { raw: MODES.raw, hidden };
 }
 
 // The error of a shown number by rounding; undefined: all are exact.
@@ -55,7 +57,8 @@ function errorOf(head, mode) {
     if (!head.compact) return undefined;
     return (i, j) => {
         const row = rowOf(head, i);
-        const rest = mode === "hidden" ? Math.max(1e-6, 1 - row[0]) : 1;
+        const taken = hiddenColumns(head).reduce((sum, n) => sum + row[n], 0);
+        const rest = mode === "hidden" ? Math.max(1e-6, 1 - taken) : 1;
         return weightError(head, i, row[j]) / rest;
     };
 }
@@ -73,7 +76,7 @@ export function headMatrix(app, head, extra = {}) {
         name: `${headFile(head)}-${mode}`,
         title: headName(head),
         summary:
-            `${MODES[mode]}: ${head.rows} rows attend, ${head.columns} columns are attended to; ` +
+            `${modesOf(head)[mode]}: ${head.rows} rows attend, ${head.columns} columns are attended to; ` +
             `colours from 0 to ${scale.toFixed(2)}${head.large ? ", by square roots" : ""}.` +
             (app.sentence().expected && head.kind !== "encoder"
                 ? " Rows: the word read \u25b8 the word said."
@@ -196,7 +199,9 @@ function roleLines(app, { head, here, role }) {
     const study = app.page.study;
     const studied = () =>
         line(
-            `Over ${study.sentences} sentences of the ${study.split} split`,
+            study.file
+                ? `Over ${study.sentences} texts of ${study.file.split("/").at(-1)}`
+                : `Over ${study.sentences} sentences of the ${study.split} split`,
             role,
             roleBadge(role),
         );
@@ -221,6 +226,7 @@ function facts(app, item) {
             list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
             list("distance", `${m.distance.toFixed(2)} words on average`),
+            m.one > 0 ? list("one", `${m.one.toFixed(2)} of the rows look at the same word`) : [],
             list(
                 "weight on",
                 ["prev", "self", "next", "first", "end"]
@@ -229,13 +235,18 @@ function facts(app, item) {
                     .join(", "),
             ),
             aer === null ? [] : list("aer", `${aer.toFixed(3)}, alignment error rate`),
-            head.study ? list("importance", head.study.importance.toFixed(3)) : [],
+            typeof head.study?.importance === "number"
+                ? list("importance", head.study.importance.toFixed(3))
+                : [],
             movedFact(app, head),
             head.loss === null
                 ? []
                 : [
                       list("loss + disabled", lossText(head)),
-                      list("loss + uniform", `${signedText(head.uniformLoss)} nats`),
+                      list(
+                          "loss + uniform",
+                          `${signedText(head.uniformLoss, head)} ${head.lossUnit}`,
+                      ),
                   ],
         ),
         changedWords(app, head),

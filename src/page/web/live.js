@@ -4,7 +4,10 @@
 // closed=cross.1.2.zero,encoder.2.1.uniform.
 import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
+import { joinPage } from "./join.js";
+import { cosine } from "./metrics.js";
 
+const LEAST_SHIFT = 0.0005; // is shown as 0.001
 const TYPING_PAUSE = 350; // milliseconds
 const CHANGE_WORDS = { zero: "disabled", uniform: "looks at all words equally" };
 
@@ -81,7 +84,7 @@ function liveBar(live) {
     const input = el("input", {
         id: "live-text",
         value: live.text,
-        maxlength: 400,
+        maxlength: live.app.page.model.family === "translator" ? 400 : 4000,
         spellcheck: "false",
         autocomplete: "off",
         "aria-describedby": "live-message",
@@ -97,7 +100,7 @@ function liveBar(live) {
             },
         },
         el("label", { class: "grow picker" }, el("span", {}, "Sentence"), input),
-        el("button", { id: "live-go" }, "Translate"),
+        el("button", { id: "live-go" }, live.app.page.model.translates ? "Translate" : "Read"),
     );
     const message = el("output", { id: "live-message", class: "readout", "aria-live": "polite" });
     const changes = el("div", { id: "live-changes", class: "bar" });
@@ -138,15 +141,34 @@ function farthest(live) {
 }
 
 function summary(live) {
-    const now = live.app.page.sentences[0].translation;
-    if (live.closed === "") return `All heads are enabled: \u201c${now}\u201d`;
-    const then = live.open.sentences[0].translation;
+    const [now] = live.app.page.sentences,
+        [then] = live.open.sentences;
+    if (live.closed === "")
+        return `All heads are enabled${now.translation ? `: \u201c${now.translation}\u201d` : "."}`;
     const far = farthest(live);
+    const moved = far && far.shift >= LEAST_SHIFT;
     return (
-        (now === then
-            ? `The translation stays \u201c${now}\u201d.`
-            : `\u201c${now}\u201d instead of \u201c${then}\u201d.`) +
-        (far ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.` : "")
+        effectText(now, then) +
+        (moved
+            ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.`
+            : " No other head moves.")
+    );
+}
+
+// What changed heads do to the whole: to the translation, to the text's vector, or to how likely the
+// text is.
+export function effectText(now, then) {
+    if (now.translation)
+        return now.translation === then.translation
+            ? `The translation stays \u201c${now.translation}\u201d.`
+            : `\u201c${now.translation}\u201d instead of \u201c${then.translation}\u201d.`;
+    if (now.vector)
+        return `The text\u2019s vector turns: 1 \u2212 cosine is ${(1 - cosine(now.vector, then.vector)).toFixed(4)}.`;
+    const sum = ({ log_likelihood: list }) => list.reduce((total, one) => total + (one ?? 0), 0);
+    const lost = sum(then) - sum(now);
+    return (
+        `The text becomes ${lost >= 0 ? "less" : "more"} likely, by ` +
+        `${Math.abs(lost).toFixed(2)} nats in all.`
     );
 }
 
@@ -201,7 +223,7 @@ export function startLive(app) {
         closed: "",
         open: app.page,
         shift: (head) => {
-            const before = live.open.sentences[0].heads[head.kind].find((other) =>
+            const before = openPage().sentences[0].heads[head.kind].find((other) =>
                 sameHead(other, head),
             );
             return shiftOf(head, before);
@@ -238,6 +260,13 @@ export function startLive(app) {
         },
     };
 
+    // live.open as the page shows it: of tokens or of whole words.
+    let joined = { of: null, page: null };
+    function openPage() {
+        if (app.page === app.tokens) return live.open;
+        if (joined.of !== live.open) joined = { of: live.open, page: joinPage(live.open) };
+        return joined.page;
+    }
     async function answers(text, closed, signal) {
         const open = text === live.text ? live.open : await post({ text, changes: [] }, signal);
         const changes = readChanges(closed);

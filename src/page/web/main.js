@@ -12,6 +12,7 @@ import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { flowView } from "./flow.js";
 import { startLive } from "./live.js";
+import { hasPieces, joinPage } from "./join.js";
 
 const VIEWS = {
     wall: { name: "Wall", make: wallView },
@@ -28,7 +29,7 @@ const KEYS = [
     ["{ }", "the layer before, the next"],
     ["k", "next kind: encoder, decoder, cross"],
     ["s", "the next sentence"],
-    ["m", "weights, times value norms, first word hidden"],
+    ["m", "weights, times value norms, first word or marks hidden"],
     ["a", "map or arcs"],
     ["c", "stretch the colours"],
     ["g", "the grammar\u2019s pairs"],
@@ -42,14 +43,17 @@ const KEYS = [
 
 // What views see:
 //   app.page, app.state     the data and what is shown of it
+//   app.tokens              the data before tokens are joined to words; else the same as app.page
 //   app.set(patch)          changes the state and makes the view again
 //   app.note(patch)         changes the state only
 //   app.show(page, patch)   shows other data
 //   app.live                see live.js; null if the page is a file
 //   app.item(), app.items() the chosen head, all of its kind: {head, here, role}; here: its role
 //                           on this sentence, role: over many if they were studied
+const tokens = readPage(document.getElementById("data").textContent);
 const app = {
-    page: readPage(document.getElementById("data").textContent),
+    tokens,
+    page: tokens,
     state: null,
     live: null,
     refreshCards() {},
@@ -67,7 +71,7 @@ const app = {
                 (app.state.view === "head" && window.innerWidth > NARROW ? ASIDE : 0),
         ),
     note(patch) {
-        app.state = withinPage({ ...app.state, ...patch }, app.page);
+        app.state = withinPage(choosePage({ ...app.state, ...patch }), app.page);
         history.replaceState(null, "", stateText(app.state));
         showCommand();
     },
@@ -79,13 +83,23 @@ const app = {
         app.render();
     },
     show(page, patch) {
-        app.page = page;
-        measured.clear();
+        app.tokens = page;
+        app.page = null;
         app.note(patch);
         app.render();
     },
     render,
 };
+
+// Makes app.page the one that the state wants: of tokens or of whole words.
+function choosePage(state) {
+    const joined = state.words === 1 && hasPieces(app.tokens);
+    if (app.page === null || joined !== (app.page !== app.tokens)) {
+        app.page = joined ? joinPage(app.tokens) : app.tokens;
+        measured.clear();
+    }
+    return state;
+}
 
 const measured = new Map();
 function measuredItems(sentence, kind) {
@@ -136,21 +150,28 @@ function saidWord(sentence, word, i) {
     );
 }
 
+// The tokens of a model that only decodes: each but the first was predicted by the row before it.
+function readWord(sentence, word, i) {
+    return i === 0 ? plainWord(word) : saidWord(sentence, word, i - 1);
+}
+
 function sentenceLine() {
     const sentence = app.sentence(),
         { source, target, expected } = sentence;
-    return el(
-        "div",
-        { class: "sentence" },
-        source ? wordLine(source, { lang: expected ? "en" : null }, plainWord) : null,
-        expected
-            ? wordLine(expected, { lang: "fr", class: "said" }, (word, i) =>
+    const translates = app.page.model?.family === "translator";
+    const lines = [
+        source ? wordLine(source, { lang: translates ? "en" : null }, plainWord) : null,
+        expected && source
+            ? wordLine(expected, { lang: translates ? "fr" : null, class: "said" }, (word, i) =>
                   saidWord(sentence, word, i),
               )
             : target
-              ? wordLine(target, {}, plainWord)
+              ? wordLine(target, expected ? { class: "said" } : {}, (word, i) =>
+                    expected ? readWord(sentence, word, i) : plainWord(word),
+                )
               : null,
-    );
+    ];
+    return el("div", { class: "sentence" }, lines);
 }
 
 function sentencePicker() {
@@ -208,6 +229,15 @@ function navigation() {
               ),
         view === "head" || view === "compare" ? headPicker() : null,
         sentencePicker(),
+        hasPieces(app.tokens)
+            ? chooser(
+                  "words",
+                  "What rows and columns are",
+                  { 0: "Tokens", 1: "Whole words" },
+                  app.state.words,
+                  (words) => app.set({ words: Number(words), row: -1, column: -1 }),
+              )
+            : null,
     );
 }
 
@@ -329,9 +359,10 @@ function addLive() {
 function aboutText() {
     const { model, sentences, version } = app.page,
         { kinds } = sentences[0];
+    const layers = model && [model.encoder_layers, model.decoder_layers].filter((n) => n > 0);
     const shape = model
-        ? `${model.encoder_layers} + ${model.decoder_layers} layers of ${model.heads} heads, ` +
-          `${model.width} wide`
+        ? `${model.family === "translator" ? "" : `${model.family}: `}${layers.join(" + ")} layers of ` +
+          `${model.heads} heads, ${model.width} wide`
         : kinds
               .map((kind) => `${kind.name}: ${kind.layers} layers of ${kind.heads} heads`)
               .join(", ");
@@ -341,14 +372,26 @@ function aboutText() {
         : model
           ? "weights are 32-bit floats as computed"
           : "weights are as in the file";
-    return `${shape}; layers and heads count from 1; ${precision}; mha ${version}`;
+    const effects =
+        model && !kinds[0].losses
+            ? "; the loss without each head was not measured, since that would take too long"
+            : "";
+    return `${shape}; layers and heads count from 1; ${precision}${effects}; mha ${version}`;
+}
+
+// Parts of the page are for some models only: "any", and what this one does.
+function modelNames() {
+    const { model } = app.page;
+    if (!model) return [];
+    return ["any", model.translates ? "translates" : model.predicts ? "predicts" : "encodes"];
 }
 
 function begin() {
-    app.state = readState(location.hash, app.page);
+    app.state = readState(location.hash, app.tokens);
+    app.note({});
     document.getElementById("about").textContent = aboutText();
     for (const element of document.querySelectorAll("[data-model]"))
-        element.hidden = !app.page.model;
+        element.hidden = !modelNames().includes(element.dataset.model);
     if (document.documentElement.hasAttribute("data-live")) addLive();
     document
         .getElementById("key-list")
@@ -363,7 +406,8 @@ function begin() {
     document.getElementById("copy").addEventListener("click", copyCommand);
     document.addEventListener("keydown", onKey);
     window.addEventListener("hashchange", () => {
-        app.state = readState(location.hash, app.page);
+        app.state = readState(location.hash, app.tokens);
+        app.note({});
         render();
         app.live?.follow();
     });

@@ -68,16 +68,28 @@ export const MODES = {
     hidden: "First word hidden",
 };
 
+// Columns that the mode "hidden" leaves out: begin and end marks, if there is a begin mark, else the
+// first word, which then serves as one.
+export function hiddenColumns(head) {
+    if (!head.columnMarks?.[0]) return [0];
+    return Array.from(head.columnMarks.keys()).filter((j) => head.columnMarks[j]);
+}
+
+function weightOn(head, i, columns) {
+    return columns.reduce((sum, j) => sum + head.weights[i * head.columns + j], 0);
+}
+
 export function shownValues(head, mode) {
     const { rows, columns, weights } = head;
     const values = new Float64Array(rows * columns);
+    const hidden = hiddenColumns(head);
     for (let i = 0; i < rows; i++) {
-        const rest = 1 - weights[i * columns];
+        const rest = 1 - weightOn(head, i, hidden);
         for (let j = 0; j < columns; j++) {
             const a = weights[i * columns + j];
             if (mode === "norm") values[i * columns + j] = a * head.valueNorms[j];
             else if (mode === "hidden")
-                values[i * columns + j] = j === 0 || rest < 1e-6 ? 0 : a / rest;
+                values[i * columns + j] = hidden.includes(j) || rest < 1e-6 ? 0 : a / rest;
             else values[i * columns + j] = a;
         }
     }

@@ -28,6 +28,7 @@ const MEASURED = [
     "induction",
     "question",
     "rare",
+    "one",
     "says",
     "reads",
 ];

@@ -7,7 +7,7 @@
 // In the order in which the rules are tried. A rule has a letter, a shape in the style sheet, and
 // words for the legend.
 export const RULES = {
-    sink: { letter: "K", name: "sink", words: "looks at the first word or the end" },
+    sink: { letter: "K", name: "sink", words: "looks at the first word, or at a begin or end mark" },
     before: { letter: "P", name: "previous", words: "looks at a fixed place before its own" },
     after: { letter: "N", name: "next", words: "looks at a fixed place after its own" },
     self: { letter: "S", name: "self", words: "looks at its own place" },
@@ -24,6 +24,7 @@ export const RULES = {
         name: "grammar",
         words: "goes from a word to its partner in the grammar, as from determiner to noun",
     },
+    one: { letter: "W", name: "one word", words: "looks at one word from everywhere" },
     aligned: { letter: "A", name: "aligned", words: "looks at the word it translates" },
     broad: { letter: "B", name: "broad", words: "looks at all words equally" },
     far: { letter: "F", name: "far", words: "looks far away: a third of the sentence or more" },

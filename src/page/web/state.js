@@ -19,13 +19,14 @@ export const BEGINNING = {
     mix: "mean", // align: mean over heads, or head
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
+    words: 0, // 1: tokens joined to whole words
     theme: "",
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
 };
 
 export function readState(hash, page) {
-    const state = { ...BEGINNING };
+    const state = { ...BEGINNING, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
         if (!(name in state)) continue;
         state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;

@@ -27,12 +27,15 @@ function scoreText({ role, score, runner }) {
     return `${role} ${score.toFixed(2)}`;
 }
 
-export function signedText(value) {
-    return `${value >= 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(2)}`;
+// Losses in nats have two digits; 1 - cosine, which is small, has four.
+export function signedText(value, head) {
+    const digits = head.lossUnit === "nats" ? 2 : 4;
+    return `${value >= 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(digits)}`;
 }
 
 export function lossText(head) {
     if (head.loss === null) return "not measured";
+    if (head.lossUnit !== "nats") return `${signedText(head.loss, head)} ${head.lossUnit}`;
     const words = head.changed.length;
     const change =
         words === 0
@@ -40,7 +43,7 @@ export function lossText(head) {
             : words === 1
               ? "one word changes"
               : `${words} words change`;
-    return `${signedText(head.loss)} nats, ${change}`;
+    return `${signedText(head.loss, head)} nats, ${change}`;
 }
 
 function meter(label, share, text, kind = "") {
@@ -219,7 +222,10 @@ function inLayers(app) {
 // The values at which meters are full.
 function mostOf(items) {
     return {
-        loss: Math.max(0.05, ...items.map(({ head }) => head.loss ?? 0)),
+        loss: Math.max(
+            items[0].head.lossUnit === "nats" ? 0.05 : 0.001,
+            ...items.map(({ head }) => head.loss ?? 0),
+        ),
         delta: Math.max(1e-6, ...items.map(({ head }) => head.ablation?.delta ?? 0)),
     };
 }

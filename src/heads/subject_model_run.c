@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs a model of libmha_model on a text, with everything captured:
+ *
+ *      changes --> mha_head_settings --+
+ *      tokens -------------------------+--mha_model_run()--> weights, q, k, v, heads per layer
+ *                                                        --> logits --> predicted, likelihoods
+ *                                                        --> hidden states --> vector of the text
+ *
+ * Keys and values that several heads share are copied for each of them, so that every head of a
+ * capture has its own. Direct effects on logits are not computed.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heads/capture_parts.h"
+#include "heads/subject_model_parts.h"
+#include "model/inspect.h"
+
+/* A capture while it is made. */
+typedef struct running {
+    const subject *subject;
+    const model_text *text;
+    const capture_options *options;
+    mha_model_info info;
+    capture *c;
+    mha_capture *captures; /* [capture_count] */
+    int capture_count;
+    float *keys, *values; /* [layers of all kinds][G][longest columns][D], as captured */
+    float *hidden;        /* [rows][width] */
+    float *logits;        /* [target_count][vocabulary] */
+} running;
+
+/* --------------------------------------------------------------- changes ----- */
+
+bool model_changes_make(model_changes *to, head_shape shape,
+                        const uint8_t *const modes[ATTENTION_KINDS],
+                        const float *const means[ATTENTION_KINDS])
+{
+    const size_t count = (size_t)head_count(shape) + 1;
+    *to = (model_changes){.settings = {.size = sizeof to->settings},
+                          .gates = malloc(count * sizeof *to->gates),
+                          .modes = calloc(count, sizeof *to->modes)};
+    if (!to->gates || !to->modes)
+        return false;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const int first = head_number(shape, (head_name){(attention_kind)kind, 0, 0});
+        for (int n = 0; modes[kind] && n < shape.layers[kind] * shape.heads; n++) {
+            to->gates[first + n] = modes[kind][n] == HEAD_ZERO ? 0.0f : 1.0f;
+            to->modes[first + n] = modes[kind][n] == HEAD_UNIFORM ? (uint8_t)MHA_HEAD_UNIFORM
+                                   : modes[kind][n] == HEAD_MEAN  ? (uint8_t)MHA_HEAD_MEAN
+                                                                  : (uint8_t)MHA_HEAD_NORMAL;
+        }
+        if (!modes[kind] || shape.layers[kind] == 0)
+            continue;
+        to->settings.gates[kind] = to->gates + first;
+        to->settings.modes[kind] = to->modes + first;
+        to->settings.means[kind] = means[kind];
+    }
+    return true;
+}
+
+void model_changes_free(model_changes *changes)
+{
+    free(changes->gates);
+    free(changes->modes);
+}
+
+/* ---------------------------------------------------------------- memory ----- */
+
+/* The shape of a kind, and its arrays as far as they were requested. */
+static bool make_heads(running *r, attention_kind kind)
+{
+    const head_shape shape = r->subject->shape;
+    capture_heads *const h = &r->c->kind[kind];
+    *h = (capture_heads){.layers = shape.layers[kind], .heads = shape.heads, .width = shape.width};
+    h->rows = kind == ATTENTION_ENCODER ? r->c->source_count : r->c->target_count;
+    h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
+    if (h->layers == 0 || !(r->options->weights || r->options->vectors))
+        return true;
+    return capture_weights_make(h) && (!r->options->vectors || capture_vectors_make(h, false));
+}
+
+static size_t key_cells(const running *r)
+{
+    const size_t source = (size_t)r->c->source_count, target = (size_t)r->c->target_count;
+    return (size_t)r->info.key_heads * (source > target ? source : target) *
+           (size_t)r->subject->shape.width;
+}
+
+static bool allocate(running *r)
+{
+    const head_shape shape = r->subject->shape;
+    const size_t layers = (size_t)(head_count(shape) / shape.heads);
+    const size_t rows = (size_t)(r->c->target_count > 0 ? r->c->target_count : r->c->source_count);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        if (!make_heads(r, (attention_kind)kind))
+            return false;
+    r->captures = calloc(layers, sizeof *r->captures);
+    if (r->options->vectors) {
+        r->keys = calloc(layers * key_cells(r) + 1, sizeof *r->keys);
+        r->values = calloc(layers * key_cells(r) + 1, sizeof *r->values);
+    }
+    if (subject_predicts(r->subject))
+        r->logits = calloc(rows * (size_t)r->info.vocabulary + 1, sizeof *r->logits);
+    else
+        r->hidden = calloc(rows * (size_t)r->info.width + 1, sizeof *r->hidden);
+    return r->captures && (r->logits || r->hidden) &&
+           (!r->options->vectors || (r->keys && r->values));
+}
+
+static void release(running *r)
+{
+    free(r->captures);
+    free(r->keys);
+    free(r->values);
+    free(r->hidden);
+    free(r->logits);
+}
+
+/* -------------------------------------------------------------- captures ----- */
+
+/* What is requested of one layer; its keys and values go to place n of r->keys and r->values. */
+static mha_capture request_layer(const running *r, attention_kind kind, int layer, int n)
+{
+    const capture_heads *const h = &r->c->kind[kind];
+    const ptrdiff_t first = (ptrdiff_t)layer * h->heads, D = h->width;
+    mha_capture c = {.kind = (mha_attention_kind)kind, .layer = layer};
+    c.weights =
+        mha_out_bhld(h->weights + first * h->rows * h->columns, h->heads, h->rows, h->columns);
+    if (!h->q)
+        return c;
+    c.q = mha_out_bhld(h->q + first * h->rows * D, h->heads, h->rows, D);
+    c.heads = mha_out_bhld(h->outputs + first * h->rows * D, h->heads, h->rows, D);
+    c.k = mha_out_bhld(r->keys + n * (ptrdiff_t)key_cells(r), r->info.key_heads, h->columns, D);
+    c.v = mha_out_bhld(r->values + n * (ptrdiff_t)key_cells(r), r->info.key_heads, h->columns, D);
+    return c;
+}
+
+static void request_all(running *r)
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int layer = 0; r->c->kind[kind].weights && layer < r->c->kind[kind].layers; layer++) {
+            r->captures[r->capture_count] =
+                request_layer(r, (attention_kind)kind, layer, r->capture_count);
+            r->capture_count++;
+        }
+}
+
+/* Copies the keys or values of a layer to each head that reads them. */
+static void spread(const running *r, const capture_heads *h, const float *from, float *to)
+{
+    const ptrdiff_t cells = (ptrdiff_t)h->columns * h->width;
+    for (int head = 0; head < h->heads; head++)
+        memcpy(to + head * cells, from + head / (h->heads / r->info.key_heads) * cells,
+               (size_t)cells * sizeof *to);
+}
+
+/* Vectors of a layer that were not captured as they are shown. The page computes q . k / sqrt(D),
+ * so a model with another factor has it in q. */
+static bool finish_layer(running *r, const mha_capture *from, int n)
+{
+    capture_heads *const h = &r->c->kind[from->kind];
+    const mha_model *const model = model_of(r->subject);
+    const ptrdiff_t first = from->layer * h->heads, D = h->width;
+    const float *const values = r->values + n * (ptrdiff_t)key_cells(r);
+    const double scale =
+        (double)model_score_scale(model, from->kind, from->layer) * sqrt((double)D);
+    h->scores_differ |= model_scores_differ(model, from->kind, from->layer);
+    spread(r, h, r->keys + n * (ptrdiff_t)key_cells(r), h->k + first * h->columns * D);
+    spread(r, h, values, h->v + first * h->columns * D);
+    for (ptrdiff_t c = 0; fabs(scale - 1.0) > 1e-6 && c < (ptrdiff_t)h->heads * h->rows * D; c++)
+        h->q[first * h->rows * D + c] *= (float)scale;
+    return model_value_norms(model, from->kind, from->layer, values, h->columns,
+                             h->value_norms + first * h->columns) == MHA_OK;
+}
+
+/* Without W_O there are no norms. */
+static void finish_vectors(running *r)
+{
+    for (int n = 0; r->options->vectors && n < r->capture_count; n++)
+        if (!finish_layer(r, &r->captures[n], n)) {
+            capture_heads *const h = &r->c->kind[r->captures[n].kind];
+            free(h->value_norms);
+            h->value_norms = NULL;
+            return;
+        }
+}
+
+/* --------------------------------------------------------------- results ----- */
+
+/* Token, logit and likelihood of a row. */
+static void predict(running *r, int row)
+{
+    const ptrdiff_t words = r->info.vocabulary;
+    const float *const logits = r->logits + row * words;
+    const int expected = r->c->expected[row];
+    double sum = 0.0, powers = 0.0;
+    int best = 0;
+    for (int w = 0; w < words; w++) {
+        best = logits[w] > logits[best] ? w : best;
+        sum += (double)logits[w];
+    }
+    for (int w = 0; w < words; w++)
+        powers += exp((double)logits[w] - (double)logits[best]);
+    r->c->predicted[row] = best;
+    r->c->logit[row] = (double)logits[expected] - sum / (double)words;
+    r->c->log_likelihood[row] = (double)logits[expected] - (double)logits[best] - log(powers);
+}
+
+/* One element of the vector of a text. */
+static double pool_column(const running *r, mha_pooling pooling, ptrdiff_t c)
+{
+    const ptrdiff_t width = r->info.width;
+    const int rows = r->c->source_count;
+    double sum = 0.0, most = -INFINITY;
+    for (int row = 0; row < rows; row++) {
+        const double x = (double)r->hidden[row * width + c];
+        sum += x / rows;
+        most = x > most ? x : most;
+    }
+    switch (pooling) {
+    case MHA_POOLING_FIRST:
+        return (double)r->hidden[c];
+    case MHA_POOLING_LAST:
+        return (double)r->hidden[(rows - 1) * width + c];
+    case MHA_POOLING_MAX:
+        return most;
+    default:
+        return sum;
+    }
+}
+
+/* The vector of the text, of length 1. */
+static bool make_vector(running *r)
+{
+    const mha_pooling pooling = model_pooling(model_of(r->subject));
+    double squares = 0.0;
+    r->c->vector_width = (int)r->info.width;
+    r->c->vector = malloc((size_t)r->info.width * sizeof *r->c->vector);
+    for (int c = 0; r->c->vector && c < r->c->vector_width; c++) {
+        const double x = pool_column(r, pooling, c);
+        r->c->vector[c] = (float)x;
+        squares += x * x;
+    }
+    for (int c = 0; r->c->vector && squares > 0.0 && c < r->c->vector_width; c++)
+        r->c->vector[c] = (float)((double)r->c->vector[c] / sqrt(squares));
+    return r->c->vector;
+}
+
+/* Copies numbers and flags of the tokens. The last token of a decoder's text has no next one. */
+static void take_tokens(running *r)
+{
+    capture *const c = r->c;
+    const subject_side *const source = &r->text->sides[TRANSFORMER_SOURCE].side;
+    const subject_side *const target = &r->text->sides[TRANSFORMER_TARGET].side;
+    memcpy(c->source, source->numbers, (size_t)source->count * sizeof *c->source);
+    memcpy(c->source_marks, source->marks, (size_t)source->count);
+    memcpy(c->source_continues, source->continues, (size_t)source->count);
+    memcpy(c->target, target->numbers, (size_t)target->count * sizeof *c->target);
+    memcpy(c->target_marks, target->marks, (size_t)target->count);
+    memcpy(c->target_continues, target->continues, (size_t)target->count);
+    c->scored = target->count > 0 ? target->count - 1 : 0;
+    for (int n = 0; n < c->scored; n++)
+        c->expected[n] = target->numbers[n + 1];
+}
+
+/* ------------------------------------------------------------------- run ----- */
+
+static mha_status call_model(running *r, const mha_head_settings *heads, mha_pool *pool)
+{
+    const model_side *const source = &r->text->sides[TRANSFORMER_SOURCE];
+    const model_side *const target = &r->text->sides[TRANSFORMER_TARGET];
+    const bool both = source->side.count > 0 && target->side.count > 0;
+    const model_side *const own = target->side.count > 0 ? target : source;
+    const int64_t starts[2] = {0, own->side.count}, source_starts[2] = {0, source->side.count};
+    const mha_model_call call = {.size = sizeof call,
+                                 .B = 1,
+                                 .starts = starts,
+                                 .ids = own->ids,
+                                 .source_starts = both ? source_starts : NULL,
+                                 .source_ids = both ? source->ids : NULL,
+                                 .hidden = r->hidden,
+                                 .logits = r->logits,
+                                 .logit_row_count = r->logits ? own->side.count : 0,
+                                 .heads = heads,
+                                 .captures = r->captures,
+                                 .capture_count = r->capture_count};
+    return mha_model_run(model_of(r->subject), &call, NULL, 0, pool);
+}
+
+/* Fills the capture; false: it cannot be made. */
+static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
+{
+    r->info.size = sizeof r->info;
+    if (mha_model_get_info(model_of(r->subject), &r->info) != MHA_OK || !allocate(r))
+        return false;
+    take_tokens(r);
+    request_all(r);
+    if (call_model(r, heads, pool) != MHA_OK)
+        return false;
+    for (int row = 0; r->logits && row < r->c->target_count; row++) {
+        if (row >= r->c->scored)
+            r->c->expected[row] = 0;
+        predict(r, row);
+    }
+    finish_vectors(r);
+    return r->logits || make_vector(r);
+}
+
+capture *subject_model_run(const subject *s, const subject_text *text,
+                           const capture_options *options, mha_pool *pool)
+{
+    const model_text *const memory = text->memory;
+    running r = {.subject = s, .text = memory, .options = options};
+    model_changes changes;
+    bool fine = model_changes_make(&changes, s->shape, options->changes, options->means);
+    r.c = fine ? capture_new(memory->sides[TRANSFORMER_SOURCE].side.count,
+                             memory->sides[TRANSFORMER_TARGET].side.count)
+               : NULL;
+    fine = r.c && fill(&r, &changes.settings, pool);
+    model_changes_free(&changes);
+    release(&r);
+    if (fine)
+        return r.c;
+    capture_free(r.c);
+    return NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a tool that looks at single heads needs beyond <mha/mha_model.h>: how long the values of a
+ * head are after W_O, the factor of its scores, and where a decoder begins.
+ */
+#ifndef MODEL_INSPECT_H
+#define MODEL_INSPECT_H
+
+#include <stdbool.h>
+
+#include <mha/mha_model.h>
+
+/*
+ * norms[H][columns] = |W_O v|, with the columns of W_O that read head h. v: [G][columns][D], as
+ * mha_capture has it; head h reads key/value head h / (H / G). MHA_ERR_INDEX: there is no such
+ * attention. MHA_ERR_DTYPE: W_O is not stored in a type that can be read row by row.
+ */
+mha_status model_value_norms(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
+                             const float *v, ptrdiff_t columns, float *norms);
+
+/* The factor of q . k in the scores of an attention; 0: there is no such attention. */
+float model_score_scale(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer);
+
+/* Whether scores have another part than q . k: a position bias (T5), or a cap. */
+bool model_scores_differ(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer);
+
+/* The first token that the decoder of an encoder-decoder reads; -1: the files do not say. */
+int32_t model_decoder_start(const mha_model *model);
+
+/* How the hidden states of an encoder become the vector of a text; never MHA_POOLING_MODEL. */
+mha_pooling model_pooling(const mha_model *model);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads texts for a model: each line of a file becomes the tokens of the model (heads/subject.h).
+ */
+#include "program/texts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/terminal.h"
+#include "format/text_file.h"
+#include "program/args.h"
+
+static int add_text(text_set *set, const session *s, const char *text, const char *place)
+{
+    const pair_request request = {text, NULL, {NULL}};
+    char message[SUBJECT_MESSAGE_MAX];
+    if (subject_read(&s->subject, &request, s->pool, &set->texts[set->count++], message))
+        return EXIT_GO_ON;
+    progress_end();
+    return place != NULL ? args_failed("%s: %s", place, message) : args_failed("%s", message);
+}
+
+/* Lines that have more than white space, at most `most`. */
+static int64_t count_lines(const char *text, int64_t most)
+{
+    int64_t count = 0;
+    while (*text != '\0' && count < most) {
+        const size_t length = strcspn(text, "\n");
+        count += strspn(text, " \t\r") < length;
+        text += length + (text[length] == '\n');
+    }
+    return count;
+}
+
+static int read_lines(text_set *set, const session *s, const char *path, char *text, int64_t most)
+{
+    int code = EXIT_GO_ON;
+    for (int line = 1; code == EXIT_GO_ON && *text != '\0' && set->count < most; line++) {
+        char place[512];
+        const size_t length = strcspn(text, "\n");
+        char *const next = text + length + (text[length] == '\n');
+        const bool empty = strspn(text, " \t\r") >= length;
+        text[length] = '\0';
+        if (length > 0 && text[length - 1] == '\r')
+            text[length - 1] = '\0';
+        snprintf(place, sizeof place, "%.400s:%d", path, line);
+        if (!empty) {
+            progress("reading text %d", set->count + 1);
+            code = add_text(set, s, text, place);
+        }
+        text = next;
+    }
+    progress_end();
+    return code;
+}
+
+int text_set_read(text_set *set, const session *s, const char *path, int64_t most)
+{
+    char message[TEXT_FILE_MESSAGE_MAX];
+    size_t length;
+    *set = (text_set){NULL, 0};
+    char *const text = text_file_read(path, &length, message);
+    if (text == NULL)
+        return args_failed("%s", message);
+    const int64_t count = count_lines(text, most);
+    set->texts = calloc((size_t)count + 1, sizeof *set->texts);
+    int code = count == 0              ? args_failed("%s: there are no texts in it", path)
+               : set->texts == NULL    ? args_failed("out of memory")
+               : strlen(text) < length ? args_failed("%s: has a byte of 0", path)
+                                       : read_lines(set, s, path, text, count);
+    free(text);
+    return code;
+}
+
+int text_set_one(text_set *set, const session *s, const char *text)
+{
+    *set = (text_set){calloc(1, sizeof *set->texts), 0};
+    if (set->texts == NULL)
+        return args_failed("out of memory");
+    const int code = add_text(set, s, text, NULL);
+    if (code == EXIT_GO_ON)
+        subject_warn(&s->subject, &set->texts[0]);
+    return code;
+}
+
+void text_set_free(text_set *set, const session *s)
+{
+    for (int n = 0; n < set->count; n++)
+        subject_text_free(&s->subject, &set->texts[n]);
+    free(set->texts);
+    *set = (text_set){NULL, 0};
+}
+
+subject_texts text_set_texts(const text_set *set)
+{
+    return (subject_texts){.texts = set->texts, .count = set->count};
+}
+
+int texts_needed(const char *command, const char *instead)
+{
+    return args_wrong("%s: this model is not a translator of \"mha train\", so there is no corpus "
+                      "to measure its heads on; give %s",
+                      command, instead);
+}

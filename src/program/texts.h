@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Texts of the user on which the heads of any model are measured: one, or those of a file. */
+#ifndef PROGRAM_TEXTS_H
+#define PROGRAM_TEXTS_H
+
+#include "program/session.h"
+
+/* A row of option tables. */
+#define OPTION_TEXTS(target) \
+    "texts", ARG_TEXT, target, "FILE", "measure on the texts of a file, one per line", 0, 0
+
+typedef struct text_set {
+    subject_text *texts; /* [count] */
+    int count;
+} text_set;
+
+/* Reads the first `most` lines of a file that are not empty, as texts of the session's model.
+ * EXIT_GO_ON, or the exit code after a message. text_set_free() either way. */
+int text_set_read(text_set *set, const session *session, const char *path, int64_t most);
+
+/* The same with a single text. */
+int text_set_one(text_set *set, const session *session, const char *text);
+
+void text_set_free(text_set *set, const session *session);
+
+/* The set as an argument of functions that measure heads. */
+subject_texts text_set_texts(const text_set *set);
+
+/* Says that a model that is no translator has no corpus; returns EXIT_USAGE. `instead` is what can
+ * be given: "a TEXT, or --texts FILE". */
+int texts_needed(const char *command, const char *instead);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Pages of models that are no translators, in a real browser. Arguments: playwright-core, the
+// browser, pages of an encoder, a decoder and an encoder-decoder, and the address of a server with
+// the encoder; empty: none.
+import { dataOf, floats, startBrowser, text } from "./browser.mjs";
+import { check, equal, finish, near, test } from "./harness.mjs";
+
+const [playwrightPath, browserPath, encoder, decoder, both, address] = process.argv.slice(2);
+const browser = await startBrowser(playwrightPath, browserPath);
+const words = (page) => page.locator("#sentence-room .word").allTextContents();
+const nothingWrong = () => equal(browser.problems.join("; "), "", "problems");
+
+await test("an_encoder_has_one_kind_and_no_translation", async () => {
+    const page = await browser.open(encoder);
+    equal((await words(page)).join(" "), dataOf(encoder).sentences[0].source.join(" "), "tokens");
+    equal(await page.locator("[id^=card-]").count(), 6, "heads");
+    check(await page.locator("[data-model=encodes]").isVisible(), "what the loss is");
+    check(!(await page.locator("[data-model=translates]").isVisible()), "not that of another");
+    check((await text(page, "#about")).startsWith("bert: 2 layers of 3 heads"), "about");
+    await page.close();
+    nothingWrong();
+});
+
+await test("a_cell_of_an_encoder_is_computed_again", async () => {
+    const page = await browser.open(encoder, "view=head&layer=2&head=3&row=2&column=5");
+    const kind = dataOf(encoder).sentences[0].kinds[0];
+    const weight = floats(kind.weights[5])[2 * kind.columns + 5];
+    near(Number(await text(page, "#cell-weight")), weight, 2e-6, "the weight");
+    check((await text(page, ".cell-room")).includes("is rounding"), "as the model computed it");
+    check((await text(page, ".facts")).includes("of 1 \u2212 cosine"), "its loss");
+    check((await text(page, ".bar >> nth=1")).includes("Marks hidden"), "marks can be hidden");
+    await page.close();
+    nothingWrong();
+});
+
+await test("tokens_are_joined_to_words", async () => {
+    const page = await browser.open(encoder, "view=head&layer=1&head=2");
+    await page.click("#words-1");
+    equal((await words(page)).join(" "), "[CLS] the unbelievably black cat sleeps ? [SEP]", "words");
+    check((await text(page, "#view")).includes("8 rows attend"), "rows");
+    await page.click("#words-0");
+    check((await text(page, "#view")).includes("11 rows attend"), "rows of tokens");
+    await page.goto(page.url().replace("#", "#words=1&row=2&column=2&"));
+    await page.close();
+    nothingWrong();
+});
+
+await test("a_decoder_shows_how_likely_its_text_is", async () => {
+    const page = await browser.open(decoder, "view=head&row=3&column=1");
+    const [sentence] = dataOf(decoder).sentences;
+    equal((await words(page)).length, sentence.target.length, "tokens");
+    const title = await page.locator("#sentence-room .word >> nth=2").getAttribute("title");
+    const chance = Math.exp(sentence.log_likelihood[1]).toFixed(4);
+    check(title.includes(`probability ${chance}`), title);
+    check(await page.locator("[data-model=predicts]").isVisible(), "what the loss is");
+    check((await text(page, ".cell-room")).includes("is rounding"), "a cell");
+    await page.close();
+    nothingWrong();
+});
+
+await test("an_encoder_decoder_has_all_views", async () => {
+    const page = await browser.open(both, "view=align");
+    check((await text(page, "#view")).length > 0, "ribbons");
+    await page.goto(page.url().replace("view=align", "view=head&kind=encoder&row=0&column=1"));
+    await page.waitForSelector(".cell-room h3");
+    check((await text(page, ".cell-room")).includes("position bias"), "scores with another part");
+    await page.close();
+    nothingWrong();
+});
+
+if (address)
+    await test("heads_of_an_encoder_are_disabled_live", async () => {
+        const page = await browser.open(encoder);
+        browser.problems.length = 0;
+        await page.goto(address);
+        await page.waitForSelector("#view > *");
+        equal(await text(page, "#live-go"), "Read", "the button");
+        await page.fill("#live-text", "the unbelievably black dog");
+        await page.waitForFunction(() => document.title.includes("black dog"));
+        await page.click("#zero-1-2");
+        await page.waitForFunction(() => document.querySelector("#reopen-all"));
+        const message = await text(page, "#live-message");
+        check(/1 \u2212 cosine is 0\.\d+\. Moved most: encoder 2\.\d/.test(message), message);
+        await page.click("#words-1");
+        check(/unbelievably/.test((await words(page)).join(" ")), "whole words, live");
+        await page.close();
+        equal(browser.problems.filter((one) => !one.startsWith("request to")).join("; "), "", "bad");
+    });
+
+await browser.end();
+finish("test_any");

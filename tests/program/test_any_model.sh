@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# mha heads, show, view, ablate, prune and serve of models that are no translators: small ones with
+# random weights (tiny_models.py) and, if MHA_TEST_MINILM names its folder, a real one.
+. "$(dirname "$0")/harness.bash"
+unset MHA_MODEL
+if ! command -v python3 >/dev/null; then
+    skip "models of other forms" "no python3"
+    finish
+    exit
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$scratch" || exit 1
+python3 "$here/tiny_models.py" || bad "small models"
+printf 'the cat sleeps\n\nthe black dog sleeps .\r\ndoes the cat sleep ?\n' >texts.txt
+text="the unbelievably black cat sleeps ?"
+
+cat >page.py <<'EOF'
+import array, base64, json, math, sys
+
+def data(path):
+    text = open(path, encoding="utf-8").read()
+    begin = "<script id=\"data\" type=\"application/json\">"
+    at = text.index(begin) + len(begin)
+    return json.loads(text[at:text.index("</script>", at)])
+
+def floats(text):
+    return array.array("f", base64.b64decode(text))
+
+def worst(kind):
+    """The largest difference of a weight from the softmax of its scores, over all heads."""
+    rows, columns, width = kind["rows"], kind["columns"], kind["width"]
+    q, k = floats(kind["q"]), floats(kind["k"])
+    most = 0.0
+    for n, text in enumerate(kind["weights"]):
+        weights = floats(text)
+        for i in range(rows):
+            seen = i + 1 if kind["causal"] else columns
+            a = (n * rows + i) * width
+            scores = [sum(q[a + c] * k[(n * columns + j) * width + c] for c in range(width))
+                      / math.sqrt(width) for j in range(seen)]
+            powers = [math.exp(s - max(scores)) for s in scores]
+            for j in range(seen):
+                most = max(most, abs(powers[j] / sum(powers) - weights[i * columns + j]))
+    return most
+EOF
+
+# python NAME CODE: the code prints what is wrong.
+python() {
+    silent "$1" "$(PYTHONPATH=. python3 -c "from page import *
+$2" 2>&1)"
+}
+
+# ----------------------------------------------------------------- heads -----
+
+for model in bert gpt2 t5; do
+    exits 0 heads --model $model "$text"
+    says "$model: what was measured" "$out" "heads of $model"
+    exits 0 heads --model $model --texts texts.txt --json
+    exits 0 show --model $model --layer 2 "$text"
+    exits 0 show --model $model --values norm --json "$text"
+    exits 0 view --model $model -o $model.html "$text"
+done
+exits 0 heads --model bert "$text"
+says "tokens" "$out" '11 tokens'
+says "no importance" "$(grep '^encoder 2.3' <<<"$out" | tail -c 3)" " -"
+exits 0 heads --model bert --texts texts.txt
+says "texts" "$out" "on 3 texts of texts.txt; 21 tokens"
+exits 0 heads --model bert --texts texts.txt --sentences 2
+says "the first texts" "$out" "on 2 texts"
+exits 0 heads --model bert/model.safetensors "$text"
+exits 0 show --model bert --head "encoder 2.3" "$text"
+says "pieces of words" "$out" "##ably"
+exits 0 show --model bert --head "encoder 2.3" --words "$text"
+says "whole words" "$out" "unbelievably"
+exits 2 show --model bert --values norm --words "$text"
+says "norms of words" "$err" "--words joins weights"
+exits 0 heads --model bert --json "$text"
+words=$(of 'j["heads"][0]["measures"]["distance"]')
+exits 0 heads --model bert --json --pieces "$text"
+pieces=$(of 'j["heads"][0]["measures"]["distance"]')
+if [ "$words" != "$pieces" ]; then ok "pieces have other numbers"; else bad "pieces have other numbers" "$words"; fi
+exits 0 show --model t5 --words --json "$text"
+exits 0 view --model bert --words -o words.html "$text"
+python "a page that begins with words" 'if not data("words.html")["words"]: print("no")'
+exits 0 show --model t5 --kind cross --to "le chat dort" "the cat sleeps"
+says "a given target" "$out" "the target attends to the source"
+
+# ------------------------------------------------------------------ page -----
+
+python "an encoder on a page" '
+page = data("bert.html")
+s, = page["sentences"]
+kind, = s["kinds"]
+if s["source"] != ["[CLS]", "the", "un", "##believ", "##ably", "black", "cat", "sleep", "##s", "?", "[SEP]"]: print(s["source"])
+if s["source_marks"] != [1] + [0] * 9 + [1]: print(s["source_marks"])
+if s["source_continues"] != [0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0]: print(s["source_continues"])
+if worst(kind) > 1e-5: print("weights", worst(kind))
+length = sum(x * x for x in floats(s["vector"]))
+if abs(length - 1) > 1e-5: print("vector", length)
+losses = floats(kind["losses"])
+if len(losses) != 6 or min(losses) < -1e-6 or max(losses) < 1e-4: print("losses", losses)
+if page["model"]["predicts"] or page["model"]["family"] != "bert": print(page["model"])
+if "said" in s or "target" in s or "study" in page: print("more than there is")
+'
+python "a decoder on a page" '
+page = data("gpt2.html")
+s, = page["sentences"]
+kind, = s["kinds"]
+if kind["name"] != "decoder" or not kind["causal"]: print(kind["name"])
+if worst(kind) > 1e-5: print("weights", worst(kind))
+if s["expected"] != s["target"][1:] + ["\u2026"]: print(s["expected"])
+if s["log_likelihood"][-1] is not None or max(s["log_likelihood"][:-1]) > 0: print(s["log_likelihood"])
+if s["target"][3:5] != ["u", "n"] or sum(s["target_continues"]) < 10: print(s["target"])
+'
+python "an encoder-decoder on a page" '
+page = data("t5.html")
+s, = page["sentences"]
+if [kind["name"] for kind in s["kinds"]] != ["encoder", "decoder", "cross"]: print("kinds")
+if worst(s["kinds"][2]) > 1e-5: print("cross", worst(s["kinds"][2]))
+if worst(s["kinds"][0]) < 1e-3: print("a position bias is missing")
+if s["source"][-1] != "</s>" or s["target"][0] != "<pad>": print(s["source"], s["target"])
+if len(s["target"]) != s["kinds"][1]["rows"] or "translation" not in s: print("target")
+'
+exits 0 view --model bert -o study.html --texts texts.txt "$text"
+python "roles of texts" '
+study = data("study.html")["study"]
+if study["file"] != "texts.txt" or study["sentences"] != 3 or len(study["heads"]) != 6: print(study)
+if study["heads"][0]["importance"] is not None: print(study["heads"][0])
+'
+
+# ------------------------------------------------------- ablate and prune -----
+
+exits 0 ablate --model bert --texts texts.txt --json
+same "an encoder loses 1 - cosine" True "$(of '(j["unit"] == "1 - cosine" and j["plain"]["loss"] < 1e-6 and
+    j["plain"]["words_right"] is None and len(j["heads"]) == 6 and j["heads"][0]["delta"] > 0)')"
+exits 0 ablate --model gpt2 --texts texts.txt --mode mean --json
+same "a decoder loses nats" True "$(of '(j["unit"] == "nats per token" and j["plain"]["loss"] > 1 and
+    len(j["layers"]) == 2)')"
+exits 0 ablate --model bert --texts texts.txt --pairs --svg cost.svg
+says "what the loss is" "$out" "1 - the cosine"
+says "a picture" "$(cat cost.svg)" "1 - cosine"
+exits 0 prune --model bert --texts texts.txt --keep 2 --json
+same "pruned in the order of costs" True "$(of '([s["heads"] for s in j["steps"]] == [5, 4, 3, 2] and
+    [s["alone"] for s in j["steps"]] == sorted(s["alone"] for s in j["steps"]))')"
+exits 0 prune --model gpt2 --texts texts.txt
+says "all heads" "$out" "tokens right"
+
+# ---------------------------------------------------------------- errors -----
+
+exits 2 heads --model bert
+says "no texts" "$err" "its heads on; give a TEXT, or --texts FILE"
+exits 2 ablate --model bert
+says "no texts to ablate on" "$err" "give --texts FILE"
+exits 2 heads --model bert --gold "$text"
+says "no grammar" "$err" "--gold is about the corpus"
+exits 2 ablate --model bert --texts texts.txt --repair
+says "no direct effects" "$err" "--repair is about the corpus"
+exits 2 prune --model bert --texts texts.txt --keep 2 -o out.safetensors
+says "no file" "$err" "-o is for a translator"
+exits 2 heads --model bert --texts texts.txt "$text"
+says "texts and a text" "$err" "--texts names texts to measure on"
+exits 1 show --model bert --to "le chat" "$text"
+says "one text" "$err" "leave --to out"
+exits 1 heads --model bert --texts /nonexistent
+says "no such file" "$err" "/nonexistent"
+: >empty.txt
+exits 1 heads --model bert --texts empty.txt
+says "no texts in it" "$err" "there are no texts"
+exits 1 heads --model bert "$(printf 'the %.0s' {1..50})"
+says "too long" "$err" "the text has 52 tokens, but the model reads up to 40"
+exits 1 view --model bert "  "
+says "no words" "$err" "no words"
+mkdir none
+exits 1 heads --model none "$text"
+says "no model" "$err" "none"
+
+# ------------------------------------------------------------------ real -----
+
+if [ -n "${MHA_TEST_MINILM:-}" ]; then
+    exits 0 view --model "$MHA_TEST_MINILM" -o minilm.html "The unbelievably tired cat ran away, didn't it?"
+    python "MiniLM on a page" '
+page = data("minilm.html")
+s, = page["sentences"]
+kind, = s["kinds"]
+if (kind["layers"], kind["heads"], kind["width"]) != (6, 12, 32): print(kind["layers"])
+if worst(kind) > 1e-4: print("weights", worst(kind))
+if not any(role["found"] and role["name"] == "sink: begin" for role in kind["roles"]): print("no sinks")
+if not any(role["found"] and role["name"] == "previous" for role in kind["roles"]): print("no previous")
+'
+else
+    skip "a real model" "MHA_TEST_MINILM is not set"
+fi
+finish

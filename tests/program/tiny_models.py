@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Writes small models with random weights, in the form of Hugging Face, into folders bert, gpt2 and
+t5 of the current one. They know a few words; longer words are cut into tokens."""
+import json
+import math
+import os
+import random
+import struct
+
+WIDTH, HEADS, INNER, LAYERS, POSITIONS = 24, 3, 32, 2, 40
+random.seed(7)
+
+
+def tensor(*shape, scale=0.3, add=0.0):
+    count = math.prod(shape)
+    return list(shape), [random.gauss(0.0, scale) + add for _ in range(count)]
+
+
+def norm(name, bias=True):
+    made = {f"{name}.weight": tensor(WIDTH, scale=0.1, add=1.0)}
+    if bias:
+        made[f"{name}.bias"] = tensor(WIDTH, scale=0.1)
+    return made
+
+
+def linear(name, outputs, inputs, bias=True, turned=False):
+    made = {f"{name}.weight": tensor(*((inputs, outputs) if turned else (outputs, inputs)))}
+    if bias:
+        made[f"{name}.bias"] = tensor(outputs, scale=0.1)
+    return made
+
+
+def write(folder, config, tensors, texts):
+    os.makedirs(folder, exist_ok=True)
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        part = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(f"{folder}/model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+    with open(f"{folder}/config.json", "w") as file:
+        json.dump(config, file)
+    for name, content in texts.items():
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+def bert():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sleep", "##s", "black",
+             "un", "##believ", "##ably", "?", ".", "does", "dog"]
+    tensors = {"embeddings.word_embeddings.weight": tensor(len(words), WIDTH),
+               "embeddings.position_embeddings.weight": tensor(POSITIONS, WIDTH),
+               "embeddings.token_type_embeddings.weight": tensor(2, WIDTH)}
+    tensors.update(norm("embeddings.LayerNorm"))
+    for n in range(LAYERS):
+        at = f"encoder.layer.{n}"
+        for part in ("query", "key", "value"):
+            tensors.update(linear(f"{at}.attention.self.{part}", WIDTH, WIDTH))
+        tensors.update(linear(f"{at}.attention.output.dense", WIDTH, WIDTH))
+        tensors.update(norm(f"{at}.attention.output.LayerNorm"))
+        tensors.update(linear(f"{at}.intermediate.dense", INNER, WIDTH))
+        tensors.update(linear(f"{at}.output.dense", WIDTH, INNER))
+        tensors.update(norm(f"{at}.output.LayerNorm"))
+    config = {"architectures": ["BertModel"], "model_type": "bert", "hidden_size": WIDTH,
+              "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+              "intermediate_size": INNER, "max_position_embeddings": POSITIONS,
+              "type_vocab_size": 2, "vocab_size": len(words), "hidden_act": "gelu",
+              "layer_norm_eps": 1e-12, "pad_token_id": 0}
+    write("bert", config, tensors, {"vocab.txt": "\n".join(words) + "\n"})
+
+
+def byte_letters():
+    """The letters that byte-level BPE writes for the 256 bytes."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = {b: chr(b) for b in plain}
+    for b in range(256):
+        letters.setdefault(b, chr(256 + len(letters) - len(plain)))
+    return [letters[b] for b in range(256)]
+
+
+def gpt2():
+    merges = ["\u0120 t", "h e", "\u0120t he", "c a", "\u0120 ca", "\u0120ca t"]
+    words = byte_letters() + [merge.replace(" ", "") for merge in merges] + ["<|endoftext|>"]
+    tensors = {"wte.weight": tensor(len(words), WIDTH), "wpe.weight": tensor(POSITIONS, WIDTH)}
+    for n in range(LAYERS):
+        tensors.update(norm(f"h.{n}.ln_1"))
+        tensors.update(norm(f"h.{n}.ln_2"))
+        tensors.update(linear(f"h.{n}.attn.c_attn", 3 * WIDTH, WIDTH, turned=True))
+        tensors.update(linear(f"h.{n}.attn.c_proj", WIDTH, WIDTH, turned=True))
+        tensors.update(linear(f"h.{n}.mlp.c_fc", INNER, WIDTH, turned=True))
+        tensors.update(linear(f"h.{n}.mlp.c_proj", WIDTH, INNER, turned=True))
+    tensors.update(norm("ln_f"))
+    end = len(words) - 1
+    config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": WIDTH,
+              "n_layer": LAYERS, "n_head": HEADS, "n_inner": INNER, "n_positions": POSITIONS,
+              "n_ctx": POSITIONS, "vocab_size": len(words), "activation_function": "gelu_new",
+              "layer_norm_epsilon": 1e-5, "bos_token_id": end, "eos_token_id": end}
+    write("gpt2", config, tensors,
+          {"vocab.json": json.dumps({word: n for n, word in enumerate(words)}),
+           "merges.txt": "#version: 0.2\n" + "\n".join(merges) + "\n"})
+
+
+def t5():
+    pieces = ["<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "\u2581cat", "\u2581sleep", "s",
+              "\u2581le", "\u2581chat", "\u2581dort", ".", "a", "b", "c", "d", "e", "t", "o", "r"]
+    words, width = len(pieces), WIDTH // HEADS
+    tensors = {"shared.weight": tensor(words, WIDTH)}
+    for side in ("encoder", "decoder"):
+        for n in range(LAYERS):
+            at, part = f"{side}.block.{n}.layer", 0
+            for name in ("SelfAttention", *(["EncDecAttention"] if side == "decoder" else [])):
+                for matrix in "qkv":
+                    tensors.update(linear(f"{at}.{part}.{name}.{matrix}", HEADS * width, WIDTH,
+                                          bias=False))
+                tensors.update(linear(f"{at}.{part}.{name}.o", WIDTH, HEADS * width, bias=False))
+                if n == 0 and name == "SelfAttention":
+                    tensors[f"{at}.{part}.{name}.relative_attention_bias.weight"] = tensor(8, HEADS)
+                tensors.update(norm(f"{at}.{part}.layer_norm", bias=False))
+                part += 1
+            tensors.update(linear(f"{at}.{part}.DenseReluDense.wi", INNER, WIDTH, bias=False))
+            tensors.update(linear(f"{at}.{part}.DenseReluDense.wo", WIDTH, INNER, bias=False))
+            tensors.update(norm(f"{at}.{part}.layer_norm", bias=False))
+        tensors.update(norm(f"{side}.final_layer_norm", bias=False))
+    config = {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
+              "d_model": WIDTH, "d_kv": width, "num_heads": HEADS, "d_ff": INNER,
+              "num_layers": LAYERS, "num_decoder_layers": LAYERS, "vocab_size": words,
+              "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
+              "feed_forward_proj": "relu", "layer_norm_epsilon": 1e-6, "pad_token_id": 0,
+              "eos_token_id": 1, "decoder_start_token_id": 0, "tie_word_embeddings": True}
+    special = [{"id": n, "content": pieces[n], "single_word": False, "lstrip": False,
+                "rstrip": False, "normalized": False, "special": True} for n in range(3)]
+    mark = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
+                          "prepend_scheme": "always", "split": True},
+        "post_processor": {"type": "TemplateProcessing",
+                           "single": [{"Sequence": {"id": "A", "type_id": 0}}, mark],
+                           "pair": [{"Sequence": {"id": "A", "type_id": 0}}, mark,
+                                    {"Sequence": {"id": "B", "type_id": 0}}, mark],
+                           "special_tokens": {"</s>": {"id": "</s>", "ids": [1],
+                                                       "tokens": ["</s>"]}}},
+        "decoder": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
+                    "prepend_scheme": "always", "split": True},
+        "model": {"type": "Unigram", "unk_id": 2, "byte_fallback": False,
+                  "vocab": [[piece, -float(n)] for n, piece in enumerate(pieces)]}}
+    write("t5", config, tensors, {"tokenizer.json": json.dumps(tokenizer)})
+
+
+bert()
+gpt2()
+t5()
