@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Uses libmha_model as a stranger's program does: opens the model that is named, or says why not. */
+/* Uses libmha_model as a stranger's program does: opens the model that is named, or says why not.
+ */
 #include <mha/mha_model.h>
 
 #include <stdio.h>
