@@ -4,7 +4,7 @@
 
 #include "text/unicode_tables.h"
 
-#include <utf8proc.h>
+#include "text/unicode_library.h"
 
 static bool is_in(const character_range *ranges, size_t count, uint32_t c)
 {
@@ -96,7 +96,7 @@ size_t character_lower(uint32_t c, uint32_t lower[2])
     }
     lower[0] = new_lower(c);
     if (lower[0] == c)
-        lower[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+        lower[0] = unicode_lower(c);
     return 1;
 }
 

@@ -6,9 +6,9 @@
  */
 #include "text/precompiled.h"
 
+#include "text/unicode_library.h"
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/utf8.h"
 
@@ -150,7 +150,7 @@ static const uint32_t new_marks[][2] = {
     {0x1e6e3, 0x1e6e3}, {0x1e6e6, 0x1e6e6}, {0x1e6ee, 0x1e6ef}, {0x1e6f5, 0x1e6f5}};
 
 /* A character that utf8proc treats as Unicode 17 treats `c` where clusters are divided. */
-static utf8proc_int32_t stand_in(uint32_t c)
+static uint32_t stand_in(uint32_t c)
 {
     enum { ACUTE_ACCENT = 0x301, ARABIC_NUMBER_SIGN = 0x600 };
     enum { NEW_PREPENDED = 0x113d1, NO_LONGER_PREPENDED = 0x11a3a };
@@ -162,17 +162,17 @@ static utf8proc_int32_t stand_in(uint32_t c)
         if (c >= new_marks[n][0] && c <= new_marks[n][1])
             return ACUTE_ACCENT;
     }
-    return (utf8proc_int32_t)c;
+    return c;
 }
 
 static size_t grapheme_end(const char *text, size_t length, size_t begin)
 {
-    utf8proc_int32_t state = 0;
+    int32_t state = 0;
     uint32_t before = 0, c = 0;
     size_t at = character_end(text, length, begin, &before);
     while (at < length) {
         const size_t next = character_end(text, length, at, &c);
-        if (utf8proc_grapheme_break_stateful(stand_in(before), stand_in(c), &state))
+        if (unicode_grapheme_ends(stand_in(before), stand_in(c), &state))
             break;
         before = c;
         at = next;

@@ -4,6 +4,7 @@
  * chats. The files themselves are read in tokenizer_json.c, tokenizer_files.c, tokenizer_gguf.c.
  */
 #include "text/tokenizer_parts.h"
+#include "text/unicode_library.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -251,6 +252,14 @@ mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char 
         *tokenizer = NULL;
     if (!tokenizer || !path)
         return MHA_ERR_NULL;
+    if (!text_libraries_present()) {
+        if (message && message_size)
+            snprintf(message, message_size,
+                     "%s: this build of libmha_model has no tokenizers; build it with PCRE2 and "
+                     "utf8proc",
+                     path);
+        return MHA_ERR_FLAG;
+    }
     tokenizer_reader r = {tokenizer_create(), path, MHA_OK, message, message_size};
     if (!r.t)
         reader_no_memory(&r);

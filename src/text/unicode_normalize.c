@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The normal forms of Unicode, with alignment: characters are decomposed (by utf8proc), sorted by
+ * The normal forms of Unicode, with alignment: characters are decomposed, sorted by
  * combining class and, for NFC and NFKC, composed again. Each character carries how the number of
  * characters changed, as transform_put() wants it.
  */
@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "text/characters.h"
 
+#include "text/unicode_library.h"
 #include <stdlib.h>
-#include <utf8proc.h>
 
 typedef struct item {
     uint32_t c;
@@ -52,7 +52,7 @@ static int class_of(uint32_t c)
 {
     if (c < 0x300 || !character_is_mark(c))
         return 0;
-    return utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
+    return unicode_combining_class(c);
 }
 
 /* ----------------------------------------------------------- decomposing ----- */
@@ -75,23 +75,13 @@ static void sort_marks(item_list *list, size_t *first)
 
 static void decompose(item_list *list, uint32_t c, bool compatible, size_t *first)
 {
-    enum { PARTS_MAX = 32 };
-    utf8proc_int32_t parts[PARTS_MAX] = {(utf8proc_int32_t)c};
-    utf8proc_ssize_t count = 1;
-    if (c >= 0xa0 && is_decomposed(c)) {
-        const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
-        count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, PARTS_MAX,
-                                        (utf8proc_option_t)options, NULL);
-        if (count < 1 || count > PARTS_MAX) {
-            parts[0] = (utf8proc_int32_t)c;
-            count = 1;
-        }
-    }
-    for (utf8proc_ssize_t n = 0; n < count; n++) {
-        const int class = class_of((uint32_t)parts[n]);
+    uint32_t parts[UNICODE_PARTS_MAX] = {c};
+    const int count = c >= 0xa0 && is_decomposed(c) ? unicode_decompose(c, compatible, parts) : 1;
+    for (int n = 0; n < count; n++) {
+        const int class = class_of(parts[n]);
         if (class == 0)
             sort_marks(list, first);
-        put(list, (uint32_t)parts[n], n > 0, class);
+        put(list, parts[n], n > 0, class);
         if (class == 0)
             *first = list->count;
     }
@@ -108,10 +98,8 @@ static uint32_t compose(uint32_t a, uint32_t b)
         return 0xac00 + ((a - 0x1100) * 21 + (b - 0x1161)) * 28;
     if (a - 0xac00 < 11172 && (a - 0xac00) % 28 == 0 && b - 0x11a8 < 27)
         return a + (b - 0x11a7);
-    utf8proc_int32_t pair[3] = {(utf8proc_int32_t)a, (utf8proc_int32_t)b, 0};
-    const utf8proc_ssize_t count =
-        utf8proc_normalize_utf32(pair, 2, (utf8proc_option_t)(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-    return count == 1 && is_decomposed((uint32_t)pair[0]) ? (uint32_t)pair[0] : 0;
+    const uint32_t composed = unicode_compose(a, b);
+    return composed != 0 && is_decomposed(composed) ? composed : 0;
 }
 
 /*
