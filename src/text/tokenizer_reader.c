@@ -50,13 +50,14 @@ char *reader_beside(tokenizer_reader *r, const char *path, const char *name)
 {
     const char *const slash = strrchr(path, '/');
     const size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
-    char *const other = malloc(folder + strlen(name) + 1);
+    const size_t size = strlen(name) + 1;
+    char *const other = malloc(folder + size);
     if (!other) {
         reader_no_memory(r);
         return NULL;
     }
     memcpy(other, path, folder);
-    strcpy(other + folder, name);
+    memcpy(other + folder, name, size);
     return other;
 }
 

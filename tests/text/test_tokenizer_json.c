@@ -4,6 +4,7 @@
  * the library "tokenizers". */
 #include "support/test.h"
 #include "support/tokens.h"
+#include "text/text_buffer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,18 +356,21 @@ static void unknown_parts(void)
 /* Nested sequences end at a limit, and so do steps. */
 static void many_steps(void)
 {
-    char json[8000] = "{\"normalizer\": ";
+    text_buffer json = {0};
+    text_buffer_add_string(&json, "{\"normalizer\": ");
     for (int n = 0; n < 12; n++)
-        strcat(json, "{\"type\": \"Sequence\", \"normalizers\": [");
+        text_buffer_add_string(&json, "{\"type\": \"Sequence\", \"normalizers\": [");
     for (int n = 0; n < 12; n++)
-        strcat(json, "]}");
-    strcat(json, ", " WORDS "}");
-    refused(json, "Sequence");
-    strcpy(json, "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}");
+        text_buffer_add_string(&json, "]}");
+    text_buffer_add_string(&json, ", " WORDS "}");
+    refused(json.bytes, "Sequence");
+    json.length = 0;
+    text_buffer_add_string(&json, "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     for (int n = 0; n < 40; n++)
-        strcat(json, ",{\"type\": \"NFC\"}");
-    strcat(json, "]}, " WORDS "}");
-    refused(json, "32 normalizers");
+        text_buffer_add_string(&json, n ? ",{\"type\": \"NFC\"}" : "{\"type\": \"NFC\"}");
+    text_buffer_add_string(&json, "]}, " WORDS "}");
+    refused(json.bytes, "32 normalizers");
+    text_buffer_free(&json);
 }
 
 int main(int argc, char **argv)
