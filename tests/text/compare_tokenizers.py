@@ -498,7 +498,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--text", action="append", default=[])
     parser.add_argument("--only", default="")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     rng = random.Random(args.seed)
     result = Result()
     given = [line for path in args.text for line in open(path, "rb").read().splitlines() if line]
