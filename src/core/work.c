@@ -40,15 +40,13 @@ void *mhai_memory_take(size_t bytes)
     const size_t align = bytes >= large / 4 ? large : MHAI_ALIGN;
     if (bytes > SIZE_MAX - align)
         return NULL;
-    const size_t whole =
-        bytes > 0 ? (bytes + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN : MHAI_ALIGN;
+    const size_t whole = bytes > 0 ? (bytes + align - 1) / align * align : align;
     void *const memory = aligned_alloc(align, whole);
 #ifdef MADV_HUGEPAGE
-    /* A last page that is not nearly full stays small: weights would take more memory than they
-     * have bytes. */
-    const size_t pages = (whole + large / 8) / large;
+    /* A last page that is not nearly full stays small: the rest of it would be wasted. */
+    const size_t pages = (bytes + large / 8) / large;
     if (memory && align == large && pages > 0)
-        madvise(memory, pages * large < whole ? pages * large : whole, MADV_HUGEPAGE);
+        madvise(memory, pages * large, MADV_HUGEPAGE);
 #endif
     return memory;
 }
