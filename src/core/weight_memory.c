@@ -29,22 +29,22 @@ typedef struct head {
     size_t bytes; /* with this head */
 } head;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static shelf *newest; /* the shelf that is filled now; NULL: none */
+static pthread_mutex_t shelf_lock = PTHREAD_MUTEX_INITIALIZER;
+static shelf *newest_shelf; /* the shelf that is filled now; NULL: none */
 
 /* A place of `bytes` bytes on a shelf; NULL: out of memory. The lock is held. */
 static char *take_place(size_t bytes)
 {
-    if (!newest || SHELF_BYTES - newest->used < bytes) {
+    if (!newest_shelf || SHELF_BYTES - newest_shelf->used < bytes) {
         shelf *const made = mhai_memory_take(SHELF_BYTES);
         if (!made)
             return NULL;
         *made = (shelf){MHAI_ALIGN, 0};
-        newest = made;
+        newest_shelf = made;
     }
-    char *const place = (char *)newest + newest->used;
-    newest->used += bytes;
-    newest->matrices++;
+    char *const place = (char *)newest_shelf + newest_shelf->used;
+    newest_shelf->used += bytes;
+    newest_shelf->matrices++;
     return place;
 }
 
@@ -68,10 +68,10 @@ void *mhai_weights_take(size_t bytes)
     char *place;
     shelf *owner = NULL;
     if (shared) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&shelf_lock);
         place = take_place(whole);
-        owner = newest;
-        pthread_mutex_unlock(&lock);
+        owner = newest_shelf;
+        pthread_mutex_unlock(&shelf_lock);
     } else {
         place = mhai_memory_take(whole);
     }
@@ -91,13 +91,13 @@ void mhai_weights_free(void *memory)
         free(at);
         return;
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&shelf_lock);
     const bool empty = --owner->matrices == 0;
     if ((char *)at + at->bytes == (char *)owner + owner->used)
         owner->used -= at->bytes;
-    if (empty && owner == newest)
-        newest = NULL;
-    pthread_mutex_unlock(&lock);
+    if (empty && owner == newest_shelf)
+        newest_shelf = NULL;
+    pthread_mutex_unlock(&shelf_lock);
     if (empty)
         free(owner);
 }
