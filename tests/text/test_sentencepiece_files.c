@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "support/sentencepiece_case.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -120,7 +121,7 @@ static size_t put_u32(unsigned char *to, uint32_t value)
 }
 
 /* "<unk>", two marks, the bytes, then a few pieces with spaces. */
-static size_t llama2c_file(unsigned char *to)
+static size_t llama2c_file(unsigned char *to, bool raw_bytes)
 {
     static const char *const pieces[] = {" ", "a", "b", "ab", " a", " ab"};
     static const float scores[] = {-5, -4, -4, -2, -3, -1};
@@ -138,6 +139,12 @@ static size_t llama2c_file(unsigned char *to)
         }
         memcpy(to + used, &score, 4);
         used += 4;
+        if (raw_bytes && n >= 3 && n < 259) {
+            const uint32_t bytes = n < 131 ? 1 : 2;
+            used += put_u32(to + used, bytes);
+            used += utf8_encode((char *)to + used, (uint32_t)n - 3);
+            continue;
+        }
         used += put_u32(to + used, (uint32_t)strlen(piece));
         for (const char *c = piece; *c; c++)
             to[used++] = (unsigned char)*c;
@@ -150,7 +157,7 @@ static void llama2c_files_are_read(void)
     static unsigned char bytes[8192];
     const temp_folder folder = temp_folder_new();
     const char *const path = temp_path(&folder, "tokenizer.bin");
-    const size_t size = llama2c_file(bytes);
+    const size_t size = llama2c_file(bytes, false);
     char message[512] = "";
     sentencepiece *sp = NULL;
     file_make(path, bytes, size);
@@ -170,6 +177,26 @@ static void llama2c_files_are_read(void)
         CHECK(status == MHA_OK || status == MHA_ERR_FORMAT, "%zu bytes: %d", cut, status);
         sentencepiece_free(sp);
     }
+    temp_folder_free(&folder);
+}
+
+/* Older files write a byte as the character of its number. */
+static void llama2c_files_with_bytes(void)
+{
+    static unsigned char bytes[8192];
+    const temp_folder folder = temp_folder_new();
+    const char *const path = temp_path(&folder, "tokenizer.bin");
+    char message[512] = "";
+    sentencepiece *sp = NULL;
+    file_make(path, bytes, llama2c_file(bytes, true));
+    CHECK(sentencepiece_from_llama2c(&sp, path, message, 512) == MHA_OK, "%s", message);
+    if (sp != NULL) {
+        check_tokens(sp, "a\n", "263:0-1 13:1-2");
+        check_tokens(sp, "\xc3\xa9", "259:0-0 198:0-0 172:0-2");
+        check_text(sp, IDS(1, 264, 13, 198, 172), true, "ab\n\xc3\xa9");
+        CHECK(strcmp(vocab_piece(sentencepiece_vocabulary(sp), 3, NULL), "<0x00>") == 0, "3");
+    }
+    sentencepiece_free(sp);
     temp_folder_free(&folder);
 }
 
@@ -300,6 +327,7 @@ int main(int argc, char **argv)
     RUN(marks_in_a_text_are_found);
     RUN(marian_has_ids_of_its_own);
     RUN(llama2c_files_are_read);
+    RUN(llama2c_files_with_bytes);
     RUN(gguf_files_are_read);
     RUN(wrong_gguf_files_are_refused);
     return test_end();
