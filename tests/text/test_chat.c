@@ -46,6 +46,22 @@ static void chatml(void)
     check_chat(plain, NULL, NULL, 0, false, "");
 }
 
+/* The mark that begins a text may be the one that begins a turn; it is written once. */
+static void a_turn_mark_that_begins_texts(void)
+{
+    static const char plain[] = "{{'<|im_start|>' + message['role']}}";
+    chat_style style;
+    char *text = NULL;
+    size_t length = 0;
+    CHECK(chat_style_find(&style, plain, strlen(plain), NULL, "<|im_start|>", "<|im_end|>") ==
+              MHA_OK,
+          "style");
+    CHECK(chat_write(&style, question, 1, false, &text, &length, NULL, 0) == MHA_OK, "chat");
+    CHECK(text && strcmp(text, "<|im_start|>user\n Hi <|im_end|>\n") == 0, "%s", text);
+    free(text);
+    chat_style_free(&style);
+}
+
 static void the_system_message_of_a_template(void)
 {
     static const char late[] = "{{ '<|im_start|>system\n' + m + '<|im_end|>' }}"
@@ -195,6 +211,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(chatml);
+    RUN(a_turn_mark_that_begins_texts);
     RUN(the_system_message_of_a_template);
     RUN(llama2);
     RUN(llama3);
