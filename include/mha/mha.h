@@ -1036,8 +1036,8 @@ MHA_API size_t mha_layer_backward_work_size(const mha_layer *layer, const mha_la
  *
  *      a = x + layer(norm(x))          y = a + feed_forward(norm(a))
  *
- * All of it is f32. A row gives the same bits whatever the number of rows, threads and strides,
- * per instruction set.
+ * Rows are f32, except in mha_linear_run_fused(). A row gives the same bits whatever the number of
+ * rows, threads and strides, and in place or not. This holds per instruction set.
  */
 
 /* Infinite arguments give the limit: GELU(-inf) is 0. NaN stays NaN. */

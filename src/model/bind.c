@@ -1,196 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Binds the tensors of a model to their places by the tables of its layout (bind_encoder.c,
- * bind_decoder.c, bind_pair.c). A tensor that is missing or has other extents than the description
- * says is an error with its name. Data are used where they are in the file, unless they are not
- * aligned to their elements: then they are copied.
+ * bind_decoder.c, bind_pair.c), with the names that bind_names.c makes of them. A tensor that is
+ * missing or has other extents than the description says is an error with its name. Data are used
+ * where they are in the file, unless they are not aligned to their elements: then they are copied.
  */
-#include "model/bind.h"
+#include "model/bind_parts.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "format/safetensors.h"
-
-enum { NAME_MAX_BYTES = 200 };
-
-typedef struct copied_tensor {
-    const weight_tensor *tensor;
-    void *data;
-} copied_tensor;
-
-typedef struct binder {
-    model_binding *binding;
-    model_description *d;
-    const weight_source *source;
-    const tensor_layout *layout;
-    bool prefixed; /* names have the prefix of the layout */
-    safetensors_report report;
-    const weight_tensor **used; /* with repetitions */
-    size_t used_count, used_room;
-    copied_tensor *copied;
-    size_t copied_count, copied_room;
-} binder;
-
-/* Where a rule is applied. */
-typedef struct rule_place {
-    const tensor_rule *rule;
-    int stack, layer;
-    char *base; /* that rule->at is an offset in */
-} rule_place;
 
 static mha_status fail_memory(const binder *b)
 {
     return safetensors_fail(&b->report, MHA_ERR_MEMORY, "out of memory for the list of weights");
-}
-
-/* ---------------------------------------------------------------- extents ----- */
-
-static ptrdiff_t extent(const binder *b, int s, tensor_extent which)
-{
-    const model_description *const d = b->d;
-    const stack_description *const stack = &d->stack[s];
-    const attention_description *const a = &stack->attention;
-    switch (which) {
-    case EXTENT_ANY:
-        return 0;
-    case EXTENT_ONE:
-        return 1;
-    case EXTENT_WIDTH:
-        return d->width;
-    case EXTENT_EMBEDDING:
-        return stack->embedding.width;
-    case EXTENT_INNER:
-        return stack->inner;
-    case EXTENT_QUERIES:
-        return (ptrdiff_t)a->heads * a->head_width;
-    case EXTENT_KEYS:
-        return (ptrdiff_t)a->key_heads * a->head_width;
-    case EXTENT_HEAD:
-        return a->head_width;
-    case EXTENT_HEADS:
-        return a->heads;
-    case EXTENT_WORDS:
-        return s == STACK_ENCODER ? d->source_vocabulary : d->vocabulary;
-    case EXTENT_POSITIONS:
-        return (ptrdiff_t)d->positions + stack->embedding.position_offset;
-    case EXTENT_SEGMENTS:
-        return stack->embedding.segments;
-    case EXTENT_BUCKETS:
-        return a->relative_buckets;
-    case EXTENT_PATCH:
-        return (ptrdiff_t)d->channels * d->patch * d->patch;
-    }
-    return 0;
-}
-
-/* The first output and the outputs of the whole tensor that a part belongs to. */
-static void part_of(const binder *b, const rule_place *at, ptrdiff_t *first, ptrdiff_t *total)
-{
-    const ptrdiff_t queries = extent(b, at->stack, EXTENT_QUERIES);
-    const ptrdiff_t keys = extent(b, at->stack, EXTENT_KEYS);
-    *first = 0;
-    *total = extent(b, at->stack, at->rule->outputs);
-    switch (at->rule->part) {
-    case PART_ALL:
-        return;
-    case PART_QKV_Q:
-    case PART_QKV_K:
-    case PART_QKV_V:
-        *total = queries + 2 * keys;
-        *first = at->rule->part == PART_QKV_Q ? 0 : queries;
-        *first += at->rule->part == PART_QKV_V ? keys : 0;
-        return;
-    case PART_KV_K:
-    case PART_KV_V:
-        *total = 2 * keys;
-        *first = at->rule->part == PART_KV_V ? keys : 0;
-    }
-}
-
-/* ------------------------------------------------------------------ names ----- */
-
-/* Appends a name with "@" and "#" replaced. */
-static size_t put_name(char *to, size_t used, const char *name, size_t length, const rule_place *at)
-{
-    for (size_t n = 0; n < length && used + 16 < NAME_MAX_BYTES; n++)
-        if (name[n] == '@')
-            used += (size_t)sprintf(to + used, "%s",
-                                    at->stack == STACK_ENCODER ? "encoder" : "decoder");
-        else if (name[n] == '#')
-            used += (size_t)sprintf(to + used, "%d", at->layer);
-        else
-            to[used++] = name[n];
-    to[used] = '\0';
-    return used;
-}
-
-/* The word of a list of alternatives, and the rest. */
-static const char *next_word(const char *list, size_t *length)
-{
-    *length = strcspn(list, " ");
-    const char *const rest = list + *length;
-    return rest + strspn(rest, " ");
-}
-
-/* A linear or norm has several tensors: "NAME.weight", with "/" in names that have it. */
-static size_t put_suffix(char *to, size_t used, const char *suffix)
-{
-    if (!suffix)
-        return used;
-    const char mark = strchr(to, '/') ? '/' : '.';
-    return used + (size_t)snprintf(to + used, NAME_MAX_BYTES - used, "%c%s", mark, suffix);
-}
-
-typedef struct tensor_query {
-    const char *suffixes[2];    /* NULL: none */
-    char first[NAME_MAX_BYTES]; /* the name that is expected, for messages */
-} tensor_query;
-
-/* Tries one alternative with and without the prefix, and with each suffix. */
-static const weight_tensor *try_name(const binder *b, const rule_place *at, const char *lead,
-                                     size_t lead_length, const char *name, size_t length,
-                                     tensor_query *query)
-{
-    const weight_tensor *found = NULL;
-    for (int bare = !b->prefixed; bare < 2 && !found; bare++)
-        for (int n = 0; n < 2 && !found; n++) {
-            char text[NAME_MAX_BYTES];
-            if (n > 0 && !query->suffixes[n])
-                break;
-            size_t used =
-                bare ? 0 : put_name(text, 0, b->layout->prefix, strlen(b->layout->prefix), at);
-            used = put_name(text, used, lead, lead_length, at);
-            used = put_name(text, used, name, length, at);
-            put_suffix(text, used, query->suffixes[n]);
-            found = weight_source_find(b->source, text);
-            const bool expected = !bare || at->rule->scope == SCOPE_MODEL || !b->prefixed;
-            if (!query->first[0] && expected)
-                memcpy(query->first, text, sizeof text);
-        }
-    return found;
-}
-
-static const weight_tensor *find(const binder *b, const rule_place *at, tensor_query *query)
-{
-    const weight_tensor *found = NULL;
-    const char *lead = at->rule->scope == SCOPE_LAYER ? b->layout->layers : "";
-    do {
-        size_t lead_length, length;
-        const char *const next_lead = next_word(lead, &lead_length);
-        const char *names = at->rule->names;
-        while (*names && !found) {
-            const char *const next = next_word(names, &length);
-            found = try_name(b, at, lead, lead_length, names, length, query);
-            names = next;
-        }
-        lead = next_lead;
-    } while (*lead && !found);
-    return found;
 }
 
 /* ---------------------------------------------------------------- tensors ----- */
@@ -243,8 +69,10 @@ static mha_status take(binder *b, const weight_tensor *tensor, const void **data
                                 "tensor %s has elements of a type that is not supported: expected "
                                 "f32, f16, bf16 or one of GGUF's block types",
                                 safetensors_show(tensor->name).text);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
+    const size_t size = sizeof *b->used;
     const weight_tensor **const used =
-        mhai_array_grow(b->used, &b->used_room, b->used_count + 1, sizeof *used);
+        mhai_array_grow(b->used, &b->used_room, b->used_count + 1, size);
     if (!used)
         return fail_memory(b);
     b->used = used;
@@ -301,17 +129,17 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
 {
     const bool transposed = at->rule->flags & RULE_TRANSPOSED;
     ptrdiff_t first, total, folded[2] = {0, 0};
-    part_of(b, at, &first, &total);
-    const ptrdiff_t inputs = extent(b, at->stack, at->rule->inputs);
+    binder_part(b, at, &first, &total);
+    const ptrdiff_t inputs = binder_extent(b, at->stack, at->rule->inputs);
     const ptrdiff_t rows = transposed ? inputs : total, columns = transposed ? total : inputs;
     if (!fold(tensor, 2, folded) || folded[0] == 0 || (rows && folded[0] != rows) ||
         folded[1] != columns)
         return fail_shape(b, tensor, rows, columns);
-    const void *data;
+    const void *data = NULL;
     const mha_status status = take(b, tensor, &data);
     if (status)
         return status;
-    const ptrdiff_t outputs = at->rule->part ? extent(b, at->stack, at->rule->outputs)
+    const ptrdiff_t outputs = at->rule->part ? binder_extent(b, at->stack, at->rule->outputs)
                               : transposed   ? folded[1]
                                              : folded[0];
     const size_t row_bytes = (size_t)(tensor->bytes / (uint64_t)(folded[0] ? folded[0] : 1));
@@ -331,10 +159,10 @@ static mha_status bind_vector(binder *b, const rule_place *at, const weight_tens
                               bound_vector *vector)
 {
     ptrdiff_t first, total, folded[2] = {0, 0};
-    part_of(b, at, &first, &total);
+    binder_part(b, at, &first, &total);
     if (!fold(tensor, 1, folded) || (total && folded[0] != total))
         return fail_shape(b, tensor, total, -1);
-    const void *data;
+    const void *data = NULL;
     const mha_status status = take(b, tensor, &data);
     if (status)
         return status;
@@ -343,10 +171,10 @@ static mha_status bind_vector(binder *b, const rule_place *at, const weight_tens
                                 "tensor %s is a vector of a block type, expected f32, f16 or bf16",
                                 safetensors_show(tensor->name).text);
     const size_t skip = (size_t)first * mha_dtype_size(tensor->type);
-    *vector = (bound_vector){.data = (const char *)data + skip,
-                             .type = tensor->type,
-                             .count = at->rule->part ? extent(b, at->stack, at->rule->outputs)
-                                                     : folded[0]};
+    *vector = (bound_vector){
+        .data = (const char *)data + skip,
+        .type = tensor->type,
+        .count = at->rule->part ? binder_extent(b, at->stack, at->rule->outputs) : folded[0]};
     return MHA_OK;
 }
 
@@ -368,7 +196,7 @@ static mha_status bind_one(binder *b, const rule_place *at, const char *suffix, 
                            bool required, linear_at to)
 {
     tensor_query query = {.suffixes = {suffix, other}};
-    const weight_tensor *const tensor = find(b, at, &query);
+    const weight_tensor *const tensor = binder_find(b, at, &query);
     if (!tensor)
         return required ? fail_missing(b, &query) : MHA_OK;
     return to.matrix ? bind_matrix(b, at, tensor, to.matrix)
@@ -537,6 +365,7 @@ static int compare_tensors(const void *left, const void *right)
 static void count_parameters(binder *b, const weight_tensor *unused)
 {
     if (b->used_count > 1)
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
         qsort(b->used, b->used_count, sizeof *b->used, compare_tensors);
     for (size_t n = 0; n < b->used_count; n++) {
         const weight_tensor *const tensor = b->used[n];

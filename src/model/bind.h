@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the names of tensors to their places in a model. Every family has a layout: tables of rules,
- * each of which says where a tensor goes, how it may be called, and what extents it must have.
+ * and a rule says where a tensor goes, how it may be called, and what extents it must have.
  *
  * In names, "@" stands for "encoder" or "decoder" and "#" for the number of the layer. Alternatives
  * are separated by blanks.
@@ -82,7 +82,7 @@ enum { LAYOUT_TABLES_MAX = 4 };
 typedef struct tensor_layout {
     const char *prefix; /* that all names may have, such as "bert." */
     const char *layers; /* what the names of a layer begin with; alternatives */
-    const char *probe;  /* a tensor that tells this layout from others of the family */
+    const char *probe;  /* a tensor that only this layout of the family has */
     bool output_needs_transform, tied_if_missing;
     const tensor_rule *tables[LAYOUT_TABLES_MAX];
 } tensor_layout;

@@ -107,10 +107,24 @@ static mha_status settle_positions(const config_reader *r, const model_descripti
     return MHA_OK;
 }
 
-/* Marks that the embedding does not have cannot be read or generated. */
-static mha_status settle_usage(const config_reader *r, model_description *d)
+static int within(const int32_t *from, int count, int32_t *to, int words)
+{
+    int kept = 0;
+    for (int n = 0; n < count; n++)
+        if (from[n] < words)
+            to[kept++] = from[n];
+    return kept;
+}
+
+mha_status describe_marks(const config_reader *r, model_description *d)
 {
     model_usage *const u = &d->usage;
+    int32_t *const single[] = {&u->begin, &u->end, &u->pad, &u->first};
+    for (size_t n = 0; n < sizeof single / sizeof single[0]; n++)
+        if (*single[n] >= d->vocabulary)
+            *single[n] = -1;
+    u->end_count = within(u->ends, u->end_count, u->ends, d->vocabulary);
+    u->forbidden_count = within(u->forbidden, u->forbidden_count, u->forbidden, d->vocabulary);
     if (u->end_count == 0 && u->end >= 0)
         u->ends[u->end_count++] = u->end;
     if (d->kind == MHA_MODEL_ENCODER_DECODER && u->decoder_start >= d->vocabulary)
@@ -118,8 +132,6 @@ static mha_status settle_usage(const config_reader *r, model_description *d)
                            "\"decoder_start_token_id\" is %d, expected less than the %d words of "
                            "the vocabulary",
                            (int)u->decoder_start, d->vocabulary);
-    if (u->first >= d->vocabulary)
-        u->first = -1;
     return MHA_OK;
 }
 
@@ -142,7 +154,7 @@ mha_status describe_settle(const config_reader *r, model_description *d)
         if (status)
             return status;
     }
-    return settle_usage(r, d);
+    return describe_marks(r, d);
 }
 
 /* ------------------------------------------------------------------ whole ----- */

@@ -65,7 +65,6 @@ typedef enum field_kind {
     FIELD_BOOL,
     FIELD_EPS,    /* float, 0 < eps < 1 */
     FIELD_NUMBER, /* float, 0 .. 1e9 */
-    FIELD_BASE,   /* double, 1 .. 1e12 */
     FIELD_ACTIVATION
 } field_kind;
 
@@ -78,7 +77,8 @@ typedef struct config_field {
     double otherwise; /* if no key is there */
 } config_field;
 
-/* A null counts as 0 where 0 is allowed, and as no key elsewhere. */
+/* A null counts as 0 (a token: -1) in the kinds *_ZERO, TOKEN, END and NUMBER, and as no key in the
+ * others. */
 mha_status config_read_fields(const config_reader *r, const config_field *fields,
                               model_description *d);
 
@@ -102,6 +102,11 @@ mha_status describe_windows(const config_reader *r, attention_description *a, in
 /* Begin, end and pad marks, and what generation needs; used for config.json and again for
  * generation_config.json, which overrides it. */
 mha_status describe_tokens(const config_reader *r, model_usage *usage);
+
+/* Marks that the vocabulary does not have become -1; a decoder that would begin with one is
+ * refused.
+ */
+mha_status describe_marks(const config_reader *r, model_description *d);
 
 /* What follows from the fields (head width, key heads ...), and checks that concern several. */
 mha_status describe_settle(const config_reader *r, model_description *d);

@@ -181,21 +181,21 @@ bool config_activation(const char *name, mha_activation *activation)
 static const struct field_range {
     double least, most;
     bool whole;
+    bool null_is_least; /* else null counts as a key that is not there */
 } ranges[] = {
-    [FIELD_LAYERS] = {1, MODEL_LAYERS_MAX, true},
-    [FIELD_WIDTH] = {1, MODEL_WIDTH_MAX, true},
-    [FIELD_WIDTH_ZERO] = {0, MODEL_WIDTH_MAX, true},
-    [FIELD_HEADS] = {1, MODEL_WIDTH_MAX, true},
-    [FIELD_HEADS_ZERO] = {0, MODEL_WIDTH_MAX, true},
-    [FIELD_ROWS] = {1, MODEL_ROWS_MAX, true},
-    [FIELD_ROWS_ZERO] = {0, MODEL_ROWS_MAX, true},
-    [FIELD_TOKEN] = {-1, MODEL_ROWS_MAX, true},
-    [FIELD_END] = {-1, MODEL_ROWS_MAX, true},
-    [FIELD_BOOL] = {0, 1, true},
-    [FIELD_EPS] = {1e-30, 1, false},
-    [FIELD_NUMBER] = {0, 1e9, false},
-    [FIELD_BASE] = {1, 1e12, false},
-    [FIELD_ACTIVATION] = {MHA_ACTIVATION_NONE, MHA_ACTIVATION_TANH, true},
+    [FIELD_LAYERS] = {1, MODEL_LAYERS_MAX, true, false},
+    [FIELD_WIDTH] = {1, MODEL_WIDTH_MAX, true, false},
+    [FIELD_WIDTH_ZERO] = {0, MODEL_WIDTH_MAX, true, true},
+    [FIELD_HEADS] = {1, MODEL_WIDTH_MAX, true, false},
+    [FIELD_HEADS_ZERO] = {0, MODEL_WIDTH_MAX, true, true},
+    [FIELD_ROWS] = {1, MODEL_ROWS_MAX, true, false},
+    [FIELD_ROWS_ZERO] = {0, MODEL_ROWS_MAX, true, true},
+    [FIELD_TOKEN] = {-1, MODEL_ROWS_MAX, true, true},
+    [FIELD_END] = {-1, MODEL_ROWS_MAX, true, true},
+    [FIELD_BOOL] = {0, 1, true, false},
+    [FIELD_EPS] = {1e-30, 1, false, false},
+    [FIELD_NUMBER] = {0, 1e9, false, true},
+    [FIELD_ACTIVATION] = {MHA_ACTIVATION_NONE, MHA_ACTIVATION_TANH, true, false},
 };
 
 static mha_status check_range(const config_reader *r, const char *key, double value,
@@ -219,7 +219,7 @@ static mha_status field_number(const config_reader *r, const config_field *field
         *number = field->otherwise;
         return MHA_OK;
     case CONFIG_NULL:
-        *number = ranges[field->kind].least > 0 ? field->otherwise : ranges[field->kind].least;
+        *number = ranges[field->kind].null_is_least ? ranges[field->kind].least : field->otherwise;
         return MHA_OK;
     case CONFIG_TEXT:
         if (field->kind != FIELD_ACTIVATION)
@@ -263,9 +263,6 @@ static void store(const config_field *field, double number, model_description *d
     case FIELD_EPS:
     case FIELD_NUMBER:
         *(float *)at = (float)number;
-        break;
-    case FIELD_BASE:
-        *(double *)at = number;
         break;
     case FIELD_ACTIVATION:
         *(mha_activation *)at = (mha_activation)(int)number;
@@ -314,5 +311,5 @@ mha_status config_read_number(const config_reader *r, const char *keys, double l
     if (found.type != CONFIG_NUMBER)
         return config_fail(r, MHA_ERR_FORMAT, "\"%s\" must be a number", key);
     *value = found.number;
-    return check_range(r, key, found.number, &(struct field_range){least, most, false});
+    return check_range(r, key, found.number, &(struct field_range){least, most, false, false});
 }

@@ -4,6 +4,7 @@
  * by family. */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,11 +88,11 @@ static const struct gguf_architecture *find_architecture(const config_reader *r,
 
 static mha_status fail_architecture(const config_reader *r, const char *name)
 {
-    char list[200] = "";
-    for (int n = 0; n < ARCHITECTURES; n++) {
-        strcat(list, n ? ", " : "");
-        strcat(list, architectures[n].name);
-    }
+    char list[200];
+    size_t used = 0;
+    for (int n = 0; n < ARCHITECTURES; n++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n ? ", " : "",
+                                 architectures[n].name);
     return config_fail(r, MHA_ERR_FORMAT, "\"general.architecture\" is \"%s\", expected one of %s",
                        name, list);
 }
@@ -139,7 +140,7 @@ static mha_status read_frequencies(const config_reader *r, model_description *d)
         return config_fail(r, MHA_ERR_FORMAT,
                            "the tensor \"rope_freqs.weight\" must have %d f32 numbers", width / 2);
     if (!a->rope_frequencies)
-        a->rope_frequencies = malloc((size_t)(width / 2 + 1) * sizeof *a->rope_frequencies);
+        a->rope_frequencies = malloc(((size_t)width / 2 + 1) * sizeof *a->rope_frequencies);
     if (!a->rope_frequencies)
         return config_fail_memory(r);
     for (int n = 0; n < width / 2; n++) {

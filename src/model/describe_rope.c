@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rotary positions and windows of a model. Scaling is turned into a table of frequencies here, so
+ * Rotary positions and windows of a model. Scaling becomes a table of frequencies here, so
  * that the forward pass needs to know no kind of it:
  *
  *      default   base^(-2n/width)
@@ -38,7 +38,7 @@ static double llama3_frequency(double plain, const rope_scaling *s)
 static float *new_frequencies(const model_description *d, attention_description *a, int *width)
 {
     *width = a->rope_width ? a->rope_width : a->head_width ? a->head_width : d->width / a->heads;
-    return calloc((size_t)(*width / 2 + 1), sizeof(float));
+    return calloc((size_t)*width / 2 + 1, sizeof(float));
 }
 
 static mha_status scale(const config_reader *r, model_description *d, const rope_scaling *s,
@@ -93,12 +93,12 @@ static mha_status scale_by(const config_reader *r, model_description *d, const c
 mha_status describe_rope(const config_reader *r, model_description *d, double base)
 {
     attention_description *const a = &d->stack[STACK_DECODER].attention;
+    static const char original[] = "rope_parameters.original_max_position_embeddings "
+                                   "rope_scaling.original_max_position_embeddings";
     static const char *const keys[4] = {
         "rope_parameters.factor rope_parameters.full_attention.factor rope_scaling.factor",
         "rope_parameters.low_freq_factor rope_scaling.low_freq_factor",
-        "rope_parameters.high_freq_factor rope_scaling.high_freq_factor",
-        "rope_parameters.original_max_position_embeddings "
-        "rope_scaling.original_max_position_embeddings"};
+        "rope_parameters.high_freq_factor rope_scaling.high_freq_factor", original};
     char key[CONFIG_KEY_MAX];
     d->stack[STACK_DECODER].embedding.position = POSITION_ROTARY;
     a->rope_pairs = MHA_ROPE_HALVES;
@@ -167,7 +167,7 @@ static mha_status read_layer_types(const config_reader *r, const json_value *typ
 
 mha_status describe_windows(const config_reader *r, attention_description *a, int layers)
 {
-    bool windowed[MODEL_LAYERS_MAX];
+    bool windowed[MODEL_LAYERS_MAX] = {false};
     const json_value *const types = json_tree_member(r->object, "layer_types");
     if (json_tree_type_of(types) != JSON_TREE_ARRAY)
         return MHA_OK;

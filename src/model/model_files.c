@@ -94,7 +94,9 @@ static mha_status read_main(void *to, const config_reader *r)
 
 static mha_status read_generation(void *to, const config_reader *r)
 {
-    return describe_tokens(r, to);
+    model_description *const d = to;
+    const mha_status status = describe_tokens(r, &d->usage);
+    return status ? status : describe_marks(r, d);
 }
 
 static mha_status read_sentences(void *to, const config_reader *r)
@@ -124,7 +126,8 @@ static mha_status read_usage(const opening *o)
     model_usage *const usage = &o->files->description.usage;
     modules_result modules = {.usage = usage};
     char name[MODEL_FOLDER_MAX + 16];
-    mha_status status = with_json(o, "generation_config.json", read_generation, usage);
+    mha_status status =
+        with_json(o, "generation_config.json", read_generation, &o->files->description);
     if (!status)
         status = with_json(o, "modules.json", read_modules, &modules);
     if (!status)
@@ -137,49 +140,68 @@ static mha_status read_usage(const opening *o)
 
 /* -------------------------------------------------------------- tokenizer ----- */
 
-static mha_status copy_path(const opening *o, const char *path, char **to)
+/* A copy that the caller frees; NULL if memory ran out. */
+static char *copy_path(const char *path)
 {
     const size_t size = strlen(path) + 1;
-    *to = malloc(size);
-    if (!*to)
-        return fail(o, MHA_ERR_MEMORY, "out of memory for a path");
-    memcpy(*to, path, size);
-    return MHA_OK;
+    char *const copy = malloc(size);
+    if (copy)
+        memcpy(copy, path, size);
+    return copy;
 }
 
-/* The path of a file that exists in the folder. */
-static mha_status set_path(const opening *o, const char *name, char **to)
+/* The same of the path of a file in the folder. */
+static char *path_of(const opening *o, const char *name)
 {
     char path[PATH_BYTES];
-    return join(o, name, path) ? copy_path(o, path, to) : MHA_OK;
+    return join(o, name, path) ? copy_path(path) : NULL;
 }
 
-/* A folder is a tokenizer if it has one of these files. */
-static mha_status find_folder_tokenizer(const opening *o)
+/* A folder is a tokenizer if it has one of these files. False if memory ran out. */
+static bool find_folder_tokenizer(const opening *o, model_files *files)
 {
     static const char *const names[] = {"tokenizer.json",         "vocab.txt",    "vocab.json",
                                         "encoder.json",           "spiece.model", "tokenizer.model",
                                         "sentencepiece.bpe.model"};
-    model_files *const files = o->files;
     if (file_exists(o, "source.spm") && file_exists(o, "target.spm")) {
-        const mha_status status = set_path(o, "source.spm", &files->tokenizer_path);
-        return status ? status : set_path(o, "target.spm", &files->target_tokenizer_path);
+        files->tokenizer_path = path_of(o, "source.spm");
+        files->target_tokenizer_path = path_of(o, "target.spm");
+        return files->tokenizer_path && files->target_tokenizer_path;
     }
-    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
-        if (file_exists(o, names[n]))
-            return copy_path(o, o->folder, &files->tokenizer_path);
-    return MHA_OK;
+    size_t n = 0;
+    while (n < sizeof names / sizeof names[0] && !file_exists(o, names[n]))
+        n++;
+    if (n == sizeof names / sizeof names[0])
+        return true;
+    files->tokenizer_path = copy_path(o->folder);
+    return files->tokenizer_path != NULL;
 }
 
 /* A tokenizer of llama2.c is called after the size of its vocabulary, or just tokenizer.bin. */
-static mha_status find_llama2c_tokenizer(const opening *o)
+static bool find_llama2c_tokenizer(const opening *o, model_files *files)
 {
     char name[40];
-    snprintf(name, sizeof name, "tok%d.bin", o->files->description.vocabulary);
-    if (file_exists(o, name))
-        return set_path(o, name, &o->files->tokenizer_path);
-    return file_exists(o, "tokenizer.bin") ? set_path(o, "tokenizer.bin", &o->files->tokenizer_path)
-                                           : MHA_OK;
+    snprintf(name, sizeof name, "tok%d.bin", files->description.vocabulary);
+    if (!file_exists(o, name))
+        snprintf(name, sizeof name, "tokenizer.bin");
+    if (!file_exists(o, name))
+        return true;
+    files->tokenizer_path = path_of(o, name);
+    return files->tokenizer_path != NULL;
+}
+
+/* A GGUF file may have its tokenizer inside. */
+static bool find_gguf_tokenizer(const opening *o, model_files *files)
+{
+    if (!gguf_find(weight_source_gguf(files->source), "tokenizer.ggml.model"))
+        return true;
+    files->tokenizer_path = copy_path(o->path);
+    return files->tokenizer_path != NULL;
+}
+
+static mha_status fail_path(const opening *o)
+{
+    return fail(o, MHA_ERR_MEMORY, "out of memory for the path of the tokenizer");
 }
 
 /* -------------------------------------------------------------- translator ----- */
@@ -251,9 +273,7 @@ static mha_status describe_folder(opening *o)
     mha_status status = with_json(o, "config.json", read_main, o);
     if (!status)
         status = read_usage(o);
-    if (!status)
-        status = find_folder_tokenizer(o);
-    return status;
+    return !status && !find_folder_tokenizer(o, o->files) ? fail_path(o) : status;
 }
 
 static mha_status open_folder(opening *o)
@@ -298,10 +318,8 @@ static mha_status open_file(opening *o)
         return open_safetensors(o);
     status = gguf ? describe_gguf(&files->description, &o->family, &reader)
                   : describe_llama2c(&files->description, &o->family, llama2c, &reader);
-    if (!status && llama2c)
-        status = find_llama2c_tokenizer(o);
-    if (!status && gguf && gguf_find(gguf, "tokenizer.ggml.model"))
-        status = copy_path(o, o->path, &files->tokenizer_path);
+    if (!status && !(gguf ? find_gguf_tokenizer(o, files) : find_llama2c_tokenizer(o, files)))
+        status = fail_path(o);
     return status ? status : bind_weights(o);
 }
 

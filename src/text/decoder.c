@@ -82,7 +82,7 @@ static void put_cleaned(text_buffer *to, bytes text)
     text_buffer_add(&from, text.text, text.length);
     for (size_t n = 0; n < sizeof rules / sizeof rules[0] && !from.failed; n++) {
         text_buffer next = {0};
-        if (!strstr(from.bytes, rules[n][0]))
+        if (!from.bytes || !strstr(from.bytes, rules[n][0]))
             continue;
         put_replaced(&next, (bytes){from.bytes, from.length}, rules[n][0], rules[n][1]);
         text_buffer_free(&from);

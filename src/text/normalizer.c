@@ -138,6 +138,8 @@ mha_status text_replace(const aligned_text *from, const split *part, const patte
 {
     const size_t length = strlen(content);
     size_t done = part->begin;
+    if (part->begin == part->end)
+        return MHA_OK;
     pattern_search s =
         pattern_search_begin(p, scratch, from->text + part->begin, part->end - part->begin);
     while (pattern_search_next(&s)) {
@@ -207,9 +209,10 @@ static bool rewrite_part(void *context, size_t begin, size_t end, const char *by
 static bool rewrite(const precompiled *rules, const aligned_text *from, const split *part,
                     aligned_text *to)
 {
+    if (part->begin == part->end)
+        return true;
     rewriting r = {.text = from->text + part->begin};
-    const bool ok = part->begin == part->end ||
-                    precompiled_graphemes(rules, r.text, part->end - part->begin, rewrite_part, &r);
+    const bool ok = precompiled_graphemes(rules, r.text, part->end - part->begin, rewrite_part, &r);
     transform t = transform_begin(from, part, to);
     for (size_t n = 0; ok && n < r.count; n++)
         transform_put(&t, r.items[n].c, r.items[n].change);

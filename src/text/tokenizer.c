@@ -28,7 +28,7 @@ void mha_tokenizer_free(mha_tokenizer *tokenizer)
     added_tokens_free(&t->raw);
     added_tokens_free(&t->normalized);
     pattern_free(t->word);
-    free(t->wordpiece.prefix);
+    wordpiece_free(&t->wordpiece);
     bpe_free(t->bpe);
     unigram_free(t->unigram);
     sentencepiece_free(t->sentencepiece);

@@ -32,7 +32,6 @@ mha_status tokenizer_normalize(const mha_tokenizer *t, text_work *work)
 /* What one call needs beside the texts. */
 typedef struct model_work {
     token_list tokens; /* of one split */
-    text_buffer buffer;
     bpe_work *bpe;
 } model_work;
 
@@ -41,7 +40,7 @@ static void encode_word(const mha_tokenizer *t, const char *text, size_t length,
     token_list *const list = &work->tokens;
     switch (t->kind) {
     case MODEL_WORDPIECE:
-        wordpiece_encode(&t->wordpiece, t->v, text, length, &work->buffer, list);
+        wordpiece_encode(&t->wordpiece, text, length, list);
         break;
     case MODEL_BPE:
         bpe_encode(t->bpe, text, length, work->bpe, list);
@@ -231,7 +230,6 @@ mha_status tokenizer_encode_text(const mha_tokenizer *t, const char *text, size_
     if (status == MHA_OK)
         status = encode_splits(t, text, &work, &model, list);
     token_list_free(&model.tokens);
-    text_buffer_free(&model.buffer);
     bpe_work_free(model.bpe);
     text_work_free(&work);
     return status;

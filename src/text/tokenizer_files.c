@@ -3,6 +3,7 @@
  * Tokenizers in older files: vocab.txt of BERT, vocab.json with merges.txt of GPT-2, ranks of
  * tiktoken; and files of other engines. They have no steps of their own: these are known.
  */
+#include "format/json_reader.h"
 #include "format/mapped_file.h"
 #include "text/base64.h"
 #include "text/characters.h"
@@ -37,6 +38,8 @@ static bool read_lines(tokenizer_reader *r, const char *path, char **text, lines
         mapped_file_read(text, &length, path, VOCABULARY_FILE_MAX, r->message, r->message_size);
     if (status != MHA_OK)
         return reader_failed(r, status);
+    if (!mhai_utf8_valid(*text, length))
+        return reader_refuse(r, "not UTF-8 text");
     *l = (lines){*text, *text + length};
     return true;
 }
@@ -66,9 +69,40 @@ bool add_known_marks(tokenizer_reader *r, const char *const *names, size_t count
     return true;
 }
 
+/* "added_tokens_decoder" of tokenizer_config.json: {"id": {"content": ..., "special": ...}}. */
+static bool add_listed_tokens(tokenizer_reader *r, const json_value *config)
+{
+    const json_value *const list = json_tree_member(config, "added_tokens_decoder");
+    for (size_t n = 0; n < json_tree_count(list); n++) {
+        const json_value *const value = json_tree_element(list, n);
+        const char *const key = json_tree_key(list, n, NULL);
+        const long long id = key ? strtoll(key, NULL, 10) : -1;
+        const char *content;
+        size_t length;
+        if (!json_tree_get_string(json_tree_member(value, "content"), &content, &length) ||
+            id < 0 || id >= VOCABULARY_MAX)
+            return reader_refuse(r,
+                                 "tokenizer_config.json: added token %zu has no content, or no "
+                                 "id in 0 .. %d",
+                                 n, VOCABULARY_MAX - 1);
+        const added_token token = {.content = (char *)content,
+                                   .length = length,
+                                   .id = (int32_t)id,
+                                   .single_word = member_flag(value, "single_word", false),
+                                   .left = member_flag(value, "lstrip", false),
+                                   .right = member_flag(value, "rstrip", false),
+                                   .normalized = member_flag(value, "normalized", false),
+                                   .special = member_flag(value, "special", false)};
+        if (!add_token(r, token))
+            return false;
+    }
+    return true;
+}
+
 /* ------------------------------------------------------------- vocab.txt ----- */
 
-bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese)
+bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese,
+                 const json_value *config)
 {
     static const char *const marks[] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
     mha_tokenizer *const t = r->t;
@@ -81,8 +115,8 @@ bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese)
     vocab_set_flags(t->v, t->unknown, PIECE_UNKNOWN);
     t->wordpiece.longest_word = 100;
     if (!finish_wordpiece(r, "##") || !add_bert_normalizer(r, true, chinese, strip, lower) ||
-        !add_known_marks(r, marks, sizeof marks / sizeof marks[0]) || !finish_added_tokens(r) ||
-        !add_bert_pre_tokenizer(r))
+        !add_known_marks(r, marks, sizeof marks / sizeof marks[0]) ||
+        !add_listed_tokens(r, config) || !finish_added_tokens(r) || !add_bert_pre_tokenizer(r))
         return false;
     if (first >= 0 && last >= 0 && !add_two_marks(r, &t->single, &t->pair, first, last, false))
         return false;
@@ -107,7 +141,7 @@ bool read_vocab_txt(tokenizer_reader *r, const char *path)
     if (ok) {
         const bool lower = member_flag(root, "do_lower_case", true);
         ok = finish_bert(r, lower, member_flag(root, "strip_accents", lower),
-                         member_flag(root, "tokenize_chinese_chars", true));
+                         member_flag(root, "tokenize_chinese_chars", true), root);
     }
     json_tree_free(config);
     return ok;
@@ -124,9 +158,9 @@ static bool read_pieces(tokenizer_reader *r, const json_value *root)
         int64_t id;
         const char *const piece = json_tree_key(root, n, &length);
         if (!json_tree_get_integer(json_tree_element(root, n), &id) || id < 0 ||
-            id >= VOCABULARY_MAX)
+            id >= vocab_limit(json_tree_count(root)))
             return reader_refuse(r, "the id of the piece \"%.40s\" is not in 0 .. %d", piece,
-                                 VOCABULARY_MAX - 1);
+                                 (int)vocab_limit(json_tree_count(root)) - 1);
         if (vocab_piece(r->t->v, (int32_t)id, NULL))
             return reader_refuse(r, "two pieces have the id %lld", (long long)id);
         if (!vocab_add(r->t->v, (int32_t)id, piece, length, 0, 0))
@@ -141,9 +175,9 @@ static bool read_merges(tokenizer_reader *r, const char *path)
     lines l = {0};
     const char *line;
     size_t length;
-    bool ok = read_lines(r, path, &text, &l);
     const char *const json = r->path;
     r->path = path;
+    bool ok = read_lines(r, path, &text, &l);
     for (size_t n = 0; ok && next_line(&l, &line, &length); n++) {
         length -= length && line[length - 1] == '\r';
         if (length == 0 || (n == 0 && length > 8 && memcmp(line, "#version", 8) == 0))
@@ -171,7 +205,8 @@ static bool finish_gpt2(tokenizer_reader *r, const json_value *config)
     t->trims_offsets = roberta;
     t->trims_prefix = prefix;
     if (!add_known_marks(r, marks, sizeof marks / sizeof marks[0]) ||
-        !add_byte_level(r, prefix, gpt2_pattern) || !finish_byte_level(r))
+        !add_listed_tokens(r, config) || !add_byte_level(r, prefix, gpt2_pattern) ||
+        !finish_byte_level(r))
         return false;
     return !roberta || add_two_marks(r, &t->single, &t->pair, first, last, true);
 }
@@ -210,7 +245,7 @@ static bool read_rank(tokenizer_reader *r, const char *line, size_t length, size
     free(bytes);
     if (status == MHA_ERR_MEMORY || piece->failed)
         return reader_no_memory(r);
-    if (status != MHA_OK || count == 0 || rank < 0 || rank >= VOCABULARY_MAX ||
+    if (status != MHA_OK || count == 0 || rank < 0 || rank >= vocab_limit(number) ||
         end != line + length)
         return reader_refuse(r, "line %zu is not a piece in base64 and its rank", number);
     if (vocab_piece(r->t->v, (int32_t)rank, NULL))

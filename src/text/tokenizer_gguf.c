@@ -181,7 +181,7 @@ static bool read_gpt2(tokenizer_reader *r, const gguf_file *file)
 
 static bool read_bert(tokenizer_reader *r, const gguf_file *file)
 {
-    if (!read_pieces(r, file, true) || !finish_bert(r, true, true, true))
+    if (!read_pieces(r, file, true) || !finish_bert(r, true, true, true, NULL))
         return false;
     read_marks(r->t, file);
     return true;

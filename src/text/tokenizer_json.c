@@ -11,12 +11,13 @@
 
 /* ------------------------------------------------------------ vocabulary ----- */
 
+/* Ids may have gaps, but memory stays proportional to the pieces: `limit` is vocab_limit(). */
 static bool add_piece(tokenizer_reader *r, const char *piece, size_t length, int64_t id,
-                      double score)
+                      double score, int32_t limit)
 {
-    if (id < 0 || id >= VOCABULARY_MAX)
+    if (id < 0 || id >= limit)
         return reader_refuse(r, "the piece \"%.40s\" has the id %lld, which is not in 0 .. %d",
-                             piece, (long long)id, VOCABULARY_MAX - 1);
+                             piece, (long long)id, (int)limit - 1);
     if (vocab_piece(r->t->v, (int32_t)id, NULL))
         return reader_refuse(r, "the pieces \"%.40s\" and \"%.40s\" have the same id %lld",
                              vocab_piece(r->t->v, (int32_t)id, NULL), piece, (long long)id);
@@ -28,13 +29,14 @@ static bool read_vocabulary(tokenizer_reader *r, const json_value *vocab)
 {
     if (json_tree_type_of(vocab) != JSON_TREE_OBJECT)
         return reader_refuse(r, "model.vocab is not an object");
+    const int32_t limit = vocab_limit(json_tree_count(vocab));
     for (size_t n = 0; n < json_tree_count(vocab); n++) {
         size_t length;
         int64_t id;
         const char *const piece = json_tree_key(vocab, n, &length);
         if (!json_tree_get_integer(json_tree_element(vocab, n), &id))
             return reader_refuse(r, "the id of the piece \"%.40s\" is not an integer", piece);
-        if (!add_piece(r, piece, length, id, 0))
+        if (!add_piece(r, piece, length, id, 0, limit))
             return false;
     }
     return true;
@@ -54,20 +56,20 @@ static bool read_scored_vocabulary(tokenizer_reader *r, const json_value *vocab)
             !json_tree_get_string(json_tree_element(pair, 0), &piece, &length) ||
             !json_tree_get_number(json_tree_element(pair, 1), &score))
             return reader_refuse(r, "element %zu of model.vocab is not [piece, score]", n);
-        if (!add_piece(r, piece, length, (int64_t)n, score))
+        if (!add_piece(r, piece, length, (int64_t)n, score, VOCABULARY_MAX))
             return false;
     }
     return true;
 }
 
-/* The id of model.unk_token; -1 if there is none. */
+/* The id of model.unk_token; -1 if there is none. A model may need one. */
 static bool find_unknown(tokenizer_reader *r, const json_value *model, const char *otherwise)
 {
     const char *const name = member_string(model, "unk_token", otherwise);
     r->t->unknown = name ? vocab_find(r->t->v, name, strlen(name)) : -1;
     if (r->t->unknown >= 0)
         vocab_set_flags(r->t->v, r->t->unknown, PIECE_UNKNOWN);
-    if (name && r->t->unknown < 0)
+    if (otherwise && r->t->unknown < 0)
         return reader_refuse(r, "model.unk_token \"%.40s\" is not in the vocabulary", name);
     return true;
 }

@@ -139,7 +139,8 @@ bool add_merge(tokenizer_reader *r, const char *left, const char *right, size_t 
                const char *prefix);
 
 bool add_known_marks(tokenizer_reader *r, const char *const *names, size_t count);
-bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese);
+bool finish_bert(tokenizer_reader *r, bool lower, bool strip, bool chinese,
+                 const json_value *config);
 bool finish_byte_level(tokenizer_reader *r);
 bool finish_sentencepiece(tokenizer_reader *r);
 

@@ -50,13 +50,14 @@ char *reader_beside(tokenizer_reader *r, const char *path, const char *name)
 {
     const char *const slash = strrchr(path, '/');
     const size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
-    char *const other = malloc(folder + strlen(name) + 1);
+    const size_t size = strlen(name) + 1;
+    char *const other = malloc(folder + size);
     if (!other) {
         reader_no_memory(r);
         return NULL;
     }
     memcpy(other, path, folder);
-    strcpy(other + folder, name);
+    memcpy(other + folder, name, size);
     return other;
 }
 
@@ -193,13 +194,12 @@ bool add_token(tokenizer_reader *r, added_token token)
                              token.content, ADDED_TOKEN_BYTES_MAX);
     if (!t->sentencepiece) {
         const int32_t known = vocab_find(t->v, token.content, token.length);
+        const bool far = token.id < 0 || token.id >= vocab_limit((size_t)vocab_size(t->v));
         if (known >= 0)
             token.id = known;
-        else if (token.id < 0 || token.id >= VOCABULARY_MAX || vocab_piece(t->v, token.id, NULL))
+        else if (far || vocab_piece(t->v, token.id, NULL))
             return reader_refuse(r, "the added token \"%.40s\" has the id %d, which is %s",
-                                 token.content, (int)token.id,
-                                 token.id < 0 || token.id >= VOCABULARY_MAX ? "out of range"
-                                                                            : "in use");
+                                 token.content, (int)token.id, far ? "out of range" : "in use");
         else if (!vocab_add(t->v, token.id, token.content, token.length, 0, PIECE_ADDED))
             return reader_no_memory(r);
         const unsigned flags = vocab_flags(t->v, token.id);
@@ -265,15 +265,8 @@ bool finish_added_tokens(tokenizer_reader *r)
 
 bool finish_wordpiece(tokenizer_reader *r, const char *prefix)
 {
-    wordpiece *const w = &r->t->wordpiece;
-    size_t length;
-    w->unknown = r->t->unknown;
-    w->longest_piece = 0;
-    for (int32_t id = 0; id < vocab_size(r->t->v); id++)
-        if (vocab_piece(r->t->v, id, &length) && length > w->longest_piece)
-            w->longest_piece = length;
-    w->prefix = text_copy(prefix);
-    return w->prefix || reader_no_memory(r);
+    r->t->wordpiece.unknown = r->t->unknown;
+    return wordpiece_create(&r->t->wordpiece, r->t->v, prefix) || reader_no_memory(r);
 }
 
 bool make_bpe(tokenizer_reader *r, const bpe_config *config)

@@ -223,7 +223,8 @@ const character_range unicode_not_decomposed[] = {
     {0x113c7, 0x113c8}, {0x11938, 0x11938}, {0x16121, 0x16128}, {0x16d68, 0x16d6a},
     {0x1ccd6, 0x1ccf9}, {0x1e030, 0x1e06d}, {0x1f16c, 0x1f16c}, {0x1fbf0, 0x1fbf9},
 };
-const size_t unicode_not_decomposed_count = sizeof unicode_not_decomposed / sizeof unicode_not_decomposed[0];
+const size_t unicode_not_decomposed_count =
+    sizeof unicode_not_decomposed / sizeof unicode_not_decomposed[0];
 
 /* Characters that are newer than Unicode 14, with their category, up to Unicode 16. */
 const character_category unicode_new[] = {

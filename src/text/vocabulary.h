@@ -26,6 +26,11 @@ void vocab_free(vocabulary *v);
  * id has a piece already, or is larger than VOCABULARY_MAX. If two ids have the same piece,
  * vocab_find() returns the first that was added. */
 enum { VOCABULARY_MAX = 4 * 1024 * 1024 };
+/* What ids of so many pieces must be less than, so that a small file cannot take much memory. */
+static inline int32_t vocab_limit(size_t pieces)
+{
+    return pieces < (VOCABULARY_MAX - 65536) / 4 ? (int32_t)pieces * 4 + 65536 : VOCABULARY_MAX;
+}
 bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, double score,
                unsigned flags);
 

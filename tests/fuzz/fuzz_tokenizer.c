@@ -90,30 +90,29 @@ static const char *const pre_tokenizers[] = {
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}",
     "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"}",
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|(?=b)\"},\"behavior\":\"MergedWithPrevious\"}",
-    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b*\"},\"behavior\":\"Contiguous\",\"invert\":"
-    "true}",
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b*\"},\"behavior\":\"Contiguous\"}",
     "{\"type\":\"Digits\"}"};
+#define BPE_PIECES "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"?\":3,\"<0xC3>\":4,\"##a\":5,\"##b\":6}"
 static const char *const models[] = {
-    "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"?\":3,\"<0xC3>\":4},\"merges\":[\"a "
-    "b\"],"
-    "\"unk_token\":\"?\",\"byte_fallback\":true}",
-    "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"##a\":3,\"##b\":4},\"merges\":[[\"a\","
-    "\"##b\"]],\"continuing_subword_prefix\":\"##\"}",
+    "{" BPE_PIECES ",\"merges\":[\"a b\"],\"unk_token\":\"?\",\"byte_fallback\":true}",
+    "{" BPE_PIECES ",\"merges\":[[\"a\",\"##b\"]],\"continuing_subword_prefix\":\"##\"}",
     "{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2,\"ab\":3}}",
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1],[\"ab\",-1.5]]}",
     "{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"a\":1}}"};
+#define DECODER(type, more) "\"decoder\":{\"type\":\"" type "\"" more "},"
+#define ADDED(more) "\"added_tokens\":[{\"id\":9," more "}],"
+#define POST(type, more) "\"post_processor\":{\"type\":\"" type "\"," more "},"
 static const char *const others[] = {
     "",
-    "\"decoder\":{\"type\":\"ByteLevel\"},",
-    "\"decoder\":{\"type\":\"WordPiece\"},",
-    "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"_\"},",
-    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},{\"type\":"
-    "\"Fuse\"},"
-    "{\"type\":\"Strip\",\"content\":\"a\",\"start\":2,\"stop\":2}]},",
-    "\"added_tokens\":[{\"id\":9,\"content\":\"A\",\"lstrip\":true,\"normalized\":true}],",
-    "\"added_tokens\":[{\"id\":9,\"content\":\"bb\",\"rstrip\":true,\"single_word\":true}],",
-    "\"post_processor\":{\"type\":\"ByteLevel\",\"trim_offsets\":true},",
-    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"a\",0],\"cls\":[\"b\",1]},"};
+    DECODER("ByteLevel", ""),
+    DECODER("WordPiece", ""),
+    DECODER("Metaspace", ",\"replacement\":\"_\""),
+    DECODER("ByteFallback", ""),
+    DECODER("Strip", ",\"content\":\"a\",\"start\":2,\"stop\":2"),
+    ADDED("\"content\":\"A\",\"lstrip\":true,\"normalized\":true"),
+    ADDED("\"content\":\"bb\",\"rstrip\":true,\"single_word\":true"),
+    POST("ByteLevel", "\"trim_offsets\":true"),
+    POST("BertProcessing", "\"sep\":[\"a\",0],\"cls\":[\"b\",1]")};
 
 #define PICK(random, list) list[test_random_below(random, (int64_t)(sizeof list / sizeof list[0]))]
 

@@ -138,14 +138,14 @@ static float at(const bound_matrix *m, ptrdiff_t output, ptrdiff_t input)
     "\"decoder_start_token_id\":2,\"eos_token_id\":1," more "\"pad_token_id\":0}"
 #define LINEAR8(name) name ".weight 8 8\n" name ".bias 8\n"
 #define NORM8(name) name ".weight 8\n" name ".bias 8\n"
-#define PAIR_LAYER(layer)                                                                 \
-    LINEAR8(layer "self_attn.q_proj")                                                     \
-    LINEAR8(layer "self_attn.k_proj")                                                     \
-    LINEAR8(layer "self_attn.v_proj")                                                     \
-    LINEAR8(layer "self_attn.out_proj")                                                   \
-    NORM8(layer "self_attn_layer_norm")                                                   \
-    NORM8(layer "final_layer_norm") layer "fc1.weight 12 8\n" layer "fc1.bias 12\n" layer \
-                                          "fc2.weight 8 12\n" layer "fc2.bias 8\n"
+#define PAIR_LAYER(layer)               \
+    LINEAR8(layer "self_attn.q_proj")   \
+    LINEAR8(layer "self_attn.k_proj")   \
+    LINEAR8(layer "self_attn.v_proj")   \
+    LINEAR8(layer "self_attn.out_proj") \
+    NORM8(layer "self_attn_layer_norm") \
+    NORM8(layer "final_layer_norm")     \
+    layer "fc1.weight 12 8\n" layer "fc1.bias 12\n" layer "fc2.weight 8 12\n" layer "fc2.bias 8\n"
 #define PAIR(prefix)                                         \
     PAIR_LAYER(prefix "encoder.layers.#.")                   \
     PAIR_LAYER(prefix "decoder.layers.#.")                   \

@@ -293,6 +293,12 @@ static void details(void)
     d = of("{\"model_type\":\"bert\",\"architectures\":[\"BertForTokenClassification\"]}");
     CHECK(d.labels_per_token && d.label_pooled && d.pooler_activation == MHA_ACTIVATION_TANH,
           "BERT's labels");
+    d = of("{\"model_type\":\"gemma\",\"hidden_activation\":null,\"hidden_act\":\"gelu\","
+           "\"head_dim\":null,\"num_key_value_heads\":null,\"pad_token_id\":300000}");
+    CHECK(d.activation == MHA_ACTIVATION_GELU_TANH, "null is the default: %d", (int)d.activation);
+    CHECK(d.stack[STACK_DECODER].attention.head_width == 192 &&
+              d.stack[STACK_DECODER].attention.key_heads == 16 && d.usage.pad == -1,
+          "null is none");
     d = of("{\"model_type\":\"qwen3\"}");
     CHECK(d.stack[STACK_DECODER].attention.qk_norm == MHA_NORM_RMS, "Qwen 3's norms");
 }

@@ -2,7 +2,7 @@
 /*
  * The promise of mha_model.h: a sequence gives the same bits whatever the number of threads, the
  * other sequences of the call, the way it is split into calls with an f32 state, the other outputs,
- * and whoever owns the workspace.
+ * and the owner of the workspace.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,12 +38,12 @@ static bool is_decoder(const bits_case *c)
     return c->files.description.stack[STACK_DECODER].layers > 0;
 }
 
-static void case_begin(bits_case *c, tiny_kind kind)
+static void case_begin(bits_case *c, tiny_kind kind, mha_model_storage storage)
 {
     static const int64_t lengths[B] = {LENGTH, 1, 6, 13}, sources[B] = {4, SOURCE, 1, 7};
     memset(c, 0, sizeof *c);
     c->kind = kind;
-    c->model = tiny_model_new(kind, MHA_STORE_AS_FILE, 5, &c->files);
+    c->model = tiny_model_new(kind, storage, 5, &c->files);
     for (int b = 0; b < B; b++) {
         c->starts[b + 1] = c->starts[b] + (kind == TINY_VIT ? PATCHES : lengths[b]);
         c->source_starts[b + 1] = c->source_starts[b] + sources[b];
@@ -103,8 +103,11 @@ static void for_families(bits_check *check)
 {
     static bits_case c;
     static bits_result expected, result;
-    for (int kind = 0; kind < TINY_KINDS; kind++) {
-        case_begin(&c, (tiny_kind)kind);
+    for (int n = 0; n < TINY_KINDS + MHA_STORE_Q4; n++) {
+        if (n < TINY_KINDS) /* one family in every storage */
+            case_begin(&c, (tiny_kind)n, MHA_STORE_AS_FILE);
+        else
+            case_begin(&c, TINY_LLAMA, (mha_model_storage)(n - TINY_KINDS + 1));
         run_together(&c, &expected, NULL);
         memset(&result, 0, sizeof result);
         check(&c, &expected, &result);

@@ -81,6 +81,12 @@ static void a_folder(void)
               "by the file");
         model_files_close(&files);
     }
+    make_text(&folder, "generation_config.json", "{\"eos_token_id\":[11,3,4000]}");
+    if (opens(folder.path, &files)) {
+        CHECK(files.description.usage.end_count == 1 && files.description.usage.ends[0] == 3,
+              "ends that the vocabulary does not have");
+        model_files_close(&files);
+    }
     make_text(&folder, "generation_config.json", "{");
     refuses(folder.path, MHA_ERR_FORMAT, "generation_config.json");
     temp_folder_free(&folder);

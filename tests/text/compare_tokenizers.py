@@ -13,6 +13,7 @@ tokenizers. Ids, offsets and decoded texts must be equal. Exit status 1 if they 
 """
 import argparse
 import base64
+import io
 import json
 import os
 import random
@@ -36,6 +37,11 @@ try:
     import tiktoken
 except ImportError:
     tiktoken = None  # files of ranks are skipped
+
+try:
+    import sentencepiece
+except ImportError:
+    sentencepiece = None  # the normalizer Precompiled is not compared
 
 # ------------------------------------------------------------------- texts -----
 
@@ -255,6 +261,36 @@ def bert_template(tokenizer):
         special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")])
 
 
+def protobuf_field(data, wanted):
+    """The bytes of a field of a message, the last one if there are several."""
+    def number(at):
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if data[at - 1] < 128:
+                return value, at
+    at, found = 0, b""
+    while at < len(data):
+        key, at = number(at)
+        if key & 7 == 0:
+            _, at = number(at)
+            continue
+        size, at = number(at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
+        if key >> 3 == wanted:
+            found = data[at:at + size]
+        at += size
+    return found
+
+
+def precompiled_rules(text, rule):
+    """The rules of normalisation that SentencePiece writes into its models."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(text), model_writer=model, vocab_size=300,
+                                             normalization_rule_name=rule, hard_vocab_limit=False, minloglevel=2)
+    return protobuf_field(protobuf_field(model.getvalue(), 3), 2)
+
+
 def small_tokenizers(rng):
     """(name, tokenizer, whether random ids can be decoded to the same text)"""
     text = training_text(rng)
@@ -337,6 +373,11 @@ def small_tokenizers(rng):
                        ("accents", N.Sequence([N.NFD(), N.StripAccents()])), ("prepend", N.Prepend("ab")),
                        ("replace", N.Sequence([N.Replace("e", ""), N.Replace(Regex(r"[a-d\s]+"), "xé")]))):
         yield byte_level(name, P.ByteLevel(add_prefix_space=False), normalizer=step)
+    for rule in ("nmt_nfkc", "nmt_nfkc_cf") if sentencepiece else ():
+        rules = N.Precompiled(precompiled_rules(text, rule))
+        yield byte_level("precompiled " + rule, P.ByteLevel(add_prefix_space=False), normalizer=rules)
+        yield unigram("precompiled " + rule, pre=P.Metaspace(), decoder=D.Metaspace(),
+                      normalizer=N.Sequence([rules, N.Replace(Regex(" {2,}"), " ")]))
     yield byte_level("normalizer", None, normalizer=N.Sequence([N.NFC(), N.ByteLevel()]))
     yield bpe("metaspace", pre=P.Metaspace(), decoder=D.Metaspace())
     yield bpe("metaspace first", pre=P.Metaspace(prepend_scheme="first"), decoder=D.Metaspace(prepend_scheme="first"))

@@ -42,8 +42,7 @@ static mha_tokenizer *open_gpt2(const char *const *merges)
     return t;
 }
 
-#define SPACE "\xc4\xa0"
-static const char *const small[] = {"l o", "h e", "l lo", SPACE " w", "he llo", "o r", NULL};
+static const char *const small[] = {"l o", "h e", "l lo", "\xc4\xa0 w", "he llo", "o r", NULL};
 
 static void merges_by_rank(void)
 {

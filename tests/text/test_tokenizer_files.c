@@ -143,7 +143,8 @@ static void ranks_of_tiktoken(void)
         size_t count = 1;
         char piece[8];
         if (n == 256 || n == 257) {
-            memcpy(bytes, n == 256 ? "he" : "lo", 2);
+            bytes[0] = n == 256 ? 'h' : 'l';
+            bytes[1] = n == 256 ? 'e' : 'o';
             count = 2;
         } else if (n > 257) {
             bytes[0] = 0xff;

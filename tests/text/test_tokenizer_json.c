@@ -4,6 +4,7 @@
  * the library "tokenizers". */
 #include "support/test.h"
 #include "support/tokens.h"
+#include "text/text_buffer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,9 @@ static void normalizers(void)
                "axx a", "3[0,3] 1[4,5]");
     normalised("{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"x+\"}, \"content\": \"\"}",
                "axxxb", "3[0,5]");
+    normalised("{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\"}, {\"type\": "
+               "\"Replace\", \"pattern\": {\"Regex\": \"x*\"}, \"content\": \"a\"}]}",
+               "  ", "");
     normalised("{\"type\": \"Prepend\", \"prepend\": \"a\"}", "b", "3[0,1]");
     normalised("{\"type\": \"Nmt\"}", "a\tb\x01", "1[0,1] 2[2,3]");
     normalised("{\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": "
@@ -308,6 +312,9 @@ static void damaged_files(void)
     refused("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 5, \"vocab\": [[\"a\", 0]]}}",
             "unk_id");
     refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " WORDS "}", "in use");
+    refused("{\"added_tokens\": [{\"id\": 1000000, \"content\": \"x\"}], " WORDS "}",
+            "out of range");
+    refused("{\"model\": {\"vocab\": {\"a\": 1000000}, \"merges\": []}}", "1000000");
     refused("{\"added_tokens\": [{\"id\": -1, \"content\": \"x\"}], " WORDS "}", "added token 0");
     refused("{\"added_tokens\": [{\"id\": 77}], " WORDS "}", "added token 0");
 }
@@ -349,18 +356,21 @@ static void unknown_parts(void)
 /* Nested sequences end at a limit, and so do steps. */
 static void many_steps(void)
 {
-    char json[8000] = "{\"normalizer\": ";
+    text_buffer json = {0};
+    text_buffer_add_string(&json, "{\"normalizer\": ");
     for (int n = 0; n < 12; n++)
-        strcat(json, "{\"type\": \"Sequence\", \"normalizers\": [");
+        text_buffer_add_string(&json, "{\"type\": \"Sequence\", \"normalizers\": [");
     for (int n = 0; n < 12; n++)
-        strcat(json, "]}");
-    strcat(json, ", " WORDS "}");
-    refused(json, "Sequence");
-    strcpy(json, "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}");
+        text_buffer_add_string(&json, "]}");
+    text_buffer_add_string(&json, ", " WORDS "}");
+    refused(json.bytes, "Sequence");
+    json.length = 0;
+    text_buffer_add_string(&json, "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [");
     for (int n = 0; n < 40; n++)
-        strcat(json, ",{\"type\": \"NFC\"}");
-    strcat(json, "]}, " WORDS "}");
-    refused(json, "32 normalizers");
+        text_buffer_add_string(&json, n ? ",{\"type\": \"NFC\"}" : "{\"type\": \"NFC\"}");
+    text_buffer_add_string(&json, "]}, " WORDS "}");
+    refused(json.bytes, "32 normalizers");
+    text_buffer_free(&json);
 }
 
 int main(int argc, char **argv)

@@ -56,6 +56,10 @@ static void settings_beside_the_vocabulary(void)
     expect_tokens(t, "Hello E e", 0, "1[0,5]? 20[6,7] 10[8,9]");
     expect_tokens(t, "e\xc3\xa9", 0, "10[0,1] 12[1,3]+");
     mha_tokenizer_free(t);
+    mha_tokenizer *const more = open_bert(
+        "{\"added_tokens_decoder\": {\"21\": {\"content\": \"<x>\", \"special\": true}}}");
+    expect_tokens(more, "e<x>", 0, "10[0,1] 21[1,4]!");
+    mha_tokenizer_free(more);
     mha_tokenizer *const plain = open_bert("{\"tokenize_chinese_chars\": false}");
     expect_tokens(plain, "un\xe4\xb8\xad", 0, "1[0,5]?");
     mha_tokenizer_free(plain);

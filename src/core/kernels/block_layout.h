@@ -48,6 +48,12 @@ static inline int mhak_bias(int block)
     return block == MHAK_Q8_0 ? 128 : block == MHAK_Q4_0 ? 8 : block == MHAK_Q6_K ? 32 : 0;
 }
 
+/* Bits of a number. */
+static inline int mhak_bits(int block)
+{
+    return block == MHAK_Q8_0 ? 8 : block == MHAK_Q6_K ? 6 : block == MHAK_Q5_K ? 5 : 4;
+}
+
 /* Inputs that share a scale. */
 static inline int mhak_scale_inputs(int block)
 {

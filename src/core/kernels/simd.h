@@ -20,9 +20,9 @@
  *      vload_i8         VL stored integers to floats
  *      vmul_wide        32 x 32 to 64 bits, in two halves
  *      vround, vsum_i32 the nearest whole numbers, and a sum of lanes, where there is vdot
- *      vdot(w,c,q,x)    c + the sum of four products of bytes in every lane, q unsigned, x signed;
- *                       w: q may be above 63. AVX2 and AVX-512 alone have it; its callers are
- *                       DOT_TARGET
+ *      vdot(b,c,q,x)    c + the sum of four products of bytes in every lane, q unsigned, of b bits,
+ * x signed; AVX2 and AVX-512 alone have it, and its callers are DOT_TARGET. vdot_begin() starts
+ * with a sum, vdot_end() gives what has become of it after at most vdot_run() such steps
  *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
  */
 #ifndef MHAK_SIMD_H
@@ -403,6 +403,9 @@ INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
 #endif
 
 /* Four products of bytes, and the words around them: for weights of block types. */
+typedef struct vdots {
+    vi low, high;
+} vdots;
 #if defined(MHAK_ISA_AVX512)
 #define MHAK_HAVE_DOT
 INLINE vi vround(vf x)
@@ -414,10 +417,25 @@ INLINE int32_t vsum_i32(vi x)
     return _mm512_reduce_add_epi32((__m512i)x);
 }
 #define DOT_TARGET __attribute__((target("avx512vnni")))
-INLINE DOT_TARGET vi vdot(const bool wide, vi c, vu q, vu x)
+INLINE int vdot_run(const int bits)
 {
-    (void)wide;
-    return (vi)_mm512_dpbusd_epi32((__m512i)c, (__m512i)q, (__m512i)x);
+    (void)bits;
+    return 8;
+}
+INLINE vdots vdot_begin(vi sum)
+{
+    return (vdots){.low = sum};
+}
+INLINE DOT_TARGET vdots vdot(const int bits, vdots c, vu q, vu x)
+{
+    (void)bits;
+    return (vdots){.low = (vi)_mm512_dpbusd_epi32((__m512i)c.low, (__m512i)q, (__m512i)x)};
+}
+INLINE vi vdot_end(const int bits, vi sum, vdots c)
+{
+    (void)bits;
+    (void)sum;
+    return c.low;
 }
 #elif defined(MHAK_ISA_AVX2)
 #define MHAK_HAVE_DOT
@@ -433,16 +451,38 @@ INLINE int32_t vsum_i32(vi x)
     return _mm_cvtsi128_si32(b) + _mm_extract_epi32(b, 1);
 }
 #define DOT_TARGET
-INLINE vi vdot(const bool wide, vi c, vu q, vu x)
+/* Sums of two products are kept in 16 bits: for so many quads none can overflow. Numbers of 8 bits
+ * are taken as two halves of 4. */
+INLINE int vdot_run(const int bits)
 {
-    if (!wide) { /* sums of two products fit in 16 bits */
-        const __m256i pairs = _mm256_maddubs_epi16((__m256i)q, (__m256i)x);
-        return c + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    return bits == 6 ? 2 : bits == 5 ? 4 : 8;
+}
+INLINE vdots vdot_begin(vi sum)
+{
+    (void)sum;
+    return (vdots){{0}, {0}};
+}
+/* The compiler would reorder such sums until its registers do not suffice. */
+INLINE vi add_pairs(vi c, vu q, vu x)
+{
+    __m256i sum = _mm256_add_epi16((__m256i)c, _mm256_maddubs_epi16((__m256i)q, (__m256i)x));
+    __asm__("" : "+x"(sum));
+    return (vi)sum;
+}
+INLINE vdots vdot(const int bits, vdots c, vu q, vu x)
+{
+    if (bits == 8) {
+        c.high = add_pairs(c.high, q >> 4 & 0x0f0f0f0fu, x);
+        q &= 0x0f0f0f0fu;
     }
-    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16((__m256i)x, 8), 8);
-    const __m256i odd = _mm256_srai_epi16((__m256i)x, 8);
-    const vi a = (vi)_mm256_madd_epi16((__m256i)(q & 0x00ff00ffu), even);
-    return c + a + (vi)_mm256_madd_epi16((__m256i)(q >> 8 & 0x00ff00ffu), odd);
+    c.low = add_pairs(c.low, q, x);
+    return c;
+}
+INLINE vi vdot_end(const int bits, vi sum, vdots c)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    sum += (vi)_mm256_madd_epi16((__m256i)c.low, one);
+    return bits == 8 ? sum + ((vi)_mm256_madd_epi16((__m256i)c.high, one) << 4) : sum;
 }
 #endif
 
