@@ -159,7 +159,7 @@ static void spread(const running *r, const capture_heads *h, const float *from, 
 
 /* Vectors of a layer that were not captured as they are shown. The page computes q . k / sqrt(D),
  * so a model with another factor has it in q. */
-static bool finish_layer(running *r, const mha_capture *from, int n)
+static mha_status finish_layer(running *r, const mha_capture *from, int n)
 {
     capture_heads *const h = &r->c->kind[from->kind];
     const mha_model *const model = model_of(r->subject);
@@ -172,20 +172,26 @@ static bool finish_layer(running *r, const mha_capture *from, int n)
     spread(r, h, values, h->v + first * h->columns * D);
     for (ptrdiff_t c = 0; fabs(scale - 1.0) > 1e-6 && c < (ptrdiff_t)h->heads * h->rows * D; c++)
         h->q[first * h->rows * D + c] *= (float)scale;
+    if (!h->value_norms)
+        return MHA_OK;
     return model_value_norms(model, from->kind, from->layer, values, h->columns,
-                             h->value_norms + first * h->columns) == MHA_OK;
+                             h->value_norms + first * h->columns);
 }
 
-/* Without W_O there are no norms. */
-static void finish_vectors(running *r)
+/* If W_O cannot be read, there are no norms. */
+static bool finish_vectors(running *r)
 {
-    for (int n = 0; r->options->vectors && n < r->capture_count; n++)
-        if (!finish_layer(r, &r->captures[n], n)) {
+    for (int n = 0; r->options->vectors && n < r->capture_count; n++) {
+        const mha_status status = finish_layer(r, &r->captures[n], n);
+        if (status == MHA_ERR_MEMORY)
+            return false;
+        if (status != MHA_OK) {
             capture_heads *const h = &r->c->kind[r->captures[n].kind];
             free(h->value_norms);
             h->value_norms = NULL;
-            return;
         }
+    }
+    return true;
 }
 
 /* --------------------------------------------------------------- results ----- */
@@ -249,7 +255,7 @@ static bool make_vector(running *r)
     return r->c->vector;
 }
 
-/* Copies numbers and flags of the tokens. The last token of a decoder's text has no next one. */
+/* Copies numbers and flags of the tokens. What comes after the last token may not be known. */
 static void take_tokens(running *r)
 {
     capture *const c = r->c;
@@ -261,9 +267,9 @@ static void take_tokens(running *r)
     memcpy(c->target, target->numbers, (size_t)target->count * sizeof *c->target);
     memcpy(c->target_marks, target->marks, (size_t)target->count);
     memcpy(c->target_continues, target->continues, (size_t)target->count);
-    c->scored = target->count > 0 ? target->count - 1 : 0;
+    c->scored = target->count - (target->count > 0 && r->text->end < 0);
     for (int n = 0; n < c->scored; n++)
-        c->expected[n] = target->numbers[n + 1];
+        c->expected[n] = n + 1 < target->count ? target->numbers[n + 1] : r->text->end;
 }
 
 /* ------------------------------------------------------------------- run ----- */
@@ -305,8 +311,7 @@ static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
             r->c->expected[row] = 0;
         predict(r, row);
     }
-    finish_vectors(r);
-    return r->logits || make_vector(r);
+    return finish_vectors(r) && (r->logits || make_vector(r));
 }
 
 capture *subject_model_run(const subject *s, const subject_text *text,

@@ -10,7 +10,10 @@
 #include "heads/head_pruning.h"
 #include "heads/head_repair.h"
 #include "heads/head_study.h"
+#include "heads/subject_model_parts.h"
+#include "heads/whole_words.h"
 #include "support/faults.h"
+#include "support/temp_files.h"
 #include "support/test.h"
 #include "support/tiny_model.h"
 
@@ -112,6 +115,43 @@ static bool compare(void)
     return head_likeness_measure(&all, &texts, 3, NULL, apart) == MHA_OK;
 }
 
+/* The translator as any model, on a text of three words; and its words joined. */
+static mha_model *opened;
+
+static bool run_model(void)
+{
+    static const uint8_t changes[8] = {[2] = HEAD_ZERO, [5] = HEAD_UNIFORM};
+    static int numbers[4] = {5, 7, 9, WORD_END}, said[3] = {WORD_BEGIN, 6, 3};
+    static int32_t ids[4] = {5, 7, 9, WORD_END}, said_ids[3] = {WORD_BEGIN, 6, 3};
+    static bool flags[4] = {false, false, true, false};
+    const capture_options options = {
+        .changes = {changes, NULL, changes}, .weights = true, .vectors = true};
+    model_text memory = {.end = -1};
+    const subject_text text = {.memory = &memory};
+    char message[SUBJECT_MESSAGE_MAX];
+    subject any;
+    subject_of_model(&any, opened, message);
+    memory.sides[TRANSFORMER_SOURCE] =
+        (model_side){.ids = ids, .side = {4, NULL, numbers, flags, flags}};
+    memory.sides[TRANSFORMER_TARGET] =
+        (model_side){.ids = said_ids, .side = {3, NULL, said, flags, flags}};
+    capture *const c = subject_model_run(&any, &text, &options, NULL);
+    const bool done = c && capture_join_words(c);
+    capture_free(c);
+    return done;
+}
+
+static bool join_words(void)
+{
+    static const char *words[] = {"sleep", "##s"};
+    static bool continues[] = {false, true}, marks[2];
+    const subject_text from = {.text = "sleeps", .source = {2, words, NULL, marks, continues}};
+    whole_words whole;
+    const bool done = whole_words_make(&whole, &from);
+    whole_words_free(&whole);
+    return done;
+}
+
 static void meet_failures(job work, int apart)
 {
     for (int for_ever = 0; for_ever < 2; for_ever++)
@@ -140,6 +180,12 @@ static void studying(void)
     meet_failures(compare, 3);
 }
 
+static void running_models(void)
+{
+    meet_failures(run_model, 1);
+    meet_failures(join_words, 1);
+}
+
 static void ablating(void)
 {
     meet_failures(ablate, 3);
@@ -160,21 +206,30 @@ int main(int argc, char **argv)
 {
     char message[TRANSFORMER_MESSAGE_MAX];
     test_begin(argc, argv);
+    const temp_folder folder = temp_folder_new();
     config = tiny_corpus_config();
     config.positions = CORPUS_TOKENS_MAX;
     float *const values = tiny_values(&config, 3);
     model = translator_create(&config, values, message);
     pairs = model ? head_pairs_of_corpus(model, 1, CORPUS_TEST, PAIRS) : NULL;
     texts = (subject_texts){.pairs = pairs, .count = PAIRS};
+    const char *const path = temp_path(&folder, "model.safetensors");
+    CHECK(translator_save(path, &config, values, MHA_F32, NULL, 0, message) == MHA_OK &&
+              mha_model_open(&opened, path, NULL) == MHA_OK,
+          "no model");
     if (pairs) {
         RUN(capturing);
         RUN(studying);
+        if (opened)
+            RUN(running_models);
         RUN(ablating);
         RUN(pruning);
         RUN(repairing);
     }
     free(pairs);
+    mha_model_free(opened);
     translator_free(model);
     free(values);
+    temp_folder_free(&folder);
     return test_end();
 }

@@ -114,6 +114,43 @@ open("five.txt", "w").write("the\ncat\r\nand\nthe\n<dog>")
 json.dump({"source": ["a", "b", "c"], "target": ["d", "e", "f", "g"]}, open("both.json", "w"))
 write("large.safetensors", {"layer.%d" % n: layer(2, 513, n, "F16", True) for n in range(2)})
 '
+python3 -c 'from tools import *
+def vectors(heads, count, width, seed):
+    return "F32", [heads, count, width], [math.sin(seed + n) for n in range(heads * count * width)]
+full = {"layer.0": layer(2, 5, 1), "layer.0.q": vectors(2, 5, 4, 1), "layer.0.k": vectors(2, 5, 4, 2),
+        "layer.0.v": vectors(2, 5, 4, 3), "layer.0.norms": ("F32", [2, 5], [0.5] * 10)}
+write("vectors.safetensors", full)
+write("keyless.safetensors", {name: full[name] for name in full if name != "layer.0.k"})
+write("narrow.safetensors", {**full, "layer.0.k": vectors(2, 5, 3, 2)})
+write("extra.safetensors", {**full, "layer.1.q": vectors(2, 5, 4, 2)})
+write("odd.safetensors", {**full, "layer.0.x": vectors(2, 5, 4, 2)})
+json.dump(["[CLS]", "un", "##known", "cat", "[SEP]"], open("marks.json", "w"))
+json.dump(["<|endoftext|>", "\u0120un", "known", "\u0120cat", "</s>"], open("bytes.json", "w"))
+'
+exits 0 view -o vectors.html --weights vectors.safetensors --tokens marks.json
+python "vectors, marks and pieces" '
+page = data("vectors.html")
+s, = page["sentences"]
+kind, = s["kinds"]
+if kind["width"] != 4 or len(floats(kind["q"])) != 40 or len(floats(kind["value_norms"])) != 10: print("vectors")
+if abs(floats(kind["k"])[7] - math.sin(2 + 7)) > 1e-6: print(floats(kind["k"])[7])
+if s["source_marks"] != [1, 0, 0, 0, 1] or s["source_continues"] != [0, 0, 1, 0, 0]: print(s)
+names = {role["name"] for role in kind["roles"]} | {role["next"] for role in kind["roles"]}
+if "sink: first word" in names: print(names)
+'
+exits 0 view -o bytes.html --weights vectors.safetensors --tokens bytes.json
+python "pieces of byte-level BPE" '
+s, = data("bytes.html")["sentences"]
+if s["source_marks"] != [1, 0, 0, 0, 1] or s["source_continues"] != [0, 0, 1, 0, 0]: print(s)
+'
+exits 1 view --weights keyless.safetensors
+says "queries without keys" "$err" "layer.N.k is in 0 of 1 layers"
+exits 1 view --weights narrow.safetensors
+says "keys of another width" "$err" "its shape must be [2 heads, 5"
+exits 1 view --weights extra.safetensors
+says "vectors of no layer" "$err" "there is layer.1.q, but no layer.1"
+exits 1 view --weights odd.safetensors
+says "an unknown vector" "$err" "is not the name of a layer"
 exits 0 view -o plain.html --weights plain.safetensors --tokens five.json
 if [ "${out%, *}" = "plain.html: 4 heads, 1 sentence" ]; then ok "what it says"; else bad "what it says" "$out"; fi
 exits 0 view -o again.html --weights plain.safetensors --tokens five.json
