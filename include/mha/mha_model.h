@@ -73,9 +73,10 @@ enum {
 
 /*
  * One token, and the bytes [begin, end) of the text that it was made from; a mark that was added
- * has begin == end. A token that is a part of a character has the bytes of the character. With
- * pairs, tokens of the second text have segment 1 and offsets into that text; marks have the
- * segment that the tokenizer gives them. A model without segments (RoBERTa) ignores them.
+ * has begin == end. A token that is a part of a character has the bytes of the character; with
+ * SentencePiece only the last one has. With pairs, tokens of the second text have segment 1 and
+ * offsets into that text; marks have the segment that the tokenizer gives them. A model without
+ * segments (RoBERTa) ignores them.
  */
 typedef struct mha_token {
     int32_t id;

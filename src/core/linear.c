@@ -122,7 +122,10 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
         made->panels += mhai_section_panels(kernels, sections[s].outputs);
     }
     const size_t columns = (size_t)(made->panels * kernels->nr);
-    made->weights = take_zeroed(columns, packed_bytes(inputs, stored));
+    const size_t weight_bytes = columns * packed_bytes(inputs, stored);
+    made->weights = mhai_weights_take(weight_bytes);
+    if (made->weights)
+        memset(made->weights, 0, weight_bytes);
     made->bias = take_zeroed(columns, sizeof(float));
     made->scales = stored == MHA_I8 ? take_zeroed(columns, sizeof(float)) : NULL;
     float *const rows = take_zeroed(3 * (size_t)inputs, sizeof(float));
@@ -141,7 +144,7 @@ void mha_linear_free(mha_linear *linear)
 {
     if (!linear)
         return;
-    free(linear->weights);
+    mhai_weights_free(linear->weights);
     free(linear->scales);
     free(linear->bias);
     free(linear);

@@ -36,19 +36,16 @@ void mhai_buffer_free(mhai_buffer buffer)
 void *mhai_memory_take(size_t bytes)
 {
     const size_t large = (size_t)2 << 20;
-    /* From a quarter of a large page on, since reads are then faster. */
+    /* From a quarter of a large page on. The rest of the last page is wasted, but reads are
+     * faster. */
     const size_t align = bytes >= large / 4 ? large : MHAI_ALIGN;
     if (bytes > SIZE_MAX - align)
         return NULL;
-    const size_t whole =
-        bytes > 0 ? (bytes + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN : MHAI_ALIGN;
+    const size_t whole = bytes > 0 ? (bytes + align - 1) / align * align : align;
     void *const memory = aligned_alloc(align, whole);
 #ifdef MADV_HUGEPAGE
-    /* A last page that is not nearly full stays small: weights would take more memory than they
-     * have bytes. */
-    const size_t pages = (whole + large / 8) / large;
-    if (memory && align == large && pages > 0)
-        madvise(memory, pages * large < whole ? pages * large : whole, MADV_HUGEPAGE);
+    if (memory && align == large)
+        madvise(memory, whole, MADV_HUGEPAGE);
 #endif
     return memory;
 }

@@ -181,7 +181,9 @@ static bool read_given(const subject *s, model_text *m, const char *target, int3
         add_token(to, tokenizer, start, false);
     /* The end mark is expected, but not read. */
     for (int n = 0; fine && n < read.side.count; n++)
-        if (!(n == read.side.count - 1 && read.side.marks[n]))
+        if (n == read.side.count - 1 && read.side.marks[n])
+            m->end = read.ids[n];
+        else
             add_token(to, tokenizer, read.ids[n], read.side.continues[n]);
     side_free(&read);
     return fine;
@@ -212,8 +214,9 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
     if (fine)
         add_token(to, tokenizer, start, false);
     for (ptrdiff_t n = 0; fine && n < written.count; n++)
-        if (!(n == written.count - 1 && written.ended))
-            add_token(to, tokenizer, written.ids[n], piece_continues(tokenizer, written.ids[n]));
+        add_token(to, tokenizer, written.ids[n], piece_continues(tokenizer, written.ids[n]));
+    if (written.ended)
+        m->end = mha_tokenizer_mark(tokenizer, MHA_MARK_END);
     mha_generation_free(&written);
     model_changes_free(&changes);
     return fine;
@@ -235,15 +238,18 @@ static bool find_target(const subject *s, model_text *m, const pair_request *req
 
 /* ------------------------------------------------------------------ text ----- */
 
-/* "…" for the token after the last one, which is not known. */
-static bool list_expected(model_text *m, char *message)
+/* The end mark after the last token, or "…" if that is not known. */
+static bool list_expected(const subject *s, model_text *m, char *message)
 {
     const subject_side *const target = &m->sides[TRANSFORMER_TARGET].side;
+    snprintf(m->end_word, sizeof m->end_word, "\xe2\x80\xa6");
+    if (m->end >= 0)
+        show_word(mha_model_target_tokenizer(model_of(s)), m->end, m->end_word);
     m->expected = calloc((size_t)target->count + 1, sizeof *m->expected);
     if (!m->expected)
         return out_of_memory(message);
     for (int n = 0; n < target->count; n++)
-        m->expected[n] = n + 1 < target->count ? target->words[n + 1] : "\xe2\x80\xa6";
+        m->expected[n] = n + 1 < target->count ? target->words[n + 1] : m->end_word;
     return true;
 }
 
@@ -286,16 +292,19 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
     if (encodes && decodes)
         return find_target(s, m, request, pool, message) &&
                fits(s, &m->sides[TRANSFORMER_TARGET].side, message) &&
-               decode_target(s, m, message) && list_expected(m, message);
-    return !decodes || list_expected(m, message);
+               decode_target(s, m, message) && list_expected(s, m, message);
+    return !decodes || list_expected(s, m, message);
 }
 
 static bool read_text(const subject *s, const pair_request *request, mha_pool *pool,
                       subject_text *text, char message[SUBJECT_MESSAGE_MAX])
 {
     model_text *const m = text->memory = calloc(1, sizeof *m);
-    if (!m || !read_sides(s, request, pool, m, message))
-        return m ? false : out_of_memory(message);
+    if (!m)
+        return out_of_memory(message);
+    m->end = -1;
+    if (!read_sides(s, request, pool, m, message))
+        return false;
     m->text = printable_copy(request->text);
     m->given = request->target ? printable_copy(request->target) : NULL;
     if (!m->text || (request->target && !m->given))

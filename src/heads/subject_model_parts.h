@@ -18,6 +18,8 @@ typedef struct model_side {
 typedef struct model_text {
     model_side sides[TRANSFORMER_SIDES];
     const char **expected;
+    int32_t end; /* the token that is expected after the last one; -1: not known */
+    char end_word[SUBJECT_WORD_MAX];
     char *text, *given, *translation;
 } model_text;
 

@@ -255,7 +255,7 @@ static bool make_vector(running *r)
     return r->c->vector;
 }
 
-/* Copies numbers and flags of the tokens. The last token of a decoder's text has no next one. */
+/* Copies numbers and flags of the tokens. What comes after the last token may not be known. */
 static void take_tokens(running *r)
 {
     capture *const c = r->c;
@@ -267,9 +267,9 @@ static void take_tokens(running *r)
     memcpy(c->target, target->numbers, (size_t)target->count * sizeof *c->target);
     memcpy(c->target_marks, target->marks, (size_t)target->count);
     memcpy(c->target_continues, target->continues, (size_t)target->count);
-    c->scored = target->count > 0 ? target->count - 1 : 0;
+    c->scored = target->count - (target->count > 0 && r->text->end < 0);
     for (int n = 0; n < c->scored; n++)
-        c->expected[n] = target->numbers[n + 1];
+        c->expected[n] = n + 1 < target->count ? target->numbers[n + 1] : r->text->end;
 }
 
 /* ------------------------------------------------------------------- run ----- */

@@ -294,6 +294,14 @@ static int measure(const show_request *r, show_scene *scene, bool *drawn, const 
     return code;
 }
 
+static bool has_norms(const capture *c)
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        if (c->kind[kind].layers > 0 && c->kind[kind].value_norms == NULL)
+            return false;
+    return true;
+}
+
 /* Reads the text, captures its heads, and goes on with measuring and drawing. */
 static int show(const show_request *r, subject_text *text)
 {
@@ -309,6 +317,11 @@ static int show(const show_request *r, subject_text *text)
     capture *const seen = subject_run(model, text, &options, s->session.pool);
     if (seen == NULL)
         return heads_failed(MHA_ERR_MEMORY);
+    if (r->norm && !has_norms(seen)) {
+        capture_free(seen);
+        return args_failed("--values norm: the output matrices of this model are stored in a type "
+                           "that cannot be read; leave --values out");
+    }
     bool *const drawn = calloc(heads, sizeof *drawn);
     const char **const roles = calloc(heads, sizeof *roles);
     whole_words words = {.letters = NULL};

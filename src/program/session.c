@@ -97,9 +97,11 @@ static int load_any(session *s, const char *model_file)
 {
     if (!model_path_find(model_file, s->path))
         return EXIT_FAILED;
-    if (is_other(s->path) || is_in_folder(s->path))
+    char unused[TRANSFORMER_MESSAGE_MAX];
+    if (is_other(s->path) ||
+        (is_in_folder(s->path) && (s->model = translator_load(s->path, unused)) == NULL))
         return load_other(s);
-    const int code = load_model(s, model_file);
+    const int code = s->model != NULL ? EXIT_GO_ON : load_model(s, model_file);
     if (code != EXIT_GO_ON)
         return code;
     subject_of_translator(&s->subject, s->model);

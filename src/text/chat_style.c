@@ -172,10 +172,11 @@ static bool read_template(chat_style *style, const chat_template *t)
 {
     style->trims = has_expression(t, "|trim") || has_expression(t, ".strip()");
     style->ends_with_mark = has(t, "<|end|>");
-    /* A begin mark that is also the mark of a turn (SmolLM) is not a second mark before it. */
-    const bool of_turn = style->form == CHAT_CHATML && strcmp(style->begin, "<|im_start|>") == 0;
+    /* SmolLM2 begins a text with the mark that also begins each turn: written in a template it is
+     * that of a turn. */
+    const bool begins_turn = strcmp(style->begin, "<|im_start|>") == 0;
     const bool names_begin =
-        has(t, "bos_token") || (style->begin[0] != '\0' && !of_turn && has(t, style->begin));
+        has(t, "bos_token") || (style->begin[0] != '\0' && !begins_turn && has(t, style->begin));
     if (!names_begin)
         style->begin[0] = '\0';
     switch (style->form) {

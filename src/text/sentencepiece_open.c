@@ -152,14 +152,16 @@ static uint32_t read_u32(const unsigned char *at)
 
 enum { LLAMA2C_MARKS = 3, LLAMA2C_BYTES = 256 };
 
-/* The first files of llama2.c have the character U+0041 instead of "<0x41>". */
-static bool is_raw_byte(const sentencepiece_model *model, const char *piece, size_t length)
+/* Whether a piece of tokenizer.bin is a byte as older files write it: as the character of that
+ * number, and not as "<0x41>". */
+static bool is_plain_byte(int32_t id, const char *piece, size_t length)
 {
-    const int32_t id = vocab_size(model->vocabulary);
     char character[4];
-    return id >= LLAMA2C_MARKS && id < LLAMA2C_MARKS + LLAMA2C_BYTES &&
-           utf8_encode(character, (uint32_t)(id - LLAMA2C_MARKS)) == length &&
-           memcmp(character, piece, length) == 0;
+    const int32_t byte = id - LLAMA2C_MARKS;
+    if (byte < 0 || byte >= LLAMA2C_BYTES)
+        return false;
+    return utf8_encode(character, (uint32_t)byte) == length &&
+           memcmp(piece, character, length) == 0;
 }
 
 /* Adds a piece of tokenizer.bin: each space of it becomes U+2581. The three pieces before the bytes
@@ -168,15 +170,14 @@ static mha_status add_llama2c_piece(sentencepiece_model *model, const char *piec
                                     float score)
 {
     enum { MARKS = LLAMA2C_MARKS, BYTES = LLAMA2C_BYTES };
+    char byte[8];
     static const char *const marks[MARKS] = {"<unk>", "<s>", "</s>"};
     const int32_t id = vocab_size(model->vocabulary);
-    char byte[8];
-    if (is_raw_byte(model, piece, length)) {
-        snprintf(byte, sizeof byte, "<0x%02X>", (unsigned)(id - MARKS));
-        piece = byte;
-        length = strlen(byte);
-    }
     bool added;
+    if (is_plain_byte(id, piece, length)) {
+        length = (size_t)snprintf(byte, sizeof byte, "<0x%02X>", (unsigned)(id - MARKS) & 0xff);
+        piece = byte;
+    }
     if (id < MARKS) {
         added = vocab_add(model->vocabulary, id, marks[id], strlen(marks[id]), score,
                           id == 0 ? PIECE_UNKNOWN : PIECE_SPECIAL);
@@ -209,7 +210,8 @@ static const char *read_llama2c_piece(sentencepiece_model *model, const unsigned
     if (length == 0 || length > PIECE_MAX || length > size - *at)
         return "a piece is empty or longer than the file";
     const char *const piece = (const char *)bytes + *at;
-    if (isnan(score) || (memchr(piece, 0, length) != NULL && !is_raw_byte(model, piece, length)))
+    const bool is_byte = is_plain_byte(vocab_size(model->vocabulary), piece, length);
+    if (isnan(score) || (!is_byte && memchr(piece, 0, length) != NULL))
         return "a piece has a zero byte, or its score is not a number";
     if (vocab_size(model->vocabulary) >= VOCABULARY_MAX)
         return "more than 4194304 pieces";

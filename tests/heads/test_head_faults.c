@@ -126,7 +126,7 @@ static bool run_model(void)
     static bool flags[4] = {false, false, true, false};
     const capture_options options = {
         .changes = {changes, NULL, changes}, .weights = true, .vectors = true};
-    model_text memory = {.text = NULL};
+    model_text memory = {.end = -1};
     const subject_text text = {.memory = &memory};
     char message[SUBJECT_MESSAGE_MAX];
     subject any;

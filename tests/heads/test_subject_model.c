@@ -69,7 +69,7 @@ static void same_heads(const capture_heads *a, const capture_heads *b)
 
 static void compare(const capture_options *options)
 {
-    model_text memory = {.text = NULL};
+    model_text memory = {.end = WORD_END};
     fill_side(&memory.sides[TRANSFORMER_SOURCE], source, SOURCE, -1, WORD_END);
     fill_side(&memory.sides[TRANSFORMER_TARGET], target, TARGET, WORD_BEGIN, -1);
     const subject_text text = {.memory = &memory};
@@ -79,9 +79,9 @@ static void compare(const capture_options *options)
         return;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         same_heads(&a->kind[kind], &b->kind[kind]);
-    CHECK(b->scored == TARGET && a->scored == TARGET + 1, "%d rows are scored", b->scored);
+    CHECK(b->scored == TARGET + 1 && a->scored == b->scored, "%d rows are scored", b->scored);
     for (int n = 0; n < b->scored; n++)
-        CHECK(a->expected[n] == b->expected[n] &&
+        CHECK(a->expected[n] == b->expected[n] && a->predicted[n] == b->predicted[n] &&
                   fabs(a->log_likelihood[n] - b->log_likelihood[n]) < 1e-4 &&
                   fabs(a->logit[n] - b->logit[n]) < 1e-4,
               "row %d: %g and %g", n, a->log_likelihood[n], b->log_likelihood[n]);

@@ -2,7 +2,7 @@
 /*
  * The promise of mha_model.h: a sequence gives the same bits whatever the number of threads, the
  * other sequences of the call, the way it is split into calls with an f32 state, the other outputs,
- * and whoever owns the workspace.
+ * and the owner of the workspace.
  */
 #include <stdlib.h>
 #include <string.h>

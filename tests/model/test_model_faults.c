@@ -148,7 +148,7 @@ static void fail_everywhere(job *work, const char *name)
     CHECK(false, "%s: no end after %d requests", name, requests);
 }
 
-/* Files are not made anew for each attempt: a failed one leaves them to the caller. */
+/* A failed attempt leaves the files to the caller, who can try again. */
 static void models_are_built_or_not(void)
 {
     static const mha_model_config config = {.size = sizeof config};

@@ -113,6 +113,7 @@ if s["expected"] != s["target"][1:] + ["\u2026"]: print(s["expected"])
 if s["log_likelihood"][-1] is not None or max(s["log_likelihood"][:-1]) > 0: print(s["log_likelihood"])
 if s["target"][3:5] != ["u", "n"] or sum(s["target_continues"]) < 10: print(s["target"])
 '
+exits 0 view --model t5 -o given.html --to "le chat dort" "the cat sleeps"
 python "an encoder-decoder on a page" '
 page = data("t5.html")
 s, = page["sentences"]
@@ -120,6 +121,8 @@ if [kind["name"] for kind in s["kinds"]] != ["encoder", "decoder", "cross"]: pri
 if worst(s["kinds"][2]) > 1e-5: print("cross", worst(s["kinds"][2]))
 if worst(s["kinds"][0]) < 1e-3: print("a position bias is missing")
 if s["source"][-1] != "</s>" or s["target"][0] != "<pad>": print(s["source"], s["target"])
+given, = data("given.html")["sentences"]
+if given["expected"][-1] != "</s>" or given["log_likelihood"][-1] is None: print(given["expected"])
 if len(s["target"]) != s["kinds"][1]["rows"] or "translation" not in s: print("target")
 '
 exits 0 view --model bert -o study.html --texts texts.txt "$text"

@@ -30,10 +30,10 @@ exits 2 generate --model "$translator" --system s text
 exits 2 embed --model "$translator" --rank q --npy f text
 exits 2 embed --model "$translator" --pooling none text
 exits 2 embed --model "$translator" --store f12 text
-says "types of weights" "$err" "f16"
+says "types of weights" "$err" "f32"
 
 exits 0 inspect "$translator"
-says "inspect: the translator" "$out" "encoder-decoder"
+says "inspect: the translator" "$out" "encoder and decoder"
 exits 0 inspect --json "$translator"
 json "inspect"
 finish

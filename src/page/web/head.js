@@ -226,7 +226,7 @@ function facts(app, item) {
             list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
             list("distance", `${m.distance.toFixed(2)} words on average`),
-            m.one > 0 ? list("one", `${m.one.toFixed(2)} of the rows look at the same word`) : [],
+            m.one >= 0.005 ? list("one", `${m.one.toFixed(2)} of the rows look at the same word`) : [],
             list(
                 "weight on",
                 ["prev", "self", "next", "first", "end"]

@@ -12,7 +12,7 @@ import { legend, roleBadge } from "./legend.js";
 import { drawPanel, PATTERN_SIZE } from "./pad.js";
 import { liveCard, liveLabel } from "./live.js";
 
-const DENSE_HEADS = 10; // per layer; with more, cards have room only for pictures and letters
+const DENSE_HEADS = 10; // per layer; with more, cards have no room for words
 const SORT_WORDS = [
     ["layer", "Layer and head"],
     ["role", "Role"],
