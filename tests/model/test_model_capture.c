@@ -184,6 +184,33 @@ static double distance(const float *x, const float *y, ptrdiff_t count)
     return most;
 }
 
+/* A state fits the heads that are left: the first sequence in two calls has the same bits. */
+static void check_pruned_state(const capture_case *c, const mha_model *pruned, const char *name)
+{
+    const mha_state_config config = {.size = sizeof config, .capacity = L};
+    float hidden[4 * WIDTH];
+    mha_state *state;
+    if (c->files.description.stack[STACK_DECODER].layers == 0 ||
+        !CHECK(mha_state_create(&state, pruned, &config) == MHA_OK, "%s: state", name))
+        return;
+    for (int part = 0; part < 2; part++) {
+        const int64_t starts[2] = {0, part ? 3 : 1};
+        mha_model_call call = {.size = sizeof call,
+                               .B = 1,
+                               .starts = starts,
+                               .ids = c->ids + part,
+                               .state = state,
+                               .hidden = hidden + part * WIDTH};
+        if (part == 0) {
+            call.source_starts = c->call.source_starts;
+            call.source_ids = c->call.source_ids;
+        }
+        CHECK(mha_model_run(pruned, &call, NULL, 0, NULL) == MHA_OK, "%s: run", name);
+    }
+    CHECK(memcmp(hidden, c->hidden, sizeof hidden) == 0, "%s: pruned with a state", name);
+    mha_state_free(state);
+}
+
 /* Gates of 0 in some heads of all attentions, and the model without these heads. */
 static void pruned_models_equal_gates(void)
 {
@@ -219,6 +246,7 @@ static void pruned_models_equal_gates(void)
             CHECK(mha_model_run(pruned, &c.call, NULL, 0, NULL) == MHA_OK, "run pruned");
             CHECK(distance(c.hidden, gated, ROWS * WIDTH) < 2e-5, "%s: pruned differs by %g",
                   tiny_name(kinds[k]), distance(c.hidden, gated, ROWS * WIDTH));
+            check_pruned_state(&c, pruned, tiny_name(kinds[k]));
             c.model = pruned;
         }
         mha_model_free(c.model);
