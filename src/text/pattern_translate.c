@@ -54,6 +54,7 @@ static void add_new_of_property(text_buffer *to, const char *name)
 typedef struct reader {
     const char *at;
     bool in_class;
+    int nested; /* classes inside of a class that are open */
     text_buffer *to;
 } reader;
 
@@ -168,8 +169,13 @@ static const char *take_one(reader *r)
     if (c == '\\')
         return take_escape(r);
     if (r->in_class) {
-        if (c == '[')
-            return "[ inside of [...]";
+        /* [a[bc]] is the union of both. */
+        if (c == '[' && (*r->at == '^' || *r->at == ':' || *r->at == ']'))
+            return "[^, [: or [] inside of [...]";
+        if (c == '[' || (c == ']' && r->nested)) {
+            r->nested += c == '[' ? 1 : -1;
+            return NULL;
+        }
         if (c == '&' && *r->at == '&')
             return "&& inside of [...]";
         if (c == ']')
@@ -191,7 +197,7 @@ static const char *take_one(reader *r)
 
 const char *pattern_translate(const char *text, bool literal, text_buffer *to)
 {
-    reader r = {text, false, to};
+    reader r = {.at = text, .to = to};
     text_buffer_add(to, "", 0);
     for (; literal && *text; text++) {
         if (strchr("\\^$.|?*+()[]{}-#", *text))

@@ -241,6 +241,8 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
          r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+
 N, P, D = normalizers, pre_tokenizers, decoders
 
 
@@ -362,7 +364,7 @@ def small_tokenizers(rng):
                                                                  ("[CLS]", t.token_to_id("[CLS]")),
                                                                  trim_offsets=True, add_prefix_space=True))
     yield byte_level("smollm", P.Sequence([P.Digits(individual_digits=True), P.ByteLevel(add_prefix_space=False)]))
-    for name, pattern in (("llama 3", LLAMA3), ("qwen 2", QWEN2), ("o200k", O200K)):
+    for name, pattern in (("llama 3", LLAMA3), ("qwen 2", QWEN2), ("o200k", O200K), ("bloom", BLOOM)):
         yield byte_level(name, P.Sequence([P.Split(Regex(pattern), "isolated"),
                                            P.ByteLevel(add_prefix_space=False, use_regex=False)]), ignore_merges=True,
                          normalizer=N.NFC() if name == "qwen 2" else None,
