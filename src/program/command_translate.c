@@ -22,6 +22,7 @@
 #include "program/maps.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/translate_any.h"
 #include "program/translate_evaluate.h"
 #include "program/translate_json.h"
 
@@ -31,7 +32,8 @@ static const char details[] =
     "Each TEXT is a sentence; words without quotes are joined into one sentence. Without TEXT,\n"
     "every line of standard input is translated. Words that the model does not know are\n"
     "reported and copied to the translation. The model knows the language of \"mha corpus\". It\n"
-    "is searched for in models/, in the installed data and next to the program.\n"
+    "is searched for in models/, in the installed data and next to the program. With --model, any\n"
+    "encoder-decoder translates (Marian, T5, BART); then only --threads and --json apply.\n"
     "\n"
     "Examples:\n"
     "  mha translate \"The cat that I saw yesterday ran away\"\n"
@@ -385,12 +387,25 @@ static int run_with(const translate_request *r, translate_run *run, char **argv,
     return translate_evaluate(&request);
 }
 
-static int run_command(const translate_request *r, char **argv, int words)
+/* Options of a translator of "mha train", which has a beam search, a grammar and a corpus. */
+static const char own_options[] =
+    "beam nbest length-penalty attention layer head svg gold evaluate "
+    "split seed errors no-cache";
+
+static int run_command(const translate_request *r, const arg_command *command, char **argv,
+                       int words)
 {
     translate_run run = {.request = r};
-    int code = session_open(&run.session, r->model_file, r->threads);
-    if (code == EXIT_GO_ON)
+    int code = session_open_any(&run.session, r->model_file, r->threads);
+    if (code == EXIT_GO_ON && run.session.any != NULL) {
+        code = args_refuse(command, own_options,
+                           "is for a translator of \"mha train\"; \"mha show\" draws the heads of "
+                           "this model");
+        if (code == EXIT_GO_ON)
+            code = translate_any(run.session.any, words, argv, r->as_json, run.session.pool);
+    } else if (code == EXIT_GO_ON) {
         code = run_with(r, &run, argv, words);
+    }
     session_close(&run.session);
     return code;
 }
@@ -400,7 +415,7 @@ int command_translate(int argc, char **argv)
     translate_request r = {.seed = 1};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.model_file)},
+        {OPTION_ANY_MODEL(&r.model_file)},
         {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (1)", 1,
          TRANSLATION_BEAM_MAX},
         {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
@@ -440,7 +455,7 @@ int command_translate(int argc, char **argv)
     else
         code = check(&r, &command, words);
     if (code == EXIT_GO_ON)
-        code = run_command(&r, argv, words);
+        code = run_command(&r, &command, argv, words);
     free(joined);
     return code;
 }

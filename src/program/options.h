@@ -14,8 +14,6 @@
 #include "translator/head_settings.h"
 
 /* Rows of option tables, to be put into braces; `target` points to the variable for the value. */
-#define OPTION_MODEL(target) \
-    "model", ARG_TEXT, target, "FILE", "the model (models/en-fr.safetensors)", 0, 0
 #define OPTION_ANY_MODEL(target)                                                                 \
     "model", ARG_TEXT, target, "PATH", "the model, a file or folder (models/en-fr.safetensors)", \
         0, 0

@@ -581,8 +581,11 @@ static double largest_difference(const float *a, const float *b, ptrdiff_t count
 {
     double most = 0, size = 0;
     for (ptrdiff_t n = 0; n < count; n++) {
-        most = fmax(most, fabs((double)a[n] - (double)b[n]));
-        size = fmax(size, fabs((double)b[n]));
+        const double difference = fabs((double)a[n] - (double)b[n]), here = fabs((double)b[n]);
+        if (isnan(difference))
+            return INFINITY;
+        most = difference > most ? difference : most;
+        size = here > size ? here : size;
     }
     return most / size;
 }

