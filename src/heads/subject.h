@@ -62,8 +62,9 @@ typedef struct subject_methods {
 struct subject {
     const subject_methods *methods;
     head_shape shape;
-    int width;                                 /* of the residual stream */
-    const char *family;                        /* "translator", "bert" ... */
+    bool reads_pictures; /* a text is the name of a picture (subject_picture.c) */
+    int width;           /* of the residual stream */
+    const char *family;  /* "translator", "bert" ... */
     const char *side_names[TRANSFORMER_SIDES]; /* "English", "French", "the text" */
     const char *first_text;                    /* an example to begin with */
     double run_cost; /* multiplications of one run, per token; for long texts it is more */
@@ -78,7 +79,7 @@ void subject_of_translator(subject *subject, const translator *model);
 bool subject_count_words(subject *subject);
 
 /* A subject for any model of libmha_model that reads texts, which must outlive it. False, with a
- * message: it reads pictures, or has no tokenizer. subject_close() either way. */
+ * message: it has no tokenizer. subject_close() either way. */
 bool subject_of_model(subject *subject, const mha_model *model, char message[SUBJECT_MESSAGE_MAX]);
 void subject_close(subject *subject);
 

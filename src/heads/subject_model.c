@@ -75,7 +75,7 @@ static void show_word(const mha_tokenizer *tokenizer, int32_t id, char room[SUBJ
 
 /* ----------------------------------------------------------------- sides ----- */
 
-static bool side_make(model_side *m, int count, char *message)
+bool model_side_make(model_side *m, int count, char *message)
 {
     const size_t size = (size_t)count + 1;
     m->side = (subject_side){.words = calloc(size, sizeof *m->side.words),
@@ -135,7 +135,7 @@ static bool read_side(model_side *m, const mha_tokenizer *tokenizer, const char 
                  mha_status_string(status));
         return false;
     }
-    const bool fine = side_make(m, (int)tokens.count + first, message);
+    const bool fine = model_side_make(m, (int)tokens.count + first, message);
     for (ptrdiff_t n = 0; fine && n < tokens.count; n++)
         add_token(m, tokenizer, tokens.tokens[n].id,
                   (tokens.tokens[n].flags & MHA_TOKEN_CONTINUES) != 0);
@@ -176,7 +176,7 @@ static bool read_given(const subject *s, model_text *m, const char *target, int3
     model_side *const to = &m->sides[TRANSFORMER_TARGET];
     model_side read = {.ids = NULL};
     bool fine = read_side(&read, tokenizer, target, MHA_TEXT_MARKS, 0, message) &&
-                side_make(to, read.side.count + 1, message);
+                model_side_make(to, read.side.count + 1, message);
     if (fine)
         add_token(to, tokenizer, start, false);
     /* The end mark is expected, but not read. */
@@ -210,7 +210,7 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
     if (fine)
         fine = mha_model_generate(model_of(s), 1, starts, from->ids, &config, &written, pool) ==
                MHA_OK;
-    fine = fine && side_make(to, (int)written.count + 1, message);
+    fine = fine && model_side_make(to, (int)written.count + 1, message);
     if (fine)
         add_token(to, tokenizer, start, false);
     for (ptrdiff_t n = 0; fine && n < written.count; n++)
@@ -281,6 +281,8 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
     const mha_tokenizer *const tokenizer = mha_model_tokenizer(model_of(s));
     const bool encodes = s->shape.layers[ATTENTION_ENCODER] > 0, decodes = subject_predicts(s);
     model_side *const own = &m->sides[encodes ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET];
+    if (s->reads_pictures && !request->target)
+        return subject_picture_read(s, request->text, m, message);
     if (request->target && !(encodes && decodes)) {
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "--to: this model reads one text and has no second one; leave --to out");
@@ -327,6 +329,7 @@ static void free_text(subject_text *text)
     free(m->text);
     free(m->given);
     free(m->translation);
+    free(m->pixels);
     free(m);
 }
 
@@ -372,10 +375,10 @@ bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_M
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         s->shape.layers[kind] = (int)info.layers[kind];
     s->run_cost = (double)(info.parameters - (int64_t)info.vocabulary * info.width);
-    if (info.kind == MHA_MODEL_IMAGE_ENCODER)
-        snprintf(message, SUBJECT_MESSAGE_MAX,
-                 "the model reads pictures; this command shows heads on texts");
-    else if (!tokenizer)
+    s->reads_pictures = info.kind == MHA_MODEL_IMAGE_ENCODER;
+    if (s->reads_pictures)
+        return true;
+    if (!tokenizer)
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "the model has no tokenizer; put its tokenizer.json beside it");
     else if (subject_predicts(s) && !info.has_logits)

@@ -21,12 +21,20 @@ typedef struct model_text {
     int32_t end; /* the token that is expected after the last one; -1: not known */
     char end_word[SUBJECT_WORD_MAX];
     char *text, *given, *translation;
+    float *pixels; /* of a model that reads pictures, [channels][size][size] */
 } model_text;
 
 static inline const mha_model *model_of(const subject *s)
 {
     return s->model;
 }
+
+/* Makes room for the tokens of a side. False, with a message: out of memory. */
+bool model_side_make(model_side *side, int count, char *message);
+
+/* Reads a picture as the text of a model that reads pictures (subject_picture.c). */
+bool subject_picture_read(const subject *subject, const char *path, model_text *text,
+                          char *message);
 
 /* subject_methods.run of a model. */
 capture *subject_model_run(const subject *subject, const subject_text *text,

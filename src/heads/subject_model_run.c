@@ -283,8 +283,9 @@ static mha_status call_model(running *r, const mha_head_settings *heads, mha_poo
     const int64_t starts[2] = {0, own->side.count}, source_starts[2] = {0, source->side.count};
     const mha_model_call call = {.size = sizeof call,
                                  .B = 1,
-                                 .starts = starts,
-                                 .ids = own->ids,
+                                 .starts = r->text->pixels ? NULL : starts,
+                                 .ids = r->text->pixels ? NULL : own->ids,
+                                 .pixels = r->text->pixels,
                                  .source_starts = both ? source_starts : NULL,
                                  .source_ids = both ? source->ids : NULL,
                                  .hidden = r->hidden,

@@ -79,6 +79,11 @@ int32_t model_decoder_start(const mha_model *model)
     return model->files.description.usage.decoder_start;
 }
 
+int model_picture_marks(const mha_model *model)
+{
+    return model->files.description.extra_tokens;
+}
+
 mha_pooling model_pooling(const mha_model *model)
 {
     const mha_pooling pooling = model->files.description.usage.pooling;

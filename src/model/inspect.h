@@ -27,6 +27,9 @@ bool model_scores_differ(const mha_model *model, mha_attention_kind kind, ptrdif
 /* The first token that the decoder of an encoder-decoder reads; -1: the files do not say. */
 int32_t model_decoder_start(const mha_model *model);
 
+/* The tokens of an image encoder before its patches: of a class, of distillation. */
+int model_picture_marks(const mha_model *model);
+
 /* How the hidden states of an encoder become the vector of a text; never MHA_POOLING_MODEL. */
 mha_pooling model_pooling(const mha_model *model);
 

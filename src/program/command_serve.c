@@ -171,6 +171,10 @@ static int run_command(const serve_request *r)
         return args_failed("%s", missing);
     }
     int code = open_session(&s, r);
+    if (code == EXIT_GO_ON && s.subject.reads_pictures)
+        code =
+            args_failed("this model reads pictures, which cannot be typed; \"mha view\" shows its "
+                        "heads");
     if (code == EXIT_GO_ON)
         code = run_with(r, &s);
     session_close(&s);

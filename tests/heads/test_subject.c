@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface between models and what is done with their heads (heads/subject.h), with a
- * translator behind it, and words that are joined from pieces (heads/head_join.h). */
+/* The interface between models and what is done with their heads (heads/subject.h), as a
+ * translator implements it, and words that are joined from pieces (heads/head_join.h). */
 #include "heads/head_ablation.h"
 #include "heads/head_join.h"
 #include "heads/head_roles.h"

@@ -125,6 +125,23 @@ given, = data("given.html")["sentences"]
 if given["expected"][-1] != "</s>" or given["log_likelihood"][-1] is None: print(given["expected"])
 if len(s["target"]) != s["kinds"][1]["rows"] or "translation" not in s: print("target")
 '
+exits 0 heads --model vit picture.ppm
+exits 0 view --model vit -o vit.html picture.ppm
+python "patches of a picture" '
+s, = data("vit.html")["sentences"]
+kind, = s["kinds"]
+if s["source"][:3] != ["[CLS]", "1.1", "1.2"] or len(s["source"]) != 10: print(s["source"])
+if worst(kind) > 1e-5: print("weights", worst(kind))
+'
+exits 1 heads --model vit texts.txt
+says "no picture" "$err" "give the name of a PGM or PPM file"
+exits 1 heads --model vit /nonexistent.ppm
+says "no such picture" "$err" "cannot be opened"
+head -c 100 picture.ppm >cut.ppm
+exits 1 heads --model vit cut.ppm
+says "half of a picture" "$err" "cut off"
+exits 1 serve --model vit
+says "no live pictures" "$err" "reads pictures"
 exits 0 view --model bert -o study.html --texts texts.txt "$text"
 python "roles of texts" '
 study = data("study.html")["study"]

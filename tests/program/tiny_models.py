@@ -23,8 +23,8 @@ def norm(name, bias=True):
     return made
 
 
-def linear(name, outputs, inputs, bias=True, turned=False):
-    made = {f"{name}.weight": tensor(*((inputs, outputs) if turned else (outputs, inputs)))}
+def linear(name, outputs, inputs, bias=True, transposed=False):
+    made = {f"{name}.weight": tensor(*((inputs, outputs) if transposed else (outputs, inputs)))}
     if bias:
         made[f"{name}.bias"] = tensor(outputs, scale=0.1)
     return made
@@ -89,10 +89,10 @@ def gpt2():
     for n in range(LAYERS):
         tensors.update(norm(f"h.{n}.ln_1"))
         tensors.update(norm(f"h.{n}.ln_2"))
-        tensors.update(linear(f"h.{n}.attn.c_attn", 3 * WIDTH, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.attn.c_proj", WIDTH, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.mlp.c_fc", INNER, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.mlp.c_proj", WIDTH, INNER, turned=True))
+        tensors.update(linear(f"h.{n}.attn.c_attn", 3 * WIDTH, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.attn.c_proj", WIDTH, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.mlp.c_fc", INNER, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.mlp.c_proj", WIDTH, INNER, transposed=True))
     tensors.update(norm("ln_f"))
     end = len(words) - 1
     config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": WIDTH,
@@ -152,6 +152,32 @@ def t5():
     write("t5", config, tensors, {"tokenizer.json": json.dumps(tokenizer)})
 
 
+def vit():
+    size, patch = 12, 4
+    tensors = {"embeddings.cls_token": tensor(1, 1, WIDTH),
+               "embeddings.position_embeddings": tensor(1, (size // patch) ** 2 + 1, WIDTH),
+               "embeddings.patch_embeddings.projection.weight": tensor(WIDTH, 3, patch, patch),
+               "embeddings.patch_embeddings.projection.bias": tensor(WIDTH, scale=0.1)}
+    for n in range(LAYERS):
+        at = f"encoder.layer.{n}"
+        for part in ("query", "key", "value"):
+            tensors.update(linear(f"{at}.attention.attention.{part}", WIDTH, WIDTH))
+        tensors.update(linear(f"{at}.attention.output.dense", WIDTH, WIDTH))
+        tensors.update(linear(f"{at}.intermediate.dense", INNER, WIDTH))
+        tensors.update(linear(f"{at}.output.dense", WIDTH, INNER))
+        tensors.update(norm(f"{at}.layernorm_before"))
+        tensors.update(norm(f"{at}.layernorm_after"))
+    tensors.update(norm("layernorm"))
+    config = {"architectures": ["ViTModel"], "model_type": "vit", "hidden_size": WIDTH,
+              "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+              "intermediate_size": INNER, "image_size": size, "patch_size": patch,
+              "num_channels": 3, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "qkv_bias": True}
+    write("vit", config, tensors, {})
+    with open("picture.ppm", "wb") as file:
+        file.write(b"P6\n# a picture\n9 7\n255\n" + bytes(n * 37 % 256 for n in range(9 * 7 * 3)))
+
+
 bert()
 gpt2()
 t5()
+vit()
