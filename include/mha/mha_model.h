@@ -452,7 +452,8 @@ typedef struct mha_generation {
 /*
  * Continues B prompts of token ids in one batch: prompt b is ids[starts[b]] .. ids[starts[b+1]].
  * For an encoder-decoder the prompts are the source texts. A sequence gives the same tokens
- * whatever the other sequences. results[B] are freed by mha_generation_free() each.
+ * whatever the other sequences. results[B] are freed by mha_generation_free() each. MHA_ERR_FULL: a
+ * prompt does not fit into the state. MHA_ERR_FORMAT: the model's logits are NaN or infinite.
  */
 MHA_API mha_status mha_model_generate(const mha_model *model, ptrdiff_t B, const int64_t *starts,
                                       const int32_t *ids, const mha_generate_config *config,

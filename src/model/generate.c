@@ -7,6 +7,7 @@
 #include "model/sample.h"
 #include "model/text_stream.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static mha_status prepare_sequence(generator *g, ptrdiff_t b)
                (size_t)prompt * sizeof *s->tokens);
     rng seeds = rng_for(g->config->sampling.seed, (uint64_t)b);
     s->seed = rng_next(&seeds);
-    s->live = s->most > 0;
+    s->live = true;
     text_stream_begin(&s->stream, g->tokenizer, s->context, g->config->stops,
                       g->config->stop_count);
     return MHA_OK;
@@ -302,6 +303,13 @@ static mha_status finish(const generator *g, ptrdiff_t b, bool ended, bool silen
 static mha_status accept(const generator *g, ptrdiff_t b)
 {
     generated *const s = &g->sequences[b];
+    if (isnan(s->chosen_log))
+        return fail(g, MHA_ERR_FORMAT,
+                    "the logits of sequence %td are not numbers: weights of the model, or changes "
+                    "to its heads, are not finite or too large",
+                    b);
+    if (s->most == 0)
+        return finish(g, b, false, false);
     if (is_end(g, s->chosen))
         return finish(g, b, true, false);
     s->tokens[s->count++] = s->chosen;
@@ -414,6 +422,27 @@ void mha_generation_free(mha_generation *generation)
     memset(generation, 0, sizeof *generation);
 }
 
+static bool is_unusable(float x)
+{
+    return !(x >= 0.0f && x < INFINITY);
+}
+
+static mha_status check_prompt(const generator *g, ptrdiff_t b)
+{
+    const mha_state *const state = g->config->state;
+    const int positions = g->model->files.description.positions;
+    const ptrdiff_t count = past_of(g, b) + prompt_of(g, b);
+    if (positions > 0 && count > positions)
+        return fail(g, MHA_ERR_LENGTH, "prompt %td has %td tokens; the model reads %d", b, count,
+                    positions);
+    if (state && count > state->capacity)
+        return fail(g, MHA_ERR_FULL,
+                    "prompt %td and what the state has before it are %td tokens; it has room for "
+                    "%td",
+                    b, count, state->capacity);
+    return MHA_OK;
+}
+
 static mha_status check(const generator *g)
 {
     const mha_generate_config *const c = g->config;
@@ -423,9 +452,13 @@ static mha_status check(const generator *g)
     if (c->most < 0 || c->stop_count < 0 || (c->stop_count > 0 && !c->stops))
         return fail(g, MHA_ERR_SHAPE, "config.most is %td, config.stop_count %td", c->most,
                     c->stop_count);
-    if (!(s->temperature >= 0.0f) || !(s->top_p >= 0.0f) || !(s->min_p >= 0.0f) || s->top_k < 0 ||
-        !(s->repetition_penalty >= 0.0f) || s->repetition_last < 0)
-        return fail(g, MHA_ERR_SCALE, "config.sampling has a number that is negative or NaN");
+    if (is_unusable(s->temperature) || is_unusable(s->top_p) || is_unusable(s->min_p) ||
+        s->top_k < 0 || is_unusable(s->repetition_penalty) || s->repetition_last < 0)
+        return fail(g, MHA_ERR_SCALE,
+                    "config.sampling has a number that is negative or not finite");
+    for (ptrdiff_t n = 0; n < c->stop_count; n++)
+        if (!c->stops[n])
+            return fail(g, MHA_ERR_NULL, "config.stops[%td] is NULL", n);
     if (c->stop_count > 0 && !g->tokenizer)
         return fail(g, MHA_ERR_FLAG, "config.stops need a tokenizer, and the model has none");
     if (c->state && (c->state->model != g->model || c->state->sequences < g->B))
@@ -436,10 +469,9 @@ static mha_status check(const generator *g)
     for (ptrdiff_t b = 0; b < g->B; b++) {
         if (g->prompt_starts[b + 1] <= g->prompt_starts[b])
             return fail(g, MHA_ERR_LENGTH, "prompt %td is empty", b);
-        const int positions = g->model->files.description.positions;
-        if (positions > 0 && past_of(g, b) + prompt_of(g, b) > positions)
-            return fail(g, MHA_ERR_LENGTH, "prompt %td has %td tokens; the model reads %d", b,
-                        past_of(g, b) + prompt_of(g, b), positions);
+        const mha_status status = check_prompt(g, b);
+        if (status)
+            return status;
     }
     return MHA_OK;
 }

@@ -43,10 +43,13 @@ static void penalise(const sample_request *r)
     }
 }
 
+/* NaN becomes a score that is never drawn, since sums of shares must be numbers. */
 static void fill_scores(const sample_request *r)
 {
     memcpy(r->scores, r->logits, (size_t)r->words * sizeof *r->scores);
     penalise(r);
+    for (ptrdiff_t n = 0; n < r->words; n++)
+        r->scores[n] = isnan(r->scores[n]) ? -INFINITY : r->scores[n];
     for (ptrdiff_t n = 0; n < r->forbidden_count; n++)
         if (r->forbidden[n] >= 0 && r->forbidden[n] < r->words)
             r->scores[r->forbidden[n]] = -INFINITY;

@@ -57,18 +57,35 @@ static bool append(text_stream *stream, const char *text, size_t length)
     return true;
 }
 
+/* The text of some tokens. A model may have more ids than its tokenizer: those have no text. */
+static mha_status decode_ids(const mha_tokenizer *tokenizer, const int32_t *ids, ptrdiff_t count,
+                             char **text, size_t *length)
+{
+    const ptrdiff_t words = mha_tokenizer_size(tokenizer);
+    int32_t *const known = malloc((size_t)(count + 1) * sizeof *known);
+    ptrdiff_t kept = 0;
+    if (!known)
+        return MHA_ERR_MEMORY;
+    for (ptrdiff_t n = 0; n < count; n++)
+        if (ids[n] >= 0 && ids[n] < words)
+            known[kept++] = ids[n];
+    const mha_status status =
+        mha_tokenizer_decode(tokenizer, known, kept, MHA_TEXT_SKIP_MARKS, text, length);
+    free(known);
+    return status;
+}
+
 /* The text of tokens [prefix, count) that is not in the text of [prefix, read). */
 static mha_status decode(text_stream *stream, const int32_t *ids, ptrdiff_t count, bool last)
 {
     char *known, *all;
     size_t known_length, length;
-    mha_status status =
-        mha_tokenizer_decode(stream->tokenizer, ids + stream->prefix, stream->read - stream->prefix,
-                             MHA_TEXT_SKIP_MARKS, &known, &known_length);
+    mha_status status = decode_ids(stream->tokenizer, ids + stream->prefix,
+                                   stream->read - stream->prefix, &known, &known_length);
     if (status)
         return status;
-    status = mha_tokenizer_decode(stream->tokenizer, ids + stream->prefix, count - stream->prefix,
-                                  MHA_TEXT_SKIP_MARKS, &all, &length);
+    status =
+        decode_ids(stream->tokenizer, ids + stream->prefix, count - stream->prefix, &all, &length);
     mha_text_free(known);
     if (status)
         return status;

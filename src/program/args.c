@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads options and words by a command's table, prints the help from the same table, and suggests
  * the option that was probably meant. */
+#define _GNU_SOURCE /* vasprintf */
 #include "program/args.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +15,30 @@
 #include <mha/mha.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 
 enum { OPTIONS_MAX = 32, COLUMN = 24 };
 
 const char *args_program = "mha";
 
+/* Messages may quote files that are not trusted: control characters become "?". */
 static void report(const char *format, va_list list)
 {
+    char *message = NULL;
     fputs("mha: ", stderr);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&message, format, list) < 0)
+        message = NULL;
+    for (const char *at = message ? message : "out of memory"; *at != '\0';) {
+        uint32_t c;
+        const size_t length = text_decode(at, &c);
+        if (c != '\n' && (c < 0x20 || (c >= 0x7f && c < 0xa0)))
+            fputc('?', stderr);
+        else
+            fwrite(at, 1, length, stderr);
+        at += length;
+    }
     fputc('\n', stderr);
+    free(message);
 }
 
 int args_wrong(const char *format, ...)

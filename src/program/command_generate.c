@@ -187,7 +187,9 @@ static int read_prompt(char **prompt)
     if (*prompt == NULL)
         return args_failed("out of memory");
     (*prompt)[used] = '\0';
-    return ferror(stdin) ? args_failed("cannot read standard input") : EXIT_GO_ON;
+    if (ferror(stdin))
+        return args_failed("cannot read standard input");
+    return strlen(*prompt) == used ? EXIT_GO_ON : args_failed("standard input: has a byte of 0");
 }
 
 static int generate(generate_run *run, const char *text)

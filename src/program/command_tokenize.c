@@ -10,6 +10,7 @@
 #include "program/commands.h"
 #include "program/model_session.h"
 #include "program/options.h"
+#include "program/tensor_list.h"
 
 static const char details[] =
     "Prints the tokens of each TEXT, or of each line of standard input: id, bytes of the text\n"
@@ -31,8 +32,9 @@ static void print_tokens(const mha_tokenizer *tokenizer, const mha_tokens *token
     for (ptrdiff_t n = 0; n < tokens->count; n++) {
         const mha_token *const t = &tokens->tokens[n];
         const char *const piece = mha_tokenizer_piece(tokenizer, t->id);
-        printf("%7d  %5zu-%-5zu  %s%s\n", (int)t->id, t->begin, t->end, piece ? piece : "",
-               t->flags & MHA_TOKEN_SPECIAL ? "   (mark)" : "");
+        printf("%7d  %5zu-%-5zu  ", (int)t->id, t->begin, t->end);
+        tensor_list_print_text(piece ? piece : "", 0);
+        puts(t->flags & MHA_TOKEN_SPECIAL ? "   (mark)" : "");
     }
     printf("%td token%s, %zu bytes\n", tokens->count, tokens->count == 1 ? "" : "s", strlen(text));
 }
@@ -114,8 +116,11 @@ static int decode_text(const mha_tokenizer *tokenizer, const char *text)
     if (code == EXIT_GO_ON) {
         const mha_status status = mha_tokenizer_decode(tokenizer, ids, count, 0, &decoded, &length);
         if (status != MHA_OK) {
-            code = args_failed("tokenize: %s; the ids are 0 to %td", mha_status_string(status),
-                               mha_tokenizer_size(tokenizer) - 1);
+            code = status == MHA_ERR_INDEX
+                       ? args_failed("tokenize: --decode: an id does not exist; the ids are 0 to "
+                                     "%td",
+                                     mha_tokenizer_size(tokenizer) - 1)
+                       : args_failed("tokenize: %s", mha_status_string(status));
         } else {
             fwrite(decoded, 1, length, stdout);
             putchar('\n');
@@ -193,7 +198,7 @@ int command_tokenize(int argc, char **argv)
     int code = args_parse(&command, argc, argv, &words);
     if (code != EXIT_GO_ON)
         return code;
-    if (r.path == NULL)
+    if (r.path == NULL || *r.path == '\0')
         return args_wrong("tokenize: no model; give --model with a model or a tokenizer's file");
     mha_tokenizer *tokenizer;
     const mha_status status = mha_tokenizer_open(&tokenizer, r.path, message, sizeof message);

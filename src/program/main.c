@@ -160,6 +160,7 @@ int main(int argc, char **argv)
     const int code = dispatch(argc, argv);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_FINE)
-        return args_failed("cannot write the result: %s", strerror(errno));
+        return args_failed("cannot write the result: %s",
+                           errno ? strerror(errno) : "standard output does not take it");
     return code;
 }

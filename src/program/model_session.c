@@ -98,13 +98,16 @@ static int read_lines(text_list *list)
     char *line = NULL;
     size_t room = 0;
     ssize_t length;
-    bool fine = true;
-    while (fine && (length = getline(&line, &room, stdin)) >= 0) {
+    bool fine = true, zero = false;
+    while (fine && !zero && (length = getline(&line, &room, stdin)) >= 0) {
+        zero = memchr(line, '\0', (size_t)length) != NULL;
         cut_line(line, length);
         fine = add_text(list, line);
     }
     const int error = fine && ferror(stdin) ? errno : 0;
     free(line);
+    if (zero)
+        return args_failed("standard input, line %td: has a byte of 0", list->count);
     if (error)
         return args_failed("cannot read standard input: %s", strerror(error));
     return fine ? EXIT_GO_ON : args_failed("out of memory");

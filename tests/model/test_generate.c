@@ -106,6 +106,31 @@ static void repeated_tokens_are_penalised(void)
     check_shares(shares, logits, all, 1, "the last three");
 }
 
+/* Logits that are not numbers never give a token that does not exist, and are never drawn. */
+static void broken_logits_are_not_drawn(void)
+{
+    static const mha_sampling samplings[] = {{.temperature = 0},
+                                             {.temperature = 1},
+                                             {.temperature = 1, .top_p = 0.5f},
+                                             {.temperature = 1, .top_p = 1e-9f},
+                                             {.temperature = 1, .top_k = 2, .top_p = 0.9f},
+                                             {.temperature = 1e-45f, .min_p = 1}};
+    const float logits[] = {NAN, 1.0f, NAN, 0.5f, -INFINITY, NAN};
+    float scores[SMALL];
+    int32_t ordered[SMALL];
+    for (size_t n = 0; n < sizeof samplings / sizeof samplings[0]; n++)
+        for (int at = 0; at < 5; at++) {
+            const sample_request request = {.sampling = &samplings[n],
+                                            .logits = logits,
+                                            .words = SMALL,
+                                            .draw = at / 5.0,
+                                            .scores = scores,
+                                            .ordered = ordered};
+            const int32_t id = sample_token(&request);
+            CHECK(id == 1 || id == 3, "sampling %zu: token %d", n, (int)id);
+        }
+}
+
 /* ------------------------------------------------------------------- generating ----- */
 
 typedef struct prompts {
@@ -245,6 +270,60 @@ static void states_continue(void)
     mha_generation_free(&part);
     mha_generation_free(&rest);
     mha_state_free(config.state);
+    mha_model_free(model);
+}
+
+/* A prompt that fills the state is read, one that does not fit is an error. */
+static void full_states_are_reported(void)
+{
+    static const tiny_kind kinds[] = {TINY_GPT2, TINY_BART};
+    const prompts p = prompts_new();
+    for (int k = 0; k < 2; k++) {
+        char message[256] = "";
+        mha_model *const model = tiny_model_new(kinds[k], MHA_STORE_AS_FILE, 4, NULL);
+        const ptrdiff_t room = k == 0 ? 5 : 1;
+        const mha_state_config state_config = {.size = sizeof state_config, .capacity = room};
+        mha_generate_config config = {.size = sizeof config, .most = 3};
+        mha_generation result;
+        config.message = message;
+        config.message_size = sizeof message;
+        CHECK(mha_state_create(&config.state, model, &state_config) == MHA_OK, "state");
+        CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_OK, "%s",
+              message);
+        CHECK(result.count == 0 && !result.ended, "%td tokens", result.count);
+        CHECK(mha_state_length(config.state, 0) == room, "%s: the state has %td tokens",
+              tiny_name(kinds[k]), mha_state_length(config.state, 0));
+        mha_generation_free(&result);
+        CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_ERR_FULL,
+              "%s: a prompt that does not fit", tiny_name(kinds[k]));
+        CHECK(strstr(message, "prompt 0") != NULL, "\"%s\"", message);
+        mha_generation_free(&result);
+        mha_state_free(config.state);
+        mha_model_free(model);
+    }
+}
+
+/* Damaged weights end the generation with an error. */
+static void broken_models_are_reported(void)
+{
+    char message[256] = "";
+    const prompts p = prompts_new();
+    mha_model *const model = tiny_model_new(TINY_GPT2, MHA_STORE_AS_FILE, 4, NULL);
+    float gates[64];
+    for (int n = 0; n < 64; n++)
+        gates[n] = NAN;
+    mha_head_settings heads = {.size = sizeof heads};
+    heads.gates[MHA_ATTENTION_DECODER] = gates;
+    mha_generate_config config = warm(1);
+    config.heads = &heads;
+    config.sampling.top_p = 0.9f;
+    config.message = message;
+    config.message_size = sizeof message;
+    mha_generation result;
+    const mha_status status = mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL);
+    CHECK(status == MHA_ERR_FORMAT && strstr(message, "logits"), "%s: \"%s\"",
+          mha_status_string(status), message);
+    mha_generation_free(&result);
     mha_model_free(model);
 }
 
@@ -417,6 +496,28 @@ static void callbacks_hear_the_text(void)
     temp_folder_free(&folder);
 }
 
+/* Rows of the embedding that the tokenizer does not have are tokens without text. */
+static void tokens_without_text(void)
+{
+    static const char *const none[] = {NULL};
+    const temp_folder folder = temp_folder_new();
+    mha_tokenizer *const tokenizer = tokenizer_new(&folder);
+    static const int32_t ids[] = {1, ONE, 5000, 5001, TWO, 5002};
+    char text[256];
+    bool stopped;
+    stream_all(tokenizer, ids, 6, NULL, 0, text, &stopped);
+    CHECK(strcmp(text, "one two") == 0 && !stopped, "text \"%s\"", text);
+    mha_model *const model = tiny_model_new(TINY_GPT2, MHA_STORE_AS_FILE, 4, NULL);
+    const prompts p = prompts_new();
+    mha_generate_config config = {.size = sizeof config, .stops = none, .stop_count = 1};
+    mha_generation result;
+    model->tokenizer = model->target_tokenizer = tokenizer;
+    CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_ERR_NULL,
+          "a stop of NULL");
+    mha_model_free(model);
+    temp_folder_free(&folder);
+}
+
 /* ------------------------------------------------------------------------ scores ----- */
 
 static void scores_are_log_probabilities(void)
@@ -461,6 +562,9 @@ static void wrong_requests_are_refused(void)
     config = (mha_generate_config){.size = sizeof config, .sampling = {.temperature = NAN}};
     CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_ERR_SCALE,
           "temperature");
+    config.sampling.temperature = INFINITY;
+    CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_ERR_SCALE,
+          "infinite temperature");
     config = (mha_generate_config){.size = sizeof config, .stops = &stop, .stop_count = 1};
     CHECK(mha_model_generate(model, 1, p.starts, p.ids, &config, &result, NULL) == MHA_ERR_FLAG,
           "stops without a tokenizer");
@@ -484,12 +588,16 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(draws_follow_the_distribution);
     RUN(repeated_tokens_are_penalised);
+    RUN(broken_logits_are_not_drawn);
     RUN(greedy_is_the_argmax);
     RUN(sequences_do_not_depend_on_others);
     RUN(states_continue);
+    RUN(full_states_are_reported);
+    RUN(broken_models_are_reported);
     RUN(end_marks_and_forced_tokens);
     RUN(texts_are_complete);
     RUN(callbacks_hear_the_text);
+    RUN(tokens_without_text);
     RUN(scores_are_log_probabilities);
     RUN(wrong_requests_are_refused);
     return test_end();

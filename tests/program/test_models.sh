@@ -32,6 +32,25 @@ exits 2 embed --model "$translator" --pooling none text
 exits 2 embed --model "$translator" --store f12 text
 says "types of weights" "$err" "f32"
 
+# Files are not trusted: what they write never controls the terminal.
+escape=$(printf '\033')
+mkdir "$scratch/marks" "$scratch/kind"
+marks='"added_tokens": [{"id": 1, "content": "a\u001b[31m", "special": true}]'
+echo "{$marks, \"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": \"a\"}}" \
+    >"$scratch/marks/tokenizer.json"
+exits 0 tokenize --model "$scratch/marks" "a$escape[31m"
+says "tokenize: a piece" "$out" "a?[31m"
+echo '{"normalizer": {"type": "a\u001b[31m"}, "model": {"type": "WordLevel", "vocab": {"<unk>": 0}}}' \
+    >"$scratch/kind/tokenizer.json"
+exits 1 tokenize --model "$scratch/kind" a
+says "tokenize: an error" "$err" "a?[31m"
+exits 1 tokenize --model "$scratch/marks" --decode 7
+says "tokenize: no such id" "$err" "the ids are 0 to 1"
+MHA_MODEL= exits 2 tokenize a
+says "tokenize: MHA_MODEL is empty" "$err" "no model; give --model"
+err=$(printf 'a\na\0a\n' | "$mha" tokenize --model "$scratch/marks" 2>&1)
+says "tokenize: a byte of 0" "$err" "line 2: has a byte of 0"
+
 exits 0 inspect "$translator"
 says "inspect: the translator" "$out" "encoder and decoder"
 exits 0 inspect --json "$translator"
