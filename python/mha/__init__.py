@@ -7,6 +7,7 @@
     head_statistics      what heads attend to, without a matrix of weights
     merge                combines two partial results
     Layer, KVCache       projections and heads in one object; keys and values of sequences
+    Model, Tokenizer     whole models from their files; needs NumPy
     Heatmap              weights as an image, in a notebook or in a file
 
 Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are used without a
@@ -32,21 +33,42 @@ from ._core import version as __version__
 from ._types import Gradients, HeadStatistics, Result, RowStatistics, Statistics
 from .heatmap import Heatmap
 from .layer import Layer, Preset, Rope, preset, presets, prune
+from .model import (
+    Capture,
+    CapturedLayer,
+    Generation,
+    Model,
+    ModelInfo,
+    ModelResult,
+    Score,
+    State,
+)
+from .tokenizer import Token, Tokenizer
 
 __all__ = [
     "Array",
+    "Capture",
+    "CapturedLayer",
     "Error",
+    "Generation",
     "Gradients",
     "HeadStatistics",
     "Heatmap",
     "KVCache",
     "Layer",
+    "Model",
+    "ModelInfo",
+    "ModelResult",
     "Preset",
     "Result",
     "Rope",
     "RowStatistics",
+    "Score",
+    "State",
     "Statistics",
     "Tape",
+    "Token",
+    "Tokenizer",
     "__version__",
     "attention",
     "attention_backward",
