@@ -7,6 +7,7 @@
     head_statistics      what heads attend to, without a matrix of weights
     merge                combines two partial results
     Layer, KVCache       projections and heads in one object; keys and values of sequences
+    Linear, FeedForward  packed weights with activation and residual; norm
     Model, Tokenizer     whole models from their files; needs NumPy
     Heatmap              weights as an image, in a notebook or in a file
 
@@ -18,7 +19,9 @@ and mha.onnx are imported on demand; this module needs none of those libraries.
 from ._core import (
     Array,
     Error,
+    FeedForward,
     KVCache,
+    Linear,
     Tape,
     attention,
     attention_backward,
@@ -27,6 +30,7 @@ from ._core import (
     head_statistics,
     isa,
     merge,
+    norm,
     set_threads,
 )
 from ._core import version as __version__
@@ -50,12 +54,14 @@ __all__ = [
     "Capture",
     "CapturedLayer",
     "Error",
+    "FeedForward",
     "Generation",
     "Gradients",
     "HeadStatistics",
     "Heatmap",
     "KVCache",
     "Layer",
+    "Linear",
     "Model",
     "ModelInfo",
     "ModelResult",
@@ -77,6 +83,7 @@ __all__ = [
     "head_statistics",
     "isa",
     "merge",
+    "norm",
     "preset",
     "presets",
     "prune",

@@ -183,6 +183,18 @@ def merge(
     out: Any = None,
     lse_out: Any = None,
 ) -> Result: ...
+def norm(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    kind: Literal["layer", "rms"] = "layer",
+    eps: float = 1e-05,
+    residual: Any = None,
+    sum_out: Any = None,
+    out: Any = None,
+    threads: int | None = None,
+) -> Any: ...
 def set_threads(count: int | None, /) -> None: ...
 def get_threads() -> int: ...
 def isa() -> str: ...
@@ -439,6 +451,71 @@ class KVCache:
     def save(self, path: str | PathLike[str], /) -> None: ...
     @classmethod
     def load(cls, path: str | PathLike[str], /) -> Self: ...
+
+_Store: TypeAlias = Literal["f32", "f16", "bf16", "i8", "q8", "q4"]
+_Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh", "gelu_quick", "silu", "tanh"]
+
+class Linear:
+    def __new__(
+        cls,
+        weight: Any,
+        bias: Any = None,
+        *,
+        store: _Store | None = "f32",
+        activation: _Activation | None = None,
+    ) -> Self: ...
+    @overload
+    def __call__(
+        self,
+        x: _Like,
+        *,
+        residual: Any = None,
+        out: None = None,
+        threads: int | None = None,
+    ) -> _Like: ...
+    @overload
+    def __call__(
+        self, x: Any, *, residual: Any = None, out: None = None, threads: int | None = None
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, x: Any, *, residual: Any = None, out: _Out, threads: int | None = None
+    ) -> _Out: ...
+    def update(self, weight: Any, bias: Any = None, /) -> None: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+class FeedForward:
+    def __new__(
+        cls,
+        up: Any,
+        down: Any,
+        *,
+        gate: Any = None,
+        up_bias: Any = None,
+        down_bias: Any = None,
+        gate_bias: Any = None,
+        store: Literal["f32", "f16", "bf16", "i8"] | None = "f32",
+        activation: _Activation | None = None,
+    ) -> Self: ...
+    @overload
+    def __call__(
+        self, x: _Like, *, residual: Any = None, out: None = None, threads: int | None = None
+    ) -> _Like: ...
+    @overload
+    def __call__(
+        self, x: Any, *, residual: Any = None, out: None = None, threads: int | None = None
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, x: Any, *, residual: Any = None, out: _Out, threads: int | None = None
+    ) -> _Out: ...
+    @property
+    def nbytes(self) -> int: ...
 
 def _presets() -> list[tuple[str, str, int, int, int, int, int, bool]]: ...
 def _uniform(outputs: int, inputs: int, bound: float, seed: int, /) -> Array: ...

@@ -3,6 +3,7 @@
 #include "py_functions.h"
 #include "py_layer.h"
 #include "py_libraries.h"
+#include "py_linear.h"
 #include "py_module_docs.h"
 #ifdef MHAP_HAS_MODEL
 #include "py_model.h"
@@ -36,6 +37,7 @@ static PyMethodDef functions[] = {
     {"attention_weights", FAST(mhap_attention_weights), WEIGHTS_DOC},
     {"head_statistics", FAST(mhap_head_statistics), STATISTICS_DOC},
     {"merge", FAST(mhap_merge), MERGE_DOC},
+    {"norm", (PyCFunction)(void (*)(void))mhap_norm, METH_VARARGS | METH_KEYWORDS, NORM_DOC},
     {"set_threads", mhap_set_threads, METH_O, SET_THREADS_DOC},
     {"get_threads", mhap_get_threads, METH_NOARGS, GET_THREADS_DOC},
     {"isa", isa, METH_NOARGS, ISA_DOC},
@@ -61,6 +63,8 @@ static int module_exec(PyObject *module)
     return mhap_option_names_add(state) || mhap_errors_add(module, state) ||
                    mhap_array_type_add(module, state) || mhap_layer_types_add(module, state) ||
                    mhap_cache_type_add(module, state) || add_model_types(module, state) ||
+                   mhap_linear_type_add(module, state) ||
+                   mhap_feed_forward_type_add(module, state) ||
                    PyModule_AddStringConstant(module, "version", mha_version_string())
                ? -1
                : 0;

@@ -10,6 +10,7 @@
  *      py_call.h        inputs and options of one call of the operator
  *      py_result.h      log-sum-exp, weights and statistics that a call returns
  *      py_layer.h       layers, tapes and caches
+ *      py_linear.h      linears, feed-forward, norms
  *      py_model.h       tokenizers and models
  *
  * Functions that return int return 0, or -1 with a Python exception set. Functions that return a

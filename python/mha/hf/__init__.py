@@ -11,6 +11,8 @@
 packed sequences, chunks), `mask` returns a `Mask`, which is that rule instead of a matrix, and
 `attention` passes the rule to libmha, which then skips what is masked.
 
+`accelerate` runs linears, norms and feed-forwards on libmha too, and `restore` undoes it.
+
 `heads` measures what each head attends to, and `gates` disables heads while a model runs.
 """
 
@@ -22,6 +24,7 @@ try:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
+    from ._accelerate import accelerate, restore
     from ._attention import attention
     from ._heads import Heads, gates, heads, layers
     from ._mask import Mask, mask
@@ -31,7 +34,18 @@ except ImportError as error:
         "pip install -U torch transformers"
     ) from error
 
-__all__ = ["Heads", "Mask", "attention", "gates", "heads", "layers", "mask", "register"]
+__all__ = [
+    "Heads",
+    "Mask",
+    "accelerate",
+    "attention",
+    "gates",
+    "heads",
+    "layers",
+    "mask",
+    "register",
+    "restore",
+]
 
 
 def register(name: str = "mha") -> None:
