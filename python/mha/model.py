@@ -361,6 +361,7 @@ class Model(_Model):
         stream(text, number) for several; it ends the sequence by returning True.
         details: Generation tuples in place of texts.
         """
+        _check_state(state)
         prompts, many = self._prompts(prompt, state)
         starts, ids = _packed(prompts)
         if not 0 <= seed < 1 << 64:
@@ -531,6 +532,9 @@ class Model(_Model):
         """
         np = _numpy()
         info = self.info
+        _check_state(state)
+        if inputs is None and source is None and pixels is None:
+            raise ValueError("there is nothing to run: give inputs, source or pixels")
         arguments: dict[str, Any] = {"state": state, "heads": self._settings(gates)}
         starts = np.zeros(1, np.int64)
         if inputs is not None:
@@ -581,8 +585,11 @@ class Model(_Model):
             many = inputs.ndim == 2
         else:
             many = self._is_many(inputs)
+        parts = list(inputs) if many else [inputs]
+        if not parts:
+            raise ValueError("the list of texts is empty; give at least one")
         begins = state is None or state.length(0) == 0
-        return [self._ids(text, marks=begins) for text in (inputs if many else [inputs])]
+        return [self._ids(text, marks=begins) for text in parts]
 
     # ---------------------------------------------------------------- capture -----
 
@@ -743,6 +750,11 @@ def _label(tokenizer: Tokenizer, id: int) -> str:
         return piece
     text = tokenizer.decode([id]).strip()
     return text if text and "\ufffd" not in text else piece
+
+
+def _check_state(state: Any) -> None:
+    if state is not None and not isinstance(state, State):
+        raise TypeError(f"state is a {type(state).__name__}; give an mha.State or None")
 
 
 def _items(gates: Any) -> Any:

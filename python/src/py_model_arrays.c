@@ -108,6 +108,8 @@ int mhap_heads_take(const mhap_model *self, PyObject *object, mhap_heads *heads)
     memset(heads, 0, sizeof *heads);
     if (!object || object == Py_None)
         return 0;
+    if (!PyTuple_Check(object))
+        return mhap_wrong_kind("heads", object, "give a tuple");
     heads->c.size = sizeof heads->c;
     PyObject *o[3 * MHA_ATTENTION_KINDS];
     if (!PyArg_ParseTuple(object, "(OOO)(OOO)(OOO);heads: gates, modes and means for each kind",

@@ -149,6 +149,8 @@ static int take_capture(run *r, PyObject *tuple, capture *at, mha_capture *c)
     int kind;
     Py_ssize_t layer;
     extent e;
+    if (!PyTuple_Check(tuple))
+        return mhap_wrong_kind("a capture", tuple, "give a tuple");
     if (!PyArg_ParseTuple(tuple, "inOOOOOOOO:capture", &kind, &layer, &o[WEIGHTS], &chosen, &rows,
                           &statistics, &o[Q], &o[K], &o[V], &o[VECTORS]))
         return -1;
