@@ -10,6 +10,7 @@
     Linear, FeedForward  packed weights with activation and residual; norm
     Model, Tokenizer     whole models from their files; needs NumPy
     Heatmap              weights as an image, in a notebook or in a file
+    show, view           the heads of a model in a notebook, as maps or as the page of `mha view`
 
 Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are used without a
 copy; results are arrays of NumPy or PyTorch if the query is one, else an Array. mha.torch, mha.hf
@@ -47,6 +48,7 @@ from .model import (
     Score,
     State,
 )
+from .show import Page, Shown, show, view
 from .tokenizer import Token, Tokenizer
 
 __all__ = [
@@ -65,11 +67,13 @@ __all__ = [
     "Model",
     "ModelInfo",
     "ModelResult",
+    "Page",
     "Preset",
     "Result",
     "Rope",
     "RowStatistics",
     "Score",
+    "Shown",
     "State",
     "Statistics",
     "Tape",
@@ -88,4 +92,6 @@ __all__ = [
     "presets",
     "prune",
     "set_threads",
+    "show",
+    "view",
 ]

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -20,14 +20,14 @@ class CapturedLayer:
     numbers: list[int]  # the heads that `weights` shows
     rows: list[str]  # tokens of the queries
     columns: list[str]  # and of the keys
-    weights: Any  # (heads, rows, columns)
-    q: Any  # (heads, rows, head_width), after norm and rotation
-    k: Any  # (key heads, columns, head_width)
-    v: Any
-    heads: Any  # (heads, rows, head_width): weights times values, before the output projection
-    statistics: Any
+    weights: Any = None  # (heads, rows, columns)
+    q: Any = None  # (heads, rows, head_width), after norm and rotation
+    k: Any = None  # (key heads, columns, head_width)
+    v: Any = None
+    heads: Any = None  # (heads, rows, head_width): weights times values, before W_O
+    statistics: Any = None
 
-    def heatmap(self, heads: list[int] | None = None) -> Heatmap:
+    def heatmap(self, heads: Sequence[int] | None = None, across: int = 4) -> Heatmap:
         """The weights of all heads, or of some, as pictures."""
         if self.weights is None:
             raise ValueError("the weights were not captured: capture(..., weights=True)")
@@ -37,6 +37,7 @@ class CapturedLayer:
             self.rows,
             self.columns,
             titles=[f"{self.kind} {self.layer}, head {self.numbers[n]}" for n in chosen],
+            across=across,
         )
 
     def _at(self, head: int) -> int:
@@ -73,6 +74,7 @@ class Capture:
     ) -> None:
         self.text = text
         self.layers = layers
+        self._labels = labels
         self.tokens = labels.get("encoder") or labels.get("decoder") or []
         self.target_tokens = labels.get("decoder") if "encoder" in labels else None
         self._single = len({kind for kind, _ in layers}) == 1
@@ -98,6 +100,28 @@ class Capture:
         return {
             key[1] if self._single else key: entry.weights for key, entry in self.layers.items()
         }
+
+    def select(
+        self,
+        kinds: str | Sequence[str] | None = None,
+        layers: Sequence[int] | int | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> Capture:
+        """A Capture with some of the entries, and the weights of some heads; None is all."""
+        wanted = [kinds] if isinstance(kinds, str) else kinds
+        only = [layers] if isinstance(layers, int) else layers
+        entries = {}
+        for (kind, layer), entry in self.layers.items():
+            if (wanted is None or kind in wanted) and (only is None or layer in only):
+                if heads is not None:
+                    places = [entry._at(head) for head in heads]
+                    shown = None if entry.weights is None else entry.weights[places]
+                    entry = replace(entry, numbers=list(heads), weights=shown)
+                entries[kind, layer] = entry
+        if not entries:
+            known = ", ".join(map(repr, self.layers))
+            raise ValueError(f"nothing of that was captured; there are {known}")
+        return Capture(self.text, self._labels, entries)
 
     def _repr_html_(self) -> str:
         return "".join(entry._repr_html_() for entry in self)

@@ -140,7 +140,9 @@ class State(_State):
 class Model(_Model):
     """A model as it was published: `Model.open(path)`."""
 
+    path: str
     _threads: int | None = None
+    _is_pruned: bool = False
 
     @classmethod
     def open(
@@ -163,8 +165,6 @@ class Model(_Model):
         self._threads = threads
         self.path = os.fspath(path)
         return self
-
-    path: str
 
     # ------------------------------------------------------------- what it is -----
 
@@ -296,7 +296,13 @@ class Model(_Model):
         pruned = self._prune(*keep)
         pruned._threads = self._threads
         pruned.path = self.path
+        pruned._is_pruned = True
         return pruned
+
+    def is_changed(self, gates: Gates | None = None) -> bool:
+        """Whether calls compute something else than the model of the file: it is pruned, or there
+        are gates, as an argument or by a context."""
+        return self._is_pruned or self._settings(gates) is not None
 
     # -------------------------------------------------------------- sentences -----
 

@@ -13,7 +13,8 @@ packed sequences, chunks), `mask` returns a `Mask`, which is that rule instead o
 
 `accelerate` runs linears, norms and feed-forwards on libmha too, and `restore` undoes it.
 
-`heads` measures what each head attends to, and `gates` disables heads while a model runs.
+`capture` returns the weights of all heads for a text, as Model.capture() of mha does, `heads`
+measures what each head attends to, and `gates` disables heads while a model runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ try:
 
     from ._accelerate import accelerate, restore
     from ._attention import attention
+    from ._capture import capture
     from ._heads import Heads, gates, heads, layers
     from ._mask import Mask, mask
 except ImportError as error:
@@ -39,6 +41,7 @@ __all__ = [
     "Mask",
     "accelerate",
     "attention",
+    "capture",
     "gates",
     "heads",
     "layers",
