@@ -47,8 +47,8 @@ def test_a_linear(random: Any, name: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "error"), [("f32", 1e-5), ("f16", 3e-3), ("bf16", 2e-2), ("i8", 6e-2), ("q8", 6e-2),
-                         ("q4", 0.6)]
+    ("store", "error"),
+    [("f32", 1e-5), ("f16", 3e-3), ("bf16", 2e-2), ("i8", 6e-2), ("q8", 6e-2), ("q4", 0.6)],
 )
 def test_storage(random: Any, store: Any, error: float) -> None:
     weight, x = numbers(random, 48, 64) / 8, numbers(random, 7, 64)
@@ -93,7 +93,11 @@ def test_update(random: Any) -> None:
 @pytest.mark.parametrize("name", NAMES[1:])
 @pytest.mark.parametrize("gated", [False, True])
 def test_a_feed_forward(random: Any, name: Any, gated: bool) -> None:
-    up, gate, down = numbers(random, 48, 20) / 4, numbers(random, 48, 20) / 4, numbers(random, 20, 48) / 7
+    up, gate, down = (
+        numbers(random, 48, 20) / 4,
+        numbers(random, 48, 20) / 4,
+        numbers(random, 20, 48) / 7,
+    )
     biases = {"up_bias": numbers(random, 48), "down_bias": numbers(random, 20)}
     if gated:
         biases |= {"gate": gate, "gate_bias": numbers(random, 48)}
@@ -113,7 +117,7 @@ def test_a_norm(random: Any, kind: Any) -> None:
     weight, bias = numbers(random, 24), numbers(random, 24)
     total = np.empty_like(x)
     y = mha.norm(x, weight, bias, kind=kind, eps=1e-6, residual=residual, sum_out=total)
-    wide = (x.astype("f8") + residual)
+    wide = x.astype("f8") + residual
     middle = wide - wide.mean(-1, keepdims=True) if kind == "layer" else wide
     expected = middle / np.sqrt((middle**2).mean(-1, keepdims=True) + 1e-6) * weight + bias
     assert abs(y - expected).max() < 1e-5 and np.array_equal(total, x + residual)

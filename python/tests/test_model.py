@@ -178,8 +178,11 @@ def test_arrays_of_a_wrong_size_are_refused(bert: Any) -> None:
         {"starts": starts, "ids": ids, "captures": [(0, 0, np.zeros(3, np.float32), *[None] * 7)]},
         {"starts": starts, "ids": ids, "captures": [(0, 9, *[None] * 8)]},
         {"starts": starts, "ids": ids, "captures": [(7, 0, *[None] * 8)]},
-        {"starts": starts, "ids": ids, "heads": ((np.zeros(3, np.float32), None, None),
-                                                 (None,) * 3, (None,) * 3)},
+        {
+            "starts": starts,
+            "ids": ids,
+            "heads": ((np.zeros(3, np.float32), None, None), (None,) * 3, (None,) * 3),
+        },
     ]
     for arguments in wrong:
         with pytest.raises(mha.Error):
@@ -464,7 +467,12 @@ def test_an_encoder_decoder(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = transformers.T5Config(
-        d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, vocab_size=60,
+        d_model=32,
+        d_kv=8,
+        d_ff=48,
+        num_layers=2,
+        num_heads=4,
+        vocab_size=60,
         decoder_start_token_id=0,
     )
     theirs = transformers.T5ForConditionalGeneration(config).eval()
@@ -495,8 +503,12 @@ def test_an_image_encoder(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = transformers.ViTConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
-        image_size=16, patch_size=4,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        image_size=16,
+        patch_size=4,
     )
     theirs = transformers.ViTModel(config, add_pooling_layer=False).eval()
     theirs.save_pretrained(tmp_path)

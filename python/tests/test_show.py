@@ -64,7 +64,9 @@ def test_show(bert: Any, tmp_path: Path) -> None:
 def test_view_of_a_model(bert: Any, program: Path, tmp_path: Path) -> None:
     page = mha.view(bert, "-- the <cat>", program=program, height=300, options=("--words",))
     words = page.html.splitlines()
-    assert words[0] == "view" and "--words" in words and words[words.index("--model") + 1] == bert.path
+    assert (
+        words[0] == "view" and "--words" in words and words[words.index("--model") + 1] == bert.path
+    )
     assert words[-2:] == ["--", "-- the <cat>"]
     html = page._repr_html_()
     assert html.startswith("<iframe srcdoc=") and "&lt;cat&gt;" in html and 'height="300"' in html
@@ -137,7 +139,10 @@ def test_models_of_transformers(bert: Any, program: Path, tmp_path: Path) -> Non
     with pytest.raises(TypeError, match="tokenizer="):
         mha.show(model, "the cat")
     config = transformers.LlamaConfig(
-        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=32,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=32,
         vocab_size=tokenizer.vocab_size,
     )
     decoder = hf.capture(transformers.LlamaModel(config), tokenizer, "the cat")

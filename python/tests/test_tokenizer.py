@@ -33,8 +33,15 @@ def bytes_bpe(tmp_path_factory: pytest.TempPathFactory) -> Any:
     letters += [chr(256 + n) for n in range(256 - len(letters))]
     words = [*letters, "th", "Ġth", "<|im_start|>", "<|im_end|>"]
     special = [
-        {"id": words.index(w), "content": w, "special": True, "single_word": False,
-         "lstrip": False, "rstrip": False, "normalized": False}
+        {
+            "id": words.index(w),
+            "content": w,
+            "special": True,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+        }
         for w in words[-2:]
     ]
     tree = {
