@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -460,6 +461,22 @@ def test_transformers_agrees(bert: Any, llama: Any, bert_folder: Path, llama_fol
     with torch.no_grad():
         expected = theirs(torch.tensor([ids])).logits[0].numpy()
     assert abs(llama.run(ids, logits=True).logits - expected).max() < 1e-4
+
+
+def test_what_the_page_shows_runs(
+    bert_folder: Path, llama_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    text = text.replace('"all-MiniLM-L6-v2"', repr(str(bert_folder)))
+    text = text.replace('"SmolLM2-135M-Instruct.Q4_1.gguf"', repr(str(llama_folder)))
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    blocks = [b for b in blocks if "Model.open(" in b or "model.tokenizer" in b]
+    assert len(blocks) == 3
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"mha": mha}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["capture"].tokens == ["[CLS]", "the", "cat", "sat", "[SEP]"]
 
 
 def test_an_encoder_decoder(tmp_path: Path) -> None:
