@@ -7,7 +7,10 @@
     head_statistics      what heads attend to, without a matrix of weights
     merge                combines two partial results
     Layer, KVCache       projections and heads in one object; keys and values of sequences
+    Linear, FeedForward  packed weights with activation and residual; norm
+    Model, Tokenizer     whole models from their files; needs NumPy
     Heatmap              weights as an image, in a notebook or in a file
+    show, view           the heads of a model in a notebook, as maps or as the page of `mha view`
 
 Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are used without a
 copy; results are arrays of NumPy or PyTorch if the query is one, else an Array. mha.torch, mha.hf
@@ -17,7 +20,9 @@ and mha.onnx are imported on demand; this module needs none of those libraries.
 from ._core import (
     Array,
     Error,
+    FeedForward,
     KVCache,
+    Linear,
     Tape,
     attention,
     attention_backward,
@@ -26,27 +31,54 @@ from ._core import (
     head_statistics,
     isa,
     merge,
+    norm,
     set_threads,
 )
 from ._core import version as __version__
 from ._types import Gradients, HeadStatistics, Result, RowStatistics, Statistics
 from .heatmap import Heatmap
 from .layer import Layer, Preset, Rope, preset, presets, prune
+from .model import (
+    Capture,
+    CapturedLayer,
+    Generation,
+    Model,
+    ModelInfo,
+    ModelResult,
+    Score,
+    State,
+)
+from .show import Page, Shown, show, view
+from .tokenizer import Token, Tokenizer
 
 __all__ = [
     "Array",
+    "Capture",
+    "CapturedLayer",
     "Error",
+    "FeedForward",
+    "Generation",
     "Gradients",
     "HeadStatistics",
     "Heatmap",
     "KVCache",
     "Layer",
+    "Linear",
+    "Model",
+    "ModelInfo",
+    "ModelResult",
+    "Page",
     "Preset",
     "Result",
     "Rope",
     "RowStatistics",
+    "Score",
+    "Shown",
+    "State",
     "Statistics",
     "Tape",
+    "Token",
+    "Tokenizer",
     "__version__",
     "attention",
     "attention_backward",
@@ -55,8 +87,11 @@ __all__ = [
     "head_statistics",
     "isa",
     "merge",
+    "norm",
     "preset",
     "presets",
     "prune",
     "set_threads",
+    "show",
+    "view",
 ]

@@ -3,7 +3,11 @@
 #include "py_functions.h"
 #include "py_layer.h"
 #include "py_libraries.h"
+#include "py_linear.h"
 #include "py_module_docs.h"
+#ifdef MHAP_HAS_MODEL
+#include "py_model.h"
+#endif
 
 /* Searches the base classes: Python classes derived from ours have no C module. */
 mhap_state *mhap_state_of(PyTypeObject *type)
@@ -33,18 +37,34 @@ static PyMethodDef functions[] = {
     {"attention_weights", FAST(mhap_attention_weights), WEIGHTS_DOC},
     {"head_statistics", FAST(mhap_head_statistics), STATISTICS_DOC},
     {"merge", FAST(mhap_merge), MERGE_DOC},
+    {"norm", (PyCFunction)(void (*)(void))mhap_norm, METH_VARARGS | METH_KEYWORDS, NORM_DOC},
     {"set_threads", mhap_set_threads, METH_O, SET_THREADS_DOC},
     {"get_threads", mhap_get_threads, METH_NOARGS, GET_THREADS_DOC},
     {"isa", isa, METH_NOARGS, ISA_DOC},
     {NULL, NULL, 0, NULL},
 };
 
+/* The types of libmha_model, if it was there when the extension was built. */
+static int add_model_types(PyObject *module, mhap_state *state)
+{
+#ifdef MHAP_HAS_MODEL
+    return mhap_tokenizer_type_add(module, state) || mhap_model_type_add(module, state) ||
+           mhap_sequences_type_add(module, state);
+#else
+    (void)module;
+    (void)state;
+    return 0;
+#endif
+}
+
 static int module_exec(PyObject *module)
 {
     mhap_state *const state = PyModule_GetState(module);
     return mhap_option_names_add(state) || mhap_errors_add(module, state) ||
                    mhap_array_type_add(module, state) || mhap_layer_types_add(module, state) ||
-                   mhap_cache_type_add(module, state) ||
+                   mhap_cache_type_add(module, state) || add_model_types(module, state) ||
+                   mhap_linear_type_add(module, state) ||
+                   mhap_feed_forward_type_add(module, state) ||
                    PyModule_AddStringConstant(module, "version", mha_version_string())
                ? -1
                : 0;
@@ -54,8 +74,9 @@ static int module_exec(PyObject *module)
 static PyObject **state_object(mhap_state *state, int number)
 {
     PyObject **const single[] = {
-        &state->error,           &state->array_type, &state->result_type, &state->gradients_type,
-        &state->statistics_type, &state->layer_type, &state->cache_type,  &state->tape_type};
+        &state->error,           &state->array_type,    &state->result_type, &state->gradients_type,
+        &state->statistics_type, &state->layer_type,    &state->cache_type,  &state->tape_type,
+        &state->model_type,      &state->sequences_type};
     const int singles = sizeof single / sizeof *single;
     if (number < singles)
         return single[number];

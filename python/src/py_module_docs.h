@@ -124,6 +124,19 @@
     ">>> bool(np.allclose(merged.lse, whole.lse))\n"                                              \
     "True\n"
 
+#define NORM_DOC                                                                              \
+    "norm($module, x, weight=None, bias=None, *, kind=\"layer\", eps=1e-05, residual=None, "  \
+    "sum_out=None, out=None, threads=None)\n"                                                 \
+    "--\n\n"                                                                                  \
+    "norm(x + residual) * weight + bias, row by row: x is f32 (..., width), weight and bias " \
+    "(width,).\n"                                                                             \
+    "\n"                                                                                      \
+    "kind: \"layer\" or \"rms\". sum_out: an array that gets x + residual. out may be x.\n"   \
+    "\n"                                                                                      \
+    ">>> import mha, numpy\n"                                                                 \
+    ">>> mha.norm(numpy.array([[1, 3]], \"float32\"), eps=1e-12).tolist()\n"                  \
+    "[[-1.0, 1.0]]\n"
+
 #define SET_THREADS_DOC                      \
     "set_threads($module, count, /)\n--\n\n" \
     "Set the default number of threads of calls; None: one per CPU of this process."

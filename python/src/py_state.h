@@ -10,6 +10,8 @@
  *      py_call.h        inputs and options of one call of the operator
  *      py_result.h      log-sum-exp, weights and statistics that a call returns
  *      py_layer.h       layers, tapes and caches
+ *      py_linear.h      linears, feed-forward, norms
+ *      py_model.h       tokenizers and models
  *
  * Functions that return int return 0, or -1 with a Python exception set. Functions that return a
  * PyObject return a new reference, or NULL with an exception set. All are called with the GIL held.
@@ -46,6 +48,7 @@ typedef struct mhap_state {
     mhap_library numpy, torch;
     mhap_pools *pools;
     PyObject *layer_type, *tape_type, *cache_type;
+    PyObject *model_type, *sequences_type; /* NULL without libmha_model */
 } mhap_state;
 
 /* The state of the module that `type` or its base class belongs to. */

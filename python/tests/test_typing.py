@@ -48,6 +48,27 @@ def objects(layer: mha.Layer, cache: mha.KVCache, x: Native, out: list[int]) -> 
     assert_type(cache.attention(x, sequences=[0]), Native)
     assert_type(cache.attention(x, return_lse=True), mha.Result)
 
+def models(model: mha.Model, tokenizer: mha.Tokenizer, x: Native, out: list[int]) -> None:
+    assert_type(mha.Model.open("path", store="q8"), mha.Model)
+    assert_type(model.info.layers, dict[str, int])
+    assert_type(model.tokenizer, mha.Tokenizer | None)
+    assert_type(tokenizer.encode("text"), list[int])
+    assert_type(tokenizer.tokens("text")[0].begin, int)
+    assert_type(model.capture("text")[0].rows, list[str])
+    assert_type(model.state(2), mha.State)
+    assert_type(model.run("text").hidden, Any)
+    assert_type(mha.show(model, "text"), mha.Shown)
+    assert_type(mha.view(model, "text").html, str)
+    for piece in model.stream("text", most=3):
+        assert_type(piece, str)
+
+def linears(linear: mha.Linear, ff: mha.FeedForward, x: Native, out: list[int]) -> None:
+    assert_type(mha.Linear(x, activation="gelu", store="q4"), mha.Linear)
+    assert_type(linear(x, residual=x), Native)
+    assert_type(ff(x, out=out), list[int])
+    mha.Linear(x, store="f8")  # incompatible type
+    mha.norm(x, kind="batch")  # incompatible type
+
 def mistakes(layer: mha.Layer, x: Native) -> None:
     mha.attention(x, x, x, casual=True)  # did you mean "causal"?
     mha.attention(x, x, x, return_weights="logits")  # No overload variant

@@ -11,7 +11,10 @@
 packed sequences, chunks), `mask` returns a `Mask`, which is that rule instead of a matrix, and
 `attention` passes the rule to libmha, which then skips what is masked.
 
-`heads` measures what each head attends to, and `gates` disables heads while a model runs.
+`accelerate` runs linears, norms and feed-forwards on libmha too, and `restore` undoes it.
+
+`capture` returns the weights of all heads for a text, as Model.capture() of mha does, `heads`
+measures what each head attends to, and `gates` disables heads while a model runs.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ try:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
+    from ._accelerate import accelerate, restore
     from ._attention import attention
+    from ._capture import capture
     from ._heads import Heads, gates, heads, layers
     from ._mask import Mask, mask
 except ImportError as error:
@@ -31,7 +36,19 @@ except ImportError as error:
         "pip install -U torch transformers"
     ) from error
 
-__all__ = ["Heads", "Mask", "attention", "gates", "heads", "layers", "mask", "register"]
+__all__ = [
+    "Heads",
+    "Mask",
+    "accelerate",
+    "attention",
+    "capture",
+    "gates",
+    "heads",
+    "layers",
+    "mask",
+    "register",
+    "restore",
+]
 
 
 def register(name: str = "mha") -> None:
