@@ -62,6 +62,21 @@ add_manual_page(mha_feed_forward mha_feed_forward_create mha_feed_forward_free
                 mha_feed_forward_bytes mha_feed_forward_run mha_feed_forward_work_size
                 mha_linear_run_fused mha_norm_run mha_activation_run)
 add_manual_page(mha_layer_backward mha_layer_backward_work_size mha_layer_tape_size)
+if(TARGET mha_model_shared)
+    add_manual_page(libmha_model)
+    add_manual_page(mha_tokenizer mha_tokenizer_open mha_tokenizer_free mha_tokenizer_size
+                    mha_tokenizer_kind mha_tokenizer_encode mha_tokenizer_encode_pair
+                    mha_tokens_free mha_tokenizer_decode mha_text_free mha_tokenizer_piece
+                    mha_tokenizer_find mha_tokenizer_flags mha_tokenizer_mark mha_tokenizer_chat)
+    add_manual_page(mha_model mha_model_open mha_model_free mha_model_get_info mha_model_tokenizer
+                    mha_model_target_tokenizer mha_model_describe mha_model_heads
+                    mha_model_family_at)
+    add_manual_page(mha_state mha_state_create mha_state_free mha_state_length mha_state_tokens
+                    mha_state_bytes mha_state_truncate mha_state_fork mha_state_reorder
+                    mha_state_save mha_state_load)
+    add_manual_page(mha_model_run mha_model_work_size mha_model_prune)
+    add_manual_page(mha_model_generate mha_generation_free mha_model_score mha_model_encode)
+endif()
 
 # ----------------------------------------------- pkg-config, CMake package -----
 

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# check_docs.sh BUILD: every example runs, the README and libmha(3) show examples as they are, links
-# lead to files that exist, the manual knows every name and every field of the header, and the
-# constants in docs/numerics.md are those of the sources, and the tests that pages name exist.
+# check_docs.sh BUILD: every example runs, the README and the manual show examples as they are,
+# links lead to files that exist, the manual has every name and every field of the headers,
+# the constants in docs/numerics.md are those of the sources, and the tests that pages name exist.
 set -u
 build=$1
 root=$(dirname "$0")/../..
 . "$root/tests/checks/check_lib.sh"
+headers=("$root/include/mha/mha.h" "$root/include/mha/mha_model.h")
 
 # All blocks of C in the README, one after another.
 readme_shows_examples() {
     diff <(sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '/^```/d') \
-        <(tail -q -n +2 "$root"/examples/readme.c "$root"/examples/readme_layer.c)
+        <(tail -q -n +2 "$root"/examples/{readme,readme_model,readme_layer}.c)
 }
 
 links_lead_somewhere() {
@@ -24,20 +25,20 @@ links_lead_somewhere() {
     return $status
 }
 
-# Everything but the include guard, the export attribute and the three version numbers.
+# Everything but the include guards, the export attribute and the three version numbers.
 manual_is_complete() {
     local name status=0
-    for name in $(grep -ohE '\b(mha|MHA)_[A-Za-z0-9_]+' "$root/include/mha/mha.h" | sort -u |
-        grep -vE '^(MHA_MHA_H|MHA_API|MHA_VERSION_[A-Z]+)$'); do
+    for name in $(grep -ohE '\b(mha|MHA)_[A-Za-z0-9_]+' "${headers[@]}" | sort -u |
+        grep -vE '^(MHA_MHA_H|MHA_MHA_MODEL_H|MHA_API|MHA_VERSION_[A-Z]+)$'); do
         cat "$root"/man/*.3 | grep -qw "$name" || { echo "no manual page has $name"; status=1; }
     done
     return $status
 }
 
-# The fields of all structs of the header, a line each: "struct field".
+# The fields of all structs of the headers, one line each: "struct field".
 fields() {
-    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//s|/\*.*||' -e '/^ *\*/d' "$root/include/mha/mha.h" |
-        sed -e 's/(\*\([a-z_]*\)).*/\1;/' | awk '
+    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//s|/\*.*||' -e '/^ *\*/d' "${headers[@]}" |
+        sed -e 's/(\*\([a-z_]*\)).*/\1;/' -e 's/\[[A-Z_]*\]//g' | awk '
             /^typedef struct [a-z_]+ \{/ { name = $3; next }
             /^}/ { name = "" }
             name { while (match($0, /[A-Za-z_0-9]+[,;]/)) {
@@ -49,7 +50,8 @@ fields() {
 # A field counts as known where its struct is named on the same page.
 manual_knows_fields() {
     local struct name status=0
-    [ "$(fields | wc -l)" -gt 130 ] && fields | grep -qx "mha_gradients d_gates" || return 1
+    [ "$(fields | wc -l)" -gt 230 ] && fields | grep -qx "mha_gradients d_gates" &&
+        fields | grep -qx "mha_head_settings means" || return 1
     while read -r struct name; do
         cat /dev/null $(grep -lw "$struct" "$root"/man/*.3) | grep -qw "$name" ||
             { echo "no manual page of $struct has $name"; status=1; }
@@ -57,18 +59,19 @@ manual_knows_fields() {
     return $status
 }
 
-# Functions of the header, and the pages that are installed for them.
+# Functions of the headers, and the pages that are installed for them.
 functions_have_pages() {
     local name status=0
-    for name in $(grep -oE '\bmha_[a-z0-9_]+\(' "$root/include/mha/mha.h" | tr -d '(' | sort -u); do
+    for name in $(grep -ohE '\bmha_[a-z0-9_]+\(' "${headers[@]}" | tr -d '(' | sort -u); do
         grep -qw "$name" "$root/cmake/install.cmake" || { echo "no page for $name"; status=1; }
     done
     return $status
 }
 
+# manual_shows_example PAGE EXAMPLE
 manual_shows_example() {
-    diff <(sed -n '/^#include <mha/,/^\.fi/p' "$root/man/libmha.3" |
-        sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/readme_layer.c")
+    diff <(sed -n '/^#include <mha/,/^\.fi/p' "$root/man/$1.3" |
+        sed -e '/^\.fi/d' -e 's/\\e/\\/g') <(tail -n +2 "$root/examples/$2.c")
 }
 
 # Pages name the tests that enforce a statement.
@@ -97,7 +100,8 @@ check links_lead_somewhere links_lead_somewhere
 check manual_is_complete manual_is_complete
 check manual_knows_fields manual_knows_fields
 check functions_have_pages functions_have_pages
-check manual_shows_example manual_shows_example
+check manual_shows_example manual_shows_example libmha readme_layer
+check manual_shows_example_model manual_shows_example libmha_model readme_model
 check numerics_has_the_constants numerics_has_the_constants
 check tests_exist tests_exist
 for source in "$root"/examples/*.c; do

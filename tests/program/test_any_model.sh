@@ -51,6 +51,30 @@ python() {
 $2" 2>&1)"
 }
 
+# -------------------------------------------------------------- examples -----
+
+# example NAME ARGUMENT...: runs an example of the library; $out is what it prints.
+example() {
+    local program
+    program=$(dirname "$mha")/examples/$1
+    if [ ! -x "$program" ]; then
+        skip "example $1" "not built"
+        return 1
+    fi
+    out=$("$program" "${@:2}" 2>&1) && ok "example $*" || bad "example $*" "$out"
+}
+example 12_sentence_vectors bert "the cat sleeps" "the cat sleeps" &&
+    says "the cosine of equal texts" "$out" " 1.000  the cat sleeps"
+for model in gpt2 t5; do
+    example 13_generate $model "the cat" "the black dog sleeps" &&
+        says "$model: in a batch and alone" "$out" "alone gives the same tokens: yes"
+    example readme_model $model "the cat"
+done
+for model in bert gpt2 t5; do
+    example 14_heads_of_a_model $model "$text" &&
+        says "$model: a head is disabled" "$out" "the hidden states move by"
+done
+
 # ----------------------------------------------------------------- heads -----
 
 for model in bert gpt2 t5; do
