@@ -133,11 +133,12 @@ cpu_runs() {
 
 # Programs that test all instruction sets by themselves, or do not depend on them.
 chooses_isa() {
+    [ -e "tests/text/$1.c" ] || [ -e "tests/format/$1.c" ] && return 1
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
-        test_layer_words | test_openblas | test_json_* | test_png_file | test_safetensors* | \
-        test_gguf | test_llama2c | test_weight_source* | test_serve_request | fuzz_gguf | \
-        fuzz_json* | fuzz_llama2c | fuzz_safetensors)
+        test_layer_words | test_openblas | test_png_file | test_serve_request | test_describe | \
+        test_binding | test_model_files | fuzz_config | fuzz_gguf | fuzz_json* | fuzz_llama2c | \
+        fuzz_safetensors | fuzz_sentencepiece | fuzz_tokenizer)
         return 1
         ;;
     esac
@@ -353,9 +354,13 @@ part_valgrind() {
 }
 
 # Programs that take minutes in qemu and do not depend on the machine: failing memory, tests of the
-# checks themselves, and models made of parts that have their own tests.
+# checks themselves, and models made of parts that have their own tests. And those that need
+# tokenizers: the cross build has no PCRE2 and no utf8proc.
 same_everywhere() {
+    [ -e "tests/text/$1.c" ] && return
     case $1 in
+    fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
+        test_subject_model | test_model_files | test_describe | fuzz_config | \
     *_faults | test_oracle | test_storage_cost | test_claims | test_training_run | \
         test_corpus_laws | test_head_roles) ;;
     *) return 1 ;;
