@@ -9,8 +9,7 @@
  */
 #include "core/work.h"
 
-#include "mha/mha.h"
-
+#include <mha/mha.h>
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -122,8 +122,8 @@ mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
     made->array_count = made->array_room = 0;
     mha_status status = mha_arena_create(&made->arena);
     if (status)
-        status = model_fail(message, message_size, status,
-                            "no memory for the weights of the model");
+        status =
+            model_fail(message, message_size, status, "no memory for the weights of the model");
     for (int s = 0; s < STACKS; s++) { /* both, so that nothing of the parent is freed */
         const mha_status shared = share_layers(&builder, s);
         status = status ? status : shared;
