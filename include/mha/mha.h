@@ -108,12 +108,14 @@ typedef enum mha_dtype {
     MHA_BF16 = 2,
     MHA_F64 = 3,
     MHA_I8 = 4,
-    MHA_Q8_0 = 5, /* 34 bytes per 32 weights: scale * q, q of 8 bits */
-    MHA_Q4_0 = 6, /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
-    MHA_Q4_1 = 7, /* 20 bytes per 32 weights: scale * q + minimum */
-    MHA_Q4_K = 8, /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
-    MHA_Q5_K = 9, /* 176 bytes per 256 weights, the same with q of 5 bits */
-    MHA_Q6_K = 10 /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
+    MHA_Q8_0 = 5,  /* 34 bytes per 32 weights: scale * q, q of 8 bits */
+    MHA_Q4_0 = 6,  /* 18 bytes per 32 weights: scale * (q - 8), q of 4 bits */
+    MHA_Q4_1 = 7,  /* 20 bytes per 32 weights: scale * q + minimum */
+    MHA_Q4_K = 8,  /* 144 bytes per 256 weights, in groups of 32: scale * q - minimum */
+    MHA_Q5_K = 9,  /* 176 bytes per 256 weights, the same with q of 5 bits */
+    MHA_Q6_K = 10, /* 210 bytes per 256 weights, in groups of 16: scale * (q - 32), q of 6 bits */
+    MHA_AS_GIVEN = 255 /* no type of an element: weights are stored in the type they are given in;
+                        * only for the field `stored` of linears, layers and feed-forwards */
 } mha_dtype;
 
 /* Bytes of one element; 0 for a block type, which has no single elements, and for an unknown
@@ -690,17 +692,38 @@ typedef struct mha_vector {
  * memory than in the file. Other matrices can be converted to MHA_Q8_0, MHA_Q4_0 and MHA_Q4_1, with
  * the rounding of GGML's reference, but not to the K types. A block type can be converted to any
  * of the others. Weights stored in a block type have no backward pass (MHA_ERR_DTYPE).
+ *
+ * MHA_AS_GIVEN stores each matrix in the type in which it is given when it is created. Files such
+ * as Q4_K_M have several types within one layer.
  */
 typedef struct mha_linear mha_linear;
+
+/*
+ * Memory for the packed weights of many linears, layers and feed-forwards, such as those of a
+ * model: they lie side by side in large pages, where the system has them. Otherwise a matrix above
+ * 512 KB has large pages of its own, and the rest of its last one is wasted.
+ *
+ * Freeing a linear releases none of this memory; that of all of them is freed with the arena. It is
+ * freed when none of them runs any more, before or after them. Only one thread at a time may create
+ * something in an arena.
+ */
+typedef struct mha_arena mha_arena;
+
+/* On error *arena is NULL. */
+MHA_API mha_status mha_arena_create(mha_arena **arena);
+
+/* NULL is allowed. */
+MHA_API void mha_arena_free(mha_arena *arena);
 
 typedef struct mha_linear_config {
     size_t size; /* sizeof(mha_linear_config) */
     ptrdiff_t inputs, outputs;
     mha_matrix weight;
     mha_vector bias;
-    mha_dtype stored; /* f32, f16, bf16, i8, or a block type */
+    mha_dtype stored; /* f32, f16, bf16, i8, a block type, or MHA_AS_GIVEN */
     char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
 } mha_linear_config;
 
 /* On error *linear is NULL. */
@@ -760,11 +783,12 @@ typedef struct mha_layer_config {
     ptrdiff_t key_width;    /* of the key input; 0: E */
     ptrdiff_t value_width;  /* of the value input; 0: key_width */
     ptrdiff_t output_width; /* 0: E */
-    mha_dtype stored;       /* how weights are stored: f32, f16, bf16, i8, or a block type */
+    mha_dtype stored; /* how weights are stored: f32, f16, bf16, i8, a block type, MHA_AS_GIVEN */
     mha_norm norm;
     mha_rope rope;
     char *message; /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
 } mha_layer_config;
 
 typedef struct mha_layer_weights {
@@ -782,16 +806,16 @@ typedef struct mha_layer_weights {
 MHA_API mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
                                     const mha_layer_weights *weights);
 
-/* Replaces the weights, as after a step of training. Extra keys and norms must be given if
- * and only if they were before. No run or backward pass may be in progress. On error the
- * old weights stay. */
+/* Replaces the weights, as after a step of training. They are stored in the types of the old ones,
+ * and where these are. Extra keys and norms must be given if and only if they were before. No run
+ * or backward pass may be in progress. On error the old weights stay. */
 MHA_API mha_status mha_layer_update(mha_layer *layer, const mha_layer_weights *weights);
 
 /* NULL is allowed. */
 MHA_API void mha_layer_free(mha_layer *layer);
 
-/* The configuration of the layer, defaults filled in; no message, no frequencies. All zero for
- * NULL. */
+/* The configuration of the layer, defaults filled in; no message, no frequencies, no arena. All
+ * zero for NULL. */
 MHA_API mha_layer_config mha_layer_get_config(const mha_layer *layer);
 
 /* Bytes of packed weights. */
@@ -800,9 +824,9 @@ MHA_API size_t mha_layer_bytes(const mha_layer *layer);
 /*
  * A new layer without some heads: keep[h] is not 0 for those of the H heads that stay, at least
  * one. It gives what the old layer gives with gates of 0 on the other heads, up to the order of the
- * sums in W_O; weights stay as they are stored, i8 with their scales. In a block type Dv must be a
- * multiple of the block (MHA_ERR_SHAPE). The remaining heads are renumbered in their order; options
- * of calls with a head axis must follow.
+ * sums in W_O; weights stay as they are stored, i8 with their scales. If W_O is in a block type, Dv
+ * must be a multiple of the block (MHA_ERR_SHAPE). The remaining heads are renumbered in their
+ * order; options of calls with a head axis must follow.
  *
  * A key/value head without any query head is removed. If the remaining ones have unequal numbers of
  * query heads, they are repeated until H is a multiple of G again, in the worst case until G = H;
@@ -812,6 +836,10 @@ MHA_API size_t mha_layer_bytes(const mha_layer *layer);
  */
 MHA_API mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
                                    char *message, size_t message_size);
+
+/* The same with the weights of the new layer in an arena; the arena of the old one is not used. */
+MHA_API mha_status mha_layer_prune_in(mha_arena *arena, mha_layer **pruned, const mha_layer *layer,
+                                      const uint8_t *keep, char *message, size_t message_size);
 
 /* [B, rows, width] contiguous, batch first; [rows, B, width], sequence first. */
 static inline mha_view mha_view_ble(const void *data, ptrdiff_t rows, ptrdiff_t width)
@@ -1104,9 +1132,10 @@ typedef struct mha_feed_forward_config {
     mha_vector gate_bias; /* [inner]; only if gated */
     mha_vector up_bias;   /* [inner] */
     mha_vector down_bias; /* [outputs] */
-    mha_dtype stored;     /* how weights are stored: f32, f16, bf16, i8 */
-    char *message;        /* on error a sentence is written here; NULL: not requested */
+    mha_dtype stored; /* how weights are stored: f32, f16, bf16, i8, a block type, MHA_AS_GIVEN */
+    char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
 } mha_feed_forward_config;
 
 /* On error *feed_forward is NULL. Weights are copied: the caller may free them. */

@@ -177,7 +177,7 @@ typedef enum mha_model_kind {
 
 /* How matrices are stored in memory. */
 typedef enum mha_model_storage {
-    MHA_STORE_AS_FILE = 0, /* in the type of the file */
+    MHA_STORE_AS_FILE = 0, /* each matrix in its type in the file */
     MHA_STORE_F32 = 1,
     MHA_STORE_F16 = 2,
     MHA_STORE_BF16 = 3,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Best first. */
+/* Best first. A machine that runs one of them runs all that follow it. */
 static const mhak_table *const tables[] = {
 #ifdef MHA_HAVE_AVX512
     &mhak_table_avx512,
@@ -47,8 +47,8 @@ mha_status mhai_kernels(const mhak_table **kernels)
         *kernels = tables[best_table()];
         return MHA_OK;
     }
-    for (int i = 0; i < TABLES; i++)
-        if (!strcmp(forced, tables[i]->name) && mhai_cpu_runs(forced))
+    for (int i = best_table(); i < TABLES; i++)
+        if (!strcmp(forced, tables[i]->name))
             *kernels = tables[i];
     return *kernels ? MHA_OK : MHA_ERR_ISA;
 }

@@ -6,7 +6,9 @@
  *      x --- up, or gate and up ---> inner --- down ---> + residual ---> y
  *
  * Gate and up are one linear whose panels alternate. gemm.c applies the activation, the product
- * with the gate and the residual to sums that are still in the L1 cache.
+ * with the gate and the residual to sums that are still in the L1 cache. Gate and up that are
+ * stored in different types are two linears, and their outputs are multiplied afterwards, with the
+ * same bits.
  */
 #include "core/linear.h"
 
@@ -17,6 +19,7 @@ struct mha_feed_forward {
     mha_activation activation;
     bool gated;
     mha_linear *up, *down;
+    mha_linear *gate; /* NULL: not gated, or part of `up` */
 };
 
 /* Rows of inner that are kept at the same time, per thread. */
@@ -101,20 +104,34 @@ static mha_status make_gated(mha_linear **linear, const mhak_table *kernels,
         sections[2 * p + 1] = section_from(c->up, c->up_bias, first, count);
     }
     const mha_status status =
-        mhai_linear_make(linear, kernels, c->inputs, sections, (int)(2 * panels), c->stored);
+        mhai_linear_make(linear, kernels, c->arena, c->inputs, sections, (int)(2 * panels),
+                         mhai_stored_type(c->stored, &c->up));
     free(sections);
     return status;
+}
+
+static mha_status make_one(mha_linear **linear, const mhak_table *kernels,
+                           const mha_feed_forward_config *c, ptrdiff_t inputs, mhai_section section)
+{
+    return mhai_linear_make(linear, kernels, c->arena, inputs, &section, 1,
+                            mhai_stored_type(c->stored, &section.weight));
 }
 
 static mha_status make_linears(mha_feed_forward *made, const mhak_table *kernels,
                                const mha_feed_forward_config *c)
 {
+    const mhai_section gate = {c->inner, c->gate, c->gate_bias};
     const mhai_section up = {c->inner, c->up, c->up_bias};
     const mhai_section down = {c->outputs, c->down, c->down_bias};
-    const mha_status status =
-        c->gated ? make_gated(&made->up, kernels, c)
-                 : mhai_linear_make(&made->up, kernels, c->inputs, &up, 1, c->stored);
-    return status ? status : mhai_linear_make(&made->down, kernels, c->inner, &down, 1, c->stored);
+    const bool same = mhai_stored_type(c->stored, &c->gate) == mhai_stored_type(c->stored, &c->up);
+    mha_status status = MHA_OK;
+    if (c->gated && same)
+        status = make_gated(&made->up, kernels, c);
+    else
+        status = make_one(&made->up, kernels, c, c->inputs, up);
+    if (!status && c->gated && !same)
+        status = make_one(&made->gate, kernels, c, c->inputs, gate);
+    return status ? status : make_one(&made->down, kernels, c, c->inner, down);
 }
 
 mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
@@ -125,7 +142,7 @@ mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
         *feed_forward = NULL;
     if (!config)
         return MHA_ERR_NULL;
-    if (!mhai_struct_read(config, &c, sizeof c, sizeof c))
+    if (!mhai_struct_read(config, &c, offsetof(mha_feed_forward_config, arena), sizeof c))
         return MHA_ERR_STRUCT;
     const mha_options message = {.message = c.message, .message_size = c.message_size};
     if (!feed_forward)
@@ -156,6 +173,7 @@ void mha_feed_forward_free(mha_feed_forward *feed_forward)
 {
     if (!feed_forward)
         return;
+    mha_linear_free(feed_forward->gate);
     mha_linear_free(feed_forward->up);
     mha_linear_free(feed_forward->down);
     free(feed_forward);
@@ -163,8 +181,10 @@ void mha_feed_forward_free(mha_feed_forward *feed_forward)
 
 size_t mha_feed_forward_bytes(const mha_feed_forward *feed_forward)
 {
-    return feed_forward ? mha_linear_bytes(feed_forward->up) + mha_linear_bytes(feed_forward->down)
-                        : 0;
+    if (!feed_forward)
+        return 0;
+    return mha_linear_bytes(feed_forward->gate) + mha_linear_bytes(feed_forward->up) +
+           mha_linear_bytes(feed_forward->down);
 }
 
 /* ------------------------------------------------------------------- run ----- */
@@ -176,6 +196,7 @@ typedef struct ff_run {
     float *y;
     ptrdiff_t x_stride, residual_stride, y_stride;
     float *inner;
+    float *gated; /* outputs of a gate that is a linear of its own, as inner */
     ptrdiff_t inner_stride;
     void *work; /* of gemm.c */
 } ff_run;
@@ -190,10 +211,12 @@ static size_t product_work_size(const mha_linear *linear, ptrdiff_t rows, int th
     return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
 }
 
-/* Carves inner; what follows is for the products. */
-static size_t take_inner(const mha_feed_forward *ff, ptrdiff_t rows, mhai_work *work, float **inner)
+/* Carves inner and gated; what follows is for the products. */
+static size_t take_inner(ff_run *run, ptrdiff_t rows, mhai_work *work)
 {
-    *inner = mhai_work_take(work, (size_t)(rows * mhai_row_floats(ff->inner)), sizeof(float));
+    const size_t count = (size_t)(rows * mhai_row_floats(run->ff->inner));
+    run->inner = mhai_work_take(work, count, sizeof(float));
+    run->gated = mhai_work_take(work, run->ff->gate ? count : 0, sizeof(float));
     return work->used;
 }
 
@@ -203,8 +226,8 @@ size_t mha_feed_forward_work_size(const mha_feed_forward *feed_forward, ptrdiff_
         return 0;
     const ptrdiff_t at_once = rows_at_once(rows, threads);
     mhai_work count = {0};
-    float *inner;
-    const size_t kept = take_inner(feed_forward, at_once, &count, &inner);
+    ff_run run = {.ff = feed_forward};
+    const size_t kept = take_inner(&run, at_once, &count);
     const size_t up = product_work_size(feed_forward->up, at_once, threads);
     const size_t down = product_work_size(feed_forward->down, at_once, threads);
     return kept + (up > down ? up : down) + MHAI_ALIGN - 1;
@@ -230,20 +253,49 @@ static mha_status check_memory(const ff_run *run, const void *work, size_t work_
     return mhai_regions_check(&list, work, work_size);
 }
 
+static void multiply_row(void *arg, int worker, ptrdiff_t row)
+{
+    const ff_run *const run = arg;
+    float *const inner = run->inner + row * run->inner_stride;
+    const float *const gated = run->gated + row * run->inner_stride;
+    (void)worker;
+    for (ptrdiff_t n = 0; n < run->ff->inner; n++)
+        inner[n] *= gated[n];
+}
+
+/* inner of rows [first, first + rows). */
+static void run_inner(ff_run *run, ptrdiff_t first, ptrdiff_t rows, mha_pool *pool)
+{
+    const mha_feed_forward *const ff = run->ff;
+    mhai_product up = {.linear = ff->up,
+                       .last_panel = ff->up->panels,
+                       .rows = rows,
+                       .columns = ff->inner,
+                       .x = run->x + first * run->x_stride,
+                       .y = run->inner,
+                       .x_stride = run->x_stride,
+                       .y_stride = run->inner_stride,
+                       .finish = {.activation = ff->activation, .gated = ff->gated}};
+    if (!ff->gate) {
+        mhai_gemm(&up, run->work, pool);
+        return;
+    }
+    mhai_product gate = up;
+    gate.linear = ff->gate;
+    gate.last_panel = ff->gate->panels;
+    gate.y = run->gated;
+    gate.finish.gated = false;
+    up.finish = (mhai_finish){.activation = MHA_ACTIVATION_NONE};
+    mhai_gemm(&gate, run->work, pool);
+    mhai_gemm(&up, run->work, pool);
+    mha_pool_run(pool, rows, multiply_row, run);
+}
+
 /* Rows [first, first + rows). */
-static void run_some(const ff_run *run, ptrdiff_t first, ptrdiff_t rows, mha_pool *pool)
+static void run_some(ff_run *run, ptrdiff_t first, ptrdiff_t rows, mha_pool *pool)
 {
     const mha_feed_forward *const ff = run->ff;
     const float *const residual = run->residual;
-    const mhai_product up = {.linear = ff->up,
-                             .last_panel = ff->up->panels,
-                             .rows = rows,
-                             .columns = ff->inner,
-                             .x = run->x + first * run->x_stride,
-                             .y = run->inner,
-                             .x_stride = run->x_stride,
-                             .y_stride = run->inner_stride,
-                             .finish = {.activation = ff->activation, .gated = ff->gated}};
     const mhai_product down = {
         .linear = ff->down,
         .last_panel = ff->down->panels,
@@ -255,7 +307,7 @@ static void run_some(const ff_run *run, ptrdiff_t first, ptrdiff_t rows, mha_poo
         .y_stride = run->y_stride,
         .finish = {.residual = residual ? residual + first * run->residual_stride : NULL,
                    .residual_stride = run->residual_stride}};
-    mhai_gemm(&up, run->work, pool);
+    run_inner(run, first, rows, pool);
     mhai_gemm(&down, run->work, pool);
 }
 
@@ -264,8 +316,14 @@ mha_status mha_feed_forward_run(const mha_feed_forward *feed_forward, ptrdiff_t 
                                 ptrdiff_t residual_stride, float *y, ptrdiff_t y_stride, void *work,
                                 size_t work_size, mha_pool *pool)
 {
-    ff_run run = {feed_forward,    rows,     0,    x, residual, y, x_stride,
-                  residual_stride, y_stride, NULL, 0, NULL};
+    ff_run run = {.ff = feed_forward,
+                  .rows = rows,
+                  .x = x,
+                  .residual = residual,
+                  .y = y,
+                  .x_stride = x_stride,
+                  .residual_stride = residual_stride,
+                  .y_stride = y_stride};
     mha_status status;
     if (!feed_forward)
         return MHA_ERR_NULL;
@@ -285,7 +343,7 @@ mha_status mha_feed_forward_run(const mha_feed_forward *feed_forward, ptrdiff_t 
     mhai_work carve = mhai_work_begin(buffer.data);
     run.at_once = mhai_max(1, rows_at_once(rows, threads));
     run.inner_stride = mhai_row_floats(feed_forward->inner);
-    run.work = carve.base + take_inner(feed_forward, run.at_once, &carve, &run.inner);
+    run.work = carve.base + take_inner(&run, run.at_once, &carve);
     for (ptrdiff_t first = 0; first < rows; first += run.at_once)
         run_some(&run, first, mhai_min(run.at_once, rows - first), pool);
     mhai_buffer_free(buffer);

@@ -31,7 +31,7 @@ struct mha_layer {
     mha_layer_config config; /* defaults filled in, no message */
     const mhak_table *kernels;
     mha_linear
-        *linears[MHAI_PROJECTIONS]; /* projections with the same input width are packed as one */
+        *linears[MHAI_PROJECTIONS]; /* projections of the same input width and type are one */
     mhai_projection in[MHAI_PROJECTIONS];
     mha_linear *out;
     float *vectors; /* one block for all vectors below; NULL where there are none */
@@ -146,11 +146,20 @@ size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int 
 size_t mhai_layer_tape_bytes(const mhai_layer_job *job);
 size_t mhai_layer_list_bytes(const mhai_layer_job *job);
 
+/* A linear of the layer whose weights are of a block type, or NULL. */
+static inline const mha_linear *mhai_layer_in_blocks(const mha_layer *layer)
+{
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        if (mhai_is_block(layer->in[p].linear->stored))
+            return layer->in[p].linear;
+    return mhai_is_block(layer->out->stored) ? layer->out : NULL;
+}
+
 /* Is this a checked call that can have a backward pass? */
 static inline bool mhai_layer_has_back(const mhai_layer_job *job)
 {
     return !job->call.cache && !job->attention.options.head_modes &&
-           !mhai_is_block(job->layer->config.stored);
+           !mhai_layer_in_blocks(job->layer);
 }
 
 /* Is the tape usable for this call, which needs that many bytes? */

@@ -175,7 +175,8 @@ static void carve_gradients(mhai_layer_back *back, mhai_work *work)
     back->d_rows = mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
     for (int n = 0; n < 2; n++)
         back->live[n] = mhai_work_take(work, (size_t)rows, sizeof(ptrdiff_t));
-    back->part = mhai_work_take(work, job->self ? 0 : (size_t)(rows * width), sizeof(float));
+    const bool sums = !job->self || job->layer->in[MHAI_Q].linear != job->layer->in[MHAI_V].linear;
+    back->part = mhai_work_take(work, sums ? (size_t)(rows * width) : 0, sizeof(float));
     back->norm_sums =
         mhai_work_take(work, (size_t)(mhai_layer_norm_rope_tasks(job) * 2 * c->D), sizeof(double));
 }

@@ -375,10 +375,11 @@ mha_status mhai_layer_check_tape(const mhai_layer_job *job, size_t needed)
     if (o->head_modes)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "options.head_modes does not go with a tape: it is for the forward pass");
-    if (mhai_is_block(job->layer->config.stored))
+    const mha_linear *const blocks = mhai_layer_in_blocks(job->layer);
+    if (blocks)
         return mhai_fail(o, MHA_ERR_DTYPE,
                          "weights in %s have no backward pass, so call.tape must be NULL",
-                         mhai_dtype_name(job->layer->config.stored));
+                         mhai_dtype_name(blocks->stored));
     if ((uintptr_t)job->call.tape % MHAI_ALIGN)
         return mhai_fail(o, MHA_ERR_ALIGN, "call.tape is not aligned to %d bytes", MHAI_ALIGN);
     if (job->call.tape_size < needed)

@@ -92,7 +92,7 @@ static mha_status check_kinds(const mha_layer_config *c, const mha_options *mess
 /* --------------------------------------------------------------- weights ----- */
 
 static mha_status check_matrices(const mha_layer_config *c, const mha_layer_weights *w,
-                                 const mha_options *message)
+                                 const mha_dtype *stored, const mha_options *message)
 {
     const struct {
         const char *name;
@@ -105,7 +105,7 @@ static mha_status check_matrices(const mha_layer_config *c, const mha_layer_weig
     mha_status status = MHA_OK;
     for (int n = 0; !status && n < MHAI_PROJECTIONS + 1; n++)
         status = mhai_check_matrix(message, matrices[n].name, matrices[n].matrix,
-                                   matrices[n].outputs, matrices[n].inputs, c->stored);
+                                   matrices[n].outputs, matrices[n].inputs, stored[n]);
     return status;
 }
 
@@ -126,11 +126,13 @@ static mha_status check_vectors(const mha_layer_weights *w, const mha_options *m
     return status;
 }
 
+/* `stored`: how W_Q, W_K, W_V and W_O are to be stored. */
 static mha_status check_weights(const mha_layer_config *c, const mha_layer_weights *w,
+                                const mha_dtype stored[MHAI_PROJECTIONS + 1],
                                 const mha_options *message)
 {
     mha_status status;
-    if ((status = check_matrices(c, w, message)) || (status = check_vectors(w, message)))
+    if ((status = check_matrices(c, w, stored, message)) || (status = check_vectors(w, message)))
         return status;
     if (!w->extra_key.data != !w->extra_value.data)
         return mhai_fail(message, MHA_ERR_NULL,
@@ -157,19 +159,23 @@ static void fill_sections(const mha_layer_config *c, const mha_layer_weights *w,
     sections[MHAI_PROJECTIONS] = (mhai_section){c->output_width, w->o, w->o_bias};
 }
 
-/* Consecutive projections with the same input width become one linear. */
-static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w)
+/* Consecutive projections with the same input width and stored type become one linear. */
+static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w, mha_arena *arena)
 {
     const mha_layer_config *const c = &layer->config;
     const ptrdiff_t inputs[] = {c->E, c->key_width, c->value_width};
     mhai_section sections[MHAI_PROJECTIONS + 1];
+    mha_dtype types[MHAI_PROJECTIONS + 1];
     fill_sections(c, w, sections);
+    for (int n = 0; n < MHAI_PROJECTIONS + 1; n++)
+        types[n] = mhai_stored_type(c->stored, &sections[n].weight);
     for (int first = 0, last; first < MHAI_PROJECTIONS; first = last) {
-        for (last = first + 1; last < MHAI_PROJECTIONS && inputs[last] == inputs[first];)
+        for (last = first + 1; last < MHAI_PROJECTIONS && inputs[last] == inputs[first] &&
+                               types[last] == types[first];)
             last++;
         const mha_status status =
-            mhai_linear_make(&layer->linears[first], layer->kernels, inputs[first],
-                             sections + first, last - first, c->stored);
+            mhai_linear_make(&layer->linears[first], layer->kernels, arena, inputs[first],
+                             sections + first, last - first, types[first]);
         if (status)
             return status;
         ptrdiff_t panel = 0;
@@ -180,8 +186,8 @@ static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w)
             panel += panels;
         }
     }
-    return mhai_linear_make(&layer->out, layer->kernels, c->H * c->Dv, sections + MHAI_PROJECTIONS,
-                            1, c->stored);
+    return mhai_linear_make(&layer->out, layer->kernels, arena, c->H * c->Dv,
+                            sections + MHAI_PROJECTIONS, 1, types[MHAI_PROJECTIONS]);
 }
 
 static void read_vector(const mha_vector *vector, ptrdiff_t count, float *to)
@@ -233,29 +239,32 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
         *layer = NULL;
     if (!config)
         return MHA_ERR_NULL;
-    if (!mhai_struct_read(config, &c, sizeof c, sizeof c))
+    if (!mhai_struct_read(config, &c, offsetof(mha_layer_config, arena), sizeof c))
         return MHA_ERR_STRUCT;
     const mha_options message = {.message = c.message, .message_size = c.message_size};
     if (!layer || !weights)
         return mhai_fail(&message, MHA_ERR_NULL, "%s is NULL", layer ? "weights" : "layer");
     if (!mhai_struct_read(weights, &w, sizeof w, sizeof w))
         return mhai_fail(&message, MHA_ERR_STRUCT, "weights.size is not that of the struct");
+    const mha_dtype stored[] = {c.stored, c.stored, c.stored, c.stored};
+    mha_arena *const arena = c.arena;
     mha_status status;
     const mhak_table *kernels;
     if ((status = fill_widths(&c, &message)) || (status = check_widths(&c, &message)) ||
         (status = check_sizes(&c, &message)) || (status = check_kinds(&c, &message)) ||
-        (status = check_weights(&c, &w, &message)) ||
+        (status = check_weights(&c, &w, stored, &message)) ||
         (status = mhai_kernels_for(&message, &kernels)))
         return status;
     c.size = sizeof c;
     c.message = NULL;
     c.message_size = 0;
+    c.arena = NULL;
     mha_layer *const made = calloc(1, sizeof *made);
     if (made) {
         made->config = c;
         made->kernels = kernels;
     }
-    if (!made || pack_projections(made, &w) || keep_vectors(made, &w)) {
+    if (!made || pack_projections(made, &w, arena) || keep_vectors(made, &w)) {
         mha_layer_free(made);
         return mhai_fail(&message, MHA_ERR_MEMORY, "no memory for the layer's packed weights");
     }
@@ -308,7 +317,10 @@ mha_status mha_layer_update(mha_layer *layer, const mha_layer_weights *weights)
         return MHA_ERR_NULL;
     if (!mhai_struct_read(weights, &w, sizeof w, sizeof w))
         return MHA_ERR_STRUCT;
-    if ((status = check_weights(&layer->config, &w, &silent)) || (status = check_same(layer, &w)))
+    const mha_dtype stored[] = {layer->in[MHAI_Q].linear->stored, layer->in[MHAI_K].linear->stored,
+                                layer->in[MHAI_V].linear->stored, layer->out->stored};
+    if ((status = check_weights(&layer->config, &w, stored, &silent)) ||
+        (status = check_same(layer, &w)))
         return status;
     fill_sections(&layer->config, &w, sections);
     const ptrdiff_t longest = longest_row(layer);

@@ -126,35 +126,48 @@ static mha_vector gather(const choice *made, const float *rows, ptrdiff_t width,
     return (mha_vector){rows ? to : NULL, MHA_F32};
 }
 
-/* Bytes of the longest row of a block type, as a file has it. */
-static size_t longest_blocks(const mha_layer_config *c)
+/* Bytes of a row of a linear of a block type, as a file has it. */
+static size_t block_bytes(const mha_linear *linear)
 {
-    const ptrdiff_t longest =
-        mhai_max(mhai_max(c->E, c->H * c->Dv), mhai_max(c->key_width, c->value_width));
-    return mhai_is_block(c->stored) ? mha_row_bytes(c->stored, longest) : 0;
+    return mhai_is_block(linear->stored) ? mha_row_bytes(linear->stored, linear->inputs) : 0;
+}
+
+static size_t longest_blocks(const mha_layer *layer)
+{
+    size_t longest = block_bytes(layer->out);
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        longest = mhai_larger(longest, block_bytes(layer->in[p].linear));
+    return longest;
+}
+
+/* A matrix of zeros that is stored as those of a linear; `blocks` is a row of zeros. */
+static mha_matrix zeros_for(const mha_linear *linear, const void *blocks)
+{
+    static const float zero = 0.0f;
+    if (mhai_is_block(linear->stored))
+        return (mha_matrix){blocks, linear->stored, 0, 1};
+    return (mha_matrix){&zero, linear->stored == MHA_I8 ? MHA_F32 : linear->stored, 0, 0};
 }
 
 /* A layer of the requested size whose matrices are 0; everything else is final. `room` is for the
  * extra keys and values, `blocks` is a row of zeros. */
-static mha_status make_empty(mha_layer **pruned, const mha_layer *layer, const choice *made,
-                             float *room, const void *blocks, const mha_options *message)
+static mha_status make_empty(mha_layer **pruned, mha_arena *arena, const mha_layer *layer,
+                             const choice *made, float *room, const void *blocks,
+                             const mha_options *message)
 {
-    static const float zero = 0.0f;
     mha_layer_config config = layer->config;
-    const mha_matrix zeros = mhai_is_block(config.stored)
-                                 ? (mha_matrix){blocks, config.stored, 0, 1}
-                                 : (mha_matrix){&zero, MHA_F32, 0, 0};
     config.size = sizeof config;
+    config.arena = arena;
     config.H = made->H;
     config.G = made->G;
     config.message = message->message;
     config.message_size = message->message_size;
     const mha_layer_weights weights = {
         .size = sizeof weights,
-        .q = zeros,
-        .k = zeros,
-        .v = zeros,
-        .o = zeros,
+        .q = zeros_for(layer->in[MHAI_Q].linear, blocks),
+        .k = zeros_for(layer->in[MHAI_K].linear, blocks),
+        .v = zeros_for(layer->in[MHAI_V].linear, blocks),
+        .o = zeros_for(layer->out, blocks),
         .extra_key = gather(made, layer->extra_key, config.D, room),
         .extra_value = gather(made, layer->extra_value, config.Dv, room + made->G * config.D),
         .q_norm = {layer->norm[MHAI_Q], MHA_F32},
@@ -165,8 +178,8 @@ static mha_status make_empty(mha_layer **pruned, const mha_layer *layer, const c
     return mha_layer_create(pruned, &config, &weights);
 }
 
-mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
-                           char *message, size_t message_size)
+mha_status mha_layer_prune_in(mha_arena *arena, mha_layer **pruned, const mha_layer *layer,
+                              const uint8_t *keep, char *message, size_t message_size)
 {
     const mha_options to = {.message = message, .message_size = message_size};
     if (pruned)
@@ -177,25 +190,32 @@ mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uin
                          : !layer ? "layer"
                                   : "keep");
     const mha_layer_config *const c = &layer->config;
-    if (c->Dv % mhai_block_length(c->stored) != 0)
+    const mha_dtype o_type = layer->out->stored;
+    if (c->Dv % mhai_block_length(o_type) != 0)
         return mhai_fail(&to, MHA_ERR_SHAPE,
                          "Dv = %td; heads can only be removed from weights in %s if Dv is a "
                          "multiple of %td",
-                         c->Dv, mhai_dtype_name(c->stored), mhai_block_length(c->stored));
+                         c->Dv, mhai_dtype_name(o_type), mhai_block_length(o_type));
     const size_t lists = 2 * sizeof(ptrdiff_t) * (size_t)c->H;
     const size_t extras = sizeof(float) * (size_t)(c->H * (c->D + c->Dv));
-    char *const room = mhai_memory_take(lists + extras + longest_blocks(c));
+    char *const room = mhai_memory_take(lists + extras + longest_blocks(layer));
     if (!room)
         return mhai_fail(&to, MHA_ERR_MEMORY, "no memory to choose heads in");
-    memset(room + lists + extras, 0, longest_blocks(c));
+    memset(room + lists + extras, 0, longest_blocks(layer));
     const choice made = choose(c, keep, (ptrdiff_t *)(void *)room);
     const mha_status status =
         made.H > 0
-            ? make_empty(pruned, layer, &made, (float *)(void *)(room + lists),
+            ? make_empty(pruned, arena, layer, &made, (float *)(void *)(room + lists),
                          room + lists + extras, &to)
             : mhai_fail(&to, MHA_ERR_SHAPE, "keep has no head that stays; a layer has at least 1");
     if (*pruned)
         copy_weights(*pruned, layer, &made);
     free(room);
     return status;
+}
+
+mha_status mha_layer_prune(mha_layer **pruned, const mha_layer *layer, const uint8_t *keep,
+                           char *message, size_t message_size)
+{
+    return mha_layer_prune_in(NULL, pruned, layer, keep, message, message_size);
 }

@@ -108,6 +108,17 @@ size_t mhai_layer_list_bytes(const mhai_layer_job *job)
     return work.used;
 }
 
+/* Panels of all projections with so many inputs, which are one linear or, in different types,
+ * several: the workspace depends on the extents of a layer and not on its types. */
+static ptrdiff_t panels_of_width(const mha_layer *layer, ptrdiff_t inputs)
+{
+    ptrdiff_t panels = 0;
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        if (layer->in[p].linear->inputs == inputs)
+            panels += layer->in[p].last_panel - layer->in[p].first_panel;
+    return panels;
+}
+
 /* Bytes for products and the operator, which use the same memory in turn. */
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
@@ -115,11 +126,10 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     const ptrdiff_t rows =
         mhai_max(mhai_layer_room(job, &job->queries), mhai_layer_room(job, &job->keys));
     size_t size = 0;
-    for (int p = 0; p < MHAI_PROJECTIONS; p++) {
-        const mha_linear *const linear = layer->in[p].linear;
-        size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, linear->inputs,
-                                                     linear->panels, threads));
-    }
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        size = mhai_larger(size, mhai_gemm_work_size(
+                                     layer->kernels, rows, layer->in[p].linear->inputs,
+                                     panels_of_width(layer, layer->in[p].linear->inputs), threads));
     size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
                                                  layer->out->panels, threads));
     if (!job->attends)

@@ -108,14 +108,16 @@ void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int co
     pack_sections(linear, sections, count, &buffers);
 }
 
-mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
-                            const mhai_section *sections, int count, mha_dtype stored)
+mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, mha_arena *arena,
+                            ptrdiff_t inputs, const mhai_section *sections, int count,
+                            mha_dtype stored)
 {
     *linear = NULL;
     mha_linear *const made = calloc(1, sizeof *made);
     if (!made)
         return MHA_ERR_MEMORY;
-    *made = (mha_linear){.kernels = kernels, .inputs = inputs, .stored = stored};
+    *made = (mha_linear){
+        .kernels = kernels, .inputs = inputs, .stored = stored, .in_arena = arena != NULL};
     made->digits = mhai_is_block(stored) && kernels->digits_rows && mhai_cpu_has_dot(kernels->name);
     for (int s = 0; s < count; s++) {
         made->outputs += sections[s].outputs;
@@ -123,7 +125,7 @@ mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrd
     }
     const size_t columns = (size_t)(made->panels * kernels->nr);
     const size_t weight_bytes = columns * packed_bytes(inputs, stored);
-    made->weights = mhai_weights_take(weight_bytes);
+    made->weights = mhai_weights_take(arena, weight_bytes);
     if (made->weights)
         memset(made->weights, 0, weight_bytes);
     made->bias = take_zeroed(columns, sizeof(float));
@@ -144,7 +146,8 @@ void mha_linear_free(mha_linear *linear)
 {
     if (!linear)
         return;
-    mhai_weights_free(linear->weights);
+    if (!linear->in_arena)
+        free(linear->weights);
     free(linear->scales);
     free(linear->bias);
     free(linear);
@@ -177,11 +180,11 @@ mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dt
 
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type)
 {
-    if (is_plain(type) || type == MHA_I8 || mhai_is_block(type))
+    if (is_plain(type) || type == MHA_I8 || mhai_is_block(type) || type == MHA_AS_GIVEN)
         return MHA_OK;
     return mhai_fail(message, MHA_ERR_DTYPE,
-                     "config.stored is %d; use MHA_F32, MHA_F16, MHA_BF16, MHA_I8 or a block type "
-                     "such as MHA_Q8_0",
+                     "config.stored is %d; use MHA_F32, MHA_F16, MHA_BF16, MHA_I8, a block type "
+                     "such as MHA_Q8_0, or MHA_AS_GIVEN",
                      (int)type);
 }
 
@@ -234,7 +237,9 @@ mha_status mhai_check_matrix(const mha_options *message, const char *name, const
 {
     const bool blocks = mhai_is_block(matrix->type);
     mha_status status = blocks ? MHA_OK : mhai_check_plain(message, name, matrix->type);
-    if (status || (status = check_conversion(message, name, matrix->type, inputs, stored)) ||
+    if (status ||
+        (status = check_conversion(message, name, matrix->type, inputs,
+                                   mhai_stored_type(stored, matrix))) ||
         outputs == 0 || inputs == 0)
         return status;
     if (blocks)
@@ -292,7 +297,7 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
         *linear = NULL;
     if (!config)
         return MHA_ERR_NULL;
-    if (!mhai_struct_read(config, &full, sizeof full, sizeof full))
+    if (!mhai_struct_read(config, &full, offsetof(mha_linear_config, arena), sizeof full))
         return MHA_ERR_STRUCT;
     const mha_options message = {.message = full.message, .message_size = full.message_size};
     if (!linear)
@@ -304,7 +309,8 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
     if ((status = mhai_kernels_for(&message, &kernels)))
         return status;
     const mhai_section section = {full.outputs, full.weight, full.bias};
-    status = mhai_linear_make(linear, kernels, full.inputs, &section, 1, full.stored);
+    status = mhai_linear_make(linear, kernels, full.arena, full.inputs, &section, 1,
+                              mhai_stored_type(full.stored, &full.weight));
     if (status)
         return mhai_fail(&message, status, "no memory for %td x %td packed weights", full.outputs,
                          full.inputs);

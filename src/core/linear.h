@@ -35,6 +35,7 @@ struct mha_linear {
     mha_dtype stored;
     bool digits;   /* products are made of whole numbers: block types, if kernels can do it */
     void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type */
+    bool in_arena; /* the weights belong to an arena */
     float *scales; /* [panels * nr], i8 only: weight = stored * scale */
     float *bias;   /* [panels * nr] */
 };
@@ -64,17 +65,25 @@ void mhai_linear_get_block(const mha_linear *linear, ptrdiff_t column, ptrdiff_t
                            mhai_unit *unit);
 void mhai_linear_put_row(const mha_linear *linear, ptrdiff_t column, const void *row);
 
-/* Packs checked sections. The only error is MHA_ERR_MEMORY; *linear is then NULL. */
-mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, ptrdiff_t inputs,
-                            const mhai_section *sections, int count, mha_dtype stored);
+/* Packs checked sections, in an arena unless it is NULL. The only error is MHA_ERR_MEMORY; *linear
+ * is then NULL. */
+mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, mha_arena *arena,
+                            ptrdiff_t inputs, const mhai_section *sections, int count,
+                            mha_dtype stored);
+
+/* The type in which a matrix is stored that is to be stored so. */
+static inline mha_dtype mhai_stored_type(mha_dtype stored, const mha_matrix *matrix)
+{
+    return stored == MHA_AS_GIVEN ? matrix->type : stored;
+}
 
 /* Replaces the weights by sections of the same extents. `rows` is scratch for three rows of
  * inputs. */
 void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int count, float *rows);
 
 /* Checks of a configuration: a type of the caller's numbers (f32, f16, bf16); a type in which
- * weights are kept; a matrix that is to be kept in this type or a vector, with its type, alignment
- * and addressable extents. */
+ * weights are kept, or MHA_AS_GIVEN; a matrix that is to be kept in this type or a vector, with its
+ * type, alignment and addressable extents. */
 mha_status mhai_check_plain(const mha_options *message, const char *name, mha_dtype type);
 mha_status mhai_check_stored(const mha_options *message, mha_dtype type);
 mha_status mhai_check_matrix(const mha_options *message, const char *name, const mha_matrix *matrix,

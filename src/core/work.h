@@ -51,9 +51,9 @@ static inline size_t mhai_larger(size_t a, size_t b)
  */
 void *mhai_memory_take(size_t bytes);
 
-/* The same for packed weights, which lie side by side in large pages: a model has many matrices
- * that are smaller than a page. For mhai_weights_free(), which allows NULL. */
-void *mhai_weights_take(size_t bytes);
-void mhai_weights_free(void *memory);
+/* The same for packed weights: in an arena of mha.h, which frees them, or with arena NULL for
+ * free(). */
+struct mha_arena;
+void *mhai_weights_take(struct mha_arena *arena, size_t bytes);
 
 #endif

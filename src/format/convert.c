@@ -138,6 +138,8 @@ const char *dtype_name(mha_dtype type)
         return "q5_k";
     case MHA_Q6_K:
         return "q6_k";
+    case MHA_AS_GIVEN:
+        break;
     }
     return "?";
 }

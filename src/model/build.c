@@ -166,6 +166,9 @@ static mha_status build_all(model_builder *builder)
 {
     mha_model *const model = builder->model;
     builder->hash = hash_description(model);
+    if (mha_arena_create(&model->arena))
+        return model_fail(builder->message, builder->message_size, MHA_ERR_MEMORY,
+                          "no memory for the weights of the model");
     /* The largest matrix first: while it is packed, its mapped pages are in memory, too. */
     mha_status status = build_outputs(builder);
     for (int s = 0; s < STACKS && !status; s++) {

@@ -81,7 +81,8 @@ static mha_status pack_attention(model_builder *builder, layer_place place,
         .norm = q_norm || k_norm ? stack->attention.qk_norm : MHA_NORM_NONE,
         .rope = cross ? (mha_rope){.pairs = MHA_ROPE_NONE} : rope_of(stack, place.layer),
         .message = reason,
-        .message_size = sizeof reason};
+        .message_size = sizeof reason,
+        .arena = builder->model->arena};
     const mha_layer_weights weights = {.size = sizeof weights,
                                        .q = build_matrix(&bound->q.weight),
                                        .k = build_matrix(&bound->k.weight),
@@ -136,7 +137,8 @@ static mha_status build_feed_forward(model_builder *builder, layer_place place,
                                       .down_bias = build_bias(&bound->down.bias),
                                       .stored = build_type(builder->model, linears, count),
                                       .message = reason,
-                                      .message_size = sizeof reason};
+                                      .message_size = sizeof reason,
+                                      .arena = builder->model->arena};
     if (d->gated) {
         config.gate = build_matrix(&bound->gate.weight);
         config.gate_bias = build_bias(&bound->gate.bias);

@@ -164,15 +164,12 @@ static mha_dtype whole_blocks(mha_dtype type, const bound_linear *const *linears
     return type;
 }
 
-/* The type that some matrices are stored in together. */
+/* The type that some matrices are stored in. */
 mha_dtype build_type(const mha_model *model, const bound_linear *const *linears, int count)
 {
     switch (model->storage) {
     case MHA_STORE_AS_FILE:
-        for (int n = 1; n < count; n++)
-            if (linears[n]->weight.type != linears[0]->weight.type)
-                return MHA_F32;
-        return linears[0]->weight.type;
+        return MHA_AS_GIVEN;
     case MHA_STORE_F16:
         return MHA_F16;
     case MHA_STORE_BF16:
@@ -216,7 +213,8 @@ mha_status build_linear(model_builder *builder, const char *what, const bound_li
                                       .bias = build_bias(&linear->bias),
                                       .stored = build_type(builder->model, &linear, 1),
                                       .message = reason,
-                                      .message_size = sizeof reason};
+                                      .message_size = sizeof reason,
+                                      .arena = builder->model->arena};
     const mha_status status = mha_linear_create(to, &config);
     if (status)
         return model_fail(builder->message, builder->message_size, status, "%s: %s", what,

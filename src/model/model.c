@@ -45,6 +45,7 @@ void mha_model_free(mha_model *model)
     for (size_t n = 0; n < model->array_count; n++)
         free(model->arrays[n]);
     free(model->arrays);
+    mha_arena_free(model->arena);
     mha_model_free(model->parent);
     free(model);
 }

@@ -62,7 +62,8 @@ struct mha_model {
     mha_linear *transform, *output, *pooler, *label_transform, *label, *label_distilled;
     model_norm transform_norm;
     mha_tokenizer *tokenizer, *target_tokenizer;
-    void **arrays; /* small arrays of the model, freed with it */
+    mha_arena *arena; /* of the packed weights; of a pruned model: of its own attentions */
+    void **arrays;    /* small arrays of the model, freed with it */
     size_t array_count, array_room;
     int64_t parameters;
     size_t file_bytes, memory_bytes;

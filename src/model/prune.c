@@ -59,8 +59,8 @@ static mha_status prune_attention(model_builder *builder, mha_attention_kind kin
     const mha_layer *const old = attention->layer;
     mha_status status = list_kept(builder, attention, keep);
     if (!status)
-        status =
-            mha_layer_prune(&attention->layer, old, keep, builder->message, builder->message_size);
+        status = mha_layer_prune_in(model->arena, &attention->layer, old, keep, builder->message,
+                                    builder->message_size);
     if (status)
         return status;
     attention->owned = true;
@@ -120,7 +120,10 @@ mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
     atomic_init(&made->references, 1);
     made->arrays = NULL;
     made->array_count = made->array_room = 0;
-    mha_status status = MHA_OK;
+    mha_status status = mha_arena_create(&made->arena);
+    if (status)
+        status =
+            model_fail(message, message_size, status, "no memory for the weights of the model");
     for (int s = 0; s < STACKS; s++) { /* both, so that nothing of the parent is freed */
         const mha_status shared = share_layers(&builder, s);
         status = status ? status : shared;

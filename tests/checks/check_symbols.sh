@@ -10,8 +10,7 @@
 set -u
 
 # best_plus_one: the best instruction set, found once (dispatch.c).
-# newest_shelf, shelf_lock: large pages that the weights of several linears share (weight_memory.c).
-allowed_globals="best_plus_one newest_shelf shelf_lock"
+allowed_globals="best_plus_one"
 
 forbidden_imports="abort exit _exit _Exit quick_exit printf puts putchar fprintf vprintf vfprintf
 fputs fputc fwrite perror __assert_fail __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk

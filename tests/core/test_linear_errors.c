@@ -34,7 +34,7 @@ static void wrong_configurations(void)
     {                          \
         text, status,          \
         {                      \
-            __VA_ARGS__        \
+            __VA_ARGS__, NULL  \
         }                      \
     }
     const bad_config table[] = {

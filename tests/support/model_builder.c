@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/safetensors.h"
+#include "support/test.h"
 
 enum { NAME_ROOM = 120, TENSORS_MAX = 400, NUMBERS_MAX = 1 << 16 };
 
@@ -162,19 +163,54 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + GGUF_ALIGNMENT - 1) / GGUF_ALIGNMENT * GGUF_ALIGNMENT;
 }
 
+static void put_tensor(gguf_builder *g, const built_tensor *tensor, uint32_t type, uint64_t bytes)
+{
+    put_text(g, tensor->name);
+    put_u32(g, (uint32_t)tensor->rank);
+    for (size_t k = tensor->rank; k > 0; k--)
+        put_u64(g, tensor->shape[k - 1]);
+    put_u32(g, type);
+    put_u64(g, g->offset);
+    g->offset = aligned(g->offset + bytes);
+    g->tensors++;
+}
+
 void gguf_builder_tensors(gguf_builder *g, const char *tensors, int layers)
 {
     static built_tensor list[TENSORS_MAX];
     const size_t count = read_list(tensors, layers, list);
+    for (size_t n = 0; n < count; n++)
+        put_tensor(g, &list[n], 0, 4 * elements(&list[n]));
+}
+
+void gguf_builder_blocks(gguf_builder *g, const char *tensors, int layers, mha_dtype type)
+{
+    static built_tensor list[TENSORS_MAX];
+    const size_t count = read_list(tensors, layers, list);
     for (size_t n = 0; n < count; n++) {
-        put_text(g, list[n].name);
-        put_u32(g, (uint32_t)list[n].rank);
-        for (size_t k = list[n].rank; k > 0; k--)
-            put_u64(g, list[n].shape[k - 1]);
-        put_u32(g, 0);
-        put_u64(g, g->offset);
-        g->offset = aligned(g->offset + 4 * elements(&list[n]));
-        g->tensors++;
+        const size_t bytes = mha_row_bytes(type, (ptrdiff_t)elements(&list[n]));
+        if (g->block_count == GGUF_BUILDER_BLOCKS)
+            die("too many tensors of block types");
+        g->blocks[g->block_count].offset = g->offset;
+        g->blocks[g->block_count].bytes = bytes;
+        g->blocks[g->block_count++].type = type;
+        put_tensor(g, &list[n], type == MHA_Q4_K ? 12 : 14, bytes);
+    }
+}
+
+/* Numbers at random with small scales. */
+static void fill_blocks(unsigned char *rows, size_t bytes, mha_dtype type, uint64_t seed)
+{
+    static const uint16_t heads[2] = {0x0500, 0x1000};
+    const size_t block = mha_row_bytes(type, 256);
+    test_random random = {seed};
+    for (size_t n = 0; n < bytes; n++)
+        rows[n] = (unsigned char)test_random_u64(&random);
+    for (size_t at = 0; at < bytes; at += block) {
+        if (type == MHA_Q4_K)
+            memcpy(rows + at, heads, 4);
+        else
+            memcpy(rows + at + block - 2, heads, 2);
     }
 }
 
@@ -184,8 +220,12 @@ unsigned char *gguf_builder_end(gguf_builder *g, float value, size_t *size)
     const unsigned char zero = 0;
     while (g->size % GGUF_ALIGNMENT != 0)
         put(g, &zero, 1);
+    const size_t data = g->size;
     for (uint64_t n = 0; n < g->offset; n += 4)
         put(g, &value, sizeof value);
+    for (int n = 0; n < g->block_count; n++)
+        fill_blocks(g->bytes + data + g->blocks[n].offset, g->blocks[n].bytes, g->blocks[n].type,
+                    (uint64_t)n);
     memcpy(g->bytes, "GGUF", 4);
     memcpy(g->bytes + 4, &version, 4);
     memcpy(g->bytes + 8, &g->tensors, 8);
