@@ -23,8 +23,8 @@ def norm(name, bias=True):
     return made
 
 
-def linear(name, outputs, inputs, bias=True, turned=False):
-    made = {f"{name}.weight": tensor(*((inputs, outputs) if turned else (outputs, inputs)))}
+def linear(name, outputs, inputs, bias=True, transposed=False):
+    made = {f"{name}.weight": tensor(*((inputs, outputs) if transposed else (outputs, inputs)))}
     if bias:
         made[f"{name}.bias"] = tensor(outputs, scale=0.1)
     return made
@@ -89,10 +89,10 @@ def gpt2():
     for n in range(LAYERS):
         tensors.update(norm(f"h.{n}.ln_1"))
         tensors.update(norm(f"h.{n}.ln_2"))
-        tensors.update(linear(f"h.{n}.attn.c_attn", 3 * WIDTH, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.attn.c_proj", WIDTH, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.mlp.c_fc", INNER, WIDTH, turned=True))
-        tensors.update(linear(f"h.{n}.mlp.c_proj", WIDTH, INNER, turned=True))
+        tensors.update(linear(f"h.{n}.attn.c_attn", 3 * WIDTH, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.attn.c_proj", WIDTH, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.mlp.c_fc", INNER, WIDTH, transposed=True))
+        tensors.update(linear(f"h.{n}.mlp.c_proj", WIDTH, INNER, transposed=True))
     tensors.update(norm("ln_f"))
     end = len(words) - 1
     config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": WIDTH,
