@@ -22,8 +22,10 @@ add_library(mha_model_shared SHARED ${model_objects})
 finish_model_library(mha_model_shared mha)
 target_link_libraries(mha_model_shared PRIVATE mha_format mha_base)
 set(model_version_script ${PROJECT_SOURCE_DIR}/cmake/libmha_model.map)
+# A program that calls libmha_model alone does not name libmha, so libmha_model finds it beside itself.
 set_target_properties(mha_model_shared PROPERTIES EXPORT_NAME mha_model VERSION ${PROJECT_VERSION}
-                      SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${model_version_script})
+                      SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${model_version_script}
+                      INSTALL_RPATH $ORIGIN)
 target_link_options(mha_model_shared PRIVATE -Wl,--version-script=${model_version_script})
 if(NOT MHA_SANITIZE)
     target_link_options(mha_model_shared PRIVATE -Wl,--no-undefined)

@@ -154,8 +154,8 @@ typedef struct mha_chat_message {
 /*
  * The text of a chat in the form that the model was trained on: ChatML, Llama 2 or Llama 3. The
  * form is recognised by the chat template of the model's files, or by the marks of its vocabulary.
- * If `reply` is not 0, the text ends where the assistant's reply begins. MHA_ERR_FLAG: the model
- * has no form for chats that is known here.
+ * If `reply` is not 0, the text ends where the assistant's reply begins. MHA_ERR_FLAG: the model's
+ * form of chats is not one of these.
  */
 MHA_API mha_status mha_tokenizer_chat(const mha_tokenizer *tokenizer,
                                       const mha_chat_message *messages, ptrdiff_t count, int reply,

@@ -255,7 +255,7 @@ static bool make_vector(running *r)
     return r->c->vector;
 }
 
-/* Copies numbers and flags of the tokens. What comes after the last token may not be known. */
+/* Copies numbers and flags of the tokens. The token after the last one may not be known. */
 static void take_tokens(running *r)
 {
     capture *const c = r->c;

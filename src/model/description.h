@@ -51,7 +51,6 @@ typedef struct attention_description {
     float scale;   /* 0: 1/sqrt(head_width) */
     float softcap; /* 0: off */
     mha_norm qk_norm;
-    bool qk_norm_whole; /* the norm is over all heads together (OLMo 2): refused for now */
     mha_rope_pairs rope_pairs;
     int rope_width;          /* 0: all */
     double rope_base;        /* of layers without a window, and where there is no other */

@@ -234,7 +234,9 @@ static mha_status check(const encoder *e, const char *const *texts)
     if (!texts || !e->vectors)
         return fail(e, MHA_ERR_NULL, "%s is NULL", texts ? "vectors" : "texts");
     if (kind != MHA_MODEL_ENCODER && kind != MHA_MODEL_DECODER)
-        return fail(e, MHA_ERR_FLAG, "the model does not turn a text into rows of one stack");
+        return fail(
+            e, MHA_ERR_FLAG,
+            "sentence vectors are made by encoders and decoders of texts; the model is neither");
     if (!e->model->tokenizer)
         return fail(e, MHA_ERR_FLAG, "the model has no tokenizer; name one when it is opened");
     if ((unsigned)e->config->pooling > MHA_POOLING_MAX)

@@ -22,9 +22,8 @@
 static const char details[] =
     "The prompt is TEXT, or all of standard input. The text is printed as it is made; tokens per\n"
     "second follow on standard error. An encoder-decoder (T5, BART, Marian) reads TEXT and writes\n"
-    "its own. With --chat, TEXT is what the user says; without TEXT a chat is held in the "
-    "terminal,\n"
-    "line by line, until an empty line or the end of the input.\n"
+    "its own. With --chat, TEXT is the message of the user, and the model answers; without TEXT\n"
+    "every line of standard input is a message, until an empty line or the end of the input.\n"
     "\n"
     "Without --temperature the most probable token is taken each time, so a prompt always gives\n"
     "the same text. --prompt-cache keeps the computed prompt in a file for the next run.\n"
@@ -262,7 +261,7 @@ int command_generate(int argc, char **argv)
          0},
         {"system", ARG_TEXT, &r.system, "TEXT", "with --chat: how the assistant should behave", 0,
          0},
-        {"temperature", ARG_TEXT, &r.temperature, "X", "draw tokens at random (0: do not)", 0, 0},
+        {"temperature", ARG_TEXT, &r.temperature, "X", "draw tokens at random (0: greedy)", 0, 0},
         {"top-k", ARG_NUMBER, &r.top_k, "N", "draw among the N most probable tokens", 1, INT_MAX},
         {"top-p", ARG_TEXT, &r.top_p, "P", "draw among the first that have probability P", 0, 0},
         {"min-p", ARG_TEXT, &r.min_p, "P", "at least P times the largest probability", 0, 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mha inspect: what a model is, as mha_model_describe() says it, or as JSON. */
+/* mha inspect: describes a model, with mha_model_describe() or as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +76,8 @@ int command_inspect(int argc, char **argv)
     const arg_command command = {
         .name = "inspect",
         .usage = "[OPTION...] MODEL",
-        .summary = "Say what a model is: family, sizes, parameters, memory, one layer drawn.",
+        .summary =
+            "Describe a model: family, sizes, parameters, memory, and a drawing of one layer.",
         .details = details,
         ARG_OPTIONS(options),
         .words_min = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chats of "mha generate": the turns so far become one text in the model's own form, of which only
- * the end is new to the state.
+ * Chats of "mha generate": the turns so far become one text in the model's own form. Only its end
+ * is new to the state.
  */
 #include "program/generate_chat.h"
 

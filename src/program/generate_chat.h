@@ -21,7 +21,7 @@ typedef struct generate_run {
     mha_state *state; /* NULL for an encoder-decoder */
 } generate_run;
 
-/* Continues `text`, which is tokenised with these flags, and prints what comes. The reply, if
+/* Continues `text`, which is tokenised with these flags, and prints the new text. The reply, if
  * requested, is for free(). */
 int generate_turn(generate_run *run, const char *text, unsigned flags, char **reply);
 

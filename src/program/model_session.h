@@ -33,8 +33,8 @@ typedef struct model_session {
     mha_model_info info;
 } model_session;
 
-/* Opens the model and starts the threads. `command` is named in messages. Either way the session
- * wants model_session_close(). */
+/* Opens the model and starts the threads. `command` is named in messages. The caller
+ * ends with model_session_close(), after an error too. */
 int model_session_open(model_session *session, const char *command, const model_request *request);
 void model_session_close(model_session *session);
 

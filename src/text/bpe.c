@@ -2,7 +2,7 @@
 /*
  * Byte pair encoding (bpe.h). A word is a list of symbols in an array, linked in both directions.
  * Pairs wait in a heap by rank and place; a pair that has changed since it was put there is ignored
- * when it comes out. Short words do without a heap: the best pair is searched in the list.
+ * when it is taken out. Short words need no heap: the best pair is searched in the list.
  */
 #include "text/bpe.h"
 

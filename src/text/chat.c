@@ -290,7 +290,8 @@ mha_status chat_write(const chat_style *style, const mha_chat_message *messages,
         return MHA_ERR_NULL;
     }
     if (style->form == CHAT_NONE) {
-        say(message, message_size, "the model has no form for chats that is known here");
+        say(message, message_size,
+            "the model's form of chats is not known; ChatML, Llama 2 and Llama 3 are supported");
         return MHA_ERR_FLAG;
     }
     if (count > 0 && is_role(&messages[0], "system")) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Regular expressions of tokenizers. They are written for other engines (Oniguruma, Rust's regex),
- * so a pattern is translated first: \s, \w, \d and \p{...} get the meaning that they have there,
- * and the Unicode version of there. What would have another meaning here is refused.
+ * so a pattern is translated first: \s, \w, \d and \p{...} get the meaning and the Unicode version
+ * of these engines. What would have another meaning in PCRE2 is refused.
  */
 #ifndef TEXT_PATTERN_H
 #define TEXT_PATTERN_H

@@ -50,7 +50,7 @@ static void append_space(const sentencepiece *sp, normalized_text *to, size_t or
 }
 
 /* What the beginning of a text is replaced by: a user's symbol by itself, else what the longest
- * rule says, else one character by itself or, if it is none, by U+FFFD. */
+ * rule says, else one character by itself, else (invalid UTF-8) by U+FFFD. */
 static replacement replace_beginning(const sentencepiece *sp, const char *text, size_t length)
 {
     const size_t symbol = piece_trie_longest(&sp->user_symbols, text, length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public functions of tokenizers, except mha_tokenizer_open(), which is in tokenizer_open.c.
- * tokenizer_encode.c has the work on one text; here are the marks around texts, decoding, and what
- * is asked about single tokens.
+ * tokenizer_encode.c encodes one text; here are the marks around texts, decoding, and the functions
+ * for single tokens.
  */
 #include "text/tokenizer_parts.h"
 

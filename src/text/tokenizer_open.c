@@ -103,7 +103,7 @@ static bool take_added_marks(tokenizer_reader *r, const json_value *root)
     return true;
 }
 
-/* The template of chats: a text, or a list of named ones, of which "default" counts. */
+/* The template of chats: a text, or a list of named ones; the one named "default" is used. */
 static const char *chat_template_of(const json_value *root, size_t *length)
 {
     const json_value *const value = json_tree_member(root, "chat_template");

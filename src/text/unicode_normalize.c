@@ -2,7 +2,7 @@
 /*
  * The normal forms of Unicode, with alignment: characters are decomposed, sorted by
  * combining class and, for NFC and NFKC, composed again. Each character carries how the number of
- * characters changed, as transform_put() wants it.
+ * characters changed, as transform_put() expects it.
  */
 #include "text/normalizer.h"
 #include "text/unicode_tables.h"
