@@ -559,8 +559,7 @@ class Model(_Model):
             arguments["pixels"] = np.ascontiguousarray(pixels, np.float32)
             picture = info.channels * info.image_size**2
             count = arguments["pixels"].size // max(1, picture)
-            rows = (info.image_size // max(1, info.patch)) ** 2 + 1
-            starts = np.arange(count + 1, dtype=np.int64) * rows
+            starts = np.arange(count + 1, dtype=np.int64) * info.positions
         if sequences is not None:
             arguments["sequences"] = np.ascontiguousarray(sequences, np.int64)
         rows = int(starts[-1])
@@ -698,7 +697,8 @@ class Model(_Model):
             if pixels is None:
                 raise ValueError("an image encoder captures a picture: give pixels=")
             side = info.image_size // max(1, info.patch)
-            names = ["[CLS]", *(f"{y},{x}" for y in range(side) for x in range(side))]
+            marks = ["[CLS]", "[DIST]"][: info.positions - side * side]
+            names = [*marks, *(f"{y},{x}" for y in range(side) for x in range(side))]
             data = np.ascontiguousarray(pixels, np.float32)
             return {"pixels": data}, {"encoder": len(names)}, {"encoder": names}
         if text is None:

@@ -85,8 +85,7 @@ static int extent_of(const run *r, mha_attention_kind kind, extent *e)
 {
     const mha_model_info *const i = &r->info;
     if (i->kind == MHA_MODEL_IMAGE_ENCODER) {
-        const ptrdiff_t side = i->patch > 0 ? i->image_size / i->patch : 0;
-        const ptrdiff_t rows = side * side + 1;
+        const ptrdiff_t rows = i->positions; /* one per patch, and one or two marks */
         *e = (extent){r->call.B * rows, rows, r->call.B * rows, rows};
         return 0;
     }
@@ -148,7 +147,7 @@ static int take_capture(run *r, PyObject *tuple, capture *at, mha_capture *c)
     PyObject *o[CAPTURED], *chosen, *rows, *statistics;
     int kind;
     Py_ssize_t layer;
-    extent e;
+    extent e = {0};
     if (!PyTuple_Check(tuple))
         return mhap_wrong_kind("a capture", tuple, "give a tuple");
     if (!PyArg_ParseTuple(tuple, "inOOOOOOOO:capture", &kind, &layer, &o[WEIGHTS], &chosen, &rows,

@@ -86,10 +86,11 @@ PyObject *mhap_model_score(PyObject *object, PyObject *args, PyObject *keywords)
     mhap_heads heads;
     mhap_array array = {.object = NULL};
     mha_pool *pool = NULL;
-    int failed = mhap_heads_take(self, settings, &heads);
-    failed = mhap_rows_take(self->state, starts, ids, &rows) || failed ||
-             mhap_flat(self->state, out, "out", MHAP_F64, rows.rows, true, &array) ||
-             mhap_pool_for(self->state, or_null(threads), &pool);
+    memset(&rows, 0, sizeof rows);
+    int failed = mhap_heads_take(self, settings, &heads) ||
+                 mhap_rows_take(self->state, starts, ids, &rows) ||
+                 mhap_flat(self->state, out, "out", MHAP_F64, rows.rows, true, &array) ||
+                 mhap_pool_for(self->state, or_null(threads), &pool);
     if (!failed) {
         mha_status status;
         Py_BEGIN_ALLOW_THREADS;
@@ -229,11 +230,12 @@ PyObject *mhap_model_generate(PyObject *object, PyObject *args, PyObject *keywor
     mhap_sequences *sequences = NULL;
     mha_pool *pool = NULL;
     PyObject *result = NULL;
-    int failed = mhap_heads_take(self, settings, &heads);
-    failed = mhap_rows_take(self->state, starts, ids, &rows) || failed ||
-             !(c.stops = read_texts(stops, &kept, &c.stop_count)) ||
-             mhap_pool_for(self->state, or_null(threads), &pool) ||
-             mhap_sequences_enter(self, state, &sequences);
+    memset(&rows, 0, sizeof rows);
+    int failed = mhap_heads_take(self, settings, &heads) ||
+                 mhap_rows_take(self->state, starts, ids, &rows) ||
+                 !(c.stops = read_texts(stops, &kept, &c.stop_count)) ||
+                 mhap_pool_for(self->state, or_null(threads), &pool) ||
+                 mhap_sequences_enter(self, state, &sequences);
     mha_generation *const results =
         failed ? NULL : mhap_keep(&kept, (size_t)rows.B * sizeof *results);
     if (results) {

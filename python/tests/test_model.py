@@ -515,11 +515,12 @@ def test_an_encoder_decoder(tmp_path: Path) -> None:
         model.run("a text", source=source)
 
 
-def test_an_image_encoder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "marks"), [("ViT", 1), ("DeiT", 2)])
+def test_an_image_encoder(tmp_path: Path, name: str, marks: int) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
-    config = transformers.ViTConfig(
+    config = getattr(transformers, f"{name}Config")(
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
@@ -527,16 +528,19 @@ def test_an_image_encoder(tmp_path: Path) -> None:
         image_size=16,
         patch_size=4,
     )
-    theirs = transformers.ViTModel(config, add_pooling_layer=False).eval()
+    theirs = getattr(transformers, f"{name}Model")(config, add_pooling_layer=False).eval()
     theirs.save_pretrained(tmp_path)
     model = mha.Model.open(tmp_path)
     pixels = np.random.default_rng(1).standard_normal((2, 3, 16, 16)).astype("float32")
     with torch.no_grad():
         expected = theirs(torch.tensor(pixels)).last_hidden_state.numpy()
-    found = model.run(pixels=pixels)
-    assert abs(found.hidden.reshape(2, 17, 32) - expected).max() < 1e-4
-    capture = model.capture(pixels=pixels[0])
-    assert capture[0].weights.shape == (4, 17, 17) and capture.tokens[1] == "0,0"
+    found = model.run(pixels=pixels, streams=True)
+    rows = 16 + marks
+    assert abs(found.hidden.reshape(2, rows, 32) - expected).max() < 1e-4
+    assert found.streams.shape == (3, 2 * rows, 32) and found.starts.tolist() == [0, rows, 2 * rows]
+    capture = model.capture(pixels=pixels[0], vectors=True)
+    assert capture[0].weights.shape == (4, rows, rows) and capture.tokens[marks] == "0,0"
+    assert np.allclose(capture[1].weights.sum(-1), 1, atol=1e-5)
     with pytest.raises(ValueError, match="pixels"):
         model.capture("a text")
 
