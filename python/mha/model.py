@@ -17,10 +17,23 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ._captured import Capture, CapturedLayer
+from ._model_types import (
+    Generation,
+    ModelInfo,
+    ModelResult,
+    Score,
+    choice,
+    items,
+    label,
+    listener,
+    numpy,
+    packed,
+    score_of,
+    utf8,
+)
 from .tokenizer import MISSING, Token, Tokenizer, is_message
 
 if TYPE_CHECKING:
@@ -52,72 +65,6 @@ _MEAN_MODE = 2
 Gates = Mapping[tuple[Any, ...], Any]
 
 _active_gates: ContextVar[tuple[tuple[Any, Gates], ...]] = ContextVar("gates", default=())
-
-
-def _numpy() -> Any:
-    try:
-        import numpy
-    except ImportError as error:
-        raise ImportError("mha.Model needs NumPy: pip install numpy") from error
-    return numpy
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What a model is."""
-
-    family: str  # "bert", "gpt2", "llama", ...
-    kind: str  # "encoder", "decoder", "encoder-decoder" or "image-encoder"
-    layers: dict[str, int]  # of each kind of attention: "encoder", "decoder", "cross"
-    width: int
-    inner: int
-    heads: int
-    key_heads: int
-    head_width: int
-    vocabulary: int
-    positions: int  # the longest sequence; 0: no limit
-    has_logits: bool
-    labels: int
-    parameters: int
-    file_bytes: int
-    memory_bytes: int
-    image_size: int
-    patch: int
-    channels: int
-
-
-class Generation(NamedTuple):
-    """What `generate(details=True)` returns for a prompt."""
-
-    text: str
-    ids: list[int]  # the new tokens, without the end mark
-    log_probability: float  # of the new tokens, before sampling changed the distribution
-    ended: bool  # by an end mark or a stop, not by the limit
-
-
-class Score(NamedTuple):
-    """How probable a text is for a decoder."""
-
-    ids: list[int]
-    log_probabilities: Any  # of each token given those before it; 0 for the first
-    total: float
-    perplexity: float
-
-
-@dataclass(frozen=True)
-class ModelResult:
-    """What `run` has computed: rows of all sequences, one after another; None if not requested.
-
-    Sequence b has the rows starts[b] to starts[b + 1].
-    """
-
-    starts: Any
-    hidden: Any = None  # (rows, width), after the last norm
-    logits: Any = None  # (rows, vocabulary)
-    source_hidden: Any = None  # (source rows, width), of an encoder-decoder
-    pooled: Any = None  # (sequences, width): BERT's pooler
-    labels: Any = None  # (sequences, labels): logits of a classifier
-    streams: Any = None  # (layers + 1, rows, width): the residual stream before each layer
 
 
 class State(_State):
@@ -159,7 +106,7 @@ class Model(_Model):
         the type of the file. tokenizer: its path, if it is not beside the model. threads: of all
         calls; None is the number of mha.set_threads().
         """
-        storage = 0 if store is None else 1 + _choice(store, "store", _STORES)
+        storage = 0 if store is None else 1 + choice(store, "store", _STORES)
         beside = None if tokenizer is None else os.fsencode(tokenizer)
         self = cls._open(os.fsencode(path), storage, beside)
         self._threads = threads
@@ -207,7 +154,7 @@ class Model(_Model):
     def _kind(self, kind: str | None) -> int:
         """The number of a kind of attention; None if the model has only one."""
         if kind is not None:
-            return _choice(kind, "kind", KINDS)
+            return choice(kind, "kind", KINDS)
         there = self.info.layers
         if len(there) != 1:
             raise ValueError(f"the model has several kinds of attention: say which of {[*there]}")
@@ -246,10 +193,10 @@ class Model(_Model):
         active = [given for model, given in _active_gates.get() if model is self]
         if gates is not None:
             active.append(gates)
-        merged = {key: value for given in active for key, value in _items(given)}
+        merged = {key: value for given in active for key, value in items(given)}
         if not merged:
             return None
-        np = _numpy()
+        np = numpy()
         arrays: list[list[Any]] = [[None] * 3, [None] * 3, [None] * 3]
         width = self.info.head_width
         for key, value in merged.items():
@@ -258,7 +205,7 @@ class Model(_Model):
                 arrays[0][kind] = np.ones(count, np.float32)
                 arrays[1][kind] = np.zeros(count, np.uint8)
             if isinstance(value, str):
-                _choice(value, f"gates[{key}]", tuple(_MODES))
+                choice(value, f"gates[{key}]", tuple(_MODES))
                 arrays[1][kind][place] = _MODES[value]
             elif np.ndim(value) == 0:
                 arrays[0][kind][place] = float(value)
@@ -286,7 +233,7 @@ class Model(_Model):
 
     def prune(self, remove: Sequence[tuple[Any, ...]]) -> Self:
         """A model without some heads, named as those of gates; what both have is shared."""
-        np = _numpy()
+        np = numpy()
         keep: list[Any] = [None] * 3
         for key in remove:
             kind, place, count = self._place(tuple(key))
@@ -320,15 +267,15 @@ class Model(_Model):
         pooling: "mean", "first", "last" or "max"; None is what the model's files say. normalize:
         vectors of length 1; None is what the files say. longest: more tokens are cut off.
         """
-        np = _numpy()
+        np = numpy()
         single = isinstance(texts, str)
-        data = [_utf8(text) for text in ([texts] if single else texts)]
+        data = [utf8(text) for text in ([texts] if single else texts)]
         out = np.empty((len(data), self.info.width), np.float32)
         if data:
             self._encode(
                 data,
                 out,
-                pooling=0 if pooling is None else 1 + _choice(pooling, "pooling", _POOLINGS),
+                pooling=0 if pooling is None else 1 + choice(pooling, "pooling", _POOLINGS),
                 normalize={None: 0, True: 1, False: -1}[normalize],
                 longest=longest,
                 heads=self._settings(gates),
@@ -369,7 +316,7 @@ class Model(_Model):
         """
         _check_state(state)
         prompts, many = self._prompts(prompt, state)
-        starts, ids = _packed(prompts)
+        starts, ids = packed(prompts)
         if not 0 <= seed < 1 << 64:
             raise ValueError(f"seed is {seed}; use 0 to 2**64 - 1")
         results = self._generate(
@@ -383,11 +330,11 @@ class Model(_Model):
             repetition_penalty=repetition_penalty,
             repetition_last=repetition_last,
             seed=seed,
-            stops=[_utf8(text) for text in ([stop] if isinstance(stop, str) else stop)],
+            stops=[utf8(text) for text in ([stop] if isinstance(stop, str) else stop)],
             ignore_end=ignore_end,
             state=state,
             heads=self._settings(gates),
-            callback=None if stream is None else _listener(stream, many),
+            callback=None if stream is None else listener(stream, many),
             threads=self._threads,
         )
         made = [Generation(text, ids, chance, ended) for ids, text, chance, ended in results]
@@ -465,7 +412,7 @@ class Model(_Model):
 
     def _ids(self, text: Any, marks: bool = True) -> Any:
         """The ids of a text, or ids as they are given."""
-        np = _numpy()
+        np = numpy()
         if isinstance(text, str):
             return np.array(self._text_tokenizer().encode(text, marks=marks), np.int32)
         ids = np.asarray(text)
@@ -497,16 +444,16 @@ class Model(_Model):
 
         texts: a text, ids, or a list of these. Logarithms are natural.
         """
-        np = _numpy()
+        np = numpy()
         many = self._is_many(texts)
         parts = [self._ids(text) for text in (texts if many else [texts])]
         if not parts:
             return []
-        starts, ids = _packed(parts)
+        starts, ids = packed(parts)
         out = np.zeros(len(ids), np.float64)
         heads = self._settings(gates)
         self._score(starts, ids, out, heads=heads, threads=self._threads)
-        scores = [_score_of(ids[a:b], out[a:b]) for a, b in zip(starts, starts[1:])]
+        scores = [score_of(ids[a:b], out[a:b]) for a, b in zip(starts, starts[1:])]
         return scores if many else scores[0]
 
     # -------------------------------------------------------------------- run -----
@@ -536,7 +483,7 @@ class Model(_Model):
         types of BERT, one per id, in a list for each text. With a state, text b continues its
         sequence sequences[b].
         """
-        np = _numpy()
+        np = numpy()
         info = self.info
         _check_state(state)
         if inputs is None and source is None and pixels is None:
@@ -544,7 +491,7 @@ class Model(_Model):
         arguments: dict[str, Any] = {"state": state, "heads": self._settings(gates)}
         starts = np.zeros(1, np.int64)
         if inputs is not None:
-            starts, arguments["ids"] = _packed(self._several(inputs, state))
+            starts, arguments["ids"] = packed(self._several(inputs, state))
             arguments["starts"] = starts
             if segments is not None:
                 first = segments[0] if len(segments) else 0
@@ -553,7 +500,7 @@ class Model(_Model):
         count = len(starts) - 1
         if source is not None:
             parts = self._several(source, None)
-            arguments["source_starts"], arguments["source_ids"] = _packed(parts)
+            arguments["source_starts"], arguments["source_ids"] = packed(parts)
             count = len(parts)
         if pixels is not None:
             arguments["pixels"] = np.ascontiguousarray(pixels, np.float32)
@@ -621,7 +568,7 @@ class Model(_Model):
         """
         arguments, rows, labels = self._capture_inputs(text, target, pixels)
         chosen = self._chosen_layers(kinds, layers)
-        np = _numpy()
+        np = numpy()
         entries = []
         for kind, layer in chosen:
             count = self._heads(kind, layer)
@@ -679,7 +626,7 @@ class Model(_Model):
         only = [layers] if isinstance(layers, int) else layers
         chosen = []
         for kind in wanted:
-            number = _choice(kind, "kinds", KINDS)
+            number = choice(kind, "kinds", KINDS)
             count = info.layers.get(kind, 0)
             for layer in range(count) if only is None else only:
                 if not 0 <= layer < count:
@@ -691,7 +638,7 @@ class Model(_Model):
         self, text: Any, target: Any, pixels: Any
     ) -> tuple[dict[str, Any], dict[str, int], dict[str, list[str]]]:
         """Arguments of _run, and the rows and their labels on the side of each stack."""
-        np = _numpy()
+        np = numpy()
         info = self.info
         if info.kind == "image-encoder":
             if pixels is None:
@@ -725,7 +672,7 @@ class Model(_Model):
 
     def _target_ids(self, source: Any, target: Any) -> Any:
         """What the decoder reads: its start mark, then the target text, or what is generated."""
-        np = _numpy()
+        np = numpy()
         state = self.state()
         made = self.generate(source, most=1 if target is not None else 0, state=state, details=True)
         start = state.tokens()[:1]
@@ -744,65 +691,12 @@ class Model(_Model):
     def _labels(tokenizer: Tokenizer | None, ids: Any) -> list[str]:
         if tokenizer is None:
             return [str(id) for id in ids.tolist()]
-        return [_label(tokenizer, id) for id in ids.tolist()]
-
-
-def _label(tokenizer: Tokenizer, id: int) -> str:
-    """A token as a word to read: without the letters that stand for spaces."""
-    if id >= tokenizer.size:
-        return str(id)
-    piece = tokenizer.piece(id)
-    if tokenizer.is_mark(id):
-        return piece
-    text = tokenizer.decode([id]).strip()
-    return text if text and "\ufffd" not in text else piece
+        return [label(tokenizer, id) for id in ids.tolist()]
 
 
 def _check_state(state: Any) -> None:
     if state is not None and not isinstance(state, State):
         raise TypeError(f"state is a {type(state).__name__}; give an mha.State or None")
-
-
-def _items(gates: Any) -> Any:
-    if not isinstance(gates, Mapping):
-        raise TypeError(
-            f"gates is a {type(gates).__name__}; give a dict such as {{(layer, head): 0.0}}"
-        )
-    return gates.items()
-
-
-def _choice(value: Any, name: str, choices: tuple[str, ...]) -> int:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; use one of {', '.join(map(repr, choices))}")
-    return choices.index(value)
-
-
-def _utf8(text: Any) -> bytes:
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a {type(text).__name__}; give a str")
-    return text.encode()
-
-
-def _packed(parts: Sequence[Any]) -> tuple[Any, Any]:
-    """Sequences of ids one after another, and where they start."""
-    np = _numpy()
-    starts = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=starts[1:])
-    return starts, np.concatenate(parts) if parts else np.zeros(0, np.int32)
-
-
-def _score_of(ids: Any, logarithms: Any) -> Score:
-    np = _numpy()
-    total = float(logarithms.sum())
-    counted = max(1, len(ids) - 1)
-    return Score(ids.tolist(), logarithms, total, float(np.exp(-total / counted)))
-
-
-def _listener(stream: Callable[..., Any], many: bool) -> Callable[[int, int, str], bool]:
-    def hear(number: int, id: int, text: str) -> bool:
-        return bool(stream(text, number) if many else stream(text))
-
-    return hear
 
 
 __all__ = [
