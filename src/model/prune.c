@@ -115,13 +115,13 @@ mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
         return model_fail(message, message_size, MHA_ERR_MEMORY, "no memory for the model");
     memcpy(made, model, sizeof *made);
     model_builder builder = {made, message, message_size, model->fingerprint};
-    made->parent = (mha_model *)model; /* only its number of references changes */
+    made->parent = (mha_model *)model; /* of which only the number of references changes */
     atomic_fetch_add(&made->parent->references, 1);
     atomic_init(&made->references, 1);
     made->arrays = NULL;
     made->array_count = made->array_room = 0;
     mha_status status = MHA_OK;
-    for (int s = 0; s < STACKS; s++) { /* both, so that no part of the parent is freed */
+    for (int s = 0; s < STACKS; s++) { /* both, so that nothing of the parent is freed */
         const mha_status shared = share_layers(&builder, s);
         status = status ? status : shared;
     }
