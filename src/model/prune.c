@@ -115,7 +115,7 @@ mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
         return model_fail(message, message_size, MHA_ERR_MEMORY, "no memory for the model");
     memcpy(made, model, sizeof *made);
     model_builder builder = {made, message, message_size, model->fingerprint};
-    made->parent = (mha_model *)model; /* only its number of references changes */
+    made->parent = (mha_model *)model; /* of which only the number of references changes */
     atomic_fetch_add(&made->parent->references, 1);
     atomic_init(&made->references, 1);
     made->arrays = NULL;
