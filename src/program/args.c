@@ -21,7 +21,8 @@ enum { OPTIONS_MAX = 32, COLUMN = 24 };
 
 const char *args_program = "mha";
 
-/* Messages may quote files that are not trusted: control characters become "?". */
+/* Messages may quote files that are not trusted: control characters, and bytes that are not UTF-8,
+ * become "?". */
 static void report(const char *format, va_list list)
 {
     char *message = NULL;
@@ -31,7 +32,8 @@ static void report(const char *format, va_list list)
     for (const char *at = message ? message : "out of memory"; *at != '\0';) {
         uint32_t c;
         const size_t length = text_decode(at, &c);
-        if (c != '\n' && (c < 0x20 || (c >= 0x7f && c < 0xa0)))
+        const bool control = c != '\n' && (c < 0x20 || (c >= 0x7f && c < 0xa0));
+        if (control || (c == 0xfffd && length == 1))
             fputc('?', stderr);
         else
             fwrite(at, 1, length, stderr);
