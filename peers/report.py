@@ -64,12 +64,18 @@ def _text_cell(peer: Document | None) -> str:
     return _number(peer["ratio"][1]) if "ratio" in peer else amount(peer["value"], "")
 
 
+def _reads(row: Document) -> str:
+    share = row["ours"].get("read_share")
+    return "" if share is None else f", {share:.2f} of the read bandwidth"
+
+
 def _best_text(row: Document) -> str:
     if row["best"] is None:
         return ""
     peer = row["peers"][row["best"]]
     low, _, high = map(_number, peer["ratio"])
-    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high})"
+    reads = _reads(row)
+    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high}){reads}"
 
 
 def text_row(row: Document, names: list[str]) -> str:
@@ -104,7 +110,7 @@ def _markdown_cell(peer: Document | None) -> str:
 def _markdown_row(row: Document, names: list[str]) -> str:
     cells = " | ".join(_markdown_cell(best_of(row, name)) for name in names)
     best = "" if row["best"] is None else row["peers"][row["best"]]["name"]
-    ours = amount(row["ours"]["value"], row["unit"])
+    ours = amount(row["ours"]["value"], row["unit"]) + _reads(row)
     return f"| `{row['case']}` | {row['goal']:.2f} | {ours} | {cells} | {best} | {row['verdict']} |"
 
 
