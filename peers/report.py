@@ -107,9 +107,17 @@ def _markdown_cell(peer: Document | None) -> str:
     return f"{_number(middle)}{spread}"
 
 
+def _best_name(row: Document, names: list[str]) -> str:
+    """With its ratio, if the library has no column."""
+    if row["best"] is None:
+        return ""
+    peer = row["peers"][row["best"]]
+    return peer["name"] + ("" if peer["library"] in names else f" {_markdown_cell(peer)}")
+
+
 def _markdown_row(row: Document, names: list[str]) -> str:
     cells = " | ".join(_markdown_cell(best_of(row, name)) for name in names)
-    best = "" if row["best"] is None else row["peers"][row["best"]]["name"]
+    best = _best_name(row, names)
     ours = amount(row["ours"]["value"], row["unit"]) + _reads(row)
     return f"| `{row['case']}` | {row['goal']:.2f} | {ours} | {cells} | {best} | {row['verdict']} |"
 

@@ -107,7 +107,8 @@ def test_the_share_of_the_bandwidth_is_reported(monkeypatch: pytest.MonkeyPatch)
     assert row["verdict"] == "reached"
     assert report.text_row(row, ["llama.cpp"]).endswith(", 0.50 of the read bandwidth")
     found = registry.Found({"llama.cpp": "1"})
-    assert "ms, 0.50 of the read bandwidth |" in report.markdown(summary.document(found, 1, [row]))
+    text = report.markdown(summary.document(found, 1, [row]))
+    assert "ms, 0.50 of the read bandwidth |" in text and "| without 1.00 | reached |" in text
 
 
 def test_without_bytes_there_is_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
