@@ -6,6 +6,8 @@
     cache:b1h32g8s4096d128             one token appended to a cache of s tokens, and its attention
     layer:bert-base:b8l128:pad         a layer with its projections
     decode:gpt2-small:s1024            one token through a layer with a cache
+    model:minilm:l128                  a whole model: a sentence, or a prompt and its last logits
+    model:smollm2:s1000                the logits of one token of a decoder, the last of s
 
 followed by options after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
 mean (weights averaged over heads), stats, grad (the backward pass alone), train (forward, backward,
@@ -25,6 +27,15 @@ PRESETS = {
     "gpt3": (12288, 96),
     "transformer-base": (512, 8),
 }
+
+# Whole models: the type of their weights, and how many times faster than the best peer the library
+# is meant to be, computing tokens together and one by one.
+MODELS = {
+    "minilm": ("f32", 1.15, 0.0),
+    "smollm2": ("q4", 1.2, 1.0),
+    "stories15m": ("f32", 1.2, 1.2),
+}
+STATISTICS_GOAL = 1 / 1.15  # of a model with statistics, relative to the same without
 
 LAYER_KINDS = ("layer", "decode")
 WANTS = ("weights", "mean", "stats", "grad", "train")
@@ -50,6 +61,7 @@ class Case:
     mask: str = ""
     pad: str = ""
     want: str = "output"
+    model: str = ""
 
     @property
     def is_layer(self) -> bool:
@@ -59,6 +71,10 @@ class Case:
     def one_token(self) -> bool:
         """Whether it is a step of decoding."""
         return self.kind in ("cache", "decode") or self.L == 1
+
+    @property
+    def is_model(self) -> bool:
+        return self.kind == "model"
 
     @property
     def wants_weights(self) -> bool:
@@ -71,11 +87,20 @@ class Case:
     @property
     def goal(self) -> float:
         """How many times faster than the best peer it is meant to be."""
+        if self.is_model:
+            return self._model_goal
         if self.wants_weights or self.one_token:
             return 2.0
         if not self.is_layer and self.L <= SHORT:
             return 2.0
         return 1.5 if self.is_masked else 1.15
+
+    @property
+    def _model_goal(self) -> float:
+        if self.want == "stats":
+            return STATISTICS_GOAL
+        _, together, one_by_one = MODELS[self.model]
+        return one_by_one if self.one_token else 1.5 if self.pad else together
 
 
 class WordError(ValueError):
@@ -121,6 +146,18 @@ def _parse_layer(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str
     return replace(case, causal=kind == "decode"), parts[2:]
 
 
+def _parse_model(word: str, parts: list[str]) -> tuple[Case, list[str]]:
+    if len(parts) < 2 or parts[0] not in MODELS:
+        raise WordError(f"{word}: model: is followed by one of {', '.join(MODELS)}, and sizes")
+    dtype, _, one_by_one = MODELS[parts[0]]
+    sizes = {"B": 1} | _sizes(word, parts[1], "bls" if one_by_one else "bl")
+    if ("L" in sizes) == ("S" in sizes) or ("S" in sizes and sizes["B"] > 1):
+        raise WordError(f"{word}: has either a number of tokens after l, or after s, and then no b")
+    sizes.setdefault("S", sizes.get("L", 0))
+    sizes.setdefault("L", 1)
+    return Case(word, "model", dtype=dtype, model=parts[0], **sizes), parts[2:]
+
+
 def _parse_heads(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str]]:
     sizes = {"B": 1} | _sizes(word, parts[0], "bhglsd")
     if kind == "cache":
@@ -144,6 +181,8 @@ def parse(word: str) -> Case:
     kind, colon, rest = word.partition(":")
     if colon and kind in LAYER_KINDS:
         case, options = _parse_layer(word, kind, rest.split(":"))
+    elif colon and kind == "model":
+        case, options = _parse_model(word, rest.split(":"))
     elif colon and kind == "cache":
         case, options = _parse_heads(word, kind, rest.split(":"))
     else:
@@ -156,7 +195,11 @@ def parse(word: str) -> Case:
         )
     if case.want == "train" and case.kind != "layer":
         raise WordError(f"{word}: train is for layers; grad is the backward pass of attention")
-    if case.want in ("grad", "stats") and case.kind != "attention":
+    if case.is_model and (case.mask or case.causal or case.window >= 0 or case.pad == "padk"):
+        raise WordError(f"{word}: a model has no other options than pad and stats")
+    if case.is_model and case.want not in ("output", "stats"):
+        raise WordError(f"{word}: {case.want} is not for models")
+    if case.want in ("grad", "stats") and case.kind not in ("attention", "model"):
         raise WordError(f"{word}: {case.want} is for attention without projections")
     return case
 
@@ -222,6 +265,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "words": "layer:bert-base:b8l128:train layer:bert-base:l512:train "
         "layer:gpt2-small:l1024:causal:train",
         "more": "layer:bert-large:l512:train layer:gpt2-large:l1024:causal:train",
+    },
+    "models": {
+        "title": "Whole models",
+        "words": "model:minilm:l16 model:minilm:l128 model:minilm:b64l128:pad "
+        "model:smollm2:l512 model:smollm2:s1000 model:stories15m:s200 "
+        "model:minilm:l128:stats model:smollm2:l512:stats model:smollm2:s1000:stats "
+        "model:stories15m:s200:stats",
+        "more": "model:minilm:l512 model:smollm2:s100 model:stories15m:l200",
     },
     "memory": {
         "title": "Memory at 8192 tokens",

@@ -23,6 +23,7 @@ COLOURS = {
     "jax": "#ae3ec9",
     "openblas": "#868e96",
     "llama.cpp": "#2b8a3e",
+    "openvino": "#c2255c",
 }
 
 
@@ -51,6 +52,7 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
     "jax": _polygon((0, -5), (5, 0), (0, 5), (-5, 0)),
     "openblas": _polygon((-4.4, 3.6), (4.4, 3.6), (0, -4.8)),
     "llama.cpp": _polygon((-4.4, -3.6), (4.4, -3.6), (0, 4.8)),
+    "openvino": _polygon((-5, 0), (-2.5, -4.4), (2.5, -4.4), (5, 0), (2.5, 4.4), (-2.5, 4.4)),
 }
 
 

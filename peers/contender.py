@@ -32,11 +32,13 @@ class Runner:
 
     run() computes the whole case and returns when the results are ready. read() converts what run()
     returned to arrays: "output" [B, H, L, D] (layers [B, L, E]), "weights" [B, H, L, S], "mean"
-    [B, L, S], "entropy" [B, H, L], "d_query" and so on. It may be slow; it is not timed.
+    [B, L, S], "entropy" [B, H, L], "d_query" and so on; models have "hidden" [tokens, E] or "logits". It may
+    be slow; it is not timed.
     """
 
     run: Callable[[], Any]
     read: Callable[[Any], Results]
+    bytes_read: int = 0  # by one run, where memory is the limit
 
 
 @dataclass(frozen=True)

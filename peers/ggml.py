@@ -53,7 +53,7 @@ class _InitParams(ctypes.Structure):
     _fields_ = [("size", _Size), ("memory", _Pointer), ("no_alloc", ctypes.c_bool)]
 
 
-def _open(pattern: str) -> ctypes.CDLL:
+def open_library(pattern: str) -> ctypes.CDLL:
     found = sorted(glob.glob(os.path.join(_FOLDER, pattern))) if _FOLDER else []
     if not found:
         raise ImportError(
@@ -63,7 +63,7 @@ def _open(pattern: str) -> ctypes.CDLL:
 
 
 def _load() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-    base, whole = _open("libggml-base.so*"), _open("libggml.*so*")
+    base, whole = open_library("libggml-base.so*"), open_library("libggml.*so*")
     _SIGNATURES["ggml_init"] = (_Pointer, [_InitParams])
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(base, name)
@@ -75,9 +75,9 @@ def _load() -> tuple[ctypes.CDLL, ctypes.CDLL]:
 
 
 _LogFunction = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, _Pointer)
-_quiet = _LogFunction(lambda level, text, data: None)
+quiet = _LogFunction(lambda level, text, data: None)
 _base, _whole = _load()
-_base.ggml_log_set(_quiet, None)
+_base.ggml_log_set(quiet, None)
 _whole.ggml_backend_load_all_from_path(_FOLDER.encode())
 
 

@@ -18,6 +18,8 @@ except ImportError:
 # The learning rate of a training step: so small that the weights practically do not change.
 RATE = 1e-6
 
+TOKENS = (1100, 20000)  # numbers of tokens that are plain text in every model
+
 NUMPY_TYPES = {"f32": np.float32, "f16": np.float16, "bf16": bfloat16}
 
 
@@ -37,6 +39,7 @@ class Inputs:
     lengths: np.ndarray | None = None  # [B]: true lengths of keys; of queries too for "pad"
     # "in" [3E, E] is q, k and v on top of each other, "o" [E, E]; "in_bias", "o_bias"
     weights: dict[str, np.ndarray] = field(default_factory=dict)
+    ids: list[list[int]] = field(default_factory=list)  # tokens of each sequence, for a model
 
 
 def lengths_of(case: Case) -> np.ndarray | None:
@@ -105,9 +108,20 @@ def _make_layer(rng: np.random.Generator, case: Case) -> Inputs:
     )
 
 
+def _make_model(rng: np.random.Generator, case: Case) -> Inputs:
+    """Random tokens, none of them a special one: any tokens take the same time."""
+    none = np.zeros(0, dtype=np.float32)
+    lengths = lengths_of(case)
+    wanted = [case.S] * case.B if lengths is None else lengths.tolist()
+    ids = [rng.integers(*TOKENS, size=n).tolist() for n in wanted]
+    return Inputs(none, none, none, none, lengths=lengths, ids=ids)
+
+
 def make(case: Case) -> Inputs:
     """The inputs of a case: normally distributed numbers, seeded by the word of the case."""
     rng = np.random.default_rng(zlib.crc32(case.word.encode()))
+    if case.is_model:
+        return _make_model(rng, case)
     if case.is_layer:
         return _make_layer(rng, case)
     return Inputs(

@@ -13,6 +13,7 @@ from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .ggml import Graph, library_version
 from .inputs import Inputs, band, key_mask, layer_past
+from .llama_model import CONTENDERS as WHOLE_MODELS
 
 LIBRARY = "llama.cpp"
 
@@ -107,4 +108,5 @@ CONTENDERS = (
     Contender(LIBRARY, "flash_attn_ext", _flash),
     Contender(LIBRARY, "mul_mat + soft_max", _written_out),
     Contender(LIBRARY, "mul_mat + flash_attn_ext", _layer),
+    *WHOLE_MODELS,
 )

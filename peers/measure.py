@@ -29,10 +29,12 @@ LEAST_ROUNDS = 5
 LEAST_SECONDS = 1e-7  # time of a run if the clock is too coarse to measure it
 REST_SECONDS = 0.003  # before each turn, so that threads of the last contender stop spinning
 SPARE_BYTES = 2 << 30  # memory that is left free
+READ_BYTES = 1 << 28
+READ_ROUNDS = 7
 SMALL_BYTES = 1 << 28  # by cases that need more than this
 
 # The largest allowed difference of a result from ours, as a share of its largest number.
-TOLERANCES = {"f32": 2e-4, "f16": 4e-2, "bf16": 4e-2}
+TOLERANCES = {"f32": 2e-4, "f16": 4e-2, "bf16": 4e-2, "q4": 8e-2}
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Row:
     difference: float = 0.0  # from ours, as a share of the largest number
     differs: bool = False
     repeats: int = 1
+    bytes_read: int = 0
     seconds: list[float] = field(default_factory=list)
 
 
@@ -51,6 +54,7 @@ class Row:
 class CaseResult:
     case: Case
     rows: list[Row]
+    read_rate: float = 0.0  # bytes per second that memory can be read, 0: not measured
 
     @property
     def ours(self) -> Row | None:
@@ -146,6 +150,7 @@ def _ready_rows(
         if row.differs:
             row.reason = f"differs by {row.difference:.1e}"
         else:
+            row.bytes_read = runner.bytes_read
             timed.append((row, runner))
     return rows, timed
 
@@ -193,16 +198,30 @@ def _rounds(
             row.seconds.append(_seconds(runner, row.repeats, clock))
 
 
+def read_rate(clock: Clock) -> float:
+    """Bytes per second of a scalar product of long vectors, which only memory limits."""
+    x = np.ones(READ_BYTES // 4, dtype=np.float32)
+    times = []
+    for _ in range(READ_ROUNDS):
+        begin = clock()
+        np.dot(x, x)
+        times.append(clock() - begin)
+    return x.nbytes / max(min(times), LEAST_SECONDS)
+
+
 def measure(
     case: Case, contenders: list[Contender], threads: int, rounds: int, seconds: float
 ) -> CaseResult:
     """Measures one case with all contenders, ours first, in about so many seconds."""
     inputs = make(case)
     rows, timed = _ready_rows(case, inputs, contenders, threads)
+    result = CaseResult(case, rows)
     if timed:
         gc.collect()
         gc.disable()
         _rounds(case, timed, rounds, seconds, clock_for(threads))
+        if any(row.bytes_read for row in rows):
+            result.read_rate = read_rate(clock_for(threads))
         gc.enable()
     progress("")
-    return CaseResult(case, rows)
+    return result

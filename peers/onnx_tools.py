@@ -38,9 +38,12 @@ def model(
     outputs: Iterable[str],
     weights: Arrays | None = None,
     opset: int = 21,
+    output_type: type | None = None,
 ) -> ModelProto:
-    """A model of these nodes. The type of all outputs is that of the first input."""
-    kind = helper.np_dtype_to_tensor_dtype(next(iter(feeds.values())).dtype)
+    """A model of these nodes. The type of all outputs is that of the first input, unless given."""
+    kind = helper.np_dtype_to_tensor_dtype(
+        np.dtype(output_type or next(iter(feeds.values())).dtype)
+    )
     graph = helper.make_graph(
         nodes,
         "case",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import mha
 import numpy as np
 
-from . import ours_layer
+from . import ours_layer, ours_model
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .inputs import Inputs
@@ -103,4 +103,5 @@ CONTENDERS = (
     Contender(OURS, "attention_backward", _backward),
     Contender(OURS, "KVCache", _cache),
     *ours_layer.CONTENDERS,
+    *ours_model.CONTENDERS,
 )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # --help and --list do without NumPy
     from .contender import Contender
 
 OURS = "mha"
+ITSELF = "itself"  # the library of contenders that are ours, measured for comparison
 MODULES = {
     OURS: "ours",
     "torch": "torch_peer",
@@ -18,6 +19,7 @@ MODULES = {
     "jax": "jax_peer",
     "openblas": "openblas_peer",
     "llama.cpp": "llama_peer",
+    "openvino": "openvino_peer",
 }
 PEERS = tuple(name for name in MODULES if name != OURS)
 

@@ -64,12 +64,18 @@ def _text_cell(peer: Document | None) -> str:
     return _number(peer["ratio"][1]) if "ratio" in peer else amount(peer["value"], "")
 
 
+def _reads(row: Document) -> str:
+    share = row["ours"].get("read_share")
+    return "" if share is None else f", {share:.2f} of the read bandwidth"
+
+
 def _best_text(row: Document) -> str:
     if row["best"] is None:
         return ""
     peer = row["peers"][row["best"]]
     low, _, high = map(_number, peer["ratio"])
-    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high})"
+    reads = _reads(row)
+    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high}){reads}"
 
 
 def text_row(row: Document, names: list[str]) -> str:
@@ -101,10 +107,18 @@ def _markdown_cell(peer: Document | None) -> str:
     return f"{_number(middle)}{spread}"
 
 
+def _best_name(row: Document, names: list[str]) -> str:
+    """With its ratio, if the library has no column."""
+    if row["best"] is None:
+        return ""
+    peer = row["peers"][row["best"]]
+    return peer["name"] + ("" if peer["library"] in names else f" {_markdown_cell(peer)}")
+
+
 def _markdown_row(row: Document, names: list[str]) -> str:
     cells = " | ".join(_markdown_cell(best_of(row, name)) for name in names)
-    best = "" if row["best"] is None else row["peers"][row["best"]]["name"]
-    ours = amount(row["ours"]["value"], row["unit"])
+    best = _best_name(row, names)
+    ours = amount(row["ours"]["value"], row["unit"]) + _reads(row)
     return f"| `{row['case']}` | {row['goal']:.2f} | {ours} | {cells} | {best} | {row['verdict']} |"
 
 

