@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
-# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in build/peers.json.
+# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
+# build/peers.json.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
