@@ -17,9 +17,9 @@ OWN = "own"  # the section of words that are given on the command line
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench-peers",
-        description="Measures libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp and OpenVINO. "
-        "Results are compared first; then all take turns in interleaved rounds. Numbers are the "
-        "peer's time divided by ours in the same round: above 1, ours is faster.",
+        description="Measures libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp and "
+        "OpenVINO. Results are compared first; then all take turns in interleaved rounds. Numbers "
+        "are the peer's time divided by ours in the same round: above 1, ours is faster.",
         epilog=f"Sections: {', '.join(cases.SECTIONS)}. Words: b1h12l1024d64:causal, "
         "cache:b1h32g8s4096d128, layer:bert-base:l512, decode:gpt2-small:s1024, "
         "model:minilm:l128 and the like.",

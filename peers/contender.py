@@ -32,8 +32,8 @@ class Runner:
 
     run() computes the whole case and returns when the results are ready. read() converts what run()
     returned to arrays: "output" [B, H, L, D] (layers [B, L, E]), "weights" [B, H, L, S], "mean"
-    [B, L, S], "entropy" [B, H, L], "d_query" and so on; models have "hidden" [tokens, E] or "logits". It may
-    be slow; it is not timed.
+    [B, L, S], "entropy" [B, H, L], "d_query" and so on; models have "hidden" [tokens, E] or
+    "logits". It may be slow; it is not timed.
     """
 
     run: Callable[[], Any]

@@ -87,6 +87,8 @@ def _prepare(
 
 
 def _run(kind: int, case: Case, inputs: Inputs, threads: int) -> Runner:
+    if case.want == "stats" and kind != _F32:
+        raise Unable("is compared without statistics in f32 only")
     return _prepare(case, inputs, threads, kind, case.want == "stats")
 
 

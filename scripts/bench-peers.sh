@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
-# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in build/peers.json.
+# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
+# build/peers.json.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
@@ -38,6 +39,12 @@ install_ggml() {
         >>"$log" 2>&1 || echo "without llama.cpp; see $log" >&2
 }
 
+# libmha_model, in the folder of `make build`.
+build_models() {
+    [ -f build/CMakeCache.txt ] || cmake --preset release || return
+    nice cmake --build build --parallel --target mha_model_shared
+}
+
 case " $* " in
 *" --help "* | *" -h "* | *" --list "* | *" --from "*)
     PYTHONPATH=. exec "$(command -v "$python" || echo python3)" -m peers "$@"
@@ -51,7 +58,6 @@ install_from_pypi jax
 install_from_pypi openvino
 install_ggml
 fetch_stories
-nice cmake --build build --parallel --target mha_model_shared >>"$log" 2>&1 ||
-    echo "without libmha_model; see $log" >&2
+build_models >>"$log" 2>&1 || echo "without libmha_model; see $log" >&2
 export PYTHONPATH=. PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
 exec "$python" -m peers --json build/peers.json "$@"

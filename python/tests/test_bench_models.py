@@ -111,6 +111,15 @@ def test_the_share_of_the_bandwidth_is_reported(monkeypatch: pytest.MonkeyPatch)
     assert "ms, 0.50 of the read bandwidth |" in text and "| without 1.00 | reached |" in text
 
 
+def test_statistics_are_compared_with_the_same_state() -> None:
+    from_library = pytest.importorskip("mha") and registry.find((registry.OURS,))
+    case = cases.parse("model:smollm2:s16:stats")
+    halves = [c for c in from_library.contenders if "f16" in c.name]
+    assert len(halves) == 1
+    with pytest.raises(Unable, match="in f32 only"):
+        halves[0].prepare(case, inputs.make(case), 1)
+
+
 def test_without_bytes_there_is_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
     result = measured(monkeypatch, 0)
     assert result.read_rate == 0 and summary.read_share(result) == {}
