@@ -174,7 +174,7 @@ class Model(_Model):
     def gates(self, gates: Gates) -> Iterator[Self]:
         """Change heads in all calls of this thread or task within the context.
 
-            with model.gates({(0, 3): 0.0}):     # head 3 of layer 0 is closed
+            with model.gates({(0, 3): 0.0}):     # head 3 of layer 0 is disabled
                 model.generate("Once upon a time")
 
         gates: {(kind, layer, head): value}, without the kind if the model has only one. A value is

@@ -135,7 +135,7 @@ def without(model: Any, layer: int, heads: list[int]) -> Any:
     return result
 
 
-def test_gates_close_heads() -> None:
+def test_gates_disable_heads() -> None:
     model, given = build(), inputs()
     counts = given["attention_mask"].bool()
     with torch.no_grad():

