@@ -150,7 +150,8 @@ static void families(void)
         const mha_status status = mha_model_run(c->model, &c->call, NULL, 0, NULL);
         if (CHECK(status == MHA_OK, "%s: %s: %s", tiny_name((tiny_kind)kind),
                   mha_status_string(status), c->message))
-            check_case(c, tiny_name((tiny_kind)kind), 5e-6);
+            /* T5 does not divide its scores by sqrt(D), so their rounding counts more. */
+            check_case(c, tiny_name((tiny_kind)kind), kind == TINY_T5 ? 1e-5 : 5e-6);
         case_free(c);
     }
 }
