@@ -71,7 +71,7 @@ if(TARGET mha_model_shared)
     add_manual_page(mha_model mha_model_open mha_model_free mha_model_get_info mha_model_tokenizer
                     mha_model_target_tokenizer mha_model_describe mha_model_heads
                     mha_model_family_at)
-    add_manual_page(mha_state mha_state_create mha_state_free mha_state_length mha_state_tokens
+    add_manual_page(mha_state mha_state_create mha_state_free mha_state_length mha_state_capacity mha_state_tokens
                     mha_state_bytes mha_state_truncate mha_state_fork mha_state_reorder
                     mha_state_save mha_state_load)
     add_manual_page(mha_model_run mha_model_work_size mha_model_prune)

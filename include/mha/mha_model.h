@@ -276,6 +276,9 @@ MHA_API void mha_state_free(mha_state *state);
 MHA_API ptrdiff_t mha_state_length(const mha_state *state, ptrdiff_t sequence);
 MHA_API const int32_t *mha_state_tokens(const mha_state *state, ptrdiff_t sequence);
 
+/* Most tokens of a sequence; 0 for NULL. */
+MHA_API ptrdiff_t mha_state_capacity(const mha_state *state);
+
 /* Removes all tokens from `length` on; the source text of an encoder-decoder stays. `to` becomes a
  * copy of `from`. Every sequence n becomes what parents[n] was before the call, for beam search. */
 MHA_API mha_status mha_state_truncate(mha_state *state, ptrdiff_t sequence, ptrdiff_t length);

@@ -140,6 +140,11 @@ ptrdiff_t mha_state_length(const mha_state *state, ptrdiff_t sequence)
     return has_sequence(state, sequence) ? (ptrdiff_t)state->lengths[sequence] : -1;
 }
 
+ptrdiff_t mha_state_capacity(const mha_state *state)
+{
+    return state ? state->capacity : 0;
+}
+
 const int32_t *mha_state_tokens(const mha_state *state, ptrdiff_t sequence)
 {
     return has_sequence(state, sequence) ? state->tokens + sequence * state->capacity : NULL;

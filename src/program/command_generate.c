@@ -132,6 +132,31 @@ static bool has_state(const generate_run *run)
     return run->session.info.kind == MHA_MODEL_DECODER;
 }
 
+static mha_status new_state(generate_run *run, char message[MODEL_MESSAGE_MAX])
+{
+    const mha_state_config config = {.size = sizeof config,
+                                     .sequences = 1,
+                                     .capacity = (ptrdiff_t)run->request->context,
+                                     .message = message,
+                                     .message_size = MODEL_MESSAGE_MAX};
+    return mha_state_create(&run->state, run->session.model, &config);
+}
+
+/* The file of --prompt-cache, unless it has less room than --context requests. */
+static mha_status load_state(generate_run *run, char message[MODEL_MESSAGE_MAX])
+{
+    const generate_request *const r = run->request;
+    const mha_status status = mha_state_load(&run->state, run->session.model, r->prompt_cache,
+                                             message, MODEL_MESSAGE_MAX);
+    if (status != MHA_OK || mha_state_capacity(run->state) >= r->context)
+        return status;
+    fprintf(stderr, "mha: %s has room for %td tokens; the prompt is computed again\n",
+            r->prompt_cache, mha_state_capacity(run->state));
+    mha_state_free(run->state);
+    run->state = NULL;
+    return new_state(run, message);
+}
+
 /* From the file of --prompt-cache if there is one, else empty. */
 static int open_state(generate_run *run)
 {
@@ -141,17 +166,8 @@ static int open_state(generate_run *run)
         return path == NULL ? EXIT_GO_ON
                             : args_wrong("generate: --prompt-cache is for decoders such as GPT-2 "
                                          "and Llama");
-    mha_status status;
-    if (path != NULL && access(path, F_OK) == 0) {
-        status = mha_state_load(&run->state, run->session.model, path, message, sizeof message);
-    } else {
-        const mha_state_config config = {.size = sizeof config,
-                                         .sequences = 1,
-                                         .capacity = (ptrdiff_t)run->request->context,
-                                         .message = message,
-                                         .message_size = sizeof message};
-        status = mha_state_create(&run->state, run->session.model, &config);
-    }
+    const bool saved = path != NULL && access(path, F_OK) == 0;
+    const mha_status status = saved ? load_state(run, message) : new_state(run, message);
     if (status == MHA_OK)
         return EXIT_GO_ON;
     return args_failed("generate: %s", message[0] ? message : mha_status_string(status));

@@ -129,6 +129,7 @@ static void wrong_changes_are_refused(void)
     CHECK(mha_state_truncate(c.state, 1, 5) == MHA_ERR_LENGTH, "longer");
     CHECK(mha_state_fork(c.state, 0, -1) == MHA_ERR_SEQUENCE, "from");
     CHECK(mha_state_length(c.state, 3) == -1 && !mha_state_tokens(c.state, 3), "no such sequence");
+    CHECK(mha_state_capacity(c.state) > 0 && mha_state_capacity(NULL) == 0, "capacity");
     check_next(&c, c.state, MHA_F32, 1, 0, 5, "refused");
     case_end(&c);
     mha_model *const encoder = tiny_model_new(TINY_BERT, MHA_STORE_AS_FILE, 1, NULL);
