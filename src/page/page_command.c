@@ -22,6 +22,8 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     FILE *const file = open_memstream(&text, &size);
     if (file == NULL)
         return NULL;
+    if (command->output == NULL)
+        fputs("mha serve", file);
     put_option(file, "mha view -o ", command->output);
     put_option(file, " --model ", command->model_file);
     put_option(file, " --to ", command->target);

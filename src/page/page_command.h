@@ -7,7 +7,7 @@
 
 /* The arguments of "mha view" besides the sentences; NULL: not given. */
 typedef struct page_command {
-    const char *output; /* never NULL */
+    const char *output; /* NULL: the page of "mha serve" */
     const char *model_file, *target;
     const char *weights, *tokens, *ablation, *texts; /* files */
     bool words;                                      /* join the pieces of words */

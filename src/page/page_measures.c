@@ -59,4 +59,5 @@ void page_role_put(json *j, const head_role *role)
     json_number(j, "count", role->count);
     json_string(j, "next", role->next.name);
     json_number(j, "next_score", role->next.score);
+    json_number(j, "next_threshold", role->next.threshold);
 }

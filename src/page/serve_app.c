@@ -27,18 +27,27 @@ static http_answer error_answer(const char *message)
     return answer;
 }
 
-/* The JSON of a page with one sentence, for free(); NULL: out of memory. "mha view" cannot change
- * heads, so a page with changed heads names "mha serve" as its command. */
-static char *make_data(const serve_app *app, bool changed, const page_sentence *sentence)
+/* The command of a page, for free(); NULL: out of memory. "mha view" cannot change heads, so that
+ * of a page with changed heads is "mha serve", and the page's address has the sentence and changes.
+ */
+static char *make_command(const serve_app *app, bool changed, const page_sentence *sentence)
 {
     const char *const given = sentence->text.given;
-    const page_command call = {.output = "view.html",
-                               .model_file = app->model_file,
-                               .target = given != NULL && given[0] != '\0' ? given : NULL,
-                               .study = PAGE_STUDY_SENTENCES};
-    char *const command = page_command_text(&call, sentence, 1);
+    page_command call = {
+        .model_file = app->model_file, .texts = app->texts, .study = PAGE_STUDY_SENTENCES};
+    if (changed)
+        return page_command_text(&call, NULL, 0);
+    call.output = "view.html";
+    call.target = given != NULL && given[0] != '\0' ? given : NULL;
+    return page_command_text(&call, sentence, 1);
+}
+
+/* The JSON of a page with one sentence, for free(); NULL: out of memory. */
+static char *make_data(const serve_app *app, bool changed, const page_sentence *sentence)
+{
+    char *const command = make_command(app, changed, sentence);
     const page_data page = {.subject = app->model,
-                            .command = changed ? "mha serve" : command,
+                            .command = command,
                             .study = app->study,
                             .sentences = sentence,
                             .count = 1};

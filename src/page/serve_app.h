@@ -19,6 +19,7 @@
 typedef struct serve_app {
     subject *model;
     const char *model_file; /* as the user named it; NULL: the default model */
+    const char *texts;      /* the file of --texts; NULL: none */
     mha_pool *pool;
     const page_study *study; /* NULL: none */
 } serve_app;

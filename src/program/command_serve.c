@@ -155,8 +155,11 @@ static bool make_study(serve_app *app, const session *s, const char *texts, page
 static int run_with(const serve_request *r, session *s)
 {
     page_study study = {.heads = NULL};
-    serve_app app = {
-        .model = &s->subject, .model_file = r->model_file, .pool = s->pool, .study = &study};
+    serve_app app = {.model = &s->subject,
+                     .model_file = r->model_file,
+                     .texts = r->texts,
+                     .pool = s->pool,
+                     .study = &study};
     const bool fine = make_study(&app, s, r->texts, &study) && serve(r, &app);
     page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;

@@ -27,7 +27,7 @@ await test("a_cell_of_an_encoder_is_computed_again", async () => {
     const weight = floats(kind.weights[5])[2 * kind.columns + 5];
     near(Number(await text(page, "#cell-weight")), weight, 2e-6, "the weight");
     check((await text(page, ".cell-room")).includes("is rounding"), "as the model computed it");
-    check((await text(page, ".facts")).includes("of 1 \u2212 cosine"), "its loss");
+    check((await text(page, ".facts")).includes("vector turns: 1 \u2212 cosine 0."), "its loss");
     check((await text(page, ".bar >> nth=1")).includes("Marks hidden"), "marks can be hidden");
     await page.close();
     nothingWrong();
@@ -45,6 +45,45 @@ await test("tokens_are_joined_to_words", async () => {
     nothingWrong();
 });
 
+await test("numbers_are_of_whole_words_in_both_modes", async () => {
+    for (const words of [0, 1]) {
+        const page = await browser.open(encoder, `view=head&words=${words}`);
+        const facts = await text(page, ".facts");
+        check(facts.includes(`nats, at most ${Math.log(8).toFixed(3)}`), `${words}: ${facts}`);
+        check(/over 8 rows|nearest/.test(await text(page, "aside")), "the role is over words");
+        equal((await text(page, "aside")).includes("here 8 \u00d7 8"), words === 0, "says so");
+        await page.close();
+    }
+    nothingWrong();
+});
+
+await test("only_keys_that_do_something_are_listed", async () => {
+    const page = await browser.open(encoder);
+    await page.keyboard.press("?");
+    const list = await text(page, "#key-list");
+    check(list.includes("wall, head, compare, flow"), list);
+    check(!/alignment|grammar|next kind|next sentence/.test(list), list);
+    await page.close();
+    nothingWrong();
+});
+
+await test("flow_starts_at_the_last_layer", async () => {
+    const page = await browser.open(encoder, "view=flow");
+    equal(await page.locator("#flow-layer").inputValue(), "2", "of two");
+    await page.selectOption("#flow-layer", "1");
+    check(page.url().includes("from=1"), "the address has another one");
+    await page.close();
+    nothingWrong();
+});
+
+await test("bars_and_the_command_are_explained", async () => {
+    const page = await browser.open(encoder);
+    check(/loss \+.*a full bar is 1 \u2212 cosine 0\.\d{4}/.test(await text(page, "#bar-legend")), "bars");
+    check((await text(page, "#command")).endsWith("sleeps ?'"), "an empty state is left out");
+    await page.close();
+    nothingWrong();
+});
+
 await test("a_decoder_shows_how_likely_its_text_is", async () => {
     const page = await browser.open(decoder, "view=head&row=3&column=1");
     const [sentence] = dataOf(decoder).sentences;
@@ -54,6 +93,21 @@ await test("a_decoder_shows_how_likely_its_text_is", async () => {
     check(title.includes(`probability ${chance}`), title);
     check(await page.locator("[data-model=predicts]").isVisible(), "what the loss is");
     check((await text(page, ".cell-room")).includes("is rounding"), "a cell");
+    const wrong = sentence.target.slice(1).some((word, i) => word !== sentence.said[i]);
+    equal((await text(page, "#word-legend")).includes("Wavy red"), wrong, "what is wavy");
+    await page.close();
+    nothingWrong();
+});
+
+await test("changed_predictions_say_where", async () => {
+    const [sentence] = dataOf(decoder).sentences;
+    const [kind] = sentence.kinds,
+        [change] = kind.changed;
+    const [layer, head] = [Math.floor(change.map / kind.heads) + 1, (change.map % kind.heads) + 1];
+    const page = await browser.open(decoder, `view=head&layer=${layer}&head=${head}`);
+    const [first] = await page.locator(".changes li").allTextContents();
+    check(first.startsWith(`position ${change.row + 1}, after`), first);
+    check(first.endsWith(`the model\u2019s own \u201c${sentence.said[change.row]}\u201d`), first);
     await page.close();
     nothingWrong();
 });
@@ -80,7 +134,10 @@ if (address)
         await page.click("#zero-1-2");
         await page.waitForFunction(() => document.querySelector("#reopen-all"));
         const message = await text(page, "#live-message");
-        check(/1 \u2212 cosine is 0\.\d+\. Moved most: encoder 2\.\d/.test(message), message);
+        check(/1 \u2212 cosine is 0\.\d+ .*Moved most: encoder 2\.\d, where/.test(message), message);
+        equal(await text(page, "#zero-1-2"), "disabled", "the pressed button");
+        check((await text(page, "#command")).startsWith("mha serve --model 'bert' "), "the command");
+        check((await text(page, "#bar-legend")).includes("moved"), "what moved is");
         await page.click("#words-1");
         check(/unbelievably/.test((await words(page)).join(" ")), "whole words, live");
         await page.close();

@@ -129,7 +129,7 @@ await test("heads_by_keyboard", async () => {
     await page.keyboard.press("2");
     await page.click("#change-uniform");
     await page.waitForSelector("#reopen-encoder-1-1");
-    check((await text(page, "dl.facts")).includes("of its weight, over 4 rows"), "what it moved");
+    check((await text(page, "dl.facts")).includes("on average over 4 rows"), "what it moved");
     await page.keyboard.press("w");
     equal(await page.evaluate(() => document.activeElement.id), "live-text", "w writes");
     await page.close();

@@ -26,7 +26,7 @@ const NOTHING = {
 };
 const NO_ROLE = {
     ...{ found: false, rule: "far", name: "far", score: 0.3, threshold: 1 / 3 },
-    ...{ low: null, high: null, count: 1, next: "broad", next_score: 0.5 },
+    ...{ low: null, high: null, count: 1, next: "broad", next_score: 0.5, next_threshold: 0.9 },
 };
 
 // A head whose row i looks at columns as weightOf(i, j) says.
@@ -42,6 +42,7 @@ function makeHead(weightOf, { rows = T, columns = T, kind = "encoder", layer = 1
         head,
         rows,
         columns,
+        words: { rows, columns },
         causal: kind === "decoder",
         compact: false,
         measures: NOTHING,
@@ -112,6 +113,13 @@ await test("the_largest_entropy", () => {
     const wanted = [2, 3, 4, 5, 6, 7, 8].reduce((sum, n) => sum + Math.log(n), 0) / 7;
     near(roles.largestEntropy(causal), wanted, 1e-12, "causal: rows with a choice only");
     equal(roles.choosingRows(causal), 7, "rows of a decoder that have a choice");
+    const joined = { ...uniform, words: { rows: 5, columns: 5 } };
+    near(roles.largestEntropy(joined), Math.log(5), 1e-12, "of words, not of tokens");
+    equal(roles.choosingRows(joined), 5, "rows of words");
+    const nearest = { score: null, runner: { role: "far", score: 0.3, threshold: 1 / 3 } };
+    equal(roles.runnerText(nearest), "nearest: far 0.30 (needs 0.33)", "a rule and its threshold");
+    const far = { ...nearest, words: "looks far away", score: 0.5, threshold: 1 / 3 };
+    equal(roles.roleTitle(far), "looks far away; score 0.50 (needs 0.33)", "in a tooltip");
 });
 
 // ------------------------------------------------------- compact weights -----

@@ -125,6 +125,20 @@ function shownWord(word) {
     return word.replace(/^<(begin|end|unknown)>$/, "\u2039$1\u203a");
 }
 
+// How many words the tokens of a side make.
+function wordCount(tokens, continues) {
+    return tokens.filter((_, n) => n === 0 || !continues?.[n]).length;
+}
+
+// The rows and columns of a head with its tokens joined to words: measures and roles are of these.
+function wordsOfKind(sentence, kind) {
+    const count = (side) => wordCount(sentence[side], sentence[`${side}_continues`]);
+    return {
+        rows: count(kind.name === "encoder" ? "source" : "target"),
+        columns: count(kind.name === "decoder" ? "target" : "source"),
+    };
+}
+
 // A row of decoder or cross-attention is labelled by the word it has read and the one it says.
 function rowLabels(sentence, kind) {
     if (kind.name === "encoder") return sentence.source;
@@ -141,6 +155,7 @@ function makeHead(sentence, kind, arrays, map, known) {
         head: (map % kind.heads) + 1,
         rows,
         columns,
+        words: known.words,
         width,
         causal: kind.causal,
         compact: kind.compact,
@@ -183,16 +198,18 @@ export function headFacts(head) {
     return Object.fromEntries(names.map((name) => [name, head[name]]));
 }
 
-// known: labels of rows, study and ablation of the heads of the kind, in their order.
+// known: labels of rows, counts of words, study and ablation of the heads of the kind, in their
+// order.
 function makeHeads(page, sentence, kind) {
     const arrays = {};
     for (const name of ["q", "k", "v", "value_norms", "losses", "uniform_losses"])
         lazy(arrays, name, () => decodeFloats(kind[name]));
     const known = {
         labels: rowLabels(sentence, kind),
+        words: wordsOfKind(sentence, kind),
         study: page.study?.heads.filter((record) => record.kind === kind.name),
         ablation: page.ablation?.[kind.name],
-        lossUnit: page.model?.predicts === false ? "of 1 \u2212 cosine" : "nats",
+        lossUnit: page.model?.predicts === false ? "1 \u2212 cosine" : "nats",
     };
     return Array.from({ length: kind.layers * kind.heads }, (_, map) =>
         makeHead(sentence, kind, arrays, map, known),

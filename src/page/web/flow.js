@@ -166,7 +166,7 @@ function rolloutMap(app, layer, word) {
 export function flowView(app) {
     const own = app.sentence().heads[app.state.kind];
     const layers = own.at(-1).layer,
-        layer = app.state.layer;
+        layer = app.state.from || layers;
     const word = app.state.row >= 0 ? app.state.row : Math.min(1, own[0].rows - 1);
     return el(
         "div",
@@ -179,7 +179,7 @@ export function flowView(app) {
                 "From layer",
                 Array.from({ length: layers }, (_, n) => [n + 1, String(n + 1)]),
                 layer,
-                (to) => app.set({ layer: Number(to) }),
+                (to) => app.set({ from: Number(to) }),
             ),
             picker(
                 "flow-word",

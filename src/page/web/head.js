@@ -15,10 +15,10 @@ import {
 import { arcsFigure, barsFigure, heatmapFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { chooser, el } from "./dom.js";
-import { largestEntropy } from "./roles.js";
+import { largestEntropy, runnerText } from "./roles.js";
 import { roleBadge } from "./legend.js";
 import { alignmentError } from "./query.js";
-import { lossText, signedText } from "./wall.js";
+import { effectOf, lossText } from "./wall.js";
 import { ablationPart } from "./ablation.js";
 import { longMap } from "./long_map.js";
 import { showCell } from "./cell.js";
@@ -181,19 +181,27 @@ function nearestHeads(app, item) {
     );
 }
 
+function scoreWords({ score, threshold, over }) {
+    return score === null
+        ? ""
+        : `${score.toFixed(2)} (needs ${threshold.toFixed(2)}) over ${over}`;
+}
+
 // The role over many sentences, if they were studied, and on this one.
 function roleLines(app, { head, here, role }) {
-    const line = (title, { words, score, over, runner }, badge) =>
+    const line = (title, shown, badge) =>
         el(
             "div",
             { class: "role-line" },
             el("h4", {}, title),
-            el("p", {}, badge, ` ${words}`),
+            el("p", {}, badge, ` ${shown.words}`),
             el(
                 "p",
-                { class: "hint" },
-                score === null ? "" : `${score.toFixed(2)} over ${over}; `,
-                `${score === null ? "nearest" : "next"}: ${runner.role} ${runner.score.toFixed(2)}`,
+                {
+                    class: "hint",
+                    title: "A role is the first rule whose score reaches its threshold.",
+                },
+                [scoreWords(shown), runnerText(shown)].filter((part) => part !== "").join("; "),
             ),
         );
     const study = app.page.study;
@@ -208,6 +216,17 @@ function roleLines(app, { head, here, role }) {
     return [head.study ? studied() : null, line("On this sentence", here, roleBadge(here))];
 }
 
+// A page of tokens has the numbers of whole words.
+function unitWords({ rows, columns, words }) {
+    if (rows === words.rows && columns === words.columns) return null;
+    return el(
+        "p",
+        { class: "hint" },
+        `Roles and numbers are those of whole words, here ${words.rows} \u00d7 ${words.columns}; ` +
+            `the map shows ${rows} \u00d7 ${columns} tokens.`,
+    );
+}
+
 // The numbers of this sentence, by the names of "mha heads".
 function facts(app, item) {
     const { head } = item,
@@ -219,14 +238,24 @@ function facts(app, item) {
         "div",
         {},
         roleLines(app, item),
+        unitWords(head),
         el(
             "dl",
             { class: "facts" },
-            list("entropy", `${m.entropy.toFixed(3)} of ${largestEntropy(head).toFixed(3)} nats`),
+            list(
+                "entropy",
+                `${m.entropy.toFixed(3)} nats, at most ${largestEntropy(head).toFixed(3)}`,
+            ),
             list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
             list("distance", `${m.distance.toFixed(2)} words on average`),
-            m.one >= 0.005 ? list("one", `${m.one.toFixed(2)} of the rows look at the same word`) : [],
+            m.one >= 0.005
+                ? list(
+                      "one",
+                      `${m.one.toFixed(2)} of the rows have more than half of their weight on the ` +
+                          `same word`,
+                  )
+                : [],
             list(
                 "weight on",
                 ["prev", "self", "next", "first", "end"]
@@ -242,30 +271,34 @@ function facts(app, item) {
             head.loss === null
                 ? []
                 : [
-                      list("loss + disabled", lossText(head)),
-                      list(
-                          "loss + uniform",
-                          `${signedText(head.uniformLoss, head)} ${head.lossUnit}`,
-                      ),
+                      list("if disabled", lossText(head)),
+                      list("if uniform", effectOf(head.uniformLoss, head)),
                   ],
         ),
         changedWords(app, head),
     );
 }
 
+// What the model predicts without the head, at positions where that differs from what it predicts
+// with all heads. Positions are of tokens.
 function changedWords(app, head) {
     if (head.changed.length === 0) return null;
-    return el(
-        "ul",
-        { class: "changes" },
-        head.changed.map(({ row, word }) =>
-            el(
-                "li",
-                {},
-                `says \u201c${word}\u201d instead of \u201c${app.sentence().said[row]}\u201d`,
+    const { said, target } = app.tokens.sentences[head.sentence];
+    return [
+        el("h4", {}, "Predictions that change if it is disabled"),
+        el(
+            "ul",
+            { class: "changes" },
+            head.changed.map(({ row, word }) =>
+                el(
+                    "li",
+                    {},
+                    `position ${row + 1}, after \u201c${target[row]}\u201d: \u201c${word}\u201d ` +
+                        `instead of the model\u2019s own \u201c${said[row]}\u201d`,
+                ),
             ),
         ),
-    );
+    ];
 }
 
 // The weights of this head on the grammar's relations of this sentence.
@@ -314,7 +347,12 @@ function movedFact(app, head) {
     const { shift, rows } = app.live.shift(head);
     return [
         el("dt", {}, "moved"),
-        el("dd", {}, `${shift.toFixed(3)} of its weight, over ${rows} rows`),
+        el(
+            "dd",
+            {},
+            `${(100 * shift).toFixed(1)} % of a row\u2019s weight went to other columns, on average ` +
+                `over ${rows} rows`,
+        ),
     ];
 }
 

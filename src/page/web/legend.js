@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The badge of a role, a letter in a shape, and the legend of all letters.
-import { RULES } from "./roles.js";
+import { roleTitle, RULES } from "./roles.js";
 import { el } from "./dom.js";
 
+// role: of a head, or a rule without a score.
 export function roleBadge(role, name = role.role) {
     return el(
         "span",
-        { class: `badge role-${role.rule}`, title: role.words },
+        { class: `badge role-${role.rule}`, title: role.runner ? roleTitle(role) : role.words },
         el("b", { "aria-hidden": "true" }, role.letter),
         name,
     );

@@ -150,7 +150,8 @@ function summary(live) {
     return (
         effectText(now, then) +
         (moved
-            ? ` Moved most: ${headName(far.head)}, by ${far.shift.toFixed(3)} of its weight.`
+            ? ` Moved most: ${headName(far.head)}, where ${(100 * far.shift).toFixed(1)} % of a ` +
+              `row\u2019s weight went to other columns, on average.`
             : " No other head moves.")
     );
 }
@@ -163,7 +164,10 @@ export function effectText(now, then) {
             ? `The translation stays \u201c${now.translation}\u201d.`
             : `\u201c${now.translation}\u201d instead of \u201c${then.translation}\u201d.`;
     if (now.vector)
-        return `The text\u2019s vector turns: 1 \u2212 cosine is ${(1 - cosine(now.vector, then.vector)).toFixed(4)}.`;
+        return (
+            `The text\u2019s vector turns: 1 \u2212 cosine is ` +
+            `${(1 - cosine(now.vector, then.vector)).toFixed(4)} (0: unchanged, 1: at a right angle).`
+        );
     const sum = ({ log_likelihood: list }) => list.reduce((total, one) => total + (one ?? 0), 0);
     const lost = sum(then) - sum(now);
     return (
@@ -195,7 +199,12 @@ export function liveCard(app, item, card) {
         "div",
         { class: now ? "card-room changed" : "card-room" },
         card,
-        el("div", { class: "chooser" }, button("zero", "disable"), button("uniform", "uniform")),
+        el(
+            "div",
+            { class: "chooser" },
+            button("zero", now === "zero" ? "disabled" : "disable"),
+            button("uniform", "uniform"),
+        ),
     );
 }
 

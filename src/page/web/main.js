@@ -23,22 +23,38 @@ const VIEWS = {
 };
 const ASIDE = 390;
 
-const KEYS = [
-    ["1 \u2026 5", "wall, head, compare, alignment, flow"],
-    ["[ ]", "the head before, the next"],
-    ["{ }", "the layer before, the next"],
-    ["k", "next kind: encoder, decoder, cross"],
-    ["s", "the next sentence"],
-    ["m", "weights, times value norms, first word or marks hidden"],
-    ["a", "map or arcs"],
-    ["c", "stretch the colours"],
-    ["g", "the grammar\u2019s pairs"],
+// The keys that this page has a use for, with what they do.
+function keyWords() {
+    const { sentences } = app.page;
+    const views = viewNames().map((view) => VIEWS[view].name.toLowerCase());
+    const numbers = viewNames().map((view) => Object.keys(VIEWS).indexOf(view) + 1);
+    const modes = Object.values(modesOf(app.item().head)).map((name) => name.toLowerCase());
+    return [
+        [numbers.join(" "), views.join(", ")],
+        ["[ ]", "the head before, the next"],
+        ["{ }", "the layer before, the next"],
+        kindNames().length > 1 ? ["k", `next kind: ${kindNames().join(", ")}`] : null,
+        sentences.length > 1 ? ["s", "the next sentence"] : null,
+        ["m", modes.join(", ")],
+        ["a", "map or arcs"],
+        ["c", "stretch the colours"],
+        sentences.some(({ roles }) => roles) ? ["g", "the grammar\u2019s pairs"] : null,
+        ...GENERAL_KEYS,
+        ...(app.live ? LIVE_KEYS : []),
+    ].filter((line) => line !== null);
+}
+
+const GENERAL_KEYS = [
     ["d", "compare this head with the next"],
     ["/", "find heads"],
     ["arrows", "move in a figure or on the wall"],
     ["Enter", "choose a head on the wall, or a cell to see how its weight is computed"],
     ["t", "light, dark"],
     ["?", "this list"],
+];
+const LIVE_KEYS = [
+    ["w", "write a sentence"],
+    ["x", "disable or enable this head"],
 ];
 
 // What views see:
@@ -72,7 +88,7 @@ const app = {
         ),
     note(patch) {
         app.state = withinPage(choosePage({ ...app.state, ...patch }), app.page);
-        history.replaceState(null, "", stateText(app.state));
+        history.replaceState(null, "", `#${stateText(app.state)}`);
         showCommand();
     },
     set(patch) {
@@ -171,7 +187,25 @@ function sentenceLine() {
                 )
               : null,
     ];
-    return el("div", { class: "sentence" }, lines);
+    return el("div", { class: "sentence" }, lines, expected ? wordLegend(sentence) : null);
+}
+
+// What the lines below the words mean: each word is read by the model, also if it predicts another.
+function wordLegend({ source, target, expected, said }) {
+    const words = source ? expected : target.slice(1);
+    const wrong = words.some((word, i) => said[i] !== word);
+    return el(
+        "div",
+        { class: "hint", id: "word-legend" },
+        "Line below a word: the stronger, the more likely the model finds it.",
+        wrong
+            ? [
+                  " ",
+                  el("span", { class: "wrong" }, "Wavy red"),
+                  ": the model\u2019s own prediction is another word; point at it to see which.",
+              ]
+            : null,
+    );
 }
 
 function sentencePicker() {
@@ -242,8 +276,9 @@ function navigation() {
 }
 
 function showCommand() {
+    const state = stateText(app.state);
     document.getElementById("command").textContent =
-        `${app.page.command}   \u2192   ${stateText(app.state)}`;
+        app.page.command + (state === "" ? "" : `   \u2192   #${state}`);
 }
 
 // The title of the page, and what a screen reader says after a change.
@@ -289,11 +324,17 @@ function stepHead(name, step) {
     app.set({ [name]: nextOf(numbers, app.state[name], step) });
 }
 
+function stepLayer(step) {
+    if (app.state.view !== "flow") return stepHead("layer", step);
+    const layers = [...new Set(app.items().map(({ head }) => head.layer))];
+    app.set({ from: nextOf(layers, app.state.from || layers.at(-1), step) });
+}
+
 const ACTIONS = {
     "[": () => stepHead("head", -1),
     "]": () => stepHead("head", 1),
-    "{": () => stepHead("layer", -1),
-    "}": () => stepHead("layer", 1),
+    "{": () => stepLayer(-1),
+    "}": () => stepLayer(1),
     k: () => app.set({ kind: nextOf(kindNames(), app.state.kind) }),
     s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
     m: () => app.set({ mode: nextOf(Object.keys(modesOf(app.item().head)), app.state.mode) }),
@@ -306,11 +347,23 @@ const ACTIONS = {
         app.set({ view: "wall" });
         document.getElementById("find").focus();
     },
-    "?": () => document.getElementById("keys").showModal(),
+    "?": () => showKeys(),
 };
 Object.keys(VIEWS).forEach((view, n) => {
     ACTIONS[n + 1] = () => app.set({ view });
 });
+
+function showKeys() {
+    document
+        .getElementById("key-list")
+        .replaceChildren(
+            ...keyWords().flatMap(([key, words]) => [
+                el("dt", {}, el("kbd", {}, key)),
+                el("dd", {}, words),
+            ]),
+        );
+    document.getElementById("keys").showModal();
+}
 
 function toggleTheme() {
     app.set({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
@@ -351,7 +404,6 @@ function liveHead() {
 
 function addLive() {
     app.live = startLive(app);
-    KEYS.push(["w", "write a sentence"], ["x", "disable or enable this head"]);
     ACTIONS.w = () => app.live.write();
     ACTIONS.x = () => app.live.toggle(liveHead());
 }
@@ -393,14 +445,6 @@ function begin() {
     for (const element of document.querySelectorAll("[data-model]"))
         element.hidden = !modelNames().includes(element.dataset.model);
     if (document.documentElement.hasAttribute("data-live")) addLive();
-    document
-        .getElementById("key-list")
-        .append(
-            ...KEYS.flatMap(([key, words]) => [
-                el("dt", {}, el("kbd", {}, key)),
-                el("dd", {}, words),
-            ]),
-        );
     document.getElementById("theme").addEventListener("click", toggleTheme);
     document.getElementById("help").addEventListener("click", ACTIONS["?"]);
     document.getElementById("copy").addEventListener("click", copyCommand);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Letter, shape and words of the role of a head. The program finds the roles
 // (src/heads/head_roles.c has the rules); this file knows no threshold. A role has the form
-//   {role, rule, letter, words, score, over, runner: {role, score}}
+//   {role, rule, letter, words, score, threshold, over, runner: {role, score, threshold}}
 // where score is null without a role, and the runner-up is the other rule nearest to its threshold.
+// Roles, measures and the counts below are of whole words, also where the page shows tokens.
 
 // In the order in which the rules are tried. A rule has a letter, a shape in the style sheet, and
 // words for the legend.
@@ -48,10 +49,29 @@ function roleOf(record, over) {
         over,
         role: record.found ? record.name : "mixed",
         score: record.found ? record.score : null,
+        threshold: record.threshold,
         runner: record.found
-            ? { role: record.next, score: record.next_score }
-            : { role: record.name, score: record.score },
+            ? { role: record.next, score: record.next_score, threshold: record.next_threshold }
+            : { role: record.name, score: record.score, threshold: record.threshold },
     };
+}
+
+// The rule nearest to its threshold, or the next one if there is a role; "": there is none.
+export function runnerText({ score, runner }) {
+    if (runner.role === "") return "";
+    return (
+        `${score === null ? "nearest" : "next"}: ${runner.role} ${runner.score.toFixed(2)} ` +
+        `(needs ${runner.threshold.toFixed(2)})`
+    );
+}
+
+// For a tooltip: what the role means, with its score and the threshold of its rule.
+export function roleTitle(role) {
+    const score =
+        role.score === null
+            ? runnerText(role)
+            : `score ${role.score.toFixed(2)} (needs ${role.threshold.toFixed(2)})`;
+    return score === "" ? role.words : `${role.words}; ${score}`;
 }
 
 // One sentence has no interval.
@@ -73,15 +93,15 @@ export function roleHere(head) {
 }
 
 // Rows that see more than one column.
-export function choosingRows(head) {
-    if (head.columns < 2) return 0;
-    return head.causal ? head.rows - 1 : head.rows;
+export function choosingRows({ words, causal }) {
+    if (words.columns < 2) return 0;
+    return causal ? words.rows - 1 : words.rows;
 }
 
 // The mean over such rows of the entropy of equal weights, in nats.
-export function largestEntropy(head) {
-    if (!head.causal) return Math.log(head.columns);
+export function largestEntropy({ words, causal }) {
+    if (!causal) return Math.log(words.columns);
     let sum = 0;
-    for (let i = 1; i < head.rows; i++) sum += Math.log(Math.min(i + 1, head.columns));
-    return sum / Math.max(1, head.rows - 1);
+    for (let i = 1; i < words.rows; i++) sum += Math.log(Math.min(i + 1, words.columns));
+    return sum / Math.max(1, words.rows - 1);
 }

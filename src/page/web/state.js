@@ -8,6 +8,7 @@ export const BEGINNING = {
     kind: "encoder",
     layer: 1,
     head: 1,
+    from: 0, // flow: the layer at the top; 0: the last one
     mode: "raw", // see MODES
     form: "map", // map, arcs
     stretch: 0, // 1: colours up to the largest value
@@ -45,14 +46,16 @@ export function withinPage(state, page) {
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);
+    state.from = inRange(state.from, 0, kind.layers);
     state.row = inRange(state.row, -1, kind.rows - 1);
     state.column = inRange(state.column, -1, kind.columns - 1);
     return state;
 }
 
+// As the part of an address after "#"; "": everything is as at the beginning.
 export function stateText(state) {
     const parts = new URLSearchParams();
     for (const [name, value] of Object.entries(state))
         if (String(value) !== String(BEGINNING[name])) parts.set(name, value);
-    return `#${parts}`;
+    return String(parts);
 }

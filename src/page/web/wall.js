@@ -7,7 +7,7 @@ import { knownFields, parseQuery, sortItems } from "./query.js";
 import { colorBytes } from "./color.js";
 import { chooser, el, picker } from "./dom.js";
 import { currentLook, thumbnail } from "./figure_view.js";
-import { largestEntropy } from "./roles.js";
+import { largestEntropy, runnerText } from "./roles.js";
 import { legend, roleBadge } from "./legend.js";
 import { drawPanel, PATTERN_SIZE } from "./pad.js";
 import { liveCard, liveLabel } from "./live.js";
@@ -22,20 +22,28 @@ const SORT_WORDS = [
 ];
 
 // The score of the role, or of the nearest rule if there is no role.
-function scoreText({ role, score, runner }) {
-    if (score === null) return `nearest: ${runner.role} ${runner.score.toFixed(2)}`;
-    return `${role} ${score.toFixed(2)}`;
+function scoreText(shown) {
+    if (shown.score === null) return runnerText(shown) || "no rule applies";
+    return `${shown.role} ${shown.score.toFixed(2)}`;
 }
 
+
 // Losses in nats have two digits; 1 - cosine, which is small, has four.
-export function signedText(value, head) {
-    const digits = head.lossUnit === "nats" ? 2 : 4;
-    return `${value >= 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(digits)}`;
+function amountText(value, { lossUnit }) {
+    if (lossUnit !== "nats") return `${lossUnit} ${value.toFixed(4)}`;
+    return `${value >= 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(2)} nats`;
+}
+
+// What a loss of this size means.
+export function effectOf(value, head) {
+    return head.lossUnit === "nats"
+        ? `loss ${amountText(value, head)}`
+        : `the text\u2019s vector turns: ${amountText(value, head)}`;
 }
 
 export function lossText(head) {
     if (head.loss === null) return "not measured";
-    if (head.lossUnit !== "nats") return `${signedText(head.loss, head)} ${head.lossUnit}`;
+    if (head.lossUnit !== "nats") return effectOf(head.loss, head);
     const words = head.changed.length;
     const change =
         words === 0
@@ -43,7 +51,7 @@ export function lossText(head) {
             : words === 1
               ? "one word changes"
               : `${words} words change`;
-    return `${signedText(head.loss, head)} nats, ${change}`;
+    return `${effectOf(head.loss, head)}, ${change}`;
 }
 
 function meter(label, share, text, kind = "") {
@@ -65,7 +73,8 @@ function cardLabel(app, { head, role }) {
     const disabled = head.loss === null ? "" : `; disabled: ${lossText(head)}`;
     return (
         `${headName(head)}: ${role.role}, ${role.words}, ${scoreText(role)}; ` +
-        `entropy ${head.measures.entropy.toFixed(2)} of ${largestEntropy(head).toFixed(2)} nats` +
+        `entropy ${head.measures.entropy.toFixed(2)} nats, at most ` +
+        `${largestEntropy(head).toFixed(2)}` +
         `${disabled}${liveLabel(app, head)}`
     );
 }
@@ -140,7 +149,12 @@ function card(app, item, most, likeness, draws) {
         canvas,
         el(
             "span",
-            { class: "score" },
+            {
+                class: "score",
+                title:
+                    "The score of the rule, and what it needs: the first rule whose score reaches " +
+                    "its threshold is the role.",
+            },
             likeness === undefined ? scoreText(role) : `like the drawing: ${likeness.toFixed(2)}`,
         ),
         cardMeters(app, head, most),
@@ -228,6 +242,40 @@ function mostOf(items) {
         ),
         delta: Math.max(1e-6, ...items.map(({ head }) => head.ablation?.delta ?? 0)),
     };
+}
+
+// What the bars of the cards are, and the values of full ones.
+function barLegend(app) {
+    const items = app.items(),
+        [{ head }] = items,
+        most = mostOf(items);
+    const entry = (kind, name, words) =>
+        el(
+            "span",
+            {},
+            el("span", { class: `meter ${kind}` }, el("i", {})),
+            el("b", {}, name),
+            ` ${words}`,
+        );
+    const loss =
+        (head.lossUnit === "nats"
+            ? "how much less likely the words become if the head is disabled"
+            : "how far the text\u2019s vector turns if the head is disabled") +
+        `; a full bar is ${amountText(most.loss, head)}` +
+        (items.some((item) => item.head.loss === most.loss) ? ", the largest here" : "");
+    return el(
+        "p",
+        { class: "hint bars", id: "bar-legend" },
+        "Bars: ",
+        entry("", "broad", "entropy as a share of the largest"),
+        head.loss === null ? null : entry("loss", "loss +", loss),
+        head.ablation
+            ? entry("loss", "corpus", "the same over the corpus, in nats per word")
+            : null,
+        app.live?.closed
+            ? entry("moved", "moved", "share of its weight that went to other columns")
+            : null,
+    );
 }
 
 function showCards(app, grid, message) {
@@ -319,6 +367,7 @@ export function wallView(app) {
                 : "",
             "Choose one to see its words.",
         ),
+        barLegend(app),
         grid,
     );
 }
