@@ -184,9 +184,11 @@ static mha_status alternate(const config_reader *r, model_description *d, double
     if (!status)
         status = config_read_number(r, "sliding_window_pattern _sliding_window_pattern", 1,
                                     MODEL_LAYERS_MAX, &every);
+    if (status)
+        return status;
     stack->attention.scale = (float)(1 / sqrt(scalar));
     stack->attention.window_every = (int)every;
-    return status ? status : describe_windows(r, &stack->attention, stack->layers);
+    return describe_windows(r, &stack->attention, stack->layers);
 }
 
 mha_status describe_gemma2(const config_reader *r, model_description *d)

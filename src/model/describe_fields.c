@@ -310,6 +310,9 @@ mha_status config_read_number(const config_reader *r, const char *keys, double l
         return MHA_OK;
     if (found.type != CONFIG_NUMBER)
         return config_fail(r, MHA_ERR_FORMAT, "\"%s\" must be a number", key);
-    *value = found.number;
-    return check_range(r, key, found.number, &(struct field_range){least, most, false, false});
+    const mha_status status =
+        check_range(r, key, found.number, &(struct field_range){least, most, false, false});
+    if (!status)
+        *value = found.number;
+    return status;
 }

@@ -382,9 +382,13 @@ void bpe_encode(const bpe *model, const char *word, size_t length, bpe_work *wor
         return;
     }
     begin_symbols(model, word, length, work);
+    if (work->failed) {
+        list->failed = true;
+        return;
+    }
     if (work->count > SHORT_WORD)
         merge_long(model, word, work);
-    else if (work->count && !work->failed)
+    else if (work->count)
         merge_short(model, word, work);
     size_t at = 0;
     for (size_t n = 0; n < work->count && !work->failed; n++) {
