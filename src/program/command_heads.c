@@ -82,10 +82,26 @@ static int check_like(const heads_request *r)
 {
     const head_shape shape = r->setup.session.subject.shape;
     const int layers = shape.layers[r->like.kind];
-    if (r->like_name == NULL || (r->like.layer < layers && r->like.head < shape.heads))
+    if (r->like_name == NULL)
         return EXIT_GO_ON;
+    const int code = heads_setup_kind(&r->setup, "heads", "like", r->like_name, (int)r->like.kind);
+    if (code != EXIT_GO_ON || (r->like.layer < layers && r->like.head < shape.heads))
+        return code;
     return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name, layers,
                       shape.heads);
+}
+
+/* Only the loss of our translator has derivatives. */
+static int check_importance(const heads_request *r)
+{
+    const bool sorted = r->sort != NULL && strcmp(r->sort, "importance") == 0;
+    const bool filtered = r->where != NULL && strstr(r->where, "importance") != NULL;
+    if (r->setup.session.model != NULL || (!sorted && !filtered))
+        return EXIT_GO_ON;
+    return args_wrong(
+        "heads: --%s: importance is a derivative of the loss of our translator, which "
+        "this model does not have; \"mha ablate\" measures what each head costs",
+        sorted ? "sort" : "where");
 }
 
 /* Refuses options that would have no effect beside the others. */
@@ -245,6 +261,8 @@ int command_heads(int argc, char **argv)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "gold split seed");
+    if (code == EXIT_GO_ON)
+        code = check_importance(&r);
     r.setup.session.subject.words.pieces = r.pieces;
     if (code == EXIT_GO_ON)
         code = run(&r);
