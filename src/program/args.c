@@ -214,7 +214,7 @@ static int too_many_texts(const arg_command *command, char **argv)
         return args_wrong(
             "%s: \"%s\" is a file; a model is named by --model: mha %s --model %s TEXT",
             command->name, argv[1], command->name, argv[1]);
-    return args_wrong("%s: TEXT is one word for the shell; put it in quotes: mha %s \"%s %s ...\"",
+    return args_wrong("%s: there is more than one TEXT; put it in quotes: mha %s \"%s %s ...\"",
                       command->name, command->name, argv[1], argv[2]);
 }
 

@@ -185,8 +185,9 @@ static int report_cut(const model_session *s, const embed_request *r, const text
         mha_tokens_free(&tokens);
     }
     if (cut > 0)
-        fprintf(stderr, "mha: %td of %td texts %s cut to %td tokens; see --longest\n", cut,
-                list->count, cut == 1 ? "was" : "were", limit);
+        fprintf(stderr, "mha: %td of %td texts %s cut to %td tokens; %s\n", cut, list->count,
+                cut == 1 ? "was" : "were", limit,
+                limit == s->info.positions ? "the model reads no more" : "see --longest");
     return EXIT_GO_ON;
 }
 

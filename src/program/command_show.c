@@ -193,8 +193,12 @@ static int save(const show_request *r, const show_maps *maps)
     for (int n = 0; n < maps->count; n++)
         sheets[n] = maps->sheets[n].map.sheet;
     const show_picture picture = {r, sheets, maps->count};
+    const char *const files[] = {r->svg, r->tikz};
     const bool fine = (r->svg == NULL || output_file_write(r->svg, write_svg, &picture)) &&
                       (r->tikz == NULL || output_file_write(r->tikz, write_tikz, &picture));
+    for (int n = 0; fine && n < 2; n++)
+        if (files[n] != NULL)
+            fprintf(stderr, "mha: wrote %s\n", files[n]);
     free(sheets);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }

@@ -70,6 +70,11 @@ for model in gpt2 t5; do
         says "$model: in a batch and alone" "$out" "alone gives the same tokens: yes"
     example readme_model $model "the cat"
 done
+program=$(dirname "$mha")/examples/readme_model
+if [ -x "$program" ]; then
+    err=$("$program" gpt2 "$(printf 'the %.0s' {1..600})" 2>&1) && bad "a long text" "$err"
+    says "a long text" "$err" "tokens, more than 512"
+fi
 for model in bert gpt2 t5; do
     example 14_heads_of_a_model $model "$text" &&
         says "$model: a head is disabled" "$out" "the hidden states move by"
@@ -98,6 +103,8 @@ says "the recommended length" "$err" "of 4 texts were cut to 6 tokens"
 embed --longest 7
 says "more than that" "$err" "1 of 4 texts was cut to 7 tokens"
 rm bert/sentence_bert_config.json
+exits 0 embed --model bert --longest 100 "$(printf 'the %.0s' {1..50})"
+same "the limit of the model" "mha: 1 of 1 texts was cut to 40 tokens; the model reads no more" "$err"
 if command -v script >/dev/null; then
     out=$(script -qec "'$mha' embed --model bert" /dev/null < <(printf 'the cat\n\004'; sleep 1))
     says "texts are typed" "$out" "reading texts from the terminal; Ctrl-D ends"
