@@ -23,9 +23,9 @@ static const char details[] =
     "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
     "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
-    "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
-    "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
-    "be written \"cross L2 H4\".\n"
+    "heads of the layer; it is measured on translators without --texts only. With TEXT the heads\n"
+    "are measured on this sentence alone. --like compares heads by the Jensen-Shannon divergence\n"
+    "of their rows, in nats (at most 0.693); HEAD may also be written \"cross L2 H4\".\n"
     "\n"
     "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
     "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
@@ -91,16 +91,17 @@ static int check_like(const heads_request *r)
                       shape.heads);
 }
 
-/* Only the loss of our translator has derivatives. */
+/* Importance needs a pair of sentences and derivatives, which only translators have. */
 static int check_importance(const heads_request *r)
 {
     const bool sorted = r->sort != NULL && strcmp(r->sort, "importance") == 0;
     const bool filtered = r->where != NULL && strstr(r->where, "importance") != NULL;
-    if (r->setup.session.model != NULL || (!sorted && !filtered))
+    if (r->setup.pairs != NULL || (!sorted && !filtered))
         return EXIT_GO_ON;
     return args_wrong(
-        "heads: --%s: importance is a derivative of the loss of our translator, which "
-        "this model does not have; \"mha ablate\" measures what each head costs",
+        "heads: --%s: importance is a derivative of the loss of our translator, not "
+        "measured on other models and --texts; \"mha ablate\" measures what each head "
+        "costs",
         sorted ? "sort" : "where");
 }
 

@@ -72,7 +72,7 @@ static void print_table(const heads_report *r, const terminal *screen)
     else if (!has_intervals(r->study))
         printf("no intervals: n = 1, and intervals come from resampling sentences\n");
     if (isnan(r->all[0].raw_importance))
-        printf("no importance: it is a derivative of the loss of our translator; \"mha ablate\" "
+        printf("no importance: it is measured on translators without --texts only; \"mha ablate\" "
                "measures what each head costs\n");
 }
 

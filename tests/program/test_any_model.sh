@@ -124,10 +124,12 @@ for model in bert gpt2 t5; do
 done
 exits 0 heads --model bert "$text"
 says "tokens" "$out" '11 tokens'
-says "why there is no importance" "$out" "no importance: it is a derivative"
+says "why there is no importance" "$out" "no importance: it is measured on translators"
 exits 2 heads --model bert --sort importance "$text"
 says "not sorted by importance" "$err" "--sort: importance is a derivative of the loss of our translator"
 exits 2 heads --model bert --where "importance>0.1" "$text"
+exits 2 heads --model "$here/../../models/en-fr.safetensors" --texts texts.txt --sort importance
+says "nor on texts" "$err" "on other models and --texts"
 exits 2 heads --model bert --like "cross 1.1" "$text"
 says "no cross-attention to compare with" "$err" "--like cross 1.1: the model has no cross-attention"
 exits 0 heads --model bert "$text"
