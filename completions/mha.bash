@@ -103,7 +103,7 @@ _mha() {
     explain) options="--threads --json --help" ;;
     prove) options="--seed --json --help scores pointwise convolution places cost fold" ;;
     conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
-    inspect) options="--tokenizer --store --json --help" ;;
+    inspect) options="--model --tokenizer --store --json --help" ;;
     embed)
         options="--model --rank --top --pooling --normalize --longest --npy --tokenizer --store
             --threads --json --help"

@@ -134,6 +134,7 @@ complete -c mha -n "__fish_seen_subcommand_from prune" -l keep -x -d "heads that
 complete -c mha -n "__fish_seen_subcommand_from prune" -l curve -r -F -d "write the curve"
 complete -c mha -n "__fish_seen_subcommand_from prune" -s o -r -F -d "write the pruned model"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -F
+complete -c mha -n "__fish_seen_subcommand_from inspect" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -l tokenizer -r -F -d "the tokenizer, if it is not beside the model"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -l store -x -a "f32 f16 bf16 i8 q8 q4" -d "how weights are stored"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -l json -d "JSON"

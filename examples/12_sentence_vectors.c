@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     char message[512] = "";
     const mha_model_config config = {
         .size = sizeof config, .message = message, .message_size = sizeof message};
-    mha_model *model;
+    mha_model *model = NULL;
     mha_status status = mha_model_open(&model, argv[1], &config);
     if (status == MHA_OK && argc > 2)
         status = compare(model, (const char *const *)argv + 2, argc - 2, message, sizeof message);

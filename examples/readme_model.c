@@ -22,7 +22,12 @@ int main(int argc, char **argv)
     if (status == MHA_OK)
         status = mha_tokenizer_encode(mha_model_tokenizer(model), text, strlen(text),
                                       MHA_TEXT_MARKS, &tokens);
-    if (status == MHA_OK && tokens.count <= LONGEST) {
+    if (status == MHA_OK && tokens.count > LONGEST) {
+        status = MHA_ERR_LENGTH;
+        snprintf(message, sizeof message, "the text has %td tokens, more than %d", tokens.count,
+                 LONGEST);
+    }
+    if (status == MHA_OK) {
         int32_t ids[LONGEST];
         for (ptrdiff_t n = 0; n < tokens.count; n++)
             ids[n] = tokens.tokens[n].id;

@@ -221,10 +221,11 @@ typedef struct mha_model_info {
     ptrdiff_t layers[MHA_ATTENTION_KINDS]; /* layers that have this attention */
     ptrdiff_t width, inner;                /* of the residual stream and of the feed-forward */
     ptrdiff_t heads, key_heads, head_width;
-    ptrdiff_t vocabulary; /* rows of the embedding, which may be more than the tokenizer has */
-    ptrdiff_t positions;  /* longest sequence; 0: no limit */
-    int has_logits;       /* the model predicts tokens */
-    ptrdiff_t labels;     /* classes of a classifier; 0: none */
+    ptrdiff_t vocabulary;  /* rows of the embedding, which may be more than the tokenizer has */
+    ptrdiff_t positions;   /* longest sequence; 0: no limit */
+    ptrdiff_t recommended; /* tokens per text that the files recommend for vectors; 0: not said */
+    int has_logits;        /* the model predicts tokens */
+    ptrdiff_t labels;      /* classes of a classifier; 0: none */
     int64_t parameters;
     size_t file_bytes, memory_bytes;       /* of the weights */
     ptrdiff_t image_size, patch, channels; /* of an image encoder */
@@ -398,7 +399,8 @@ typedef struct mha_encode_config {
     size_t size; /* sizeof(mha_encode_config) */
     mha_pooling pooling;
     int normalize;     /* 1: length 1; 0: as the model's files say; -1: never */
-    ptrdiff_t longest; /* tokens of a text beyond this are cut off; 0: the model's limit */
+    ptrdiff_t longest; /* tokens of a text beyond this are cut off, and beyond the limit of the
+                        * model always; 0: what the files recommend, else the limit */
     const mha_head_settings *heads;
     char *message;
     size_t message_size;

@@ -380,7 +380,8 @@ bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_M
         return true;
     if (!tokenizer)
         snprintf(message, SUBJECT_MESSAGE_MAX,
-                 "the model has no tokenizer; put its tokenizer.json beside it");
+                 "the model has no tokenizer; put its tokenizer.json beside it (of llama2.c: "
+                 "tokenizer.bin)");
     else if (subject_predicts(s) && !info.has_logits)
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "the model has a decoder without an output matrix: it predicts no tokens");

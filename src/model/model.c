@@ -130,6 +130,7 @@ mha_status mha_model_get_info(const mha_model *model, mha_model_info *info)
                              .head_width = s->attention.head_width,
                              .vocabulary = d->vocabulary,
                              .positions = d->positions,
+                             .recommended = d->usage.longest,
                              .has_logits = model->output != NULL,
                              .labels = model->label ? d->labels : 0,
                              .parameters = model->parameters,

@@ -7,6 +7,7 @@
  *      *.safetensors         a translator of "mha train", or weights with config.json beside them
  *      *.gguf, *.bin         everything in one file
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static bool find_folder_tokenizer(const opening *o, model_files *files)
 }
 
 /* A tokenizer of llama2.c is called after the size of its vocabulary, or just tokenizer.bin. */
-static bool find_llama2c_tokenizer(const opening *o, model_files *files)
+static bool find_llama2c_beside(const opening *o, model_files *files)
 {
     char name[40];
     snprintf(name, sizeof name, "tok%d.bin", files->description.vocabulary);
@@ -188,6 +189,22 @@ static bool find_llama2c_tokenizer(const opening *o, model_files *files)
         return true;
     files->tokenizer_path = path_of(o, name);
     return files->tokenizer_path != NULL;
+}
+
+/* Looks beside the file and, if it is a link, beside its target. */
+static bool find_llama2c_tokenizer(const opening *o, model_files *files)
+{
+    if (!find_llama2c_beside(o, files))
+        return false;
+    char *const target = files->tokenizer_path == NULL ? realpath(o->path, NULL) : NULL;
+    bool fine = true;
+    if (target != NULL && strlen(target) < PATH_BYTES) {
+        opening there = {.path = target};
+        set_folder(&there, false);
+        fine = find_llama2c_beside(&there, files);
+    }
+    free(target);
+    return fine;
 }
 
 /* A GGUF file may have its tokenizer inside. */
@@ -331,8 +348,10 @@ mha_status model_files_open(model_files *files, const char *path, char *message,
     memset(files, 0, sizeof *files);
     if (strlen(path) >= PATH_BYTES - MODEL_FOLDER_MAX)
         return fail(&o, MHA_ERR_FILE, "the path is too long");
-    if (stat(path, &about) != 0)
-        return fail(&o, MHA_ERR_FILE, "there is no such file or folder");
+    if (stat(path, &about) != 0) {
+        const safetensors_report report = {path, message, message_size};
+        return safetensors_fail(&report, MHA_ERR_FILE, "cannot be opened: %s", strerror(errno));
+    }
     const bool is_folder = S_ISDIR(about.st_mode);
     set_folder(&o, is_folder);
     const mha_status status = is_folder ? open_folder(&o) : open_file(&o);

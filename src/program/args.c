@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mha/mha.h>
 
@@ -206,9 +207,22 @@ static const char *first_word(const char *usage, int *length)
     return usage;
 }
 
+/* More words than the one that is a text: a model without its option, or a text without quotes. */
+static int too_many_texts(const arg_command *command, char **argv)
+{
+    if (access(argv[1], F_OK) == 0)
+        return args_wrong(
+            "%s: \"%s\" is a file; a model is named by --model: mha %s --model %s TEXT",
+            command->name, argv[1], command->name, argv[1]);
+    return args_wrong("%s: there is more than one TEXT; put it in quotes: mha %s \"%s %s ...\"",
+                      command->name, command->name, argv[1], argv[2]);
+}
+
 /* Reports a word too many or, by its name in the usage, one that is missing. */
 static int check_words(const arg_command *command, char **argv, int words)
 {
+    if (words > command->words_max && strstr(command->usage, "[TEXT]") != NULL)
+        return too_many_texts(command, argv);
     if (words > command->words_max)
         return args_wrong("%s: \"%s\" is one word too many; usage: mha %s %s", command->name,
                           argv[command->words_max + 1], command->name, command->usage);

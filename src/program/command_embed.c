@@ -2,7 +2,7 @@
 /*
  * mha embed: one vector per text, or texts ranked by their similarity to a query.
  *
- *      texts --mha_model_encode()--> vectors [count][width]
+ *      texts --mha_model_encode()--> vectors [count][width]; a note if texts were cut
  *      print as numbers, as JSON or as a NumPy file; with --rank: cosines with the query, sorted
  */
 #include <limits.h>
@@ -24,9 +24,10 @@ enum { TOGETHER = 256 };
 static const char details[] =
     "Texts are the words of the command line, or the lines of standard input. Each becomes one\n"
     "vector: numbers separated by spaces, one line per text. With --rank the texts themselves are\n"
-    "printed, the most similar to QUERY first, with the cosine of their vectors. How the vectors\n"
-    "of the tokens become one, and whether it has length 1, is what the model's files say, unless\n"
-    "--pooling or --normalize is given.\n"
+    "printed, the most similar to QUERY first, with the cosine of their vectors; blank lines are\n"
+    "left out. How the vectors of the tokens become one, and whether it has length 1, is what the\n"
+    "model's files say, unless --pooling or --normalize is given. Texts are cut after --longest\n"
+    "tokens, or after the number that the model's files recommend, or at the limit of the model.\n"
     "\n"
     "Examples:\n"
     "  mha embed --model all-MiniLM-L6-v2/ \"a cat on a mat\" > vector.txt\n"
@@ -132,23 +133,62 @@ static void print_ranked(const embedded *e, const ranked *order, ptrdiff_t count
         json_close(&j);
 }
 
+static bool is_blank(const char *text)
+{
+    return text[strspn(text, " \t\r")] == '\0';
+}
+
 static int rank(const model_session *s, const embed_request *r, const embedded *e)
 {
     float *const query = malloc(sizeof(float) * (size_t)e->width);
+    ptrdiff_t count = 0;
     ranked *const order = malloc(sizeof *order * (size_t)(e->list->count + 1));
     const mha_status status =
         query && order ? mha_model_encode(s->model, &r->query, 1, &r->config, query, s->pool)
                        : MHA_ERR_MEMORY;
     for (ptrdiff_t n = 0; status == MHA_OK && n < e->list->count; n++)
-        order[n] = (ranked){n, cosine_of(query, e->vectors + n * e->width, e->width)};
+        if (!is_blank(e->list->texts[n]))
+            order[count++] = (ranked){n, cosine_of(query, e->vectors + n * e->width, e->width)};
     if (status == MHA_OK) {
-        qsort(order, (size_t)e->list->count, sizeof *order, by_cosine);
-        const bool all = r->top == 0 || r->top > e->list->count;
-        print_ranked(e, order, all ? e->list->count : (ptrdiff_t)r->top, r->as_json);
+        qsort(order, (size_t)count, sizeof *order, by_cosine);
+        const bool all = r->top == 0 || r->top > count;
+        print_ranked(e, order, all ? count : (ptrdiff_t)r->top, r->as_json);
     }
     free(query);
     free(order);
     return status == MHA_OK ? EXIT_FINE : args_failed("embed: %s", mha_status_string(status));
+}
+
+/* ----------------------------------------------------------------- cut ----- */
+
+/* Tokens after which mha_model_encode() cuts texts; 0: it does not. */
+static ptrdiff_t limit_of(const model_session *s, const embed_request *r)
+{
+    const ptrdiff_t most = s->info.positions;
+    const ptrdiff_t wanted = r->longest > 0 ? (ptrdiff_t)r->longest : s->info.recommended;
+    return wanted > 0 && (most == 0 || wanted < most) ? wanted : most;
+}
+
+/* Says on stderr how many texts are longer than the limit. */
+static int report_cut(const model_session *s, const embed_request *r, const text_list *list)
+{
+    const ptrdiff_t limit = limit_of(s, r);
+    ptrdiff_t cut = 0;
+    for (ptrdiff_t n = 0; limit > 0 && n < list->count; n++) {
+        const char *const text = list->texts[n];
+        mha_tokens tokens;
+        const mha_status status = mha_tokenizer_encode(mha_model_tokenizer(s->model), text,
+                                                       strlen(text), MHA_TEXT_MARKS, &tokens);
+        if (status != MHA_OK)
+            return args_failed("embed: text %td: %s", n + 1, mha_status_string(status));
+        cut += tokens.count > limit;
+        mha_tokens_free(&tokens);
+    }
+    if (cut > 0)
+        fprintf(stderr, "mha: %td of %td texts %s cut to %td tokens; %s\n", cut, list->count,
+                cut == 1 ? "was" : "were", limit,
+                limit == s->info.positions ? "the model reads no more" : "see --longest");
+    return EXIT_GO_ON;
 }
 
 /* ---------------------------------------------------------------- run ----- */
@@ -181,6 +221,8 @@ static int embed(const model_session *s, const embed_request *r, const text_list
     if (e.vectors == NULL)
         return args_failed("out of memory");
     int code = encode_all(s, r, &e);
+    if (code == EXIT_GO_ON)
+        code = report_cut(s, r, list);
     if (code == EXIT_GO_ON) {
         code = EXIT_FINE;
         if (r->query != NULL)
@@ -206,6 +248,8 @@ static int check(embed_request *r)
         return EXIT_USAGE;
     if (r->query != NULL && r->npy != NULL)
         return args_wrong("embed: --rank prints texts and --npy writes vectors; choose one");
+    if (r->query == NULL && r->top > 0)
+        return args_wrong("embed: --top is for texts that are sorted; give --rank QUERY too");
     r->config = (mha_encode_config){.size = sizeof r->config,
                                     .pooling = (mha_pooling)pooling,
                                     .normalize = r->normalize,
@@ -222,7 +266,7 @@ int command_embed(int argc, char **argv)
         {"top", ARG_NUMBER, &r.top, "N", "with --rank: print only the first N", 1, INT_MAX},
         {"pooling", ARG_TEXT, &r.pooling, "P", "model, mean, first, last or max (model)", 0, 0},
         {"normalize", ARG_FLAG, &r.normalize, NULL, "vectors of length 1", 0, 0},
-        {"longest", ARG_NUMBER, &r.longest, "N", "cut texts after N tokens (model's limit)", 2,
+        {"longest", ARG_NUMBER, &r.longest, "N", "cut texts after N tokens (as recommended)", 2,
          INT_MAX},
         {"npy", ARG_TEXT, &r.npy, "FILE", "write the vectors to a NumPy file", 0, 0},
         {OPTION_TOKENIZER(&r.model.tokenizer)},

@@ -214,6 +214,8 @@ static int generate(generate_run *run, const char *text)
     if (run->request->chat)
         return generate_chat(run, text);
     if (text == NULL)
+        announce_terminal();
+    if (text == NULL)
         code = read_prompt(&prompt);
     if (code == EXIT_GO_ON)
         code = generate_turn(run, text != NULL ? text : prompt, MHA_TEXT_MARKS, NULL);

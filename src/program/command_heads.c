@@ -23,9 +23,9 @@ static const char details[] =
     "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
     "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
-    "heads of the layer. With TEXT the heads are measured on this sentence alone. --like compares\n"
-    "heads by the Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also\n"
-    "be written \"cross L2 H4\".\n"
+    "heads of the layer; it is measured on translators without --texts only. With TEXT the heads\n"
+    "are measured on this sentence alone. --like compares heads by the Jensen-Shannon divergence\n"
+    "of their rows, in nats (at most 0.693); HEAD may also be written \"cross L2 H4\".\n"
     "\n"
     "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
     "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
@@ -82,10 +82,27 @@ static int check_like(const heads_request *r)
 {
     const head_shape shape = r->setup.session.subject.shape;
     const int layers = shape.layers[r->like.kind];
-    if (r->like_name == NULL || (r->like.layer < layers && r->like.head < shape.heads))
+    if (r->like_name == NULL)
         return EXIT_GO_ON;
+    const int code = heads_setup_kind(&r->setup, "heads", "like", r->like_name, (int)r->like.kind);
+    if (code != EXIT_GO_ON || (r->like.layer < layers && r->like.head < shape.heads))
+        return code;
     return args_wrong("heads: --like %s: there are %d layers of %d heads", r->like_name, layers,
                       shape.heads);
+}
+
+/* Importance needs a pair of sentences and derivatives, which only translators have. */
+static int check_importance(const heads_request *r)
+{
+    const bool sorted = r->sort != NULL && strcmp(r->sort, "importance") == 0;
+    const bool filtered = r->where != NULL && strstr(r->where, "importance") != NULL;
+    if (r->setup.pairs != NULL || (!sorted && !filtered))
+        return EXIT_GO_ON;
+    return args_wrong(
+        "heads: --%s: importance is a derivative of the loss of our translator, not "
+        "measured on other models and --texts; \"mha ablate\" measures what each head "
+        "costs",
+        sorted ? "sort" : "where");
 }
 
 /* Refuses options that would have no effect beside the others. */
@@ -245,6 +262,8 @@ int command_heads(int argc, char **argv)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "gold split seed");
+    if (code == EXIT_GO_ON)
+        code = check_importance(&r);
     r.setup.session.subject.words.pieces = r.pieces;
     if (code == EXIT_GO_ON)
         code = run(&r);

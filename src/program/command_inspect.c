@@ -69,26 +69,29 @@ int command_inspect(int argc, char **argv)
     bool as_json = false;
     model_request request = {.threads = 1};
     const arg_option options[] = {
+        {OPTION_MODEL_PATH(&request.path)},
         {OPTION_TOKENIZER(&request.tokenizer)},
         {OPTION_STORE(&request.store)},
         {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
         .name = "inspect",
-        .usage = "[OPTION...] MODEL",
+        .usage = "[OPTION...] [MODEL]",
         .summary =
             "Describe a model: family, sizes, parameters, memory, and a drawing of one layer.",
         .details = details,
         ARG_OPTIONS(options),
-        .words_min = 1,
         .words_max = 1,
     };
     int words;
     int code = args_parse(&command, argc, argv, &words);
     if (code != EXIT_GO_ON)
         return code;
+    if (words > 0 && request.path != NULL)
+        return args_wrong("inspect: --model names the model already; leave \"%s\" out", argv[1]);
+    if (words > 0)
+        request.path = argv[1];
     model_session session;
-    request.path = argv[1];
     code = model_session_open(&session, command.name, &request);
     if (code == EXIT_GO_ON && as_json) {
         print_json(&session);

@@ -312,7 +312,7 @@ int command_prune(int argc, char **argv)
         {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
-        {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model", 0, 0},
+        {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model (translators only)", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},

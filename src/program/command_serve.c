@@ -25,10 +25,12 @@
 
 static const char details[] =
     "Prints the address of a page for a browser on this machine. Type a sentence for the model to\n"
-    "read; click a head to disable it or make its attention uniform, and see the effect on the\n"
-    "translation, or on the vector or the likelihood of the text, and on the other heads. The\n"
-    "server accepts connections from this machine only, and only with the secret in the printed\n"
-    "URL, which changes on every start. Ctrl-C ends it. The model is as for \"mha heads\".\n"
+    "read; click a head to open it. Its buttons disable it or make its attention uniform, and the\n"
+    "page shows the effect on the translation, or on the vector or the likelihood of the text, "
+    "and\n"
+    "on the other heads. The server accepts connections from this machine only, and only with the\n"
+    "secret in the printed URL, which changes on every start. Ctrl-C ends it. The model is as for\n"
+    "\"mha heads\".\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"

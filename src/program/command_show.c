@@ -48,6 +48,7 @@ typedef struct show_request {
     int64_t layer, width, study; /* 0: not given; study: none */
     int head;                    /* 0: all */
     int kind;                    /* ATTENTION_KINDS: all */
+    bool layer_of_head;          /* --head gives the layer, not --layer */
     bool mean, norm, words, as_json;
 } show_request;
 
@@ -78,6 +79,7 @@ static int find_head(show_request *r, const arg_command *command)
         return code;
     r->kind = choice.kind != ATTENTION_KINDS ? choice.kind : r->kind;
     r->layer = choice.layer > 0 ? choice.layer : r->layer;
+    r->layer_of_head = choice.layer > 0;
     r->head = choice.head;
     return EXIT_GO_ON;
 }
@@ -113,15 +115,23 @@ static int check(show_request *r, const arg_command *command)
 static int check_model(const show_request *r)
 {
     const head_shape shape = r->setup.session.subject.shape;
+    const char *const option = r->kind_name != NULL ? "kind" : "head";
+    const char *const name = r->kind_name != NULL ? r->kind_name : r->head_name;
     int layers = 0;
+    const int code = heads_setup_kind(&r->setup, "show", option, name, r->kind);
+    if (code != EXIT_GO_ON)
+        return code;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         if ((r->kind == ATTENTION_KINDS || r->kind == kind) && shape.layers[kind] > layers)
             layers = shape.layers[kind];
+    if (r->layer > layers && r->layer_of_head)
+        return args_wrong("show: --head %s: there %s %d layer%s", r->head_name,
+                          layers == 1 ? "is" : "are", layers, layers == 1 ? "" : "s");
     if (r->layer > layers)
         return args_wrong("show: --layer %d: there %s %d layer%s", (int)r->layer,
                           layers == 1 ? "is" : "are", layers, layers == 1 ? "" : "s");
     if (r->head > shape.heads)
-        return args_wrong("show: --head %d: a layer has %d heads", r->head, shape.heads);
+        return args_wrong("show: --head %s: a layer has %d heads", r->head_name, shape.heads);
     return EXIT_GO_ON;
 }
 
@@ -183,8 +193,12 @@ static int save(const show_request *r, const show_maps *maps)
     for (int n = 0; n < maps->count; n++)
         sheets[n] = maps->sheets[n].map.sheet;
     const show_picture picture = {r, sheets, maps->count};
+    const char *const files[] = {r->svg, r->tikz};
     const bool fine = (r->svg == NULL || output_file_write(r->svg, write_svg, &picture)) &&
                       (r->tikz == NULL || output_file_write(r->tikz, write_tikz, &picture));
+    for (int n = 0; fine && n < 2; n++)
+        if (files[n] != NULL)
+            fprintf(stderr, "mha: wrote %s\n", files[n]);
     free(sheets);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }

@@ -71,6 +71,9 @@ static void print_table(const heads_report *r, const terminal *screen)
         printf("no head matches\n");
     else if (!has_intervals(r->study))
         printf("no intervals: n = 1, and intervals come from resampling sentences\n");
+    if (isnan(r->all[0].raw_importance))
+        printf("no importance: it is measured on translators without --texts only; \"mha ablate\" "
+               "measures what each head costs\n");
 }
 
 /* -------------------------------------------------------------- summary ----- */

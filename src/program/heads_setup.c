@@ -59,6 +59,19 @@ int heads_setup_refuse(const heads_setup *s, const arg_command *command, const c
     return code;
 }
 
+int heads_setup_kind(const heads_setup *s, const char *command, const char *option,
+                     const char *value, int kind)
+{
+    static const char *const parts[ATTENTION_KINDS] = {
+        [ATTENTION_ENCODER] = "encoder",
+        [ATTENTION_DECODER] = "decoder",
+        [ATTENTION_CROSS] = "cross-attention",
+    };
+    if (kind == ATTENTION_KINDS || s->session.subject.shape.layers[kind] > 0)
+        return EXIT_GO_ON;
+    return args_wrong("%s: --%s %s: the model has no %s", command, option, value, parts[kind]);
+}
+
 void heads_watch(int done, int count)
 {
     progress("%d of %d", done, count);

@@ -45,6 +45,11 @@ void heads_watch(int done, int count);
  * translator, and those of sentences of the corpus with --texts. */
 int heads_setup_refuse(const heads_setup *setup, const arg_command *command, const char *names);
 
+/* EXIT_GO_ON if the model has this kind of attention, or for ATTENTION_KINDS; else EXIT_USAGE after
+ * a message that names the option and its value. */
+int heads_setup_kind(const heads_setup *setup, const char *command, const char *option,
+                     const char *value, int kind);
+
 /* Reports that the model is too short for sentences of the corpus; returns EXIT_FAILED. */
 int heads_too_short(const translator *model);
 

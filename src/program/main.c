@@ -20,25 +20,25 @@ typedef struct entry {
 
 /* In the order in which a newcomer may want them. An entry without a name begins a group. */
 static const entry commands[] = {
-    {NULL, NULL, "See what the heads of a trained translator do"},
-    {"translate", command_translate, "translate English to French; --attention draws heads"},
+    {NULL, NULL, "See the heads of any model, by default those of our translator"},
     {"show", command_show, "draw every head on a sentence in the terminal"},
     {"view", command_view, "write a web page that shows every head"},
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
-    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, ..."},
+    {NULL, NULL, "Measure the heads of any model"},
+    {"heads", command_heads, "measure what every head attends to, and its role"},
+    {"ablate", command_ablate, "disable heads and measure the loss"},
+    {"prune", command_prune, "disable the least important heads one by one"},
+    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, our translator, ..."},
+    {"translate", command_translate, "translate English to French; --attention draws heads"},
     {"inspect", command_inspect, "say what a model is, with a drawing of one layer"},
     {"embed", command_embed, "texts to vectors; --rank sorts texts by similarity"},
     {"generate", command_generate, "continue a text, or chat"},
     {"score", command_score, "how probable a model finds texts"},
     {"tokenize", command_tokenize, "texts to tokens and back"},
-    {NULL, NULL, "Measure these heads"},
-    {"heads", command_heads, "measure what every head attends to, and its role"},
-    {"ablate", command_ablate, "disable heads and measure the loss"},
-    {"prune", command_prune, "disable the least important heads one by one"},
-    {NULL, NULL, "Train such a translator"},
+    {"tensors", command_tensors, "check files of weights and list their tensors"},
+    {NULL, NULL, "Train a translator"},
     {"train", command_train, "train a translator from scratch, in a few minutes"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
-    {"tensors", command_tensors, "check files of weights and list their tensors"},
     {NULL, NULL, "Learn about attention without a model"},
     {"demo", command_demo, "draw the heads of a small layer"},
     {"prove", command_prove, "check claims about attention, with numbers"},
@@ -73,7 +73,8 @@ static void print_help(FILE *file)
           "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
           "\n"
           "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
-          "Try: mha show \"the old king sings\"\n",
+          "Try: mha show \"the old king sings\"\n"
+          "     mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n",
           file);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "program/args.h"
 #include "program/options.h"
@@ -65,8 +66,11 @@ const mha_tokenizer *model_session_tokenizer(const model_session *s, const char 
 {
     const mha_tokenizer *const tokenizer = mha_model_tokenizer(s->model);
     if (tokenizer == NULL)
-        args_failed("%s: no tokenizer was found beside the model; give its path with --tokenizer",
-                    command);
+        args_failed(
+            "%s: no tokenizer was found beside the model (tokenizer.json, vocab.txt, vocab.json, "
+            "tokenizer.model, spiece.model; for llama2.c tokenizer.bin); give its path with "
+            "--tokenizer",
+            command);
     return tokenizer;
 }
 
@@ -93,12 +97,19 @@ static void cut_line(char *line, ssize_t length)
         line[--length] = '\0';
 }
 
+void announce_terminal(void)
+{
+    if (isatty(STDIN_FILENO))
+        fputs("mha: reading texts from the terminal; Ctrl-D ends\n", stderr);
+}
+
 static int read_lines(text_list *list)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t length;
     bool fine = true, zero = false;
+    announce_terminal();
     while (fine && !zero && (length = getline(&line, &room, stdin)) >= 0) {
         zero = memchr(line, '\0', (size_t)length) != NULL;
         cut_line(line, length);

@@ -47,7 +47,10 @@ typedef struct text_list {
     ptrdiff_t count;
 } text_list;
 
-/* Reads all lines. Zero bytes in a line end it early. */
+/* If standard input is a terminal, says on stderr that texts are read from it. */
+void announce_terminal(void);
+
+/* Reads all lines. A line with a byte of 0 is an error. */
 int text_list_read(text_list *list, int words, char **argv);
 void text_list_free(text_list *list);
 

@@ -31,8 +31,13 @@ with_pkg_config() {
 # The same with everything, libc too, in one file.
 with_pkg_config_static() {
     local flags
-    flags=$(pkg-config --static --cflags --libs libmha) &&
+    flags=$(pkg-config --static --cflags --libs "${4:-libmha}") &&
         $2 -static "$root/tests/consumer/$3" -o "$stage/$1" $flags && "$stage/$1"
+}
+
+# What programs are compiled with is the folder of our headers, and nothing of other libraries.
+cflags_are_our_own() {
+    ! pkg-config --cflags libmha_model | tr ' ' '\n' | grep -v -e '^-I' -e '^$'
 }
 
 check installs installs
@@ -56,4 +61,6 @@ check pkg_config_cpp with_pkg_config cpp g++ consumer.cpp
 check pkg_config_model with_pkg_config model gcc consumer_model.c libmha_model
 check pkg_config_model_cpp with_pkg_config model_cpp "g++ -x c++" consumer_model.c libmha_model
 check pkg_config_static with_pkg_config_static static gcc consumer.c
+check pkg_config_model_static with_pkg_config_static model_static gcc consumer_model.c libmha_model
+check cflags_are_our_own cflags_are_our_own
 finish

@@ -265,7 +265,7 @@ static void the_shipped_translator(void)
 static void other_paths(void)
 {
     const temp_folder folder = temp_folder_new();
-    refuses(temp_path(&folder, "nothing"), MHA_ERR_FILE, "no such file");
+    refuses(temp_path(&folder, "nothing"), MHA_ERR_FILE, "cannot be opened");
     refuses(folder.path, MHA_ERR_FORMAT, "no config.json");
     make_text(&folder, "config.json", "{\"model_type\":\"mamba\"}");
     refuses(folder.path, MHA_ERR_FORMAT, "\"mamba\", expected one of");

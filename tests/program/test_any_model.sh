@@ -70,10 +70,47 @@ for model in gpt2 t5; do
         says "$model: in a batch and alone" "$out" "alone gives the same tokens: yes"
     example readme_model $model "the cat"
 done
+program=$(dirname "$mha")/examples/readme_model
+if [ -x "$program" ]; then
+    err=$("$program" gpt2 "$(printf 'the %.0s' {1..600})" 2>&1) && bad "a long text" "$err"
+    says "a long text" "$err" "tokens, more than 512"
+fi
 for model in bert gpt2 t5; do
     example 14_heads_of_a_model $model "$text" &&
         says "$model: a head is disabled" "$out" "the hidden states move by"
 done
+
+# ----------------------------------------------------------------- embed -----
+
+# embed ARGUMENT...: mha embed with texts.txt as its input.
+embed() {
+    out=$("$mha" embed --model bert "$@" <texts.txt 2>err) || bad "embed $*" "$(cat err)"
+    err=$(cat err)
+}
+embed
+same "a vector per line" 4 "$(wc -l <<<"$out")"
+silent "no text is cut" "$err"
+embed --rank "the black cat"
+same "blank lines are not ranked" 3 "$(wc -l <<<"$out")"
+embed --rank "the cat sleeps" --json
+echo "$out" >out
+same "numbers of lines" "[1, 3, 4]" "$(of 'sorted(row["line"] for row in j)')"
+embed --longest 4
+same "texts that are cut" "mha: 3 of 4 texts were cut to 4 tokens; see --longest" "$err"
+echo '{"max_seq_length": 6}' >bert/sentence_bert_config.json
+embed
+says "the recommended length" "$err" "of 4 texts were cut to 6 tokens"
+embed --longest 7
+says "more than that" "$err" "1 of 4 texts was cut to 7 tokens"
+rm bert/sentence_bert_config.json
+exits 0 embed --model bert --longest 100 "$(printf 'the %.0s' {1..50})"
+same "the limit of the model" "mha: 1 of 1 texts was cut to 40 tokens; the model reads no more" "$err"
+if command -v script >/dev/null; then
+    out=$(script -qec "'$mha' embed --model bert" /dev/null < <(printf 'the cat\n\004'; sleep 1))
+    says "texts are typed" "$out" "reading texts from the terminal; Ctrl-D ends"
+else
+    skip "texts are typed" "no script"
+fi
 
 # ----------------------------------------------------------------- heads -----
 
@@ -87,6 +124,15 @@ for model in bert gpt2 t5; do
 done
 exits 0 heads --model bert "$text"
 says "tokens" "$out" '11 tokens'
+says "why there is no importance" "$out" "no importance: it is measured on translators"
+exits 2 heads --model bert --sort importance "$text"
+says "not sorted by importance" "$err" "--sort: importance is a derivative of the loss of our translator"
+exits 2 heads --model bert --where "importance>0.1" "$text"
+exits 2 heads --model "$here/../../models/en-fr.safetensors" --texts texts.txt --sort importance
+says "nor on texts" "$err" "on other models and --texts"
+exits 2 heads --model bert --like "cross 1.1" "$text"
+says "no cross-attention to compare with" "$err" "--like cross 1.1: the model has no cross-attention"
+exits 0 heads --model bert "$text"
 says "no importance" "$(grep '^encoder 2.3' <<<"$out" | tail -c 3)" " -"
 exits 0 heads --model bert --texts texts.txt
 says "texts" "$out" "on 3 texts of texts.txt; 21 tokens"
@@ -95,6 +141,14 @@ says "the first texts" "$out" "on 2 texts"
 exits 0 heads --model bert/model.safetensors "$text"
 exits 0 show --model bert --head "encoder 2.3" "$text"
 says "pieces of words" "$out" "##ably"
+exits 2 show --model bert --head "encoder 9.3" "$text"
+says "no such layer" "$err" "show: --head encoder 9.3: there are 2 layers"
+exits 2 show --model bert --head "encoder 2.9" "$text"
+says "no such head" "$err" "show: --head encoder 2.9: a layer has 3 heads"
+exits 2 show --model bert --head "cross 1.1" "$text"
+says "no cross-attention" "$err" "show: --head cross 1.1: the model has no cross-attention"
+exits 2 show --model gpt2 --kind encoder "$text"
+says "no encoder" "$err" "show: --kind encoder: the model has no encoder"
 exits 0 show --model bert --head "encoder 2.3" --words "$text"
 says "whole words" "$out" "unbelievably"
 exits 2 show --model bert --values norm --words "$text"
@@ -189,6 +243,27 @@ same "pruned in the order of costs" True "$(of '([s["heads"] for s in j["steps"]
     [s["alone"] for s in j["steps"]] == sorted(s["alone"] for s in j["steps"]))')"
 exits 0 prune --model gpt2 --texts texts.txt
 says "all heads" "$out" "tokens right"
+
+# ----------------------------------------------------------------- links -----
+
+# A model of llama2.c: width 2, one layer, one head, 8 positions, and the tokens of all bytes.
+mkdir files
+python3 -c '
+import struct
+tokens = [b"<unk>", b"<s>", b"</s>"] + [b"<0x%02X>" % n for n in range(256)] + [b" "]
+count, positions = len(tokens), 8
+with open("files/small.bin", "wb") as f:
+    f.write(struct.pack("<7i", 2, 1, 1, 1, 1, count, positions))
+    f.write(struct.pack("<f", 0.5) * (2 * count + 28 + 2 * positions))
+with open("files/tokenizer.bin", "wb") as f:
+    f.write(struct.pack("<i", 6))
+    f.write(b"".join(struct.pack("<fi", 0, len(token)) + token for token in tokens))
+'
+ln -s files/small.bin link.bin
+exits 0 embed --model link.bin a
+cp files/small.bin alone.bin
+exits 1 embed --model alone.bin a
+says "where tokenizers are looked for" "$err" "for llama2.c tokenizer.bin"
 
 # ---------------------------------------------------------------- errors -----
 

@@ -15,7 +15,13 @@ for command in embed generate score tokenize; do
     exits 1 $command --model "$scratch/none" text
     says "$command: no such model" "$err" "$scratch/none"
 done
-exits 2 inspect
+exits 1 inspect "$scratch/none"
+says "no such file, as everywhere" "$err" "$scratch/none: cannot be opened: No such file"
+exits 2 generate "$translator" "the cat"
+says "a model without --model" "$err" "is a file; a model is named by --model"
+exits 2 generate the cat sleeps
+says "a text without quotes" "$err" "put it in quotes: mha generate \"the cat ...\""
+MHA_MODEL= exits 2 inspect
 exits 1 inspect "$scratch"
 says "a folder without a model" "$err" "config.json"
 echo '{"model_type": "warp"}' >"$scratch/config.json"
@@ -28,6 +34,8 @@ exits 2 generate --model "$translator" --temperature hot text
 says "a temperature" "$err" "not a number from 0 to 100"
 exits 2 generate --model "$translator" --system s text
 exits 2 embed --model "$translator" --rank q --npy f text
+exits 2 embed --model "$translator" --top 3 text
+says "--top alone" "$err" "give --rank"
 exits 2 embed --model "$translator" --pooling none text
 exits 2 embed --model "$translator" --store f12 text
 says "types of weights" "$err" "f32"
@@ -53,6 +61,10 @@ says "tokenize: a byte of 0" "$err" "line 2: has a byte of 0"
 
 exits 0 inspect "$translator"
 says "inspect: the translator" "$out" "encoder and decoder"
+exits 0 inspect --model "$translator"
+says "inspect: --model" "$out" "encoder and decoder"
+exits 2 inspect --model "$translator" "$translator"
+says "inspect: two models" "$err" "names the model already"
 exits 0 inspect --json "$translator"
 json "inspect"
 finish

@@ -220,6 +220,7 @@ if [ -z "$wrong" ]; then ok "numbers of mha view"; else bad "numbers of mha view
 
 exits 0 show --svg maps.svg --mean --to "le <chat> & dort" "the cat sleeps"
 silent "svg: nothing on stdout" "$out"
+says "svg: what was written" "$err" "mha: wrote maps.svg"
 same "svg: all sheets" 5 "$(python3 -c '
 import xml.etree.ElementTree as e
 print(sum(" attends to " in (t.text or "") for t in e.parse("maps.svg").iter("{http://www.w3.org/2000/svg}text")))')"
