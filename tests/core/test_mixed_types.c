@@ -123,8 +123,9 @@ static bool near(const float *a, const float *b, ptrdiff_t count)
 {
     double most = 0, apart = 0;
     for (ptrdiff_t n = 0; n < count; n++) {
-        most = fmax(most, fabs((double)a[n]));
-        apart = fmax(apart, fabs((double)a[n] - (double)b[n]));
+        const double size = fabs((double)a[n]), difference = fabs((double)a[n] - (double)b[n]);
+        most = size > most ? size : most;
+        apart = difference > apart || isnan(difference) ? difference : apart;
     }
     return most > 0 && apart <= 2e-5 * most;
 }

@@ -179,8 +179,10 @@ static void statistics_are_of_the_weights(void)
 static double distance(const float *x, const float *y, ptrdiff_t count)
 {
     double most = 0;
-    for (ptrdiff_t n = 0; n < count; n++)
-        most = fmax(most, fabs((double)x[n] - (double)y[n]));
+    for (ptrdiff_t n = 0; n < count; n++) {
+        const double difference = fabs((double)x[n] - (double)y[n]);
+        most = difference > most || isnan(difference) ? difference : most;
+    }
     return most;
 }
 

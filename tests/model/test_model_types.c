@@ -92,8 +92,8 @@ static void mixed_types(void)
         for (int n = 0; n < 2 * TOKENS * WORDS; n++) {
             const double a = (double)given[n / (TOKENS * WORDS)][n % (TOKENS * WORDS)];
             const double b = (double)wide[n / (TOKENS * WORDS)][n % (TOKENS * WORDS)];
-            most = fmax(most, fabs(b));
-            apart = fmax(apart, fabs(a - b));
+            most = fabs(b) > most ? fabs(b) : most;
+            apart = fabs(a - b) > apart || isnan(a - b) ? fabs(a - b) : apart;
         }
         CHECK(most > 0 && apart <= 1e-4 * most, "logits up to %g, %g apart", most, apart);
         mha_model_info info = {.size = sizeof info}, f32 = {.size = sizeof f32};
