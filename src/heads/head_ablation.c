@@ -92,7 +92,7 @@ static bool prepare_texts(head_ablation *a, const subject_texts *means)
 {
     static const capture_options options = {.weights = false};
     const head_shape shape = a->subject->shape;
-    a->captures = calloc((size_t)a->texts->count + 1, sizeof *a->captures);
+    a->captures = calloc((size_t)a->texts->count + 1, sizeof(capture *));
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const size_t heads = (size_t)shape.layers[kind] * (size_t)shape.heads;
         a->changes[kind] = calloc(heads + 1, sizeof *a->changes[kind]);

@@ -104,7 +104,7 @@ bool whole_words_make(whole_words *w, const subject_text *from)
     if (!fine || !w->letters || (from->expected && !to->expected))
         return false;
     join_side(&to->target, &from->target, join_side(&to->source, &from->source, w->letters));
-    for (int n = 0; n < to->target.count; n++)
+    for (int n = 0; to->expected && n < to->target.count; n++)
         to->expected[n] = n + 1 < to->target.count ? to->target.words[n + 1]
                                                    : from->expected[from->target.count - 1];
     return true;

@@ -70,7 +70,7 @@ static mha_status tokenize(encoder *e, const char *text, ptrdiff_t number)
     const ptrdiff_t longest = longest_text(e);
     to->number = number;
     to->count = tokens.count < longest ? tokens.count : longest;
-    to->ids = malloc((size_t)(to->count + 1) * sizeof *to->ids);
+    to->ids = malloc((size_t)to->count * sizeof *to->ids + sizeof *to->ids);
     if (to->ids)
         copy_tokens(&tokens, to->count, to->ids);
     mha_tokens_free(&tokens);

@@ -145,7 +145,7 @@ static mha_status prepare_sequence(generator *g, ptrdiff_t b)
     s->most = room > s->context ? room - s->context : 0;
     if (g->config->most > 0 && g->config->most < s->most)
         s->most = g->config->most;
-    s->tokens = malloc((size_t)(s->context + s->most + 1) * sizeof *s->tokens);
+    s->tokens = malloc((size_t)(s->context + s->most) * sizeof *s->tokens + sizeof *s->tokens);
     if (!s->tokens)
         return fail(g, MHA_ERR_MEMORY, "no memory for the tokens of sequence %td", b);
     if (past > 0)

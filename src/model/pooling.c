@@ -31,7 +31,8 @@ static void take_rows(const model_pass *pass, const float *hidden, ptrdiff_t n, 
     const pass_rows *const side = &pass->side[stack];
     for (ptrdiff_t b = 0; b < pass->B; b++) {
         const int64_t first = side->starts ? side->starts[b] : b * side->longest;
-        const int64_t row = stack == STACK_DECODER ? side->starts[b + 1] - 1 : first + n;
+        const bool last = stack == STACK_DECODER && side->starts;
+        const int64_t row = last ? side->starts[b + 1] - 1 : first + n;
         memcpy(to + b * width, hidden + row * width, (size_t)width * sizeof *to);
     }
 }

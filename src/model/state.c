@@ -46,7 +46,7 @@ mha_status state_allocate(mha_state **state, const mha_model *model, const mha_s
     made->source_capacity =
         config->source_capacity ? config->source_capacity : default_tokens(model);
     made->cache_count = two ? 2 * layers : layers;
-    made->caches = calloc((size_t)made->cache_count, sizeof *made->caches);
+    made->caches = calloc((size_t)made->cache_count, sizeof(mha_cache *));
     size_t tokens;
     if (!__builtin_mul_overflow((size_t)made->sequences, (size_t)made->capacity, &tokens))
         made->tokens = calloc(tokens, sizeof *made->tokens);
