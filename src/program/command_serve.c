@@ -109,14 +109,14 @@ static bool serve(const serve_request *r, serve_app *app)
     return true;
 }
 
-/* session_open_any() with the signals blocked: the threads of the pool inherit that, and leave the
+/* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
  * signals to the first thread. */
 static int open_session(session *s, const serve_request *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const int code = session_open_any(s, r->model_file, r->threads);
+    const int code = session_open(s, r->model_file, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }

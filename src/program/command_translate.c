@@ -396,7 +396,7 @@ static int run_command(const translate_request *r, const arg_command *command, c
                        int words)
 {
     translate_run run = {.request = r};
-    int code = session_open_any(&run.session, r->model_file, r->threads);
+    int code = session_open(&run.session, r->model_file, r->threads);
     if (code == EXIT_GO_ON && run.session.any != NULL) {
         code = args_refuse(command, own_options,
                            "is for a translator of \"mha train\"; \"mha show\" draws the heads of "

@@ -246,7 +246,7 @@ static int run_command(const view_request *r, char **texts, int count)
     view_run run = {.request = r, .count = count};
     if (!output_file_check(r->output))
         return EXIT_FAILED;
-    int code = session_open_any(&run.session, r->model_file, r->threads);
+    int code = session_open(&run.session, r->model_file, r->threads);
     if (code == EXIT_GO_ON)
         code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
     session_close(&run.session);

@@ -34,11 +34,9 @@ static int start_threads(mha_pool **pool, int threads)
     return args_failed("no threads: %s", mha_status_string(status));
 }
 
-static int load_model(session *s, const char *model_file)
+static int load_translator(session *s)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
-    if (!model_path_find(model_file, s->path))
-        return EXIT_FAILED;
     if ((s->model = translator_load(s->path, message)) != NULL)
         return EXIT_GO_ON;
     return args_failed("%s", message);
@@ -101,32 +99,21 @@ static int load_any(session *s, const char *model_file)
     if (is_other(s->path) ||
         (is_in_folder(s->path) && (s->model = translator_load(s->path, unused)) == NULL))
         return load_other(s);
-    const int code = s->model != NULL ? EXIT_GO_ON : load_model(s, model_file);
+    const int code = s->model != NULL ? EXIT_GO_ON : load_translator(s);
     if (code != EXIT_GO_ON)
         return code;
     subject_of_translator(&s->subject, s->model);
     return subject_count_words(&s->subject) ? EXIT_GO_ON : args_failed("out of memory");
 }
 
-static int open_with(session *s, int (*load)(session *s, const char *model_file),
-                     const char *model_file, int64_t threads)
+int session_open(session *s, const char *model_file, int64_t threads)
 {
     int count;
     *s = (session){.path = ""};
     int code = prepare(threads, &count);
     if (code == EXIT_GO_ON)
-        code = load(s, model_file);
+        code = load_any(s, model_file);
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
-}
-
-int session_open(session *s, const char *model_file, int64_t threads)
-{
-    return open_with(s, load_model, model_file, threads);
-}
-
-int session_open_any(session *s, const char *model_file, int64_t threads)
-{
-    return open_with(s, load_any, model_file, threads);
 }
 
 void session_close(session *s)

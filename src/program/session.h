@@ -16,21 +16,18 @@
 
 typedef struct session {
     char path[MODEL_PATH_MAX]; /* the model's file */
-    translator *model;         /* NULL: another model, of session_open_any() */
+    translator *model;         /* NULL: another model */
     mha_model *any;            /* the other model */
-    subject subject;           /* the heads of either, after session_open_any() */
+    subject subject;           /* the heads of either */
     mha_pool *pool;
 } session;
 
-/* Finds and loads the model and starts the threads. `model_file` NULL stands for the installed
- * model, `threads` 0 for the environment's choice, else one per CPU. Either way the session wants
- * session_close(). */
+/* Finds and loads the model and starts the threads. The model is any whose heads can be looked at:
+ * a translator of "mha train", or what mha_model_open() opens. `model_file` NULL stands for the
+ * installed translator, `threads` 0 for the environment's choice, else one per CPU. Either way the
+ * session wants session_close(). */
 int session_open(session *session, const char *model_file, int64_t threads);
 void session_close(session *session);
-
-/* The same for any model whose heads can be looked at: a translator of "mha train", or what
- * mha_model_open() opens. */
-int session_open_any(session *session, const char *model_file, int64_t threads);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */
 int session_open_pool(mha_pool **pool, int64_t threads);
