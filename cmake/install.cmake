@@ -20,7 +20,7 @@ if(MHA_BUILD_PROGRAM)
     install(FILES completions/_mha DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
     install(FILES completions/mha.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-    install(FILES models/en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models OPTIONAL)
+    install(FILES models/lab-en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models OPTIONAL)
 endif()
 
 # ----------------------------------------------------------- manual pages -----
@@ -49,8 +49,8 @@ add_manual_page(mha_statistics mha_row_statistics mha_head_statistics)
 add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config mha_cache_length
                 mha_cache_first mha_cache_free_pages mha_cache_bytes mha_cache_append mha_cache_read
                 mha_cache_truncate mha_cache_fork mha_cache_copy mha_cache_remove mha_cache_shift
-                mha_cache_reorder mha_cache_save mha_cache_load mha_cache_attention
-                mha_cache_work_size)
+                mha_cache_reorder mha_cache_save mha_cache_load mha_cache_save_to
+                mha_cache_load_from mha_cache_attention mha_cache_work_size)
 add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mha_linear_run
                 mha_linear_work_size mha_linear_update mha_linear_backward
                 mha_linear_backward_work_size mha_matrix_out_in mha_matrix_in_out mha_matrix_from
@@ -74,7 +74,7 @@ if(TARGET mha_model_shared)
     add_manual_page(mha_state mha_state_create mha_state_free mha_state_length mha_state_capacity mha_state_tokens
                     mha_state_bytes mha_state_truncate mha_state_fork mha_state_reorder
                     mha_state_save mha_state_load)
-    add_manual_page(mha_model_run mha_model_work_size mha_model_prune)
+    add_manual_page(mha_model_run mha_model_work_size mha_model_prune mha_model_save)
     add_manual_page(mha_model_generate mha_generation_free mha_model_score mha_model_encode)
 endif()
 

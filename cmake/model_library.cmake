@@ -3,7 +3,12 @@
 # libmha_model, shared and static: the rooms model and text, and what they use of format and base, on
 # top of libmha. Everything that is not exported is local to it, in the static library too: its
 # members are joined into one object first.
-set(model_objects $<TARGET_OBJECTS:mha_model> $<TARGET_OBJECTS:mha_text>)
+#
+# Learning a vocabulary belongs to the program alone: no function of the header leads to it, and it
+# writes with stdio, which the library does not.
+set(learning_objects "/(bpe_learn|bpe_merges|tokenizer_json_write|word_counts)[.]c")
+set(model_objects $<TARGET_OBJECTS:mha_model>
+    $<FILTER:$<TARGET_OBJECTS:mha_text>,EXCLUDE,${learning_objects}>)
 
 # What both need: the header, libmha, and the libraries of the room text by their plain names, so
 # that the installed package can be moved.

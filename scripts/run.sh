@@ -6,7 +6,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 mha=${1:-build/mha}
-export MHA_MODEL=${MHA_MODEL:-$root/models/en-fr.safetensors}
+export MHA_MODEL=${MHA_MODEL:-$root/models/lab-en-fr.safetensors}
 if [ ! -f "$MHA_MODEL" ]; then
     exec "$mha" demo
 fi
@@ -17,6 +17,8 @@ The turtle sleeps because it is tired
 We never eat the big red apples
 The queens that we know have a small white mouse
 The old women will look for their dogs tomorrow
+They were giving it to him
+She gives the boy a book
 Who ate the red apple?"
 
 echo "English to French, by a transformer that this library trained from scratch:"
@@ -28,7 +30,7 @@ echo
 cat <<EOF
 Try next
   $mha translate --attention "The small white mouse that you saw is tired"
-  $mha translate --beam 4 --nbest 4 --gold "Did she sleep?"
+  $mha translate --beam 4 --best 4 --gold "Did she sleep?"
   $mha show "The quick brown fox jumps"    all heads on a sentence, with their roles
   $mha view "The quick brown fox jumps"    the same as a page for a browser
   $mha serve --open                        the same live: type a sentence, disable heads

@@ -303,11 +303,16 @@ part_models() {
     find_tokenizers "$python"
     job models compare_tokenizers "$python" -B tests/text/compare_tokenizers.py \
         build/tests/tokenize_lines --lines 20000 "${tokenizer_files[@]}"
+    job models compare_learned "$python" -B tests/text/compare_learned.py \
+        build/tests/learn_lines build/tests/tokenize_lines --lines 10000
     job models compare_sentencepiece "$python" -B tests/text/compare_sentencepiece.py \
         build/tests/sentencepiece_lines --lines 20000
     job models compare_chat "$python" -B tests/text/compare_chat.py build/tests/chat_lines \
         --chats 2000
+    job models compare_bleu "$python" -B tests/translator/compare_bleu.py build/mha
     job models check_families "$python" -B tests/model/check_families.py build
+    job models check_beams "$python" -B tests/model/check_beams.py build
+    job models check_pruned "$python" -B tests/model/check_pruned.py build
     job models check_real_models "$python" -B tests/model/check_real_models.py build build/models
 }
 
@@ -360,7 +365,7 @@ same_everywhere() {
     [ -e "tests/text/$1.c" ] && return
     case $1 in
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
-        test_subject_model | test_model_files | test_describe | fuzz_config | \
+        test_subject_model | test_model_files | test_model_memory | test_describe | fuzz_config | \
     *_faults | test_oracle | test_storage_cost | test_claims | test_training_run | \
         test_corpus_laws | test_head_roles) ;;
     *) return 1 ;;

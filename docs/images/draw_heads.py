@@ -15,11 +15,11 @@ import tempfile
 
 SENTENCE = "the small black cat sleeps because it is tired"
 HEADS = [
-    ("encoder 2.7", "the article attends to its noun"),
-    ("encoder 2.8", 'both adjectives and "it" attend to "cat"'),
-    ("encoder 2.1", "mostly the previous word"),
-    ("decoder 1.6", "mostly the word itself"),
-    ("cross 2.4", "the English word that is translated"),
+    ("encoder 2.8", "the noun of the phrase, or the next word"),
+    ("encoder 2.1", 'article, adjectives and "it" attend to "cat"'),
+    ("encoder 2.3", "half of the weight on the previous word"),
+    ("decoder 2.2", "mostly the word itself"),
+    ("cross 2.7", "the English word that is translated"),
 ]
 NOTES = [
     "A row attends, a column is attended to;",

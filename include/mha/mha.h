@@ -619,6 +619,33 @@ MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *mes
                                   size_t message_size);
 
 /*
+ * Bytes to or from anywhere, such as a part of a larger file. write() takes and read() gives all
+ * `count` bytes; they return 0, or an error number of <errno.h>, which ends the call with
+ * MHA_ERR_FILE.
+ */
+typedef struct mha_stream {
+    size_t size; /* sizeof(mha_stream) */
+    int (*write)(void *context, const void *data, size_t count);
+    int (*read)(void *context, void *data, size_t count);
+    void *context;
+    uint64_t bytes;   /* reading: bytes that are left; no more are read */
+    const char *name; /* what messages begin with, such as a path; NULL: "cache" */
+    char *message;    /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_stream;
+
+/*
+ * The same bytes to a stream and from it. Loading reads exactly the bytes that were written. With
+ * `expected`, a cache of any other configuration is MHA_ERR_FORMAT before memory is allocated for
+ * it; NULL: any. Its size and message are not used. Without it the bytes say how much memory the
+ * cache reserves, which may be far more than they are: a cache that is almost empty is saved in few
+ * bytes. Memory beyond that of the stored tokens is reserved, not used.
+ */
+MHA_API mha_status mha_cache_save_to(const mha_cache *cache, const mha_stream *stream);
+MHA_API mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,
+                                       const mha_cache_config *expected);
+
+/*
  * Attention of new queries over the cache: batch b reads sequences[b] (NULL: b; the same sequence
  * may be listed twice). B, H, L, q_type and o_type of the shape are used; G, D and Dv are the
  * cache's and must be 0 or equal. S is the number of columns of masks and weights, at least the
@@ -1000,7 +1027,7 @@ typedef struct mha_matrix_out {
     ptrdiff_t out_stride, in_stride;
 } mha_matrix_out;
 
-/* As above: gradients are f32, written and not added to, and NULL if not requested. */
+/* As above: gradients are f32, written unless `accumulate` is set, and NULL if not requested. */
 typedef struct mha_linear_gradients {
     size_t size;     /* sizeof(mha_linear_gradients) */
     const void *d_y; /* input: the gradient of y; its row i starts at d_y + i*d_y_stride */
@@ -1009,7 +1036,10 @@ typedef struct mha_linear_gradients {
     float *d_x;         /* row i starts at d_x + i*d_x_stride */
     ptrdiff_t d_x_stride;
     mha_matrix_out d_weight;
-    float *d_bias; /* [outputs] */
+    float *d_bias;        /* [outputs] */
+    ptrdiff_t accumulate; /* 1: d_weight and d_bias are added to instead of written. A batch may
+                             then be given in pieces: if all but the last have a multiple of 128
+                             rows, d_weight has the bits of one call */
 } mha_linear_gradients;
 
 /* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored. Every

@@ -45,6 +45,7 @@ typedef struct mha_tokenizer mha_tokenizer;
  *      *.model, *.spm                       SentencePiece, BPE or unigram
  *      tokenizer.bin                        llama2.c
  *      *.gguf                               the tokenizer inside of a GGUF file
+ *      *.safetensors                        the words that a translator of "mha train" reads
  *
  * The files tokenizer_config.json and special_tokens_map.json beside it name the marks and the form
  * of chats. Of a tokenizer.json, "truncation" and "padding" are ignored; a part of it that is not
@@ -234,7 +235,7 @@ typedef struct mha_model_info {
 MHA_API mha_status mha_model_get_info(const mha_model *model, mha_model_info *info);
 
 /* Borrowed from the model; NULL if it has none. And the one for the texts that an encoder-decoder
- * writes, if it is another one (Marian); else the same. */
+ * writes, if it is another one (Marian, the translator of "mha train"); else the same. */
 MHA_API const mha_tokenizer *mha_model_tokenizer(const mha_model *model);
 MHA_API const mha_tokenizer *mha_model_target_tokenizer(const mha_model *model);
 
@@ -286,6 +287,7 @@ MHA_API mha_status mha_state_truncate(mha_state *state, ptrdiff_t sequence, ptrd
 MHA_API mha_status mha_state_fork(mha_state *state, ptrdiff_t to, ptrdiff_t from);
 MHA_API mha_status mha_state_reorder(mha_state *state, const int64_t *parents);
 
+/* Bytes that are reserved for sequences of the full capacity; they are used as sequences grow. */
 MHA_API size_t mha_state_bytes(const mha_state *state);
 
 /* A prompt that was computed once, for later runs of the same model: to a file and back, to the
@@ -333,8 +335,9 @@ typedef struct mha_capture {
  *
  * An encoder-decoder also has source texts: with them the encoder runs, and a state keeps its
  * result; later calls of these sequences leave them out. A sequence that has tokens must be
- * truncated to 0 before it can get another source. Image encoders have pixels, [B][channels]
- * [height][width], scaled as the model was trained, and no ids.
+ * truncated to 0 before it can get another source. A call with source texts alone, without starts,
+ * ids and state, runs only the encoder, for source_hidden and captures. Image encoders have pixels,
+ * [B][channels] [height][width], scaled as the model was trained, and no ids.
  */
 typedef struct mha_model_call {
     size_t size; /* sizeof(mha_model_call) */
@@ -366,6 +369,11 @@ typedef struct mha_model_call {
 
     char *message; /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+
+    /* [source rows]: tokens of source texts that are not 0 here are attended to by no token, in the
+     * encoder and in cross-attention, as if they were not there; the others keep their positions.
+     * Not with a state (MHA_ERR_FLAG). NULL: none. */
+    const uint8_t *source_ignored;
 } mha_model_call;
 
 /* `work` needs mha_model_work_size() bytes; NULL: allocated and freed. With a state nothing is
@@ -384,6 +392,33 @@ MHA_API size_t mha_model_work_size(const mha_model *model, const mha_model_call 
 MHA_API mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
                                    const uint8_t *const keep[MHA_ATTENTION_KINDS], char *message,
                                    size_t message_size);
+
+/* How a model is saved. All zero: smaller matrices, and nothing is replaced. */
+typedef struct mha_save_config {
+    size_t size;   /* sizeof(mha_save_config) */
+    int zeros;     /* 1: matrices keep their shapes, and W_O has zeros for removed heads */
+    int replace;   /* 1: a model that is at `path` is replaced */
+    char *message; /* on error a sentence is written here; NULL: not requested */
+    size_t message_size;
+} mha_save_config;
+
+/*
+ * Writes a model, pruned or not, to a new folder: config.json, all tensors of the source in
+ * model.safetensors, and the other files of its folder, such as the tokenizer. Weights have the
+ * types of the file, whatever the storage in memory. mha_model_open() opens the folder, and gives
+ * the results of the saved model: the same bits for weights in f32, f16 and bf16 without `zeros`.
+ *
+ * config.json lists removed heads as "pruned_heads", which transformers 4 reads, for BERT and its
+ * relatives, ViT, DeiT and GPT-2. Llama and its relatives get other numbers of heads if all layers
+ * have the same number. Everything else has a key of our own, "mha_pruned_heads". With `zeros`
+ * every program can read the model, but it is not smaller. A GGUF or llama2.c file is written as
+ * such a file, with `zeros` only: these have one number of heads for all layers (MHA_ERR_FLAG).
+ *
+ * `config` may be NULL. The folder or file is complete or not there. MHA_ERR_FILE: something is at
+ * `path`. A folder is replaced only if it has a config.json and no folders in folders.
+ */
+MHA_API mha_status mha_model_save(const mha_model *model, const char *path,
+                                  const mha_save_config *config);
 
 /* ========================================================= 5. sentences ===== */
 
@@ -404,9 +439,12 @@ typedef struct mha_encode_config {
     const mha_head_settings *heads;
     char *message;
     size_t message_size;
+    int64_t
+        *cut; /* [count]: the number of tokens that were cut off each text; NULL: not requested */
 } mha_encode_config;
 
-/* One vector per text: vectors[count][width]. Texts are sorted by length and computed together. */
+/* One vector per text: vectors[count][width]. Texts are sorted by length and computed together. Of
+ * an encoder-decoder the encoder runs. Image encoders are MHA_ERR_FLAG. */
 MHA_API mha_status mha_model_encode(const mha_model *model, const char *const *texts,
                                     ptrdiff_t count, const mha_encode_config *config,
                                     float *vectors, mha_pool *pool);
@@ -429,6 +467,8 @@ typedef struct mha_sampling {
 typedef int (*mha_generate_callback)(void *context, ptrdiff_t b, int32_t id, const char *text,
                                      size_t length);
 
+enum { MHA_BEAMS_MAX = 64 };
+
 typedef struct mha_generate_config {
     size_t size;    /* sizeof(mha_generate_config) */
     ptrdiff_t most; /* new tokens per sequence; 0: as many as fit, at most 4096 without a state */
@@ -443,6 +483,10 @@ typedef struct mha_generate_config {
     void *context;
     char *message;
     size_t message_size;
+    ptrdiff_t beams;       /* hypotheses per text, at most MHA_BEAMS_MAX; 0 or 1: no beam search */
+    ptrdiff_t best;        /* results per text, at most `beams`; 0: 1 */
+    double length_penalty; /* hypotheses are ranked by log-probability / length^length_penalty,
+                            * where the length counts the end mark; 0: by log-probability */
 } mha_generate_config;
 
 typedef struct mha_generation {
@@ -450,8 +494,11 @@ typedef struct mha_generation {
     ptrdiff_t count;
     char *text; /* of the new tokens, without marks */
     size_t length;
-    double log_probability; /* of the new tokens, before sampling changed the distribution */
+    double log_probability; /* of the new tokens, before sampling changed the distribution; a token
+                             * that the model's files demand at the start counts 0 */
     int ended;              /* 1: an end mark or a stop; 0: the limit, or the callback */
+    double score;           /* mean log-probability of the new tokens and their end mark */
+    double confidence;      /* exp(score), from 0 to 1: the geometric mean of their probabilities */
 } mha_generation;
 
 /*
@@ -459,6 +506,14 @@ typedef struct mha_generation {
  * For an encoder-decoder the prompts are the source texts. A sequence gives the same tokens
  * whatever the other sequences. results[B] are freed by mha_generation_free() each. MHA_ERR_FULL: a
  * prompt does not fit into the state. MHA_ERR_FORMAT: the model's logits are NaN or infinite.
+ *
+ * Beam search, config.beams: a step extends all running hypotheses of a text and ranks these
+ * continuations by their log-probability. Of the best `beams`, those that end are finished; the
+ * best `beams` that do not end run on. The search is over when there are `beams` finished
+ * hypotheses and the best running one, with its present length, does not rank above the last of
+ * them; at the limit of `most` the best are finished as they are. The results are then
+ * results[B][best], those of a text adjacent and the best first; what was not found has no tokens.
+ * Beam search does not go with sampling, stops, a callback or a state of the caller (MHA_ERR_FLAG).
  */
 MHA_API mha_status mha_model_generate(const mha_model *model, ptrdiff_t B, const int64_t *starts,
                                       const int32_t *ids, const mha_generate_config *config,

@@ -24,6 +24,7 @@ class ModelInfo:
     head_width: int
     vocabulary: int
     positions: int  # the longest sequence; 0: no limit
+    recommended: int  # tokens per text that the files recommend for vectors; 0: they do not say
     has_logits: bool
     labels: int
     parameters: int
@@ -41,6 +42,8 @@ class Generation(NamedTuple):
     ids: list[int]  # the new tokens, without the end mark
     log_probability: float  # of the new tokens, before sampling changed the distribution
     ended: bool  # by an end mark or a stop, not by the limit
+    score: float  # the mean log-probability of the new tokens and of the end mark
+    confidence: float  # exp(score), from 0 to 1
 
 
 class Score(NamedTuple):

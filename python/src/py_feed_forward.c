@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The type mha.FeedForward: down(activation(up(x))), or gated, down(activation(gate(x)) * up(x)),
  * with the inner rows kept in the cache. */
-#include <stdlib.h>
-
-#include "py_linear.h"
+#include "py_packed.h"
 
 typedef struct feed_forward {
-    PyObject ob_base;
+    mhap_packed packed;
     mha_feed_forward *ff;
-    ptrdiff_t inputs, inner, outputs;
-    mhap_scratch scratch;
+    ptrdiff_t inner;
 } feed_forward;
 
-static mhap_state *state_of(PyObject *object)
+const mha_feed_forward *mhap_feed_forward_of(PyObject *object)
 {
-    return mhap_state_of(Py_TYPE(object));
+    return ((const feed_forward *)object)->ff;
 }
 
 /* ------------------------------------------------------------- creation ----- */
@@ -59,9 +56,9 @@ static int create(mhap_state *state, PyObject *const *objects, mha_feed_forward_
         status = mha_feed_forward_create(&self->ff, &c);
         Py_END_ALLOW_THREADS;
         failed = mhap_check(state, status, message);
-        self->inputs = c.inputs;
+        self->packed.inputs = c.inputs;
+        self->packed.outputs = c.outputs;
         self->inner = c.inner;
-        self->outputs = c.outputs;
     }
     for (int n = 0; n < WEIGHTS; n++)
         mhap_release(&arrays[n]);
@@ -82,8 +79,7 @@ static PyObject *feed_forward_new(PyTypeObject *type, PyObject *args, PyObject *
     if (mhap_store_read(state, store, &c.stored) ||
         mhap_activation_read(state, activation, &c.activation))
         return NULL;
-    const allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    feed_forward *const self = (feed_forward *)make(type, 0);
+    feed_forward *const self = mhap_packed_allocate(type);
     if (self && create(state, o, c, self)) {
         Py_DECREF(self);
         return NULL;
@@ -93,59 +89,37 @@ static PyObject *feed_forward_new(PyTypeObject *type, PyObject *args, PyObject *
 
 static void feed_forward_dealloc(PyObject *object)
 {
-    feed_forward *const self = (feed_forward *)object;
-    PyTypeObject *const type = Py_TYPE(object);
-    const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    mha_feed_forward_free(self->ff);
-    free(self->scratch.memory);
-    release(object);
-    Py_DECREF(type);
+    mha_feed_forward_free(((feed_forward *)object)->ff);
+    mhap_packed_dealloc(object);
 }
 
 /* ----------------------------------------------------------------- call ----- */
 
-static mha_status run(feed_forward *self, const mhap_lines *x, const mhap_lines *residual,
-                      const mhap_lines *y, mha_pool *pool)
+static size_t work_size(const mhap_packed *packed, ptrdiff_t rows, int threads)
 {
-    const size_t size = mha_feed_forward_work_size(self->ff, x->rows, mha_pool_threads(pool));
-    void *const work = mhap_scratch_take(&self->scratch, size);
-    mha_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = mha_feed_forward_run(self->ff, x->rows, x->array.data, x->stride, residual->array.data,
-                                  residual->stride, y->array.data, y->stride, work, work ? size : 0,
-                                  pool);
-    Py_END_ALLOW_THREADS;
-    mhap_scratch_give(&self->scratch, work);
-    return status;
+    return mha_feed_forward_work_size(((const feed_forward *)packed)->ff, rows, threads);
+}
+
+static mha_status run(const mhap_packed *packed, const mhap_lines *x, const mhap_lines *residual,
+                      const mhap_lines *y, void *work, size_t size, mha_pool *pool)
+{
+    return mha_feed_forward_run(((const feed_forward *)packed)->ff, x->rows, x->array.data,
+                                x->stride, residual->array.data, residual->stride, y->array.data,
+                                y->stride, work, size, pool);
 }
 
 static PyObject *feed_forward_call(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"x", "residual", "out", "threads", NULL};
-    feed_forward *const self = (feed_forward *)object;
-    mhap_state *const state = state_of(object);
-    PyObject *x, *residual = Py_None, *out = Py_None, *threads = Py_None, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$OOO:FeedForward", names, &x, &residual,
-                                     &out, &threads))
-        return NULL;
-    mhap_lines lines[3] = {{.rows = 0}, {.rows = 0}, {.rows = 0}};
-    mha_pool *pool = NULL;
-    if (!mhap_lines_take(state, x, "x", self->inputs, false, &lines[0]) &&
-        !mhap_lines_like(state, residual, "residual", self->outputs, &lines[0], false, &lines[1]) &&
-        !mhap_pool_for(state, threads == Py_None ? NULL : threads, &pool))
-        result = mhap_lines_result(state, out, self->outputs, &lines[0], &lines[2]);
-    if (result && mhap_check(state, run(self, &lines[0], &lines[1], &lines[2], pool), NULL))
-        Py_CLEAR(result);
-    for (int n = 0; n < 3; n++)
-        mhap_release(&lines[n].array);
-    return result;
+    static const mhap_packed_kind kind = {"O|$OOO:FeedForward", false, work_size, run};
+    return mhap_packed_call(object, args, keywords, &kind);
 }
 
 static PyObject *feed_forward_repr(PyObject *object)
 {
     const feed_forward *const self = (const feed_forward *)object;
-    return PyUnicode_FromFormat("<mha.FeedForward: %zd -> %zd -> %zd>", (Py_ssize_t)self->inputs,
-                                (Py_ssize_t)self->inner, (Py_ssize_t)self->outputs);
+    return PyUnicode_FromFormat("<mha.FeedForward: %zd -> %zd -> %zd>",
+                                (Py_ssize_t)self->packed.inputs, (Py_ssize_t)self->inner,
+                                (Py_ssize_t)self->packed.outputs);
 }
 
 static PyObject *feed_forward_nbytes(PyObject *object, void *unused)
@@ -185,9 +159,8 @@ static PyType_Spec spec = {.name = "mha.FeedForward",
 
 int mhap_feed_forward_type_add(PyObject *module, mhap_state *state)
 {
-    (void)state;
-    PyObject *const type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    const int status = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
-    Py_XDECREF(type);
-    return status;
+    state->feed_forward_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return state->feed_forward_type
+               ? PyModule_AddType(module, (PyTypeObject *)state->feed_forward_type)
+               : -1;
 }

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The type mha.Linear: weights packed once, then y = activation(x W^T + bias) + residual. */
-#include <stdlib.h>
-
-#include "py_linear.h"
+#include "py_packed.h"
 
 typedef struct linear {
-    PyObject ob_base;
+    mhap_packed packed;
     mha_linear *linear;
-    ptrdiff_t inputs, outputs;
     mha_dtype store;
     mha_activation activation;
     bool has_bias;
-    int runs; /* calls of all threads that are computing */
-    mhap_scratch scratch;
 } linear;
-
-static mhap_state *state_of(PyObject *object)
-{
-    return mhap_state_of(Py_TYPE(object));
-}
 
 /* ------------------------------------------------------------- creation ----- */
 
@@ -39,8 +29,8 @@ static int create(mhap_state *state, PyObject *weight, PyObject *bias, linear *s
         status = mha_linear_create(&self->linear, &c);
         Py_END_ALLOW_THREADS;
         failed = mhap_check(state, status, message);
-        self->inputs = c.inputs;
-        self->outputs = c.outputs;
+        self->packed.inputs = c.inputs;
+        self->packed.outputs = c.outputs;
         self->has_bias = c.bias.data != NULL;
     }
     mhap_release(&arrays[0]);
@@ -56,8 +46,7 @@ static PyObject *linear_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O$OO:Linear", names, &weight, &bias, &store,
                                      &activation))
         return NULL;
-    const allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    linear *const self = (linear *)make(type, 0);
+    linear *const self = mhap_packed_allocate(type);
     if (self && (mhap_store_read(state, store, &self->store) ||
                  mhap_activation_read(state, activation, &self->activation) ||
                  create(state, weight, bias, self))) {
@@ -69,55 +58,31 @@ static PyObject *linear_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 static void linear_dealloc(PyObject *object)
 {
-    linear *const self = (linear *)object;
-    PyTypeObject *const type = Py_TYPE(object);
-    const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    mha_linear_free(self->linear);
-    free(self->scratch.memory);
-    release(object);
-    Py_DECREF(type);
+    mha_linear_free(((linear *)object)->linear);
+    mhap_packed_dealloc(object);
 }
 
 /* ----------------------------------------------------------------- call ----- */
 
-static mha_status run(linear *self, const mhap_lines *x, const mhap_lines *residual,
-                      const mhap_lines *y, mha_pool *pool)
+static size_t work_size(const mhap_packed *packed, ptrdiff_t rows, int threads)
 {
-    const size_t size = mha_linear_work_size(self->linear, x->rows, mha_pool_threads(pool));
-    void *const work = mhap_scratch_take(&self->scratch, size);
-    mha_status status;
-    self->runs++;
-    Py_BEGIN_ALLOW_THREADS;
-    status = mha_linear_run_fused(self->linear, x->rows, x->array.data, (mha_dtype)x->array.type,
-                                  x->stride, self->activation, residual->array.data,
-                                  residual->stride, y->array.data, (mha_dtype)y->array.type,
-                                  y->stride, work, work ? size : 0, pool);
-    Py_END_ALLOW_THREADS;
-    self->runs--;
-    mhap_scratch_give(&self->scratch, work);
-    return status;
+    return mha_linear_work_size(((const linear *)packed)->linear, rows, threads);
+}
+
+static mha_status run(const mhap_packed *packed, const mhap_lines *x, const mhap_lines *residual,
+                      const mhap_lines *y, void *work, size_t size, mha_pool *pool)
+{
+    const linear *const self = (const linear *)packed;
+    return mha_linear_run_fused(self->linear, x->rows, x->array.data, (mha_dtype)x->array.type,
+                                x->stride, self->activation, residual->array.data, residual->stride,
+                                y->array.data, (mha_dtype)y->array.type, y->stride, work, size,
+                                pool);
 }
 
 static PyObject *linear_call(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"x", "residual", "out", "threads", NULL};
-    linear *const self = (linear *)object;
-    mhap_state *const state = state_of(object);
-    PyObject *x, *residual = Py_None, *out = Py_None, *threads = Py_None, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$OOO:Linear", names, &x, &residual, &out,
-                                     &threads))
-        return NULL;
-    mhap_lines lines[3] = {{.rows = 0}, {.rows = 0}, {.rows = 0}};
-    mha_pool *pool = NULL;
-    if (!mhap_lines_take(state, x, "x", self->inputs, true, &lines[0]) &&
-        !mhap_lines_like(state, residual, "residual", self->outputs, &lines[0], false, &lines[1]) &&
-        !mhap_pool_for(state, threads == Py_None ? NULL : threads, &pool))
-        result = mhap_lines_result(state, out, self->outputs, &lines[0], &lines[2]);
-    if (result && mhap_check(state, run(self, &lines[0], &lines[1], &lines[2], pool), NULL))
-        Py_CLEAR(result);
-    for (int n = 0; n < 3; n++)
-        mhap_release(&lines[n].array);
-    return result;
+    static const mhap_packed_kind kind = {"O|$OOO:Linear", true, work_size, run};
+    return mhap_packed_call(object, args, keywords, &kind);
 }
 
 /* -------------------------------------------------------------- methods ----- */
@@ -125,18 +90,18 @@ static PyObject *linear_call(PyObject *object, PyObject *args, PyObject *keyword
 static PyObject *linear_update(PyObject *object, PyObject *args)
 {
     linear *const self = (linear *)object;
-    mhap_state *const state = state_of(object);
+    mhap_state *const state = mhap_state_of(Py_TYPE(object));
     PyObject *weight, *bias = Py_None;
     if (!PyArg_ParseTuple(args, "O|O:update", &weight, &bias))
         return NULL;
     mhap_array arrays[2] = {{.object = NULL}, {.object = NULL}};
     mha_matrix matrix;
     mha_vector vector = {NULL, MHA_F32};
-    ptrdiff_t outputs = self->outputs, inputs = self->inputs;
+    ptrdiff_t outputs = self->packed.outputs, inputs = self->packed.inputs;
     int failed =
         mhap_matrix_take(state, weight, "weight", &outputs, &inputs, &arrays[0], &matrix) ||
         mhap_vector_take(state, bias, "bias", outputs, &arrays[1], &vector);
-    if (!failed && self->runs > 0) {
+    if (!failed && self->packed.runs > 0) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the linear is computing in another thread; update it when that is done");
         failed = 1;
@@ -153,22 +118,22 @@ static PyObject *linear_repr(PyObject *object)
 {
     const linear *const self = (const linear *)object;
     const char *const activation = mhap_activation_name(self->activation);
-    return PyUnicode_FromFormat("<mha.Linear: %zd -> %zd, %s%s%s%s>", (Py_ssize_t)self->inputs,
-                                (Py_ssize_t)self->outputs, mhap_store_name(self->store),
-                                self->has_bias ? ", bias" : "", activation ? ", " : "",
-                                activation ? activation : "");
+    return PyUnicode_FromFormat("<mha.Linear: %zd -> %zd, %s%s%s%s>",
+                                (Py_ssize_t)self->packed.inputs, (Py_ssize_t)self->packed.outputs,
+                                mhap_store_name(self->store), self->has_bias ? ", bias" : "",
+                                activation ? ", " : "", activation ? activation : "");
 }
 
 static PyObject *linear_inputs(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromSsize_t(((const linear *)object)->inputs);
+    return PyLong_FromSsize_t(((const mhap_packed *)object)->inputs);
 }
 
 static PyObject *linear_outputs(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromSsize_t(((const linear *)object)->outputs);
+    return PyLong_FromSsize_t(((const mhap_packed *)object)->outputs);
 }
 
 static PyObject *linear_nbytes(PyObject *object, void *unused)
@@ -220,8 +185,5 @@ static PyType_Spec spec = {.name = "mha.Linear",
 int mhap_linear_type_add(PyObject *module, mhap_state *state)
 {
     (void)state;
-    PyObject *const type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    const int status = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
-    Py_XDECREF(type);
-    return status;
+    return mhap_type_add(module, &spec);
 }

@@ -5,6 +5,8 @@
  *
  *      py_linear.c         the type mha.Linear
  *      py_feed_forward.c   the type mha.FeedForward
+ *      py_packed.c         what both have in common
+ *      py_stack.c          the type mha._core.Stack, layers of an encoder in one call
  *      py_norm.c           the function mha.norm(), and rows of arrays
  */
 #ifndef MHAP_LINEAR_H
@@ -48,5 +50,6 @@ int mhap_vector_take(mhap_state *state, PyObject *object, const char *name, ptrd
 PyObject *mhap_norm(PyObject *module, PyObject *args, PyObject *keywords);
 int mhap_linear_type_add(PyObject *module, mhap_state *state);
 int mhap_feed_forward_type_add(PyObject *module, mhap_state *state);
+int mhap_stack_type_add(PyObject *module, mhap_state *state);
 
 #endif

@@ -82,15 +82,16 @@ static PyObject *model_info(PyObject *object, PyObject *unused)
     if (mhap_check(self->state, mha_model_get_info(self->model, &i), NULL))
         return NULL;
     return Py_BuildValue(
-        "{ss si s(nnn) sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn}", "family", i.family, "kind",
-        (int)i.kind, "layers", (Py_ssize_t)i.layers[0], (Py_ssize_t)i.layers[1],
+        "{ss si s(nnn) sn sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn}", "family", i.family,
+        "kind", (int)i.kind, "layers", (Py_ssize_t)i.layers[0], (Py_ssize_t)i.layers[1],
         (Py_ssize_t)i.layers[2], "width", (Py_ssize_t)i.width, "inner", (Py_ssize_t)i.inner,
         "heads", (Py_ssize_t)i.heads, "key_heads", (Py_ssize_t)i.key_heads, "head_width",
         (Py_ssize_t)i.head_width, "vocabulary", (Py_ssize_t)i.vocabulary, "positions",
-        (Py_ssize_t)i.positions, "has_logits", i.has_logits ? Py_True : Py_False, "labels",
-        (Py_ssize_t)i.labels, "parameters", (long long)i.parameters, "file_bytes",
-        (Py_ssize_t)i.file_bytes, "memory_bytes", (Py_ssize_t)i.memory_bytes, "image_size",
-        (Py_ssize_t)i.image_size, "patch", (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels);
+        (Py_ssize_t)i.positions, "recommended", (Py_ssize_t)i.recommended, "has_logits",
+        i.has_logits ? Py_True : Py_False, "labels", (Py_ssize_t)i.labels, "parameters",
+        (long long)i.parameters, "file_bytes", (Py_ssize_t)i.file_bytes, "memory_bytes",
+        (Py_ssize_t)i.memory_bytes, "image_size", (Py_ssize_t)i.image_size, "patch",
+        (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels);
 }
 
 static PyObject *model_describe(PyObject *object, PyObject *unused)
@@ -165,6 +166,29 @@ static PyObject *model_prune(PyObject *object, PyObject *args)
     return status ? NULL : wrap(Py_TYPE(object), pruned);
 }
 
+/* _save(path, zeros, replace) */
+static PyObject *model_save(PyObject *object, PyObject *args)
+{
+    const mhap_model *const self = (const mhap_model *)object;
+    char message[MHAP_MESSAGE] = "";
+    const char *path;
+    int zeros, replace;
+    if (!PyArg_ParseTuple(args, "ypp:_save", &path, &zeros, &replace))
+        return NULL;
+    const mha_save_config config = {.size = sizeof config,
+                                    .zeros = zeros,
+                                    .replace = replace,
+                                    .message = message,
+                                    .message_size = sizeof message};
+    mha_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = mha_model_save(self->model, path, &config);
+    Py_END_ALLOW_THREADS;
+    if (mhap_model_check(self->state, status, message))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ----------------------------------------------------------------- type ----- */
 
 #define WITH_KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
@@ -179,6 +203,7 @@ static PyMethodDef methods[] = {
      "A table of what the model is, its parameters and memory, and a drawing of one layer."},
     {"_heads", model_heads, METH_VARARGS, NULL},
     {"_prune", model_prune, METH_VARARGS, NULL},
+    {"_save", model_save, METH_VARARGS, NULL},
     {"_run", WITH_KEYWORDS(mhap_model_run_call), METH_VARARGS | METH_KEYWORDS, NULL},
     {"_encode", WITH_KEYWORDS(mhap_model_encode), METH_VARARGS | METH_KEYWORDS, NULL},
     {"_generate", WITH_KEYWORDS(mhap_model_generate), METH_VARARGS | METH_KEYWORDS, NULL},

@@ -137,7 +137,7 @@ static int hear(void *context, ptrdiff_t b, int32_t id, const char *text, size_t
     return stop != 0;
 }
 
-/* (ids, text, log_probability, ended) */
+/* (ids, text, log_probability, ended, score, confidence) */
 static PyObject *generation_tuple(const mha_generation *g)
 {
     PyObject *const ids = PyList_New(g->count);
@@ -154,7 +154,8 @@ static PyObject *generation_tuple(const mha_generation *g)
         Py_XDECREF(ids);
         return NULL;
     }
-    return Py_BuildValue("(NNdO)", ids, text, g->log_probability, g->ended ? Py_True : Py_False);
+    return Py_BuildValue("(NNdOdd)", ids, text, g->log_probability, g->ended ? Py_True : Py_False,
+                         g->score, g->confidence);
 }
 
 static PyObject *generation_list(const mha_generation *results, ptrdiff_t count)
@@ -170,7 +171,7 @@ static PyObject *generation_list(const mha_generation *results, ptrdiff_t count)
     return list;
 }
 
-/* Generates with everything taken; the results are freed here. */
+/* Generates with everything taken; the results, c->best per prompt, are freed here. */
 static PyObject *generate(const mhap_model *self, const mhap_rows *rows, mha_generate_config *c,
                           PyObject *function, mha_generation *results, mha_pool *pool)
 {
@@ -178,51 +179,44 @@ static PyObject *generate(const mhap_model *self, const mhap_rows *rows, mha_gen
     listener l = {.function = function};
     c->message = message;
     c->message_size = sizeof message;
-    c->callback = hear;
+    c->callback = c->beams > 1 && !function ? NULL : hear;
     c->context = &l;
-    memset(results, 0, (size_t)rows->B * sizeof *results);
+    const ptrdiff_t count = rows->B * c->best;
+    memset(results, 0, (size_t)count * sizeof *results);
     l.thread = PyEval_SaveThread();
     const mha_status status =
         mha_model_generate(self->model, rows->B, rows->starts, rows->ids, c, results, pool);
     PyEval_RestoreThread(l.thread);
     PyObject *list = NULL;
     if (!l.failed && !mhap_check(self->state, status, message))
-        list = generation_list(results, rows->B);
-    for (ptrdiff_t b = 0; status == MHA_OK && b < rows->B; b++)
-        mha_generation_free(&results[b]);
+        list = generation_list(results, count);
+    for (ptrdiff_t n = 0; status == MHA_OK && n < count; n++)
+        mha_generation_free(&results[n]);
     return list;
 }
 
 PyObject *mhap_model_generate(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"starts",
-                            "ids",
-                            "most",
-                            "temperature",
-                            "top_k",
-                            "top_p",
-                            "min_p",
-                            "repetition_penalty",
-                            "repetition_last",
-                            "seed",
-                            "stops",
-                            "ignore_end",
-                            "state",
-                            "heads",
-                            "callback",
-                            "threads",
-                            NULL};
+    static char *names[] = {"starts",          "ids",   "most",           "temperature",
+                            "top_k",           "top_p", "min_p",          "repetition_penalty",
+                            "repetition_last", "seed",  "stops",          "ignore_end",
+                            "state",           "heads", "callback",       "threads",
+                            "beams",           "best",  "length_penalty", NULL};
     const mhap_model *const self = (const mhap_model *)object;
     mha_generate_config c = {.size = sizeof c};
     mha_sampling *const s = &c.sampling;
     PyObject *starts, *ids, *stops, *state, *settings, *function, *threads;
     unsigned long long seed;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO$nfnfffnKO!pOOOO:_generate", names, &starts,
-                                     &ids, &c.most, &s->temperature, &s->top_k, &s->top_p,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO$nfnfffnKO!pOOOOnnd:_generate", names,
+                                     &starts, &ids, &c.most, &s->temperature, &s->top_k, &s->top_p,
                                      &s->min_p, &s->repetition_penalty, &s->repetition_last, &seed,
                                      &PyList_Type, &stops, &c.ignore_end, &state, &settings,
-                                     &function, &threads))
+                                     &function, &threads, &c.beams, &c.best, &c.length_penalty))
         return NULL;
+    if (c.best < 1 || c.best > MHA_BEAMS_MAX) {
+        PyErr_Format(PyExc_ValueError, "best is %zd; use 1 to %d", c.best, (int)MHA_BEAMS_MAX);
+        return NULL;
+    }
     s->seed = seed;
     mhap_kept kept = {.count = 0};
     mhap_rows rows;
@@ -237,7 +231,7 @@ PyObject *mhap_model_generate(PyObject *object, PyObject *args, PyObject *keywor
                  mhap_pool_for(self->state, or_null(threads), &pool) ||
                  mhap_sequences_enter(self, state, &sequences);
     mha_generation *const results =
-        failed ? NULL : mhap_keep(&kept, (size_t)rows.B * sizeof *results);
+        failed ? NULL : mhap_keep(&kept, (size_t)(rows.B * c.best) * sizeof *results);
     if (results) {
         c.state = sequences ? sequences->sequences : NULL;
         c.heads = heads.settings;

@@ -57,6 +57,14 @@ static int add_model_types(PyObject *module, mhap_state *state)
 #endif
 }
 
+int mhap_type_add(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *const type = PyType_FromModuleAndSpec(module, spec, NULL);
+    const int status = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+    Py_XDECREF(type);
+    return status;
+}
+
 static int module_exec(PyObject *module)
 {
     mhap_state *const state = PyModule_GetState(module);
@@ -65,6 +73,7 @@ static int module_exec(PyObject *module)
                    mhap_cache_type_add(module, state) || add_model_types(module, state) ||
                    mhap_linear_type_add(module, state) ||
                    mhap_feed_forward_type_add(module, state) ||
+                   mhap_stack_type_add(module, state) ||
                    PyModule_AddStringConstant(module, "version", mha_version_string())
                ? -1
                : 0;
@@ -74,9 +83,10 @@ static int module_exec(PyObject *module)
 static PyObject **state_object(mhap_state *state, int number)
 {
     PyObject **const single[] = {
-        &state->error,           &state->array_type,    &state->result_type, &state->gradients_type,
-        &state->statistics_type, &state->layer_type,    &state->cache_type,  &state->tape_type,
-        &state->model_type,      &state->sequences_type};
+        &state->error,          &state->array_type,       &state->result_type,
+        &state->gradients_type, &state->statistics_type,  &state->layer_type,
+        &state->cache_type,     &state->tape_type,        &state->model_type,
+        &state->sequences_type, &state->feed_forward_type};
     const int singles = sizeof single / sizeof *single;
     if (number < singles)
         return single[number];

@@ -11,6 +11,7 @@
  *      py_result.h      log-sum-exp, weights and statistics that a call returns
  *      py_layer.h       layers, tapes and caches
  *      py_linear.h      linears, feed-forward, norms
+ *      py_packed.h      what linears and feed-forward share
  *      py_model.h       tokenizers and models
  *
  * Functions that return int return 0, or -1 with a Python exception set. Functions that return a
@@ -47,12 +48,15 @@ typedef struct mhap_state {
     PyObject *result_type, *gradients_type, *statistics_type; /* NULL until first used */
     mhap_library numpy, torch;
     mhap_pools *pools;
-    PyObject *layer_type, *tape_type, *cache_type;
+    PyObject *layer_type, *tape_type, *cache_type, *feed_forward_type;
     PyObject *model_type, *sequences_type; /* NULL without libmha_model */
 } mhap_state;
 
 /* The state of the module that `type` or its base class belongs to. */
 mhap_state *mhap_state_of(PyTypeObject *type);
+
+/* Makes a type that only the module refers to. */
+int mhap_type_add(PyObject *module, PyType_Spec *spec);
 
 /* ---------------------------------------------------------- py_errors.c ----- */
 

@@ -336,8 +336,5 @@ static PyType_Spec spec = {.name = "mha._core.Tokenizer",
 int mhap_tokenizer_type_add(PyObject *module, mhap_state *state)
 {
     (void)state;
-    PyObject *const type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    const int status = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
-    Py_XDECREF(type);
-    return status;
+    return mhap_type_add(module, &spec);
 }

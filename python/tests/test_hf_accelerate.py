@@ -185,6 +185,77 @@ def test_left_padding_runs_layer_by_layer() -> None:
     assert (expected - found)[rows].abs().max() <= TOLERANCE
 
 
+CALLS = [
+    {"token_type_ids": torch.arange(27).reshape(3, 9) % 2},
+    {"return_dict": False},
+    {"output_attentions": False},
+    {"output_hidden_states": True},
+    {"position_ids": torch.arange(9).flip(0)[None]},
+    {"attention_mask": None},
+    {"attention_mask": torch.ones(3, 9, dtype=torch.bool)},
+    {"attention_mask": torch.ones(3, 1, 9, 9, dtype=torch.bool)},
+]
+
+
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "Electra"])
+@pytest.mark.parametrize("change", CALLS, ids=[" ".join(call) for call in CALLS])
+def test_calls_of_all_kinds(name: str, change: dict[str, Any]) -> None:
+    """A whole model in one call, or layer by layer: the same results, in the same form."""
+    settings = BERT | {"embedding_size": 32} if name == "Electra" else BERT
+    model = make(name, settings | {"pad_token_id": 0, "type_vocab_size": 2})
+    inputs = inputs_of("text") | change
+    mask = inputs["attention_mask"]
+    rows = slice(None) if mask is None or mask.dim() > 2 else mask.bool()
+    with torch.inference_mode():
+        expected = model(**inputs)
+        found = hf.accelerate(model)(**inputs)
+    assert type(expected) is type(found) and len(expected) == len(found)
+    if not isinstance(expected, tuple):
+        assert list(expected) == list(found)
+    assert (expected[0] - found[0])[rows].abs().max() <= TOLERANCE
+    if name != "Electra":  # it has no pooler
+        assert (expected[1] - found[1]).abs().max() <= TOLERANCE
+
+
+def test_hooks_on_parts_are_called() -> None:
+    model, inputs = hf.accelerate(make("Bert", BERT)), inputs_of("text")
+    seen = []
+    for part in (model.embeddings, model.encoder, model.pooler):
+        part.register_forward_hook(lambda module, *_: seen.append(module))
+    with torch.inference_mode():
+        model(**inputs)
+    assert seen == [model.embeddings, model.encoder, model.pooler]
+
+
+def test_more_words() -> None:
+    model, inputs = hf.accelerate(make("Bert", BERT)), inputs_of("text")
+    model.resize_token_embeddings(70, mean_resizing=False)
+    inputs["input_ids"][0, 0] = 69
+    rows = inputs["attention_mask"].bool()
+    with torch.inference_mode():
+        found = model(**inputs).last_hidden_state
+        expected = hf.restore(model)(**inputs).last_hidden_state
+    assert (expected - found)[rows].abs().max() <= TOLERANCE
+
+
+def test_a_text_without_words_runs_as_before() -> None:
+    model, inputs = make("Bert", BERT), inputs_of("text")
+    inputs["attention_mask"][1] = 0
+    rows = inputs["attention_mask"].bool()
+    with torch.inference_mode():
+        expected = model(**inputs).last_hidden_state
+        found = hf.accelerate(model)(**inputs).last_hidden_state
+    assert (expected - found)[rows].abs().max() <= TOLERANCE
+
+
+def test_a_row_does_not_depend_on_the_batch() -> None:
+    model, inputs = hf.accelerate(make("Bert", BERT)), inputs_of("text")
+    with torch.inference_mode():
+        batch = model(**inputs).last_hidden_state
+        alone = model(inputs["input_ids"][1:2, :4]).last_hidden_state
+    assert torch.equal(batch[1, :4], alone[0])
+
+
 def test_an_impostor_is_left_alone() -> None:
     """A class that has the parts of a known one and computes something else."""
 

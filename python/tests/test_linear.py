@@ -191,3 +191,68 @@ def test_no_rows(random: Any) -> None:
     linear = mha.Linear(numbers(random, 6, 8))
     assert linear(np.zeros((0, 8), "float32")).shape == (0, 6)
     assert mha.norm(np.zeros((2, 0, 8), "float32")).shape == (2, 0, 8)
+
+
+def stack_of(random: Any, layers: int, width: int) -> tuple[Any, list[Any]]:
+    """A stack, and its parts."""
+    parts = []
+    for _ in range(layers):
+        weights = {name: numbers(random, width, width) / 4 for name in "qkvo"}
+        weights["v_bias"] = numbers(random, width)
+        inner = 2 * width
+        feed_forward = mha.FeedForward(
+            numbers(random, inner, width) / 4, numbers(random, width, inner) / 6, activation="gelu"
+        )
+        norms = [(1 + numbers(random, width) / 9, numbers(random, width), 1e-6) for _ in range(2)]
+        parts.append((mha.Layer(width, 4, weights=weights), feed_forward, *norms))
+    return mha._core.Stack(parts), parts
+
+
+def test_a_stack_is_its_parts(random: Any) -> None:
+    stack, parts = stack_of(random, 3, 16)
+    starts = [0, 4, 5, 12]
+    given = numbers(random, 12, 16)
+    x = given
+    for layer, feed_forward, first, second in parts:
+        a = layer(x, query_starts=starts, key_starts=starts)
+        a = mha.norm(a, first[0], first[1], eps=first[2], residual=x)
+        x = mha.norm(feed_forward(a, residual=a), second[0], second[1], eps=second[2])
+    before = given.copy()
+    assert np.array_equal(stack(given, starts), x) and np.array_equal(given, before)
+    assert np.array_equal(stack(given[4:5], [0, 1], threads=2), x[4:5])
+    apart = np.zeros((12, 40), "float32")
+    apart[:, :16] = given
+    assert np.array_equal(stack(apart[:, :16], np.array(starts)), x)
+    with ThreadPoolExecutor(3) as pool:
+        for y in pool.map(lambda _: stack(given, starts), range(12)):
+            assert np.array_equal(y, x)
+
+
+def test_wrong_stacks(random: Any) -> None:
+    stack, parts = stack_of(random, 2, 16)
+    _, others = stack_of(random, 1, 8)
+    x = numbers(random, 6, 16)
+    layer, feed_forward, first, second = parts[0]
+    Stack = mha._core.Stack
+    wrong: list[tuple[Any, ...]] = [
+        (lambda: Stack([]), mha.Error, "at least one"),
+        (lambda: Stack(3), TypeError, ""),
+        (lambda: Stack([parts[0][:3]]), TypeError, ""),
+        (lambda: Stack([(feed_forward, layer, first, second)]), TypeError, "mha.Layer"),
+        (lambda: Stack([*parts, *others]), mha.Error, "same width"),
+        (lambda: Stack([(layer, feed_forward, first, (first[0][:3], first[1], 0.1))]), mha.Error, ""),
+        (lambda: Stack([(layer, feed_forward, first, (None, first[1], 0.1))]), TypeError, ""),
+        (lambda: stack(x[:, :8], [0, 6]), mha.Error, "last axis"),
+        (lambda: stack(x, [0, 5]), mha.Error, "starts"),
+        (lambda: stack(x, [0, 3, 3, 6]), mha.Error, "starts"),
+        (lambda: stack(x, [0, 4, 3, 6]), mha.Error, "starts"),
+        (lambda: stack(x, [0, 2**62, 6]), mha.Error, "starts"),
+        (lambda: stack(x, [0, -(2**63), 6]), mha.Error, "starts"),
+        (lambda: stack(x, [6]), mha.Error, "starts"),
+        (lambda: stack(x, []), mha.Error, "starts"),
+        (lambda: stack(x[:0], [0, 0]), mha.Error, "starts"),
+        (lambda: stack(x, [0, 6], threads=0), mha.Error, "threads"),
+    ]
+    for call, kind, words in wrong:
+        with pytest.raises(kind, match=words):
+            call()

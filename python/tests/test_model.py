@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -53,11 +54,25 @@ def test_info(bert: Any, llama: Any) -> None:
     assert (info.width, info.heads, info.head_width, info.vocabulary) == (32, 4, 8, len(WORDS))
     assert llama.info.key_heads == 2 and llama.info.layers == {"decoder": 2}
     assert llama.info.has_logits and llama.info.parameters > 10000
+
+
+def test_recommended(tmp_path: Path) -> None:
+    folder = write_bert(tmp_path)
+    assert mha.Model.open(folder).info.recommended == 0
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
+    assert mha.Model.open(folder).info.recommended == 7
     assert "heads" in bert.describe() and "bert" in repr(bert)
     assert bert.tokenizer.size == len(WORDS)
     assert bert.heads(1) == 4 and {"bert", "llama", "gpt2"} <= set(mha.Model.families())
     with pytest.raises(ValueError, match="no encoder layer 2"):
         bert.heads(2)
+
+
+def test_recommended(tmp_path: Path) -> None:
+    folder = write_bert(tmp_path)
+    assert mha.Model.open(folder).info.recommended == 0
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
+    assert mha.Model.open(folder).info.recommended == 7
 
 
 def test_a_tokenizer_keeps_its_model(bert_folder: Path) -> None:
@@ -128,6 +143,8 @@ def test_one_pass(bert: Any) -> None:
     assert result.hidden.shape == (7, 32) and result.streams.shape == (3, 7, 32)
     assert result.pooled.shape == (2, 32) and result.logits is None
     alone = bert.run([2, 7, 3])
+    arrays = bert.run([np.array([2, 7, 3]), np.array([2, 5, 6, 3])])
+    assert np.array_equal(arrays.hidden[:3], alone.hidden) and arrays.starts.tolist() == [0, 3, 7]
     assert np.array_equal(alone.hidden, result.hidden[4:])
     assert np.array_equal(result.streams[-1], result.hidden)
     other = bert.run([2, 7, 3], segments=[0, 1, 1])
@@ -251,6 +268,26 @@ def test_gates(bert: Any) -> None:
     assert pruned.heads(0) == 3 and np.allclose(pruned.encode("the cat sat"), closed, atol=1e-6)
 
 
+def test_save(bert: Any, tmp_path: Path) -> None:
+    pruned = bert.prune([(0, 1), (0, 3), (1, 0)])
+    expected = pruned.encode("the cat sat")
+    pruned.save(tmp_path / "small")
+    opened = mha.Model.open(tmp_path / "small")
+    assert (opened.heads(0), opened.heads(1)) == (2, 3)
+    assert np.array_equal(opened.encode("the cat sat"), expected)
+    config = json.loads((tmp_path / "small" / "config.json").read_text())
+    assert config["pruned_heads"] == {"0": [1, 3], "1": [0]}
+    pruned.save(str(tmp_path / "zeros"), zeros=True)
+    zeros = mha.Model.open(tmp_path / "zeros")
+    assert zeros.heads(0) == 4 and np.allclose(zeros.encode("the cat sat"), expected, atol=1e-5)
+    with pytest.raises(mha.Error, match="exists already"):
+        bert.save(tmp_path / "small")
+    bert.save(tmp_path / "small", replace=True)
+    assert mha.Model.open(tmp_path / "small").heads(0) == 4
+    with pytest.raises(TypeError):
+        bert.save(3)
+
+
 @pytest.mark.parametrize(
     ("gates", "words"),
     [
@@ -295,6 +332,27 @@ def test_several_prompts_give_what_each_gives(llama: Any) -> None:
     settings["temperature"] = 1.0
     other = [llama.generate(prompts[0], **{**settings, "seed": seed}) for seed in range(6)]
     assert len(set(other)) > 1
+
+
+def test_beams(llama: Any) -> None:
+    prompts = ["the cat", "a dog sat on", [2, 9]]
+    settings: dict[str, Any] = {"most": 5, "details": True}
+    greedy = llama.generate(prompts, **settings)
+    assert llama.generate(prompts, beams=1, **settings) == greedy
+    together = llama.generate(prompts, beams=4, best=3, length_penalty=0.0, **settings)
+    assert [len(some) for some in together] == [3, 3, 3]
+    for number, prompt in enumerate(prompts):
+        results = together[number]
+        assert llama.generate(prompt, beams=4, length_penalty=0.0, **settings) == results[0]
+        totals = [one.score * (len(one.ids) + one.ended) for one in results]
+        assert totals == sorted(totals, reverse=True)
+        assert totals[0] >= greedy[number].score * (len(greedy[number].ids) + greedy[number].ended)
+        assert len({(tuple(one.ids), one.ended) for one in results}) == 3
+        assert all(abs(one.confidence - np.exp(one.score)) < 1e-12 for one in results)
+    texts = llama.generate(prompts, most=5, beams=3, best=2)
+    assert all(isinstance(text, str) for some in texts for text in some)
+    many = llama.generate(["the cat"] * 300, most=2, beams=2)
+    assert len(many) == 300 and len(set(many)) == 1
 
 
 def test_streams(llama: Any) -> None:
@@ -405,6 +463,14 @@ def test_a_state_has_one_user(llama: Any) -> None:
         {"stream": 3},
         {"gates": 3},
         {"most": "many"},
+        {"beams": -1},
+        {"beams": 65},
+        {"best": 2},
+        {"beams": 2, "best": 3},
+        {"beams": 2, "temperature": 1.0},
+        {"beams": 2, "stop": "a"},
+        {"beams": 2, "stream": print},
+        {"beams": 2, "length_penalty": float("inf")},
     ],
 )
 def test_wrong_generations(llama: Any, arguments: dict[str, Any]) -> None:
@@ -503,6 +569,8 @@ def test_an_encoder_decoder(tmp_path: Path) -> None:
     found = model.run(target, source=source, logits=True, source_hidden=True)
     assert abs(found.logits - expected[0].numpy()).max() < 1e-4
     assert found.source_hidden.shape == (4, 32)
+    alone = model.run(source=source, source_hidden=True)
+    assert np.array_equal(alone.source_hidden, found.source_hidden)
     capture = model.capture(source, target=[7, 8])
     assert capture["cross", 1].weights.shape == (4, 3, 4)
     assert capture["encoder", 0].weights.shape == (4, 4, 4) and len(capture) == 6

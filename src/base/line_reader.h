@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LINE_BYTES = 2048, LINE_BUFFER = 16384 };
+enum { LINE_BYTES = 8192, LINE_BUFFER = 65536 };
 
 /* A line without its end. Zero bytes become spaces; a line that is too long is cut. */
 typedef struct input_line {

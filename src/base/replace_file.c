@@ -50,6 +50,20 @@ int mhai_file_write(int fd, const void *data, size_t count)
     return 0;
 }
 
+int mhai_file_read(int fd, void *data, size_t count)
+{
+    unsigned char *const bytes = data;
+    for (size_t done = 0; done < count;) {
+        const ssize_t got = read(fd, bytes + done, count - done);
+        if (got == 0)
+            return EIO;
+        if (got < 0 && errno != EINTR)
+            return errno;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return 0;
+}
+
 int mhai_file_finish_new(int fd, const char *name, const char *path, int error)
 {
     if (!error && fsync(fd) != 0 && errno != EINVAL)
@@ -74,4 +88,12 @@ void mhai_file_swap(void *data, size_t size, size_t count)
             bytes[n * size + a] = bytes[n * size + b];
             bytes[n * size + b] = byte;
         }
+}
+
+uint64_t mhai_file_hash(uint64_t hash, const void *data, size_t count)
+{
+    const unsigned char *const bytes = data;
+    for (size_t n = 0; n < count; n++)
+        hash = (hash ^ bytes[n]) * 0x100000001b3u;
+    return hash;
 }

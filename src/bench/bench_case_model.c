@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The translator as a bench case: a training step, always on the same sentences, or the translation
- * of sentences of the test set with the shipped model.
+ * The translator as a bench case: a training step, always on the same sentences, of the laboratory
+ * or of a model for files of pairs; or the translation of sentences of the test set with the
+ * shipped model.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "bench/bench_case.h"
+#include "bench/bench_pairs.h"
 #include "translator/batch.h"
 #include "translator/model_path.h"
 #include "translator/training.h"
@@ -14,6 +16,7 @@
 
 typedef struct model_body {
     training *training; /* NULL for translation */
+    bench_pairs *text;  /* its data, if it is one on files */
     translator *model;
     batch *pairs;
     translation_options options;
@@ -27,6 +30,7 @@ static void free_body(void *body)
 {
     model_body *p = body;
     training_free(p->training);
+    bench_pairs_free(p->text);
     translator_free(p->model);
     batch_free(p->pairs);
     mha_pool_free(p->pool);
@@ -66,7 +70,7 @@ static double forward_flops(const transformer_config *c, const batch *pairs)
 }
 
 /* The first w->b pairs of a split; batch_free(). */
-static batch *pairs_of(const layer_word *w, corpus_split split)
+static batch *corpus_pairs(const layer_word *w, corpus_split split)
 {
     word_numbers numbers;
     uint64_t *indices = calloc((size_t)w->b, sizeof *indices);
@@ -82,14 +86,36 @@ static batch *pairs_of(const layer_word *w, corpus_split split)
 
 /* -------------------------------------------------------------- creation ----- */
 
+/* The settings of a training, laboratory or files. */
+static training_config config_of(const layer_word *w)
+{
+    training_config config = w->text ? training_text_defaults() : training_defaults();
+    if (!w->text) {
+        config.batch = (int)w->b;
+        config.sentences = w->b;
+    }
+    return config;
+}
+
+/* The pairs of a case; those of a training on files are also its data. False if out of memory. */
+static bool make_pairs(model_body *p, const layer_word *w)
+{
+    if (w->text) {
+        p->text = bench_pairs_create((int)w->b, config_of(w).model.words[TRANSFORMER_TARGET]);
+        p->pairs = p->text != NULL ? bench_pairs_batch(p->text) : NULL;
+    } else {
+        p->pairs = corpus_pairs(w, w->kind == WORD_TRAIN ? CORPUS_TRAIN : CORPUS_TEST);
+    }
+    return p->pairs != NULL;
+}
+
 static bool make_training(bench_case *bench, model_body *p, const layer_word *w, char *message,
                           size_t size)
 {
     char why[TRANSFORMER_MESSAGE_MAX] = "";
-    training_config config = training_defaults();
-    config.batch = (int)w->b;
-    config.pairs = w->b;
-    p->training = training_create(&config, p->pool, why);
+    const training_config config = config_of(w);
+    training_data *const data = p->text != NULL ? bench_pairs_data(p->text) : NULL;
+    p->training = training_create(&config, data, p->pool, why);
     if (p->training == NULL) {
         snprintf(message, size, "%s: %s", bench->word, why);
         return false;
@@ -142,8 +168,7 @@ bool bench_case_model(bench_case *bench, const layer_word *w, char *message, siz
         return false;
     bench->body = p;
     bench->free = free_body;
-    p->pairs = pairs_of(w, w->kind == WORD_TRAIN ? CORPUS_TRAIN : CORPUS_TEST);
-    if (p->pairs == NULL ||
+    if (!make_pairs(p, w) ||
         (bench->threads > 1 && mha_pool_create(&p->pool, bench->threads) != MHA_OK))
         return false;
     if (!(w->kind == WORD_TRAIN ? make_training(bench, p, w, message, size)

@@ -106,6 +106,8 @@ static const row layer_rows[] = {
 static const row model_rows[] = {
     {ROW_SHARE, "train:b128", NULL, 0.0},
     {ROW_SHARE_RATIO, "train:b128:t=2", "train:b128:t=1", 0.0},
+    {ROW_SHARE, "train:b430:text", NULL, 0.70},
+    {ROW_SHARE_RATIO, "train:b430:text:t=2", "train:b430:text:t=1", 0.90},
     {ROW_SHARE, "translate:b64", NULL, 0.0},
     {ROW_SPEED, "translate:b64", "translate:b64:nocache", 0.0},
     {ROW_SPEED, "translate:b1", "translate:b1:nocache", 0.0},

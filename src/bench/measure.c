@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/terminal.h"
 
 /* Long enough for the resolution of the clock and a scheduler tick, short enough that the machine
@@ -19,13 +18,14 @@
 /* ------------------------------------------------------------------ runs ----- */
 
 /* The mean seconds of one run; negative if a run fails. */
-static double seconds_of(const bench_case *what, int repeats)
+static double seconds_of(const measure_case *c, int repeats)
 {
+    const bench_case *const what = &c->what;
     bool ok = true;
-    const double begin = clock_seconds();
+    const double begin = peak_seconds(&c->meter);
     for (int n = 0; n < repeats; n++)
         ok = what->run(what->body) == MHA_OK && ok;
-    const double seconds = (clock_seconds() - begin) / repeats;
+    const double seconds = (peak_seconds(&c->meter) - begin) / repeats;
     return ok ? seconds : -1.0;
 }
 
@@ -45,7 +45,7 @@ static void measure_one(measure_case *c, int round)
 {
     measure_round *r = &c->round[round];
     r->before = peak_of(c);
-    r->seconds = seconds_of(&c->what, c->repeats);
+    r->seconds = seconds_of(c, c->repeats);
     rest(c->what.quiet);
     r->after = peak_of(c);
 }
@@ -86,8 +86,8 @@ static bool find_memory(measure_case *c)
 static void find_repeats(measure_case *c)
 {
     const int copies = c->what.copies;
-    seconds_of(&c->what, 1);
-    const double seconds = fabs(seconds_of(&c->what, 1));
+    seconds_of(c, 1);
+    const double seconds = fabs(seconds_of(c, 1));
     c->repeats = seconds < ROUND_SECONDS ? (int)ceil(ROUND_SECONDS / seconds) : 1;
     c->repeats = (c->repeats + copies - 1) / copies * copies;
     c->seconds = seconds * c->repeats;
@@ -123,6 +123,11 @@ void measure_free(measure_case *c)
 }
 
 /* --------------------------------------------------------------- summary ----- */
+
+const char *measure_clock(const measure_case *c)
+{
+    return c->meter.cpu_time ? "cpu" : "wall";
+}
 
 /* The requested number of rounds, or fewer if they would take too long. */
 static int rounds_for(measure_case *const *cases, int count)

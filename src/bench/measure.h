@@ -9,6 +9,9 @@
  * inputs in every run, from more memory than the caches hold, and the bandwidth is measured on the
  * same copies or on as much memory. For every other case the flops it needs are compared with the
  * peak of fused multiply-adds.
+ *
+ * Work and peak of one thread are measured in CPU time, those of several threads in the time that
+ * passes (peak_seconds() says why).
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -61,6 +64,9 @@ typedef struct measure_summary {
     double peak;                /* the median, flops or bytes per second */
     double seconds;             /* the 25th percentile of the seconds of a run */
 } measure_summary;
+
+/* The clock of a case: "cpu" or "wall". */
+const char *measure_clock(const measure_case *c);
 
 measure_summary measure_summarise(const measure_case *c);
 

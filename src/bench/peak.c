@@ -158,15 +158,20 @@ typedef struct member {
     float result;
 } member;
 
+double peak_seconds(const peak_meter *meter)
+{
+    return meter->cpu_time ? clock_thread_seconds() : clock_seconds();
+}
+
 static void work(member *m)
 {
     const kernels *k = find_kernels(m->meter->isa);
-    m->begin = clock_seconds();
+    m->begin = peak_seconds(m->meter);
     if (m->memory == NULL)
         m->result = k->fma(m->meter->fma_iterations);
     else
         m->result = k->read(m->memory, m->lines, m->meter->streams, m->meter->prefetch);
-    m->end = clock_seconds();
+    m->end = peak_seconds(m->meter);
 }
 
 /* Spins at the gate: sleeping threads would wake late and one after another. */
@@ -242,6 +247,7 @@ double peak_bytes(const peak_meter *meter, const void *memory, size_t size)
 peak_meter peak_create(const char *isa, int threads, double seconds)
 {
     peak_meter meter = {.isa = isa, .threads = threads, .fma_iterations = 1000, .streams = 1};
+    meter.cpu_time = threads == 1;
     if (threads > PEAK_MAX_THREADS)
         meter.threads = PEAK_MAX_THREADS;
     for (;;) {

@@ -15,10 +15,16 @@ enum { PEAK_MAX_THREADS = 256 };
 typedef struct peak_meter {
     const char *isa; /* as mha_isa_name() */
     int threads;
+    bool cpu_time;       /* one thread: measured by the time it runs, not by the time that passes */
     long fma_iterations; /* per thread and measurement */
     int streams;         /* fastest way to read: positions read at once by one thread */
     int prefetch;        /* and how many bytes ahead to prefetch; 0: none */
 } peak_meter;
+
+/* The clock of a meter, and of the work that is compared with it: by the thread's own time, what
+ * other programs take of a shared machine does not count. With several threads the time that passes
+ * is measured, since it is their waiting for each other that matters. */
+double peak_seconds(const peak_meter *meter);
 
 /* A meter for `threads` threads (PEAK_MAX_THREADS at most) that takes about `seconds` for one
  * measurement. */

@@ -13,9 +13,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* A chunk is as large as all before it, within these bounds: the fewer there are, the less is left
+ * at their ends. The rest of the last one is reserved, not used. */
 enum {
-    CHUNK_BYTES = 32 << 20,
-    MOST_BYTES = 8 << 20 /* a larger matrix gets a chunk for itself: little of it is wasted */
+    CHUNK_LEAST = 32 << 20,
+    CHUNK_MOST = 256 << 20,
+    MATRIX_MOST = 8 << 20 /* a larger matrix gets a chunk of its own size */
 };
 
 /* At the beginning of its memory, MHAI_ALIGN bytes in all. */
@@ -25,7 +28,8 @@ typedef struct chunk {
 } chunk;
 
 struct mha_arena {
-    chunk *chunks; /* the first one is filled; NULL: none yet */
+    chunk *chunks; /* NULL: none yet */
+    size_t bytes;  /* of all chunks */
 };
 
 mha_status mha_arena_create(mha_arena **arena)
@@ -56,37 +60,35 @@ static chunk *chunk_new(size_t bytes)
     return made;
 }
 
-/* Sanitizers see reads past a matrix only if it has memory of its own. */
-static bool has_own_chunk(size_t bytes)
+/* The bytes of a new chunk for a matrix. Sanitizers see reads past a matrix only if it has memory
+ * of its own. */
+static size_t chunk_bytes(const mha_arena *arena, size_t bytes)
 {
 #ifdef __SANITIZE_ADDRESS__
-    (void)bytes;
-    return true;
+    (void)arena;
+    return bytes + MHAI_ALIGN;
 #else
-    return bytes > MOST_BYTES;
+    const size_t page = (size_t)2 << 20; /* a large page, which is not divided */
+    if (bytes > MATRIX_MOST)
+        return (bytes + MHAI_ALIGN + page - 1) / page * page;
+    return arena->bytes < CHUNK_LEAST  ? CHUNK_LEAST
+           : arena->bytes > CHUNK_MOST ? CHUNK_MOST
+                                       : arena->bytes / page * page;
 #endif
 }
 
-/* A chunk with room for so many bytes, in the list of the arena; NULL: out of memory. */
+/* A chunk with room for so many bytes, in the list of the arena; NULL: out of memory. There are few
+ * chunks, and small matrices fill what large ones have left. */
 static chunk *chunk_for(mha_arena *arena, size_t bytes)
 {
-    chunk *const first = arena->chunks;
-    if (has_own_chunk(bytes)) {
-        chunk *const made = chunk_new(bytes + MHAI_ALIGN);
-        if (made && first) {
-            made->next = first->next;
-            first->next = made;
-        } else if (made) {
-            arena->chunks = made;
-        }
-        return made;
-    }
-    if (first && first->bytes - first->used >= bytes)
-        return first;
-    chunk *const made = chunk_new(CHUNK_BYTES);
+    for (chunk *at = arena->chunks; at; at = at->next)
+        if (at->bytes - at->used >= bytes)
+            return at;
+    chunk *const made = chunk_new(chunk_bytes(arena, bytes));
     if (made) {
-        made->next = first;
+        made->next = arena->chunks;
         arena->chunks = made;
+        arena->bytes += made->bytes;
     }
     return made;
 }
@@ -95,7 +97,7 @@ void *mhai_weights_take(mha_arena *arena, size_t bytes)
 {
     if (!arena)
         return mhai_memory_take(bytes);
-    if (bytes > SIZE_MAX - 2 * MHAI_ALIGN)
+    if (bytes > SIZE_MAX / 2)
         return NULL;
     const size_t whole = (bytes + MHAI_ALIGN - 1) / MHAI_ALIGN * MHAI_ALIGN;
     chunk *const at = chunk_for(arena, whole);

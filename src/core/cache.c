@@ -141,12 +141,12 @@ static mha_status lay_out_page(mha_cache *cache)
 /* Carves the arrays; with work->base NULL it only counts. */
 static void take_arrays(mha_cache *cache, mhai_work *work)
 {
-    const size_t sequences = (size_t)cache->config.sequences, pages = (size_t)cache->page_count;
+    const size_t sequences = (size_t)cache->config.sequences, pages = 1 + (size_t)cache->page_count;
     const size_t entries = sequences * (size_t)cache->sequence_pages;
     cache->table = mhai_work_take(work, entries, sizeof *cache->table);
     cache->spare_table = mhai_work_take(work, entries, sizeof *cache->spare_table);
     cache->owners = mhai_work_take(work, pages, sizeof *cache->owners);
-    cache->free_pages = mhai_work_take(work, pages, sizeof *cache->free_pages);
+    cache->dropped = mhai_work_take(work, pages, sizeof *cache->dropped);
     cache->lengths = mhai_work_take(work, sequences, sizeof *cache->lengths);
     cache->firsts = mhai_work_take(work, sequences, sizeof *cache->firsts);
     cache->spare_lengths = mhai_work_take(work, sequences, sizeof *cache->spare_lengths);
@@ -168,74 +168,89 @@ static size_t all_page_bytes(const mha_cache *cache)
     return cache->page_bytes * (size_t)cache->page_count;
 }
 
-static mha_status take_memory(mha_cache *cache)
+/* Is the number of table entries one that can be counted? */
+static mha_status check_table(const mha_cache *cache)
 {
     const mha_cache_config *const c = &cache->config;
     size_t entries;
-    if (__builtin_mul_overflow((size_t)c->sequences, (size_t)cache->sequence_pages, &entries) ||
-        entries > PTRDIFF_MAX / 64)
-        return fail(c, MHA_ERR_OVERFLOW, "a table of %td sequences of %td pages cannot be counted",
-                    c->sequences, cache->sequence_pages);
+    if (!__builtin_mul_overflow((size_t)c->sequences, (size_t)cache->sequence_pages, &entries) &&
+        entries <= PTRDIFF_MAX / 64)
+        return MHA_OK;
+    return fail(c, MHA_ERR_OVERFLOW, "a table of %td sequences of %td pages cannot be counted",
+                c->sequences, cache->sequence_pages);
+}
+
+static mha_status take_memory(mha_cache *cache)
+{
     const size_t bytes = array_bytes(cache);
     cache->arrays = calloc(1, bytes);
-    cache->pages = mhai_memory_take(all_page_bytes(cache));
+    cache->pages = mhai_cache_paged(cache) ? mhai_memory_reserve(all_page_bytes(cache))
+                                           : mhai_memory_take(all_page_bytes(cache));
     if (!cache->arrays || !cache->pages)
-        return fail(c, MHA_ERR_MEMORY, "no memory for a cache of %zu bytes",
+        return fail(&cache->config, MHA_ERR_MEMORY, "no memory for a cache of %zu bytes",
                     bytes + all_page_bytes(cache));
-    char *const base = cache->arrays;
-    const size_t skip = (size_t)(-(uintptr_t)base % MHAI_ALIGN);
-    mhai_work work = {base + skip, 0};
+    mhai_work work = mhai_work_begin(cache->arrays);
     take_arrays(cache, &work);
     return MHA_OK;
 }
 
-/* All pages become free; without paging, page n belongs to sequence n for ever. */
+/* All pages are free; without paging, page 1 + n belongs to sequence n for ever. */
 static void set_owners(mha_cache *cache)
 {
-    const bool paged = mhai_cache_paged(cache);
-    for (ptrdiff_t n = 0; n < cache->config.sequences * cache->sequence_pages; n++)
-        cache->table[n] = paged ? -1 : (int32_t)n;
-    for (ptrdiff_t page = 0; page < cache->page_count; page++) {
-        cache->owners[page] = !paged;
-        cache->free_pages[page] = (int32_t)(cache->page_count - 1 - page);
+    cache->new_count = mhai_cache_paged(cache) ? cache->page_count : 0;
+    for (ptrdiff_t n = 0; n < cache->page_count && !mhai_cache_paged(cache); n++) {
+        cache->table[n] = (int32_t)(1 + n);
+        cache->owners[1 + n] = 1;
     }
-    cache->free_count = paged ? cache->page_count : 0;
+}
+
+mha_status mhai_cache_plan(mha_cache *cache, const mha_cache_config *config)
+{
+    mha_status status;
+    memset(cache, 0, sizeof *cache);
+    if (!mhai_struct_read(config, &cache->config, sizeof cache->config, sizeof cache->config))
+        return MHA_ERR_STRUCT;
+    cache->config.size = sizeof cache->config;
+    if ((status = check_config(&cache->config)) || (status = complete_config(cache)) ||
+        (status = lay_out_page(cache)))
+        return status;
+    return check_table(cache);
+}
+
+mha_status mhai_cache_make(mha_cache **cache, const mha_cache *planned)
+{
+    mha_cache *const made = malloc(sizeof *made);
+    *cache = NULL;
+    if (!made)
+        return fail(&planned->config, MHA_ERR_MEMORY, "no memory for a cache");
+    *made = *planned;
+    const mha_status status = take_memory(made);
+    if (status) {
+        mha_cache_free(made);
+        return status;
+    }
+    set_owners(made);
+    made->config.message = NULL;
+    made->config.message_size = 0;
+    *cache = made;
+    return MHA_OK;
 }
 
 /* ---------------------------------------------------------------- public ----- */
 
 mha_status mha_cache_create(mha_cache **cache, const mha_cache_config *config)
 {
-    mha_cache made = {.pages = NULL};
-    mha_cache_config *const c = &made.config;
-    mha_status status;
+    mha_cache planned;
     if (cache)
         *cache = NULL;
     if (!config)
         return MHA_ERR_NULL;
-    if (!mhai_struct_read(config, c, sizeof *c, sizeof *c))
-        return MHA_ERR_STRUCT;
-    c->size = sizeof *c;
+    const mha_status status = mhai_cache_plan(&planned, config);
+    if (status == MHA_ERR_STRUCT)
+        return status;
     if (!cache)
-        return fail(c, MHA_ERR_NULL, "cache is NULL");
-    if ((status = check_config(c)) || (status = complete_config(&made)) ||
-        (status = lay_out_page(&made)))
-        return status;
-    mha_cache *const kept = malloc(sizeof *kept);
-    if (!kept)
-        return fail(c, MHA_ERR_MEMORY, "no memory for a cache");
-    if ((status = take_memory(&made))) {
-        free(made.arrays);
-        free(made.pages);
-        free(kept);
-        return status;
-    }
-    set_owners(&made);
-    c->message = NULL;
-    c->message_size = 0;
-    *kept = made;
-    *cache = kept;
-    return MHA_OK;
+        return fail(&planned.config, MHA_ERR_NULL, "cache is NULL");
+    return status ? status : mhai_cache_make(cache, &planned);
 }
 
 void mha_cache_free(mha_cache *cache)
@@ -266,7 +281,7 @@ ptrdiff_t mha_cache_first(const mha_cache *cache, ptrdiff_t sequence)
 
 ptrdiff_t mha_cache_free_pages(const mha_cache *cache)
 {
-    return cache ? cache->free_count : 0;
+    return cache ? mhai_cache_free_count(cache) : 0;
 }
 
 size_t mha_cache_bytes(const mha_cache *cache)

@@ -31,18 +31,22 @@ struct mha_cache {
     ptrdiff_t page_count;
     size_t head_bytes, page_bytes;         /* bytes of one head in a page, and of a page */
     size_t v_at, k_scales_at, v_scales_at; /* offsets in a head's part; keys are at 0 */
-    char *pages;                           /* aligned to MHAI_ALIGN */
-    int32_t *table;                        /* [sequences][sequence_pages]; -1: no page */
-    int32_t *owners;                       /* [page_count] number of sequences that hold the page */
-    int32_t *free_pages;                   /* a stack of pages without an owner */
-    ptrdiff_t free_count;
-    int64_t *lengths; /* [sequences] */
-    int64_t *firsts;  /* [sequences] the first token that is still stored */
+    char *pages;                           /* page 1, aligned to MHAI_ALIGN */
+
+    /* Pages are numbered from 1, so that arrays which are zero need no initialisation: a large
+     * cache costs no more than what is stored in it. */
+    int32_t *table;       /* [sequences][sequence_pages]; 0: no page */
+    int32_t *owners;      /* [1 + page_count] number of sequences that hold the page */
+    int32_t *dropped;     /* a stack of pages that had owners */
+    ptrdiff_t drop_count; /* pages on the stack */
+    ptrdiff_t new_count;  /* pages that never had an owner: the last ones */
+    int64_t *lengths;     /* [sequences] */
+    int64_t *firsts;      /* [sequences] the first token that is still stored */
 
     /* Scratch of calls that change the cache, so that they need no memory. */
     int32_t *spare_table;                  /* as large as table */
     int64_t *spare_lengths, *spare_firsts; /* as large as lengths */
-    int32_t *marks;                        /* [max(sequences, page_count)], 0 between calls */
+    int32_t *marks;                        /* [max(sequences, 1 + page_count)], 0 between calls */
     void *arrays;                          /* the block that holds all arrays */
 };
 
@@ -82,6 +86,14 @@ mha_status mhai_cache_columns(mhai_call *call);
 /* The largest length that a sequence of the cache can reach. */
 ptrdiff_t mhai_cache_reach(const mha_cache *cache);
 
+/* ----------------------------------------------------------- making, for cache*.c ----- */
+
+/* Checks a configuration and fills in everything that follows from it; allocates nothing. */
+mha_status mhai_cache_plan(mha_cache *cache, const mha_cache_config *config);
+
+/* A copy of a planned cache, with memory, without tokens; NULL: MHA_ERR_MEMORY, with a message. */
+mha_status mhai_cache_make(mha_cache **cache, const mha_cache *planned);
+
 /* ------------------------------------------------ pages and tokens, for cache*.c ----- */
 
 static inline bool mhai_cache_paged(const mha_cache *cache)
@@ -92,6 +104,11 @@ static inline bool mhai_cache_paged(const mha_cache *cache)
 static inline bool mhai_cache_has(const mha_cache *cache, int64_t sequence)
 {
     return sequence >= 0 && sequence < cache->config.sequences;
+}
+
+static inline ptrdiff_t mhai_cache_free_count(const mha_cache *cache)
+{
+    return cache->drop_count + cache->new_count;
 }
 
 /* The page table of a sequence. */

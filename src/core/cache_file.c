@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a cache to a file, and what writing and reading share. The format is in cache_file.h. */
+/* Writing a cache, and what writing and reading share. The format is in cache_file.h. */
 #include "core/cache_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- shared ----- */
 
+mha_status mhai_file_begin(mhai_file *file, const mha_stream *stream)
+{
+    memset(file, 0, offsetof(mhai_file, buffer));
+    if (!mhai_struct_read(stream, &file->stream, sizeof file->stream, sizeof file->stream))
+        return MHA_ERR_STRUCT;
+    if (!file->stream.name)
+        file->stream.name = "cache";
+    file->hash = MHAI_FILE_HASH_START;
+    return MHA_OK;
+}
+
 mha_status mhai_file_error(const mhai_file *file, const char *done)
 {
     char reason[128] = "";
     if (strerror_r(file->error, reason, sizeof reason))
         snprintf(reason, sizeof reason, "error %d", file->error);
-    return mhai_file_fail(file, MHA_ERR_FILE, "%s: cannot be %s: %s", file->path, done, reason);
-}
-
-uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count)
-{
-    for (size_t n = 0; n < count; n++)
-        hash = (hash ^ bytes[n]) * 0x100000001b3u;
-    return hash;
+    return mhai_file_fail(file, MHA_ERR_FILE, "%s: cannot be %s: %s", file->stream.name, done,
+                          reason);
 }
 
 void mhai_file_add_page(mhai_file_pages *list, const mha_cache *cache, ptrdiff_t sequence,
@@ -41,14 +47,19 @@ size_t mhai_file_row_bytes(mha_dtype type, ptrdiff_t width)
     return (size_t)width * mha_dtype_size(type) + (type == MHA_I8 ? sizeof(float) : 0);
 }
 
+size_t mhai_file_slot_bytes(const mha_cache_config *config)
+{
+    return mhai_file_row_bytes(config->k_type, config->D) +
+           mhai_file_row_bytes(config->v_type, config->Dv);
+}
+
 uint64_t mhai_file_page_bytes(const mha_cache *cache, const mhai_file_pages *list)
 {
     const mha_cache_config *const c = &cache->config;
     uint64_t slots = 0;
     for (ptrdiff_t n = 0; n < list->count; n++)
         slots += (uint64_t)list->pages[n].slots;
-    return slots * (uint64_t)c->G *
-           (mhai_file_row_bytes(c->k_type, c->D) + mhai_file_row_bytes(c->v_type, c->Dv));
+    return slots * (uint64_t)c->G * mhai_file_slot_bytes(c);
 }
 
 /* --------------------------------------------------------------- writing ----- */
@@ -56,7 +67,7 @@ uint64_t mhai_file_page_bytes(const mha_cache *cache, const mhai_file_pages *lis
 static void flush(mhai_file *file)
 {
     if (!file->error)
-        file->error = mhai_file_write(file->fd, file->buffer, file->used);
+        file->error = file->stream.write(file->stream.context, file->buffer, file->used);
     file->used = 0;
 }
 
@@ -99,22 +110,20 @@ static void put_header(mhai_file *file, const mha_cache *cache, ptrdiff_t pages,
     put_number(file, (uint64_t)pages, 8);
 }
 
-/* Lists the pages in use; numbers[page] becomes the number of the page in the file. Returns how
- * many numbers the tables of all sequences have together. */
+/* Lists the pages in use; numbers[page], which is 0 before, becomes 1 + the number of the page in
+ * the file. Returns how many numbers the tables of all sequences have together. */
 static ptrdiff_t list_pages(const mha_cache *cache, mhai_file_pages *list, int32_t *numbers)
 {
     ptrdiff_t entries = 0;
-    for (ptrdiff_t page = 0; page < cache->page_count; page++)
-        numbers[page] = -1;
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
         const ptrdiff_t count = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[s]);
         for (ptrdiff_t index = 0; index < count; index++) {
             int32_t *const number = &numbers[mhai_cache_table(cache, s)[index]];
-            if (*number < 0) {
-                *number = (int32_t)list->count;
+            if (*number == 0) {
                 mhai_file_add_page(list, cache, s, index);
+                *number = (int32_t)list->count;
             } else {
-                mhai_file_add_owner(&list->pages[*number], cache, s);
+                mhai_file_add_owner(&list->pages[*number - 1], cache, s);
             }
         }
         entries += count;
@@ -131,7 +140,8 @@ static void put_tables(mhai_file *file, const mha_cache *cache, const int32_t *n
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
         const ptrdiff_t count = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[s]);
         for (ptrdiff_t index = 0; index < count; index++)
-            put_number(file, (uint64_t)numbers[mhai_cache_table(cache, s)[index]], 4);
+            put_number(file, (uint64_t)numbers[mhai_cache_table(cache, s)[index]] - 1,
+                       MHAI_FILE_ENTRY_BYTES);
     }
 }
 
@@ -181,10 +191,10 @@ static void put_cache(mhai_file *file, const mha_cache *cache, mhai_file_pages *
                       int32_t *numbers)
 {
     const ptrdiff_t entries = list_pages(cache, list, numbers);
-    const uint64_t bytes =
-        MHAI_FILE_HEADER_BYTES + MHAI_FILE_SEQUENCE_BYTES * (uint64_t)cache->config.sequences +
-        4 * (uint64_t)entries + mhai_file_page_bytes(cache, list) + MHAI_FILE_CHECKSUM_BYTES;
-    file->hash = MHAI_FILE_HASH_START;
+    const uint64_t bytes = MHAI_FILE_HEADER_BYTES +
+                           MHAI_FILE_SEQUENCE_BYTES * (uint64_t)cache->config.sequences +
+                           MHAI_FILE_ENTRY_BYTES * (uint64_t)entries +
+                           mhai_file_page_bytes(cache, list) + MHAI_FILE_CHECKSUM_BYTES;
     put_header(file, cache, list->count, bytes);
     put_tables(file, cache, numbers);
     for (ptrdiff_t n = 0; n < list->count; n++)
@@ -193,33 +203,68 @@ static void put_cache(mhai_file *file, const mha_cache *cache, mhai_file_pages *
     flush(file);
 }
 
-static mha_status save_file(mhai_file *file, const mha_cache *cache, char *name, size_t name_size,
-                            mhai_file_pages *list, int32_t *numbers)
+mha_status mha_cache_save_to(const mha_cache *cache, const mha_stream *stream)
 {
-    file->error = mhai_file_open_new(file->path, name, name_size, &file->fd);
-    if (!file->error) {
-        put_cache(file, cache, list, numbers);
-        file->error = mhai_file_finish_new(file->fd, name, file->path, file->error);
-    }
-    return file->error ? mhai_file_error(file, "written") : MHA_OK;
+    mhai_file file;
+    if (!stream)
+        return MHA_ERR_NULL;
+    if (mhai_file_begin(&file, stream))
+        return MHA_ERR_STRUCT;
+    if (!cache || !file.stream.write)
+        return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "stream.write" : "cache");
+    const size_t count = 1 + (size_t)cache->page_count;
+    int32_t *const numbers = calloc(count, sizeof *numbers);
+    mhai_file_pages list = {0, calloc(count, sizeof *list.pages)};
+    mha_status status = MHA_OK;
+    if (numbers && list.pages)
+        put_cache(&file, cache, &list, numbers);
+    else
+        status = mhai_file_fail(&file, MHA_ERR_MEMORY, "%s: no memory to list %td pages",
+                                file.stream.name, cache->page_count);
+    free(numbers);
+    free(list.pages);
+    return file.error ? mhai_file_error(&file, "written") : status;
+}
+
+/* The file to write to, until it has its name. */
+typedef struct new_file {
+    int fd;
+    char *name;
+} new_file;
+
+static int write_new(void *context, const void *data, size_t count)
+{
+    return mhai_file_write(((const new_file *)context)->fd, data, count);
+}
+
+static mha_status save_file(const mha_cache *cache, mhai_file *file, new_file *to, size_t size)
+{
+    const char *const path = file->stream.name;
+    file->error = mhai_file_open_new(path, to->name, size, &to->fd);
+    if (file->error)
+        return mhai_file_error(file, "written");
+    const mha_status status = mha_cache_save_to(cache, &file->stream);
+    file->error = mhai_file_finish_new(to->fd, to->name, path, status ? ECANCELED : 0);
+    return status || !file->error ? status : mhai_file_error(file, "written");
 }
 
 mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
                           size_t message_size)
 {
-    mhai_file file = {.path = path, .message = message, .message_size = message_size};
+    new_file to = {.fd = -1};
+    mhai_file file = {.stream = {.size = sizeof file.stream,
+                                 .write = write_new,
+                                 .context = &to,
+                                 .name = path,
+                                 .message = message,
+                                 .message_size = message_size}};
     if (!cache || !path)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
-    const size_t count = (size_t)cache->page_count, name_size = strlen(path) + MHAI_FILE_SUFFIX;
-    char *const name = malloc(name_size);
-    int32_t *const numbers = malloc(count * sizeof *numbers);
-    mhai_file_pages list = {0, calloc(count, sizeof *list.pages)};
+    const size_t name_size = strlen(path) + MHAI_FILE_SUFFIX;
+    to.name = malloc(name_size);
     const mha_status status =
-        name && numbers && list.pages
-            ? save_file(&file, cache, name, name_size, &list, numbers)
-            : mhai_file_fail(&file, MHA_ERR_MEMORY, "%s: no memory to list %zu pages", path, count);
-    free(name);
-    free(numbers);
-    free(list.pages);
+        to.name ? save_file(cache, &file, &to, name_size)
+                : mhai_file_fail(&file, MHA_ERR_MEMORY, "%s: no memory for its name", path);
+    free(to.name);
     return status;
 }

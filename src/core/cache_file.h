@@ -34,31 +34,32 @@ enum {
     MHAI_FILE_MAGIC_BYTES = 8,
     MHAI_FILE_HEADER_BYTES = 96,
     MHAI_FILE_SEQUENCE_BYTES = 16,
+    MHAI_FILE_ENTRY_BYTES = 4,
     MHAI_FILE_CHECKSUM_BYTES = 8,
     MHAI_FILE_BUFFER = 16384
 };
 
-/* An open file and where its errors are reported. */
+/* Bytes to or from a stream, and where its errors are reported. */
 typedef struct mhai_file {
-    const char *path;
-    char *message;
-    size_t message_size;
-    int fd, error; /* errno of the first failure */
-    uint64_t hash; /* of everything written so far */
-    uint64_t left; /* reading: bytes left before the checksum */
+    mha_stream stream; /* complete: its name is set */
+    int error;         /* errno of the first failure */
+    bool verified;     /* reading: the checksum was compared before */
+    uint64_t hash;     /* of everything written, or read, so far */
+    uint64_t left;     /* reading: bytes left before the checksum */
+    uint64_t unread;   /* reading: bytes that may still be requested from the stream */
     size_t used, filled;
     unsigned char buffer[MHAI_FILE_BUFFER];
 } mhai_file;
 
 #define mhai_file_fail(file, status, ...) \
-    mhai_fail_to((file)->message, (file)->message_size, status, __VA_ARGS__)
+    mhai_fail_to((file)->stream.message, (file)->stream.message_size, status, __VA_ARGS__)
+
+/* The file of a caller's stream. MHA_ERR_STRUCT if it has another size. */
+mha_status mhai_file_begin(mhai_file *file, const mha_stream *stream);
 
 /* MHA_ERR_FILE: the file cannot be `done` (opened, written, read), with the reason in
  * file->error. */
 mha_status mhai_file_error(const mhai_file *file, const char *done);
-
-#define MHAI_FILE_HASH_START 0xcbf29ce484222325u
-uint64_t mhai_file_hash(uint64_t hash, const unsigned char *bytes, size_t count);
 
 /* A page of the file: one of its owners, its table entry, and the slots that any owner has
  * filled. */
@@ -70,7 +71,7 @@ typedef struct mhai_file_page {
 /* The pages of a file in their order. */
 typedef struct mhai_file_pages {
     ptrdiff_t count;
-    mhai_file_page *pages; /* room for every page of the cache */
+    mhai_file_page *pages; /* room for every page of the file */
 } mhai_file_pages;
 
 /* Append the page at a table entry. */
@@ -85,6 +86,9 @@ typedef union mhai_file_row {
     float f32[MHA_MAX_HEAD_WIDTH + 1];
     unsigned char bytes[(MHA_MAX_HEAD_WIDTH + 1) * sizeof(float)];
 } mhai_file_row;
+
+/* Bytes of one slot in one head: a key and a value, with their scales. */
+size_t mhai_file_slot_bytes(const mha_cache_config *config);
 
 size_t mhai_file_row_bytes(mha_dtype type, ptrdiff_t width);
 

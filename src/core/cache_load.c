@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a cache from a file. Nothing in it is trusted: first its checksum is verified, which
- * detects accidents; then every number is compared with its bounds, which detects forged files.
+ * Reading a cache. Nothing in the bytes is trusted: the checksum detects accidents, and every
+ * number is compared with its bounds, which detects forged files; those that say how large
+ * something is before memory is allocated for it. The checksum of a file is verified before its
+ * content is used, that of a stream, which is read only once, at its end.
  */
 #include "core/cache_file.h"
 
@@ -14,18 +16,17 @@
 
 /* --------------------------------------------------------------- reading ----- */
 
-/* Refills the buffer; false at the end of the file or after an error. */
+/* Refills the buffer; false at the end or after an error. */
 static bool refill(mhai_file *file)
 {
-    ssize_t got;
-    do
-        got = read(file->fd, file->buffer, MHAI_FILE_BUFFER);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        file->error = errno;
+    const size_t count = file->unread < MHAI_FILE_BUFFER ? (size_t)file->unread : MHAI_FILE_BUFFER;
+    if (count == 0 || file->error)
+        return false;
+    file->error = file->stream.read(file->stream.context, file->buffer, count);
     file->used = 0;
-    file->filled = got > 0 ? (size_t)got : 0;
-    return got > 0;
+    file->filled = file->error ? 0 : count;
+    file->unread -= count;
+    return file->filled > 0;
 }
 
 /* False if fewer bytes are left before the checksum. */
@@ -40,6 +41,8 @@ static bool get_bytes(mhai_file *file, void *data, size_t count)
             return false;
         const size_t there = file->filled - file->used, part = count < there ? count : there;
         memcpy(bytes, file->buffer + file->used, part);
+        if (!file->verified)
+            file->hash = mhai_file_hash(file->hash, bytes, part);
         file->used += part;
         bytes += part;
         count -= part;
@@ -53,7 +56,8 @@ static mha_status fail_short(const mhai_file *file)
     if (file->error)
         return mhai_file_error(file, "read");
     return mhai_file_fail(file, MHA_ERR_FORMAT,
-                          "%s: damaged: its tables say more than the file holds", file->path);
+                          "%s: damaged: its tables say more than the file holds",
+                          file->stream.name);
 }
 
 static uint64_t number_at(const unsigned char *bytes, size_t size)
@@ -70,61 +74,35 @@ typedef struct header {
     mha_cache_config config;
 } header;
 
-/* Is this a complete cache file of a version that this library reads? */
+/* Is this a complete cache of a version that this library reads, in not more than `size` bytes? */
 static mha_status check_start(const mhai_file *file, const unsigned char *start, uint64_t size)
 {
     if (size < MHAI_FILE_MAGIC_BYTES || memcmp(start, MHAI_FILE_MAGIC, MHAI_FILE_MAGIC_BYTES) != 0)
         return mhai_file_fail(file, MHA_ERR_FORMAT,
-                              "%s: not a cache file: it does not begin with %.8s", file->path,
-                              MHAI_FILE_MAGIC);
+                              "%s: not a cache file: it does not begin with %.8s",
+                              file->stream.name, MHAI_FILE_MAGIC);
     const uint64_t version = size < 12 ? MHAI_FILE_VERSION : number_at(start + 8, 4);
     if (version != MHAI_FILE_VERSION)
         return mhai_file_fail(
             file, MHA_ERR_FORMAT,
-            "%s: written in version %llu of the format; this library reads version %d", file->path,
-            (unsigned long long)version, MHAI_FILE_VERSION);
+            "%s: written in version %llu of the format; this library reads version %d",
+            file->stream.name, (unsigned long long)version, MHAI_FILE_VERSION);
     const uint64_t bytes = size < 24 ? MHAI_FILE_HEADER_BYTES : number_at(start + 16, 8);
     if (size < bytes || size < MHAI_FILE_HEADER_BYTES + MHAI_FILE_CHECKSUM_BYTES)
-        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: cut off after %llu bytes", file->path,
-                              (unsigned long long)size);
-    if (size > bytes)
-        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: has %llu bytes past its end", file->path,
-                              (unsigned long long)(size - bytes));
+        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: cut off after %llu bytes",
+                              file->stream.name, (unsigned long long)size);
     return MHA_OK;
 }
 
-/* Reads the whole file except the checksum itself, before anything in it is used. */
-static mha_status check_hash(mhai_file *file, uint64_t size)
+/* Reads the header, or less if there is less. */
+static mha_status get_start(mhai_file *file, unsigned char start[MHAI_FILE_HEADER_BYTES])
 {
-    unsigned char bytes[MHAI_FILE_CHECKSUM_BYTES];
-    uint64_t hash = MHAI_FILE_HASH_START;
-    file->left = size;
-    for (uint64_t left = size - MHAI_FILE_CHECKSUM_BYTES; left > 0;) {
-        if (file->used == file->filled && !refill(file))
-            return fail_short(file);
-        const size_t there = file->filled - file->used, part = left < there ? (size_t)left : there;
-        hash = mhai_file_hash(hash, file->buffer + file->used, part);
-        file->used += part;
-        file->left -= part;
-        left -= part;
-    }
-    if (!get_bytes(file, bytes, sizeof bytes))
+    const uint64_t size = file->stream.bytes;
+    file->left = size < MHAI_FILE_HEADER_BYTES ? size : MHAI_FILE_HEADER_BYTES;
+    file->unread = file->left;
+    if (!get_bytes(file, start, (size_t)file->left))
         return fail_short(file);
-    if (number_at(bytes, sizeof bytes) != hash)
-        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: damaged: its checksum does not agree",
-                              file->path);
-    return MHA_OK;
-}
-
-/* Goes back to the start. */
-static bool rewind_file(mhai_file *file, uint64_t size)
-{
-    file->used = file->filled = 0;
-    file->left = size - MHAI_FILE_CHECKSUM_BYTES;
-    if (lseek(file->fd, 0, SEEK_SET) == 0)
-        return true;
-    file->error = errno;
-    return false;
+    return check_start(file, start, size);
 }
 
 static ptrdiff_t extent_at(const unsigned char *bytes)
@@ -151,34 +129,46 @@ static header read_header(const unsigned char *start)
     return h;
 }
 
-/* Is the configuration of the cache exactly the one in the header? */
-static bool same_config(const mha_cache_config *a, const mha_cache_config *b)
+static mha_status fail_contradiction(const mhai_file *file)
 {
-    return a->capacity == b->capacity && a->page_tokens == b->page_tokens && a->pages == b->pages &&
-           a->Dv == b->Dv;
+    return mhai_file_fail(file, MHA_ERR_FORMAT,
+                          "%s: damaged: numbers of its header contradict each other",
+                          file->stream.name);
 }
 
-/* The empty cache that the header describes; NULL on error. */
-static mha_status make_cache(mhai_file *file, const header *h, mha_cache **cache)
+static bool same_config(const mha_cache_config *a, const mha_cache_config *b)
+{
+    return a->kind == b->kind && a->sequences == b->sequences && a->capacity == b->capacity &&
+           a->page_tokens == b->page_tokens && a->pages == b->pages && a->G == b->G &&
+           a->D == b->D && a->Dv == b->Dv && a->k_type == b->k_type && a->v_type == b->v_type;
+}
+
+/* Are there bytes for the lengths of all sequences, and for `pages` pages of at least one slot? */
+static bool room_for(const mhai_file *file, const mha_cache_config *c, uint64_t pages)
+{
+    uint64_t lengths, page, bytes;
+    return !__builtin_mul_overflow((uint64_t)c->sequences, MHAI_FILE_SEQUENCE_BYTES, &lengths) &&
+           !__builtin_mul_overflow((uint64_t)c->G, mhai_file_slot_bytes(c), &page) &&
+           !__builtin_add_overflow(page, MHAI_FILE_ENTRY_BYTES, &page) &&
+           !__builtin_mul_overflow(page, pages, &bytes) &&
+           !__builtin_add_overflow(bytes, lengths, &bytes) && bytes <= file->left;
+}
+
+/* The cache that the header describes, without memory. */
+static mha_status plan_cache(const mhai_file *file, const header *h, mha_cache *planned)
 {
     char reason[256] = "";
     mha_cache_config config = h->config;
     config.message = reason;
     config.message_size = sizeof reason;
-    if (config.sequences > 0 && (uint64_t)config.sequences > h->bytes / MHAI_FILE_SEQUENCE_BYTES)
-        return fail_short(file);
-    const mha_status status = mha_cache_create(cache, &config);
-    if (status == MHA_ERR_MEMORY)
-        return mhai_file_fail(file, status, "%s: %s", file->path, reason);
-    if (status)
+    if (mhai_cache_plan(planned, &config))
         return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: damaged: it describes no cache: %s",
-                              file->path, reason);
-    if (same_config(&h->config, &(*cache)->config) && h->pages <= (uint64_t)(*cache)->page_count)
-        return MHA_OK;
-    mha_cache_free(*cache);
-    *cache = NULL;
-    return mhai_file_fail(file, MHA_ERR_FORMAT,
-                          "%s: damaged: numbers of its header contradict each other", file->path);
+                              file->stream.name, reason);
+    planned->config.message = NULL;
+    planned->config.message_size = 0;
+    if (!same_config(&h->config, &planned->config) || h->pages > (uint64_t)planned->page_count)
+        return fail_contradiction(file);
+    return room_for(file, &planned->config, h->pages) ? MHA_OK : fail_short(file);
 }
 
 static bool possible(const mha_cache *cache, uint64_t length, uint64_t first)
@@ -189,30 +179,46 @@ static bool possible(const mha_cache *cache, uint64_t length, uint64_t first)
            length - first <= (uint64_t)cache->page_tokens;
 }
 
-static mha_status get_lengths(mhai_file *file, mha_cache *cache)
+/* Are there bytes for what a sequence of this length has at least: `entries` with those of all
+ * sequences before, and its own slots? */
+static bool room_for_sequence(const mhai_file *file, const mha_cache *cache, ptrdiff_t sequence,
+                              uint64_t entries)
 {
-    for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
+    const uint64_t slot = (uint64_t)cache->config.G * mhai_file_slot_bytes(&cache->config);
+    const int64_t slots =
+        cache->firsts[sequence] > 0 ? cache->page_tokens : cache->lengths[sequence];
+    return entries <= file->left / MHAI_FILE_ENTRY_BYTES && (uint64_t)slots <= file->left / slot;
+}
+
+/* Reads the lengths into the arrays of a planned cache. */
+static mha_status get_lengths(mhai_file *file, const mha_cache *planned)
+{
+    uint64_t entries = 0;
+    for (ptrdiff_t s = 0; s < planned->config.sequences; s++) {
         unsigned char bytes[MHAI_FILE_SEQUENCE_BYTES];
         if (!get_bytes(file, bytes, sizeof bytes))
             return fail_short(file);
         const uint64_t length = number_at(bytes, 8), first = number_at(bytes + 8, 8);
-        if (!possible(cache, length, first))
+        if (!possible(planned, length, first))
             return mhai_file_fail(
                 file, MHA_ERR_FORMAT, "%s: damaged: sequence %td cannot have tokens %llu to %llu",
-                file->path, s, (unsigned long long)first, (unsigned long long)length);
-        cache->lengths[s] = (int64_t)length;
-        cache->firsts[s] = (int64_t)first;
+                file->stream.name, s, (unsigned long long)first, (unsigned long long)length);
+        planned->lengths[s] = (int64_t)length;
+        planned->firsts[s] = (int64_t)first;
+        entries += (uint64_t)mhai_cache_pages_of(planned, (ptrdiff_t)length);
+        if (!room_for_sequence(file, planned, s, entries))
+            return fail_short(file);
     }
     return MHA_OK;
 }
 
-/* Entry `index` of a sequence's table is page `number` of the file: the next new page, or one that
- * other sequences have at the same entry. */
-static bool set_page(mha_cache *cache, mhai_file_pages *list, ptrdiff_t sequence, ptrdiff_t index,
-                     uint64_t number)
+/* Entry `index` of a sequence's table is page `number` of the `pages` of the file: the next new
+ * page, or one that other sequences have at the same entry. */
+static bool set_page(mha_cache *cache, mhai_file_pages *list, uint64_t pages, ptrdiff_t sequence,
+                     ptrdiff_t index, uint64_t number)
 {
     const bool paged = mhai_cache_paged(cache);
-    if (number > (uint64_t)list->count || (ptrdiff_t)number == cache->page_count)
+    if (number > (uint64_t)list->count || number >= pages)
         return false;
     if (number == (uint64_t)list->count) {
         mhai_cache_own(cache, sequence, index);
@@ -229,21 +235,21 @@ static bool set_page(mha_cache *cache, mhai_file_pages *list, ptrdiff_t sequence
 }
 
 static mha_status get_table(mhai_file *file, mha_cache *cache, mhai_file_pages *list,
-                            ptrdiff_t sequence)
+                            uint64_t pages, ptrdiff_t sequence)
 {
     const ptrdiff_t count = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[sequence]);
     if (count > cache->sequence_pages)
         return mhai_file_fail(file, MHA_ERR_FORMAT,
-                              "%s: damaged: sequence %td has more pages than there are", file->path,
-                              sequence);
+                              "%s: damaged: sequence %td has more pages than there are",
+                              file->stream.name, sequence);
     for (ptrdiff_t index = 0; index < count; index++) {
-        unsigned char bytes[4];
+        unsigned char bytes[MHAI_FILE_ENTRY_BYTES];
         if (!get_bytes(file, bytes, sizeof bytes))
             return fail_short(file);
-        if (!set_page(cache, list, sequence, index, number_at(bytes, sizeof bytes)))
+        if (!set_page(cache, list, pages, sequence, index, number_at(bytes, sizeof bytes)))
             return mhai_file_fail(file, MHA_ERR_FORMAT,
                                   "%s: damaged: sequence %td has a page out of order at entry %td",
-                                  file->path, sequence, index);
+                                  file->stream.name, sequence, index);
     }
     return MHA_OK;
 }
@@ -286,86 +292,199 @@ static bool get_page(mhai_file *file, const mha_cache *cache, const mhai_file_pa
     return true;
 }
 
-/* Reads everything after the header. */
-static mha_status get_cache(mhai_file *file, const header *h, mha_cache *cache,
-                            mhai_file_pages *list)
+/* Reads everything after the lengths. */
+static mha_status get_tokens(mhai_file *file, mha_cache *cache, mhai_file_pages *list,
+                             uint64_t pages)
 {
-    mha_status status = get_lengths(file, cache);
+    mha_status status = MHA_OK;
     for (ptrdiff_t s = 0; s < cache->config.sequences && !status; s++)
-        status = get_table(file, cache, list, s);
+        status = get_table(file, cache, list, pages, s);
     if (status)
         return status;
-    if (h->pages != (uint64_t)list->count || mhai_file_page_bytes(cache, list) != file->left)
+    if (pages != (uint64_t)list->count || mhai_file_page_bytes(cache, list) != file->left)
         return mhai_file_fail(file, MHA_ERR_FORMAT,
                               "%s: damaged: its tables and its size contradict each other",
-                              file->path);
+                              file->stream.name);
     for (ptrdiff_t n = 0; n < list->count; n++)
         if (!get_page(file, cache, &list->pages[n]))
             return fail_short(file);
     return MHA_OK;
 }
 
-static mha_status load_checked(mhai_file *file, uint64_t size, mha_cache **cache)
+/* Compares the checksum with that of everything read before it. */
+static mha_status check_hash(mhai_file *file)
 {
-    unsigned char start[MHAI_FILE_HEADER_BYTES];
-    if (!rewind_file(file, size) || !get_bytes(file, start, sizeof start))
+    unsigned char bytes[MHAI_FILE_CHECKSUM_BYTES];
+    const uint64_t hash = file->hash;
+    file->left = sizeof bytes;
+    if (!get_bytes(file, bytes, sizeof bytes))
         return fail_short(file);
-    const header h = read_header(start);
-    mha_status status = make_cache(file, &h, cache);
-    if (!*cache)
-        return status;
-    mhai_file_pages list = {0, calloc((size_t)(*cache)->page_count, sizeof *list.pages)};
-    if (!list.pages)
-        return mhai_file_fail(file, MHA_ERR_MEMORY, "%s: no memory to list %td pages", file->path,
-                              (*cache)->page_count);
-    status = get_cache(file, &h, *cache, &list);
+    if (!file->verified && number_at(bytes, sizeof bytes) != hash)
+        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: damaged: its checksum does not agree",
+                              file->stream.name);
+    return MHA_OK;
+}
+
+/* The lengths fit the file: makes the cache and reads its tokens. */
+static mha_status load_tokens(mhai_file *file, const mha_cache *planned, uint64_t pages,
+                              mha_cache **cache)
+{
+    const size_t bytes = (size_t)planned->config.sequences * sizeof *planned->lengths;
+    mhai_file_pages list = {0, calloc((size_t)pages + 1, sizeof *list.pages)};
+    mha_status status = list.pages ? mhai_cache_make(cache, planned) : MHA_ERR_MEMORY;
+    if (!status) {
+        memcpy((*cache)->lengths, planned->lengths, bytes);
+        memcpy((*cache)->firsts, planned->firsts, bytes);
+        status = get_tokens(file, *cache, &list, pages);
+    } else {
+        mhai_file_fail(file, status, "%s: no memory for a cache of %zu pages of %zu bytes",
+                       file->stream.name, (size_t)planned->page_count, planned->page_bytes);
+    }
     free(list.pages);
+    return status ? status : check_hash(file);
+}
+
+/* Reads the cache that the header describes. */
+static mha_status load_planned(mhai_file *file, mha_cache *planned, uint64_t pages,
+                               mha_cache **cache)
+{
+    const size_t sequences = (size_t)planned->config.sequences;
+    int64_t *const lengths = calloc(sequences, 2 * sizeof *lengths);
+    if (!lengths)
+        return mhai_file_fail(file, MHA_ERR_MEMORY, "%s: no memory for %zu lengths",
+                              file->stream.name, sequences);
+    planned->lengths = lengths;
+    planned->firsts = lengths + sequences;
+    mha_status status = get_lengths(file, planned);
+    if (!status)
+        status = load_tokens(file, planned, pages, cache);
+    free(lengths);
+    if (status) {
+        mha_cache_free(*cache);
+        *cache = NULL;
+    }
     return status;
 }
 
-/* Loads from the open file: its kind, then its checksum, then its content. */
+static mha_status load_stream(mhai_file *file, const mha_cache *expected, mha_cache **cache)
+{
+    unsigned char start[MHAI_FILE_HEADER_BYTES] = {0};
+    mha_cache planned;
+    mha_status status = get_start(file, start);
+    if (status)
+        return status;
+    const header h = read_header(start);
+    file->unread = h.bytes - MHAI_FILE_HEADER_BYTES;
+    file->left = file->unread - MHAI_FILE_CHECKSUM_BYTES;
+    if ((status = plan_cache(file, &h, &planned)))
+        return status;
+    if (expected && !same_config(&planned.config, &expected->config))
+        return mhai_file_fail(file, MHA_ERR_FORMAT,
+                              "%s: it is a cache of another configuration than expected",
+                              file->stream.name);
+    return load_planned(file, &planned, h.pages, cache);
+}
+
+mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,
+                               const mha_cache_config *expected)
+{
+    mhai_file file;
+    mha_cache wanted;
+    if (cache)
+        *cache = NULL;
+    if (!stream)
+        return MHA_ERR_NULL;
+    if (mhai_file_begin(&file, stream))
+        return MHA_ERR_STRUCT;
+    if (!cache || !file.stream.read)
+        return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "stream.read" : "cache");
+    if (expected) {
+        const mha_status status = mhai_cache_plan(&wanted, expected);
+        if (status)
+            return mhai_file_fail(&file, status, "%s: expected describes no cache",
+                                  file.stream.name);
+    }
+    return load_stream(&file, expected ? &wanted : NULL, cache);
+}
+
+/* ----------------------------------------------------------------- files ----- */
+
+static int read_file(void *context, void *data, size_t count)
+{
+    return mhai_file_read(*(const int *)context, data, count);
+}
+
+/* Goes back to the start. */
+static bool rewind_file(mhai_file *file)
+{
+    const int fd = *(const int *)file->stream.context;
+    file->used = file->filled = 0;
+    if (lseek(fd, 0, SEEK_SET) == 0)
+        return true;
+    file->error = errno;
+    return false;
+}
+
+/* Reads the whole file before anything in it is used: is it complete, and undamaged? */
+static mha_status verify_file(mhai_file *file)
+{
+    unsigned char start[MHAI_FILE_HEADER_BYTES] = {0};
+    const uint64_t size = file->stream.bytes;
+    mha_status status = get_start(file, start);
+    if (status)
+        return status;
+    const uint64_t bytes = read_header(start).bytes;
+    if (size > bytes)
+        return mhai_file_fail(file, MHA_ERR_FORMAT, "%s: has %llu bytes past its end",
+                              file->stream.name, (unsigned long long)(size - bytes));
+    file->unread = file->left = size - MHAI_FILE_HEADER_BYTES;
+    while (file->left > MHAI_FILE_CHECKSUM_BYTES) {
+        unsigned char part[1024];
+        const uint64_t left = file->left - MHAI_FILE_CHECKSUM_BYTES;
+        if (!get_bytes(file, part, left < sizeof part ? (size_t)left : sizeof part))
+            return fail_short(file);
+    }
+    return check_hash(file);
+}
+
 static mha_status load_file(mhai_file *file, mha_cache **cache)
 {
     struct stat info;
-    unsigned char start[MHAI_FILE_HEADER_BYTES] = {0};
-    if (fstat(file->fd, &info) != 0) {
+    if (fstat(*(const int *)file->stream.context, &info) != 0) {
         file->error = errno;
         return mhai_file_error(file, "read");
     }
     if (!S_ISREG(info.st_mode))
-        return mhai_file_fail(file, MHA_ERR_FILE, "%s: not a regular file", file->path);
-    const uint64_t size = (uint64_t)info.st_size;
-    file->left = size;
-    if (!get_bytes(file, start, size < sizeof start ? (size_t)size : sizeof start))
-        return fail_short(file);
-    mha_status status = check_start(file, start, size);
+        return mhai_file_fail(file, MHA_ERR_FILE, "%s: not a regular file", file->stream.name);
+    file->stream.bytes = (uint64_t)info.st_size;
+    const mha_status status = verify_file(file);
     if (status)
         return status;
-    if (!rewind_file(file, size))
-        return fail_short(file);
-    if ((status = check_hash(file, size)))
-        return status;
-    return load_checked(file, size, cache);
+    file->verified = true;
+    return rewind_file(file) ? load_stream(file, NULL, cache) : fail_short(file);
 }
 
 mha_status mha_cache_load(mha_cache **cache, const char *path, char *message, size_t message_size)
 {
-    mhai_file file = {.path = path, .message = message, .message_size = message_size};
+    int fd = -1;
+    mhai_file file = {.stream = {.size = sizeof file.stream,
+                                 .read = read_file,
+                                 .context = &fd,
+                                 .name = path,
+                                 .message = message,
+                                 .message_size = message_size},
+                      .hash = MHAI_FILE_HASH_START};
     if (cache)
         *cache = NULL;
     if (!cache || !path)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
     /* Non-blocking: a pipe without a writer must not hold up the caller. */
-    file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file.fd < 0) {
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
         file.error = errno;
         return mhai_file_error(&file, "opened");
     }
     const mha_status status = load_file(&file, cache);
-    close(file.fd);
-    if (status) {
-        mha_cache_free(*cache);
-        *cache = NULL;
-    }
+    close(fd);
     return status;
 }

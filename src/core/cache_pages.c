@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which sequence owns which page. owners[page] counts the table entries that name the page; a page
- * without owner lies on the stack of free pages. A page has the same entry number in every table
- * that names it, and is written to only while it has one owner.
+ * that has lost its last owner lies on the stack of dropped pages. A page has the same entry number
+ * in every table that names it, and is written to only while it has one owner.
  *
  * Contiguous and ring caches have one page per sequence, always with one owner.
  */
@@ -27,15 +27,22 @@ ptrdiff_t mhai_cache_slots_of(const mha_cache *cache, ptrdiff_t sequence, ptrdif
 
 static int32_t take_page(mha_cache *cache)
 {
-    const int32_t page = cache->free_pages[--cache->free_count];
+    int32_t page;
+    if (cache->drop_count > 0) {
+        page = cache->dropped[--cache->drop_count];
+    } else {
+        page = (int32_t)(1 + cache->page_count - cache->new_count--);
+        mhai_memory_grow(cache->pages, (size_t)(page - 1) * cache->page_bytes,
+                         (size_t)page * cache->page_bytes);
+    }
     cache->owners[page] = 1;
     return page;
 }
 
 static void drop_page(mha_cache *cache, int32_t page)
 {
-    if (page >= 0 && --cache->owners[page] == 0)
-        cache->free_pages[cache->free_count++] = page;
+    if (page > 0 && --cache->owners[page] == 0)
+        cache->dropped[cache->drop_count++] = page;
 }
 
 /* Copies the pieces that hold slots [0, slots). */
@@ -59,10 +66,10 @@ void mhai_cache_own(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t index)
 {
     int32_t *const entry = mhai_cache_table(cache, sequence) + index;
     const int32_t old = *entry;
-    if (old >= 0 && cache->owners[old] == 1)
+    if (old > 0 && cache->owners[old] == 1)
         return;
     *entry = take_page(cache);
-    if (old >= 0) {
+    if (old > 0) {
         copy_page(cache, *entry, old, mhai_cache_slots_of(cache, sequence, index));
         drop_page(cache, old);
     }
@@ -153,12 +160,12 @@ static mha_status check_tokens(const mha_cache *cache, ptrdiff_t B, const int64_
 }
 
 /* The page that the next token of a sequence goes into, if the page already holds others;
- * else -1. */
+ * else 0. */
 static int32_t open_page(const mha_cache *cache, ptrdiff_t sequence)
 {
     const ptrdiff_t length = (ptrdiff_t)cache->lengths[sequence];
     if (length % cache->page_tokens == 0)
-        return -1;
+        return 0;
     return mhai_cache_table(cache, sequence)[length / cache->page_tokens];
 }
 
@@ -176,12 +183,12 @@ static ptrdiff_t pages_needed(const mha_cache *cache, ptrdiff_t B, const int64_t
         const ptrdiff_t length = (ptrdiff_t)cache->lengths[sequence];
         const int32_t page = open_page(cache, sequence);
         needed += mhai_cache_pages_of(cache, length + count) - mhai_cache_pages_of(cache, length);
-        if (page >= 0 && count > 0)
+        if (page > 0 && count > 0)
             needed += ++cache->marks[page] < cache->owners[page];
     }
     for (ptrdiff_t b = 0; b < B; b++) {
         const int32_t page = open_page(cache, listed(sequences, b));
-        if (page >= 0)
+        if (page > 0)
             cache->marks[page] = 0;
     }
     return needed;
@@ -206,11 +213,12 @@ mha_status mhai_cache_room(const mha_cache *cache, ptrdiff_t B, const int64_t *s
     if (!mhai_cache_paged(cache))
         return MHA_OK;
     const ptrdiff_t needed = pages_needed(cache, B, sequences, L, lengths);
-    if (needed > cache->free_count)
+    const ptrdiff_t free_pages = mhai_cache_free_count(cache);
+    if (needed > free_pages)
         return mhai_fail(options, MHA_ERR_FULL,
                          "these tokens need %td more pages and %td are free: truncate sequences, "
                          "or make the cache with more pages",
-                         needed, cache->free_count);
+                         needed, free_pages);
     return MHA_OK;
 }
 
@@ -242,7 +250,7 @@ mha_status mha_cache_truncate(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t le
         const ptrdiff_t had = mhai_cache_pages_of(cache, (ptrdiff_t)cache->lengths[sequence]);
         for (ptrdiff_t n = mhai_cache_pages_of(cache, length); n < had; n++) {
             drop_page(cache, table[n]);
-            table[n] = -1;
+            table[n] = 0;
         }
     }
     cache->lengths[sequence] = length;
@@ -256,7 +264,7 @@ static void share_pages(mha_cache *cache, int32_t *to, const int32_t *from)
 {
     for (ptrdiff_t n = 0; n < cache->sequence_pages; n++) {
         to[n] = from[n];
-        if (to[n] >= 0)
+        if (to[n] > 0)
             cache->owners[to[n]]++;
     }
 }
@@ -314,11 +322,11 @@ static void reorder_whole(mha_cache *cache, const int64_t *parents)
     memcpy(old, table, (size_t)sequences * sizeof *old);
     for (ptrdiff_t n = 0; n < sequences; n++) {
         const ptrdiff_t parent = (ptrdiff_t)parents[n];
-        table[n] = cache->marks[parent]++ == 0 ? old[parent] : -1;
+        table[n] = cache->marks[parent]++ == 0 ? old[parent] : 0;
     }
     ptrdiff_t childless = 0;
     for (ptrdiff_t n = 0; n < sequences; n++) {
-        if (table[n] >= 0)
+        if (table[n] > 0)
             continue;
         while (cache->marks[childless] > 0)
             childless++;

@@ -24,7 +24,7 @@ mhai_token mhai_cache_slot(const mha_cache *cache, int32_t page, ptrdiff_t slot,
 {
     const mha_cache_config *const c = &cache->config;
     char *const head =
-        cache->pages + (size_t)page * cache->page_bytes + (size_t)g * cache->head_bytes;
+        cache->pages + (size_t)(page - 1) * cache->page_bytes + (size_t)g * cache->head_bytes;
     const ptrdiff_t k = slot / MHAI_GROUP * c->D * MHAI_GROUP + slot % MHAI_GROUP;
     const mhai_token token = {
         .k = mhai_out_at(head, c->k_type, k),
@@ -301,7 +301,7 @@ static mha_status own_tokens(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t fir
         return MHA_OK;
     const ptrdiff_t from = first / cache->page_tokens;
     const ptrdiff_t to = mhai_ceil_div(last, cache->page_tokens);
-    if (mhai_cache_shared(cache, sequence, from, to) > cache->free_count)
+    if (mhai_cache_shared(cache, sequence, from, to) > mhai_cache_free_count(cache))
         return MHA_ERR_FULL;
     for (ptrdiff_t index = from; index < to; index++)
         mhai_cache_own(cache, sequence, index);

@@ -162,11 +162,12 @@ typedef struct mhai_factor {
     ptrdiff_t stride;
 } mhai_factor;
 
-/* y[m*ldy + n] = the sum over rows of left[row][m] * right[row][n]. */
+/* y[m*ldy + n] = the sum over rows of left[row][m] * right[row][n], or adds that sum to it. */
 typedef struct mhai_outer {
     const mhak_table *kernels;
     mhai_factor left, right;
     ptrdiff_t count; /* rows */
+    bool add;
     float *y;
     ptrdiff_t ldy;
     ptrdiff_t lefts,
@@ -175,14 +176,15 @@ typedef struct mhai_outer {
     size_t scratch_size;
 } mhai_outer;
 
-/* The gradient of a matrix, if requested. */
+/* The gradient of a matrix, if requested: written, or added to what is there. */
 void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
-                       ptrdiff_t rows, const mha_matrix_out *to, void *work, mha_pool *pool);
+                       ptrdiff_t rows, const mha_matrix_out *to, bool add, void *work,
+                       mha_pool *pool);
 size_t mhai_outer_work_size(const mhak_table *kernels, int threads);
 
-/* Sums of columns, if requested: the gradient of a bias. */
+/* Sums of columns, if requested: the gradient of a bias, written or added. */
 void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
-                      float *sums, mha_pool *pool);
+                      float *sums, bool add, mha_pool *pool);
 
 /* Checks the strides of a requested matrix; adds outputs to a list of regions, whose B is
  * changed. */

@@ -169,10 +169,26 @@ static void load_right(const outer_block *block, ptrdiff_t first, ptrdiff_t dept
     }
 }
 
+/* Where the block's row r is in y. */
+static float *block_row(const outer_block *block, ptrdiff_t r)
+{
+    return block->outer->y + (block->left + r) * block->outer->ldy + block->right;
+}
+
+/* The sums begin with 0, or with what they are added to: then they continue the chain of the call
+ * before, and the rows may have come in any number of calls. */
+static void begin_sums(const outer_block *block)
+{
+    memset(block->sums, 0, sizeof(float) * (size_t)block->lefts * BLOCK_RIGHT);
+    for (ptrdiff_t r = 0; block->outer->add && r < block->lefts; r++)
+        memcpy(block->sums + r * BLOCK_RIGHT, block_row(block, r),
+               sizeof(float) * (size_t)block->rights);
+}
+
 static void sum_block(const outer_block *block)
 {
     const ptrdiff_t nc = block->kernels->nc;
-    memset(block->sums, 0, sizeof(float) * (size_t)block->lefts * BLOCK_RIGHT);
+    begin_sums(block);
     for (ptrdiff_t first = 0; first < block->outer->count; first += BLOCK_DEPTH) {
         const ptrdiff_t depth = mhai_min(BLOCK_DEPTH, block->outer->count - first);
         load_left(block, first, depth);
@@ -196,7 +212,7 @@ static void outer_task(void *arg, int worker, ptrdiff_t number)
     block.rights = mhai_min(outer->rights, outer->right.columns - block.right);
     sum_block(&block);
     for (ptrdiff_t r = 0; r < block.lefts; r++)
-        memcpy(outer->y + (block.left + r) * outer->ldy + block.right, block.sums + r * BLOCK_RIGHT,
+        memcpy(block_row(&block, r), block.sums + r * BLOCK_RIGHT,
                sizeof(float) * (size_t)block.rights);
 }
 
@@ -240,9 +256,10 @@ static void run_outer(mhai_outer outer, void *work, mha_pool *pool)
 }
 
 void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
-                       ptrdiff_t rows, const mha_matrix_out *to, void *work, mha_pool *pool)
+                       ptrdiff_t rows, const mha_matrix_out *to, bool add, void *work,
+                       mha_pool *pool)
 {
-    mhai_outer outer = {.kernels = kernels, .count = rows, .y = to->data};
+    mhai_outer outer = {.kernels = kernels, .count = rows, .add = add, .y = to->data};
     const bool by_outputs = to->in_stride == 1; /* a row of d_W belongs to an output */
     outer.left = by_outputs ? *d_y : *x;
     outer.right = by_outputs ? *x : *d_y;
@@ -260,6 +277,7 @@ typedef struct column_sum {
     const mhai_factor *factor;
     ptrdiff_t rows;
     float *sums;
+    bool add;
 } column_sum;
 
 static void sum_columns(void *arg, int worker, ptrdiff_t number)
@@ -277,13 +295,13 @@ static void sum_columns(void *arg, int worker, ptrdiff_t number)
             sums[c] += (double)row[c];
     }
     for (ptrdiff_t c = 0; c < count; c++)
-        job->sums[first + c] = (float)sums[c];
+        job->sums[first + c] = (float)(job->add ? (double)job->sums[first + c] + sums[c] : sums[c]);
 }
 
 void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
-                      float *sums, mha_pool *pool)
+                      float *sums, bool add, mha_pool *pool)
 {
-    column_sum job = {kernels, factor, rows, sums};
+    column_sum job = {kernels, factor, rows, sums, add};
     if (sums)
         mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &job);
 }
@@ -368,8 +386,8 @@ static void run_backward(const mha_linear *linear, ptrdiff_t rows, const mhai_fa
                                   .y_stride = g->d_x_stride};
     if (g->d_x)
         mhai_gemm_back(&product, work, pool);
-    mhai_outer_matrix(linear->kernels, &d_y, x, rows, &g->d_weight, work, pool);
-    mhai_column_sums(linear->kernels, &d_y, rows, g->d_bias, pool);
+    mhai_outer_matrix(linear->kernels, &d_y, x, rows, &g->d_weight, g->accumulate, work, pool);
+    mhai_column_sums(linear->kernels, &d_y, rows, g->d_bias, g->accumulate, pool);
 }
 
 mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
@@ -381,8 +399,10 @@ mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const v
     mha_linear_gradients g;
     if (!linear || !gradients)
         return MHA_ERR_NULL;
-    if (!mhai_struct_read(gradients, &g, sizeof g, sizeof g))
+    if (!mhai_struct_read(gradients, &g, offsetof(mha_linear_gradients, accumulate), sizeof g))
         return MHA_ERR_STRUCT;
+    if (g.accumulate != 0 && g.accumulate != 1)
+        return MHA_ERR_FLAG;
     if (mhai_is_block(linear->stored))
         return MHA_ERR_DTYPE;
     const mhai_factor inputs = {x, x_type, linear->inputs, NULL, x_stride};

@@ -33,19 +33,57 @@ void mhai_buffer_free(mhai_buffer buffer)
     free(buffer.owned);
 }
 
-void *mhai_memory_take(size_t bytes)
+/* A page of the large size that Linux has on most machines. */
+#define LARGE_PAGE ((size_t)2 << 20)
+
+/* MADV_COLLAPSE of Linux 6.1, which the headers may not have yet. */
+enum { COLLAPSE = 25 };
+
+static void *take_aligned(size_t bytes, size_t align)
 {
-    const size_t large = (size_t)2 << 20;
-    /* From a quarter of a large page on. The rest of the last page is wasted, but reads are
-     * faster. */
-    const size_t align = bytes >= large / 4 ? large : MHAI_ALIGN;
     if (bytes > SIZE_MAX - align)
         return NULL;
     const size_t whole = bytes > 0 ? (bytes + align - 1) / align * align : align;
-    void *const memory = aligned_alloc(align, whole);
+    return aligned_alloc(align, whole);
+}
+
+void *mhai_memory_take(size_t bytes)
+{
+    /* From a quarter of a large page on. The rest of the last page is wasted, but reads are
+     * faster. */
+    const bool large = bytes >= LARGE_PAGE / 4;
+    void *const memory = take_aligned(bytes, large ? LARGE_PAGE : MHAI_ALIGN);
 #ifdef MADV_HUGEPAGE
-    if (memory && align == large)
-        madvise(memory, whole, MADV_HUGEPAGE);
+    if (memory && large)
+        madvise(memory, (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 #endif
     return memory;
+}
+
+void *mhai_memory_reserve(size_t bytes)
+{
+    const size_t small = bytes < LARGE_PAGE ? bytes : LARGE_PAGE;
+    char *const memory = take_aligned(bytes, bytes > small ? LARGE_PAGE : MHAI_ALIGN);
+#ifdef MADV_HUGEPAGE
+    if (memory && bytes > small) {
+        /* Said explicitly: some systems use large pages without being asked. */
+        madvise(memory, small, MADV_NOHUGEPAGE);
+        madvise(memory + small, bytes - small, MADV_HUGEPAGE);
+    }
+#endif
+    return memory;
+}
+
+void mhai_memory_grow(void *memory, size_t before, size_t after)
+{
+#ifdef MADV_HUGEPAGE
+    if (before > LARGE_PAGE || after <= LARGE_PAGE)
+        return;
+    madvise(memory, LARGE_PAGE, MADV_HUGEPAGE);
+    madvise(memory, LARGE_PAGE, COLLAPSE); /* at once; older systems do it in a while */
+#else
+    (void)memory;
+    (void)before;
+    (void)after;
+#endif
 }

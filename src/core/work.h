@@ -51,6 +51,17 @@ static inline size_t mhai_larger(size_t a, size_t b)
  */
 void *mhai_memory_take(size_t bytes);
 
+/*
+ * The same for memory that is used from its beginning on and perhaps never completely, such as the
+ * pages of a cache. The first bytes are in small pages: a cache that stays almost empty uses no
+ * more than it holds, and one that grows has most of its memory in large pages.
+ */
+void *mhai_memory_reserve(size_t bytes);
+
+/* To be called when the use of reserved memory grows from `before` to `after` bytes: when the small
+ * pages are full, they become a large one. */
+void mhai_memory_grow(void *memory, size_t before, size_t after);
+
 /* The same for packed weights: in an arena of mha.h, which frees them, or with arena NULL for
  * free(). */
 struct mha_arena;

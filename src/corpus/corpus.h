@@ -61,8 +61,8 @@ typedef struct corpus_pair {
 /* "subject-verb" and so on. */
 const char *corpus_role_name(corpus_role_kind kind);
 
-/* Writes the pair of a derivation. Returns false if it is too long, or if a pronoun does not have
- * exactly one noun that it can refer to. */
+/* Writes the pair of a derivation. Returns false if it is too long or if it has a corpus_fault().
+ */
 bool corpus_build(const corpus_derivation *derivation, corpus_pair *pair);
 
 /* -------------------------------------------------------------- splits ----- */

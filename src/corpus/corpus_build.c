@@ -180,32 +180,13 @@ static void add_roles(corpus_builder *b)
 
 /* --------------------------------------------------------------- build ----- */
 
-/* He and she have a gender of their own; it and they need a noun in the main clause. */
-static bool pronoun_is_clear(const corpus_derivation *d, int index, const corpus_phrase *phrase)
-{
-    if (phrase->pronoun != PRONOUN_IT && phrase->pronoun != PRONOUN_THEY)
-        return true;
-    return index == CLAUSE_SECOND && corpus_antecedent(d, phrase->pronoun) != NULL;
-}
-
-static bool pronouns_are_clear(const corpus_derivation *d)
-{
-    const corpus_clause *second = &d->clauses[CLAUSE_SECOND];
-    for (int n = 0; n < CORPUS_CLAUSES_MAX; n++)
-        if (!pronoun_is_clear(d, n, &d->clauses[n].subject) ||
-            !pronoun_is_clear(d, n, &d->clauses[n].object))
-            return false;
-    return second->object.pronoun == PRONOUN_NONE ||
-           second->object.pronoun != second->subject.pronoun;
-}
-
 bool corpus_build(const corpus_derivation *derivation, corpus_pair *pair)
 {
     corpus_builder builder = {.derivation = derivation, .pair = pair};
     int moved[CORPUS_TOKENS_MAX];
     memset(builder.places, -1, sizeof builder.places);
     pair->side[CORPUS_ENGLISH].count = pair->side[CORPUS_FRENCH].count = pair->role_count = 0;
-    if (!pronouns_are_clear(derivation))
+    if (corpus_fault(derivation) != NULL)
         return false;
     corpus_write_english(&builder);
     corpus_write_french(&builder);

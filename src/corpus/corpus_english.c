@@ -68,22 +68,31 @@ static void write_subject(corpus_builder *b, int index)
         write_noun_phrase(b, &clause->subject, at, false);
 }
 
-static void write_object(corpus_builder *b, const corpus_clause *clause, clause_places *at)
+/* An object or recipient, if there is one. */
+static void write_object(corpus_builder *b, const corpus_phrase *phrase, phrase_places *at,
+                         bool negated)
+{
+    if (phrase->pronoun != PRONOUN_NONE)
+        at->head[CORPUS_ENGLISH] = put(b, lexicon_pronouns[phrase->pronoun].object);
+    else if (phrase->noun != NULL)
+        write_noun_phrase(b, phrase, at, negated);
+}
+
+static void write_objects(corpus_builder *b, const corpus_clause *clause, clause_places *at)
 {
     const bool never = clause->often != NULL && clause->often->kind == ADVERB_NEVER;
-    if (clause->object.pronoun != PRONOUN_NONE)
-        at->object.head[CORPUS_ENGLISH] = put(b, lexicon_pronouns[clause->object.pronoun].object);
-    else if (clause->object.noun != NULL)
-        write_noun_phrase(b, &clause->object, &at->object, clause->negative || never);
-    if (clause->recipient.noun != NULL) {
-        at->to = put(b, "to");
-        write_noun_phrase(b, &clause->recipient, &at->recipient, false);
-    }
+    if (clause->shifted)
+        write_object(b, &clause->recipient, &at->recipient, false);
+    write_object(b, &clause->object, &at->object, clause->negative || never);
+    if (clause->shifted || corpus_phrase_or_null(&clause->recipient) == NULL)
+        return;
+    at->to = put(b, "to");
+    write_object(b, &clause->recipient, &at->recipient, false);
 }
 
 static void write_rest(corpus_builder *b, const corpus_clause *clause, clause_places *at)
 {
-    write_object(b, clause, at);
+    write_objects(b, clause, at);
     if (clause->how != NULL)
         at->how = put(b, clause->how->english);
     if (clause->preposition != NULL) {
@@ -102,7 +111,7 @@ static const char *auxiliary(const corpus_clause *clause, lexicon_person person,
 {
     if (clause->tense == TENSE_FUTURE)
         return "will";
-    if (clause->verb == NULL)
+    if (clause->verb == NULL || clause->progressive)
         return clause->tense == TENSE_PAST ? lexicon_be.english_past[person]
                                            : lexicon_be.english_present[person];
     if (!clause->negative && !inverted)
@@ -122,11 +131,11 @@ static void write_verb(corpus_builder *b, const corpus_clause *clause, clause_pl
                        lexicon_person person)
 {
     const bool finite = at->auxiliary < 0;
-    int form = 0;
+    lexicon_verb_form form = clause->progressive ? VERB_ING : VERB_BASE;
     if (finite && clause->tense == TENSE_PAST)
-        form = 2;
+        form = VERB_PAST;
     else if (finite && person == PERSON_IT)
-        form = 1;
+        form = VERB_THIRD_PERSON;
     at->main[CORPUS_ENGLISH] = put(b, clause->verb->english[form]);
     if (clause->verb->particle != NULL)
         at->particle = put(b, clause->verb->particle);

@@ -175,19 +175,50 @@ static bool says_never(const corpus_clause *clause)
     return clause->often != NULL && clause->often->kind == ADVERB_NEVER;
 }
 
-/* Reflexive and object pronouns, which are before the verb in French. */
+/* A pronoun before the verb: me, te, nous; le, la, les; or lui, leur if it is `dative`. */
+static int put_clitic(corpus_builder *b, const corpus_phrase *phrase, bool dative, uint64_t sources)
+{
+    const corpus_agreement a = corpus_agreement_of(b->derivation, phrase);
+    const int form = lexicon_form(a.feminine, a.plural);
+    if (corpus_is_speaker(phrase->pronoun))
+        return put_elided(b, lexicon_reflexive[a.person], lexicon_reflexive_vowel[a.person],
+                          sources);
+    if (dative)
+        return put(b, lexicon_french_recipients[form], sources);
+    return put_elided(b, lexicon_french_objects[form], a.plural ? NULL : "l'", sources);
+}
+
+static void write_object_pronoun(corpus_builder *b, const corpus_clause *clause, clause_places *at)
+{
+    const bool dative = clause->verb->frame == FRAME_TO;
+    const uint64_t sources =
+        bit(at->object.head[CORPUS_ENGLISH]) | (dative ? bit(at->particle) : 0);
+    at->object.head[CORPUS_FRENCH] = put_clitic(b, &clause->object, dative, sources);
+}
+
+static void write_recipient_pronoun(corpus_builder *b, const corpus_clause *clause,
+                                    clause_places *at)
+{
+    const uint64_t sources = bit(at->recipient.head[CORPUS_ENGLISH]) | bit(at->to);
+    at->recipient.head[CORPUS_FRENCH] = put_clitic(b, &clause->recipient, true, sources);
+}
+
+/* Reflexive and object pronouns, which are before the verb in French: me le, te les, but le lui. */
 static void write_pronouns_before_verb(corpus_builder *b, const corpus_clause *clause,
                                        clause_places *at, lexicon_person person)
 {
+    const bool has_object = clause->object.pronoun != PRONOUN_NONE;
+    const bool has_recipient = clause->recipient.pronoun != PRONOUN_NONE;
+    const bool first = has_recipient && corpus_is_speaker(clause->recipient.pronoun);
     if (clause->verb != NULL && clause->verb->auxiliary == REFLEXIVE)
         put_elided(b, lexicon_reflexive[person], lexicon_reflexive_vowel[person],
                    bit(at->main[CORPUS_ENGLISH]));
-    if (clause->object.pronoun == PRONOUN_NONE)
-        return;
-    const corpus_agreement a = corpus_agreement_of(b->derivation, &clause->object);
-    const char *word = lexicon_french_objects[lexicon_form(a.feminine, a.plural)];
-    at->object.head[CORPUS_FRENCH] =
-        put_elided(b, word, a.plural ? NULL : "l'", bit(at->object.head[CORPUS_ENGLISH]));
+    if (first)
+        write_recipient_pronoun(b, clause, at);
+    if (has_object)
+        write_object_pronoun(b, clause, at);
+    if (has_recipient && !first)
+        write_recipient_pronoun(b, clause, at);
 }
 
 static const char *simple_form(const corpus_clause *clause, lexicon_person person)
@@ -203,11 +234,18 @@ static const char *simple_form(const corpus_clause *clause, lexicon_person perso
     }
 }
 
-/* The past of events is the passé composé; that of states and of "to be" is the imperfect. */
+/* The past of events is the passé composé; that of states, of the progressive and of "to be" is the
+ * imperfect. */
 static bool is_compound(const corpus_clause *clause)
 {
-    return clause->tense == TENSE_PAST && clause->verb != NULL &&
-           clause->verb->imperfect[0] == NULL;
+    return clause->tense == TENSE_PAST && clause->verb != NULL && !clause->progressive &&
+           !lexicon_is_state(clause->verb);
+}
+
+/* Whether the object follows à or de. */
+static bool has_preposition(const lexicon_verb *verb)
+{
+    return verb->frame == FRAME_TO || verb->frame == FRAME_A || verb->frame == FRAME_DE;
 }
 
 /* The English positions of a verb. A particle belongs to it, unless it becomes a preposition in
@@ -215,7 +253,7 @@ static bool is_compound(const corpus_clause *clause)
 static uint64_t verb_sources(const corpus_clause *clause, const clause_places *at)
 {
     uint64_t set = bit(at->main[CORPUS_ENGLISH]);
-    if (clause->verb != NULL && clause->verb->frame != FRAME_A && clause->verb->frame != FRAME_DE)
+    if (clause->verb != NULL && !has_preposition(clause->verb))
         set |= bit(at->particle);
     return set;
 }
@@ -243,7 +281,8 @@ static void write_participle(corpus_builder *b, int index, corpus_agreement subj
     corpus_agreement a = {.feminine = false};
     if (clause->verb->auxiliary != WITH_AVOIR)
         a = subject;
-    else if (clause->gap == GAP_OBJECT || clause->object.pronoun != PRONOUN_NONE)
+    else if (clause->gap == GAP_OBJECT ||
+             (clause->object.pronoun != PRONOUN_NONE && !has_preposition(clause->verb)))
         a = corpus_agreement_of(b->derivation, corpus_object(b->derivation, index));
     const char *word = clause->verb->participle[lexicon_form(a.feminine, a.plural)];
     b->places[index].main[CORPUS_FRENCH] = put(b, word, verb_sources(clause, &b->places[index]));
@@ -274,7 +313,7 @@ static void write_object(corpus_builder *b, const corpus_clause *clause, clause_
     if (clause->object.noun == NULL)
         return;
     phrase_context context = AFTER_NOTHING;
-    if (clause->verb->frame == FRAME_A) {
+    if (clause->verb->frame == FRAME_A || clause->verb->frame == FRAME_TO) {
         put(b, "à", bit(at->particle));
     } else if (clause->verb->frame == FRAME_DE) {
         put_de(b, bit(at->particle));
@@ -316,7 +355,8 @@ static void write_after_verb(corpus_builder *b, int index, corpus_agreement subj
                 bit(at->predicate[CORPUS_ENGLISH]));
     write_object(b, clause, at);
     if (clause->recipient.noun != NULL) {
-        put(b, "à", bit(at->to));
+        /* Without "to" it is the place of the recipient that says à. */
+        put(b, "à", bit(clause->shifted ? at->recipient.head[CORPUS_ENGLISH] : at->to));
         write_noun_phrase(b, &clause->recipient, &at->recipient, AFTER_NOTHING);
     }
     if (clause->how != NULL)

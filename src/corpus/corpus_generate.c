@@ -141,17 +141,51 @@ static void make_phrase(rng *r, corpus_phrase *phrase, unsigned kinds, int adjec
 
 /* -------------------------------------------------------------- clauses ---- */
 
+/* Pronouns for an object of these kinds: persons are I, you, we, he, she or they, things are it or
+ * they. */
+static lexicon_pronoun_id choose_object_pronoun(rng *r, unsigned kinds)
+{
+    static const lexicon_pronoun_id persons[] = {PRONOUN_I,  PRONOUN_YOU, PRONOUN_WE,
+                                                 PRONOUN_HE, PRONOUN_SHE, PRONOUN_THEY};
+    const bool person = (kinds & KIND_PERSON) != 0, thing = (kinds & ~(unsigned)KIND_PERSON) != 0;
+    if (person && (!thing || rng_chance(r, 75)))
+        return persons[rng_below(r, 6)];
+    return rng_chance(r, 65) ? PRONOUN_IT : PRONOUN_THEY;
+}
+
+/* Whether an object of a verb can be a pronoun, which precedes the verb in French. */
+static bool takes_pronoun(const corpus_clause *clause)
+{
+    return clause->verb != NULL && clause->gap != GAP_OBJECT &&
+           (clause->verb->frame == FRAME_DIRECT || clause->verb->frame == FRAME_TO ||
+            clause->verb->frame == FRAME_GIVE);
+}
+
+/* A pronoun cannot be the second of two objects. */
+static bool may_shift(const corpus_clause *clause)
+{
+    return clause->verb->frame == FRAME_GIVE && clause->object.pronoun == PRONOUN_NONE;
+}
+
 static void make_objects(rng *r, corpus_clause *clause)
 {
-    if (clause->gap != GAP_OBJECT && clause->verb->frame != FRAME_ALONE)
-        make_phrase(r, &clause->object, clause->verb->objects, 35);
-    if (clause->verb->frame == FRAME_GIVE)
+    const unsigned kinds = clause->verb->objects;
+    if (takes_pronoun(clause) && rng_chance(r, clause->verb->frame == FRAME_GIVE ? 35 : 22))
+        clause->object.pronoun = choose_object_pronoun(r, kinds);
+    else if (clause->gap != GAP_OBJECT && clause->verb->frame != FRAME_ALONE)
+        make_phrase(r, &clause->object, kinds, 35);
+    if (clause->verb->frame != FRAME_GIVE)
+        return;
+    if (rng_chance(r, 45))
+        clause->recipient.pronoun = choose_object_pronoun(r, KIND_PERSON);
+    else
         make_phrase(r, &clause->recipient, KIND_PERSON, 15);
+    clause->shifted = may_shift(clause) && rng_chance(r, 50);
 }
 
 static bool is_event(const corpus_clause *clause)
 {
-    return clause->verb != NULL && clause->verb->imperfect[0] == NULL;
+    return clause->verb != NULL && !lexicon_is_state(clause->verb);
 }
 
 static void make_place(rng *r, corpus_clause *clause)
@@ -193,24 +227,45 @@ static void make_polarity(rng *r, corpus_clause *clause, bool may_negate)
             choose_adverb(r, choose_often(r, clause->negative, may_negate), clause->tense);
 }
 
+/* Whether a relative clause with this verb can leave out its object. */
+static bool may_lack_object(const lexicon_verb *verb)
+{
+    return verb != NULL && (verb->frame == FRAME_DIRECT || verb->frame == FRAME_GIVE);
+}
+
 /* Chooses a verb, or "to be" with an adjective, for a subject of these kinds, and the objects. */
 static void make_verb(rng *r, corpus_clause *clause, unsigned subjects)
 {
     const bool state = clause->gap != GAP_OBJECT && rng_chance(r, 18);
     clause->verb = state ? NULL : choose_verb(r, subjects);
-    while (clause->gap == GAP_OBJECT && clause->verb->frame != FRAME_DIRECT)
+    while (clause->gap == GAP_OBJECT && !may_lack_object(clause->verb))
         clause->verb = choose_verb(r, subjects);
-    if (clause->verb != NULL)
-        make_objects(r, clause);
-    else
+    if (clause->verb == NULL) {
         clause->predicate = choose_adjective(r, subjects, 15);
+        return;
+    }
+    clause->progressive = clause->verb->english[VERB_ING] != NULL &&
+                          clause->tense != TENSE_FUTURE && rng_chance(r, 30);
+    make_objects(r, clause);
 }
 
 static lexicon_pronoun_id choose_speaker(rng *r)
 {
-    static const lexicon_pronoun_id speakers[] = {PRONOUN_I,  PRONOUN_I,  PRONOUN_YOU,
-                                                  PRONOUN_WE, PRONOUN_HE, PRONOUN_SHE};
-    return speakers[rng_below(r, 6)];
+    static const lexicon_pronoun_id speakers[] = {
+        PRONOUN_I,  PRONOUN_I,  PRONOUN_I,   PRONOUN_YOU, PRONOUN_YOU,  PRONOUN_WE,   PRONOUN_WE,
+        PRONOUN_HE, PRONOUN_HE, PRONOUN_SHE, PRONOUN_SHE, PRONOUN_THEY, PRONOUN_THEY, PRONOUN_IT};
+    return speakers[rng_below(r, 14)];
+}
+
+/* The kinds of the subject of a clause, as far as they are known. */
+static unsigned subject_kinds(const corpus_derivation *d, int index)
+{
+    const corpus_phrase *subject = corpus_subject(d, index);
+    const unsigned alone =
+        subject != NULL && subject->pronoun == PRONOUN_IT ? KIND_ANIMAL : KIND_PERSON;
+    if (subject != NULL && subject->noun == NULL)
+        subject = corpus_antecedent(d, subject->pronoun);
+    return subject == NULL || subject->noun == NULL ? alone : subject->noun->kinds;
 }
 
 /* Adds a relative clause to a phrase: "who sleeps", "that i saw". */
@@ -228,44 +283,42 @@ static void make_relative(rng *r, corpus_derivation *d, corpus_phrase *phrase, c
             clause->subject.pronoun = choose_speaker(r);
         else
             make_phrase(r, &clause->subject, KIND_PERSON | KIND_ANIMAL, 0);
-        make_verb(r, clause, KIND_PERSON | KIND_ANIMAL);
+        make_verb(r, clause, subject_kinds(d, index));
     }
     make_polarity(r, clause, rng_chance(r, 50));
     make_adverbs(r, clause, false);
 }
 
-/* Whether a verb goes with its subject and object. Choices are made one after another, so that a
- * relative clause may not go with its noun. */
+/* Whether a phrase, or the noun that its pronoun refers to, has one of these kinds. */
+static bool phrase_fits(const corpus_derivation *d, int index, const corpus_phrase *phrase,
+                        unsigned kinds)
+{
+    if (phrase != NULL && phrase->noun == NULL && index == CLAUSE_SECOND)
+        phrase = corpus_antecedent(d, phrase->pronoun);
+    return phrase == NULL || phrase->noun == NULL || (phrase->noun->kinds & kinds) != 0;
+}
+
+/* Whether a verb goes with its subject and objects. Choices are made one after another, so that a
+ * relative clause may not go with its noun, or a pronoun with the noun it refers to. */
 static bool verb_goes_with(const corpus_derivation *d, int index)
 {
     const corpus_clause *clause = &d->clauses[index];
-    const corpus_phrase *subject = corpus_subject(d, index), *object = corpus_object(d, index);
     if (clause->verb == NULL)
         return clause->predicate != NULL;
-    const bool fits_subject = subject == NULL || subject->noun == NULL ||
-                              (subject->noun->kinds & clause->verb->subjects) != 0;
-    const bool fits_object = object == NULL || object->noun == NULL ||
-                             (object->noun->kinds & clause->verb->objects) != 0;
-    return fits_subject && fits_object;
+    return phrase_fits(d, index, corpus_subject(d, index), clause->verb->subjects) &&
+           phrase_fits(d, index, corpus_object(d, index), clause->verb->objects) &&
+           phrase_fits(d, index, &clause->recipient, KIND_PERSON);
 }
 
 static void make_main_subject(rng *r, corpus_clause *clause)
 {
-    if (rng_chance(r, 28)) {
+    if (rng_chance(r, 32)) {
         clause->subject.pronoun = choose_speaker(r);
         return;
     }
     /* Mostly persons and animals, which have more verbs. */
     const unsigned kinds = rng_chance(r, 80) ? KIND_PERSON | KIND_ANIMAL : KIND_ANY;
     make_phrase(r, &clause->subject, kinds, 45);
-}
-
-static unsigned subject_kinds(const corpus_derivation *d, int index)
-{
-    const corpus_phrase *subject = corpus_subject(d, index);
-    if (subject != NULL && subject->noun == NULL)
-        subject = corpus_antecedent(d, subject->pronoun);
-    return subject == NULL || subject->noun == NULL ? KIND_PERSON : subject->noun->kinds;
 }
 
 static void make_main(rng *r, corpus_derivation *d)
@@ -277,7 +330,8 @@ static void make_main(rng *r, corpus_derivation *d)
         make_main_subject(r, clause);
     make_verb(r, clause, subject_kinds(d, CLAUSE_MAIN));
     make_polarity(r, clause, d->question == QUESTION_NONE || d->question == QUESTION_WHO);
-    const bool direct = clause->verb != NULL && clause->verb->frame == FRAME_DIRECT;
+    const bool direct =
+        clause->verb != NULL && clause->verb->frame == FRAME_DIRECT && clause->object.noun != NULL;
     if (clause->subject.noun != NULL && rng_chance(r, 18))
         make_relative(r, d, &clause->subject, clause->tense);
     if (direct && d->relatives == 0 && rng_chance(r, 14))
@@ -312,17 +366,26 @@ static void make_second_subject(rng *r, const corpus_derivation *d, corpus_claus
         make_phrase(r, &clause->subject, KIND_PERSON | KIND_ANIMAL, 20);
 }
 
-static void make_second_object(rng *r, const corpus_derivation *d, corpus_clause *clause)
+/* Makes an object or recipient refer to a noun of the main clause, if there is one of these kinds.
+ */
+static void refer_back(rng *r, const corpus_derivation *d, corpus_phrase *phrase, unsigned kinds)
 {
-    const bool direct = clause->verb != NULL &&
-                        (clause->verb->frame == FRAME_DIRECT || clause->verb->frame == FRAME_GIVE);
-    if (!direct || !rng_chance(r, 65))
-        return;
-    const lexicon_pronoun_id pronoun = choose_pronoun(r, d, clause->subject.pronoun);
+    const lexicon_pronoun_id pronoun =
+        choose_pronoun(r, d, d->clauses[CLAUSE_SECOND].subject.pronoun);
     const corpus_phrase *antecedent = corpus_antecedent(d, pronoun);
-    if (antecedent == NULL || (antecedent->noun->kinds & clause->verb->objects) == 0)
+    if (antecedent != NULL && (antecedent->noun->kinds & kinds) != 0)
+        *phrase = (corpus_phrase){.pronoun = pronoun};
+}
+
+static void make_second_objects(rng *r, const corpus_derivation *d, corpus_clause *clause)
+{
+    if (!takes_pronoun(clause))
         return;
-    clause->object = (corpus_phrase){.pronoun = pronoun};
+    if (rng_chance(r, 65))
+        refer_back(r, d, &clause->object, clause->verb->objects);
+    if (clause->verb->frame == FRAME_GIVE && rng_chance(r, 50))
+        refer_back(r, d, &clause->recipient, KIND_PERSON);
+    clause->shifted = clause->shifted && may_shift(clause);
 }
 
 static void make_second(rng *r, corpus_derivation *d)
@@ -332,7 +395,7 @@ static void make_second(rng *r, corpus_derivation *d)
     clause->tense = d->clauses[CLAUSE_MAIN].tense;
     make_second_subject(r, d, clause);
     make_verb(r, clause, subject_kinds(d, CLAUSE_SECOND));
-    make_second_object(r, d, clause);
+    make_second_objects(r, d, clause);
     make_polarity(r, clause, true);
     make_adverbs(r, clause, false);
 }

@@ -4,6 +4,7 @@
  *
  *      sentence   [question] clause [conjunction clause]
  *      clause     subject verb [object] [to recipient] [adverbs] [preposition place]
+ *                 subject verb [recipient] [object] ...     a clause with `shifted`
  *      phrase     pronoun, or determiner [number] adjectives noun [relative clause]
  *
  * A derivation starts as all zeros. Clauses are in one array and refer to each other by index, so
@@ -39,9 +40,11 @@ typedef struct corpus_clause {
     const lexicon_verb *verb; /* NULL: to be */
     const lexicon_adjective *predicate;
     corpus_tense tense;
-    bool negative; /* with "not"; "never" is in `often` */
+    bool progressive; /* is sleeping, was sleeping; not in the future */
+    bool negative;    /* with "not"; "never" is in `often` */
     const lexicon_adverb *often, *how, *when;
     corpus_phrase object, recipient;
+    bool shifted; /* the recipient is before the object, without "to": gives the boy a book */
     const lexicon_preposition *preposition;
     corpus_phrase place;
 } corpus_clause;
@@ -68,10 +71,13 @@ corpus_agreement corpus_agreement_of(const corpus_derivation *derivation,
 /* The pronoun that refers to a noun phrase: he, she, it or they. */
 lexicon_pronoun_id corpus_pronoun_for(const corpus_phrase *phrase);
 
-/* The noun phrase of the main clause, or of its relative clauses, that a third-person pronoun
- * refers to; NULL if there is none or more than one. */
+/* The noun phrase of the main clause, or of its relative clauses, that a third-person pronoun of
+ * the second clause refers to; NULL if there is none or more than one. */
 const corpus_phrase *corpus_antecedent(const corpus_derivation *derivation,
                                        lexicon_pronoun_id pronoun);
+
+/* What it could refer to there: nouns, and equal pronouns. */
+int corpus_candidates(const corpus_derivation *derivation, lexicon_pronoun_id pronoun);
 
 /* The logical subject and object of a clause, also where a relative clause leaves them out. NULL if
  * there is none, or for "who". */
@@ -80,6 +86,15 @@ const corpus_phrase *corpus_object(const corpus_derivation *derivation, int clau
 
 /* The phrase that a relative clause belongs to; NULL for other clauses. */
 const corpus_phrase *corpus_head(const corpus_derivation *derivation, int clause);
+
+/* NULL for a phrase that is not there. */
+const corpus_phrase *corpus_phrase_or_null(const corpus_phrase *phrase);
+
+/* Whether a pronoun is I, you or we, as subject or object. */
+bool corpus_is_speaker(lexicon_pronoun_id pronoun);
+
+/* Why a derivation is not a sentence of the language; NULL if it is one. */
+const char *corpus_fault(const corpus_derivation *derivation);
 
 /* Whether clause `index` is part of the sentence. */
 bool corpus_has_clause(const corpus_derivation *derivation, int index);

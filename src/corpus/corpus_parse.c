@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses English text into a derivation by recursive descent. The parser is lenient about word
- * forms
- * ("the cat sleep"); afterwards the sentence is built again from the derivation, and every token
- * must be the same. So agreement need not be checked here, and messages can name the right form.
+ * forms ("the cat sleep"); afterwards the sentence is built again from the derivation, and every
+ * token must be the same. So agreement need not be checked here, and messages can name the right
+ * form.
  *
  * The functions read_*() advance past what they recognise and return false if a required part is
  * missing.
@@ -139,19 +139,45 @@ static bool read_subject(reader *r, corpus_phrase *phrase)
     return read_noun_phrase(r, phrase);
 }
 
-/* "her" may be a determiner or a pronoun: it is a pronoun if no noun phrase can be read. */
-static bool read_object(reader *r, corpus_phrase *phrase)
+static bool read_object_pronoun(reader *r, corpus_phrase *phrase)
 {
-    const reader start = *r;
-    if (read_noun_phrase(r, phrase))
-        return true;
-    *r = start;
-    *phrase = (corpus_phrase){.noun = NULL};
-    for (int n = PRONOUN_HE; n < PRONOUN_COUNT; n++)
+    for (int n = PRONOUN_I; n < PRONOUN_COUNT; n++)
         if (accept(r, lexicon_pronouns[n].object)) {
             phrase->pronoun = (lexicon_pronoun_id)n;
             return true;
         }
+    return false;
+}
+
+/* A place to which the parser can return, with everything that was known there. */
+typedef struct bookmark {
+    reader at;
+    corpus_derivation derivation;
+} bookmark;
+
+static bookmark mark(const reader *r)
+{
+    return (bookmark){*r, *r->derivation};
+}
+
+static void go_back(reader *r, const bookmark *start)
+{
+    *r = start->at;
+    *r->derivation = start->derivation;
+}
+
+/* "her" may be a determiner or a pronoun: it is a pronoun if no noun phrase can be read. The error
+ * is reported where the noun phrase ended. */
+static bool read_object(reader *r, corpus_phrase *phrase)
+{
+    const bookmark start = mark(r);
+    if (read_noun_phrase(r, phrase))
+        return true;
+    const int reached = r->at;
+    go_back(r, &start);
+    if (read_object_pronoun(r, phrase))
+        return true;
+    r->at = reached;
     return false;
 }
 
@@ -177,35 +203,80 @@ static bool accept_all(reader *r, const char *const *words, int count)
     return true;
 }
 
-/* Verbs with a particle are tried first: "ran away" is not "ran". */
-static bool read_main_verb(reader *r, corpus_clause *clause, bool finite)
+/* A verb in one of the forms [first, last]. Verbs with a particle are tried first: "ran away" is
+ * not "ran". */
+static bool read_main_verb(reader *r, corpus_clause *clause, lexicon_verb_form first,
+                           lexicon_verb_form last)
 {
     for (int pass = 0; pass < 2; pass++)
         for (int n = 0; n < lexicon_verb_count; n++)
-            for (int form = 0; form < (finite ? 3 : 1); form++) {
+            for (int form = (int)first; form <= (int)last; form++) {
                 const lexicon_verb *verb = &lexicon_verbs[n];
                 const char *const words[] = {verb->english[form], verb->particle};
-                if ((verb->particle == NULL) != (pass == 1) || !accept_all(r, words, 2))
+                if ((verb->particle == NULL) != (pass == 1) || words[0] == NULL ||
+                    !accept_all(r, words, 2))
                     continue;
                 clause->verb = verb;
-                if (form == 2)
+                clause->progressive = form == VERB_ING;
+                if (form == VERB_PAST)
                     clause->tense = TENSE_PAST;
                 return true;
             }
     return false;
 }
 
+static bool read_person(reader *r, corpus_phrase *phrase, bool as_pronoun)
+{
+    if (as_pronoun)
+        return read_object_pronoun(r, phrase);
+    return read_noun_phrase(r, phrase) && (phrase->noun->kinds & KIND_PERSON) != 0;
+}
+
+/* One way to read what follows "give": the first object a pronoun or not, and either "a book to the
+ * boy" or "the boy a book". A relative clause may have left out the book. */
+static bool read_given(reader *r, corpus_clause *clause, bool shifted, bool as_pronoun)
+{
+    const bool gap = clause->gap == GAP_OBJECT;
+    clause->shifted = shifted;
+    if (shifted)
+        return read_person(r, &clause->recipient, as_pronoun) &&
+               (gap || read_noun_phrase(r, &clause->object));
+    if (!gap && !(as_pronoun ? read_object_pronoun(r, &clause->object)
+                             : read_noun_phrase(r, &clause->object)))
+        return false;
+    return accept(r, "to") && read_object(r, &clause->recipient);
+}
+
+/* All ways are tried: "her two books" may be one object or two. The error is reported where the
+ * longest of them ended. */
+static bool read_give(reader *r, corpus_clause *clause)
+{
+    const bookmark start = mark(r);
+    int reached = r->at;
+    for (int way = 0; way < 4; way++) {
+        if (read_given(r, clause, way >= 2, way % 2 == 1))
+            return true;
+        reached = r->at > reached ? r->at : reached;
+        go_back(r, &start);
+    }
+    r->at = reached;
+    return false;
+}
+
 static bool read_objects(reader *r, corpus_clause *clause)
 {
-    if (clause->verb->frame == FRAME_ALONE)
-        return true;
-    const bool direct = clause->verb->frame == FRAME_DIRECT || clause->verb->frame == FRAME_GIVE;
-    if (clause->gap != GAP_OBJECT &&
-        !(direct ? read_object(r, &clause->object) : read_noun_phrase(r, &clause->object)))
-        return false;
-    if (clause->verb->frame != FRAME_GIVE)
-        return clause->gap != GAP_OBJECT || clause->verb->frame == FRAME_DIRECT;
-    return accept(r, "to") && read_noun_phrase(r, &clause->recipient);
+    switch (clause->verb->frame) {
+    case FRAME_ALONE:
+        return clause->gap != GAP_OBJECT;
+    case FRAME_DIRECT:
+        return clause->gap == GAP_OBJECT || read_object(r, &clause->object);
+    case FRAME_TO:
+        return clause->gap != GAP_OBJECT && read_object(r, &clause->object);
+    case FRAME_GIVE:
+        return read_give(r, clause);
+    default:
+        return clause->gap != GAP_OBJECT && read_noun_phrase(r, &clause->object);
+    }
 }
 
 static bool read_place(reader *r, corpus_clause *clause)
@@ -249,13 +320,17 @@ static bool read_after_auxiliary(reader *r, corpus_clause *clause, read_auxiliar
     for (int kind = ADVERB_OFTEN; kind <= ADVERB_NEVER && clause->often == NULL; kind++)
         if (kind == ADVERB_OFTEN || !clause->negative)
             clause->often = read_adverb(r, (lexicon_adverb_kind)kind);
-    if (auxiliary.copula || accept(r, "be")) {
+    const bool progressive = auxiliary.copula && read_main_verb(r, clause, VERB_ING, VERB_ING);
+    if (!progressive && (auxiliary.copula || accept(r, "be"))) {
         clause->predicate = read_adjective(r);
         if (clause->predicate == NULL)
             return false;
-    } else if (!read_main_verb(r, clause, !auxiliary.found) || !read_objects(r, clause)) {
+    } else if (!progressive &&
+               !read_main_verb(r, clause, VERB_BASE, auxiliary.found ? VERB_BASE : VERB_PAST)) {
         return false;
     }
+    if (clause->verb != NULL && !read_objects(r, clause))
+        return false;
     clause->how = read_adverb(r, ADVERB_HOW);
     if (!read_place(r, clause))
         return false;
@@ -345,9 +420,8 @@ bool corpus_translate(const char *english, corpus_pair *pair, corpus_derivation 
     if (!read_sentence(&r) || r.at != r.end)
         return refuse(message, r.at < r.end ? "unexpected word" : "the sentence is incomplete",
                       peek(&r));
-    if (!corpus_build(d, pair))
-        return refuse(message,
-                      "a pronoun does not refer to exactly one noun, or the sentence is too long",
-                      "");
+    const char *const fault = corpus_fault(d);
+    if (fault != NULL || !corpus_build(d, pair))
+        return refuse(message, fault != NULL ? fault : "the sentence is too long", "");
     return compare(&sentence, &pair->side[CORPUS_ENGLISH], message);
 }

@@ -10,6 +10,7 @@
 #define CORPUS_LEXICON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Kinds of nouns. They decide which adjectives, verbs and prepositions go with a noun. */
 enum {
@@ -67,22 +68,38 @@ typedef enum lexicon_auxiliary { WITH_AVOIR, WITH_ETRE, REFLEXIVE } lexicon_auxi
 typedef enum lexicon_frame {
     FRAME_ALONE,  /* no object */
     FRAME_DIRECT, /* a direct object */
+    FRAME_TO,     /* a person after to, in French à; as a pronoun it precedes the verb: lui */
     FRAME_A,      /* an object after a preposition, in French à */
     FRAME_DE,     /* the same with de */
-    FRAME_GIVE    /* a direct object, and a person after to, in French à */
+    FRAME_GIVE    /* a direct object, and a person after to or before it, in French à */
 } lexicon_frame;
 
+/* The forms of an English verb. Those that are not used in the progressive have no VERB_ING. */
+typedef enum lexicon_verb_form {
+    VERB_BASE,
+    VERB_THIRD_PERSON,
+    VERB_PAST,
+    VERB_ING,
+    VERB_FORMS
+} lexicon_verb_form;
+
 typedef struct lexicon_verb {
-    const char *name;       /* base and particle, so that "run" and "run away" differ */
-    const char *english[3]; /* base, third person, past */
-    const char *particle;   /* as in run away, look at; or its preposition; or NULL */
+    const char *name;                /* base and particle, so that "run" and "run away" differ */
+    const char *english[VERB_FORMS]; /* by lexicon_verb_form */
+    const char *particle;            /* as in run away, look at; or its preposition; or NULL */
     const char *present[PERSON_COUNT], *future[PERSON_COUNT];
-    const char *imperfect[PERSON_COUNT]; /* the past of states; NULL for events */
-    const char *participle[4];           /* the past of events, by lexicon_form() */
+    const char *imperfect[PERSON_COUNT]; /* the past of states and of the progressive, or NULL */
+    const char *participle[4]; /* the past of events, by lexicon_form(); NULL for states */
     lexicon_auxiliary auxiliary;
     lexicon_frame frame;
     unsigned subjects, objects; /* kinds of nouns */
 } lexicon_verb;
+
+/* Whether a verb is a state (love, know), whose past is the imperfect, or an event. */
+static inline bool lexicon_is_state(const lexicon_verb *verb)
+{
+    return verb->participle[0] == NULL;
+}
 
 /* "is", "are", ... in English; être in French. */
 typedef struct lexicon_copula {
@@ -147,9 +164,9 @@ typedef enum lexicon_pronoun_id {
 } lexicon_pronoun_id;
 
 /* French pronouns of the third person depend on the gender of the noun they refer to; they are in
- * lexicon_french_subjects and lexicon_french_objects. */
+ * lexicon_french_subjects, lexicon_french_objects and lexicon_french_recipients. */
 typedef struct lexicon_pronoun {
-    const char *subject, *object; /* English; object is NULL if it is not used */
+    const char *subject, *object; /* English */
     lexicon_person person;
 } lexicon_pronoun;
 
@@ -188,11 +205,12 @@ extern const int lexicon_adverb_count;
 extern const lexicon_copula lexicon_be;
 /* The present of avoir, the auxiliary of the past tense; also the verb "have" of the table. */
 extern const char *const lexicon_avoir[PERSON_COUNT];
-/* me te se nous se, and m' t' s' before a vowel. */
+/* me te se nous se, and m' t' s' before a vowel. Me, te and nous are also objects. */
 extern const char *const lexicon_reflexive[PERSON_COUNT];
 extern const char *const lexicon_reflexive_vowel[PERSON_COUNT];
-/* je tu nous, and by form il elle ils elles; le la les les. */
+/* je tu nous, and by form il elle ils elles; le la les les; lui lui leur leur. */
 extern const char *const lexicon_french_speakers[PERSON_COUNT];
+extern const char *const lexicon_french_recipients[4];
 extern const char *const lexicon_french_subjects[4], *const lexicon_french_objects[4];
 
 extern const lexicon_preposition lexicon_prepositions[LEXICON_PREPOSITIONS];

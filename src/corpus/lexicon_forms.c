@@ -42,7 +42,7 @@ static void each_verb(const visitor *v, int language)
     for (int n = 0; n < lexicon_verb_count; n++) {
         const lexicon_verb *verb = &lexicon_verbs[n];
         if (language == 0) {
-            words(v, verb->english, 3);
+            words(v, verb->english, VERB_FORMS);
             word(v, verb->particle);
             continue;
         }
@@ -87,6 +87,7 @@ static void each_pronoun(const visitor *v, int language)
     words(v, lexicon_french_speakers, PERSON_COUNT);
     words(v, lexicon_french_subjects, 4);
     words(v, lexicon_french_objects, 4);
+    words(v, lexicon_french_recipients, 4);
 }
 
 static void each_small_word(const visitor *v, int language)

@@ -99,9 +99,9 @@ const lexicon_determiner lexicon_determiners[DETERMINER_COUNT] = {
 };
 
 const lexicon_pronoun lexicon_pronouns[PRONOUN_COUNT] = {
-    [PRONOUN_I] = {"i", NULL, PERSON_I},
-    [PRONOUN_YOU] = {"you", NULL, PERSON_YOU},
-    [PRONOUN_WE] = {"we", NULL, PERSON_WE},
+    [PRONOUN_I] = {"i", "me", PERSON_I},
+    [PRONOUN_YOU] = {"you", "you", PERSON_YOU},
+    [PRONOUN_WE] = {"we", "us", PERSON_WE},
     [PRONOUN_HE] = {"he", "him", PERSON_IT},
     [PRONOUN_SHE] = {"she", "her", PERSON_IT},
     [PRONOUN_IT] = {"it", "it", PERSON_IT},
@@ -113,6 +113,7 @@ const char *const lexicon_reflexive_vowel[PERSON_COUNT] = {"m'", "t'", "s'", NUL
 const char *const lexicon_french_speakers[PERSON_COUNT] = {"je", "tu", NULL, "nous", NULL};
 const char *const lexicon_french_subjects[4] = {"il", "elle", "ils", "elles"};
 const char *const lexicon_french_objects[4] = {"le", "la", "les", "les"};
+const char *const lexicon_french_recipients[4] = {"lui", "lui", "leur", "leur"};
 
 /* "when" does not join clauses in the future, since English uses the present after it. */
 const lexicon_conjunction lexicon_conjunctions[LEXICON_CONJUNCTIONS] = {

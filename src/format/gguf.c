@@ -109,27 +109,15 @@ static mha_status take_type(gguf_cursor *c, const gguf_pair *pair, gguf_type *ty
     return MHA_OK;
 }
 
-/* Checks strings of an array and records where they begin. Each has a length of 8 bytes at least,
- * so that the offsets take no more memory than the strings in the file. */
-static mha_status take_strings(gguf_cursor *c, gguf_pair *pair)
+/* Checks the strings of an array. */
+static mha_status take_strings(gguf_cursor *c, const gguf_pair *pair)
 {
-    const uint64_t begin = c->at;
     gguf_string string;
-    if (pair->count > left(c) / 8)
+    if (pair->count > left(c) / 8) /* each has a length of 8 bytes at least */
         return cut_value(c, pair);
-    if (pair->count == 0)
-        return MHA_OK;
-    uint64_t *const offsets = malloc((size_t)pair->count * sizeof *offsets);
-    if (!offsets)
-        return safetensors_fail(c->report, MHA_ERR_MEMORY,
-                                "out of memory for %" PRIu64 " strings of the key \"%s\"",
-                                pair->count, gguf_show(pair->key).text);
-    pair->strings = offsets;
-    for (uint64_t n = 0; n < pair->count; n++) {
-        offsets[n] = c->at - begin;
+    for (uint64_t n = 0; n < pair->count; n++)
         if (!gguf_take_string(c, &string))
             return cut_value(c, pair);
-    }
     return MHA_OK;
 }
 
@@ -224,7 +212,7 @@ static mha_status read_pairs(gguf_open_file *f, gguf_cursor *c, uint64_t count)
                                 count);
     f->file.pairs = f->pairs;
     for (size_t n = 0; n < count; n++) {
-        f->file.pair_count = n + 1; /* the strings of an array are freed also after an error */
+        f->file.pair_count = n + 1;
         mha_status status = take_key(c, &f->pairs[n], n);
         if (status == MHA_OK)
             status = take_value(c, &f->pairs[n]);
@@ -270,9 +258,10 @@ static mha_status find_alignment(const gguf_open_file *f, const gguf_cursor *c, 
     return MHA_OK;
 }
 
-static mha_status load(gguf_open_file *f, const void *bytes, uint64_t size,
-                       const safetensors_report *report)
+static mha_status read_file(void *open, const void *bytes, size_t size,
+                            const safetensors_report *report)
 {
+    gguf_open_file *const f = open;
     gguf_cursor c = {bytes, size, 0, report};
     uint64_t tensors = 0, pairs = 0;
     uint32_t alignment = GGUF_ALIGNMENT;
@@ -287,46 +276,9 @@ static mha_status load(gguf_open_file *f, const void *bytes, uint64_t size,
     return status == MHA_OK ? gguf_read_tensors(f, &c, tensors, alignment) : status;
 }
 
-static mha_status finish(gguf_file **file, gguf_open_file *f, mha_status status)
+static void close_file(void *open)
 {
-    if (status == MHA_OK)
-        *file = (gguf_file *)f; /* its beginning */
-    else
-        gguf_close((gguf_file *)f);
-    return status;
-}
-
-mha_status gguf_open(gguf_file **file, const char *path, char *message, size_t message_size)
-{
-    const safetensors_report report = {path, message, message_size};
-    *file = NULL;
-    gguf_open_file *const f = calloc(1, sizeof *f);
-    if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
-    mha_status status = mapped_file_open(&f->map, path, message, message_size);
-    if (status == MHA_OK)
-        status = load(f, f->map.bytes, f->map.size, &report);
-    return finish(file, f, status);
-}
-
-mha_status gguf_open_memory(gguf_file **file, const void *bytes, size_t size, char *message,
-                            size_t message_size)
-{
-    const safetensors_report report = {"memory", message, message_size};
-    *file = NULL;
-    gguf_open_file *const f = calloc(1, sizeof *f);
-    if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
-    return finish(file, f, load(f, bytes, size, &report));
-}
-
-void gguf_close(gguf_file *file)
-{
-    gguf_open_file *const f = (gguf_open_file *)file;
-    if (!f)
-        return;
-    for (size_t n = 0; n < f->file.pair_count; n++)
-        free((void *)f->pairs[n].strings);
+    gguf_open_file *const f = open;
     free(f->pairs);
     free(f->sorted_pairs);
     free(f->tensors);
@@ -334,4 +286,29 @@ void gguf_close(gguf_file *file)
     free(f->names);
     mapped_file_close(&f->map);
     free(f);
+}
+
+/* What callers see is the beginning of the open file. */
+static const mapped_format format = {sizeof(gguf_open_file), offsetof(gguf_open_file, map),
+                                     read_file, close_file};
+
+mha_status gguf_open(gguf_file **file, const char *path, char *message, size_t message_size)
+{
+    mha_status status;
+    *file = mapped_format_open(&format, path, NULL, 0, message, message_size, &status);
+    return status;
+}
+
+mha_status gguf_open_memory(gguf_file **file, const void *bytes, size_t size, char *message,
+                            size_t message_size)
+{
+    mha_status status;
+    *file = mapped_format_open(&format, NULL, bytes, size, message, message_size, &status);
+    return status;
+}
+
+void gguf_close(gguf_file *file)
+{
+    if (file)
+        close_file(file);
 }

@@ -53,10 +53,9 @@ typedef struct gguf_string {
 typedef struct gguf_pair {
     gguf_string key;
     gguf_type type;
-    gguf_type element;       /* of an array */
-    uint64_t count;          /* elements of an array; else 1 */
-    const void *data;        /* the first element, little-endian, unaligned */
-    const uint64_t *strings; /* of an array of strings: the offset of each from `data` */
+    gguf_type element; /* of an array */
+    uint64_t count;    /* elements of an array; else 1 */
+    const void *data;  /* the first element, little-endian, unaligned */
 } gguf_pair;
 
 typedef struct gguf_tensor {
@@ -101,8 +100,11 @@ bool gguf_get_number(const gguf_file *file, const char *key, double *value);
 bool gguf_get_bool(const gguf_file *file, const char *key, bool *value);
 bool gguf_get_string(const gguf_file *file, const char *key, gguf_string *value);
 
+/* The next string of an array of strings, or the string of a pair that is one; *at is 0 before the
+ * first. At most `count` times. */
+gguf_string gguf_next_string(const gguf_pair *array, uint64_t *at);
+
 /* Elements of an array, number < count. The array must have elements of that type. */
-gguf_string gguf_array_string(const gguf_pair *array, uint64_t number);
 int64_t gguf_array_integer(const gguf_pair *array, uint64_t number);
 double gguf_array_number(const gguf_pair *array, uint64_t number);
 

@@ -133,9 +133,11 @@ bool gguf_get_string(const gguf_file *file, const char *key, gguf_string *value)
     return true;
 }
 
-gguf_string gguf_array_string(const gguf_pair *array, uint64_t number)
+gguf_string gguf_next_string(const gguf_pair *array, uint64_t *at)
 {
-    return string_at((const unsigned char *)array->data + array->strings[number]);
+    const gguf_string string = string_at((const unsigned char *)array->data + *at);
+    *at += 8 + string.length;
+    return string;
 }
 
 int64_t gguf_array_integer(const gguf_pair *array, uint64_t number)

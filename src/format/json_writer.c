@@ -10,6 +10,8 @@
 
 #include "base/text.h"
 
+enum { DIGITS = 6, DIGITS_EXACT = 17 };
+
 json json_begin(FILE *file)
 {
     return (json){.file = file};
@@ -118,10 +120,10 @@ void json_bool(json *j, const char *key, bool value)
     fputs(value ? "true" : "false", j->file);
 }
 
-static void put_number(FILE *file, double value)
+static void put_number(FILE *file, int digits, double value)
 {
     if (isfinite(value))
-        fprintf(file, "%.6g", value);
+        fprintf(file, "%.*g", digits, value);
     else
         fputs("null", file);
 }
@@ -129,7 +131,13 @@ static void put_number(FILE *file, double value)
 void json_number(json *j, const char *key, double value)
 {
     begin_value(j, key);
-    put_number(j->file, value);
+    put_number(j->file, DIGITS, value);
+}
+
+void json_exact(json *j, const char *key, double value)
+{
+    begin_value(j, key);
+    put_number(j->file, DIGITS_EXACT, value);
 }
 
 void json_numbers(json *j, const char *key, const float *values, int count)
@@ -138,7 +146,7 @@ void json_numbers(json *j, const char *key, const float *values, int count)
     fputc('[', j->file);
     for (int n = 0; n < count; n++) {
         fputs(n > 0 ? ", " : "", j->file);
-        put_number(j->file, (double)values[n]);
+        put_number(j->file, DIGITS, (double)values[n]);
     }
     fputc(']', j->file);
 }

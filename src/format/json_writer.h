@@ -36,6 +36,9 @@ void json_bool(json *j, const char *key, bool value);
 /* Six significant digits. NaN and infinities, which JSON lacks, become null. */
 void json_number(json *j, const char *key, double value);
 
+/* The same with 17 digits, from which the same double is read. */
+void json_exact(json *j, const char *key, double value);
+
 /* An array of numbers on one line. */
 void json_numbers(json *j, const char *key, const float *values, int count);
 

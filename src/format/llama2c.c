@@ -229,58 +229,59 @@ static mha_status place_tensors(open_file *f)
 
 /* ----------------------------------------------------------------- files ----- */
 
-static mha_status load(open_file *f, const void *bytes, size_t size,
-                       const safetensors_report *report)
+bool llama2c_begins(const void *bytes, uint64_t size)
 {
+    const safetensors_report silent = {"", NULL, 0};
+    open_file f = {.file = {.bytes = size}, .bytes = bytes, .report = &silent};
+    if (size >= 4 && number_at(bytes) == MAGIC)
+        return true;
+    return read_header(&f) == MHA_OK && check_length(&f) == MHA_OK;
+}
+
+static mha_status read_file(void *open, const void *bytes, size_t size,
+                            const safetensors_report *report)
+{
+    open_file *const f = open;
     f->bytes = bytes;
     f->file.bytes = size;
     f->report = report;
     mha_status status = read_header(f);
     if (status == MHA_OK)
         status = check_length(f);
-    return status == MHA_OK ? place_tensors(f) : status;
-}
-
-static mha_status finish(llama2c_file **file, open_file *f, mha_status status)
-{
-    f->report = NULL;
     if (status == MHA_OK)
-        *file = &f->file;
-    else
-        llama2c_close(&f->file);
+        status = place_tensors(f);
+    f->report = NULL;
     return status;
 }
 
+static void close_file(void *open)
+{
+    open_file *const f = open;
+    free(f->tensors);
+    mapped_file_close(&f->map);
+    free(f);
+}
+
+static const mapped_format format = {sizeof(open_file), offsetof(open_file, map), read_file,
+                                     close_file};
+
 mha_status llama2c_open(llama2c_file **file, const char *path, char *message, size_t message_size)
 {
-    const safetensors_report report = {path, message, message_size};
-    *file = NULL;
-    open_file *const f = calloc(1, sizeof *f);
-    if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
-    mha_status status = mapped_file_open(&f->map, path, message, message_size);
-    if (status == MHA_OK)
-        status = load(f, f->map.bytes, f->map.size, &report);
-    return finish(file, f, status);
+    mha_status status;
+    *file = mapped_format_open(&format, path, NULL, 0, message, message_size, &status);
+    return status;
 }
 
 mha_status llama2c_open_memory(llama2c_file **file, const void *bytes, size_t size, char *message,
                                size_t message_size)
 {
-    const safetensors_report report = {"memory", message, message_size};
-    *file = NULL;
-    open_file *const f = calloc(1, sizeof *f);
-    if (!f)
-        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
-    return finish(file, f, load(f, bytes, size, &report));
+    mha_status status;
+    *file = mapped_format_open(&format, NULL, bytes, size, message, message_size, &status);
+    return status;
 }
 
 void llama2c_close(llama2c_file *file)
 {
-    open_file *const f = (open_file *)file;
-    if (!f)
-        return;
-    free(f->tensors);
-    mapped_file_close(&f->map);
-    free(f);
+    if (file)
+        close_file(file);
 }

@@ -27,6 +27,9 @@ typedef struct llama2c_file {
     uint64_t bytes;
 } llama2c_file;
 
+/* Does a file of `size` bytes begin as a model of llama2.c does? The bytes are all of it, or 64. */
+bool llama2c_begins(const void *bytes, uint64_t size);
+
 /* On error *file is NULL. `message` may be NULL. */
 mha_status llama2c_open(llama2c_file **file, const char *path, char *message, size_t message_size);
 /* The same for bytes in memory, which must not change until it is closed. */

@@ -16,6 +16,9 @@
 
 #include "format/safetensors.h"
 
+/* Linux maps up to so many bytes around a byte that is read, from a multiple of it on. */
+enum { AROUND = 2 << 20 };
+
 static const char lfs_pointer[] = "version https://git-lfs";
 
 static mha_status check_size(const struct stat *about, uint64_t limit,
@@ -133,10 +136,13 @@ void mapped_file_close(mapped_file *file)
 
 void mapped_file_release(const mapped_file *file, size_t from, size_t size)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t begin = (from + page - 1) / page * page, end = (from + size) / page * page;
+    const uintptr_t first = (uintptr_t)file->bytes, last = first + file->size;
+    const uintptr_t from_around = (first + from) / AROUND * AROUND;
+    const uintptr_t to_around = (first + from + size + AROUND - 1) / AROUND * AROUND;
+    const uintptr_t begin = from_around < first ? first : from_around; /* a page begins there */
+    const uintptr_t end = to_around > last ? last : to_around;
     if (file->mapped && begin < end)
-        madvise((void *)(file->bytes + begin), end - begin, MADV_DONTNEED);
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 mha_status mapped_file_read(char **text, size_t *length, const char *path, size_t limit,
@@ -151,4 +157,30 @@ mha_status mapped_file_read(char **text, size_t *length, const char *path, size_
     if (fd >= 0)
         close(fd);
     return status;
+}
+
+static mha_status read_format(const mapped_format *format, void *open, const char *path,
+                              const void *bytes, size_t size, const safetensors_report *report)
+{
+    if (!path)
+        return format->read(open, bytes, size, report);
+    mapped_file *const map = (mapped_file *)(void *)((char *)open + format->map_at);
+    const mha_status status = mapped_file_open(map, path, report->message, report->size);
+    return status == MHA_OK ? format->read(open, map->bytes, map->size, report) : status;
+}
+
+void *mapped_format_open(const mapped_format *format, const char *path, const void *bytes,
+                         size_t size, char *message, size_t message_size, mha_status *status)
+{
+    const safetensors_report report = {path ? path : "memory", message, message_size};
+    void *const open = calloc(1, format->size);
+    if (!open) {
+        *status = safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    *status = read_format(format, open, path, bytes, size, &report);
+    if (*status == MHA_OK)
+        return open;
+    format->close(open);
+    return NULL;
 }

@@ -126,6 +126,9 @@ void safetensors_close(safetensors_file *file);
 mha_status safetensors_open_memory(safetensors_file **file, const void *bytes, size_t size,
                                    unsigned flags, char *message, size_t message_size);
 
+/* The value of a key of "__metadata__"; NULL if there is none. */
+const char *safetensors_value(const safetensors_file *file, const char *key);
+
 /* Returns NULL if there is no tensor of this name. O(log n). */
 const safetensors_tensor *safetensors_find(const safetensors_file *file, const char *name);
 

@@ -199,6 +199,14 @@ void safetensors_close(safetensors_file *file)
         release((safetensors_open_file *)file);
 }
 
+const char *safetensors_value(const safetensors_file *file, const char *key)
+{
+    for (size_t n = 0; n < file->pair_count; n++)
+        if (strcmp(file->pairs[n].key, key) == 0)
+            return file->pairs[n].value;
+    return NULL;
+}
+
 const safetensors_tensor *safetensors_find(const safetensors_file *file, const char *name)
 {
     const safetensors_entry *const index = owner(file)->index;

@@ -2,9 +2,7 @@
 /*
  * The files of a model folder: model.safetensors, or the shards of model.safetensors.index.json.
  * The index names a file for each tensor, and names are not trusted: a shard is a file of the
- * folder itself. A link may lead to a place inside of the folder, or to the folder "blobs" of the
- * download cache of huggingface_hub, whose folders snapshots/REVISION have only links to
- * ../../blobs.
+ * folder itself, and links are followed as folder_file.h says.
  */
 #include "format/weight_source_parts.h"
 
@@ -14,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "format/folder_file.h"
 #include "format/json_tree.h"
 
 /* The tensor `name` is in the shard `file`. */
@@ -46,49 +45,28 @@ static bool is_file_name(const char *name)
            strcmp(name, "..") != 0;
 }
 
-/* Whether `path` is inside of `folder`, both without links. */
-static bool is_inside(const char *path, const char *folder)
-{
-    const size_t length = strlen(folder);
-    return strncmp(path, folder, length) == 0 && path[length] == '/';
-}
-
-/* Replaces the last two names of a path, "/models/snapshots/1f00", by "blobs". */
-static bool find_blobs(const char *folder, char blobs[PATH_MAX])
-{
-    snprintf(blobs, PATH_MAX, "%s", folder);
-    for (int n = 0; n < 2; n++) {
-        char *const slash = strrchr(blobs, '/');
-        if (!slash || (n == 1 && strcmp(slash, "/snapshots") != 0))
-            return false;
-        *slash = '\0';
-    }
-    const size_t length = strlen(blobs);
-    return snprintf(blobs + length, PATH_MAX - length, "/blobs") < (int)(PATH_MAX - length);
-}
-
 /* The path of a shard without links, which must not lead out of the folder. */
 static mha_status resolve(char path[PATH_MAX], const char *folder, const char *file,
                           const safetensors_report *report)
 {
-    char joined[PATH_MAX], home[PATH_MAX], blobs[PATH_MAX];
     if (!is_file_name(file))
         return safetensors_fail(report, MHA_ERR_FORMAT,
                                 "the index names the file \"%s\", which is not in the folder",
                                 safetensors_show(file).text);
-    const mha_status status = join(joined, folder, file, report);
-    if (status != MHA_OK)
-        return status;
-    if (!realpath(folder, home) || !realpath(joined, path))
+    switch (folder_file_resolve(path, folder, file)) {
+    case FOLDER_FILE_MISSING:
         return safetensors_fail(report, MHA_ERR_FILE,
                                 "the file \"%s\" of the index cannot be found: was the model "
                                 "downloaded completely?",
                                 safetensors_show(file).text);
-    if (is_inside(path, home) || (find_blobs(home, blobs) && is_inside(path, blobs)))
+    case FOLDER_FILE_OUTSIDE:
+        return safetensors_fail(report, MHA_ERR_FORMAT,
+                                "the file \"%s\" of the index is a link that leads out of the "
+                                "folder",
+                                safetensors_show(file).text);
+    default:
         return MHA_OK;
-    return safetensors_fail(report, MHA_ERR_FORMAT,
-                            "the file \"%s\" of the index is a link that leads out of the folder",
-                            safetensors_show(file).text);
+    }
 }
 
 /* Adds the shard of the first entry, and checks that it has the tensors of all `count`. */

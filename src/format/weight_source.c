@@ -4,15 +4,19 @@
  * to the reader of its kind as bytes in memory, so that pages can be released whatever the kind.
  * Then its tensors are added to one list. weight_folder.c finds the files of a folder.
  */
+#include "format/file_kind.h"
 #include "format/weight_source_parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/replace_file.h"
 
 /* ------------------------------------------------------------- the tensors ----- */
 
@@ -139,41 +143,6 @@ static mha_status sort_tensors(weight_source *source, const safetensors_report *
 
 /* --------------------------------------------------------------- the files ----- */
 
-typedef enum file_kind {
-    KIND_UNKNOWN,
-    KIND_SAFETENSORS,
-    KIND_GGUF,
-    KIND_LLAMA2C,
-    KIND_TORCH
-} file_kind;
-
-static bool ends_with(const char *path, const char *end)
-{
-    const size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
-
-static bool begins_with(const mapped_file *map, const char *bytes, size_t count)
-{
-    return map->size >= count && memcmp(map->bytes, bytes, count) == 0;
-}
-
-/* The content decides where it has a mark, else the name. A PyTorch file is a zip archive, or a
- * pickle that begins with a long number. A safetensors file has the "{" of its header at byte 8;
- * but a file of llama2.c has the number of layers there. */
-static file_kind kind_of(const mapped_file *map, const char *path)
-{
-    if (begins_with(map, "GGUF", 4) || ends_with(path, ".gguf"))
-        return KIND_GGUF;
-    if (ends_with(path, ".safetensors"))
-        return KIND_SAFETENSORS;
-    if (begins_with(map, "PK\3\4", 4) || begins_with(map, "\x80\2\x8a\n", 4))
-        return KIND_TORCH;
-    if (ends_with(path, ".bin"))
-        return KIND_LLAMA2C;
-    return map->size > 8 && map->bytes[8] == '{' ? KIND_SAFETENSORS : KIND_UNKNOWN;
-}
-
 /* The readers call bytes in memory "memory"; the message gets the path instead. */
 static mha_status pass_on(const safetensors_report *report, mha_status status, const char *text)
 {
@@ -200,32 +169,30 @@ static mha_status read_kind(weight_file *file, file_kind kind, const safetensors
     char text[512] = "";
     mha_status status;
     switch (kind) {
-    case KIND_SAFETENSORS:
+    case FILE_SAFETENSORS:
         status = safetensors_open_memory(&file->safetensors, map->bytes, map->size, 0, text,
                                          sizeof text);
         break;
-    case KIND_GGUF:
+    case FILE_GGUF:
         status = gguf_open_memory(&file->gguf, map->bytes, map->size, text, sizeof text);
         if (status == MHA_OK)
             return refuse_split(file, report);
         break;
-    case KIND_LLAMA2C:
+    case FILE_LLAMA2C:
         status = llama2c_open_memory(&file->llama2c, map->bytes, map->size, text, sizeof text);
         break;
-    case KIND_TORCH:
+    case FILE_TORCH:
         return safetensors_fail(report, MHA_ERR_FORMAT,
                                 "a PyTorch file, which can contain programs and is not read: "
                                 "convert the model to safetensors, with "
                                 "model.save_pretrained(FOLDER) of the Python library transformers");
     default:
-        return safetensors_fail(report, MHA_ERR_FORMAT,
-                                "not a safetensors, GGUF or llama2.c file (the latter must be "
-                                "named *.bin)");
+        return safetensors_fail(report, MHA_ERR_FORMAT, "not a safetensors, GGUF or llama2.c file");
     }
     return status == MHA_OK ? MHA_OK : pass_on(report, status, text);
 }
 
-/* Maps the file and reads it; KIND_UNKNOWN: the kind is found out. */
+/* Maps the file and reads it; FILE_UNKNOWN: the kind is found out. */
 static mha_status add_file(weight_source *source, const char *path, file_kind kind,
                            const safetensors_report *outer)
 {
@@ -241,7 +208,8 @@ static mha_status add_file(weight_source *source, const char *path, file_kind ki
     if (status != MHA_OK)
         return status;
     source->file_count++; /* it is closed with the source from here on */
-    status = read_kind(file, kind ? kind : kind_of(&file->map, path), &report);
+    status =
+        read_kind(file, kind ? kind : file_kind_of(file->map.bytes, file->map.size, path), &report);
     if (status == MHA_OK && !add_tensors(source, file))
         status = no_memory(&report);
     return status;
@@ -250,7 +218,7 @@ static mha_status add_file(weight_source *source, const char *path, file_kind ki
 mha_status weight_source_add_safetensors(weight_source *source, const char *path,
                                          const safetensors_report *report)
 {
-    return add_file(source, path, KIND_SAFETENSORS, report);
+    return add_file(source, path, FILE_SAFETENSORS, report);
 }
 
 /* -------------------------------------------------------------- interface ----- */
@@ -266,7 +234,7 @@ mha_status weight_source_open(weight_source **source, const char *path, char *me
         return no_memory(&report);
     const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     mha_status status = folder ? weight_source_add_folder(made, path, &report)
-                               : add_file(made, path, KIND_UNKNOWN, &report);
+                               : add_file(made, path, FILE_UNKNOWN, &report);
     if (status == MHA_OK)
         status = sort_tensors(made, &report);
     if (status == MHA_OK)
@@ -334,6 +302,12 @@ void weight_source_release(const weight_source *source, const weight_tensor *ten
     }
 }
 
+void weight_source_release_all(const weight_source *source)
+{
+    for (size_t n = 0; n < source->file_count; n++)
+        mapped_file_release(&source->files[n].map, 0, source->files[n].map.size);
+}
+
 const gguf_file *weight_source_gguf(const weight_source *source)
 {
     return source->files[0].gguf;
@@ -342,4 +316,69 @@ const gguf_file *weight_source_gguf(const weight_source *source)
 const llama2c_file *weight_source_llama2c(const weight_source *source)
 {
     return source->files[0].llama2c;
+}
+
+const safetensors_file *weight_source_safetensors(const weight_source *source)
+{
+    return source->files[0].safetensors;
+}
+
+/* ------------------------------------------------------------------- copies ----- */
+
+bool weight_source_item(const weight_source *source, size_t number, safetensors_item *item)
+{
+    if (number >= source->count || !source->files[0].safetensors)
+        return false;
+    const weight_tensor *const tensor = &source->tensors[number];
+    size_t f = 0;
+    while (number >= source->files[f].safetensors->count)
+        number -= source->files[f++].safetensors->count;
+    const safetensors_tensor *const t = &source->files[f].safetensors->tensors[number];
+    *item = (safetensors_item){
+        .name = t->name, .type = t->type, .rank = t->rank, .shape = t->shape, .data = tensor->data};
+    return true;
+}
+
+static int write_zeros(int fd, uint64_t at, uint64_t count)
+{
+    static const unsigned char zeros[4096];
+    while (count > 0) {
+        const size_t most = count < sizeof zeros ? (size_t)count : sizeof zeros;
+        const ssize_t wrote = pwrite(fd, zeros, most, (off_t)at);
+        if (wrote <= 0 && errno != EINTR)
+            return wrote == 0 ? EIO : errno;
+        if (wrote > 0) {
+            at += (uint64_t)wrote;
+            count -= (uint64_t)wrote;
+        }
+    }
+    return 0;
+}
+
+static int write_copy(int fd, const mapped_file *map, const weight_range *zeros, size_t count)
+{
+    int error = mhai_file_write(fd, map->bytes, map->size);
+    for (size_t n = 0; n < count && !error; n++) {
+        const unsigned char *const data = zeros[n].tensor->data;
+        error = write_zeros(fd, (uint64_t)(data - map->bytes) + zeros[n].begin, zeros[n].count);
+    }
+    return error;
+}
+
+mha_status weight_source_copy(const weight_source *source, const char *path,
+                              const weight_range *zeros, size_t count, char *message,
+                              size_t message_size)
+{
+    const safetensors_report report = {path, message, message_size};
+    const size_t size = strlen(path) + MHAI_FILE_SUFFIX;
+    char *const name = malloc(size);
+    int fd;
+    if (!name)
+        return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory for a name");
+    int error = mhai_file_open_new(path, name, size, &fd);
+    if (!error)
+        error = mhai_file_finish_new(fd, name, path,
+                                     write_copy(fd, &source->files[0].map, zeros, count));
+    free(name);
+    return error ? safetensors_fail_file(&report, "written", error) : MHA_OK;
 }

@@ -18,6 +18,7 @@
 
 #include "format/gguf.h"
 #include "format/llama2c.h"
+#include "format/safetensors.h"
 
 enum { WEIGHT_RANK_MAX = 4 };
 
@@ -54,9 +55,30 @@ uint64_t weight_source_bytes(const weight_source *source);
 /* Tells the system that the memory of a tensor is not needed for now, as after it was packed. It
  * can still be read, from the file again. */
 void weight_source_release(const weight_source *source, const weight_tensor *tensor);
+/* The same for all memory of the files. */
+void weight_source_release_all(const weight_source *source);
 
 /* The GGUF or llama2.c file that has the tensors; NULL if they are in another kind of file. */
 const gguf_file *weight_source_gguf(const weight_source *source);
 const llama2c_file *weight_source_llama2c(const weight_source *source);
+
+/* The first of the safetensors files that have the tensors; NULL as above. */
+const safetensors_file *weight_source_safetensors(const weight_source *source);
+
+/* A tensor of a safetensors file as safetensors_write() wants it, with its own type and all its
+ * axes. `number` as in weight_source_at(). False if it is in another kind of file. */
+bool weight_source_item(const weight_source *source, size_t number, safetensors_item *item);
+
+/* Some bytes of a tensor. */
+typedef struct weight_range {
+    const weight_tensor *tensor;
+    uint64_t begin, count;
+} weight_range;
+
+/* Writes a copy of the first file to `path`, with bytes of 0 in these ranges. The file at `path` is
+ * replaced completely or not at all. */
+mha_status weight_source_copy(const weight_source *source, const char *path,
+                              const weight_range *zeros, size_t count, char *message,
+                              size_t message_size);
 
 #endif

@@ -149,6 +149,8 @@ static mha_status attend(run *r, attention_kind kind, int layer)
                          h->rows, h->columns);
     if (r->settings)
         head_settings_fill(r->settings, kind, layer, &options);
+    if (r->options->hidden && kind != ATTENTION_DECODER)
+        options.ignore_mask = (mha_view){r->options->hidden, 0, 0, 0};
     if (kind == ATTENTION_CROSS)
         call.key = mha_view_ble(r->memory, h->columns, width);
     normalise(r, h->rows, &own->norm, r->normed);
@@ -285,7 +287,7 @@ capture *capture_new(int source_count, int target_count)
     c->target_count = target_count;
     c->source = calloc(source, sizeof *c->source);
     c->target = calloc(3 * target, sizeof *c->target);
-    c->source_marks = calloc(2 * (source + target), sizeof *c->source_marks);
+    c->source_marks = calloc(2 * source + 3 * target, sizeof *c->source_marks);
     c->log_likelihood = calloc(4 * target, sizeof *c->log_likelihood);
     if (!c->source || !c->target || !c->source_marks || !c->log_likelihood) {
         capture_free(c);
@@ -296,6 +298,7 @@ capture *capture_new(int source_count, int target_count)
     c->target_marks = c->source_marks + source;
     c->source_continues = c->target_marks + target;
     c->target_continues = c->source_continues + source;
+    c->says_more = c->target_continues + target;
     c->logit = c->log_likelihood + target;
     c->deviation = c->logit + target;
     c->norm_logit = c->deviation + target;
@@ -324,6 +327,14 @@ capture *capture_create(const translator *model, const int *source, int source_c
         return c;
     capture_free(c);
     return NULL;
+}
+
+double capture_score(const capture *c)
+{
+    double sum = 0.0;
+    for (int i = 0; i < c->scored; i++)
+        sum += c->log_likelihood[i];
+    return c->scored > 0 ? sum / c->scored : NAN;
 }
 
 void capture_free(capture *c)

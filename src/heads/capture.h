@@ -21,8 +21,10 @@
 typedef struct capture_options {
     const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
     const float *means[ATTENTION_KINDS];     /* [layers][heads][width of a head], for HEAD_MEAN */
-    bool weights;                            /* capture the weights */
-    bool vectors;                            /* capture all arrays of capture_heads */
+    const bool *hidden; /* [source tokens] no token attends to these, in the encoder and in
+                         * cross-attention; positions stay as they are. NULL: none */
+    bool weights;       /* capture the weights */
+    bool vectors;       /* capture all arrays of capture_heads */
 } capture_options;
 
 /* The heads of one kind. Arrays that were not requested are NULL. */
@@ -47,9 +49,11 @@ typedef struct capture {
     bool *target_marks;     /* [target_count] the same */
     bool *source_continues; /* [source_count] continues the word that the token before it began */
     bool *target_continues; /* [target_count] the same */
-    int scored;             /* the number of rows whose expected token is known: the first ones */
-    int *expected;          /* [target_count] the right next tokens */
-    int *predicted;         /* [target_count] of largest logit; never WORD_BEGIN */
+    bool *says_more; /* [target_count] the row says a token that continues the word of which the row
+                      * before it says a token: rows of cross-attention are joined by these */
+    int scored;      /* the number of rows whose expected token is known: the first ones */
+    int *expected;   /* [target_count] the right next tokens */
+    int *predicted;  /* [target_count] of largest logit; never WORD_BEGIN */
     double *log_likelihood; /* [target_count] of the expected tokens */
     double *logit;          /* [target_count] of the expected tokens, minus the mean of all */
     double *deviation;      /* [target_count] of the last norm; only with vectors, as the next */
@@ -68,5 +72,9 @@ capture *capture_create(const translator *model, const int *source, int source_c
                         const int *target, int target_count, const capture_options *options,
                         mha_pool *pool);
 void capture_free(capture *capture);
+
+/* The mean log-likelihood of the expected tokens, an end mark included: the score of a translation;
+ * its confidence is exp(score), the geometric mean of their probabilities. NaN: there are none. */
+double capture_score(const capture *capture);
 
 #endif

@@ -243,7 +243,9 @@ head_scene head_scene_of(const capture *c, attention_kind kind, const head_words
         .tokens = tokens,
         .special = marks,
         .begins = marks[0] && (own || c->kind[kind].columns > 1),
-        .row_continues = kind == ATTENTION_ENCODER ? c->source_continues : c->target_continues,
+        .row_continues = kind == ATTENTION_ENCODER   ? c->source_continues
+                         : kind == ATTENTION_DECODER ? c->target_continues
+                                                     : c->says_more,
         .column_continues = own ? c->target_continues : c->source_continues,
         .question = -1,
         .frequency = words->frequency[side],

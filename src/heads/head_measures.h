@@ -58,7 +58,8 @@ typedef struct head_scene {
     const int *tokens;   /* [columns] the same number for the same word */
     const bool *special; /* [columns] marks such as [CLS] and </s>; NULL: none */
     bool begins;         /* the first column is a mark: the begin mark */
-    /* Tokens that continue the word of the token before them: [rows], [columns]; NULL: none. */
+    /* Tokens that continue the word of the token before them: [rows], [columns]; NULL: none. Rows
+     * of cross-attention are those of the tokens that they say. */
     const bool *row_continues, *column_continues;
     int question;            /* the column of "?"; -1: none */
     const int *frequency;    /* by token: how often it occurs; NULL: not known */

@@ -143,7 +143,7 @@ void sentence_pair_free(sentence_pair *pair)
 void sentence_pair_warn(const sentence_pair *pair)
 {
     const bool given = pair->result.weights == NULL;
-    source_warn_unknown(&pair->source);
+    source_warn(&pair->source);
     for (int n = 0; given && n < pair->target.count; n++)
         if (pair->target_numbers[n] == WORD_UNKNOWN)
             fprintf(stderr, "mha: --to: unknown word \"%s\"\n", pair->target.tokens[n]);

@@ -28,9 +28,13 @@ enum { SUBJECT_MESSAGE_MAX = PAIR_MESSAGE_MAX, SUBJECT_WORD_MAX = 128 };
 typedef struct subject_side {
     int count;
     const char **words;
-    int *numbers;    /* equal for equal tokens */
-    bool *marks;     /* as in a capture */
-    bool *continues; /* as in a capture */
+    int *numbers;        /* equal for equal tokens */
+    bool *marks;         /* as in a capture */
+    bool *continues;     /* as in a capture */
+    const char **wholes; /* [count] the word that a token begins, as a whole; NULL for a token that
+                          * continues one. No array: each token is a word, or pieces are joined */
+    int *begins, *ends;  /* [count] bytes of the text that a token stands for, of marks none; no
+                          * arrays: not known, since the text was written by the model */
 } subject_side;
 
 /* A text as a model reads it. */
@@ -43,6 +47,7 @@ typedef struct subject_text {
     const char **expected;   /* [target.count] what it should say; NULL: there is no decoder */
     const corpus_pair *gold; /* the grammar's relations; NULL: not known */
     const char *no_gold;     /* why not; NULL: the grammar is not that of the model */
+    const char *outside;     /* why the grammar of the model does not have it; NULL: it does */
     void *memory;            /* of the implementation */
 } subject_text;
 

@@ -6,141 +6,49 @@
  *      decoder            the text is the target; each token is expected after the one before
  *      encoder-decoder    the text is the source; the target is given, or what the model writes
  *
- * The words of tokens are made printable: a token may be half of a character, or a line break.
+ * subject_model_side.c lists tokens, subject_model_run.c runs the model.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/beam.h"
 #include "heads/subject_model_parts.h"
 #include "model/inspect.h"
 
 enum { WRITTEN_MAX = 256 }; /* tokens that an encoder-decoder writes */
 
-static bool out_of_memory(char *message)
-{
-    snprintf(message, SUBJECT_MESSAGE_MAX, "out of memory");
-    return false;
-}
-
-/* ----------------------------------------------------------------- words ----- */
-
-/* Copies a text without control characters: they become their pictures of Unicode, or spaces. */
-static void copy_printable(char *to, size_t room, const char *from, bool pictures)
-{
-    size_t used = 0;
-    while (*from != '\0') {
-        uint32_t c;
-        const size_t length = text_decode(from, &c);
-        char picture[4] = {' ', '\0', '\0', '\0'};
-        const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-        if (control && pictures && c < 0x20)
-            memcpy(picture, (char[]){(char)0xe2, (char)0x90, (char)(0x80 + c), '\0'}, 4);
-        const char *const shown = control ? picture : from;
-        const size_t size = control ? strlen(picture) : length;
-        if (used + size + 1 > room)
-            break;
-        memcpy(to + used, shown, size);
-        used += size;
-        from += length;
-    }
-    to[used] = '\0';
-}
-
-static bool has_replacement(const char *text)
-{
-    return strstr(text, "\xef\xbf\xbd") != NULL;
-}
-
-/* The word of a token. The decoded text of a token is what a reader expects; where it is empty or
- * no whole character, the entry of the vocabulary is shown. */
-static void show_word(const mha_tokenizer *tokenizer, int32_t id, char room[SUBJECT_WORD_MAX])
-{
-    const char *const piece = mha_tokenizer_piece(tokenizer, id);
-    const bool special = mha_tokenizer_flags(tokenizer, id) & MHA_TOKEN_SPECIAL;
-    char *text = NULL;
-    size_t length;
-    snprintf(room, SUBJECT_WORD_MAX, "%d", (int)id);
-    if (piece)
-        copy_printable(room, SUBJECT_WORD_MAX, piece, true);
-    if (special || !piece || strncmp(piece, "##", 2) == 0 ||
-        mha_tokenizer_decode(tokenizer, &id, 1, 0, &text, &length) != MHA_OK)
-        return;
-    const char *const shown = text[0] == ' ' && length > 1 ? text + 1 : text;
-    if (length > 0 && strlen(text) == length && !has_replacement(shown))
-        copy_printable(room, SUBJECT_WORD_MAX, shown, true);
-    mha_text_free(text);
-}
-
 /* ----------------------------------------------------------------- sides ----- */
 
-bool model_side_make(model_side *m, int count, char *message)
-{
-    const size_t size = (size_t)count + 1;
-    m->side = (subject_side){.words = calloc(size, sizeof *m->side.words),
-                             .numbers = calloc(size, sizeof *m->side.numbers),
-                             .marks = calloc(size, sizeof *m->side.marks),
-                             .continues = calloc(size, sizeof *m->side.continues)};
-    m->ids = calloc(size, sizeof *m->ids);
-    m->room = calloc(size, sizeof *m->room);
-    return (m->side.words && m->side.numbers && m->side.marks && m->side.continues && m->ids &&
-            m->room) ||
-           out_of_memory(message);
-}
-
-static void side_free(model_side *m)
-{
-    free((void *)m->side.words);
-    free(m->side.numbers);
-    free(m->side.marks);
-    free(m->side.continues);
-    free(m->ids);
-    free(m->room);
-}
-
-static void add_token(model_side *m, const mha_tokenizer *tokenizer, int32_t id, bool continues)
-{
-    const int n = m->side.count++;
-    const bool mark = mha_tokenizer_flags(tokenizer, id) & MHA_TOKEN_SPECIAL;
-    m->ids[n] = id;
-    m->side.numbers[n] = id;
-    m->side.marks[n] = mark;
-    m->side.continues[n] = n > 0 && !mark && !m->side.marks[n - 1] && continues;
-    show_word(tokenizer, id, m->room[n]);
-    m->side.words[n] = m->room[n];
-}
-
-/* Whether an entry of a vocabulary continues a word, where the text around it is not known. */
-static bool piece_continues(const mha_tokenizer *tokenizer, int32_t id)
-{
-    static const char *const begins[] = {"\xe2\x96\x81", "\xc4\xa0"}; /* SentencePiece, bytes */
-    const char *const piece = mha_tokenizer_piece(tokenizer, id);
-    if (strcmp(mha_tokenizer_kind(tokenizer), "WordPiece") == 0)
-        return piece && strncmp(piece, "##", 2) == 0;
-    for (int n = 0; piece && n < 2; n++)
-        if (strncmp(piece, begins[n], strlen(begins[n])) == 0)
-            return false;
-    return true;
-}
-
-/* The tokens of a text, after `first` tokens that are added by the caller. */
+/* The tokens of a text. With a `start`, not -1, the side is a target: it begins with this token,
+ * and a mark at its end, which is expected but not read, goes to *end. */
 static bool read_side(model_side *m, const mha_tokenizer *tokenizer, const char *text,
-                      unsigned flags, int first, char *message)
+                      int32_t start, int32_t *end, char *message)
 {
     mha_tokens tokens;
-    const mha_status status = mha_tokenizer_encode(tokenizer, text, strlen(text), flags, &tokens);
+    const mha_status status =
+        mha_tokenizer_encode(tokenizer, text, strlen(text), MHA_TEXT_MARKS, &tokens);
     if (status != MHA_OK) {
         snprintf(message, SUBJECT_MESSAGE_MAX, "the text cannot be split into tokens: %s",
                  mha_status_string(status));
         return false;
     }
-    const bool fine = model_side_make(m, (int)tokens.count + first, message);
-    for (ptrdiff_t n = 0; fine && n < tokens.count; n++)
-        add_token(m, tokenizer, tokens.tokens[n].id,
-                  (tokens.tokens[n].flags & MHA_TOKEN_CONTINUES) != 0);
+    ptrdiff_t count = tokens.count;
+    const int first = start >= 0;
+    const bool fine = model_side_make(m, (int)count + first, message) &&
+                      model_side_places(m, (int)count + first, message);
+    if (fine && start >= 0)
+        model_side_add(m, tokenizer, start, false);
+    if (start >= 0 && count > 0 && tokens.tokens[count - 1].flags & MHA_TOKEN_SPECIAL)
+        *end = tokens.tokens[--count].id;
+    for (ptrdiff_t n = 0; fine && n < count; n++) {
+        const mha_token *const token = &tokens.tokens[n];
+        m->side.begins[m->side.count] = (int)token->begin;
+        m->side.ends[m->side.count] = (int)token->end;
+        model_side_add(m, tokenizer, token->id, n > 0 && token->flags & MHA_TOKEN_CONTINUES);
+    }
     mha_tokens_free(&tokens);
-    return fine;
+    return fine && model_side_join(m, tokenizer, message);
 }
 
 static bool has_words(const subject_side *side, char *message)
@@ -152,15 +60,22 @@ static bool has_words(const subject_side *side, char *message)
     return false;
 }
 
-/* Whether there are positions for all tokens. */
-static bool fits(const subject *s, const subject_side *side, char *message)
+/* The most tokens of a side; 0: any number. */
+static ptrdiff_t longest(const subject *s)
 {
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model_of(s), &info);
-    if (info.positions > 0 && side->count > info.positions) {
+    return info.positions;
+}
+
+/* Whether there are positions for all tokens. */
+static bool fits(const subject *s, const subject_side *side, char *message)
+{
+    const ptrdiff_t most = longest(s);
+    if (most > 0 && side->count > most) {
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "the text has %d tokens, but the model reads up to %d; shorten it", side->count,
-                 (int)info.positions);
+                 (int)most);
         return false;
     }
     return true;
@@ -168,28 +83,31 @@ static bool fits(const subject *s, const subject_side *side, char *message)
 
 /* ------------------------------------------------------ encoder-decoders ----- */
 
-/* A given target, after the token that the decoder begins with. */
-static bool read_given(const subject *s, model_text *m, const char *target, int32_t start,
-                       char *message)
+/* The tokens that a model has written, after the one that its decoder begins with. */
+static bool take_written(model_side *to, const mha_tokenizer *tokenizer, int32_t start,
+                         const mha_generation *written, char *message)
 {
-    const mha_tokenizer *const tokenizer = mha_model_target_tokenizer(model_of(s));
-    model_side *const to = &m->sides[TRANSFORMER_TARGET];
-    model_side read = {.ids = NULL};
-    bool fine = read_side(&read, tokenizer, target, MHA_TEXT_MARKS, 0, message) &&
-                model_side_make(to, read.side.count + 1, message);
-    if (fine)
-        add_token(to, tokenizer, start, false);
-    /* The end mark is expected, but not read. */
-    for (int n = 0; fine && n < read.side.count; n++)
-        if (n == read.side.count - 1 && read.side.marks[n])
-            m->end = read.ids[n];
-        else
-            add_token(to, tokenizer, read.ids[n], read.side.continues[n]);
-    side_free(&read);
-    return fine;
+    bool *const continues = calloc((size_t)written->count + 1, sizeof *continues);
+    const bool fine = continues ? model_side_make(to, (int)written->count + 1, message)
+                                : model_out_of_memory(message);
+    if (fine) {
+        model_continues(tokenizer, written->ids, written->count, continues);
+        model_side_add(to, tokenizer, start, false);
+    }
+    for (ptrdiff_t n = 0; fine && n < written->count; n++)
+        model_side_add(to, tokenizer, written->ids[n], n > 0 && continues[n]);
+    free(continues);
+    return fine && model_side_join(to, tokenizer, message);
 }
 
-/* The target that the model writes itself, greedily, with the requested changes. */
+/* Tokens that a target may have after the one that it begins with. */
+static ptrdiff_t written_most(const subject *s)
+{
+    const ptrdiff_t most = longest(s) - 1;
+    return most > 0 && most < WRITTEN_MAX ? most : WRITTEN_MAX;
+}
+
+/* The target that the model writes itself, as in "mha translate", with the requested changes. */
 static bool write_target(const subject *s, model_text *m, const pair_request *request,
                          int32_t start, mha_pool *pool, char *message)
 {
@@ -201,20 +119,18 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
     mha_generation written = {.count = 0};
     model_changes changes;
     bool fine = model_changes_make(&changes, s->shape, request->changes, no_means) ||
-                out_of_memory(message);
+                model_out_of_memory(message);
     mha_generate_config config = {.size = sizeof config,
-                                  .most = WRITTEN_MAX,
+                                  .most = written_most(s),
+                                  .beams = BEAM_USUAL,
+                                  .length_penalty = 1.0,
                                   .heads = &changes.settings,
                                   .message = message,
                                   .message_size = SUBJECT_MESSAGE_MAX};
     if (fine)
         fine = mha_model_generate(model_of(s), 1, starts, from->ids, &config, &written, pool) ==
                MHA_OK;
-    fine = fine && model_side_make(to, (int)written.count + 1, message);
-    if (fine)
-        add_token(to, tokenizer, start, false);
-    for (ptrdiff_t n = 0; fine && n < written.count; n++)
-        add_token(to, tokenizer, written.ids[n], piece_continues(tokenizer, written.ids[n]));
+    fine = fine && take_written(to, tokenizer, start, &written, message);
     if (written.ended)
         m->end = mha_tokenizer_mark(tokenizer, MHA_MARK_END);
     mha_generation_free(&written);
@@ -232,8 +148,10 @@ static bool find_target(const subject *s, model_text *m, const pair_request *req
                  "(decoder_start_token_id in config.json)");
         return false;
     }
-    return request->target ? read_given(s, m, request->target, start, message)
-                           : write_target(s, m, request, start, pool, message);
+    return request->target
+               ? read_side(&m->sides[TRANSFORMER_TARGET], mha_model_target_tokenizer(model_of(s)),
+                           request->target, start, &m->end, message)
+               : write_target(s, m, request, start, pool, message);
 }
 
 /* ------------------------------------------------------------------ text ----- */
@@ -244,10 +162,10 @@ static bool list_expected(const subject *s, model_text *m, char *message)
     const subject_side *const target = &m->sides[TRANSFORMER_TARGET].side;
     snprintf(m->end_word, sizeof m->end_word, "\xe2\x80\xa6");
     if (m->end >= 0)
-        show_word(mha_model_target_tokenizer(model_of(s)), m->end, m->end_word);
+        model_show_word(mha_model_target_tokenizer(model_of(s)), m->end, m->end_word);
     m->expected = calloc((size_t)target->count + 1, sizeof *m->expected);
     if (!m->expected)
-        return out_of_memory(message);
+        return model_out_of_memory(message);
     for (int n = 0; n < target->count; n++)
         m->expected[n] = n + 1 < target->count ? target->words[n + 1] : m->end_word;
     return true;
@@ -258,7 +176,7 @@ static char *printable_copy(const char *text)
     const size_t size = strlen(text) + 1;
     char *const copy = malloc(size);
     if (copy)
-        copy_printable(copy, size, text, false);
+        model_copy_printable(copy, size, text, false);
     return copy;
 }
 
@@ -272,7 +190,7 @@ static bool decode_target(const subject *s, model_text *m, char *message)
                              target->side.count, MHA_TEXT_SKIP_MARKS, &text, &length) == MHA_OK)
         m->translation = printable_copy(text);
     mha_text_free(text);
-    return m->translation || out_of_memory(message);
+    return m->translation || model_out_of_memory(message);
 }
 
 static bool read_sides(const subject *s, const pair_request *request, mha_pool *pool, model_text *m,
@@ -288,7 +206,7 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
                  "--to: this model reads one text and has no second one; leave --to out");
         return false;
     }
-    if (!read_side(own, tokenizer, request->text, MHA_TEXT_MARKS, 0, message) ||
+    if (!read_side(own, tokenizer, request->text, -1, NULL, message) ||
         !has_words(&own->side, message) || !fits(s, &own->side, message))
         return false;
     if (encodes && decodes)
@@ -303,14 +221,14 @@ static bool read_text(const subject *s, const pair_request *request, mha_pool *p
 {
     model_text *const m = text->memory = calloc(1, sizeof *m);
     if (!m)
-        return out_of_memory(message);
+        return model_out_of_memory(message);
     m->end = -1;
     if (!read_sides(s, request, pool, m, message))
         return false;
     m->text = printable_copy(request->text);
     m->given = request->target ? printable_copy(request->target) : NULL;
     if (!m->text || (request->target && !m->given))
-        return out_of_memory(message);
+        return model_out_of_memory(message);
     text->text = m->text;
     text->given = m->given;
     text->translation = m->translation;
@@ -324,7 +242,7 @@ static void free_text(subject_text *text)
 {
     model_text *const m = text->memory;
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        side_free(&m->sides[side]);
+        model_side_free(&m->sides[side]);
     free((void *)m->expected);
     free(m->text);
     free(m->given);
@@ -350,13 +268,23 @@ static const char *word_of(const subject *s, int number, char room[SUBJECT_WORD_
 {
     const mha_tokenizer *const tokenizer = mha_model_target_tokenizer(model_of(s));
     if (number < mha_tokenizer_size(tokenizer))
-        show_word(tokenizer, number, room);
+        model_show_word(tokenizer, number, room);
     else
         snprintf(room, SUBJECT_WORD_MAX, "%d", number);
     return room;
 }
 
 /* --------------------------------------------------------------- subject ----- */
+
+/* Whether all layers have the heads that the model had before any were removed. */
+static bool has_all_heads(const mha_model *model, const mha_model_info *info)
+{
+    for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++)
+        for (ptrdiff_t n = 0; n < info->layers[kind]; n++)
+            if (mha_model_heads(model, (mha_attention_kind)kind, n) != info->heads)
+                return false;
+    return true;
+}
 
 bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_MESSAGE_MAX])
 {
@@ -376,6 +304,14 @@ bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_M
         s->shape.layers[kind] = (int)info.layers[kind];
     s->run_cost = (double)(info.parameters - (int64_t)info.vocabulary * info.width);
     s->reads_pictures = info.kind == MHA_MODEL_IMAGE_ENCODER;
+    if (!has_all_heads(model, &info)) {
+        snprintf(
+            message, SUBJECT_MESSAGE_MAX,
+            "the layers of this model have different numbers of heads, and heads can only be "
+            "looked at if all have the same number; \"mha prune --zeros\" writes pruned models "
+            "in that form");
+        return false;
+    }
     if (s->reads_pictures)
         return true;
     if (!tokenizer)

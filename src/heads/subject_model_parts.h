@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by subject_model.c, which reads texts, and subject_model_run.c, which runs a model. */
+/* Shared by subject_model.c, which reads texts, subject_model_side.c, which lists their tokens, and
+ * subject_model_run.c, which runs a model. */
 #ifndef HEADS_SUBJECT_MODEL_PARTS_H
 #define HEADS_SUBJECT_MODEL_PARTS_H
 
@@ -12,6 +13,7 @@ typedef struct model_side {
     subject_side side;
     int32_t *ids; /* [count] */
     char (*room)[SUBJECT_WORD_MAX];
+    char (*whole_room)[SUBJECT_WORD_MAX]; /* of words that have several tokens */
 } model_side;
 
 /* The memory of a text. */
@@ -29,8 +31,29 @@ static inline const mha_model *model_of(const subject *s)
     return s->model;
 }
 
-/* Makes room for the tokens of a side. False, with a message: out of memory. */
+/* Writes "out of memory"; returns false. */
+bool model_out_of_memory(char *message);
+
+/* Copies a text without control characters: they become their pictures of Unicode, or spaces. */
+void model_copy_printable(char *to, size_t room, const char *from, bool pictures);
+
+/* The word of a token. */
+void model_show_word(const mha_tokenizer *tokenizer, int32_t id, char room[SUBJECT_WORD_MAX]);
+
+/* Makes room for the tokens of a side, and for their places in the text. False, with a message: out
+ * of memory. model_side_free() either way. */
 bool model_side_make(model_side *side, int count, char *message);
+bool model_side_places(model_side *side, int count, char *message);
+void model_side_free(model_side *side);
+
+/* Adds a token, for which there is room; then, after the last one, makes whole words. */
+void model_side_add(model_side *side, const mha_tokenizer *tokenizer, int32_t id, bool continues);
+bool model_side_join(model_side *side, const mha_tokenizer *tokenizer, char *message);
+
+/* Which of the tokens that a model has written continue words. It may write a word in other pieces
+ * than its tokenizer cuts it into; where words begin, the tokenizer finds in the text. */
+void model_continues(const mha_tokenizer *tokenizer, const int32_t *ids, ptrdiff_t count,
+                     bool *continues);
 
 /* Reads a picture as the text of a model that reads pictures (subject_picture.c). */
 bool subject_picture_read(const subject *subject, const char *path, model_text *text,

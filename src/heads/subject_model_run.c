@@ -267,6 +267,8 @@ static void take_tokens(running *r)
     memcpy(c->target, target->numbers, (size_t)target->count * sizeof *c->target);
     memcpy(c->target_marks, target->marks, (size_t)target->count);
     memcpy(c->target_continues, target->continues, (size_t)target->count);
+    for (int n = 1; n + 1 < target->count; n++)
+        c->says_more[n] = target->continues[n + 1];
     c->scored = target->count - (target->count > 0 && r->text->end < 0);
     for (int n = 0; n < c->scored; n++)
         c->expected[n] = n + 1 < target->count ? target->numbers[n + 1] : r->text->end;
@@ -292,6 +294,8 @@ static mha_status call_model(running *r, const mha_head_settings *heads, mha_poo
                                  .logits = r->logits,
                                  .logit_row_count = r->logits ? own->side.count : 0,
                                  .heads = heads,
+                                 .source_ignored =
+                                     both ? (const uint8_t *)r->options->hidden : NULL,
                                  .captures = r->captures,
                                  .capture_count = r->capture_count};
     return mha_model_run(model_of(r->subject), &call, NULL, 0, pool);

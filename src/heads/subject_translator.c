@@ -44,8 +44,10 @@ static void list_words(const subject *s, text_memory *m, subject_text *text)
     const sentence_pair *const pair = &m->pair;
     subject_side *const sides[] = {&text->source, &text->target};
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
-        *sides[side] = (subject_side){0, m->sides[side].words, m->sides[side].numbers,
-                                      m->sides[side].marks, m->sides[side].continues};
+        *sides[side] = (subject_side){.words = m->sides[side].words,
+                                      .numbers = m->sides[side].numbers,
+                                      .marks = m->sides[side].marks,
+                                      .continues = m->sides[side].continues};
     for (int n = 0; n < pair->source.tokens.count; n++)
         add_word(&m->sides[TRANSFORMER_SOURCE], &text->source, pair->source.tokens.tokens[n],
                  pair->source.numbers[n], false);
@@ -72,6 +74,7 @@ static bool same_tokens(const corpus_sentence *a, const corpus_sentence *b)
 
 static void find_gold(text_memory *m, subject_text *text)
 {
+    text->outside = m->pair.source.outside[0] != '\0' ? m->pair.source.outside : NULL;
     text->no_gold = m->reason;
     if (!corpus_translate(text->text, &m->gold, NULL, m->reason))
         return;

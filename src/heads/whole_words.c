@@ -39,15 +39,18 @@ static bool join_kind(capture_heads *h, const word_pieces *rows, const word_piec
 
 bool capture_join_words(capture *c)
 {
-    word_pieces source, target;
+    word_pieces source, target, said;
     bool fine = word_pieces_make(&source, c->source_continues, c->source_count);
     fine = word_pieces_make(&target, c->target_continues, c->target_count) && fine;
+    fine = word_pieces_make(&said, c->says_more, c->target_count) && fine;
+    const word_pieces *const rows[ATTENTION_KINDS] = {&source, &target, &said};
+    const word_pieces *const columns[ATTENTION_KINDS] = {&source, &target, &source};
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         if (fine && c->kind[kind].weights)
-            fine = join_kind(&c->kind[kind], kind == ATTENTION_ENCODER ? &source : &target,
-                             kind == ATTENTION_DECODER ? &target : &source);
+            fine = join_kind(&c->kind[kind], rows[kind], columns[kind]);
     word_pieces_free(&source);
     word_pieces_free(&target);
+    word_pieces_free(&said);
     return fine;
 }
 
@@ -67,7 +70,7 @@ static size_t letters_of(const subject_side *side)
     return letters;
 }
 
-/* Joins the words of a side; returns where the next letters go. */
+/* Joins the words of a side, if they are not known as wholes; returns where the next letters go. */
 static char *join_side(subject_side *to, const subject_side *from, char *letters)
 {
     for (int n = 0; n < from->count; n++) {
@@ -80,6 +83,8 @@ static char *join_side(subject_side *to, const subject_side *from, char *letters
         letters = stpcpy(letters, text) + 1;
         if (!continues)
             to->marks[to->count - 1] = from->marks[n];
+        if (!continues && from->wholes != NULL && from->wholes[n] != NULL)
+            to->words[to->count - 1] = from->wholes[n];
     }
     return letters;
 }
@@ -87,8 +92,8 @@ static char *join_side(subject_side *to, const subject_side *from, char *letters
 static bool side_make(subject_side *side, int count)
 {
     const size_t size = (size_t)count + 1;
-    *side = (subject_side){0, calloc(size, sizeof *side->words), NULL,
-                           calloc(size, sizeof *side->marks), NULL};
+    *side = (subject_side){.words = calloc(size, sizeof *side->words),
+                           .marks = calloc(size, sizeof *side->marks)};
     return side->words && side->marks;
 }
 

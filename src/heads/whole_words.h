@@ -5,8 +5,9 @@
 
 #include "heads/subject.h"
 
-/* Joins the weights of all kinds; queries, keys, values and outputs, which are those of tokens, are
- * freed. False: out of memory, and the capture is partly joined. */
+/* Joins the weights of all kinds, rows of cross-attention by the words that they say; queries,
+ * keys, values and outputs, which are those of tokens, are freed. False: out of memory, and the
+ * capture is partly joined. */
 bool capture_join_words(capture *capture);
 
 /* The words of a text; `from` must outlive it. */

@@ -130,7 +130,7 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
     const bool transposed = at->rule->flags & RULE_TRANSPOSED;
     ptrdiff_t first, total, folded[2] = {0, 0};
     binder_part(b, at, &first, &total);
-    const ptrdiff_t inputs = binder_extent(b, at->stack, at->rule->inputs);
+    const ptrdiff_t inputs = binder_extent(b, at, at->rule->inputs);
     const ptrdiff_t rows = transposed ? inputs : total, columns = transposed ? total : inputs;
     if (!fold(tensor, 2, folded) || folded[0] == 0 || (rows && folded[0] != rows) ||
         folded[1] != columns)
@@ -139,7 +139,7 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
     const mha_status status = take(b, tensor, &data);
     if (status)
         return status;
-    const ptrdiff_t outputs = at->rule->part ? binder_extent(b, at->stack, at->rule->outputs)
+    const ptrdiff_t outputs = at->rule->part ? binder_extent(b, at, at->rule->outputs)
                               : transposed   ? folded[1]
                                              : folded[0];
     const size_t row_bytes = (size_t)(tensor->bytes / (uint64_t)(folded[0] ? folded[0] : 1));
@@ -151,7 +151,8 @@ static mha_status bind_matrix(binder *b, const rule_place *at, const weight_tens
                              .inputs = inputs,
                              .out_stride = transposed ? 1 : inputs,
                              .in_stride = transposed ? total : 1,
-                             .tensor = tensor};
+                             .tensor = tensor,
+                             .first = first};
     return MHA_OK;
 }
 
@@ -171,10 +172,12 @@ static mha_status bind_vector(binder *b, const rule_place *at, const weight_tens
                                 "tensor %s is a vector of a block type, expected f32, f16 or bf16",
                                 safetensors_show(tensor->name).text);
     const size_t skip = (size_t)first * mha_dtype_size(tensor->type);
-    *vector = (bound_vector){
-        .data = (const char *)data + skip,
-        .type = tensor->type,
-        .count = at->rule->part ? binder_extent(b, at->stack, at->rule->outputs) : folded[0]};
+    *vector = (bound_vector){.data = (const char *)data + skip,
+                             .type = tensor->type,
+                             .count = at->rule->part ? binder_extent(b, at, at->rule->outputs)
+                                                     : folded[0],
+                             .tensor = tensor,
+                             .first = first};
     return MHA_OK;
 }
 
@@ -291,6 +294,31 @@ static mha_status apply_table(binder *b, tensor_scope scope, rule_place at)
     return MHA_OK;
 }
 
+/* The heads of an attention fit together. Only tensors say how many key/value heads are left in a
+ * pruned layer whose heads share them. */
+static mha_status check_heads(const binder *b, int s, const bound_attention *attention)
+{
+    const int width = b->d->stack[s].attention.head_width;
+    const bound_matrix *const q = &attention->q.weight, *const k = &attention->k.weight;
+    if (!q->data || (k->outputs % width == 0 && k->outputs == attention->v.weight.outputs &&
+                     q->outputs / width % (k->outputs / width) == 0))
+        return MHA_OK;
+    return safetensors_fail(&b->report, MHA_ERR_SHAPE,
+                            "tensor %s has %td outputs and that of the values %td, expected key/"
+                            "value heads of width %d whose number divides %td heads",
+                            safetensors_show(k->tensor->name).text, k->outputs,
+                            attention->v.weight.outputs, width, q->outputs / width);
+}
+
+static mha_status bind_layer(binder *b, rule_place at, bound_layer *layer)
+{
+    at.base = (char *)layer;
+    mha_status status = apply_table(b, SCOPE_LAYER, at);
+    if (!status)
+        status = check_heads(b, at.stack, &layer->self);
+    return status ? status : check_heads(b, at.stack, &layer->cross);
+}
+
 static mha_status bind_stack(binder *b, int s)
 {
     bound_stack *const stack = &b->binding->stack[s];
@@ -303,10 +331,8 @@ static mha_status bind_stack(binder *b, int s)
     stack->layers = calloc((size_t)layers, sizeof *stack->layers);
     if (!stack->layers)
         return fail_memory(b);
-    for (at.layer = 0; at.layer < layers && !status; at.layer++) {
-        at.base = (char *)&stack->layers[at.layer];
-        status = apply_table(b, SCOPE_LAYER, at);
-    }
+    for (at.layer = 0; at.layer < layers && !status; at.layer++)
+        status = bind_layer(b, at, &stack->layers[at.layer]);
     return status;
 }
 

@@ -94,9 +94,9 @@ static const tensor_rule albert_layer[] = {
            RULE_BIAS | RULE_OPTIONAL | RULE_SEQUENCE_LABELS),
     RULES_END};
 
-/* All layers have the weights of one. */
+/* All layers have the weights of one, or each has its own. */
 const tensor_layout albert_layout = {.prefix = "albert.",
-                                     .layers = "encoder.albert_layer_groups.0.albert_layers.0.",
+                                     .layers = "encoder.albert_layer_groups.#.albert_layers.0.",
                                      .output_needs_transform = true,
                                      .tables = {bert_embedding, albert_layer}};
 

@@ -8,10 +8,42 @@
 
 /* ---------------------------------------------------------------- extents ----- */
 
-ptrdiff_t binder_extent(const binder *b, int s, tensor_extent which)
+/* The attention that a rule of a layer belongs to. */
+static mha_attention_kind kind_of(const rule_place *at)
+{
+    const size_t place = at->rule->at;
+    if (at->stack == STACK_ENCODER)
+        return MHA_ATTENTION_ENCODER;
+    return place >= offsetof(bound_layer, cross) && place < offsetof(bound_layer, ff)
+               ? MHA_ATTENTION_CROSS
+               : MHA_ATTENTION_DECODER;
+}
+
+/* The outputs of W_Q. A layer may have lost some of its heads. */
+static ptrdiff_t query_outputs(const binder *b, const rule_place *at)
+{
+    const attention_description *const a = &b->d->stack[at->stack].attention;
+    const int heads =
+        at->rule->scope == SCOPE_LAYER ? description_heads(b->d, kind_of(at), at->layer) : a->heads;
+    return (ptrdiff_t)heads * a->head_width;
+}
+
+/* The outputs of W_K and W_V. How many key/value heads are left for some of the heads that share
+ * them is known from the tensors alone: 0. bind.c checks that they fit together. */
+static ptrdiff_t key_outputs(const binder *b, const rule_place *at)
+{
+    const attention_description *const a = &b->d->stack[at->stack].attention;
+    const ptrdiff_t queries = query_outputs(b, at);
+    if (a->key_heads == a->heads)
+        return queries;
+    return queries == (ptrdiff_t)a->heads * a->head_width ? (ptrdiff_t)a->key_heads * a->head_width
+                                                          : 0;
+}
+
+ptrdiff_t binder_extent(const binder *b, const rule_place *at, tensor_extent which)
 {
     const model_description *const d = b->d;
-    const stack_description *const stack = &d->stack[s];
+    const stack_description *const stack = &d->stack[at->stack];
     const attention_description *const a = &stack->attention;
     switch (which) {
     case EXTENT_ANY:
@@ -25,15 +57,15 @@ ptrdiff_t binder_extent(const binder *b, int s, tensor_extent which)
     case EXTENT_INNER:
         return stack->inner;
     case EXTENT_QUERIES:
-        return (ptrdiff_t)a->heads * a->head_width;
+        return query_outputs(b, at);
     case EXTENT_KEYS:
-        return (ptrdiff_t)a->key_heads * a->head_width;
+        return key_outputs(b, at);
     case EXTENT_HEAD:
         return a->head_width;
     case EXTENT_HEADS:
         return a->heads;
     case EXTENT_WORDS:
-        return s == STACK_ENCODER ? d->source_vocabulary : d->vocabulary;
+        return at->stack == STACK_ENCODER ? d->source_vocabulary : d->vocabulary;
     case EXTENT_POSITIONS:
         return (ptrdiff_t)d->positions + stack->embedding.position_offset;
     case EXTENT_SEGMENTS:
@@ -48,10 +80,10 @@ ptrdiff_t binder_extent(const binder *b, int s, tensor_extent which)
 
 void binder_part(const binder *b, const rule_place *at, ptrdiff_t *first, ptrdiff_t *total)
 {
-    const ptrdiff_t queries = binder_extent(b, at->stack, EXTENT_QUERIES);
-    const ptrdiff_t keys = binder_extent(b, at->stack, EXTENT_KEYS);
+    const ptrdiff_t queries = binder_extent(b, at, EXTENT_QUERIES);
+    const ptrdiff_t keys = binder_extent(b, at, EXTENT_KEYS);
     *first = 0;
-    *total = binder_extent(b, at->stack, at->rule->outputs);
+    *total = binder_extent(b, at, at->rule->outputs);
     switch (at->rule->part) {
     case PART_ALL:
         return;

@@ -41,8 +41,8 @@ typedef struct tensor_query {
 /* The tensor of a rule; NULL if there is none. query->first receives the name that is expected. */
 const weight_tensor *binder_find(const binder *b, const rule_place *at, tensor_query *query);
 
-/* What the description of a stack says; 0 for EXTENT_ANY. */
-ptrdiff_t binder_extent(const binder *b, int stack, tensor_extent which);
+/* What the description says of the place; 0: any extent. */
+ptrdiff_t binder_extent(const binder *b, const rule_place *at, tensor_extent which);
 
 /* The first output of a part, and the outputs of the whole tensor that it belongs to. */
 void binder_part(const binder *b, const rule_place *at, ptrdiff_t *first, ptrdiff_t *total);

@@ -16,13 +16,16 @@ typedef struct bound_matrix {
     const void *data;
     mha_dtype type;
     ptrdiff_t outputs, inputs, out_stride, in_stride;
-    const weight_tensor *tensor; /* that it is a part of, for weight_source_release() */
+    const weight_tensor *tensor; /* that it is a part of */
+    ptrdiff_t first;             /* which output of the tensor is its first one */
 } bound_matrix;
 
 typedef struct bound_vector {
     const void *data;
     mha_dtype type;
     ptrdiff_t count;
+    const weight_tensor *tensor; /* as of a matrix */
+    ptrdiff_t first;
 } bound_vector;
 
 typedef struct bound_norm {
@@ -38,6 +41,7 @@ typedef struct bound_norms {
     bound_norm before, inside, after;
 } bound_norms;
 
+/* Heads are the outputs of q and k: a layer of a pruned model may have fewer than others. */
 typedef struct bound_attention {
     bound_norms norms;
     bound_linear q, k, v, o;
@@ -85,6 +89,8 @@ typedef struct model_files {
     weight_source *source;
     model_description description;
     model_binding binding;
+    char *path;                  /* that was opened, owned */
+    char *folder;                /* of config.json, owned; NULL: a single file says everything */
     char *tokenizer_path;        /* owned; NULL: none was found */
     char *target_tokenizer_path; /* owned; NULL: the same */
 } model_files;

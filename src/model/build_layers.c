@@ -74,8 +74,8 @@ static mha_status pack_attention(model_builder *builder, layer_place place,
         .size = sizeof config,
         .norm_eps = d->norm_eps,
         .E = d->width,
-        .H = stack->attention.heads,
-        .G = stack->attention.key_heads,
+        .H = bound->q.weight.outputs / stack->attention.head_width,
+        .G = bound->k.weight.outputs / stack->attention.head_width,
         .D = stack->attention.head_width,
         .stored = build_type(builder->model, linears, 4),
         .norm = q_norm || k_norm ? stack->attention.qk_norm : MHA_NORM_NONE,
@@ -103,12 +103,36 @@ static mha_status pack_attention(model_builder *builder, layer_place place,
     return MHA_OK;
 }
 
+/* The numbers of the heads of a layer that has lost some before the files were written. */
+static mha_status list_kept(model_builder *builder, layer_place place, bool cross,
+                            model_attention *to)
+{
+    const model_description *const d = &builder->model->files.description;
+    const mha_attention_kind kind = cross                          ? MHA_ATTENTION_CROSS
+                                    : place.stack == STACK_ENCODER ? MHA_ATTENTION_ENCODER
+                                                                   : MHA_ATTENTION_DECODER;
+    const int heads = d->stack[place.stack].attention.heads;
+    const int left = description_heads(d, kind, place.layer);
+    if (left == heads)
+        return MHA_OK;
+    int32_t *const kept = build_array(builder, (size_t)left, sizeof *kept);
+    if (!kept)
+        return fail_layer(builder, place, MHA_ERR_MEMORY, "no memory for the list of heads");
+    for (int h = 0, n = 0; h < heads && n < left; h++)
+        if (!description_is_pruned(d, kind, place.layer, h))
+            kept[n++] = h;
+    to->kept = kept;
+    return MHA_OK;
+}
+
 static mha_status build_attention(model_builder *builder, layer_place place,
                                   const bound_attention *bound, bool cross, model_attention *to)
 {
     if (!bound->q.weight.data)
         return MHA_OK;
     mha_status status = build_norms(builder, &bound->norms, &to->norms);
+    if (!status)
+        status = list_kept(builder, place, cross, to);
     if (!status)
         status = pack_attention(builder, place, bound, cross, to);
     return status;
@@ -185,6 +209,8 @@ mha_status build_layers(model_builder *builder, int stack)
             if (status)
                 return status;
         }
+        if (model->files.source) /* the pages of vectors, too */
+            weight_source_release_all(model->files.source);
         layer->self.flags = layer->cross.flags = 0;
         fill_options(&layer->self, d, n, false);
         fill_options(&layer->cross, d, n, true);

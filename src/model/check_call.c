@@ -105,7 +105,7 @@ static mha_status check_room(const model_pass *pass, ptrdiff_t b)
     if (pass->model->files.description.kind != MHA_MODEL_ENCODER_DECODER)
         return MHA_OK;
     const pass_rows *const source = &pass->side[STACK_ENCODER];
-    if (source->rows == 0 && state->source_lengths[n] == 0)
+    if (source->rows == 0 && state->source_lengths[state_source(state, n)] == 0)
         return fail(pass, MHA_ERR_NULL,
                     "sequence %td has no source text yet; give call.source_ids with its first "
                     "tokens",
@@ -118,6 +118,28 @@ static mha_status check_room(const model_pass *pass, ptrdiff_t b)
         return fail(pass, MHA_ERR_FULL, "the source text of sequence %td has more than %td tokens",
                     n, state->source_capacity);
     return MHA_OK;
+}
+
+/* The queries of cross-attention: rows of all sequences that read the same source are one batch. */
+static void group_sources(model_pass *pass)
+{
+    const mha_state *const state = pass->call->state;
+    const pass_rows *const side = &pass->side[STACK_DECODER];
+    pass->cross = (pass_sources){side->starts, pass->call->sequences, pass->B, side->longest};
+    if (state->beams == 1)
+        return;
+    pass->cross = (pass_sources){state->source_starts, state->sources, 0, 0};
+    for (ptrdiff_t b = 0; b < pass->B; b++) {
+        const ptrdiff_t source = state_source(state, pass_sequence(pass, b));
+        if (b == 0 || state->sources[pass->cross.B - 1] != source) {
+            state->source_starts[pass->cross.B] = side->starts[b];
+            state->sources[pass->cross.B++] = source;
+        }
+        state->source_starts[pass->cross.B] = side->starts[b + 1];
+        const ptrdiff_t rows =
+            (ptrdiff_t)(side->starts[b + 1] - state->source_starts[pass->cross.B - 1]);
+        pass->cross.longest = rows > pass->cross.longest ? rows : pass->cross.longest;
+    }
 }
 
 static mha_status check_state(model_pass *pass)
@@ -136,6 +158,8 @@ static mha_status check_state(model_pass *pass)
         pass->longest_past = past > pass->longest_past ? past : pass->longest_past;
         status = check_room(pass, b);
     }
+    if (!status)
+        group_sources(pass);
     return status;
 }
 
@@ -170,6 +194,9 @@ static mha_status check_source(model_pass *pass)
 {
     const mha_model_call *const c = pass->call;
     const bool two = pass->model->files.description.kind == MHA_MODEL_ENCODER_DECODER;
+    if (c->source_ignored && (c->state || !c->source_ids))
+        return fail(pass, MHA_ERR_FLAG,
+                    "call.source_ignored is for a call with source_ids and without a state");
     if (!c->source_starts && !c->source_ids) {
         if (two && !c->state)
             return fail(pass, MHA_ERR_NULL,
@@ -215,6 +242,10 @@ static mha_status check_outputs(const model_pass *pass)
     if (c->source_hidden && !source)
         return fail(pass, MHA_ERR_FLAG, "call.source_hidden: the call has no source text");
     const ptrdiff_t rows = pass->side[model_last_stack(model)].rows;
+    if (rows == 0 && (pass_needs_hidden(pass) || c->streams))
+        return fail(pass, MHA_ERR_FLAG,
+                    "call.ids is NULL, so that only the encoder runs; its output is "
+                    "call.source_hidden");
     if (c->logits && c->logit_rows && c->logit_row_count < 0)
         return fail(pass, MHA_ERR_SHAPE, "call.logit_row_count is %td", c->logit_row_count);
     for (ptrdiff_t n = 0; c->logits && c->logit_rows && n < c->logit_row_count; n++)
@@ -239,7 +270,8 @@ static mha_status check_captures(const model_pass *pass)
             return fail(pass, MHA_ERR_INDEX, "call.captures[%td]: the model has no such attention",
                         n);
         if (pass->side[attention_stack(at->kind)].rows == 0)
-            return fail(pass, MHA_ERR_FLAG, "call.captures[%td]: the encoder does not run", n);
+            return fail(pass, MHA_ERR_FLAG, "call.captures[%td]: the %s does not run", n,
+                        at->kind == MHA_ATTENTION_ENCODER ? "encoder" : "decoder");
         for (ptrdiff_t m = 0; m < n; m++)
             if (c->captures[m].kind == at->kind && c->captures[m].layer == at->layer)
                 return fail(pass, MHA_ERR_FLAG, "call.captures[%td] names an attention twice", n);
@@ -248,6 +280,13 @@ static mha_status check_captures(const model_pass *pass)
 }
 
 /* ---------------------------------------------------------------------- call ----- */
+
+/* Has the call source texts and nothing else? */
+static bool only_source(const mha_model *model, const mha_model_call *c)
+{
+    return model->files.description.kind == MHA_MODEL_ENCODER_DECODER && !c->state && !c->starts &&
+           !c->ids && c->source_starts && c->source_ids;
+}
 
 mha_status pass_check(model_pass *pass, const mha_model *model, const mha_model_call *call)
 {
@@ -262,9 +301,10 @@ mha_status pass_check(model_pass *pass, const mha_model *model, const mha_model_
     const bool image = model->files.description.kind == MHA_MODEL_IMAGE_ENCODER;
     if (!image && call->pixels)
         return fail(pass, MHA_ERR_FLAG, "call.pixels: the model reads tokens");
-    mha_status status =
-        image ? check_image(pass)
-              : check_side(pass, model_last_stack(model), call->starts, call->ids, false);
+    mha_status status = image                      ? check_image(pass)
+                        : only_source(model, call) ? MHA_OK
+                                                   : check_side(pass, model_last_stack(model),
+                                                                call->starts, call->ids, false);
     if (status || (status = check_source(pass)) || (call->state && (status = check_state(pass))) ||
         (status = check_lengths(pass)) || (status = image ? MHA_OK : check_segments(pass)) ||
         (status = check_outputs(pass)))

@@ -43,8 +43,6 @@ static mha_status check_conditions(const config_reader *r)
         return config_fail(r, MHA_ERR_FORMAT,
                            "the weights are quantized (\"quantization_config\"), expected f32, f16 "
                            "or bf16 tensors; quantized models are read from GGUF files");
-    if (json_tree_count(json_tree_member(r->object, "pruned_heads")) > 0)
-        return config_fail(r, MHA_ERR_FORMAT, "\"pruned_heads\" is not empty, expected no heads");
     return MHA_OK;
 }
 
@@ -201,7 +199,9 @@ mha_status describe_config(model_description *d, const model_family **family,
         status = (*family)->describe(r, d);
     if (!status)
         status = describe_tokens(r, &d->usage);
-    return status ? status : describe_settle(r, d);
+    if (!status)
+        status = describe_settle(r, d);
+    return status ? status : describe_pruned(r, d);
 }
 
 mha_status describe_translator_config(model_description *d, const model_family **family,
@@ -265,4 +265,7 @@ void description_free(model_description *d)
         free(d->stack[s].attention.rope_frequencies);
         d->stack[s].attention.rope_frequencies = NULL;
     }
+    free(d->pruned);
+    d->pruned = NULL;
+    d->pruned_count = 0;
 }

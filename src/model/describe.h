@@ -108,6 +108,14 @@ mha_status describe_tokens(const config_reader *r, model_usage *usage);
  */
 mha_status describe_marks(const config_reader *r, model_description *d);
 
+/* Heads that were removed before the files were written: describe_pruned.c has the keys. */
+#define PRUNED_KEY "pruned_heads"
+#define PRUNED_OWN_KEY "mha_pruned_heads"
+mha_status describe_pruned(const config_reader *r, model_description *d);
+
+/* The name of an attention in PRUNED_OWN_KEY. */
+const char *attention_key(mha_attention_kind kind);
+
 /* What follows from the fields (head width, key heads ...), and checks that concern several. */
 mha_status describe_settle(const config_reader *r, model_description *d);
 

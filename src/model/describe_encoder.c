@@ -105,16 +105,23 @@ mha_status describe_distilbert(const config_reader *r, model_description *d)
     return status;
 }
 
-/* Groups of different layers, and layers of several parts, exist in no published model. */
+/* Published models have one group: all layers share its weights. Pruned ones may have a group per
+ * layer. Groups of several layers, and layers of several parts, do not exist. */
 mha_status describe_albert(const config_reader *r, model_description *d)
 {
+    stack_description *const stack = &d->stack[STACK_ENCODER];
     double groups = 1, inner_groups = 1;
     mha_status status = describe_bert(r, d);
-    d->stack[STACK_ENCODER].shared = true;
     if (!status)
-        status = config_read_number(r, "num_hidden_groups", 1, 1, &groups);
+        status = config_read_number(r, "num_hidden_groups", 1, MODEL_LAYERS_MAX, &groups);
     if (!status)
         status = config_read_number(r, "inner_group_num", 1, 1, &inner_groups);
+    stack->shared = groups == 1;
+    if (!status && groups != 1 && groups != stack->layers)
+        status = config_fail(r, MHA_ERR_FORMAT,
+                             "\"num_hidden_groups\" is %g, expected 1 or the number of layers, "
+                             "which is %d",
+                             groups, stack->layers);
     return status;
 }
 

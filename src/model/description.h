@@ -96,6 +96,12 @@ typedef struct model_usage {
     bool source_end; /* the source text of an encoder-decoder ends with the end mark */
 } model_usage;
 
+/* A head that the files do not have any more. */
+typedef struct pruned_head {
+    mha_attention_kind kind;
+    int layer, head;
+} pruned_head;
+
 typedef struct model_description {
     char family[MODEL_FAMILY_MAX];
     mha_model_kind kind;
@@ -120,6 +126,16 @@ typedef struct model_description {
     mha_activation label_activation; /* after label_transform */
     int image_size, patch, channels, extra_tokens; /* ViT; extra: class and distillation token */
     model_usage usage;
+    pruned_head *pruned; /* by kind, layer and head, owned; `heads` above counts them, too */
+    size_t pruned_count;
 } model_description;
+
+/* Heads that the files have for a layer; which of all heads they do not have; and how many they do
+ * not have before a head. */
+int description_heads(const model_description *d, mha_attention_kind kind, int layer);
+bool description_is_pruned(const model_description *d, mha_attention_kind kind, int layer,
+                           int head);
+int description_pruned_before(const model_description *d, mha_attention_kind kind, int layer,
+                              int head);
 
 #endif

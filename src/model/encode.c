@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Section 5 of mha_model.h: texts become tokens, cut to the longest length, are sorted by length
- * and computed in groups of bounded rows; the rows of each text become one vector.
+ * and computed in groups of bounded rows; the rows of each text become one vector. Of an
+ * encoder-decoder only the encoder runs.
  */
 #include "model/forward.h"
 
@@ -70,6 +71,8 @@ static mha_status tokenize(encoder *e, const char *text, ptrdiff_t number)
     const ptrdiff_t longest = longest_text(e);
     to->number = number;
     to->count = tokens.count < longest ? tokens.count : longest;
+    if (e->config->cut)
+        e->config->cut[number] = tokens.count - to->count;
     to->ids = malloc((size_t)to->count * sizeof *to->ids + sizeof *to->ids);
     if (to->ids)
         copy_tokens(&tokens, to->count, to->ids);
@@ -166,11 +169,15 @@ static mha_status run_group(encoder *e, ptrdiff_t first, ptrdiff_t last)
                (size_t)e->texts[n].count * sizeof *e->ids);
         e->starts[n - first + 1] = e->starts[n - first] + e->texts[n].count;
     }
+    const bool pair = e->model->files.description.kind == MHA_MODEL_ENCODER_DECODER;
     const mha_model_call call = {.size = sizeof call,
                                  .B = last - first,
-                                 .starts = e->starts,
-                                 .ids = e->ids,
-                                 .hidden = e->hidden,
+                                 .starts = pair ? NULL : e->starts,
+                                 .ids = pair ? NULL : e->ids,
+                                 .source_starts = pair ? e->starts : NULL,
+                                 .source_ids = pair ? e->ids : NULL,
+                                 .hidden = pair ? NULL : e->hidden,
+                                 .source_hidden = pair ? e->hidden : NULL,
                                  .heads = e->config->heads,
                                  .message = e->config->message,
                                  .message_size = e->config->message_size};
@@ -230,13 +237,10 @@ static mha_status encode_all(encoder *e, const char *const *texts)
 
 static mha_status check(const encoder *e, const char *const *texts)
 {
-    const mha_model_kind kind = e->model->files.description.kind;
     if (!texts || !e->vectors)
         return fail(e, MHA_ERR_NULL, "%s is NULL", texts ? "vectors" : "texts");
-    if (kind != MHA_MODEL_ENCODER && kind != MHA_MODEL_DECODER)
-        return fail(
-            e, MHA_ERR_FLAG,
-            "sentence vectors are made by encoders and decoders of texts; the model is neither");
+    if (e->model->files.description.kind == MHA_MODEL_IMAGE_ENCODER)
+        return fail(e, MHA_ERR_FLAG, "vectors are made of texts; the model reads pictures");
     if (!e->model->tokenizer)
         return fail(e, MHA_ERR_FLAG, "the model has no tokenizer; name one when it is opened");
     if ((unsigned)e->config->pooling > MHA_POOLING_MAX)

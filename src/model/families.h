@@ -13,6 +13,7 @@ typedef struct model_family {
     mha_status (*describe)(const config_reader *r, model_description *d);
     const tensor_layout *layouts[2]; /* spellings of the names of tensors; the second may be NULL */
     const tensor_layout *gguf;       /* those of GGUF files; NULL: none are known */
+    bool has_pruned_heads; /* transformers 4 removes the heads that "pruned_heads" lists */
 } model_family;
 
 /* NULL if there is none; number < 0 or past the last: NULL. */

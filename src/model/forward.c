@@ -58,8 +58,16 @@ static void carve_outputs(model_pass *pass, model_work *work)
     pass->transformed = work_take(work, rows, sizeof(float) * (size_t)width);
 }
 
+static void carve_ignored(model_pass *pass, model_work *work)
+{
+    const size_t longest = (size_t)pass->side[STACK_ENCODER].longest;
+    if (pass->call->source_ignored)
+        pass->ignored = work_take(work, pass->B, longest);
+}
+
 static void carve(model_pass *pass, model_work *work)
 {
+    carve_ignored(pass, work);
     pass->past = work_take(work, pass->call->state ? pass->B : 0, sizeof(int64_t));
     if (pass->call->state)
         pass->side[STACK_DECODER].past = pass->past;
@@ -185,8 +193,18 @@ static mha_status count_work(model_pass *pass, size_t *bytes)
 
 /* ---------------------------------------------------------------------- run ----- */
 
+/* The masks of all sources, which are packed in the call, at equal distances. */
+static void fill_ignored(const model_pass *pass)
+{
+    const pass_rows *const source = &pass->side[STACK_ENCODER];
+    for (ptrdiff_t b = 0; pass->call->source_ignored && b < pass->B; b++)
+        memcpy(pass->ignored + b * source->longest, pass->call->source_ignored + source->starts[b],
+               (size_t)(source->starts[b + 1] - source->starts[b]));
+}
+
 static void fill_lists(const model_pass *pass)
 {
+    fill_ignored(pass);
     const mha_state *const state = pass->call->state;
     for (ptrdiff_t b = 0; state && b < pass->B; b++)
         pass->past[b] = state->lengths[pass_sequence(pass, b)];
@@ -219,6 +237,8 @@ static mha_status run_pass(const model_pass *pass)
     fill_lists(pass);
     if (last == STACK_DECODER && pass->side[STACK_ENCODER].rows > 0)
         status = run_source(pass);
+    if (pass->side[last].rows == 0)
+        return status;
     status = status ? status : embed_rows(pass, last);
     status = status ? status : stack_run(pass, last, pass->call->hidden, &hidden);
     return !status && hidden ? run_outputs(pass, hidden) : status;
@@ -235,7 +255,8 @@ static void settle(const model_pass *pass, mha_status status)
         for (int layer = 0; status && layer < pass->model->stack[STACK_DECODER].layers; layer++)
             mha_cache_truncate(state_self(state, layer), n, (ptrdiff_t)state->lengths[n]);
         if (source->rows > 0)
-            state->source_lengths[n] = status ? 0 : source->starts[b + 1] - source->starts[b];
+            state->source_lengths[state_source(state, n)] =
+                status ? 0 : source->starts[b + 1] - source->starts[b];
         if (status)
             continue;
         const int64_t count = side->starts[b + 1] - side->starts[b];

@@ -26,6 +26,13 @@ typedef struct pass_rows {
     const int64_t *past; /* [B]: tokens before the first row of each sequence; NULL: none */
 } pass_rows;
 
+/* The queries of cross-attention over a state. */
+typedef struct pass_sources {
+    const int64_t *starts;    /* [B+1] of the decoder's rows */
+    const int64_t *sequences; /* [B] of the caches; NULL: 0 .. B-1 */
+    ptrdiff_t B, longest;
+} pass_sources;
+
 typedef struct model_pass {
     const mha_model *model;
     const mha_model_call *call;
@@ -33,6 +40,7 @@ typedef struct model_pass {
     int threads;
     ptrdiff_t B;
     pass_rows side[STACKS]; /* the encoder's and the decoder's rows; 0 rows: not run */
+    pass_sources cross;     /* with a state */
     ptrdiff_t longest_past; /* tokens that a sequence of the state has before this call */
     int64_t *past;          /* [B] */
 
@@ -41,6 +49,7 @@ typedef struct model_pass {
     float *pixels;               /* [patches][channels * patch * patch] */
     float *memory;               /* [source rows][width]: the encoder's output for the decoder */
     float *relative[STACKS];     /* T5's biases as diagonals */
+    uint8_t *ignored;            /* [B][longest]: call.source_ignored; NULL: none */
     float *chosen, *transformed; /* rows for logits, pooler and labels */
     float *row_buffers;          /* [threads][embedding width] */
     void *scratch;               /* of layers and linears, one after another */

@@ -8,15 +8,6 @@
 
 #include "model/model_parts.h"
 
-static const bound_attention *bound_at(const mha_model *model, mha_attention_kind kind,
-                                       ptrdiff_t layer)
-{
-    const int stack = attention_stack(kind);
-    const bool shared = model->files.description.stack[stack].shared;
-    const bound_layer *const at = &model->files.binding.stack[stack].layers[shared ? 0 : layer];
-    return kind == MHA_ATTENTION_CROSS ? &at->cross : &at->self;
-}
-
 /* norms[H][columns] += (row n of W_O, the part of head h) . v)^2 */
 static void add_row(const float *row, ptrdiff_t H, ptrdiff_t G, ptrdiff_t D, const float *v,
                     ptrdiff_t columns, double *squares)
@@ -43,15 +34,17 @@ mha_status model_value_norms(const mha_model *model, mha_attention_kind kind, pt
         return MHA_ERR_INDEX;
     const attention_description *const a =
         &model->files.description.stack[attention_stack(kind)].attention;
-    const bound_matrix *const w = &bound_at(model, kind, layer)->o.weight;
-    const ptrdiff_t H = a->heads, cells = H * columns;
+    const bound_attention *const bound = model_bound_at(model, kind, layer);
+    const bound_matrix *const w = &bound->o.weight;
+    const ptrdiff_t H = mha_model_heads(model, kind, layer), cells = H * columns;
     if (!is_readable(w) || w->inputs != H * a->head_width)
         return MHA_ERR_DTYPE;
+    const ptrdiff_t G = bound->k.weight.outputs / a->head_width;
     float *const row = malloc((size_t)w->inputs * sizeof *row);
     double *const squares = calloc((size_t)cells + 1, sizeof *squares);
     for (ptrdiff_t n = 0; row && squares && n < w->outputs; n++) {
         matrix_row(w, n, row);
-        add_row(row, H, a->key_heads, a->head_width, v, columns, squares);
+        add_row(row, H, G, a->head_width, v, columns, squares);
     }
     for (ptrdiff_t n = 0; row && squares && n < cells; n++)
         norms[n] = (float)sqrt(squares[n]);

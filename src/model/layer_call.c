@@ -52,9 +52,14 @@ static void add_source(const model_pass *pass, int layer, attention_call *to)
 {
     const mha_state *const state = pass->call->state;
     if (state) {
+        const ptrdiff_t step = pass->cross.longest * pass->model->files.description.width;
         to->call.cache = state_cross(state, layer);
         to->call.cache_use = MHA_CACHE_RECALL;
-        to->call.sequences = pass->call->sequences;
+        to->call.sequences = pass->cross.sequences;
+        to->call.B = pass->cross.B;
+        to->call.L = pass->cross.longest;
+        to->call.query.sb = to->call.output.sb = step;
+        to->options.q_starts = pass->cross.starts;
         return;
     }
     const pass_rows *const source = &pass->side[STACK_ENCODER];
@@ -94,6 +99,9 @@ void layer_call_fill(const model_pass *pass, mha_attention_kind kind, int layer,
         if (pass->model->stack[stack].relative)
             add_relative(pass, stack, attention, &to->options);
     }
+    if (c->source_ignored && kind != MHA_ATTENTION_DECODER)
+        to->options.ignore_mask =
+            (mha_view){pass->ignored, pass->side[STACK_ENCODER].longest, 0, 0};
     if (c->heads)
         add_heads(c->heads, kind, attention, &to->options);
     const mha_capture *const capture = pass_capture(pass, kind, layer);

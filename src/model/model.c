@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/tokenizer_words.h"
+
 /* -------------------------------------------------------------------- free ----- */
 
 static void free_layer(model_layer *layer)
@@ -17,6 +19,17 @@ static void free_layer(model_layer *layer)
         mha_feed_forward_free(layer->ff);
 }
 
+typedef struct tokenizers {
+    mha_tokenizer *source, *target; /* NULL: none; target may be the same */
+} tokenizers;
+
+static void free_tokenizers(const tokenizers *t)
+{
+    if (t->target != t->source)
+        mha_tokenizer_free(t->target);
+    mha_tokenizer_free(t->source);
+}
+
 static void free_outputs(mha_model *model)
 {
     mha_linear *const linears[] = {model->transform,       model->output, model->pooler,
@@ -27,9 +40,8 @@ static void free_outputs(mha_model *model)
         mha_linear_free(model->stack[s].project);
         mha_linear_free(model->stack[s].patches);
     }
-    if (model->target_tokenizer != model->tokenizer)
-        mha_tokenizer_free(model->target_tokenizer);
-    mha_tokenizer_free(model->tokenizer);
+    const tokenizers t = {model->tokenizer, model->target_tokenizer};
+    free_tokenizers(&t);
     model_files_close(&model->files);
 }
 
@@ -64,19 +76,40 @@ static mha_status check_config(const mha_model_config *config)
 
 /* A tokenizer that the caller names must be there; one beside the model is optional, but not if it
  * is damaged. */
-static mha_status open_tokenizers(mha_model *model, const mha_model_config *config)
+static mha_status open_tokenizers(tokenizers *t, const model_files *files,
+                                  const mha_model_config *config)
 {
-    const char *const path = config->tokenizer ? config->tokenizer : model->files.tokenizer_path;
+    const char *const path = config->tokenizer ? config->tokenizer : files->tokenizer_path;
+    const char *const target = config->tokenizer ? NULL : files->target_tokenizer_path;
     mha_status status = MHA_OK;
     if (path)
-        status = mha_tokenizer_open(&model->tokenizer, path, config->message, config->message_size);
-    const char *const target = config->tokenizer ? NULL : model->files.target_tokenizer_path;
+        status = mha_tokenizer_open(&t->source, path, config->message, config->message_size);
     if (!status && target)
-        status = mha_tokenizer_open(&model->target_tokenizer, target, config->message,
-                                    config->message_size);
-    if (!model->target_tokenizer)
-        model->target_tokenizer = model->tokenizer;
+        status = tokenizer_open_target(&t->target, target, config->message, config->message_size);
+    if (!t->target)
+        t->target = t->source;
     return status;
+}
+
+/* Tokenizers are opened first: what only they need from the files is out of memory again before
+ * the weights are packed. */
+static mha_status open_parts(mha_model **model, model_files *files, const mha_model_config *config)
+{
+    tokenizers t = {NULL, NULL};
+    mha_status status = open_tokenizers(&t, files, config);
+    const weight_source *const source = files->source;
+    if (!status) {
+        weight_source_release_all(source);
+        status = model_build(model, files, config);
+    }
+    if (status) {
+        free_tokenizers(&t);
+        return status;
+    }
+    weight_source_release_all(source);
+    (*model)->tokenizer = t.source;
+    (*model)->target_tokenizer = t.target;
+    return MHA_OK;
 }
 
 mha_status mha_model_open(mha_model **model, const char *path, const mha_model_config *config)
@@ -96,14 +129,9 @@ mha_status mha_model_open(mha_model **model, const char *path, const mha_model_c
     status = model_files_open(&files, path, config->message, config->message_size);
     if (status)
         return status;
-    status = model_build(&made, &files, config);
+    status = open_parts(&made, &files, config);
     if (status) {
         model_files_close(&files);
-        return status;
-    }
-    status = open_tokenizers(made, config);
-    if (status) {
-        mha_model_free(made);
         return status;
     }
     *model = made;

@@ -194,6 +194,8 @@ static void add_table(model_text *t, const model_files *files)
         add_heads(t, encoder, ", encoder");
     add_heads(t, stack,
               two && encoder->attention.heads != stack->attention.heads ? ", decoder" : "");
+    if (d->pruned_count > 0)
+        ROW(t, "removed heads", "%zu", d->pruned_count);
     if (two && encoder->inner != stack->inner)
         ROW(t, "feed-forward", "%d and %d inside, %s%s", encoder->inner, stack->inner,
             model_activation_name(d->activation), d->gated ? ", gated" : "");

@@ -18,9 +18,10 @@
 #include "model/bind.h"
 #include "model/describe_usage.h"
 #include "model/families.h"
+#include "text/tokenizer_words.h"
+#include "text/unicode_library.h"
 
 enum { PATH_BYTES = 4096 };
-#define TRANSLATOR_FORMAT "mha-translator-1"
 
 typedef struct opening {
     model_files *files;
@@ -216,20 +217,23 @@ static bool find_gguf_tokenizer(const opening *o, model_files *files)
     return files->tokenizer_path != NULL;
 }
 
+/* The file of a translator may have its words inside. */
+static bool find_words(const opening *o, const safetensors_file *file, model_files *files)
+{
+    if (!text_libraries_present() || !safetensors_value(file, "source_vocabulary") ||
+        !safetensors_value(file, "target_vocabulary"))
+        return true;
+    files->tokenizer_path = copy_path(o->path);
+    files->target_tokenizer_path = copy_path(o->path);
+    return files->tokenizer_path && files->target_tokenizer_path;
+}
+
 static mha_status fail_path(const opening *o)
 {
-    return fail(o, MHA_ERR_MEMORY, "out of memory for the path of the tokenizer");
+    return fail(o, MHA_ERR_MEMORY, "out of memory for a path");
 }
 
 /* -------------------------------------------------------------- translator ----- */
-
-static const char *metadata(const safetensors_file *file, const char *key)
-{
-    for (size_t n = 0; n < file->pair_count; n++)
-        if (strcmp(file->pairs[n].key, key) == 0)
-            return file->pairs[n].value;
-    return NULL;
-}
 
 static mha_status read_translator(opening *o, const char *text)
 {
@@ -255,12 +259,15 @@ static mha_status try_translator(opening *o, bool *known)
     *known = false;
     if (status)
         return status;
-    const char *const format = metadata(file, "format"), *const config = metadata(file, "config");
+    const char *const format = safetensors_value(file, "format");
+    const char *const config = safetensors_value(file, "config");
     *known = format && strcmp(format, TRANSLATOR_FORMAT) == 0;
     if (*known)
         status = config
                      ? read_translator(o, config)
                      : fail(o, MHA_ERR_FORMAT, "the metadata of the translator have no \"config\"");
+    if (*known && !status && !find_words(o, file, o->files))
+        status = fail_path(o);
     safetensors_close(file);
     return status;
 }
@@ -290,7 +297,10 @@ static mha_status describe_folder(opening *o)
     mha_status status = with_json(o, "config.json", read_main, o);
     if (!status)
         status = read_usage(o);
-    return !status && !find_folder_tokenizer(o, o->files) ? fail_path(o) : status;
+    if (status)
+        return status;
+    o->files->folder = copy_path(o->folder);
+    return o->files->folder && find_folder_tokenizer(o, o->files) ? MHA_OK : fail_path(o);
 }
 
 static mha_status open_folder(opening *o)
@@ -354,7 +364,10 @@ mha_status model_files_open(model_files *files, const char *path, char *message,
     }
     const bool is_folder = S_ISDIR(about.st_mode);
     set_folder(&o, is_folder);
-    const mha_status status = is_folder ? open_folder(&o) : open_file(&o);
+    files->path = copy_path(path);
+    const mha_status status = !files->path ? fail_path(&o)
+                              : is_folder  ? open_folder(&o)
+                                           : open_file(&o);
     if (status)
         model_files_close(files);
     return status;
@@ -365,6 +378,8 @@ void model_files_close(model_files *files)
     model_binding_free(&files->binding);
     description_free(&files->description);
     weight_source_close(files->source);
+    free(files->path);
+    free(files->folder);
     free(files->tokenizer_path);
     free(files->target_tokenizer_path);
     memset(files, 0, sizeof *files);

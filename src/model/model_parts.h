@@ -32,7 +32,8 @@ typedef struct model_attention {
     uint32_t flags;                /* of mha_options */
     float scale, softcap;
     ptrdiff_t window_left, window_right;
-    const int32_t *kept; /* pruned: the heads of the parent that are left; NULL: all */
+    const int32_t *kept; /* pruned: the heads that are left, as the whole model numbers them;
+                          * NULL: all */
 } model_attention;
 
 typedef struct model_layer {
@@ -94,6 +95,16 @@ static inline model_attention *model_attention_at(const mha_model *model, mha_at
     return attention->layer ? attention : NULL;
 }
 
+/* Where its weights are in the files. */
+static inline const bound_attention *model_bound_at(const mha_model *model, mha_attention_kind kind,
+                                                    ptrdiff_t layer)
+{
+    const int stack = attention_stack(kind);
+    const bool shared = model->files.description.stack[stack].shared;
+    const bound_layer *const at = &model->files.binding.stack[stack].layers[shared ? 0 : layer];
+    return kind == MHA_ATTENTION_CROSS ? &at->cross : &at->self;
+}
+
 /* The longest sequence that a model without a limit gets room for, where the caller names none. */
 enum { MODEL_DEFAULT_TOKENS = 1024 };
 
@@ -139,6 +150,7 @@ void model_count(mha_model *model);
 struct mha_state {
     const mha_model *model;
     ptrdiff_t sequences, capacity, source_capacity;
+    ptrdiff_t beams; /* sequences that share a source text: 1, except in a beam search */
     mha_dtype type;
     mha_cache **caches; /* [layers] of self-attention, then [layers] of cross-attention */
     int cache_count;
@@ -146,7 +158,15 @@ struct mha_state {
     int64_t *lengths, *source_lengths; /* [sequences] */
     int64_t *spare_lengths;            /* [2 * sequences] */
     uint8_t *marks;                    /* [sequences]: which sequences a call has named */
+    int64_t *source_starts; /* [sequences + 1], and the next [sequences], of a call: rows */
+    int64_t *sources;       /* of the same source, and these; NULL if beams is 1 */
 };
+
+/* The sequence of the cross-attention's caches that a sequence reads. */
+static inline ptrdiff_t state_source(const mha_state *state, ptrdiff_t sequence)
+{
+    return sequence / state->beams;
+}
 
 static inline mha_cache *state_self(const mha_state *state, int layer)
 {

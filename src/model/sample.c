@@ -4,6 +4,7 @@
 #include "model/sample.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 static float largest(const float *x, ptrdiff_t count)
@@ -14,13 +15,37 @@ static float largest(const float *x, ptrdiff_t count)
     return most;
 }
 
-double sample_log_probability(const float *logits, ptrdiff_t words, int32_t id)
+double sample_log_total(const float *logits, ptrdiff_t words)
 {
     const float most = largest(logits, words);
     double sum = 0.0;
     for (ptrdiff_t n = 0; n < words; n++)
         sum += (double)expf(logits[n] - most);
-    return (double)(logits[id] - most) - log(sum);
+    return (double)most + log(sum);
+}
+
+static bool is_listed(const int32_t *ids, ptrdiff_t count, ptrdiff_t id)
+{
+    bool found = false;
+    for (ptrdiff_t n = 0; n < count; n++)
+        found |= ids[n] == id;
+    return found;
+}
+
+ptrdiff_t sample_best(const float *logits, ptrdiff_t words, const int32_t *forbidden,
+                      ptrdiff_t forbidden_count, ptrdiff_t room, int32_t *ids)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t n = 0; n < words; n++) {
+        if ((count == room && !(logits[n] > logits[ids[count - 1]])) ||
+            is_listed(forbidden, forbidden_count, n))
+            continue;
+        ptrdiff_t at = count < room ? count++ : count - 1;
+        for (; at > 0 && logits[n] > logits[ids[at - 1]]; at--)
+            ids[at] = ids[at - 1];
+        ids[at] = (int32_t)n;
+    }
+    return count;
 }
 
 /* ------------------------------------------------------------------ scores ----- */

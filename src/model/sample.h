@@ -5,8 +5,14 @@
 
 #include <mha/mha_model.h>
 
-/* The natural logarithm of the softmax at `id`. */
-double sample_log_probability(const float *logits, ptrdiff_t words, int32_t id);
+/* The natural logarithm of the sum of exp(logit): a token's log-probability is its logit minus
+ * this. NaN if a logit is NaN or infinite. */
+double sample_log_total(const float *logits, ptrdiff_t words);
+
+/* The ids with the largest logits, in descending order, of equal ones the first; forbidden ones are
+ * left out. Returns their number, at most `room`. */
+ptrdiff_t sample_best(const float *logits, ptrdiff_t words, const int32_t *forbidden,
+                      ptrdiff_t forbidden_count, ptrdiff_t room, int32_t *ids);
 
 typedef struct sample_request {
     const mha_sampling *sampling;

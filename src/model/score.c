@@ -34,7 +34,8 @@ static void score_task(void *arg, int worker, ptrdiff_t n)
     const ptrdiff_t words = job->model->files.description.vocabulary;
     const int64_t next = job->first + job->now[n] + 1;
     (void)worker;
-    job->scores[next] = sample_log_probability(job->logits + n * words, words, job->ids[next]);
+    const float *const logits = job->logits + n * words;
+    job->scores[next] = (double)logits[job->ids[next]] - sample_log_total(logits, words);
 }
 
 /* Rows of a group from its first to before its last sequence; returns their number. */

@@ -93,6 +93,13 @@ static mha_status part_output(stack_job *job, const model_norms *norms)
     return mha_norm_run(&after, job->rows, part, job->width, pass->x, job->width, pass->pool);
 }
 
+/* Whether layer n needs other relative positions than the layer before it: its heads are others. */
+static bool is_relative_new(const stack_job *job, int n)
+{
+    const model_layer *const layer = job->stack->layer;
+    return n == 0 || layer[n].self.kept != layer[n - 1].self.kept;
+}
+
 static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
 {
     const model_pass *const pass = job->pass;
@@ -105,7 +112,7 @@ static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
     if (status)
         return status;
     const bool biased = kind != MHA_ATTENTION_CROSS && job->stack->relative;
-    if (biased && (n == 0 || attention->kept))
+    if (biased && is_relative_new(job, n))
         relative_fill(pass, attention_stack(kind), attention);
     layer_call_fill(pass, kind, n, &call);
     call.call.query.data = input;
@@ -189,7 +196,7 @@ mha_status stack_store(const model_pass *pass)
     const ptrdiff_t width = pass->model->files.description.width;
     for (int n = 0; n < pass->model->stack[STACK_DECODER].layers; n++)
         for (ptrdiff_t b = 0; b < pass->B; b++) {
-            const int64_t sequence = pass_sequence(pass, b);
+            const int64_t sequence = state_source(state, pass_sequence(pass, b));
             const mha_layer_call call = {
                 .size = sizeof call,
                 .B = 1,

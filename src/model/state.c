@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A longer cache has pages, so that only the tokens that it has occupy memory. */
-enum { CONTIGUOUS_MOST = 512 };
+enum { CONTIGUOUS_MOST = 128 };
 
 /* ------------------------------------------------------------------ create ----- */
 
@@ -23,6 +23,7 @@ void mha_state_free(mha_state *state)
     free(state->tokens);
     free(state->lengths);
     free(state->marks);
+    free(state->source_starts);
     free(state);
 }
 
@@ -41,6 +42,7 @@ mha_status state_allocate(mha_state **state, const mha_model *model, const mha_s
     const int layers = model->stack[STACK_DECODER].layers;
     made->model = model;
     made->type = config->type;
+    made->beams = 1;
     made->sequences = config->sequences ? config->sequences : 1;
     made->capacity = config->capacity ? config->capacity : default_tokens(model);
     made->source_capacity =
@@ -69,16 +71,16 @@ mha_cache_config state_cache_config(const mha_state *state, int n)
     const mha_layer_config c =
         mha_layer_get_config(n < layers ? layer->self.layer : layer->cross.layer);
     const ptrdiff_t capacity = n < layers ? state->capacity : state->source_capacity;
-    const mha_cache_config config = {.size = sizeof config,
-                                     .kind = capacity > CONTIGUOUS_MOST ? MHA_CACHE_PAGED
-                                                                        : MHA_CACHE_CONTIGUOUS,
-                                     .sequences = state->sequences,
-                                     .capacity = capacity,
-                                     .G = c.G,
-                                     .D = c.D,
-                                     .Dv = c.Dv,
-                                     .k_type = state->type,
-                                     .v_type = state->type};
+    const mha_cache_config config = {
+        .size = sizeof config,
+        .kind = capacity > CONTIGUOUS_MOST ? MHA_CACHE_PAGED : MHA_CACHE_CONTIGUOUS,
+        .sequences = n < layers ? state->sequences : state->sequences / state->beams,
+        .capacity = capacity,
+        .G = c.G,
+        .D = c.D,
+        .Dv = c.Dv,
+        .k_type = state->type,
+        .v_type = state->type};
     return config;
 }
 
@@ -96,24 +98,27 @@ static mha_status check_config(const mha_model *model, const mha_state_config *c
     return MHA_OK;
 }
 
-mha_status mha_state_create(mha_state **state, const mha_model *model,
-                            const mha_state_config *config)
+static mha_status share_sources(mha_state *state, ptrdiff_t beams)
 {
-    const mha_state_config none = {.size = sizeof none};
-    if (!state)
-        return MHA_ERR_NULL;
-    *state = NULL;
-    config = config ? config : &none;
-    if (!model)
-        return MHA_ERR_NULL;
-    mha_state *made;
-    mha_status status = check_config(model, config);
-    if (status)
-        return status;
-    status = state_allocate(&made, model, config);
-    if (status)
+    state->beams = beams;
+    if (beams == 1)
+        return MHA_OK;
+    state->source_starts = calloc((size_t)state->sequences + 1, 2 * sizeof *state->source_starts);
+    state->sources = state->source_starts ? state->source_starts + state->sequences + 1 : NULL;
+    return state->source_starts ? MHA_OK : MHA_ERR_MEMORY;
+}
+
+mha_status state_create_beams(mha_state **state, const mha_model *model,
+                              const mha_state_config *config, ptrdiff_t beams)
+{
+    mha_state *made = NULL;
+    mha_status status = state_allocate(&made, model, config);
+    status = status ? status : share_sources(made, beams);
+    if (status) {
+        mha_state_free(made);
         return model_fail(config->message, config->message_size, status,
                           "no memory for the tokens of the state");
+    }
     for (int n = 0; n < made->cache_count && !status; n++) {
         mha_cache_config cache = state_cache_config(made, n);
         cache.message = config->message;
@@ -126,6 +131,20 @@ mha_status mha_state_create(mha_state **state, const mha_model *model,
     }
     *state = made;
     return MHA_OK;
+}
+
+mha_status mha_state_create(mha_state **state, const mha_model *model,
+                            const mha_state_config *config)
+{
+    const mha_state_config none = {.size = sizeof none};
+    if (!state)
+        return MHA_ERR_NULL;
+    *state = NULL;
+    config = config ? config : &none;
+    if (!model)
+        return MHA_ERR_NULL;
+    const mha_status status = check_config(model, config);
+    return status ? status : state_create_beams(state, model, config, 1);
 }
 
 /* -------------------------------------------------------------------- read ----- */
@@ -230,5 +249,16 @@ mha_status mha_state_reorder(mha_state *state, const int64_t *parents)
     if (!status)
         reorder_tokens(state, parents, old);
     free(old);
+    return status;
+}
+
+mha_status state_reorder_beams(mha_state *state, const int64_t *parents)
+{
+    mha_status status = MHA_OK;
+    for (int n = 0; n < state->model->stack[STACK_DECODER].layers && !status; n++)
+        status = mha_cache_reorder(state_self(state, n), parents);
+    memcpy(state->spare_lengths, state->lengths, (size_t)state->sequences * sizeof *state->lengths);
+    for (ptrdiff_t n = 0; n < state->sequences && !status; n++)
+        state->lengths[n] = state->spare_lengths[parents[n]];
     return status;
 }

@@ -198,6 +198,8 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
     } else if (text->no_gold != NULL) {
         json_string(j, "no_gold", text->no_gold);
     }
+    if (text->outside != NULL)
+        json_string(j, "outside", text->outside);
     json_open_array(j, "kinds");
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         if (s->heads->kind[kind].layers > 0)

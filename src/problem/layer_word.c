@@ -175,12 +175,19 @@ static bool set_no_cache(parser *p, const char *value)
     return true;
 }
 
+static bool set_text(parser *p, const char *value)
+{
+    (void)value;
+    p->word->text = true;
+    return true;
+}
+
 static bool set_threads(parser *p, const char *value)
 {
     return reader_int(&p->in, value, 1, MHA_MAX_THREADS, &p->word->threads);
 }
 
-enum { SUFFIX_COUNT = 10, TYPE_COUNT = 4 };
+enum { SUFFIX_COUNT = 11, TYPE_COUNT = 4 };
 #define TYPED (1u << WORD_LINEAR | LAYERS | CACHES)
 static const suffix suffixes[SUFFIX_COUNT] = {
     {"f32", TYPED, set_type, false},
@@ -192,6 +199,7 @@ static const suffix suffixes[SUFFIX_COUNT] = {
     {"grad", 1u << WORD_LAYER, set_grad, false},
     {"gemv", 1u << WORD_OPENBLAS, set_gemv, false},
     {"nocache", 1u << WORD_TRANSLATE, set_no_cache, false},
+    {"text", 1u << WORD_TRAIN, set_text, false},
     {"t", PRODUCTS | LAYERS | CACHES | MODELS, set_threads, true},
 };
 
@@ -366,6 +374,8 @@ size_t layer_word_print(const layer_word *w, char *text, size_t size)
         printer_put(&p, ":gemv");
     if (w->no_cache)
         printer_put(&p, ":nocache");
+    if (w->text)
+        printer_put(&p, ":text");
     if (w->threads > 0)
         printer_put(&p, ":t=%d", w->threads);
     return p.used;
@@ -440,7 +450,8 @@ static const char help[] =
     "  decode:gpt2-small:s1024  such a layer's step: the last l (1) of s tokens,\n"
     "                           those before them in a cache\n"
     "  cache:gpt2-small:s8192   the heads of such a step alone\n"
-    "  train:b128               the translator's step of training on b pairs (bench only)\n"
+    "  train:b128               the laboratory's step of training on b pairs (bench only)\n"
+    "  train:b430:text          that of a model for files, on random short sentences\n"
     "  translate:b64            b sentences translated by it; :nocache without its caches\n"
     "\n"
     "Instead of a preset: e model width, h query heads, g key/value heads (h), d and v\n"

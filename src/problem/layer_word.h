@@ -9,7 +9,8 @@
  *      layer:e512h8g2d64l100:causal        or of widths of one's own
  *      decode:gpt2-small:s1024:cache=i8    a layer's step: the last l (1) of s tokens, with a cache
  *      cache:gpt2-small:s8192:i8           the heads of such a step alone
- *      train:b128                          the translator's step of training on b sentence pairs
+ *      train:b128                          the laboratory's step of training on b sentence pairs
+ *      train:b430:text                     that of a model for files of pairs, on random sentences
  *      translate:b64:nocache               b sentences translated, as the model in models/ does
  *
  * Extents:  m n k; or e model width, h query heads, g key/value heads (h), d and v widths of a head
@@ -17,7 +18,7 @@
  * Suffixes: f32 f16 bf16 i8       type of the stored weights, of the cache in a cache word (f32)
  *           cache=T               type of the cache of a step (f32)
  *           grad                  a layer's step of training: forward, then all gradients
- *           causal gemv nocache t=N
+ *           causal gemv nocache text t=N
  */
 #ifndef PROBLEM_LAYER_WORD_H
 #define PROBLEM_LAYER_WORD_H
@@ -48,7 +49,7 @@ typedef struct layer_word {
     ptrdiff_t m, n, k;
     ptrdiff_t e, h, g, d, v, b, l, s;
     mha_dtype stored, cache;
-    bool causal, grad, gemv, no_cache;
+    bool causal, grad, gemv, no_cache, text;
     int threads; /* 0: not said */
 } layer_word;
 

@@ -18,7 +18,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-enum { OPTIONS_MAX = 32, COLUMN = 24 };
+/* As many options as arg_command.given has bits. */
+enum { OPTIONS_MAX = 64, COLUMN = 24 };
 
 const char *args_program = "mha";
 
@@ -93,9 +94,10 @@ static int print_help(const arg_command *command)
 static int unknown_option(const arg_command *command, const char *name)
 {
     const char *names[OPTIONS_MAX + 1] = {"help"};
-    for (int n = 0; n < command->option_count; n++)
+    const int count = command->option_count < OPTIONS_MAX ? command->option_count : OPTIONS_MAX;
+    for (int n = 0; n < count; n++)
         names[n + 1] = command->options[n].name;
-    const char *near = suggest_nearest(name, names, command->option_count + 1);
+    const char *near = suggest_nearest(name, names, count + 1);
     if (near != NULL)
         return args_wrong("%s: unknown option --%s; did you mean --%s?", command->name, name, near);
     return args_wrong("%s: unknown option --%s; see \"mha %s --help\"", command->name, name,

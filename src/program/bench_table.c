@@ -321,8 +321,10 @@ int bench_table(char *const *names, int count, int rounds, int threads, bool as_
     json j = json_begin(stdout);
     const table t = {rounds, threads, find_openblas(), as_json ? &j : NULL};
     if (!as_json) {
-        printf("isa %s, %d thread%s, %d rounds; measured: the favourable quartile\n", isa, threads,
-               threads == 1 ? "" : "s", rounds);
+        printf(
+            "isa %s, %d thread%s, %d rounds; measured: the favourable quartile; clock: cpu time of "
+            "one thread, wall time of several\n",
+            isa, threads, threads == 1 ? "" : "s", rounds);
         return run_sections(&t, chosen);
     }
     json_open_object(&j, NULL);

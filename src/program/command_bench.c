@@ -28,7 +28,9 @@ static const char details[] =
     "of them is attended. Quote the upper quartile over the rounds: other programs on the machine\n"
     "only ever slow a round down. The printed speed is that of the upper quartile, the peak is\n"
     "the median. A share above 1 means that the peak was disturbed: measure again. If rounds take\n"
-    "seconds, fewer are made, but at least 5.\n"
+    "seconds, fewer are made, but at least 5. One thread is measured in CPU time, so that other\n"
+    "programs on a shared machine do not count; several threads in the time that passes. The\n"
+    "column clock says which: cpu or wall.\n"
     "\n"
     "--preset measures the projections of a preset with 512, 2048 and 1 rows, its layer, and for\n"
     "a decoder a step with a cache. The sections of --table are operator, gradients, linear,\n"
@@ -45,8 +47,8 @@ static const char details[] =
 
 static void print_head(void)
 {
-    printf("%-36s %8s %8s %8s %12s %12s %7s\n", "word", "upper", "median", "best", "speed", "peak",
-           "rounds");
+    printf("%-36s %8s %8s %8s %12s %12s %7s %6s\n", "word", "upper", "median", "best", "speed",
+           "peak", "rounds", "clock");
 }
 
 static void print_row(const measure_case *s)
@@ -55,8 +57,9 @@ static void print_row(const measure_case *s)
     const bench_case *what = &s->what;
     const double work = what->memory_bound ? what->bytes : what->flops;
     const char *unit = what->memory_bound ? "GB/s" : "GF/s";
-    printf("%-36s %8.3f %8.3f %8.3f %7.1f %s %7.1f %s %7d\n", what->word, sum.upper, sum.median,
-           sum.best, work / sum.seconds * 1e-9, unit, sum.peak * 1e-9, unit, s->rounds);
+    printf("%-36s %8.3f %8.3f %8.3f %7.1f %s %7.1f %s %7d %6s\n", what->word, sum.upper, sum.median,
+           sum.best, work / sum.seconds * 1e-9, unit, sum.peak * 1e-9, unit, s->rounds,
+           measure_clock(s));
     fflush(stdout);
 }
 
@@ -74,6 +77,7 @@ static void json_row(json *j, const measure_case *s, const char *isa)
     json_number(j, "gbps", what->bytes / sum.seconds * 1e-9);
     json_number(j, what->memory_bound ? "peak_gbps" : "peak_gflops", sum.peak * 1e-9);
     json_number(j, "seconds", sum.seconds);
+    json_string(j, "clock", measure_clock(s));
     json_integer(j, "rounds", s->rounds);
     json_string(j, "isa", isa);
     json_integer(j, "threads", what->threads);

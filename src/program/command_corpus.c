@@ -13,14 +13,16 @@
 #include "program/options.h"
 
 static const char details[] =
-    "Each line is an English sentence, a tab and its French translation. With a SENTENCE of the\n"
-    "grammar, its pair is printed instead. Combinations of words (subject and verb, verb and\n"
-    "object, adjective and noun) that occur in valid or test never occur in train; --stats counts\n"
-    "them in the first N sentences of every split.\n"
+    "The sentences of the laboratory: each comes from a known grammar, so the true alignment and\n"
+    "roles are known. Each line is an English sentence, a tab and its French translation. With a\n"
+    "SENTENCE of the grammar, its pair is printed instead. Combinations of words (subject and\n"
+    "verb, verb and object, adjective and noun) that occur in valid or test never occur in train;\n"
+    "--stats counts them in the first N sentences of every split.\n"
     "\n"
     "Examples:\n"
     "  mha corpus --split test --count 5\n"
     "  mha corpus --json \"the cat that i saw yesterday ran away\"\n"
+    "  mha corpus \"they were giving it to him\"\n"
     "  mha corpus --stats --count 20000\n";
 
 typedef struct corpus_request {

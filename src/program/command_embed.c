@@ -46,6 +46,7 @@ typedef struct embedded {
     const text_list *list;
     ptrdiff_t width;
     float *vectors; /* [count][width] */
+    ptrdiff_t cut;  /* texts that were too long */
 } embedded;
 
 /* -------------------------------------------------------------- output ----- */
@@ -169,26 +170,14 @@ static ptrdiff_t limit_of(const model_session *s, const embed_request *r)
     return wanted > 0 && (most == 0 || wanted < most) ? wanted : most;
 }
 
-/* Says on stderr how many texts are longer than the limit. */
-static int report_cut(const model_session *s, const embed_request *r, const text_list *list)
+/* Says on stderr how many texts were cut. */
+static void report_cut(const model_session *s, const embed_request *r, const embedded *e)
 {
     const ptrdiff_t limit = limit_of(s, r);
-    ptrdiff_t cut = 0;
-    for (ptrdiff_t n = 0; limit > 0 && n < list->count; n++) {
-        const char *const text = list->texts[n];
-        mha_tokens tokens;
-        const mha_status status = mha_tokenizer_encode(mha_model_tokenizer(s->model), text,
-                                                       strlen(text), MHA_TEXT_MARKS, &tokens);
-        if (status != MHA_OK)
-            return args_failed("embed: text %td: %s", n + 1, mha_status_string(status));
-        cut += tokens.count > limit;
-        mha_tokens_free(&tokens);
-    }
-    if (cut > 0)
-        fprintf(stderr, "mha: %td of %td texts %s cut to %td tokens; %s\n", cut, list->count,
-                cut == 1 ? "was" : "were", limit,
+    if (e->cut > 0)
+        fprintf(stderr, "mha: %td of %td texts %s cut to %td tokens; %s\n", e->cut, e->list->count,
+                e->cut == 1 ? "was" : "were", limit,
                 limit == s->info.positions ? "the model reads no more" : "see --longest");
-    return EXIT_GO_ON;
 }
 
 /* ---------------------------------------------------------------- run ----- */
@@ -197,8 +186,10 @@ static int encode_all(const model_session *s, const embed_request *r, embedded *
 {
     char message[MODEL_MESSAGE_MAX] = "";
     mha_encode_config config = r->config;
+    int64_t cut[TOGETHER];
     config.message = message;
     config.message_size = sizeof message;
+    config.cut = cut;
     for (ptrdiff_t n = 0; n < e->list->count; n += TOGETHER) {
         const ptrdiff_t left = e->list->count - n, count = left < TOGETHER ? left : TOGETHER;
         progress("%td of %td texts", n, e->list->count);
@@ -209,6 +200,8 @@ static int encode_all(const model_session *s, const embed_request *r, embedded *
             progress_end();
             return args_failed("embed: %s", message[0] ? message : mha_status_string(status));
         }
+        for (ptrdiff_t k = 0; k < count; k++)
+            e->cut += cut[k] > 0;
     }
     progress_end();
     return EXIT_GO_ON;
@@ -221,9 +214,8 @@ static int embed(const model_session *s, const embed_request *r, const text_list
     if (e.vectors == NULL)
         return args_failed("out of memory");
     int code = encode_all(s, r, &e);
-    if (code == EXIT_GO_ON)
-        code = report_cut(s, r, list);
     if (code == EXIT_GO_ON) {
+        report_cut(s, r, &e);
         code = EXIT_FINE;
         if (r->query != NULL)
             code = rank(s, r, &e);

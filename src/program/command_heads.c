@@ -203,7 +203,7 @@ static int run(const heads_request *r)
     }
     source_sentence source = {.line = 0};
     source_read(&source, r->setup.session.model, r->text, false);
-    source_warn_unknown(&source);
+    source_warn(&source);
     heads_request cleaned = *r;
     cleaned.text = source.text;
     if (source.problem[0] == '\0' &&

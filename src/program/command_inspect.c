@@ -16,7 +16,7 @@ static const char details[] =
     "one layer. The tensors themselves are listed by \"mha tensors\".\n"
     "\n"
     "Examples:\n"
-    "  mha inspect models/en-fr.safetensors\n"
+    "  mha inspect models/lab-en-fr.safetensors\n"
     "  mha inspect all-MiniLM-L6-v2/\n"
     "  mha inspect SmolLM2-135M-Instruct.Q4_1.gguf --json\n";
 

@@ -31,12 +31,17 @@ static const char details[] =
     "\n"
     "Other models than translators need --texts. Their heads are disabled in the order of what "
     "each\n"
-    "costs alone, with the loss of \"mha ablate\", and no model is written.\n"
+    "costs alone, with the loss of \"mha ablate\". -o writes a folder with smaller matrices, "
+    "where\n"
+    "every layer has at least one head left. With --zeros matrices keep their sizes, and any\n"
+    "program reads the model; GGUF and llama2.c files are written in this way only.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
     "  mha prune --keep 20 -o small.safetensors\n"
-    "  mha translate --model small.safetensors \"the cat sleeps\"\n";
+    "  mha translate --model small.safetensors \"the cat sleeps\"\n"
+    "  mha prune --model all-MiniLM-L6-v2 --texts texts.txt --keep 60 -o small\n"
+    "  mha embed --model small \"the cat sleeps\"\n";
 
 enum { CHOOSE_SENTENCES = 128 };
 
@@ -44,7 +49,7 @@ typedef struct prune_request {
     heads_setup setup;
     int64_t keep;
     const char *curve, *output;
-    bool as_json;
+    bool zeros, replace, as_json;
 } prune_request;
 
 typedef struct prune_result {
@@ -270,6 +275,18 @@ static int run_with(const prune_request *request, const head_pair *choose)
     return code;
 }
 
+static int run_any(const prune_request *request)
+{
+    const prune_any_request any = {.setup = &request->setup,
+                                   .keep = request->keep,
+                                   .output = request->output,
+                                   .zeros = request->zeros,
+                                   .replace = request->replace,
+                                   .as_json = request->as_json};
+    const int code = prune_any_check(&any);
+    return code == EXIT_GO_ON ? prune_any(&any) : code;
+}
+
 /* Takes the sentences for importance from valid, so that the measured ones play no part in the
  * choice. */
 static int run(const prune_request *request)
@@ -279,7 +296,9 @@ static int run(const prune_request *request)
     if (request->keep > heads)
         return args_wrong("prune: --keep %d: the model has %d heads", (int)request->keep, heads);
     if (s->pairs == NULL)
-        return prune_any(s, request->keep, request->as_json);
+        return run_any(request);
+    if (request->output != NULL && !output_file_check(request->output))
+        return EXIT_FAILED;
     head_pair *const choose =
         head_pairs_of_corpus(s->session.model, s->seed, CORPUS_VALID, CHOOSE_SENTENCES);
     if (choose == NULL)
@@ -296,8 +315,10 @@ static int check(const prune_request *r)
 {
     if (r->output != NULL && r->keep < 0)
         return args_wrong("prune: -o needs --keep N: the number of heads of the model to write");
-    if ((r->curve != NULL && !output_file_check(r->curve)) ||
-        (r->output != NULL && !output_file_check(r->output)))
+    if ((r->zeros || r->replace) && r->output == NULL)
+        return args_wrong("prune: --%s is about the model that -o writes",
+                          r->zeros ? "zeros" : "replace");
+    if (r->curve != NULL && !output_file_check(r->curve))
         return EXIT_FAILED;
     return EXIT_GO_ON;
 }
@@ -312,7 +333,9 @@ int command_prune(int argc, char **argv)
         {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
-        {"o", ARG_TEXT, &r.output, "FILE", "write the pruned model (translators only)", 0, 0},
+        {"o", ARG_TEXT, &r.output, "PATH", "write the pruned model to a file or folder", 0, 0},
+        {"zeros", ARG_FLAG, &r.zeros, NULL, "with zeros in place of the heads", 0, 0},
+        {"replace", ARG_FLAG, &r.replace, NULL, "replace a model that is at PATH", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -339,9 +362,9 @@ int command_prune(int argc, char **argv)
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "split seed");
     if (code == EXIT_GO_ON && r.setup.pairs == NULL)
-        code = args_refuse(&command, "o curve",
+        code = args_refuse(&command, "curve",
                            "is for a translator on its corpus; other models are measured on "
-                           "--texts, and not written");
+                           "--texts, and have no curve");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <mha/mha.h>
 
+#include "format/file_kind.h"
 #include "format/json_writer.h"
 #include "format/safetensors.h"
 #include "program/args.h"
@@ -85,34 +85,16 @@ static bool show_safetensors(const char *path, bool strict, json *j)
     return true;
 }
 
-static bool ends_with(const char *path, const char *end)
-{
-    const size_t length = strlen(path), tail = strlen(end);
-    return length >= tail && strcmp(path + length - tail, end) == 0;
-}
-
-static bool is_gguf(const char *path)
-{
-    char start[4] = "";
-    struct stat about;
-    if (ends_with(path, ".gguf"))
-        return true;
-    /* Opening a pipe would wait for its other end. */
-    FILE *const file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL;
-    if (!file)
-        return false;
-    const bool found = fread(start, 1, 4, file) == 4 && memcmp(start, "GGUF", 4) == 0;
-    fclose(file);
-    return found;
-}
-
 static bool show(const char *path, bool strict, json *j)
 {
-    if (is_gguf(path))
+    switch (file_kind_at(path)) {
+    case FILE_GGUF:
         return tensor_list_show_gguf(path, j);
-    if (ends_with(path, ".bin"))
+    case FILE_LLAMA2C:
         return tensor_list_show_llama2c(path, j);
-    return show_safetensors(path, strict, j);
+    default:
+        return show_safetensors(path, strict, j);
+    }
 }
 
 int command_tensors(int argc, char **argv)

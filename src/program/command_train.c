@@ -54,11 +54,12 @@ static void say_resumed(const train_request *r, const training *t)
 }
 
 /* Creates the training or loads its checkpoint. */
-static int begin(const train_request *r, mha_pool *pool, training **made)
+static int begin(const train_request *r, const train_text *text, mha_pool *pool, training **made)
 {
     char message[TRANSFORMER_MESSAGE_MAX];
-    *made = r->resume ? training_load(r->checkpoint, pool, message)
-                      : training_create(&r->config, pool, message);
+    training_data *const data = text != NULL ? text_data_base(text->data) : NULL;
+    *made = r->resume ? training_load(r->checkpoint, data, pool, message)
+                      : training_create(&r->config, data, pool, message);
     if (*made == NULL)
         return args_failed("%s", message);
     const int code = compare_settings(r, training_get_config(*made));
@@ -79,16 +80,28 @@ static void say_how_to_go_on(const train_request *r, int argc, char **argv)
     fprintf(stderr, "%s\n", r->resume ? "" : " --resume");
 }
 
-static int run(const train_request *r, mha_pool *pool, int argc, char **argv)
+/* Sentences of a validation. Those of the laboratory are alike, so fewer are enough. */
+static int64_t validation_sentences(const train_request *r)
 {
-    train_loop_job job = {.checkpoint = r->checkpoint,
+    return r->pairs == NULL && r->evaluate > VALIDATION_MAX ? VALIDATION_MAX : r->evaluate;
+}
+
+static int run(const train_request *r, const train_text *text, mha_pool *pool, int argc,
+               char **argv)
+{
+    train_model model;
+    int code = train_model_open(&model, r, text, pool);
+    train_loop_job job = {.model = &model,
+                          .checkpoint = r->checkpoint,
                           .curve = r->curve,
                           .log = r->log,
                           .every_steps = r->every_steps,
                           .every_seconds = r->every_seconds,
-                          .validation = r->evaluate < VALIDATION_MAX ? r->evaluate : VALIDATION_MAX,
+                          .validation = validation_sentences(r),
+                          .translate = text != NULL ? r->translate : 0,
                           .quiet = r->quiet};
-    int code = begin(r, pool, &job.training);
+    if (code == EXIT_GO_ON)
+        code = begin(r, text, pool, &job.training);
     if (code == EXIT_GO_ON)
         code = train_loop(&job);
     if (code == EXIT_GO_ON)
@@ -96,15 +109,20 @@ static int run(const train_request *r, mha_pool *pool, int argc, char **argv)
     else if (code > 128)
         say_how_to_go_on(r, argc, argv);
     training_free(job.training);
+    train_model_close(&model);
     return code;
 }
 
-static int run_with_threads(const train_request *r, int argc, char **argv)
+static int run_with_threads(train_request *r, int argc, char **argv)
 {
     mha_pool *pool;
+    train_text text = {.json = NULL};
     int code = session_open_pool(&pool, r->threads);
+    if (code == EXIT_GO_ON && r->pairs != NULL)
+        code = train_text_open(&text, r, pool);
     if (code == EXIT_GO_ON)
-        code = run(r, pool, argc, argv);
+        code = run(r, r->pairs != NULL ? &text : NULL, pool, argc, argv);
+    train_text_close(&text);
     mha_pool_free(pool);
     return code;
 }

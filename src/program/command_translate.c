@@ -31,21 +31,29 @@ enum { TOGETHER = 128 };
 static const char details[] =
     "Each TEXT is a sentence; words without quotes are joined into one sentence. Without TEXT,\n"
     "every line of standard input is translated. Words that the model does not know are\n"
-    "reported and copied to the translation. The model knows the language of \"mha corpus\". It\n"
-    "is searched for in models/, in the installed data and next to the program. With --model, any\n"
-    "encoder-decoder translates (Marian, T5, BART); then only --threads and --json apply.\n"
+    "reported and copied to the translation.\n"
+    "\n"
+    "The default model is the laboratory: every sentence that it learnt comes from a known\n"
+    "grammar (\"mha corpus\"), so the true alignment and roles are known. Of a sentence outside\n"
+    "this grammar it says so. The file is searched for in models/, in the installed data and next\n"
+    "to the program.\n"
+    "\n"
+    "With --model, any encoder-decoder translates (Marian, T5, BART), with a beam of 4 and a\n"
+    "length penalty of 1; then only --beam, --best, --length-penalty, --threads and --json apply.\n"
+    "Results of --best follow their confidence, the geometric mean of the probabilities of their\n"
+    "tokens; on a terminal a translation with less than 0.35 is marked as unsure.\n"
     "\n"
     "Examples:\n"
     "  mha translate \"The cat that I saw yesterday ran away\"\n"
     "  mha translate --attention \"the quick brown fox jumps\"\n"
-    "  mha translate --beam 4 --nbest 4 --gold \"she gave the small black cat to the king\"\n"
+    "  mha translate --beam 4 --best 4 --gold \"she gives the boy a book\"\n"
     "  mha corpus --split test | cut -f 1 | mha translate\n"
     "  mha translate --evaluate 1000\n";
 
 typedef struct translate_request {
     const char *model_file, *svg, *split_name, *penalty, *head_name;
-    int64_t beam, nbest, layer, evaluate, threads; /* 0: not given */
-    int head;                                      /* 0: all */
+    int64_t beam, best, layer, evaluate, threads; /* 0: not given */
+    int head;                                     /* 0: all */
     uint64_t seed;
     bool attention, as_json, gold, errors, no_cache;
 
@@ -73,7 +81,7 @@ static void warn(const translated *t)
         source_print_place(t->source);
         fprintf(stderr, "%s\n", t->source->problem);
     }
-    source_warn_unknown(t->source);
+    source_warn(t->source);
     if (t->results != NULL && !target_ends(t->results)) {
         source_print_place(t->source);
         fprintf(stderr, "the translation is cut off: it has no end\n");
@@ -82,7 +90,7 @@ static void warn(const translated *t)
 
 /* -------------------------------------------------------------- stdout ----- */
 
-/* The best translation, or with --nbest all that were found, each with its score. */
+/* The best translation, or with --best all that were found, each with its score. */
 static void print_targets(const translated *t, bool scores)
 {
     for (int n = 0; n < t->count && (n == 0 || t->results[n].target_count > 0); n++) {
@@ -299,16 +307,13 @@ static int check_unused(const translate_request *r, const arg_command *command)
 {
     int code = EXIT_GO_ON;
     if (r->evaluate > 0)
-        code = args_refuse(command, "attention layer head svg nbest gold",
+        code = args_refuse(command, "attention layer head svg best gold",
                            "is for single sentences; leave it out with --evaluate");
     else
         code = args_refuse(command, "split seed errors", "needs --evaluate N");
     if (code == EXIT_GO_ON && r->as_json && r->svg == NULL)
         code = args_refuse(command, "layer head",
                            "selects what is drawn; JSON has all heads with --attention");
-    if (code == EXIT_GO_ON && r->beam <= 1)
-        code = args_refuse(command, "length-penalty",
-                           "ranks hypotheses; without --beam 2 or more there is only one");
     return code;
 }
 
@@ -340,15 +345,14 @@ static int check(translate_request *r, const arg_command *command, int words)
     if (code != EXIT_GO_ON)
         return code;
     r->attention |= (r->layer > 0 || r->head > 0) && r->svg == NULL;
-    if (r->beam == 0)
-        r->beam = r->nbest > 0 ? r->nbest : 1;
-    if (r->nbest > r->beam)
-        return args_wrong("translate: --nbest %d needs a --beam of at least that width",
-                          (int)r->nbest);
+    if (r->beam > 0 && r->best > r->beam)
+        return args_wrong("translate: --best %d needs a --beam of at least that width",
+                          (int)r->best);
     if (r->svg != NULL && words == 0 && r->evaluate == 0)
         return args_wrong("translate: --svg draws one sentence, which must be given as TEXT");
-    r->options = (translation_options){.beam = (int)r->beam,
-                                       .nbest = r->nbest > 0 ? (int)r->nbest : 1,
+    const int best = r->best > 0 ? (int)r->best : 1;
+    r->options = (translation_options){.beam = r->beam > 0 ? (int)r->beam : best,
+                                       .nbest = best,
                                        .no_cache = r->no_cache,
                                        .weights = r->attention || r->svg != NULL};
     code = check_unused(r, command);
@@ -357,8 +361,18 @@ static int check(translate_request *r, const arg_command *command, int words)
     return code == EXIT_GO_ON ? check_evaluation(r, words) : code;
 }
 
+/* Without a beam there is nothing to rank. */
+static int check_single(const translate_request *r, const arg_command *command, int beam)
+{
+    return beam > 1 || r->penalty == NULL
+               ? EXIT_GO_ON
+               : args_refuse(command, "length-penalty",
+                             "ranks hypotheses; without --beam 2 or more there is only one");
+}
+
 /* Checks what depends on the model. */
-static int check_model(const translate_request *r, const translator *model)
+static int check_model(const translate_request *r, const arg_command *command,
+                       const translator *model)
 {
     const transformer_config *const config = translator_config(model);
     if (r->layer > config->layers[TRANSFORMER_TARGET])
@@ -366,12 +380,13 @@ static int check_model(const translate_request *r, const translator *model)
                           config->layers[TRANSFORMER_TARGET]);
     if (r->head > config->heads)
         return args_wrong("translate: --head %d: a layer has %d heads", r->head, config->heads);
-    return EXIT_GO_ON;
+    return check_single(r, command, r->options.beam);
 }
 
-static int run_with(const translate_request *r, translate_run *run, char **argv, int words)
+static int run_with(const translate_request *r, const arg_command *command, translate_run *run,
+                    char **argv, int words)
 {
-    const int code = check_model(r, run->session.model);
+    const int code = check_model(r, command, run->session.model);
     if (code != EXIT_GO_ON)
         return code;
     if (r->evaluate == 0)
@@ -387,10 +402,19 @@ static int run_with(const translate_request *r, translate_run *run, char **argv,
     return translate_evaluate(&request);
 }
 
-/* Options of a translator of "mha train", which has a beam search, a grammar and a corpus. */
+/* Options of a translator of "mha train", which has a grammar and a corpus. */
 static const char own_options[] =
-    "beam nbest length-penalty attention layer head svg gold evaluate "
-    "split seed errors no-cache";
+    "attention layer head svg gold evaluate split seed errors no-cache";
+
+static int run_any(const translate_request *r, const session *s, char **argv, int words)
+{
+    const translate_any_request request = {.beam = (int)r->beam,
+                                           .best = (int)r->best,
+                                           .length_penalty =
+                                               r->penalty != NULL ? r->options.length_penalty : 1.0,
+                                           .as_json = r->as_json};
+    return translate_any(s->any, &request, words, argv, s->pool);
+}
 
 static int run_command(const translate_request *r, const arg_command *command, char **argv,
                        int words)
@@ -401,10 +425,12 @@ static int run_command(const translate_request *r, const arg_command *command, c
         code = args_refuse(command, own_options,
                            "is for a translator of \"mha train\"; \"mha show\" draws the heads of "
                            "this model");
+        if (code == EXIT_GO_ON && r->beam == 1)
+            code = check_single(r, command, 1);
         if (code == EXIT_GO_ON)
-            code = translate_any(run.session.any, words, argv, r->as_json, run.session.pool);
+            code = run_any(r, &run.session, argv, words);
     } else if (code == EXIT_GO_ON) {
-        code = run_with(r, &run, argv, words);
+        code = run_with(r, command, &run, argv, words);
     }
     session_close(&run.session);
     return code;
@@ -418,7 +444,7 @@ int command_translate(int argc, char **argv)
         {OPTION_ANY_MODEL(&r.model_file)},
         {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (1)", 1,
          TRANSLATION_BEAM_MAX},
-        {"nbest", ARG_NUMBER, &r.nbest, "N", "print N translations with their scores", 1,
+        {"best", ARG_NUMBER, &r.best, "N", "print N translations with their scores", 1,
          TRANSLATION_BEAM_MAX},
         {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (0)", 0, 0},
         {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head attends to", 0, 0},

@@ -26,5 +26,6 @@ int command_generate(int argc, char **argv);
 int command_score(int argc, char **argv);
 int command_tokenize(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_bleu(int argc, char **argv);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct entry {
 
 /* In the order in which a newcomer may want them. An entry without a name begins a group. */
 static const entry commands[] = {
-    {NULL, NULL, "See the heads of any model, by default those of our translator"},
+    {NULL, NULL, "See the heads of any model, by default those of the laboratory"},
     {"show", command_show, "draw every head on a sentence in the terminal"},
     {"view", command_view, "write a web page that shows every head"},
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
@@ -28,7 +28,7 @@ static const entry commands[] = {
     {"heads", command_heads, "measure what every head attends to, and its role"},
     {"ablate", command_ablate, "disable heads and measure the loss"},
     {"prune", command_prune, "disable the least important heads one by one"},
-    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, our translator, ..."},
+    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, the laboratory, ..."},
     {"translate", command_translate, "translate English to French; --attention draws heads"},
     {"inspect", command_inspect, "say what a model is, with a drawing of one layer"},
     {"embed", command_embed, "texts to vectors; --rank sorts texts by similarity"},
@@ -36,9 +36,10 @@ static const entry commands[] = {
     {"score", command_score, "how probable a model finds texts"},
     {"tokenize", command_tokenize, "texts to tokens and back"},
     {"tensors", command_tensors, "check files of weights and list their tensors"},
-    {NULL, NULL, "Train a translator"},
+    {NULL, NULL, "Train and measure a translator"},
     {"train", command_train, "train a translator from scratch, in a few minutes"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
+    {"bleu", command_bleu, "BLEU and chrF of translations, as sacrebleu has them"},
     {NULL, NULL, "Learn about attention without a model"},
     {"demo", command_demo, "draw the heads of a small layer"},
     {"prove", command_prove, "check claims about attention, with numbers"},
@@ -65,17 +66,21 @@ static void print_help(FILE *file)
             fprintf(file, "\n%s:\n", commands[n].summary);
         else
             fprintf(file, "  %-10s %s\n", commands[n].name, commands[n].summary);
-    fputs("\n"
-          "Environment:\n"
-          "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
-          "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
-          "  MHA_MODEL         the model, if --model is not given\n"
-          "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
-          "\n"
-          "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
-          "Try: mha show \"the old king sings\"\n"
-          "     mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n",
-          file);
+    fputs(
+        "\n"
+        "The laboratory is a translator trained on a generated grammar: every sentence comes from\n"
+        "this known grammar, so the true alignment and roles are known.\n"
+        "\n"
+        "Environment:\n"
+        "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
+        "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
+        "  MHA_MODEL         the model, if --model is not given\n"
+        "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
+        "\n"
+        "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
+        "Try: mha show \"the old king sings\"\n"
+        "     mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n",
+        file);
 }
 
 /* NULL for an unknown name, and for topics that only the help has. */

@@ -157,25 +157,31 @@ static bool add_ids(id_batch *made, const mha_tokens *tokens)
     return true;
 }
 
+int id_batch_begin(id_batch *made, ptrdiff_t most)
+{
+    *made = (id_batch){.starts = calloc((size_t)most + 1, sizeof *made->starts)};
+    return made->starts != NULL ? EXIT_GO_ON : args_failed("out of memory");
+}
+
+int id_batch_add(id_batch *made, const mha_tokenizer *tokenizer, const char *text, unsigned flags)
+{
+    mha_tokens tokens;
+    const mha_status status = mha_tokenizer_encode(tokenizer, text, strlen(text), flags, &tokens);
+    if (status != MHA_OK)
+        return args_failed("text %td cannot be tokenised: %s", made->count + 1,
+                           mha_status_string(status));
+    const bool fine = add_ids(made, &tokens);
+    mha_tokens_free(&tokens);
+    return fine ? EXIT_GO_ON : args_failed("out of memory");
+}
+
 int id_batch_make(id_batch *made, const mha_tokenizer *tokenizer, const char *const *texts,
                   ptrdiff_t count, unsigned flags)
 {
-    *made = (id_batch){.starts = calloc((size_t)count + 1, sizeof *made->starts)};
-    if (made->starts == NULL)
-        return args_failed("out of memory");
-    for (ptrdiff_t n = 0; n < count; n++) {
-        mha_tokens tokens;
-        const mha_status status =
-            mha_tokenizer_encode(tokenizer, texts[n], strlen(texts[n]), flags, &tokens);
-        if (status != MHA_OK)
-            return args_failed("text %td cannot be tokenised: %s", n + 1,
-                               mha_status_string(status));
-        const bool fine = add_ids(made, &tokens);
-        mha_tokens_free(&tokens);
-        if (!fine)
-            return args_failed("out of memory");
-    }
-    return EXIT_GO_ON;
+    int code = id_batch_begin(made, count);
+    for (ptrdiff_t n = 0; n < count && code == EXIT_GO_ON; n++)
+        code = id_batch_add(made, tokenizer, texts[n], flags);
+    return code;
 }
 
 void id_batch_free(id_batch *made)

@@ -61,6 +61,11 @@ typedef struct id_batch {
     ptrdiff_t count;
 } id_batch;
 
+/* A batch without texts, with room for `most`. id_batch_free() frees it after an error, too. */
+int id_batch_begin(id_batch *batch, ptrdiff_t most);
+/* Tokenises one more text. */
+int id_batch_add(id_batch *batch, const mha_tokenizer *tokenizer, const char *text, unsigned flags);
+
 /* Tokenises texts with these flags. */
 int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *const *texts,
                   ptrdiff_t count, unsigned flags);

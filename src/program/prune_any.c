@@ -3,12 +3,19 @@
  * Prunes heads of any model by their cost:
  *
  *      every head disabled alone --> costs --> order --> one more head disabled in each step
+ *                                                    --> the model without them, if requested
  */
 #include "program/prune_any.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/output_file.h"
+#include "base/replace_folder.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
 #include "heads/head_ablation.h"
@@ -19,6 +26,7 @@ typedef struct priced_head {
 } priced_head;
 
 typedef struct pruned_model {
+    const prune_any_request *request;
     const heads_setup *setup;
     bool predicts;
     int heads, steps;
@@ -36,6 +44,30 @@ static int by_cost(const void *a, const void *b)
     return x->number - y->number;
 }
 
+/* Moves heads to the end if a layer would lose its last one with them: a layer that is
+ * written has at least one. Returns false if out of memory. */
+static bool spare_last_heads(pruned_model *p)
+{
+    const int per_layer = p->setup->session.subject.shape.heads;
+    const size_t heads = (size_t)p->heads;
+    int *const left = calloc(heads, sizeof *left);
+    priced_head *const spared = malloc(heads * sizeof *spared);
+    int count = 0, spared_count = 0;
+    for (int n = 0; left && spared && n < p->heads; n++) {
+        const priced_head head = p->order[n];
+        if (++left[head.number / per_layer] == per_layer)
+            spared[spared_count++] = head;
+        else
+            p->order[count++] = head;
+    }
+    if (left && spared)
+        memcpy(p->order + count, spared, (size_t)spared_count * sizeof *spared);
+    const bool fine = left && spared;
+    free(left);
+    free(spared);
+    return fine;
+}
+
 /* Fills `order`. */
 static mha_status price(head_ablation *a, pruned_model *p)
 {
@@ -47,6 +79,8 @@ static mha_status price(head_ablation *a, pruned_model *p)
         heads_watch(head + 1, p->heads);
     }
     qsort(p->order, (size_t)p->heads, sizeof *p->order, by_cost);
+    if (p->request->output != NULL && !spare_last_heads(p))
+        return MHA_ERR_MEMORY;
     for (int n = 0; n < p->heads; n++)
         p->disabled[n] = p->order[n].number;
     return status;
@@ -133,13 +167,106 @@ static void print_json(const pruned_model *p)
     json_close(&j);
 }
 
-int prune_any(const heads_setup *s, int64_t keep, bool as_json)
+/* ----------------------------------------------------------------- save ----- */
+
+static int save_failed(mha_status status, const char *message)
 {
+    return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
+}
+
+/* Removes the disabled heads, whose lists are in `keep`, and writes what is left. */
+static int write_without(const pruned_model *p, const uint8_t *keep)
+{
+    const head_shape shape = p->setup->session.subject.shape;
+    const prune_any_request *const r = p->request;
+    const uint8_t *lists[MHA_ATTENTION_KINDS];
+    char message[512] = "";
+    mha_model *pruned;
+    for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++)
+        lists[kind] = keep + head_number(shape, (head_name){(attention_kind)kind, 0, 0});
+    mha_status status =
+        mha_model_prune(&pruned, p->setup->session.any, lists, message, sizeof message);
+    const mha_save_config config = {.size = sizeof config,
+                                    .zeros = r->zeros,
+                                    .replace = r->replace,
+                                    .message = message,
+                                    .message_size = sizeof message};
+    if (status == MHA_OK)
+        status = mha_model_save(pruned, r->output, &config);
+    mha_model_free(pruned);
+    return status == MHA_OK ? EXIT_FINE : save_failed(status, message);
+}
+
+static int save(const pruned_model *p)
+{
+    uint8_t *const keep = malloc((size_t)p->heads + 1);
+    if (keep == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    memset(keep, 1, (size_t)p->heads);
+    for (int n = 0; n < p->steps; n++)
+        keep[p->disabled[n]] = 0;
+    const int code = write_without(p, keep);
+    free(keep);
+    return code;
+}
+
+/* Whether the model is one file: those have no place for layers of different sizes. */
+static bool is_single_file(const char *path)
+{
+    struct stat about;
+    const char *const dot = strrchr(path, '.');
+    return stat(path, &about) == 0 && !S_ISDIR(about.st_mode) &&
+           !(dot != NULL && strcmp(dot, ".safetensors") == 0);
+}
+
+/* Whether a folder, or a file, can be written at the path of the request. */
+static int check_place(const prune_any_request *r, bool folder)
+{
+    const size_t size = strlen(r->output) + MHAI_FOLDER_SUFFIX;
+    if (!folder && (r->replace || access(r->output, F_OK) != 0))
+        return output_file_check(r->output) ? EXIT_GO_ON : EXIT_FAILED;
+    char *const name = malloc(size);
+    const char *const mark = r->replace ? "config.json" : NULL;
+    int error = name == NULL ? ENOMEM : folder ? 0 : EEXIST;
+    if (error == 0 && (error = mhai_folder_open_new(r->output, mark, name, size)) == 0)
+        mhai_folder_finish_new(name, r->output, mark, ECANCELED);
+    free(name);
+    if (error == EEXIST)
+        return args_failed("%s exists already; give --replace to replace it", r->output);
+    return error == 0 ? EXIT_GO_ON : args_failed("cannot write %s: %s", r->output, strerror(error));
+}
+
+int prune_any_check(const prune_any_request *r)
+{
+    const session *const s = &r->setup->session;
+    const int layers = head_count(s->subject.shape) / s->subject.shape.heads;
+    if (r->output == NULL)
+        return EXIT_GO_ON;
+    if (s->any == NULL)
+        return args_wrong("prune: -o: a translator is written without --texts");
+    if (r->keep < layers)
+        return args_wrong("prune: --keep %d: the model has %d layers, and each of them keeps at "
+                          "least one head if it is written",
+                          (int)r->keep, layers);
+    const bool folder = !is_single_file(s->path);
+    if (!r->zeros && !folder)
+        return args_wrong("prune: -o: %s is one file, which has one number of heads for all "
+                          "layers; give --zeros",
+                          s->path);
+    return check_place(r, folder);
+}
+
+/* ------------------------------------------------------------------ run ----- */
+
+int prune_any(const prune_any_request *r)
+{
+    const heads_setup *const s = r->setup;
     const int heads = head_count(s->session.subject.shape);
-    pruned_model p = {.setup = s,
+    pruned_model p = {.request = r,
+                      .setup = s,
                       .predicts = subject_predicts(&s->session.subject),
                       .heads = heads,
-                      .steps = heads - (int)keep};
+                      .steps = heads - (int)r->keep};
     p.order = calloc((size_t)heads, sizeof *p.order);
     p.disabled = calloc((size_t)heads, sizeof *p.disabled);
     p.damage = calloc((size_t)heads + 1, sizeof *p.damage);
@@ -147,11 +274,16 @@ int prune_any(const heads_setup *s, int64_t keep, bool as_json)
         head_ablation_create(&s->session.subject, &s->texts, HEAD_ZERO, NULL, s->session.pool);
     const bool room = p.order != NULL && p.disabled != NULL && p.damage != NULL && a != NULL;
     const mha_status status = room ? prune(a, &p) : MHA_ERR_MEMORY;
-    if (status == MHA_OK)
-        (as_json ? print_json : print_text)(&p);
+    int code = EXIT_FINE;
+    if (status != MHA_OK)
+        code = heads_failed(status);
+    else {
+        (r->as_json ? print_json : print_text)(&p);
+        code = r->output != NULL ? save(&p) : EXIT_FINE;
+    }
     head_ablation_free(a);
     free(p.order);
     free(p.disabled);
     free(p.damage);
-    return status == MHA_OK ? EXIT_FINE : heads_failed(status);
+    return code;
 }

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "format/file_kind.h"
+#include "format/safetensors.h"
 #include "program/args.h"
+#include "text/tokenizer_words.h"
 
 const char *require_isa(void)
 {
@@ -52,19 +55,16 @@ static int prepare(int64_t threads, int *count)
     return require_isa() != NULL ? EXIT_GO_ON : EXIT_FAILED;
 }
 
-/* A translator is one file of safetensors; other models are folders, or files of other forms. */
-static bool is_other(const char *path)
+/* Whether the metadata of a file say that it is a translator. */
+static bool is_translator(const char *path)
 {
-    static const char *const ends[] = {".gguf", ".bin"};
-    struct stat about;
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-        return true;
-    for (size_t n = 0; n < sizeof ends / sizeof ends[0]; n++) {
-        const size_t length = strlen(path), own = strlen(ends[n]);
-        if (length > own && strcmp(path + length - own, ends[n]) == 0)
-            return true;
-    }
-    return false;
+    safetensors_file *file;
+    if (safetensors_open(&file, path, 0, NULL, 0) != MHA_OK)
+        return false;
+    const char *const format = safetensors_value(file, "format");
+    const bool is = format != NULL && strcmp(format, TRANSLATOR_FORMAT) == 0;
+    safetensors_close(file);
+    return is;
 }
 
 /* Whether a file is in a folder in the form of Hugging Face, which then is the model. */
@@ -76,6 +76,19 @@ static bool is_in_folder(const char *path)
     snprintf(beside, sizeof beside, "%.*sconfig.json", slash != NULL ? (int)(slash - path) + 1 : 0,
              path);
     return stat(path, &about) == 0 && stat(beside, &about) == 0;
+}
+
+/* Folders and files of other forms are other models, and so are weights in a folder. What is none
+ * of these is reported as what is wrong with it as a translator. */
+static bool is_other(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        return true;
+    const file_kind kind = file_kind_at(path);
+    if (kind != FILE_SAFETENSORS && kind != FILE_UNKNOWN)
+        return true;
+    return is_in_folder(path) && !is_translator(path);
 }
 
 static int load_other(session *s)
@@ -95,11 +108,9 @@ static int load_any(session *s, const char *model_file)
 {
     if (!model_path_find(model_file, s->path))
         return EXIT_FAILED;
-    char unused[TRANSFORMER_MESSAGE_MAX];
-    if (is_other(s->path) ||
-        (is_in_folder(s->path) && (s->model = translator_load(s->path, unused)) == NULL))
+    if (is_other(s->path))
         return load_other(s);
-    const int code = s->model != NULL ? EXIT_GO_ON : load_translator(s);
+    const int code = load_translator(s);
     if (code != EXIT_GO_ON)
         return code;
     subject_of_translator(&s->subject, s->model);

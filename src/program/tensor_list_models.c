@@ -44,16 +44,13 @@ static char *text_of(gguf_string string, size_t limit)
     return text;
 }
 
-/* The string of a scalar or of an array's element. */
-static gguf_string string_of(const gguf_file *file, const gguf_pair *pair, uint64_t number)
+/* The string of a scalar, or one of the first of an array. */
+static gguf_string string_of(const gguf_pair *pair, uint64_t number)
 {
-    gguf_string string = {"", 0};
-    if (pair->type == GGUF_ARRAY)
-        return gguf_array_string(pair, number);
-    char *const key = text_of(pair->key, 0);
-    if (key)
-        gguf_get_string(file, key, &string);
-    free(key);
+    uint64_t at = 0;
+    gguf_string string = gguf_next_string(pair, &at);
+    while (number-- > 0)
+        string = gguf_next_string(pair, &at);
     return string;
 }
 
@@ -62,10 +59,10 @@ static bool is_float(gguf_type type)
     return type == GGUF_F32 || type == GGUF_F64;
 }
 
-static void print_element(const gguf_file *file, const gguf_pair *pair, uint64_t number)
+static void print_element(const gguf_pair *pair, uint64_t number)
 {
     if (pair->element == GGUF_STRING) {
-        char *const text = text_of(string_of(file, pair, number), TEXT_MAX);
+        char *const text = text_of(string_of(pair, number), TEXT_MAX);
         tensor_list_print_text(text ? text : "", 0);
         free(text);
     } else if (pair->element == GGUF_BOOL) {
@@ -79,7 +76,7 @@ static void print_element(const gguf_file *file, const gguf_pair *pair, uint64_t
     }
 }
 
-static void print_pair(const gguf_file *file, const gguf_pair *pair)
+static void print_pair(const gguf_pair *pair)
 {
     char *const key = text_of(pair->key, 0);
     fputs("  ", stdout);
@@ -87,12 +84,12 @@ static void print_pair(const gguf_file *file, const gguf_pair *pair)
     fputs(" = ", stdout);
     free(key);
     if (pair->type != GGUF_ARRAY) {
-        print_element(file, pair, 0);
+        print_element(pair, 0);
     } else {
         printf("[");
         for (uint64_t n = 0; n < pair->count && n < FIRST; n++) {
             fputs(n ? ", " : "", stdout);
-            print_element(file, pair, n);
+            print_element(pair, n);
         }
         if (pair->count > FIRST)
             printf(", ...] (%" PRIu64 " elements)", pair->count);
@@ -102,11 +99,10 @@ static void print_pair(const gguf_file *file, const gguf_pair *pair)
     putchar('\n');
 }
 
-static void print_json_element(json *j, const char *key, const gguf_file *file,
-                               const gguf_pair *pair, uint64_t number)
+static void print_json_element(json *j, const char *key, const gguf_pair *pair, uint64_t number)
 {
     if (pair->element == GGUF_STRING) {
-        char *const text = text_of(string_of(file, pair, number), 0);
+        char *const text = text_of(string_of(pair, number), 0);
         json_string(j, key, text ? text : "");
         free(text);
     } else if (pair->element == GGUF_BOOL) {
@@ -120,18 +116,18 @@ static void print_json_element(json *j, const char *key, const gguf_file *file,
     }
 }
 
-static void print_json_pair(json *j, const gguf_file *file, const gguf_pair *pair)
+static void print_json_pair(json *j, const gguf_pair *pair)
 {
     char *const text = text_of(pair->key, 0);
     const char *const key = text ? text : "";
     if (pair->type != GGUF_ARRAY) {
-        print_json_element(j, key, file, pair, 0);
+        print_json_element(j, key, pair, 0);
     } else {
         json_open_object(j, key);
         json_unsigned(j, "count", pair->count);
         json_open_array(j, "first");
         for (uint64_t n = 0; n < pair->count && n < FIRST; n++)
-            print_json_element(j, NULL, file, pair, n);
+            print_json_element(j, NULL, pair, n);
         json_close(j);
         json_close(j);
     }
@@ -172,13 +168,13 @@ static void list_gguf(const gguf_file *file, const tensor_list *list, json *j)
     if (j) {
         begin_object(j, list, "gguf", file->bytes);
         for (size_t n = 0; n < file->pair_count; n++)
-            print_json_pair(j, file, &file->pairs[n]);
+            print_json_pair(j, &file->pairs[n]);
         end_object(j, list);
         return;
     }
     tensor_list_print_title(list);
     for (size_t n = 0; n < file->pair_count; n++)
-        print_pair(file, &file->pairs[n]);
+        print_pair(&file->pairs[n]);
     tensor_list_print_table(list);
 }
 

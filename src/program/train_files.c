@@ -11,9 +11,25 @@
 #include "program/args.h"
 #include "program/train_request.h"
 
-/* "models/en-fr.safetensors" -> "models/en-fr.checkpoint.safetensors" */
+/* The name of a folder without slashes at its end, so that other names can be made from it. */
+static int name_output(train_request *r)
+{
+    size_t length = strlen(r->output);
+    while (length > 1 && r->output[length - 1] == '/')
+        length--;
+    if (length >= sizeof r->output_path)
+        return args_wrong("train: the name of the model is too long");
+    snprintf(r->output_path, sizeof r->output_path, "%.*s", (int)length, r->output);
+    r->output = r->output_path;
+    return EXIT_GO_ON;
+}
+
+/* "models/lab-en-fr.safetensors" -> "models/lab-en-fr.checkpoint.safetensors" */
 int train_files_name(train_request *r)
 {
+    const int code = name_output(r);
+    if (code != EXIT_GO_ON)
+        return code;
     static const char suffix[] = ".safetensors";
     const size_t all = strlen(r->output), end = sizeof suffix - 1;
     const bool has = all > end && strcmp(r->output + all - end, suffix) == 0;
@@ -42,9 +58,27 @@ static bool same_place(const char *a, const char *b)
            folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
 }
 
+/* Makes the folder of a model of files: whether it can be written is known before hours are spent.
+ */
+static int make_folder(const train_request *r)
+{
+    struct stat there;
+    if (mkdir(r->output, 0777) != 0 && errno != EEXIST)
+        return args_failed("cannot make the folder %s: %s", r->output, strerror(errno));
+    if (stat(r->output, &there) == 0 && !S_ISDIR(there.st_mode))
+        return args_failed("%s exists and is not a folder; with --pairs the model is a folder",
+                           r->output);
+    return EXIT_GO_ON;
+}
+
 int train_files_check(const train_request *r)
 {
-    const char *const paths[] = {r->output, r->checkpoint, r->curve, r->log};
+    char inside[TRAIN_PATH_MAX + 32];
+    snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
+    if (r->pairs != NULL && make_folder(r) != EXIT_GO_ON)
+        return EXIT_FAILED;
+    const char *const paths[] = {r->pairs != NULL ? inside : r->output, r->checkpoint, r->curve,
+                                 r->log};
     for (int n = 0; n < 4; n++)
         for (int other = 0; other < n; other++)
             if (paths[n] != NULL && paths[other] != NULL && same_place(paths[n], paths[other]))
@@ -58,12 +92,16 @@ int train_files_check(const train_request *r)
 int train_files_protect(const train_request *r)
 {
     struct stat there;
+    char inside[TRAIN_PATH_MAX + 32];
+    snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
+    /* A resumed training with --patience has already written its best model. */
+    const bool protects = !r->force && !(r->resume && r->pairs != NULL);
     if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT)
         return args_failed(
             "there is no checkpoint %s to resume from; leave out --resume to start a new "
             "training",
             r->checkpoint);
-    if (!r->force && stat(r->output, &there) == 0)
+    if (protects && stat(r->pairs != NULL ? inside : r->output, &there) == 0)
         return args_failed(
             "the model %s exists. Write another with -o FILE, or replace it with --force",
             r->output);

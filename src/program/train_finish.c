@@ -16,37 +16,6 @@
 #include "program/args.h"
 #include "translator/accuracy.h"
 
-enum { NOTES = TRAINING_SETTINGS + 2 };
-
-/* The settings and the last validation go into the file as notes. */
-static mha_status save_model(const train_request *r, const training *t)
-{
-    const training_config *const config = training_get_config(t);
-    char names[NOTES][TRAINING_TEXT_MAX], texts[NOTES][TRAINING_TEXT_MAX];
-    char message[TRANSFORMER_MESSAGE_MAX] = "";
-    translator_note notes[NOTES];
-    int count = 0;
-    for (; count < TRAINING_SETTINGS; count++) {
-        snprintf(names[count], sizeof names[count], "training.%s", training_setting_name(count));
-        training_setting_text(config, count, texts[count]);
-    }
-    const training_history history = training_get_history(t);
-    if (history.mark_count > 0) {
-        const training_mark *const last = &history.marks[history.mark_count - 1];
-        snprintf(names[count], sizeof names[count], "validation.loss");
-        snprintf(texts[count++], sizeof texts[0], "%.6g", last->loss);
-        snprintf(names[count], sizeof names[count], "validation.words-right");
-        snprintf(texts[count++], sizeof texts[0], "%.6g", last->words_right);
-    }
-    for (int n = 0; n < count; n++)
-        notes[n] = (translator_note){names[n], texts[n]};
-    const mha_status status = translator_save(r->output, &config->model, training_values(t),
-                                              r->type, notes, count, message);
-    if (status != MHA_OK)
-        fprintf(stderr, "mha: no model: %s\n", message);
-    return status;
-}
-
 /* Advice after the model could not be written and the training was saved. */
 static void say_what_to_do(const train_request *r, mha_status status)
 {
@@ -75,17 +44,37 @@ static void report(const train_request *r, const training *t)
     const training_history history = training_get_history(t);
     transformer_map map;
     struct stat file = {.st_size = 0};
+    char inside[TRAIN_PATH_MAX + 32];
     transformer_map_fill(&map, &config->model);
-    stat(r->output, &file);
+    snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
+    stat(r->pairs != NULL ? inside : r->output, &file);
     printf("%s: %zu parameters as %s, %.2f MB\n", r->output, map.count, r->type_name,
            (double)file.st_size / 1e6);
-    printf("steps              %" PRId64 " of %d pairs, seed %" PRIu64 "\n", config->steps,
-           config->batch, config->seed);
+    printf("steps              %" PRId64 " of %d %s, seed %" PRIu64 "\n", training_steps_done(t),
+           r->pairs != NULL ? config->batch_tokens : config->batch,
+           r->pairs != NULL ? "target tokens" : "pairs", config->seed);
     if (history.mark_count > 0) {
         const training_mark *const last = &history.marks[history.mark_count - 1];
         printf("validation loss    %.4f nats per word\n", last->loss);
         printf("words right        %.2f %%\n", 100.0 * last->words_right);
     }
+    if (training_is_exhausted(t))
+        printf("ended early        no lower validation loss in %d validations; the best model is "
+               "kept\n",
+               config->patience);
+}
+
+/* BLEU and chrF of the folder that was written. */
+static int judge_folder(const train_request *r, const train_model *model)
+{
+    translation_score score;
+    const int code = train_model_score_folder(model, r->output, r->evaluate, &score);
+    if (code != EXIT_GO_ON)
+        return code;
+    printf("translations       BLEU %.2f, chrF %.2f (%" PRId64
+           " sentences of the validation set)\n",
+           score.bleu, score.chrf, score.sentences);
+    return EXIT_FINE;
 }
 
 /* Loads the file that was written, so that the rounded model is judged and not the training. */
@@ -111,14 +100,17 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
 /* A command that tries the new model; the default model needs no option. */
 static void say_next(const train_request *r)
 {
-    const char *const option = strcmp(r->output, TRAIN_OUTPUT) == 0 ? "" : " --model ";
-    printf("\nTry: %s translate%s%s \"the cat that i saw yesterday ran away\"\n", args_program,
-           option, *option != '\0' ? r->output : "");
+    const char *const option = strcmp(r->output, model_path_default()) == 0 ? "" : " --model ";
+    printf("\nTry: %s translate%s%s \"%s\"\n", args_program, option,
+           *option != '\0' ? r->output : "",
+           r->pairs != NULL ? "Hello, how are you?" : "the cat that i saw yesterday ran away");
 }
 
 int train_finish(const train_request *r, const train_loop_job *job, mha_pool *pool)
 {
-    const mha_status status = save_model(r, job->training);
+    const bool kept = training_get_config(job->training)->patience > 0; /* as the best so far */
+    const mha_status status =
+        kept ? MHA_OK : train_model_write(job->model, job->training, r->output);
     if (status != MHA_OK) {
         if (train_loop_save(job) == EXIT_FINE)
             say_what_to_do(r, status);
@@ -128,7 +120,8 @@ int train_finish(const train_request *r, const train_loop_job *job, mha_pool *po
         fprintf(stderr, "mha: cannot delete %s: %s\n", r->checkpoint, strerror(errno));
     report(r, job->training);
     fflush(stdout);
-    const int code = judge(r, training_get_config(job->training)->seed, pool);
+    const int code = r->pairs != NULL ? judge_folder(r, job->model)
+                                      : judge(r, training_get_config(job->training)->seed, pool);
     if (code == EXIT_FINE)
         say_next(r);
     return train_loop_draw(job) == EXIT_FINE ? code : EXIT_FAILED;

@@ -96,6 +96,17 @@ static void time_left_text(double seconds, char text[32])
         snprintf(text, 32, "%.1f h left", seconds / 3600.0);
 }
 
+/* BLEU and chrF of the last validation, if they were measured. */
+static void translations_text(const training *t, char text[64])
+{
+    const training_history history = training_get_history(t);
+    const training_mark *const last =
+        history.mark_count > 0 ? &history.marks[history.mark_count - 1] : NULL;
+    text[0] = '\0';
+    if (last != NULL && !isnan(last->bleu))
+        snprintf(text, 64, "  BLEU %.1f  chrF %.1f", last->bleu, last->chrf);
+}
+
 /* `brief` leaves out what does not fit into 80 columns. */
 static void progress_text(const training *t, const train_pace *pace, bool brief,
                           char text[LINE_MAX_LENGTH])
@@ -103,14 +114,16 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
     const int64_t done = training_steps_done(t), steps = training_get_config(t)->steps;
     const double passed = clock_seconds() - pace->started;
     const double a_step = passed / (double)(done - pace->first_step);
-    char left[32], valid[64] = "", right[64] = "";
+    char left[32], valid[64] = "", right[64] = "", said[64] = "";
     time_left_text(a_step * (double)(steps - done), left);
     if (pace->valid.words > 0 && !brief)
         snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
     if (pace->valid.words > 0)
         snprintf(right, sizeof right, "  words right %.2f %%", 100.0 * pace->valid.words_right);
-    snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s  %.0f tokens/s  %s",
-             brief ? "" : "step ", done, steps, recent_loss(t), valid, right,
+    if (!brief)
+        translations_text(t, said);
+    snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s%s  %.0f tokens/s  %s",
+             brief ? "" : "step ", done, steps, recent_loss(t), valid, right, said,
              (double)pace->tokens / passed, left);
 }
 
@@ -184,12 +197,44 @@ static int stop_diverged(const train_loop_job *job)
     return EXIT_FAILED;
 }
 
+/* Every tenth of the steps, but not at the end, where the model is judged anyway. */
+static bool translation_is_due(const train_loop_job *job)
+{
+    const int64_t done = training_steps_done(job->training);
+    const int64_t steps = training_get_config(job->training)->steps;
+    const int64_t every = steps < 100 ? 1 : steps / 100;
+    return job->translate > 0 && done < steps && done / every % 10 == 0;
+}
+
+/* Translates some sentences; that it fails is reported, but does not end the training. */
+static void judge(const train_loop_job *job)
+{
+    translation_score score;
+    if (train_model_score(job->model, job->training, job->translate, &score) == EXIT_GO_ON)
+        training_mark_translations(job->training, score.bleu, score.chrf);
+}
+
+/* With patience the result is the best model, so that is what is written. */
+static int keep_best(const train_loop_job *job)
+{
+    if (training_get_config(job->training)->patience == 0 || !training_is_best(job->training))
+        return EXIT_GO_ON;
+    return train_model_write(job->model, job->training, job->model->request->output) == MHA_OK
+               ? EXIT_GO_ON
+               : EXIT_FAILED;
+}
+
 /* Measures the validation loss, shows it and updates the pictures. */
 static int validate(const train_loop_job *job, train_pace *pace)
 {
     const mha_status status = training_validate(job->training, job->validation, &pace->valid);
     if (status != MHA_OK)
         return stop_failing(job, "validation failed", status);
+    if (translation_is_due(job))
+        judge(job);
+    const int code = keep_best(job);
+    if (code != EXIT_GO_ON)
+        return code;
     show(job, pace, true);
     train_loop_draw(job);
     return EXIT_GO_ON;
@@ -244,18 +289,23 @@ static int stop_interrupted(const train_loop_job *job)
     return 128 + (int)signal_met;
 }
 
+static bool goes_on(const train_loop_job *job)
+{
+    return training_steps_done(job->training) < training_get_config(job->training)->steps &&
+           !training_is_exhausted(job->training);
+}
+
 int train_loop(const train_loop_job *job)
 {
-    const int64_t steps = training_get_config(job->training)->steps;
     const double now = clock_seconds();
     train_pace pace = {
         .started = now, .saved = now, .first_step = training_steps_done(job->training)};
     struct sigaction old[SIGNALS];
     int code = EXIT_GO_ON;
     listen_begin(old);
-    while (code == EXIT_GO_ON && training_steps_done(job->training) < steps && signal_met == 0)
+    while (code == EXIT_GO_ON && goes_on(job) && signal_met == 0)
         code = take_step(job, &pace);
-    if (code == EXIT_GO_ON && training_steps_done(job->training) < steps)
+    if (code == EXIT_GO_ON && goes_on(job))
         code = stop_interrupted(job);
     listen_end(old);
     progress_end();

@@ -4,6 +4,8 @@
  *
  *      train_options.c     the command line --> train_request
  *      train_files.c       which files it writes, and that none is lost by mistake
+ *      train_text.c        the pairs of files, and their tokenizer
+ *      train_model.c       the model as files, and how well it translates
  *      train_loop.c        the steps
  *      train_finish.c      the model, and the report
  *      command_train.c     all of it in order
@@ -13,20 +15,25 @@
 #ifndef PROGRAM_TRAIN_REQUEST_H
 #define PROGRAM_TRAIN_REQUEST_H
 
+#include "translator/model_path.h"
 #include "translator/training.h"
 
-#define TRAIN_OUTPUT "models/en-fr.safetensors"
+#define TRAIN_OUTPUT MODEL_LABORATORY
+#define TRAIN_MODEL_FILE "model.safetensors" /* in the folder of a model of files */
 
 enum { TRAIN_PATH_MAX = 4096 };
 
 typedef struct train_request {
-    const char *given[TRAINING_SETTINGS]; /* NULL: not given */
-    const char *layers;                   /* of encoder and decoder */
+    const char *given[TRAINING_SETTINGS];  /* NULL: not given */
+    const char *layers;                    /* of encoder and decoder */
+    const char *pairs, *valid, *tokenizer; /* NULL: the laboratory; a vocabulary is learnt */
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
-    int64_t threads, evaluate;
+    int64_t threads, evaluate, translate; /* sentences at the end, and during the training */
+    int64_t vocabulary, positions;        /* 0: not given */
     bool resume, force, quiet;
 
     char checkpoint_path[TRAIN_PATH_MAX]; /* where none is given */
+    char output_path[TRAIN_PATH_MAX];     /* the output without a slash at its end */
     int64_t every_steps;
     double every_seconds;
     mha_dtype type;

@@ -7,8 +7,19 @@
 
 #include <stdbool.h>
 
+#include "base/beam.h"
+
+enum { TRANSLATE_ANY_BEAM = BEAM_USUAL }; /* the beam if none is given */
+
+typedef struct translate_any_request {
+    int beam, best;        /* 0: not given */
+    double length_penalty; /* 1: as these models are used elsewhere */
+    bool as_json;
+} translate_any_request;
+
 /* Translates the words of the command line or, if there are none, the lines of standard input, and
- * prints one line each. Returns the exit code. */
-int translate_any(const mha_model *model, int words, char **argv, bool as_json, mha_pool *pool);
+ * prints them in their order. Returns the exit code. */
+int translate_any(const mha_model *model, const translate_any_request *request, int words,
+                  char **argv, mha_pool *pool);
 
 #endif

@@ -45,6 +45,14 @@ static void print_unknown(json *j, const source_sentence *source)
     json_close(j);
 }
 
+/* Whether the grammar of the laboratory has the sentence. */
+static void print_grammar(json *j, const source_sentence *source)
+{
+    json_bool(j, "in_grammar", source->outside[0] == '\0');
+    if (source->outside[0] != '\0')
+        json_string(j, "outside", source->outside);
+}
+
 /* Cross-attention of the best result: layers, heads, target tokens, source tokens. */
 static void print_weights(json *j, const translated *t)
 {
@@ -104,6 +112,8 @@ void translate_json(json *j, const translated *t, const translate_json_parts *pa
                      translator_vocabulary(t->model, TRANSFORMER_SOURCE));
         print_result(j, t, 0);
         print_unknown(j, source);
+        if (translator_is_laboratory(t->model))
+            print_grammar(j, source);
         if (parts->others)
             print_others(j, t);
         if (parts->gold)

@@ -7,8 +7,9 @@
 #include "text/bpe.h"
 
 #include "base/array.h"
+#include "base/hash.h"
+#include "base/rng.h"
 #include "base/utf8.h"
-#include "text/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,10 @@ struct bpe_work {
     size_t count, room;
     pair *heap;
     size_t heap_count, heap_room;
+    double dropout;
+    rng random;
+    pair *passed; /* over, since the last merge */
+    size_t passed_count, passed_room;
     text_buffer text;
     bool failed;
 };
@@ -105,22 +110,23 @@ void bpe_free(bpe *model)
 
 static size_t slot_of(const bpe *model, int32_t left, int32_t right)
 {
-    const size_t mask = model->slot_count - 1;
     const uint64_t both = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t slot = (size_t)hash_number(model->key, both) & mask;
+    size_t slot = hash_slot(hash_number(model->key, both), model->slot_count);
     while (model->merges[slot].left >= 0 &&
            (model->merges[slot].left != left || model->merges[slot].right != right))
-        slot = (slot + 1) & mask;
+        slot = slot + 1 < model->slot_count ? slot + 1 : 0;
     return slot;
 }
 
-static bool grow_merges(bpe *model)
+/* Room for so many merges in all. */
+bool bpe_reserve(bpe *model, size_t merges)
 {
-    if (model->merge_count * 2 < model->slot_count)
-        return true;
-    const size_t old_count = model->slot_count;
+    const size_t old_count = model->slot_count, count = hash_slots_for(merges);
     merge *const old = model->merges;
-    const size_t count = old_count ? old_count * 2 : 64;
+    if (count <= old_count)
+        return true;
+    if (count > SIZE_MAX / sizeof *old)
+        return false;
     merge *const slots = malloc(count * sizeof *slots);
     if (!slots)
         return false;
@@ -136,7 +142,8 @@ static bool grow_merges(bpe *model)
 
 bool bpe_add_merge(bpe *model, int32_t left, int32_t right, int32_t merged)
 {
-    if (!grow_merges(model))
+    if (hash_full(model->merge_count, model->slot_count) &&
+        !bpe_reserve(model, model->merge_count + model->merge_count / 2 + 64))
         return false;
     merge *const slot = &model->merges[slot_of(model, left, right)];
     model->merge_count += slot->left < 0;
@@ -146,9 +153,14 @@ bool bpe_add_merge(bpe *model, int32_t left, int32_t right, int32_t merged)
 
 /* --------------------------------------------------------------- symbols ----- */
 
-bpe_work *bpe_work_create(void)
+bpe_work *bpe_work_create(const bpe_dropout *dropout)
 {
-    return calloc(1, sizeof(bpe_work));
+    bpe_work *const work = calloc(1, sizeof *work);
+    if (work && dropout) {
+        work->dropout = dropout->probability;
+        work->random = rng_for(dropout->seed, 0);
+    }
+    return work;
 }
 
 void bpe_work_free(bpe_work *work)
@@ -157,6 +169,7 @@ void bpe_work_free(bpe_work *work)
         return;
     free(work->symbols);
     free(work->heap);
+    free(work->passed);
     text_buffer_free(&work->text);
     free(work);
 }
@@ -353,17 +366,41 @@ static void push_at(const bpe *model, const char *word, bpe_work *work, int32_t 
         push_pair(work, &found);
 }
 
+/* Whether a pair is passed over now. */
+static bool pass_over(bpe_work *work, const pair *top)
+{
+    if (work->dropout <= 0 || rng_unit(&work->random) >= work->dropout)
+        return false;
+    pair *const passed =
+        mhai_array_grow(work->passed, &work->passed_room, work->passed_count + 1, sizeof *passed);
+    work->failed |= !passed;
+    if (!passed)
+        return true;
+    work->passed = passed;
+    passed[work->passed_count++] = *top;
+    return true;
+}
+
+static void push_passed(bpe_work *work)
+{
+    for (size_t n = 0; n < work->passed_count; n++)
+        push_pair(work, &work->passed[n]);
+    work->passed_count = 0;
+}
+
 static void merge_long(const bpe *model, const char *word, bpe_work *work)
 {
-    work->heap_count = 0;
+    work->heap_count = work->passed_count = 0;
     for (int32_t n = 0; n < (int32_t)work->count; n++)
         push_at(model, word, work, n);
     while (work->heap_count && !work->failed) {
         const pair top = pop_pair(work);
         pair now;
         if (work->symbols[top.place].length == 0 ||
-            !find_pair(model, work, word, top.place, &now) || now.merged != top.merged)
+            !find_pair(model, work, word, top.place, &now) || now.merged != top.merged ||
+            pass_over(work, &top))
             continue;
+        push_passed(work);
         merge_at(work, top.place, top.merged);
         push_at(model, word, work, work->symbols[top.place].before);
         push_at(model, word, work, top.place);
@@ -386,7 +423,7 @@ void bpe_encode(const bpe *model, const char *word, size_t length, bpe_work *wor
         list->failed = true;
         return;
     }
-    if (work->count > SHORT_WORD)
+    if (work->count > SHORT_WORD || work->dropout > 0)
         merge_long(model, word, work);
     else if (work->count)
         merge_short(model, word, work);

@@ -7,6 +7,7 @@
 #ifndef TEXT_BPE_H
 #define TEXT_BPE_H
 
+#include "text/bpe_dropout.h"
 #include "text/text_buffer.h"
 #include "text/token_list.h"
 #include "text/vocabulary.h"
@@ -27,13 +28,17 @@ typedef struct bpe_config {
 bpe *bpe_create(const vocabulary *v, const bpe_config *config);
 void bpe_free(bpe *model);
 
+/* Room for so many merges, so that the table need not grow. False: out of memory. */
+bool bpe_reserve(bpe *model, size_t merges);
+
 /* Merges two pieces into a third, with the next rank; of equal pairs the last one counts. False:
  * out of memory. */
 bool bpe_add_merge(bpe *model, int32_t left, int32_t right, int32_t merged);
 
-/* Memory for the work on one text. */
+/* Memory for the work on one text. `dropout` may be NULL: none; else its numbers are drawn one
+ * after another for all words. */
 typedef struct bpe_work bpe_work;
-bpe_work *bpe_work_create(void);
+bpe_work *bpe_work_create(const bpe_dropout *dropout);
 void bpe_work_free(bpe_work *work);
 
 /* Appends the tokens of a word, with their bytes of it. O(n log n). */

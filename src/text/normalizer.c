@@ -59,6 +59,15 @@ static void filter(normalizer_kind kind, const aligned_text *from, const split *
     }
 }
 
+static void lowercase_ascii(const aligned_text *from, const split *part, aligned_text *to)
+{
+    size_t bytes;
+    for (size_t at = part->begin; at < part->end; at += bytes) {
+        const uint32_t c = aligned_character(from, at, &bytes);
+        aligned_put(to, c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c, from->spans[at]);
+    }
+}
+
 static void lowercase(const aligned_text *from, const split *part, aligned_text *to)
 {
     transform t = transform_begin(from, part, to);
@@ -115,6 +124,35 @@ void text_byte_level(const aligned_text *from, const split *part, aligned_text *
 }
 
 /* -------------------------------------------------------- longer contents ----- */
+
+static void put_ascii(aligned_text *to, const char *text, span place)
+{
+    for (; *text; text++)
+        aligned_put(to, (unsigned char)*text, place);
+}
+
+/* "don't" becomes "do not" and "won't" "will not", each word in the place of its letters. */
+static void expand_not(const aligned_text *from, const split *part, aligned_text *to)
+{
+    for (size_t at = part->begin, end; at < part->end; at = end) {
+        end = at;
+        while (end < part->end && (!from->text[end] || !strchr(WORD_BREAKS, from->text[end])))
+            end++;
+        const char *const word = from->text + at;
+        const span *const spans = from->spans + at;
+        const size_t length = end - at;
+        if (length > 3 && memcmp(word + length - 3, "n't", 3) == 0) {
+            if (length == 5 && memcmp(word, "wo", 2) == 0)
+                put_ascii(to, "will", (span){spans[0].begin, spans[1].end});
+            else
+                aligned_copy(to, from, at, end - 3);
+            put_ascii(to, " not", (span){spans[length - 3].begin, spans[length - 1].end});
+        } else {
+            end += end < part->end; /* with the break */
+            aligned_copy(to, from, at, end);
+        }
+    }
+}
 
 void text_prepend(const aligned_text *from, const split *part, const char *content,
                   aligned_text *to)
@@ -245,6 +283,12 @@ mha_status normalizer_apply(const normalizer_step *step, const aligned_text *fro
         break;
     case NORMALIZE_LOWERCASE:
         lowercase(from, part, to);
+        break;
+    case NORMALIZE_LOWERCASE_ASCII:
+        lowercase_ascii(from, part, to);
+        break;
+    case NORMALIZE_ENGLISH_NOT:
+        expand_not(from, part, to);
         break;
     case NORMALIZE_STRIP:
         strip(step, from, part, to);

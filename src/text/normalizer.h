@@ -16,6 +16,8 @@ typedef enum normalizer_kind {
     NORMALIZE_CHINESE,         /* BERT: a space on both sides of Chinese characters */
     NORMALIZE_DROP_NONSPACING, /* BERT: remove Mn, after NFD */
     NORMALIZE_LOWERCASE,
+    NORMALIZE_LOWERCASE_ASCII,
+    NORMALIZE_ENGLISH_NOT,   /* "don't" becomes "do not" */
     NORMALIZE_STRIP_ACCENTS, /* remove M */
     NORMALIZE_STRIP,         /* white space at the ends */
     NORMALIZE_REPLACE,
@@ -38,6 +40,9 @@ void normalizer_step_free(normalizer_step *step);
 /* Appends a part of a text, normalised, to another one. */
 mha_status normalizer_apply(const normalizer_step *step, const aligned_text *from,
                             const split *part, aligned_text *to, pattern_scratch *scratch);
+
+/* What divides words, for NORMALIZE_ENGLISH_NOT. */
+#define WORD_BREAKS " \t\n\v\f\r.,;:!?\""
 
 /* Helpers that pre-tokenizers use as well. */
 void text_prepend(const aligned_text *from, const split *part, const char *content,

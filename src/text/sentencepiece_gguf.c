@@ -39,8 +39,9 @@ static const char *find_arrays(arrays *a, const gguf_file *file)
 
 static const char *read_pieces(sentencepiece_model *model, const arrays *a)
 {
+    uint64_t at = 0;
     for (uint64_t n = 0; n < a->tokens->count; n++) {
-        const gguf_string piece = gguf_array_string(a->tokens, n);
+        const gguf_string piece = gguf_next_string(a->tokens, &at);
         const float score = (float)gguf_array_number(a->scores, n);
         const int64_t type = gguf_array_integer(a->types, n);
         if (piece.length > 0 && memchr(piece.text, 0, piece.length) != NULL)

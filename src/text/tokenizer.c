@@ -101,12 +101,13 @@ static void fill_template(const mha_tokenizer *t, const text_part *texts, int co
 }
 
 static mha_status encode_texts(const mha_tokenizer *t, text_part *texts, int count, unsigned flags,
-                               mha_tokens *tokens)
+                               const bpe_dropout *dropout, mha_tokens *tokens)
 {
     token_list list = {0};
     mha_status status = MHA_OK;
     for (int n = 0; n < count && status == MHA_OK; n++)
-        status = tokenizer_encode_text(t, texts[n].text, texts[n].length, flags, &texts[n].tokens);
+        status = tokenizer_encode_text(t, texts[n].text, texts[n].length, flags, dropout,
+                                       &texts[n].tokens);
     if (status == MHA_OK)
         fill_template(t, texts, count, flags, &list);
     if (status == MHA_OK && list.failed)
@@ -125,17 +126,31 @@ static bool flags_are_known(unsigned flags, unsigned known)
     return (flags & ~known) == 0;
 }
 
-mha_status mha_tokenizer_encode(const mha_tokenizer *tokenizer, const char *text, size_t length,
-                                unsigned flags, mha_tokens *tokens)
+static mha_status encode_one(const mha_tokenizer *tokenizer, const char *text, size_t length,
+                             unsigned flags, const bpe_dropout *dropout, mha_tokens *tokens)
 {
     if (tokens)
         *tokens = (mha_tokens){0};
     if (!tokenizer || !tokens || (!text && length))
         return MHA_ERR_NULL;
-    if (!flags_are_known(flags, MHA_TEXT_MARKS | MHA_TEXT_PLAIN))
+    if (!flags_are_known(flags, MHA_TEXT_MARKS | MHA_TEXT_PLAIN) || (dropout && !tokenizer->bpe))
         return MHA_ERR_FLAG;
+    if (dropout && !(dropout->probability >= 0 && dropout->probability < 1))
+        return MHA_ERR_DROPOUT;
     text_part part = {.text = text, .length = length};
-    return encode_texts(tokenizer, &part, 1, flags, tokens);
+    return encode_texts(tokenizer, &part, 1, flags, dropout, tokens);
+}
+
+mha_status mha_tokenizer_encode(const mha_tokenizer *tokenizer, const char *text, size_t length,
+                                unsigned flags, mha_tokens *tokens)
+{
+    return encode_one(tokenizer, text, length, flags, NULL, tokens);
+}
+
+mha_status tokenizer_encode_dropout(const mha_tokenizer *tokenizer, const char *text, size_t length,
+                                    unsigned flags, const bpe_dropout *dropout, mha_tokens *tokens)
+{
+    return encode_one(tokenizer, text, length, flags, dropout, tokens);
 }
 
 mha_status mha_tokenizer_encode_pair(const mha_tokenizer *tokenizer, const char *first,
@@ -150,7 +165,7 @@ mha_status mha_tokenizer_encode_pair(const mha_tokenizer *tokenizer, const char 
         return MHA_ERR_FLAG;
     text_part parts[2] = {{.text = first, .length = first_length},
                           {.text = second, .length = second_length}};
-    return encode_texts(tokenizer, parts, 2, flags, tokens);
+    return encode_texts(tokenizer, parts, 2, flags, NULL, tokens);
 }
 
 void mha_tokens_free(mha_tokens *tokens)

@@ -192,8 +192,13 @@ static mha_status encode_splits(const mha_tokenizer *t, const char *text, text_w
     return list->failed ? MHA_ERR_MEMORY : MHA_OK;
 }
 
-static mha_status run_steps(const mha_tokenizer *t, text_work *work, bool plain)
+mha_status tokenizer_divide(const mha_tokenizer *t, const char *text, size_t length, bool plain,
+                            text_work *work)
 {
+    if (length >= (size_t)1 << 29) /* places are 32 bits, and a byte may become three */
+        return MHA_ERR_LENGTH;
+    aligned_begin(&work->text, text, length);
+    work->splits.count = 0;
     split_list_add(
         &work->splits,
         (split){.end = work->text.length, .origin = {0, (uint32_t)work->text.length}, .id = -1});
@@ -210,23 +215,19 @@ static mha_status run_steps(const mha_tokenizer *t, text_work *work, bool plain)
 }
 
 mha_status tokenizer_encode_text(const mha_tokenizer *t, const char *text, size_t length,
-                                 unsigned flags, token_list *list)
+                                 unsigned flags, const bpe_dropout *dropout, token_list *list)
 {
     text_work work;
     model_work model = {0};
-    if (length >= (size_t)1 << 29) /* places are 32 bits, and a byte may become three */
-        return MHA_ERR_LENGTH;
     if (length == 0)
         return MHA_OK;
     mha_status status = text_work_create(&work) ? MHA_OK : MHA_ERR_MEMORY;
     if (t->bpe) {
-        model.bpe = bpe_work_create();
+        model.bpe = bpe_work_create(dropout);
         status = model.bpe ? status : MHA_ERR_MEMORY;
     }
-    if (status == MHA_OK) {
-        aligned_begin(&work.text, text, length);
-        status = run_steps(t, &work, flags & MHA_TEXT_PLAIN);
-    }
+    if (status == MHA_OK)
+        status = tokenizer_divide(t, text, length, flags & MHA_TEXT_PLAIN, &work);
     if (status == MHA_OK)
         status = encode_splits(t, text, &work, &model, list);
     token_list_free(&model.tokens);

@@ -56,8 +56,9 @@ static bool read_pieces(tokenizer_reader *r, const gguf_file *file, bool phantom
                   types->element == GGUF_ARRAY || types->element == GGUF_F32 ||
                   types->element == GGUF_F64 || types->element == GGUF_BOOL))
         return reader_refuse(r, "tokenizer.ggml.token_type is not an array of integers");
+    uint64_t at = 0;
     for (uint64_t n = 0; n < tokens->count; n++) {
-        const gguf_string piece = gguf_array_string(tokens, n);
+        const gguf_string piece = gguf_next_string(tokens, &at);
         if (piece.length > UINT32_MAX / 4 || memchr(piece.text, 0, (size_t)piece.length))
             return reader_refuse(r, "token %llu has a zero byte", (unsigned long long)n);
         const bool ok =
@@ -144,8 +145,11 @@ static bool read_merges(tokenizer_reader *r, const gguf_file *file)
     const gguf_pair *const merges = gguf_find(file, KEY("merges"));
     if (!merges || merges->type != GGUF_ARRAY || merges->element != GGUF_STRING)
         return reader_refuse(r, "tokenizer.ggml.merges is not an array of strings");
+    if (!bpe_reserve(r->t->bpe, (size_t)merges->count))
+        return reader_no_memory(r);
+    uint64_t at = 0;
     for (uint64_t n = 0; n < merges->count; n++) {
-        const gguf_string line = gguf_array_string(merges, n);
+        const gguf_string line = gguf_next_string(merges, &at);
         if (!add_merge_line(r, line.text, (size_t)line.length, (size_t)n, NULL))
             return false;
     }

@@ -122,6 +122,8 @@ static bool read_bpe(tokenizer_reader *r, const json_value *model)
         return false;
     if (json_tree_type_of(merges) != JSON_TREE_ARRAY)
         return reader_refuse(r, "model.merges is not an array");
+    if (!bpe_reserve(r->t->bpe, json_tree_count(merges)))
+        return reader_no_memory(r);
     for (size_t n = 0; n < json_tree_count(merges); n++)
         if (!read_merge(r, json_tree_element(merges, n), n, prefix))
             return false;

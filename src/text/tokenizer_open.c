@@ -3,7 +3,9 @@
  * mha_tokenizer_open(): which file a path means, and what the files beside it say about marks and
  * chats. The files themselves are read in tokenizer_json.c, tokenizer_files.c, tokenizer_gguf.c.
  */
+#include "format/file_kind.h"
 #include "text/tokenizer_parts.h"
+#include "text/tokenizer_words.h"
 #include "text/unicode_library.h"
 
 #include <errno.h>
@@ -169,11 +171,14 @@ static bool has_ranks(const char *path)
 
 static bool read_file(tokenizer_reader *r, const char *path)
 {
+    const file_kind kind = file_kind_at(path); /* of a model that has a tokenizer inside */
+    if (kind == FILE_GGUF)
+        return read_gguf(r, path);
+    if (kind == FILE_SAFETENSORS)
+        return read_translator_words(r, path);
     const char *const slash = strrchr(path, '/');
     const char *const name = slash ? slash + 1 : path;
     const bool pieces = ends_with(name, ".model") || ends_with(name, ".spm");
-    if (ends_with(name, ".gguf"))
-        return read_gguf(r, path);
     if (strcmp(name, "vocab.json") == 0 || strcmp(name, "encoder.json") == 0)
         return read_gpt2_files(r, path);
     if (ends_with(name, ".json"))
@@ -186,8 +191,9 @@ static bool read_file(tokenizer_reader *r, const char *path)
         return read_sentencepiece(r, path) && read_settings(r, path);
     if (ends_with(name, ".bin"))
         return read_llama2c(r, path) && read_settings(r, path);
-    return reader_refuse(r, "not a tokenizer by its name; tokenizer.json, vocab.txt, vocab.json, "
-                            "*.tiktoken, *.model, *.spm, *.bin and *.gguf are");
+    return reader_refuse(
+        r, "not a tokenizer by its name; tokenizer.json, vocab.txt, vocab.json, "
+           "*.tiktoken, *.model, *.spm, *.bin, *.gguf and translators of \"mha train\" are");
 }
 
 /* The first of these files that a folder has. */
@@ -243,8 +249,36 @@ mha_tokenizer *tokenizer_create(void)
     return t;
 }
 
-mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char *message,
-                              size_t message_size)
+/* Ready for reading `name`, with an empty message. */
+static tokenizer_reader begin_reading(const char *name, char *message, size_t message_size)
+{
+    tokenizer_reader r = {.path = name, .message = message, .message_size = message_size};
+    if (message && message_size)
+        message[0] = '\0';
+    if (!text_libraries_present()) {
+        reader_refuse(&r, "this build of libmha_model has no tokenizers; build it with PCRE2 and "
+                          "utf8proc");
+        r.status = MHA_ERR_FLAG;
+        return r;
+    }
+    r.t = tokenizer_create();
+    if (!r.t)
+        reader_no_memory(&r);
+    return r;
+}
+
+/* Hands over what was read, or frees it after a fault. */
+static mha_status finish_reading(tokenizer_reader *r, mha_tokenizer **tokenizer)
+{
+    if (r->status == MHA_OK)
+        *tokenizer = r->t;
+    else
+        mha_tokenizer_free(r->t);
+    return r->status;
+}
+
+static mha_status open_path(mha_tokenizer **tokenizer, const char *path, bool target, char *message,
+                            size_t message_size)
 {
     if (message && message_size)
         message[0] = '\0';
@@ -252,22 +286,31 @@ mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char 
         *tokenizer = NULL;
     if (!tokenizer || !path)
         return MHA_ERR_NULL;
-    if (!text_libraries_present()) {
-        if (message && message_size)
-            snprintf(message, message_size,
-                     "%s: this build of libmha_model has no tokenizers; build it with PCRE2 and "
-                     "utf8proc",
-                     path);
-        return MHA_ERR_FLAG;
-    }
-    tokenizer_reader r = {tokenizer_create(), path, MHA_OK, message, message_size};
-    if (!r.t)
-        reader_no_memory(&r);
-    else
-        read_path(&r, path);
+    tokenizer_reader r = begin_reading(path, message, message_size);
+    r.target = target;
     if (r.status == MHA_OK)
-        *tokenizer = r.t;
-    else
-        mha_tokenizer_free(r.t);
-    return r.status;
+        read_path(&r, path);
+    return finish_reading(&r, tokenizer);
+}
+
+mha_status tokenizer_open_json(mha_tokenizer **tokenizer, const char *json, size_t length,
+                               const char *name, char *message, size_t message_size)
+{
+    *tokenizer = NULL;
+    tokenizer_reader r = begin_reading(name, message, message_size);
+    if (r.status == MHA_OK && read_tokenizer_json_text(&r, json, length) && find_marks(&r))
+        find_chat(&r, NULL, 0);
+    return finish_reading(&r, tokenizer);
+}
+
+mha_status mha_tokenizer_open(mha_tokenizer **tokenizer, const char *path, char *message,
+                              size_t message_size)
+{
+    return open_path(tokenizer, path, false, message, message_size);
+}
+
+mha_status tokenizer_open_target(mha_tokenizer **tokenizer, const char *path, char *message,
+                                 size_t message_size)
+{
+    return open_path(tokenizer, path, true, message, message_size);
 }

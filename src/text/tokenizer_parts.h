@@ -77,6 +77,7 @@ typedef struct tokenizer_reader {
     mha_status status; /* of the first fault */
     char *message;
     size_t message_size;
+    bool target; /* of a translator's file: the words that it writes */
 } tokenizer_reader;
 
 /* Records a fault, "PATH: ..."; returns false. */
@@ -99,6 +100,7 @@ bool read_tiktoken(tokenizer_reader *r, const char *path);
 bool read_gguf(tokenizer_reader *r, const char *path);
 bool read_sentencepiece(tokenizer_reader *r, const char *path);
 bool read_llama2c(tokenizer_reader *r, const char *path);
+bool read_translator_words(tokenizer_reader *r, const char *path);
 
 /* tokenizer_config.json and special_tokens_map.json beside a file: the names of marks, and the
  * template of chats. Missing files are no fault. */
@@ -151,6 +153,10 @@ bool find_chat(tokenizer_reader *r, const char *template_text, size_t length);
 /* An empty one; NULL: out of memory. */
 mha_tokenizer *tokenizer_create(void);
 
+/* mha_tokenizer_open() for the text of a tokenizer.json, which messages call `name`. */
+mha_status tokenizer_open_json(mha_tokenizer **tokenizer, const char *json, size_t length,
+                               const char *name, char *message, size_t message_size);
+
 /* A JSON file beside another one. NULL if there is none; a damaged one is a fault. */
 json_tree *read_beside(tokenizer_reader *r, const char *path, const char *name);
 
@@ -164,9 +170,14 @@ int64_t member_integer(const json_value *value, const char *name, int64_t otherw
 
 /* ---------------------------------------------------------------- encode ----- */
 
-/* Appends the tokens of one text. */
+/* Appends the tokens of one text. `dropout` may be NULL. */
 mha_status tokenizer_encode_text(const mha_tokenizer *t, const char *text, size_t length,
-                                 unsigned flags, token_list *list);
+                                 unsigned flags, const bpe_dropout *dropout, token_list *list);
+
+/* Runs all steps before the model: the splits of `work` are added tokens, and words that the model
+ * divides into tokens. `plain`: marks are ordinary text. `work` may be used again. */
+mha_status tokenizer_divide(const mha_tokenizer *t, const char *text, size_t length, bool plain,
+                            text_work *work);
 
 /* Normalises a text alone, such as the content of an added token. */
 mha_status tokenizer_normalize(const mha_tokenizer *t, text_work *work);

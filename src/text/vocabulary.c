@@ -7,22 +7,23 @@
 #include "text/vocabulary.h"
 
 #include "base/array.h"
-#include "text/hash.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct entry {
-    size_t at; /* in the buffer of bytes */
+    uint32_t at; /* in the buffer of bytes */
     uint32_t length;
-    double score;
-    unsigned flags;
+    uint8_t flags;
     bool exists;
 } entry;
 
 struct vocabulary {
     entry *entries;
     size_t count, room; /* count: one more than the largest id */
+    double *scores;     /* [score_room], of ids less than that; NULL: all are 0 */
+    size_t score_room;
     char *bytes;
     size_t used, bytes_room;
     int32_t *slots; /* ids; -1: empty */
@@ -43,6 +44,7 @@ void vocab_free(vocabulary *v)
     if (!v)
         return;
     free(v->entries);
+    free(v->scores);
     free(v->bytes);
     free(v->slots);
     free(v);
@@ -51,9 +53,8 @@ void vocab_free(vocabulary *v)
 /* The slot of a piece, or the empty slot where it belongs. */
 static size_t slot_of(const vocabulary *v, const char *piece, size_t length)
 {
-    const size_t mask = v->slot_count - 1;
-    size_t slot = (size_t)hash_bytes(v->key, piece, length) & mask;
-    for (; v->slots[slot] >= 0; slot = (slot + 1) & mask) {
+    size_t slot = hash_slot(hash_bytes(v->key, piece, length), v->slot_count);
+    for (; v->slots[slot] >= 0; slot = slot + 1 < v->slot_count ? slot + 1 : 0) {
         const entry *const e = &v->entries[v->slots[slot]];
         if (e->length == length && memcmp(v->bytes + e->at, piece, length) == 0)
             break;
@@ -63,11 +64,11 @@ static size_t slot_of(const vocabulary *v, const char *piece, size_t length)
 
 static bool grow_slots(vocabulary *v)
 {
-    if (v->filled * 2 < v->slot_count)
+    if (!hash_full(v->filled, v->slot_count))
         return true;
     const size_t old_count = v->slot_count;
     int32_t *const old = v->slots;
-    const size_t count = old_count ? old_count * 2 : 64;
+    const size_t count = hash_slots_for(v->filled + v->filled / 2 + 32);
     int32_t *const slots = malloc(count * sizeof *slots);
     if (!slots)
         return false;
@@ -96,15 +97,32 @@ static bool make_room(vocabulary *v, size_t id, size_t length)
     return grow_slots(v);
 }
 
+/* Scores are stored from the first one on that is not 0. */
+static bool set_score(vocabulary *v, size_t id, double score)
+{
+    if (score == 0 && id >= v->score_room)
+        return true;
+    const size_t before = v->score_room;
+    double *const scores = mhai_array_grow(v->scores, &v->score_room, id + 1, sizeof *scores);
+    if (!scores)
+        return false;
+    v->scores = scores;
+    for (size_t n = before; n < v->score_room; n++)
+        scores[n] = 0;
+    scores[id] = score;
+    return true;
+}
+
 bool vocab_add(vocabulary *v, int32_t id, const char *piece, size_t length, double score,
                unsigned flags)
 {
-    if (id < 0 || id >= VOCABULARY_MAX || length > UINT32_MAX / 2 ||
-        ((size_t)id < v->count && v->entries[id].exists) || !make_room(v, (size_t)id, length))
+    if (id < 0 || id >= VOCABULARY_MAX || length >= UINT32_MAX - v->used ||
+        ((size_t)id < v->count && v->entries[id].exists) || !make_room(v, (size_t)id, length) ||
+        !set_score(v, (size_t)id, score))
         return false;
     for (; v->count <= (size_t)id; v->count++)
         v->entries[v->count] = (entry){0};
-    v->entries[id] = (entry){v->used, (uint32_t)length, score, flags, true};
+    v->entries[id] = (entry){(uint32_t)v->used, (uint32_t)length, (uint8_t)flags, true};
     if (length)
         memcpy(v->bytes + v->used, piece, length);
     v->bytes[v->used + length] = '\0';
@@ -151,8 +169,7 @@ const char *vocab_piece(const vocabulary *v, int32_t id, size_t *length)
 
 double vocab_score(const vocabulary *v, int32_t id)
 {
-    const entry *const e = entry_of(v, id);
-    return e ? e->score : 0;
+    return entry_of(v, id) && (size_t)id < v->score_room ? v->scores[id] : 0;
 }
 
 unsigned vocab_flags(const vocabulary *v, int32_t id)
@@ -164,5 +181,5 @@ unsigned vocab_flags(const vocabulary *v, int32_t id)
 void vocab_set_flags(vocabulary *v, int32_t id, unsigned flags)
 {
     if (entry_of(v, id))
-        v->entries[id].flags = flags;
+        v->entries[id].flags = (uint8_t)flags;
 }

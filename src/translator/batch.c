@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts sentences of the corpus to packed word numbers, and replaces some words by WORD_UNKNOWN
- * so that a model learns to copy unknown words. */
+/* Packs pairs of ids. Also converts sentences of the corpus to word numbers, and replaces some
+ * words by WORD_UNKNOWN so that a model learns to copy unknown words. */
 #include "translator/batch.h"
 
 #include <stdlib.h>
@@ -61,10 +61,10 @@ static const uint64_t forget_series = UINT64_C(0x6b79e3f1c52d84a7);
 
 /* --------------------------------------------------------------- batch ----- */
 
-/* Allocates the batch and its arrays as one block, with room for sentences of any length. */
-static batch *allocate(int pairs)
+/* Allocates the batch and its arrays as one block, with room for `rows` rows per side. */
+static batch *allocate(int pairs, size_t rows)
 {
-    const size_t n = (size_t)pairs, rows = n * (CORPUS_TOKENS_MAX + 1);
+    const size_t n = (size_t)pairs;
     const size_t starts_size = TRANSFORMER_SIDES * (n + 1) * sizeof(int64_t);
     batch *const b = calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int));
     if (!b)
@@ -92,39 +92,64 @@ static void close_sentence(batch *b, int side, int pair, int count)
         b->longest[side] = count;
 }
 
-/* Appends pair number `pair`: the source with WORD_END, the target shifted by WORD_BEGIN. */
-static void append(batch *b, int pair, const numbered_pair *numbered)
+/* Appends pair number `pair`: the source with the end mark, the target after the begin mark. */
+static void append(batch *b, int pair, const id_pair *ids, sentence_marks marks)
 {
-    const int *const english = numbered->words[CORPUS_ENGLISH];
-    const int *const french = numbered->words[CORPUS_FRENCH];
-    const int source = numbered->count[CORPUS_ENGLISH], target = numbered->count[CORPUS_FRENCH];
+    const int source = ids->count[TRANSFORMER_SOURCE], target = ids->count[TRANSFORMER_TARGET];
 
     int *const read = b->words[TRANSFORMER_SOURCE] + b->rows[TRANSFORMER_SOURCE];
-    memcpy(read, english, (size_t)source * sizeof *read);
-    read[source] = WORD_END;
+    memcpy(read, ids->ids[TRANSFORMER_SOURCE], (size_t)source * sizeof *read);
+    read[source] = marks.end;
     close_sentence(b, TRANSFORMER_SOURCE, pair, source + 1);
 
     int *const said = b->words[TRANSFORMER_TARGET] + b->rows[TRANSFORMER_TARGET];
     int *const expected = b->expected + b->rows[TRANSFORMER_TARGET];
-    said[0] = WORD_BEGIN;
-    memcpy(said + 1, french, (size_t)target * sizeof *said);
-    memcpy(expected, french, (size_t)target * sizeof *expected);
-    expected[target] = WORD_END;
+    said[0] = marks.begin;
+    memcpy(said + 1, ids->ids[TRANSFORMER_TARGET], (size_t)target * sizeof *said);
+    memcpy(expected, ids->ids[TRANSFORMER_TARGET], (size_t)target * sizeof *expected);
+    expected[target] = marks.end;
     close_sentence(b, TRANSFORMER_TARGET, pair, target + 1);
+}
+
+batch *batch_of_ids(const id_pair *pairs, int count, sentence_marks marks)
+{
+    size_t rows[TRANSFORMER_SIDES] = {0};
+    for (int n = 0; n < count; n++)
+        for (int side = 0; side < TRANSFORMER_SIDES; side++)
+            rows[side] += (size_t)pairs[n].count[side] + 1;
+    batch *const b = allocate(count, rows[0] > rows[1] ? rows[0] : rows[1]);
+    for (int n = 0; b && n < count; n++)
+        append(b, n, &pairs[n], marks);
+    return b;
+}
+
+static const sentence_marks word_marks = {WORD_BEGIN, WORD_END};
+
+static void append_numbered(batch *b, int pair, const numbered_pair *numbered)
+{
+    const id_pair ids = {{numbered->words[CORPUS_ENGLISH], numbered->words[CORPUS_FRENCH]},
+                         {numbered->count[CORPUS_ENGLISH], numbered->count[CORPUS_FRENCH]}};
+    append(b, pair, &ids, word_marks);
+}
+
+/* Room for `pairs` sentences of the corpus. */
+static batch *allocate_numbered(int pairs)
+{
+    return allocate(pairs, (size_t)pairs * (CORPUS_TOKENS_MAX + 1));
 }
 
 batch *batch_pack(const numbered_pair *pairs, int count)
 {
-    batch *const b = allocate(count);
+    batch *const b = allocate_numbered(count);
     for (int n = 0; b && n < count; n++)
-        append(b, n, &pairs[n]);
+        append_numbered(b, n, &pairs[n]);
     return b;
 }
 
 batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
                     const uint64_t *indices, int pairs, double unknown)
 {
-    batch *const b = allocate(pairs);
+    batch *const b = allocate_numbered(pairs);
     if (!b)
         return NULL;
     for (int n = 0; n < pairs; n++) {
@@ -135,7 +160,7 @@ batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split spl
         rng r = rng_for(seed ^ forget_series, indices[n]);
         if (rng_unit(&r) < unknown)
             forget_a_word(&r, &pair, &numbered);
-        append(b, n, &numbered);
+        append_numbered(b, n, &numbered);
     }
     return b;
 }

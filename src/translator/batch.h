@@ -19,6 +19,20 @@ typedef struct batch {
     int *expected;                     /* [rows of the target] the word to be predicted */
 } batch;
 
+/* The ids of a pair of sentences, without the marks around them; and those marks: what the decoder
+ * reads first, and what ends a sentence of either side. */
+typedef struct id_pair {
+    const int *ids[TRANSFORMER_SIDES];
+    int count[TRANSFORMER_SIDES];
+} id_pair;
+
+typedef struct sentence_marks {
+    int begin, end;
+} sentence_marks;
+
+/* A batch of pairs of any length. Returns NULL if out of memory. */
+batch *batch_of_ids(const id_pair *pairs, int count, sentence_marks marks);
+
 /* The vocabularies of the corpus. The number of a word is its index plus WORDS_SPECIAL. */
 typedef struct word_numbers {
     corpus_vocabulary side[CORPUS_SIDES];

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Greedy and beam search.
- *
- * Every sentence has room for `beam` hypotheses, live or done. A step extends each live hypothesis
- * by all possible next words and keeps the best of these continuations, as many as there is room
- * for. Those that end in WORD_END are done and keep their place, so that the room for live ones
- * shrinks; a sentence without live hypotheses leaves the batch. With a beam of 1 this is greedy
- * search.
- *
- * Ties are broken by the number of the hypothesis, then by the number of the word. Only hypotheses
- * of the same sentence are compared, so that a sentence does not depend on the others.
+ * Greedy and beam search over many sentences together; base/beam.h defines the search over one. A
+ * step computes the next words of all running hypotheses, and a sentence whose search is over
+ * leaves the batch. Only hypotheses of the same sentence are compared, so that a sentence does not
+ * depend on the others.
  */
 #include "translator/translator_parts.h"
 
@@ -17,35 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/beam.h"
+
+_Static_assert((int)TRANSLATION_BEAM_MAX == (int)BEAM_WIDTH_MAX, "one limit of the width");
+
 /* Hypotheses that are computed together: enough to use the machine, few enough for its caches. */
 enum { ROWS_TOGETHER = 128 };
-
-typedef struct hypothesis {
-    int words[CORPUS_TOKENS_MAX]; /* without WORD_BEGIN */
-    int from[CORPUS_TOKENS_MAX];  /* the sequence that was extended by each word */
-    int count;
-    double score;
-} hypothesis;
-
-typedef struct continuation {
-    int parent, word; /* parent: number among the live ones of the sentence */
-    double score;
-} continuation;
 
 typedef struct search {
     const translator *model;
     const translation_options *options;
     decoding decoding;
-    int sentences, beam, limit;     /* limit: words of a translation, WORD_END included */
-    hypothesis *live, *next, *done; /* [sentences][beam] */
-    int *live_count, *done_count;   /* [sentences] */
-    int64_t *sequences, *parents;   /* [sentences * beam] */
-    int *words;                     /* [rows][length], input of the step */
-    float *logits;                  /* [rows][target words] */
-    continuation *best;             /* [rows][beam], the best of each row */
-    continuation *merged;           /* [beam * beam] */
-    float *weights;                 /* [layers][rows][heads][longest] of a step, or NULL */
-    float *history;                 /* [limit][sentences * beam][layers][heads][longest], or NULL */
+    int sentences, beam, limit;   /* limit: words of a translation, WORD_END included */
+    beam_search *beams;           /* [sentences] */
+    int64_t *sequences, *parents; /* [sentences * beam] */
+    int *words;                   /* [rows][length], input of the step */
+    float *logits;                /* [rows][target words] */
+    beam_choice *choices;         /* [rows][beam + 1], the best of each row */
+    float *weights;               /* [layers][rows][heads][longest] of a step, or NULL */
+    float *history;               /* [limit][sentences * beam][layers][heads][longest], or NULL */
     int rows;
 } search;
 
@@ -60,46 +44,38 @@ static size_t weights_of_row(const search *s)
 
 static bool make_search(search *s)
 {
-    const size_t sentences = (size_t)s->sentences, beam = (size_t)s->beam, rows = sentences * beam;
-    s->live = malloc(rows * sizeof *s->live);
-    s->next = malloc(rows * sizeof *s->next);
-    s->done = malloc(rows * sizeof *s->done);
-    s->live_count = calloc(sentences, sizeof *s->live_count);
-    s->done_count = calloc(sentences, sizeof *s->done_count);
+    const size_t sentences = (size_t)s->sentences, width = (size_t)s->beam;
+    const size_t rows = sentences * width;
+    s->beams = calloc(sentences, sizeof *s->beams);
     s->sequences = malloc(rows * sizeof *s->sequences);
     s->parents = malloc(rows * sizeof *s->parents);
     s->words = malloc(rows * (size_t)s->limit * sizeof *s->words);
     s->logits =
         malloc(rows * (size_t)s->model->config.words[TRANSFORMER_TARGET] * sizeof *s->logits);
-    s->best = malloc(rows * beam * sizeof *s->best);
-    s->merged = malloc(beam * beam * sizeof *s->merged);
+    s->choices = malloc(rows * (width + 1) * sizeof *s->choices);
     if (s->options->weights) {
         s->weights = malloc(rows * weights_of_row(s) * sizeof *s->weights);
         s->history = malloc((size_t)s->limit * rows * weights_of_row(s) * sizeof *s->history);
     }
-    return s->live && s->next && s->done && s->live_count && s->done_count && s->sequences &&
-           s->parents && s->words && s->logits && s->best && s->merged &&
-           (!s->options->weights || (s->weights && s->history));
+    bool fine = s->beams && s->sequences && s->parents && s->words && s->logits && s->choices &&
+                (!s->options->weights || (s->weights && s->history));
+    for (size_t n = 0; fine && n < sentences; n++)
+        fine = beam_begin(&s->beams[n], s->beam, s->limit, s->options->length_penalty);
+    return fine;
 }
 
 static void free_search(search *s)
 {
     decoding_end(&s->decoding);
-    void *const blocks[] = {s->live,      s->next,    s->done,   s->live_count, s->done_count,
-                            s->sequences, s->parents, s->words,  s->logits,     s->best,
-                            s->merged,    s->weights, s->history};
+    for (int n = 0; s->beams && n < s->sentences; n++)
+        beam_free(&s->beams[n]);
+    void *const blocks[] = {s->beams,  s->sequences, s->parents, s->words,
+                            s->logits, s->choices,   s->weights, s->history};
     for (size_t n = 0; n < sizeof blocks / sizeof blocks[0]; n++)
         free(blocks[n]);
 }
 
 /* ------------------------------------------------------- best of a row ----- */
-
-static bool is_better(const continuation *a, const continuation *b)
-{
-    if (a->score != b->score)
-        return a->score > b->score;
-    return a->parent != b->parent ? a->parent < b->parent : a->word < b->word;
-}
 
 /* ln(sum of exp) of the logits. */
 static double log_sum(const float *logits, int count)
@@ -130,40 +106,52 @@ static int find_largest(const float *logits, int words, int room, int *largest)
     return count;
 }
 
-/* Finds the best continuations of a row; if there are fewer than `beam`, the rest have word -1. A
+/* Finds the best continuations of a row; if there are fewer than beam + 1, the rest have word -1. A
  * score of NaN becomes -INFINITY, so that a broken model does no further harm. */
 static void rank_row(void *arg, int worker, ptrdiff_t row)
 {
     (void)worker;
     search *const s = arg;
-    const int words = s->model->config.words[TRANSFORMER_TARGET];
+    const int words = s->model->config.words[TRANSFORMER_TARGET], room = s->beam + 1;
     const float *const logits = s->logits + row * words;
-    const int64_t sequence = s->sequences[row];
-    const double total = log_sum(logits, words), before = s->live[sequence].score;
-    int largest[TRANSLATION_BEAM_MAX] = {0};
-    const int count = find_largest(logits, words, s->beam, largest);
-    for (int n = 0; n < s->beam; n++) {
-        const double score = n < count ? before + ((double)logits[largest[n]] - total) : 0.0;
-        s->best[row * s->beam + n] =
-            (continuation){(int)(sequence % s->beam), n < count ? largest[n] : -1,
-                           isnan(score) ? -INFINITY : score};
+    const int sentence = (int)s->sequences[row] / s->beam,
+              number = (int)s->sequences[row] % s->beam;
+    const double total = log_sum(logits, words), before = beam_score(&s->beams[sentence], number);
+    int largest[TRANSLATION_BEAM_MAX + 1] = {0};
+    const int count = find_largest(logits, words, room, largest);
+    for (int n = 0; n < room; n++) {
+        const int word = n < count ? largest[n] : -1;
+        const double score = n < count ? before + ((double)logits[word] - total) : 0.0;
+        s->choices[row * room + n] = (beam_choice){.score = isnan(score) ? -INFINITY : score,
+                                                   .parent = number,
+                                                   .token = word,
+                                                   .ends = word == WORD_END};
     }
 }
 
 /* ---------------------------------------------------------------- step ----- */
 
-/* Lists the live hypotheses as rows, with their words so far. */
+/* The words of a running hypothesis, after WORD_BEGIN. */
+static void read_words(const beam_search *b, int number, int *words)
+{
+    const beam_hypothesis *const h = &b->running[number];
+    int at = h->length;
+    for (int node = h->node; node >= 0; node = b->nodes[node].before)
+        words[at--] = b->nodes[node].token;
+    words[0] = WORD_BEGIN;
+}
+
+/* Lists the running hypotheses as rows, with their words so far. */
 static void list_rows(search *s, int length)
 {
     s->rows = 0;
-    for (int sentence = 0; sentence < s->sentences; sentence++)
-        for (int n = 0; n < s->live_count[sentence]; n++, s->rows++) {
-            const int sequence = sentence * s->beam + n;
-            int *const words = s->words + s->rows * length;
-            s->sequences[s->rows] = sequence;
-            words[0] = WORD_BEGIN;
-            memcpy(words + 1, s->live[sequence].words, (size_t)(length - 1) * sizeof *words);
+    for (int sentence = 0; sentence < s->sentences; sentence++) {
+        const beam_search *const b = &s->beams[sentence];
+        for (int n = 0; !b->over && n < b->running_count; n++, s->rows++) {
+            s->sequences[s->rows] = sentence * s->beam + n;
+            read_words(b, n, s->words + s->rows * length);
         }
+    }
 }
 
 /* Stores the weights of a step by sequence, [layers][heads][longest] each. */
@@ -178,41 +166,20 @@ static void keep_weights(search *s, int step)
                    s->weights + (n * (size_t)s->rows + (size_t)b) * map, map * sizeof *kept);
 }
 
-static int compare_continuations(const void *a, const void *b)
-{
-    return is_better(a, b) ? -1 : is_better(b, a) ? 1 : 0;
-}
-
-static hypothesis continued(const search *s, int sentence, const continuation *c)
-{
-    const int sequence = sentence * s->beam + c->parent;
-    hypothesis h = s->live[sequence];
-    h.words[h.count] = c->word;
-    h.from[h.count++] = sequence;
-    h.score = c->score;
-    return h;
-}
-
 /* Chooses the hypotheses with which a sentence continues; its rows begin at `row`. */
-static void advance_sentence(search *s, int sentence, int row)
+static bool advance_sentence(search *s, int sentence, int row)
 {
-    const int live = s->live_count[sentence], first = sentence * s->beam;
-    const int room = s->beam - s->done_count[sentence];
-    int count = 0, kept = 0;
-    for (int n = 0; n < live * s->beam; n++)
-        if (s->best[row * s->beam + n].word >= 0)
-            s->merged[count++] = s->best[row * s->beam + n];
-    qsort(s->merged, (size_t)count, sizeof *s->merged, compare_continuations);
-    for (int n = 0; n < count && n < room; n++) {
-        const continuation *const c = &s->merged[n];
-        if (c->word == WORD_END) {
-            s->done[first + s->done_count[sentence]++] = continued(s, sentence, c);
-        } else {
-            s->parents[first + kept] = first + c->parent;
-            s->next[first + kept++] = continued(s, sentence, c);
-        }
-    }
-    s->live_count[sentence] = kept;
+    beam_search *const b = &s->beams[sentence];
+    beam_choice *const choices = s->choices + row * (s->beam + 1);
+    int parents[TRANSLATION_BEAM_MAX], count = 0;
+    for (int n = 0; n < b->running_count * (s->beam + 1); n++)
+        if (choices[n].token >= 0)
+            choices[count++] = choices[n];
+    if (!beam_step(b, choices, (size_t)count, parents))
+        return false;
+    for (int n = 0; n < b->running_count; n++)
+        s->parents[sentence * s->beam + n] = sentence * s->beam + parents[n];
+    return true;
 }
 
 /* Advances all sentences, and reorders the caches if a sequence continues from another one. */
@@ -222,16 +189,15 @@ static mha_status advance(search *s)
     for (int n = 0; n < s->sentences * s->beam; n++)
         s->parents[n] = n;
     for (int sentence = 0, row = 0; sentence < s->sentences; sentence++) {
-        const int live = s->live_count[sentence];
-        if (live > 0)
-            advance_sentence(s, sentence, row);
-        row += live;
+        if (s->beams[sentence].over)
+            continue;
+        const int rows = s->beams[sentence].running_count;
+        if (!advance_sentence(s, sentence, row))
+            return MHA_ERR_MEMORY;
+        row += rows;
     }
     for (int n = 0; n < s->sentences * s->beam; n++)
         moved |= s->parents[n] != n;
-    hypothesis *const old = s->live;
-    s->live = s->next;
-    s->next = old;
     return moved ? decoding_reorder(&s->decoding, s->parents) : MHA_OK;
 }
 
@@ -254,87 +220,66 @@ static mha_status run_step(search *s, int step)
 
 static mha_status run_search(search *s)
 {
-    for (int n = 0; n < s->sentences; n++) {
-        s->live[n * s->beam] = (hypothesis){.score = 0.0};
-        s->live_count[n] = 1;
-    }
-    for (int step = 0; step < s->limit; step++) {
+    mha_status status = MHA_OK;
+    for (int step = 0; step < s->limit && !status; step++) {
         list_rows(s, step + 1);
         if (s->rows == 0)
             break;
-        const mha_status status = run_step(s, step);
-        if (status)
-            return status;
+        status = run_step(s, step);
     }
-    return MHA_OK;
+    return status;
 }
 
 /* ------------------------------------------------------------- results ----- */
 
-static double rank_of(const hypothesis *h, double penalty)
-{
-    return h->score / pow((double)h->count, penalty);
-}
-
-/* The best result that is not yet taken: complete ones before incomplete ones, of equal ones the
- * first. Results are numbered done first, then live. Returns -1 if there is none. */
-static int find_best(const search *s, int sentence, bool *taken)
-{
-    const int done = s->done_count[sentence], first = sentence * s->beam;
-    int best = -1;
-    for (int n = 0; n < done; n++)
-        if (!taken[n] &&
-            (best < 0 || rank_of(&s->done[first + n], s->options->length_penalty) >
-                             rank_of(&s->done[first + best], s->options->length_penalty)))
-            best = n;
-    for (int n = done; best < 0 && n < done + s->live_count[sentence]; n++)
-        best = taken[n] ? -1 : n;
-    if (best >= 0)
-        taken[best] = true;
-    return best;
-}
-
-/* The weights of one hypothesis, [layers][heads][target][source]. The row of a word was stored
+/* The weights of one translation, [layers][heads][target][source]. The row of a word was stored
  * under the sequence that it extended. Returns NULL if out of memory. */
-static float *collect_weights(const search *s, const hypothesis *h, int source)
+static float *collect_weights(const search *s, int sentence, const beam_node *const *path,
+                              int count, int source)
 {
     const transformer_config *const config = &s->model->config;
     const size_t maps = (size_t)config->layers[TRANSFORMER_TARGET] * (size_t)config->heads;
     const size_t row = weights_of_row(s), sequences = (size_t)s->sentences * (size_t)s->beam;
-    const size_t L = (size_t)h->count, S = (size_t)source, longest = (size_t)s->decoding.longest;
+    const size_t L = (size_t)count, S = (size_t)source, longest = (size_t)s->decoding.longest;
+    const size_t first = (size_t)sentence * (size_t)s->beam;
     float *const weights = malloc(maps * L * S * sizeof *weights);
     if (!weights)
         return NULL;
     for (size_t map = 0; map < maps; map++)
         for (size_t i = 0; i < L; i++)
             memcpy(weights + (map * L + i) * S,
-                   s->history + (i * sequences + (size_t)h->from[i]) * row + map * longest,
+                   s->history + (i * sequences + first + (size_t)path[i]->parent) * row +
+                       map * longest,
                    S * sizeof *weights);
     return weights;
+}
+
+static mha_status fill_result(const search *s, int sentence, int number, translation *t)
+{
+    const beam_search *const b = &s->beams[sentence];
+    const beam_node *path[CORPUS_TOKENS_MAX];
+    t->target_count = beam_path(b, &b->finished[number], path);
+    for (int n = 0; n < t->target_count; n++)
+        t->target[n] = path[n]->token;
+    t->score = path[t->target_count - 1]->score;
+    if (s->options->weights && number == 0)
+        t->weights = collect_weights(s, sentence, path, t->target_count, t->source_count);
+    return !s->options->weights || number > 0 || t->weights ? MHA_OK : MHA_ERR_MEMORY;
 }
 
 static mha_status fill_results(const search *s, int sentence, const int *source, int length,
                                int nbest, translation *results)
 {
-    bool taken[2 * TRANSLATION_BEAM_MAX] = {false};
-    const int done = s->done_count[sentence], first = sentence * s->beam;
-    for (int n = 0; n < nbest; n++) {
+    mha_status status = MHA_OK;
+    for (int n = 0; n < nbest && !status; n++) {
         translation *const t = &results[n];
         for (int i = 0; i <= length; i++)
             t->source[i] = i < length ? source[i] : WORD_END;
         t->source_count = length + 1;
-        const int best = find_best(s, sentence, taken);
-        if (best < 0)
-            continue;
-        const hypothesis *const h =
-            best < done ? &s->done[first + best] : &s->live[first + best - done];
-        memcpy(t->target, h->words, (size_t)h->count * sizeof *h->words);
-        t->target_count = h->count;
-        t->score = h->score;
-        if (s->options->weights && n == 0 && !(t->weights = collect_weights(s, h, length + 1)))
-            return MHA_ERR_MEMORY;
+        if (n < s->beams[sentence].finished_count)
+            status = fill_result(s, sentence, n, t);
     }
-    return MHA_OK;
+    return status;
 }
 
 /* --------------------------------------------------------------- calls ----- */

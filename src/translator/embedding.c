@@ -10,13 +10,15 @@
 void transformer_positions(const transformer_config *config, int first, int count, float *codes)
 {
     const int width = config->width;
+    const bool halves = config->form == FORM_MARIAN;
     const double step = pow(10000.0, -2.0 / width);
     double rate = 1.0;
     for (int c = 0; c < width; c += 2) {
+        const int sine = halves ? c / 2 : c, cosine = halves ? width / 2 + sine : c + 1;
         for (int n = 0; n < count; n++) {
-            float *const code = codes + (ptrdiff_t)n * width + c;
-            code[0] = (float)sin((first + n) * rate);
-            code[1] = (float)cos((first + n) * rate);
+            float *const code = codes + (ptrdiff_t)n * width;
+            code[sine] = (float)sin((first + n) * rate);
+            code[cosine] = (float)cos((first + n) * rate);
         }
         rate *= step;
     }

@@ -12,7 +12,10 @@
 #define MHA_DATA_FROM_PROGRAM "../share"
 #endif
 
-#define FILE_NAME "models/en-fr.safetensors"
+const char *model_path_default(void)
+{
+    return MODEL_LABORATORY;
+}
 
 /* The folder of the running program, without "/" at the end and without symbolic links; "." if it
  * cannot be determined. */
@@ -35,37 +38,41 @@ static bool given(const char *path, char result[MODEL_PATH_MAX])
     return false;
 }
 
-/* Joins `folder` and a relative path, removing ".." if the folder is absolute. Returns false if it
- * is too long. */
-static bool join(const char *folder, const char *relative, char path[MODEL_PATH_MAX])
+/* Joins `folder`, a folder relative to it and a name, removing ".." if the folder is absolute.
+ * Returns false if it is too long. */
+static bool join(const char *folder, const char *relative, const char *name,
+                 char path[MODEL_PATH_MAX])
 {
     size_t length = strlen(folder);
-    for (; folder[0] == '/' && strncmp(relative, "../", 3) == 0; relative += 3)
+    while (folder[0] == '/' && strncmp(relative, "..", 2) == 0) {
         while (length > 0 && folder[--length] != '/')
             ;
-    return snprintf(path, MODEL_PATH_MAX, "%.*s/%s", (int)length, folder, relative) <
-           MODEL_PATH_MAX;
+        relative += relative[2] == '/' ? 3 : 2;
+    }
+    return snprintf(path, MODEL_PATH_MAX, "%.*s/%s%s%s", (int)length, folder, relative,
+                    *relative ? "/" : "", name) < MODEL_PATH_MAX;
 }
 
 bool model_path_find(const char *requested, char path[MODEL_PATH_MAX])
 {
-    static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha/" FILE_NAME, "../" FILE_NAME};
+    static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha", ".."};
+    const char *const name = model_path_default();
     const char *variable = getenv("MHA_MODEL");
     char folder[MODEL_PATH_MAX], installed[MODEL_PATH_MAX];
     if (requested != NULL)
         return given(requested, path);
     if (variable != NULL && *variable != '\0')
         return given(variable, path);
-    if (access(FILE_NAME, R_OK) == 0)
-        return given(FILE_NAME, path);
+    if (access(name, R_OK) == 0)
+        return given(name, path);
     program_folder(folder);
     for (int n = 0; n < 2; n++)
-        if (join(folder, places[n], path) && access(path, R_OK) == 0)
+        if (join(folder, places[n], name, path) && access(path, R_OK) == 0)
             return true;
-    join(folder, places[0], installed);
+    join(folder, places[0], name, installed);
     fprintf(stderr,
             "mha: there is no model. Looked for %s here, %s and %s.\n"
             "Train one with \"mha train\", or name one with --model FILE or MHA_MODEL.\n",
-            FILE_NAME, installed, path);
+            name, installed, path);
     return false;
 }

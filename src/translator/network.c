@@ -47,6 +47,14 @@ static bool add_feed_forward(network *net, tower *side, const feed_forward_at *a
     return p->in != NULL && p->out != NULL;
 }
 
+/* The norm that comes after a part is kept with the next one. */
+static void shift_norms(tower *side)
+{
+    for (int n = side->end; n > 0; n--)
+        side->parts[n].norm = side->parts[n - 1].norm;
+    side->parts[0].norm = NULL;
+}
+
 /* Adds the parts of an encoder or decoder in the order in which they are computed. */
 static bool add_side(network *net, int number)
 {
@@ -61,6 +69,8 @@ static bool add_side(network *net, int number)
             return false;
     }
     side->parts[side->end] = (network_part){.kind = PART_END, .norm = &net->map.norm[number]};
+    if (network_norm_is_after(net))
+        shift_norms(side);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The backward pass, from the gradient of the logits, which the forward pass has left in place of
- * the logits, to the gradients of all parameters. Parts are visited in reverse order; d_x carries
- * the gradient of the residual stream, and `added` that of the output of the current part.
+ * The backward pass, from the gradient of the last rows of the decoder, which the forward pass has
+ * left in d_last, to the gradients of all parameters. Parts are visited in reverse order; d_x
+ * carries the gradient of the residual stream, and `added` that of the output of the current part.
  */
 #include <math.h>
 #include <string.h>
@@ -25,11 +25,32 @@ typedef struct add_norm_back_pass {
     row_dropout dropout;
 } add_norm_back_pass;
 
+/* d_x of a row: adds the gradient through the norm to that of the residual connection, or sends the
+ * sum of both through the norm if it comes after. Adds to the sums of the norm's gradients. */
+static void norm_back_row(const add_norm_back_pass *pass, const network_part *p, ptrdiff_t row,
+                          float *sums)
+{
+    const network *const net = pass->net;
+    const int width = net->config.width;
+    float *const d_x = net->d_x + row * width;
+    const float *d_normed = pass->d_normed + row * width;
+    if (network_norm_is_after(net)) {
+        float *const whole = net->added + row * width; /* free until row_drop() writes to it */
+        row_add(d_normed, width, d_x);
+        if (!p->norm)
+            return;
+        memcpy(whole, d_x, (size_t)width * sizeof *whole);
+        memset(d_x, 0, (size_t)width * sizeof *d_x);
+        d_normed = whole;
+    }
+    row_norm_backward(p->x + row * width, p->stats + 2 * row, net->values + p->norm->weight,
+                      d_normed, width, d_x, sums, sums + width);
+}
+
 /*
- * The backward pass of add_and_norm() for TASK_ROWS rows: adds the gradient through the norm to
- * d_x, which already has the one of the residual connection, and writes the gradient of the output
- * of the part before to `added`. The gradients of the norm are summed over these rows only; the
- * caller adds up the tasks in order.
+ * The backward pass of add_and_norm() for TASK_ROWS rows: d_x, and the gradient of the output of
+ * the part before in `added`. The gradients of the norm are summed over these rows only; the caller
+ * adds up the tasks in order.
  */
 static void add_norm_back_task(void *arg, int worker, ptrdiff_t number)
 {
@@ -45,10 +66,8 @@ static void add_norm_back_task(void *arg, int worker, ptrdiff_t number)
     if (p->kind == PART_END)
         memset(net->d_x + first * width, 0, (size_t)((end - first) * width) * sizeof *net->d_x);
     for (ptrdiff_t row = first; row < end; row++) {
-        float *const d_x = net->d_x + row * width;
-        row_norm_backward(p->x + row * width, p->stats + 2 * row, net->values + p->norm->weight,
-                          pass->d_normed + row * width, (int)width, d_x, sums, sums + width);
-        row_drop(&pass->dropout, row, d_x, (int)width, net->added + row * width);
+        norm_back_row(pass, p, row, sums);
+        row_drop(&pass->dropout, row, net->d_x + row * width, (int)width, net->added + row * width);
     }
 }
 
@@ -57,12 +76,14 @@ static void add_and_norm_backward(const backward_pass *pass, int number, const f
     const network *const net = pass->net;
     const int width = net->config.width;
     const weight_at *const norm = net->sides[pass->side].parts[number].norm;
-    float *const d_weight = pass->gradients + norm->weight;
-    float *const d_bias = pass->gradients + norm->bias;
     const ptrdiff_t tasks = task_count(net->batch->rows[pass->side]);
     add_norm_back_pass norm_pass = {net, pass->side, number, d_normed,
                                     network_dropout(net, pass->side, number)};
     mha_pool_run(net->pool, tasks, add_norm_back_task, &norm_pass);
+    if (!norm)
+        return;
+    float *const d_weight = pass->gradients + norm->weight;
+    float *const d_bias = pass->gradients + norm->bias;
     memset(d_weight, 0, (size_t)width * sizeof *d_weight);
     memset(d_bias, 0, (size_t)width * sizeof *d_bias);
     for (ptrdiff_t n = 0; n < tasks; n++) {
@@ -173,7 +194,7 @@ static void embed_task(void *arg, int worker, ptrdiff_t number)
     const ptrdiff_t columns = width - first < EMBED_COLUMNS ? width - first : EMBED_COLUMNS;
     const float scale = sqrtf((float)width);
     float *const gradients = pass->gradients + net->map.embedding[pass->side] + first;
-    if (pass->side == TRANSFORMER_SOURCE)
+    if (pass->side == TRANSFORMER_SOURCE && net->config.form == FORM_LABORATORY)
         for (ptrdiff_t word = 0; word < net->config.words[pass->side]; word++)
             memset(gradients + word * width, 0, (size_t)columns * sizeof *gradients);
     for (ptrdiff_t row = 0; row < net->batch->rows[pass->side]; row++) {
@@ -203,22 +224,13 @@ static mha_status side_backward(backward_pass *pass, const float *d_end)
     return MHA_OK;
 }
 
-/* Writes the gradient of the target embedding as unembedding, and d_normed. embed_task() later adds
- * the gradient of the same matrix as embedding. */
-static mha_status unembed_backward(const network *net, float *gradients)
+/* Writes the gradient of the target embedding as unembedding. embed_task() later adds the gradient
+ * of the same matrix as embedding. */
+static void unembed_backward(const network *net, float *gradients)
 {
-    const tower *const target = &net->sides[TRANSFORMER_TARGET];
-    const ptrdiff_t width = net->config.width;
-    const mha_linear_gradients unembedding = {
-        .size = sizeof unembedding,
-        .d_y = net->logits,
-        .d_y_stride = net->logit_stride,
-        .d_x = net->d_normed,
-        .d_x_stride = width,
-        .d_weight = {gradients + net->map.embedding[TRANSFORMER_TARGET], width, 1}};
-    return mha_linear_backward(net->unembed, net->batch->rows[TRANSFORMER_TARGET],
-                               target->parts[target->end].normed, MHA_F32, width, &unembedding,
-                               net->work.base, net->work.size, net->pool);
+    const size_t count = (size_t)net->config.words[TRANSFORMER_TARGET] * (size_t)net->config.width;
+    memcpy(gradients + net->map.embedding[TRANSFORMER_TARGET], net->d_unembed,
+           count * sizeof *gradients);
 }
 
 mha_status network_backward(network *net, float *gradients)
@@ -227,9 +239,8 @@ mha_status network_backward(network *net, float *gradients)
         return MHA_ERR_FLAG;
     backward_pass target = {.net = net, .gradients = gradients, .side = TRANSFORMER_TARGET};
     backward_pass source = {.net = net, .gradients = gradients, .side = TRANSFORMER_SOURCE};
-    mha_status status = unembed_backward(net, gradients);
-    if (status == MHA_OK)
-        status = side_backward(&target, net->d_normed);
+    unembed_backward(net, gradients);
+    mha_status status = side_backward(&target, net->d_last);
     if (status == MHA_OK)
         status = side_backward(&source, net->d_memory);
     return status;

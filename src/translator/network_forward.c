@@ -2,9 +2,11 @@
 /*
  * The forward pass, from words to the loss. Per part, add_and_norm() forms x from the output of the
  * part before it and normalises it; run_part() computes the output. In training the logits are
- * replaced by the gradient of the loss, where the backward pass starts.
+ * replaced by the gradient of the loss, where the backward pass starts: that of the unembedding is
+ * done here, some rows at a time, so that logits of all rows never exist at the same time.
  */
 #include <math.h>
+#include <string.h>
 
 #include "translator/network_parts.h"
 
@@ -46,6 +48,24 @@ typedef struct add_norm_pass {
     row_dropout dropout;
 } add_norm_pass;
 
+/* What the output of the part before p is added to. */
+static const float *residual(const network *net, const network_part *p)
+{
+    return network_norm_is_after(net) ? p[-1].normed : p[-1].x;
+}
+
+static void norm_row(const network *net, const network_part *p, ptrdiff_t row)
+{
+    const int width = net->config.width;
+    const float *const x = p->x + row * width;
+    float *const normed = p->normed + row * width;
+    if (p->norm)
+        row_norm(x, width, net->values + p->norm->weight, net->values + p->norm->bias, normed,
+                 p->stats + 2 * row);
+    else
+        memcpy(normed, x, (size_t)width * sizeof *normed);
+}
+
 static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
 {
     const network *const net = pass->net;
@@ -56,7 +76,7 @@ static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
     row_drop(&pass->dropout, row, x, (int)width, x);
 }
 
-/* x and normed of a part for TASK_ROWS rows: x = x of the part before it + its dropped out output.
+/* x and normed of a part for TASK_ROWS rows: x = residual + dropped out output of the part before.
  */
 static void add_norm_task(void *arg, int worker, ptrdiff_t number)
 {
@@ -72,10 +92,9 @@ static void add_norm_task(void *arg, int worker, ptrdiff_t number)
             embed_row(pass, row, x);
         else {
             row_drop(&pass->dropout, row, net->added + row * width, width, x);
-            row_add(p[-1].x + row * width, width, x);
+            row_add(residual(net, p) + row * width, width, x);
         }
-        row_norm(x, width, net->values + p->norm->weight, net->values + p->norm->bias,
-                 p->normed + row * width, p->stats + 2 * row);
+        norm_row(net, p, row);
     }
 }
 
@@ -153,16 +172,23 @@ static float centred(const float *logits, int words, int expected)
     return (float)((double)logits[expected] - sum / words);
 }
 
+/* The rows of the target whose logits are computed together. */
+typedef struct loss_pass {
+    const network *net;
+    ptrdiff_t first, rows;
+} loss_pass;
+
 /* Loss and, in training, gradient of the logits for TASK_ROWS rows. */
 static void score_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
-    const network *const net = arg;
+    const loss_pass *const pass = arg;
+    const network *const net = pass->net;
     const int words = net->config.words[TRANSFORMER_TARGET];
-    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
-    const float share = (float)(1.0 / (double)rows);
-    for (ptrdiff_t row = number * TASK_ROWS; row < task_end(number, rows); row++) {
-        float *const logits = net->logits + row * net->logit_stride;
+    const float share = (float)(1.0 / (double)net->batch->rows[TRANSFORMER_TARGET]);
+    for (ptrdiff_t n = number * TASK_ROWS; n < task_end(number, pass->rows); n++) {
+        const ptrdiff_t row = pass->first + n;
+        float *const logits = net->logits + n * net->logit_stride;
         const int expected = net->batch->expected[row];
         float sum;
         if (net->mode.logits)
@@ -174,16 +200,48 @@ static void score_task(void *arg, int worker, ptrdiff_t number)
     }
 }
 
-static mha_status run_loss(network *net, network_loss *loss)
+/* The gradients of the unembedding and of its input, from those of the logits. */
+static mha_status run_unembed_backward(const loss_pass *pass, const float *normed)
 {
-    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
+    const network *const net = pass->net;
+    const ptrdiff_t width = net->config.width;
+    const mha_linear_gradients gradients = {.size = sizeof gradients,
+                                            .d_y = net->logits,
+                                            .d_y_stride = net->logit_stride,
+                                            .d_x = net->d_last + pass->first * width,
+                                            .d_x_stride = width,
+                                            .d_weight = {net->d_unembed, width, 1},
+                                            .accumulate = pass->first > 0};
+    return mha_linear_backward(net->unembed, pass->rows, normed, MHA_F32, width, &gradients,
+                               net->work.base, net->work.size, net->pool);
+}
+
+static mha_status run_loss_of(loss_pass *pass)
+{
+    const network *const net = pass->net;
     const tower *const target = &net->sides[TRANSFORMER_TARGET];
-    const mha_status status = mha_linear_run(
-        net->unembed, rows, target->parts[target->end].normed, MHA_F32, net->config.width,
-        net->logits, MHA_F32, net->logit_stride, net->work.base, net->work.size, net->pool);
+    const ptrdiff_t width = net->config.width;
+    const float *const normed = target->parts[target->end].normed + pass->first * width;
+    const mha_status status =
+        mha_linear_run(net->unembed, pass->rows, normed, MHA_F32, width, net->logits, MHA_F32,
+                       net->logit_stride, net->work.base, net->work.size, net->pool);
     if (status != MHA_OK)
         return status;
-    mha_pool_run(net->pool, task_count(rows), score_task, net);
+    mha_pool_run(net->pool, task_count(pass->rows), score_task, pass);
+    return net->mode.training ? run_unembed_backward(pass, normed) : MHA_OK;
+}
+
+/* Loss, LOSS_ROWS rows at a time. In training, the backward pass of the unembedding belongs to it:
+ * the logits are gone afterwards. */
+static mha_status run_loss(const network *net, network_loss *loss)
+{
+    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
+    for (ptrdiff_t first = 0; first < rows; first += LOSS_ROWS) {
+        loss_pass pass = {net, first, rows - first < LOSS_ROWS ? rows - first : LOSS_ROWS};
+        const mha_status status = run_loss_of(&pass);
+        if (status != MHA_OK)
+            return status;
+    }
     *loss = (network_loss){.words = rows};
     for (ptrdiff_t row = 0; row < rows; row++) {
         loss->sum += net->scores[row].loss;

@@ -114,6 +114,9 @@ static void lay_out_side(network *net, int side)
 static void lay_out_gradients(network *net, ptrdiff_t rows)
 {
     const ptrdiff_t width = net->config.width, source = net->batch->rows[TRANSFORMER_SOURCE];
+    net->d_unembed =
+        take_floats(&net->arrays, net->config.words[TRANSFORMER_TARGET], net->config.width);
+    net->d_last = take_floats(&net->arrays, net->batch->rows[TRANSFORMER_TARGET], width);
     net->d_x = take_floats(&net->arrays, rows, width);
     net->d_normed = take_floats(&net->arrays, rows, width);
     net->d_inside = take_floats(&net->arrays, rows, net->config.ff_width);
@@ -135,7 +138,8 @@ static void lay_out(network *net)
         lay_out_side(net, side);
     net->logit_stride = (net->config.words[TRANSFORMER_TARGET] + 15) / 16 * 16;
     net->added = take_floats(&net->arrays, rows, net->config.width);
-    net->logits = take_floats(&net->arrays, target, net->logit_stride);
+    net->logits =
+        take_floats(&net->arrays, target < LOSS_ROWS ? target : LOSS_ROWS, net->logit_stride);
     net->scores = take(&net->arrays, (size_t)target * sizeof *net->scores);
     if (net->mode.training)
         lay_out_gradients(net, rows);
@@ -223,7 +227,8 @@ static mha_status prepare_work(network *net)
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
         for (int n = 0; n < net->sides[side].end; n++)
             grow_for_part(net, side, n, &most);
-    grow_for_linear(net, net->unembed, net->batch->rows[TRANSFORMER_TARGET], &most);
+    const ptrdiff_t target = net->batch->rows[TRANSFORMER_TARGET];
+    grow_for_linear(net, net->unembed, target < LOSS_ROWS ? target : LOSS_ROWS, &most);
     net->work.used = most;
     return reserve(&net->work);
 }

@@ -7,7 +7,12 @@
  *      x of part n + 1 = x of part n + dropped(part n of normed),  normed = norm(x of part n)
  *
  * and an end that is only a norm, whose output is the memory of the encoder or the last rows of the
- * decoder. Each part keeps what its backward pass needs. Arrays are [rows][width] unless stated
+ * decoder. In Marian's form the norm of a part is that of the part before it, part 0 has none
+ * (normed = x), and what a part adds to is normed:
+ *
+ *      x of part n + 1 = normed of part n + dropped(part n of normed)
+ *
+ * Each part keeps what its backward pass needs. Arrays are [rows][width] unless stated
  * otherwise.
  */
 #ifndef TRANSLATOR_NETWORK_PARTS_H
@@ -19,7 +24,7 @@ typedef enum part_kind { PART_SELF, PART_CROSS, PART_FF, PART_END } part_kind;
 
 typedef struct network_part {
     part_kind kind;
-    const weight_at *norm;         /* points into the map, as the next two */
+    const weight_at *norm;         /* points into the map, as the next two; NULL: normed = x */
     const attention_at *attention; /* PART_SELF, PART_CROSS */
     const feed_forward_at *ff;     /* PART_FF */
     mha_layer *layer;              /* PART_SELF, PART_CROSS */
@@ -58,11 +63,13 @@ struct network {
     /* Of the last forward pass. */
     const batch *batch; /* NULL: there was none, or it failed */
     network_mode mode;
-    float *added;            /* output of a part; in the backward pass its gradient */
-    float *logits;           /* [rows of the target][logit_stride]; in training their gradient */
-    ptrdiff_t logit_stride;  /* at least the words of the target */
-    row_score *scores;       /* [rows of the target] */
-    float *d_x, *d_normed;   /* training only, as all below */
+    float *added;           /* output of a part; in the backward pass its gradient */
+    float *logits;          /* [LOSS_ROWS][logit_stride] of some rows; in training their gradient */
+    ptrdiff_t logit_stride; /* at least the words of the target */
+    row_score *scores;      /* [rows of the target] */
+    float *d_unembed;       /* [words of the target][width]; training only, as all below */
+    float *d_last;          /* [rows of the target][width]: where the backward pass starts */
+    float *d_x, *d_normed;
     float *d_inside;         /* [rows][ff_width] */
     float *d_memory, *d_key; /* [rows of the source][width]: the sum, and the part of one layer */
     float *norm_sums;        /* [tasks of rows][2][width] */
@@ -71,6 +78,11 @@ struct network {
 };
 
 /* ----------------------------------------------------------- row tasks ----- */
+
+/* Rows whose logits exist at the same time: those of all rows would be most of the memory of a
+ * training. A multiple of 128, so that sums over rows do not depend on it (mha_linear_backward()).
+ */
+enum { LOSS_ROWS = 512 };
 
 /* Rows per task. Partial sums are formed per task, so this must not depend on the threads. */
 enum { TASK_ROWS = 32 };
@@ -93,6 +105,12 @@ typedef struct attention_call {
     mha_layer_call call;
     mha_options options;
 } attention_call;
+
+/* Whether what a part adds to is its normed input (Marian's form) instead of its x. */
+static inline bool network_norm_is_after(const network *net)
+{
+    return net->config.form == FORM_MARIAN;
+}
 
 /* The kind of the attention of a part. */
 attention_kind network_attention_kind(int side, const network_part *part);

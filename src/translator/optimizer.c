@@ -72,6 +72,10 @@ double optimizer_rate(const training_config *config, int64_t step)
     const double highest = config->learning_rate;
     if (step < config->warm_up)
         return highest * (double)(step + 1) / (double)config->warm_up;
+    if (config->schedule == SCHEDULE_INVERSE_SQRT) {
+        const double rise = config->warm_up > 0 ? (double)config->warm_up : 1.0;
+        return highest * sqrt(rise / (double)(step + 1));
+    }
     if (step >= config->steps)
         return highest * least;
     const double way = (double)(step - config->warm_up) / (double)(config->steps - config->warm_up);
@@ -136,6 +140,31 @@ static void update_task(void *arg, int worker, ptrdiff_t number)
         values[n] = keep * values[n] -
                     job.rate * mean[n] / (sqrtf(square[n] * job.square_scale) + job.epsilon);
     }
+}
+
+typedef struct average_job {
+    const optimizer *optimizer;
+    const float *values;
+    float share, *average;
+} average_job;
+
+static void average_task(void *arg, int worker, ptrdiff_t number)
+{
+    (void)worker;
+    const average_job *const job = arg;
+    const optimizer_piece *const piece = &job->optimizer->pieces[number];
+    const float *restrict const values = job->values + piece->first;
+    float *restrict const average = job->average + piece->first;
+    const float share = job->share;
+    for (size_t n = 0; n < piece->count; n++)
+        average[n] += share * (values[n] - average[n]);
+}
+
+void optimizer_average(const optimizer *o, const float *values, float share, float *average,
+                       mha_pool *pool)
+{
+    average_job job = {o, values, share, average};
+    mha_pool_run(pool, (ptrdiff_t)o->piece_count, average_task, &job);
 }
 
 double optimizer_step(optimizer *o, const training_config *c, int64_t step, const float *gradients,

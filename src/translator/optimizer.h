@@ -34,8 +34,13 @@ bool optimizer_init(optimizer *optimizer, const transformer_config *model);
 void optimizer_free(optimizer *optimizer);
 
 /* The learning rate of a step, counted from 0: it rises linearly to its maximum during the warm-up,
- * then falls as half a cosine to 1 % of the maximum, where it stays. */
+ * then falls as the schedule says: as half a cosine to 1 % of the maximum, where it stays, or in
+ * proportion to 1/sqrt(step). */
 double optimizer_rate(const training_config *config, int64_t step);
+
+/* average += share * (values - average), elementwise. */
+void optimizer_average(const optimizer *optimizer, const float *values, float share, float *average,
+                       mha_pool *pool);
 
 /* Step number `step`, counted from 0. Returns the norm of the gradient; if it is not finite,
  * nothing is changed. */

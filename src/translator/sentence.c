@@ -68,6 +68,17 @@ static void number_tokens(source_sentence *s, const translator *model)
     }
 }
 
+/* What the laboratory was not trained on: a translation of it means little. */
+static void find_outside(source_sentence *s)
+{
+    corpus_pair pair;
+    if (s->unknown_count > 0)
+        snprintf(s->outside, sizeof s->outside, "unknown word \"%.100s\"",
+                 s->tokens.tokens[s->unknown[0].position]);
+    else
+        corpus_translate(s->text, &pair, NULL, s->outside);
+}
+
 void source_read(source_sentence *s, const translator *model, const char *text, bool cut)
 {
     const int most = translator_longest(model) - 1;
@@ -85,6 +96,8 @@ void source_read(source_sentence *s, const translator *model, const char *text, 
         s->tokens.count = 0;
     }
     number_tokens(s, model);
+    if (s->tokens.count > 0 && translator_is_laboratory(model))
+        find_outside(s);
 }
 
 void source_print_place(const source_sentence *source)
@@ -94,8 +107,12 @@ void source_print_place(const source_sentence *source)
         fprintf(stderr, "line %lld: ", (long long)source->line);
 }
 
-void source_warn_unknown(const source_sentence *source)
+void source_warn(const source_sentence *source)
 {
+    if (source->unknown_count == 0 && source->outside[0] != '\0') {
+        source_print_place(source);
+        fprintf(stderr, "outside the grammar of the laboratory: %s\n", source->outside);
+    }
     for (int n = 0; n < source->unknown_count; n++) {
         const unknown_word *const unknown = &source->unknown[n];
         source_print_place(source);

@@ -26,8 +26,10 @@ typedef struct source_sentence {
     int numbers[CORPUS_TOKENS_MAX];
     unknown_word unknown[CORPUS_TOKENS_MAX];
     int unknown_count;
-    char problem[PROBLEM_MAX];    /* why it cannot be translated; "" if it can */
-    char buffer[CORPUS_TEXT_MAX]; /* contains the tokens */
+    char problem[PROBLEM_MAX];        /* why it cannot be translated; "" if it can */
+    char outside[CORPUS_MESSAGE_MAX]; /* why the grammar of the model, if it is the laboratory, does
+                                         not have it; "" if it does or is not known */
+    char buffer[CORPUS_TEXT_MAX];     /* contains the tokens */
 } source_sentence;
 
 /* Makes untrusted text printable and puts it on one line. Returns false if it is too long. */
@@ -38,9 +40,9 @@ bool sentence_clean(const char *text, char clean[CORPUS_TEXT_MAX]);
 void source_read(source_sentence *source, const translator *model, const char *text, bool cut);
 
 /* Print to stderr: "mha: " and the line number, if there is one; warnings about unknown words, with
- * suggestions. */
+ * suggestions, or else that the sentence is outside the grammar of the laboratory. */
 void source_print_place(const source_sentence *source);
-void source_warn_unknown(const source_sentence *source);
+void source_warn(const source_sentence *source);
 
 /* A sentence with its translations. */
 typedef struct translated {

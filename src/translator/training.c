@@ -3,6 +3,7 @@
  * and backward pass (network.h), and the update of the parameters (optimizer.h). */
 #include "translator/training.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,20 +15,24 @@ enum { EVALUATED_AT_ONCE = 64 }; /* sentences; fixed, so that scores are reprodu
 
 /* ------------------------------------------------------------ creation ----- */
 
-training *training_allocate(const training_config *config, mha_pool *pool)
+training *training_allocate(const training_config *config, training_data *data, mha_pool *pool)
 {
+    const bool averages = config->ema > 0.0 || config->average > 0;
     training *const t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->config = *config;
     t->pool = pool;
-    word_numbers_fill(&t->numbers);
+    t->data = data ? data : &t->grammar.base;
+    if (!data)
+        grammar_data_init(&t->grammar);
     if (optimizer_init(&t->optimizer, &config->model)) {
         t->count = t->optimizer.count;
         t->values = calloc(t->count, sizeof *t->values);
         t->gradients = calloc(t->count, sizeof *t->gradients);
+        t->average = averages ? calloc(t->count, sizeof *t->average) : NULL;
     }
-    if (t->values && t->gradients)
+    if (t->values && t->gradients && (t->average || !averages))
         return t;
     training_free(t);
     return NULL;
@@ -36,15 +41,16 @@ training *training_allocate(const training_config *config, mha_pool *pool)
 bool training_start(training *t)
 {
     t->network = network_create(&t->config.model, t->values, t->pool);
+    t->network_values = t->values;
     return t->network != NULL;
 }
 
-training *training_create(const training_config *config, mha_pool *pool,
+training *training_create(const training_config *config, training_data *data, mha_pool *pool,
                           char message[TRANSFORMER_MESSAGE_MAX])
 {
     if (!training_config_check(config, message))
         return NULL;
-    training *const t = training_allocate(config, pool);
+    training *const t = training_allocate(config, data, pool);
     if (t)
         transformer_init(&config->model, config->seed, t->values);
     if (t && training_start(t))
@@ -62,6 +68,7 @@ void training_free(training *t)
     optimizer_free(&t->optimizer);
     free(t->values);
     free(t->gradients);
+    free(t->average);
     free(t->losses);
     free(t->marks);
     free(t);
@@ -74,7 +81,7 @@ const training_config *training_get_config(const training *t)
 
 const float *training_values(const training *t)
 {
-    return t->values;
+    return training_has_average(t) ? t->average : t->values;
 }
 
 int64_t training_steps_done(const training *t)
@@ -108,29 +115,16 @@ bool training_reserve(training *t, size_t losses, size_t marks)
 
 /* ---------------------------------------------------------------- step ----- */
 
-/* Updates the network if the values have changed. After an error the next call tries again. */
-static mha_status update_network(training *t)
+/* Gives the network these values, unless it has them. After an error the next call tries again. */
+static mha_status update_network(training *t, const float *values)
 {
-    const mha_status status = t->network_stale ? network_update(t->network, t->values) : MHA_OK;
-    t->network_stale = status != MHA_OK;
+    if (t->network_values == values)
+        return MHA_OK;
+    t->network_values = NULL;
+    const mha_status status = network_update(t->network, values);
+    if (status == MHA_OK)
+        t->network_values = values;
     return status;
-}
-
-/* The batch of this step: the next sentences of the training split. */
-static batch *next_batch(const training *t)
-{
-    const training_config *const c = &t->config;
-    uint64_t *const indices = calloc((size_t)c->batch, sizeof *indices);
-    if (!indices)
-        return NULL;
-    for (int n = 0; n < c->batch; n++) {
-        const uint64_t index = (uint64_t)t->step * (uint64_t)c->batch + (uint64_t)n;
-        indices[n] = c->pairs > 0 ? index % (uint64_t)c->pairs : index;
-    }
-    batch *const made =
-        batch_create(&t->numbers, c->seed, CORPUS_TRAIN, indices, c->batch, c->unknown);
-    free(indices);
-    return made;
 }
 
 static network_mode training_mode(const training *t)
@@ -146,14 +140,36 @@ static network_mode training_mode(const training *t)
     return mode;
 }
 
+/* Gates of 0 for the heads that are dropped, and larger ones for the others; NULL: out of memory.
+ */
+static head_settings *drop_heads(const training *t, int sentences)
+{
+    const double rate = t->config.head_dropout;
+    rng r = rng_for(t->config.seed + UINT64_C(0x94d1c3b7a650e8f2), (uint64_t)t->step);
+    head_settings *const heads = head_settings_create(&t->config.model, sentences);
+    for (int kind = 0; heads && kind < ATTENTION_KINDS; kind++) {
+        const int count = heads->layers[kind] * sentences * heads->heads;
+        for (int n = 0; n < count; n++)
+            heads->gates[kind][n] = rng_unit(&r) < rate ? 0.0f : (float)(1.0 / (1.0 - rate));
+    }
+    return heads;
+}
+
 static mha_status find_gradients(training *t, const batch *pairs, network_loss *loss)
 {
-    const network_mode mode = training_mode(t);
-    mha_status status = update_network(t);
+    network_mode mode = training_mode(t);
+    head_settings *heads = NULL;
+    if (t->config.head_dropout > 0.0) {
+        mode.heads = heads = drop_heads(t, pairs->pairs);
+        if (!heads)
+            return MHA_ERR_MEMORY;
+    }
+    mha_status status = update_network(t, t->values);
     if (status == MHA_OK)
         status = network_forward(t->network, pairs, &mode, loss);
     if (status == MHA_OK)
         status = network_backward(t->network, t->gradients);
+    head_settings_free(heads);
     return status;
 }
 
@@ -163,7 +179,7 @@ mha_status training_step(training *t, training_result *result)
 {
     if (!training_reserve(t, (size_t)t->step + 1, t->mark_count))
         return MHA_ERR_MEMORY;
-    batch *const pairs = next_batch(t);
+    batch *const pairs = t->data->step(t->data, &t->config, t->step);
     if (!pairs)
         return MHA_ERR_MEMORY;
     network_loss loss;
@@ -177,7 +193,8 @@ mha_status training_step(training *t, training_result *result)
             .tokens = pairs->rows[TRANSFORMER_SOURCE] + pairs->rows[TRANSFORMER_TARGET],
         };
         t->losses[t->step++] = (float)result->loss;
-        t->network_stale = true;
+        t->network_values = NULL;
+        training_update_average(t);
     }
     batch_free(pairs);
     return status;
@@ -190,11 +207,8 @@ static mha_status evaluate_some(training *t, corpus_split split, int64_t first, 
                                 network_loss *all)
 {
     static const network_mode plain = {.training = false};
-    uint64_t indices[EVALUATED_AT_ONCE];
     network_loss loss;
-    for (int n = 0; n < count; n++)
-        indices[n] = (uint64_t)(first + n);
-    batch *const pairs = batch_create(&t->numbers, t->config.seed, split, indices, count, 0.0);
+    batch *const pairs = t->data->some(t->data, &t->config, split, first, count);
     if (!pairs)
         return MHA_ERR_MEMORY;
     const mha_status status = network_forward(t->network, pairs, &plain, &loss);
@@ -210,7 +224,7 @@ static mha_status evaluate_some(training *t, corpus_split split, int64_t first, 
 mha_status training_evaluate(training *t, corpus_split split, int64_t count, training_score *score)
 {
     network_loss all = {.words = 0};
-    mha_status status = update_network(t);
+    mha_status status = update_network(t, training_values(t));
     for (int64_t first = 0; first < count && status == MHA_OK; first += EVALUATED_AT_ONCE) {
         const int64_t left = count - first;
         status = evaluate_some(t, split, first,
@@ -224,10 +238,42 @@ mha_status training_evaluate(training *t, corpus_split split, int64_t count, tra
 
 mha_status training_validate(training *t, int64_t count, training_score *score)
 {
+    const int64_t most = t->data->valid;
     if (!training_reserve(t, (size_t)t->step, t->mark_count + 1))
         return MHA_ERR_MEMORY;
-    const mha_status status = training_evaluate(t, CORPUS_VALID, count, score);
+    const mha_status status =
+        training_evaluate(t, CORPUS_VALID, most > 0 && count > most ? most : count, score);
     if (status == MHA_OK)
-        t->marks[t->mark_count++] = (training_mark){t->step, score->loss, score->words_right};
+        t->marks[t->mark_count++] =
+            (training_mark){t->step, score->loss, score->words_right, NAN, NAN};
     return status;
+}
+
+void training_mark_translations(training *t, double bleu, double chrf)
+{
+    if (t->mark_count > 0) {
+        t->marks[t->mark_count - 1].bleu = bleu;
+        t->marks[t->mark_count - 1].chrf = chrf;
+    }
+}
+
+/* The number of the validation with the lowest loss; the first of equals. */
+static size_t best_mark(const training *t)
+{
+    size_t best = 0;
+    for (size_t n = 1; n < t->mark_count; n++)
+        if (t->marks[n].loss < t->marks[best].loss)
+            best = n;
+    return best;
+}
+
+bool training_is_best(const training *t)
+{
+    return t->mark_count > 0 && best_mark(t) == t->mark_count - 1;
+}
+
+bool training_is_exhausted(const training *t)
+{
+    return t->config.patience > 0 && t->mark_count > 0 &&
+           t->mark_count - 1 - best_mark(t) >= (size_t)t->config.patience;
 }

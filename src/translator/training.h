@@ -5,7 +5,8 @@
  * the same bits for any number of threads, and whether or not the training was stopped and resumed.
  *
  *      training_config   all settings, also by name                    training_config.c
- *      training_step()   sentences step*batch ... -> packed batch      batch.c
+ *      training_data     sentence pairs, from the grammar or files     training_data.h
+ *      training_step()   the pairs of a step -> packed batch           batch.c
  *                        forward and backward                          network*.c
  *                        clip, AdamW                                   optimizer.c
  *      training_save()   all of it to a file, and back                 training_file.c
@@ -16,34 +17,54 @@
 #include "corpus/corpus.h"
 #include "translator/transformer.h"
 
+typedef struct training_data training_data; /* training_data.h */
+
 /* ------------------------------------------------------- configuration ----- */
+
+/* After the warm-up: half a cosine down to 1 %, or in proportion to 1/sqrt(step). */
+typedef enum training_schedule {
+    SCHEDULE_COSINE,
+    SCHEDULE_INVERSE_SQRT,
+    SCHEDULES
+} training_schedule;
 
 typedef struct training_config {
     transformer_config model;
-    uint64_t seed;        /* of corpus, parameters and dropout */
-    int64_t steps;        /* length of the schedule */
-    int batch;            /* sentence pairs per step */
-    int64_t pairs;        /* different training sentences, which repeat; 0: always new ones */
-    int64_t warm_up;      /* steps of rising learning rate, then it falls as a cosine to 1 % */
-    double learning_rate; /* its maximum */
+    uint64_t seed;              /* of corpus, parameters and dropout */
+    int64_t steps;              /* length of the schedule */
+    int batch;                  /* sentence pairs per step; laboratory */
+    int batch_tokens;           /* target tokens per step at most, without marks; files */
+    int64_t sentences;          /* different training sentences, which repeat; 0: always new ones */
+    int64_t warm_up;            /* steps of rising learning rate, then it falls */
+    double learning_rate;       /* its maximum */
+    training_schedule schedule; /* how it falls */
     double beta1, beta2, epsilon, weight_decay; /* AdamW; decay on matrices, not on norms, biases,
                                                  * embeddings */
     double clip;                                /* largest norm of the gradient; 0: no limit */
     double dropout;         /* on attention weights, outputs of parts, embeddings */
+    double head_dropout;    /* of whole heads, per sentence */
+    double bpe_dropout;     /* of merges, so that words have more than one division; files */
+    double copy;            /* share of pairs in which a name or number is replaced; files */
     double label_smoothing; /* share of the target that is spread over all words */
+    double ema;             /* decay of the moving average of parameters; 0: none */
+    int average;            /* the mean of this many points at the end is the result; 0: none */
+    int64_t average_every;  /* steps between these points */
+    int patience;           /* validations without a lower loss until training ends; 0: no limit */
     double unknown;         /* share of sentences in which one word and its translation become
                              * WORD_UNKNOWN */
 } training_config;
 
-/* The settings of the shipped translator; words and positions are those of the corpus. */
+/* The settings of the shipped laboratory; words and positions are those of the corpus. And those
+ * for files of pairs; the words are those of their tokenizer. */
 training_config training_defaults(void);
+training_config training_text_defaults(void);
 
 /* Returns false, with the reason in `message`, for an invalid configuration. */
 bool training_config_check(const training_config *config, char message[TRANSFORMER_MESSAGE_MAX]);
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 22, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 32, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
@@ -54,13 +75,16 @@ bool training_setting_read(training_config *config, int number, const char *text
 
 typedef struct training training;
 
-/* Returns NULL, with the reason in `message`, for an invalid configuration or if out of memory. */
-training *training_create(const training_config *config, mha_pool *pool,
+/* `data` must stay valid until training_free(); NULL: the grammar of the laboratory. Returns NULL,
+ * with the reason in `message`, for an invalid configuration or if out of memory. */
+training *training_create(const training_config *config, training_data *data, mha_pool *pool,
                           char message[TRANSFORMER_MESSAGE_MAX]);
 void training_free(training *training);
 
 const training_config *training_get_config(const training *training);
-const float *training_values(const training *training); /* parameters, in the order of the map */
+/* The parameters of the result so far, in the order of the map: averaged, if that is configured and
+ * has begun. */
+const float *training_values(const training *training);
 int64_t training_steps_done(const training *training);
 
 typedef struct training_result {
@@ -75,8 +99,8 @@ typedef struct training_result {
  * parameter changes, but the step counts. */
 mha_status training_step(training *training, training_result *result);
 
-/* Loss and share of right words (each predicted from the true words before it) on sentences
- * [0, count) of a split, without dropout. MHA_ERR_LENGTH if count is 0. */
+/* Loss and share of right words (each predicted from the true words before it) of training_values()
+ * on sentences [0, count) of a split, without dropout. MHA_ERR_LENGTH if count is 0. */
 typedef struct training_score {
     double loss, words_right;
     int64_t words;
@@ -86,13 +110,23 @@ mha_status training_evaluate(training *training, corpus_split split, int64_t cou
 
 /* ------------------------------------------------------------- history ----- */
 
-/* training_evaluate() on the validation split; the result is added to the history. */
+/* training_evaluate() on the validation split, of which at most `count` sentences are used; the
+ * result is added to the history. */
 mha_status training_validate(training *training, int64_t count, training_score *score);
 
 typedef struct training_mark {
     int64_t step; /* steps done at that time */
     double loss, words_right;
+    double bleu, chrf; /* of translations; NaN: not measured */
 } training_mark;
+
+/* Adds BLEU and chrF, from 0 to 100, to the last validation. */
+void training_mark_translations(training *training, double bleu, double chrf);
+
+/* Whether the last validation has the lowest loss of all. */
+bool training_is_best(const training *training);
+/* Whether `patience` validations in a row were not better than the best one before them. */
+bool training_is_exhausted(const training *training);
 
 /* Losses and validations so far; they are part of the checkpoint. Valid until the next step or
  * validation. */
@@ -108,10 +142,11 @@ training_history training_get_history(const training *training);
 /* Saves the complete state, so that a resumed training gives the same bits; the file is safetensors
  * and replaced atomically. training_load() returns NULL, with a message, for a file that is damaged
  * or of another kind. */
-#define TRAINING_FORMAT "mha training 1" /* its "format" */
+#define TRAINING_FORMAT "mha training 2" /* its "format" */
 mha_status training_save(const training *training, const char *path,
                          char message[TRANSFORMER_MESSAGE_MAX]);
-training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX]);
+training *training_load(const char *path, training_data *data, mha_pool *pool,
+                        char message[TRANSFORMER_MESSAGE_MAX]);
 
 /* The instruction set (mha_isa_name()) with which the loaded checkpoint was made: with another one
  * the training continues with different bits. "" if the training was not loaded. */

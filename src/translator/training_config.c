@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_MAX = 1 << 16 };
+enum { BATCH_MAX = 1 << 16, BATCH_TOKENS_MAX = 1 << 20 };
 
 /* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
 #define DROPOUT_MOST 0.999
@@ -27,7 +27,8 @@ static int words_of(corpus_side side)
 training_config training_defaults(void)
 {
     const training_config config = {
-        .model = {.width = 128,
+        .model = {.form = FORM_LABORATORY,
+                  .width = 128,
                   .heads = 8,
                   .ff_width = 512,
                   .layers = {2, 2},
@@ -46,6 +47,35 @@ training_config training_defaults(void)
         .dropout = 0.05,
         .label_smoothing = 0.05,
         .unknown = 0.02,
+    };
+    return config;
+}
+
+training_config training_text_defaults(void)
+{
+    const training_config config = {
+        .model = {.form = FORM_MARIAN,
+                  .width = 256,
+                  .heads = 8,
+                  .ff_width = 1024,
+                  .layers = {4, 2},
+                  .words = {8000, 8000},
+                  .positions = 256},
+        .seed = 1,
+        .steps = 8000,
+        .batch_tokens = 2048,
+        .warm_up = 1000,
+        .learning_rate = 1e-3,
+        .beta1 = 0.9,
+        .beta2 = 0.98,
+        .epsilon = 1e-9,
+        .weight_decay = 0.01,
+        .clip = 1.0,
+        .dropout = 0.15,
+        .bpe_dropout = 0.05,
+        .copy = 0.3,
+        .label_smoothing = 0.1,
+        .ema = 0.998,
     };
     return config;
 }
@@ -86,6 +116,15 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "clip %g: it must be 0, for no limit, or a positive number", c->clip);
     if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
         return wrong(message, "dropout %g: it must be from 0 to %g", c->dropout, DROPOUT_MOST);
+    if (share_is_wrong(c->head_dropout) || c->head_dropout > DROPOUT_MOST)
+        return wrong(message, "head-dropout %g: it must be from 0 to %g", c->head_dropout,
+                     DROPOUT_MOST);
+    if (share_is_wrong(c->bpe_dropout))
+        return wrong(message, "bpe-dropout %g: it must be from 0 to below 1", c->bpe_dropout);
+    if (!(c->copy >= 0.0 && c->copy <= 1.0))
+        return wrong(message, "copy %g: it must be from 0 to 1", c->copy);
+    if (share_is_wrong(c->ema))
+        return wrong(message, "ema %g: it must be from 0, for no average, to below 1", c->ema);
     if (share_is_wrong(c->label_smoothing))
         return wrong(message, "label-smoothing %g: it must be from 0 to below 1",
                      c->label_smoothing);
@@ -110,29 +149,69 @@ static bool check_corpus(const transformer_config *model, char message[TRANSFORM
     return true;
 }
 
+static bool check_averages(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    if (c->average < 0 || c->average_every < 0 || c->patience < 0)
+        return wrong(message,
+                     "average %d, average-every %" PRId64 ", patience %d: none may be "
+                     "negative",
+                     c->average, c->average_every, c->patience);
+    if (c->average > 0 && c->ema > 0.0)
+        return wrong(message, "average %d and ema %g exclude each other; set one of them to 0",
+                     c->average, c->ema);
+    if (c->average > 0 &&
+        (c->average_every < 1 || c->average - 1 > (c->steps - 1) / c->average_every))
+        return wrong(message,
+                     "average %d: there are not so many points with %" PRId64
+                     " steps between them in a training of %" PRId64,
+                     c->average, c->average_every, c->steps);
+    return true;
+}
+
+/* A step of the laboratory is a number of pairs, one of a file a number of tokens. */
+static bool check_batch(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const bool laboratory = c->model.form == FORM_LABORATORY;
+    if (laboratory && (c->batch < 1 || c->batch > BATCH_MAX))
+        return wrong(message, "batch %d: a step must have from 1 to %d sentence pairs", c->batch,
+                     BATCH_MAX);
+    if (!laboratory && (c->batch_tokens < 1 || c->batch_tokens > BATCH_TOKENS_MAX))
+        return wrong(message, "batch-tokens %d: a step must have from 1 to %d target tokens",
+                     c->batch_tokens, BATCH_TOKENS_MAX);
+    if (c->sentences < 0)
+        return wrong(message,
+                     "sentences %" PRId64 ": it must be 0, for always new ones, or "
+                     "positive",
+                     c->sentences);
+    return true;
+}
+
 bool training_config_check(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    if (!transformer_config_check(&c->model, message) || !check_corpus(&c->model, message))
+    if (!transformer_config_check(&c->model, message))
+        return false;
+    if (c->model.form == FORM_LABORATORY && !check_corpus(&c->model, message))
         return false;
     if (c->steps < 1 || c->steps > steps_max)
         return wrong(message, "steps %" PRId64 ": a training must have from 1 to %" PRId64 " steps",
                      c->steps, steps_max);
-    if (c->batch < 1 || c->batch > BATCH_MAX)
-        return wrong(message, "batch %d: a step must have from 1 to %d sentence pairs", c->batch,
-                     BATCH_MAX);
-    if (c->pairs < 0)
-        return wrong(message, "pairs %" PRId64 ": it must be 0, for always new ones, or positive",
-                     c->pairs);
     if (c->warm_up < 0 || c->warm_up > c->steps)
         return wrong(message,
                      "warm-up %" PRId64 ": it must be from 0 to the number of steps, %" PRId64,
                      c->warm_up, c->steps);
-    return check_rates(c, message);
+    return check_batch(c, message) && check_rates(c, message) && check_averages(c, message);
 }
 
 /* ------------------------------------------------------------ settings ----- */
 
-typedef enum setting_kind { SETTING_INT, SETTING_INT64, SETTING_UINT64, SETTING_REAL } setting_kind;
+typedef enum setting_kind {
+    SETTING_INT,
+    SETTING_INT64,
+    SETTING_UINT64,
+    SETTING_REAL,
+    SETTING_FORM,
+    SETTING_SCHEDULE
+} setting_kind;
 
 #define AT(member) offsetof(training_config, member)
 
@@ -141,6 +220,7 @@ static const struct setting {
     setting_kind kind;
     size_t at;
 } settings[] = {
+    {"form", SETTING_FORM, AT(model.form)},
     {"width", SETTING_INT, AT(model.width)},
     {"heads", SETTING_INT, AT(model.heads)},
     {"ff", SETTING_INT, AT(model.ff_width)},
@@ -152,16 +232,25 @@ static const struct setting {
     {"seed", SETTING_UINT64, AT(seed)},
     {"steps", SETTING_INT64, AT(steps)},
     {"batch", SETTING_INT, AT(batch)},
-    {"pairs", SETTING_INT64, AT(pairs)},
+    {"batch-tokens", SETTING_INT, AT(batch_tokens)},
+    {"sentences", SETTING_INT64, AT(sentences)},
     {"warm-up", SETTING_INT64, AT(warm_up)},
     {"lr", SETTING_REAL, AT(learning_rate)},
+    {"schedule", SETTING_SCHEDULE, AT(schedule)},
     {"beta1", SETTING_REAL, AT(beta1)},
     {"beta2", SETTING_REAL, AT(beta2)},
     {"epsilon", SETTING_REAL, AT(epsilon)},
     {"weight-decay", SETTING_REAL, AT(weight_decay)},
     {"clip", SETTING_REAL, AT(clip)},
     {"dropout", SETTING_REAL, AT(dropout)},
+    {"head-dropout", SETTING_REAL, AT(head_dropout)},
+    {"bpe-dropout", SETTING_REAL, AT(bpe_dropout)},
+    {"copy", SETTING_REAL, AT(copy)},
     {"label-smoothing", SETTING_REAL, AT(label_smoothing)},
+    {"ema", SETTING_REAL, AT(ema)},
+    {"average", SETTING_INT, AT(average)},
+    {"average-every", SETTING_INT64, AT(average_every)},
+    {"patience", SETTING_INT, AT(patience)},
     {"unknown", SETTING_REAL, AT(unknown)},
 };
 _Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
@@ -178,6 +267,8 @@ int training_setting_find(const char *name)
             return n;
     return -1;
 }
+
+static const char *const schedule_names[SCHEDULES] = {"cosine", "inverse-sqrt"};
 
 /* The shortest text from which exactly this number is read. */
 static void real_text(double value, char text[TRAINING_TEXT_MAX])
@@ -205,7 +296,34 @@ void training_setting_text(const training_config *config, int number, char text[
     case SETTING_REAL:
         real_text(*(const double *)at, text);
         break;
+    case SETTING_FORM:
+        snprintf(text, TRAINING_TEXT_MAX, "%s",
+                 transformer_form_name(*(const transformer_form *)at));
+        break;
+    case SETTING_SCHEDULE:
+        snprintf(text, TRAINING_TEXT_MAX, "%s", schedule_names[*(const training_schedule *)at]);
+        break;
     }
+}
+
+static bool read_form(const char *text, transformer_form *form)
+{
+    for (int n = 0; n < FORMS; n++)
+        if (strcmp(text, transformer_form_name((transformer_form)n)) == 0) {
+            *form = (transformer_form)n;
+            return true;
+        }
+    return false;
+}
+
+static bool read_schedule(const char *text, training_schedule *schedule)
+{
+    for (int n = 0; n < SCHEDULES; n++)
+        if (strcmp(text, schedule_names[n]) == 0) {
+            *schedule = (training_schedule)n;
+            return true;
+        }
+    return false;
 }
 
 static bool read_integer(const char *text, long long low, long long high, long long *value)
@@ -260,6 +378,10 @@ bool training_setting_read(training_config *config, int number, const char *text
             return false;
         *(double *)at = real;
         return true;
+    case SETTING_FORM:
+        return read_form(text, at);
+    case SETTING_SCHEDULE:
+        return read_schedule(text, at);
     }
     return false;
 }

@@ -5,11 +5,12 @@
  *      NAME                 every parameter by its name
  *      adam.mean.NAME       the optimizer's moments of each
  *      adam.square.NAME
+ *      average.NAME         their average, if the settings say so
  *      history.losses       [steps done]
- *      history.validation   [marks][step, loss, words right]
+ *      history.validation   [marks][step, loss, words right, BLEU, chrF]
  *      "__metadata__"       the kind of file, every setting by its name, the number of steps done,
- *                           the instruction set, a hash of the corpus's words, and a checksum of
- *                           everything
+ *                           the instruction set, a hash of the vocabulary and data, and a checksum
+ *                           of everything
  *
  * Files are not trusted: the settings are checked, then all tensors are compared with those of a
  * training with these settings, and only then memory is allocated.
@@ -24,10 +25,10 @@
 #include "translator/training_parts.h"
 
 enum {
-    PARTS_MAX = 3 * TRANSFORMER_TENSORS_MAX + 2,
+    PARTS_MAX = 4 * TRANSFORMER_TENSORS_MAX + 2,
     PART_NAME_MAX = TRANSFORMER_NAME_MAX + 16,
     PAIRS = TRAINING_SETTINGS + 5, /* format, steps-done, isa, vocabulary, checksum */
-    MARK_COLUMNS = 3
+    MARK_COLUMNS = 5
 };
 
 /* --------------------------------------------------------------- parts ----- */
@@ -37,6 +38,7 @@ typedef enum part_array {
     ARRAY_VALUES,
     ARRAY_MEAN,
     ARRAY_SQUARE,
+    ARRAY_AVERAGE,
     ARRAY_LOSSES,
     ARRAY_MARKS
 } part_array;
@@ -71,13 +73,15 @@ static void add_tensors(parts *p, int count, const char *prefix, part_array arra
 }
 
 /* Lists the tensors of a training after the given number of steps and marks. */
-static void list_parts(parts *p, const transformer_config *model, uint64_t steps, uint64_t marks)
+static void list_parts(parts *p, const training_config *config, uint64_t steps, uint64_t marks)
 {
-    const int count = transformer_tensors(model, p->tensors);
+    const int count = transformer_tensors(&config->model, p->tensors);
     p->count = 0;
     add_tensors(p, count, "", ARRAY_VALUES);
     add_tensors(p, count, "adam.mean.", ARRAY_MEAN);
     add_tensors(p, count, "adam.square.", ARRAY_SQUARE);
+    if (config->ema > 0.0 || config->average > 0)
+        add_tensors(p, count, "average.", ARRAY_AVERAGE);
     p->list[p->count++] =
         (file_part){"history.losses", SAFETENSORS_F32, 1, {steps}, ARRAY_LOSSES, 0};
     p->list[p->count++] = (file_part){"history.validation",  SAFETENSORS_F64, 2,
@@ -94,6 +98,8 @@ static void *array_of(const training *t, double *marks, const file_part *part)
         return t->optimizer.mean + part->at;
     case ARRAY_SQUARE:
         return t->optimizer.square + part->at;
+    case ARRAY_AVERAGE:
+        return t->average + part->at;
     case ARRAY_LOSSES:
         return t->losses;
     case ARRAY_MARKS:
@@ -114,15 +120,6 @@ static uint64_t hash_part(uint64_t hash, const file_part *part, const void *data
     const size_t count = (size_t)elements_of(part);
     return part->type == SAFETENSORS_F64 ? checksum_doubles(hash, data, count)
                                          : checksum_floats(hash, data, count);
-}
-
-static uint64_t hash_vocabulary(const word_numbers *numbers)
-{
-    uint64_t hash = 0;
-    for (int side = 0; side < CORPUS_SIDES; side++)
-        for (int n = 0; n < numbers->side[side].count; n++)
-            hash = corpus_hash(hash, numbers->side[side].words[n]);
-    return hash;
 }
 
 /* ------------------------------------------------------------ metadata ----- */
@@ -150,8 +147,7 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
         training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
     snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
     snprintf(add_pair(m, "isa"), TRAINING_TEXT_MAX, "%s", isa);
-    snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64,
-             hash_vocabulary(&t->numbers));
+    snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64, t->data->hash);
     uint64_t hash = 0;
     for (size_t n = 0; n < m->count; n++)
         hash = checksum_pair(hash, &m->pairs[n]);
@@ -203,6 +199,8 @@ static void marks_to_numbers(const training *t, double *numbers)
         numbers[MARK_COLUMNS * n] = (double)t->marks[n].step;
         numbers[MARK_COLUMNS * n + 1] = t->marks[n].loss;
         numbers[MARK_COLUMNS * n + 2] = t->marks[n].words_right;
+        numbers[MARK_COLUMNS * n + 3] = t->marks[n].bleu;
+        numbers[MARK_COLUMNS * n + 4] = t->marks[n].chrf;
     }
 }
 
@@ -214,7 +212,7 @@ mha_status training_save(const training *t, const char *path, char message[TRANS
     if (!r)
         return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
     marks_to_numbers(t, r->marks);
-    list_parts(&r->parts, &t->config.model, (uint64_t)t->step, t->mark_count);
+    list_parts(&r->parts, &t->config, (uint64_t)t->step, t->mark_count);
     fill_metadata(&r->metadata, t, isa ? isa : "", &r->parts, r->marks);
     for (size_t n = 0; n < r->parts.count; n++) {
         const file_part *const part = &r->parts.list[n];
@@ -233,7 +231,7 @@ mha_status training_save(const training *t, const char *path, char message[TRANS
 static mha_status read_settings(const safetensors_file *file, training_config *config,
                                 const safetensors_report *r)
 {
-    const char *const kind = find_pair(file->pairs, file->pair_count, "format");
+    const char *const kind = safetensors_value(file, "format");
     if (!kind || strcmp(kind, TRAINING_FORMAT) != 0)
         return safetensors_fail(r, MHA_ERR_FORMAT,
                                 "not a checkpoint of a training (\"format\" is not \"%s\")",
@@ -241,11 +239,15 @@ static mha_status read_settings(const safetensors_file *file, training_config *c
     *config = training_defaults();
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
-        const char *const text = find_pair(file->pairs, file->pair_count, name);
+        const char *const text = safetensors_value(file, name);
         if (!text)
             return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
-        if (!training_setting_read(config, n, text))
-            return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is not a number", name);
+        char again[TRAINING_TEXT_MAX] = "";
+        if (training_setting_read(config, n, text))
+            training_setting_text(config, n, again);
+        if (strcmp(text, again) != 0) /* also " 1" for "1": only what was written is accepted */
+            return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" has no valid value",
+                                    name);
     }
     char sentence[TRANSFORMER_MESSAGE_MAX];
     if (!training_config_check(config, sentence))
@@ -256,7 +258,7 @@ static mha_status read_settings(const safetensors_file *file, training_config *c
 static mha_status read_progress(const safetensors_file *file, int64_t *step, size_t *marks,
                                 const safetensors_report *r)
 {
-    const char *const text = find_pair(file->pairs, file->pair_count, "steps-done");
+    const char *const text = safetensors_value(file, "steps-done");
     const safetensors_tensor *const tensor = safetensors_find(file, "history.validation");
     char *end = NULL;
     *step = text ? strtoll(text, &end, 10) : -1;
@@ -265,7 +267,7 @@ static mha_status read_progress(const safetensors_file *file, int64_t *step, siz
     if (!tensor || tensor->rank != 2)
         return safetensors_fail(r, MHA_ERR_FORMAT,
                                 "\"history.validation\" is missing or not a table");
-    if (!find_pair(file->pairs, file->pair_count, "isa"))
+    if (!safetensors_value(file, "isa"))
         return safetensors_fail(r, MHA_ERR_FORMAT,
                                 "\"isa\", the instruction set that made it, is missing");
     *marks = (size_t)tensor->shape[0];
@@ -309,7 +311,7 @@ static bool marks_from_numbers(training *t, const double *numbers, size_t count)
         if (!(numbers[0] >= (double)last && numbers[0] <= (double)t->step))
             return false;
         last = (int64_t)numbers[0];
-        t->marks[n] = (training_mark){last, numbers[1], numbers[2]};
+        t->marks[n] = (training_mark){last, numbers[1], numbers[2], numbers[3], numbers[4]};
     }
     t->mark_count = count;
     return true;
@@ -320,10 +322,11 @@ static bool marks_from_numbers(training *t, const double *numbers, size_t count)
 static mha_status compare_metadata(const safetensors_file *file, const metadata *own,
                                    const safetensors_report *r)
 {
-    const char *const texts[] = {find_pair(file->pairs, file->pair_count, "vocabulary"),
-                                 find_pair(file->pairs, file->pair_count, CHECKSUM_KEY)};
+    const char *const texts[] = {safetensors_value(file, "vocabulary"),
+                                 safetensors_value(file, CHECKSUM_KEY)};
     if (!texts[0] || strcmp(texts[0], find_pair(own->pairs, own->count, "vocabulary")) != 0)
-        return safetensors_fail(r, MHA_ERR_FORMAT, "it was made with a different vocabulary");
+        return safetensors_fail(r, MHA_ERR_FORMAT,
+                                "it was made with a different vocabulary or other data");
     if (!texts[1] || strcmp(texts[1], find_pair(own->pairs, own->count, CHECKSUM_KEY)) != 0)
         return safetensors_fail(r, MHA_ERR_FORMAT, CHECKSUM_WRONG);
     return MHA_OK;
@@ -349,7 +352,8 @@ static mha_status read_parts(const safetensors_file *file, training *t, file_buf
 
 /* Makes a training with the state in the file, without its network. */
 static mha_status build(training **made, const safetensors_file *file,
-                        const training_config *config, mha_pool *pool, const safetensors_report *r)
+                        const training_config *config, training_data *data, mha_pool *pool,
+                        const safetensors_report *r)
 {
     int64_t step = 0;
     size_t marks = 0;
@@ -360,14 +364,13 @@ static mha_status build(training **made, const safetensors_file *file,
     file_buffers *const b = buffers_create(marks <= file->data_bytes ? marks : 0);
     if (!b)
         return safetensors_fail(r, MHA_ERR_MEMORY, "out of memory");
-    list_parts(&b->parts, &config->model, (uint64_t)step, marks);
+    list_parts(&b->parts, config, (uint64_t)step, marks);
     status = compare_parts(file, &b->parts, r);
     if (status == MHA_OK)
-        *made = training_allocate(config, pool);
+        *made = training_allocate(config, data, pool);
     if (*made && training_reserve(*made, (size_t)step, marks)) {
         (*made)->step = step;
-        snprintf((*made)->isa, sizeof(*made)->isa, "%s",
-                 find_pair(file->pairs, file->pair_count, "isa"));
+        snprintf((*made)->isa, sizeof(*made)->isa, "%s", safetensors_value(file, "isa"));
         status = read_parts(file, *made, b, marks, r);
     } else if (status == MHA_OK) {
         status = safetensors_fail(r, MHA_ERR_MEMORY, "out of memory for its model");
@@ -376,7 +379,19 @@ static mha_status build(training **made, const safetensors_file *file,
     return status;
 }
 
-training *training_load(const char *path, mha_pool *pool, char message[TRANSFORMER_MESSAGE_MAX])
+/* A checkpoint of files needs their data, one of the laboratory must not have any. */
+static mha_status compare_form(const training_config *config, const training_data *data,
+                               const safetensors_report *r)
+{
+    const bool laboratory = config->model.form == FORM_LABORATORY;
+    if (laboratory == (data == NULL))
+        return MHA_OK;
+    return safetensors_fail(r, MHA_ERR_FORMAT, "it is of a training %s files of pairs",
+                            laboratory ? "without" : "on");
+}
+
+training *training_load(const char *path, training_data *data, mha_pool *pool,
+                        char message[TRANSFORMER_MESSAGE_MAX])
 {
     const safetensors_report report = {path, message, TRANSFORMER_MESSAGE_MAX};
     safetensors_file *file = NULL;
@@ -387,7 +402,9 @@ training *training_load(const char *path, mha_pool *pool, char message[TRANSFORM
     if (status == MHA_OK)
         status = read_settings(file, &config, &report);
     if (status == MHA_OK)
-        status = build(&made, file, &config, pool, &report);
+        status = compare_form(&config, data, &report);
+    if (status == MHA_OK)
+        status = build(&made, file, &config, data, pool, &report);
     if (status == MHA_OK && !training_start(made))
         status = safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory for its model");
     safetensors_close(file);

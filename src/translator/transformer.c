@@ -28,6 +28,12 @@ static bool within(const config_limit *limit, char message[TRANSFORMER_MESSAGE_M
     return false;
 }
 
+const char *transformer_form_name(transformer_form form)
+{
+    static const char *const names[FORMS] = {"laboratory", "marian"};
+    return names[form];
+}
+
 bool transformer_config_check(const transformer_config *config,
                               char message[TRANSFORMER_MESSAGE_MAX])
 {
@@ -47,6 +53,12 @@ bool transformer_config_check(const transformer_config *config,
             return false;
     if (config->width % 2 != 0) {
         snprintf(message, TRANSFORMER_MESSAGE_MAX, "the width must be even, not %d", config->width);
+        return false;
+    }
+    if (config->form == FORM_MARIAN && words[TRANSFORMER_SOURCE] != words[TRANSFORMER_TARGET]) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX,
+                 "both sides share one vocabulary, so they cannot have %d and %d words",
+                 words[TRANSFORMER_SOURCE], words[TRANSFORMER_TARGET]);
         return false;
     }
     const int head = config->width / config->heads;
@@ -140,12 +152,19 @@ static feed_forward_at add_feed_forward(surveyor *s)
     return at;
 }
 
+static size_t add_embedding(surveyor *s, const char *name, int side)
+{
+    return add_tensor(s, name, "weight", PARAMETER_EMBEDDING, s->config->words[side],
+                      s->config->width);
+}
+
 static void add_side(surveyor *s, transformer_map *map, int side)
 {
+    const bool laboratory = s->config->form == FORM_LABORATORY;
     const char *const name = side == TRANSFORMER_SOURCE ? "encoder" : "decoder";
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
-    map->embedding[side] = add_tensor(s, "embed_tokens", "weight", PARAMETER_EMBEDDING,
-                                      s->config->words[side], s->config->width);
+    if (laboratory)
+        map->embedding[side] = add_embedding(s, "embed_tokens", side);
     for (int n = 0; n < s->config->layers[side]; n++) {
         layer_at *const layer = &map->layers[side][n];
         snprintf(s->prefix, sizeof s->prefix, "%s.layers.%d.", name, n);
@@ -155,13 +174,17 @@ static void add_side(surveyor *s, transformer_map *map, int side)
         layer->ff = add_feed_forward(s);
     }
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
-    map->norm[side] = add_norm(s, "layer_norm");
+    if (laboratory)
+        map->norm[side] = add_norm(s, "layer_norm");
 }
 
 static int survey(const transformer_config *config, transformer_map *map, transformer_tensor *list)
 {
     surveyor s = {.config = config, .list = list};
     memset(map, 0, sizeof *map);
+    if (config->form == FORM_MARIAN)
+        map->embedding[TRANSFORMER_SOURCE] = map->embedding[TRANSFORMER_TARGET] =
+            add_embedding(&s, "shared", TRANSFORMER_SOURCE);
     for (int side = 0; side < TRANSFORMER_SIDES; side++)
         add_side(&s, map, side);
     map->count = s.at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An encoder-decoder transformer: its configuration, its parameters, and their layout in memory.
+ * It has one of two forms. The laboratory's:
  *
  *      source words                          target words so far
  *      embedding * sqrt(width) + position    embedding * sqrt(width) + position
@@ -14,6 +15,10 @@
  *      ff            out(relu(in(x)))
  *      norm          (x - mean) / sqrt(variance + 1e-5) * weight + bias, before each part
  *      position      column 2n: sin, column 2n+1: cos of position * 10000^(-2n/width)
+ *
+ * and Marian's, for models that other programs can open: each norm comes after its part, as in
+ * x = norm(x + self(x)), there is none at the end, both sides share one embedding, and the sines of
+ * the position codes are in the first half of the columns.
  *
  * All parameters are in one array of floats; a map gives the offset of each. Gradients and the
  * optimizer's moments are arrays with the same map.
@@ -33,11 +38,15 @@ enum { TRANSFORMER_LAYERS_MAX = 16, TRANSFORMER_NAME_MAX = 64, TRANSFORMER_MESSA
  * and WORD_END. */
 enum { WORD_BEGIN = 0, WORD_END = 1, WORD_UNKNOWN = 2, WORDS_SPECIAL = 3 };
 
+typedef enum transformer_form { FORM_LABORATORY, FORM_MARIAN, FORMS } transformer_form;
+
 typedef struct transformer_config {
+    transformer_form form;
     int width, heads;              /* heads divide width */
     int ff_width;                  /* inner width of the feed-forward */
     int layers[TRANSFORMER_SIDES]; /* of encoder and decoder, 1 to TRANSFORMER_LAYERS_MAX */
-    int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included */
+    int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included; FORM_MARIAN has
+                                      one vocabulary */
     int positions;                 /* tokens of the longest sentence, WORD_END included */
 } transformer_config;
 
@@ -64,9 +73,9 @@ typedef struct layer_at {
 } layer_at;
 
 typedef struct transformer_map {
-    size_t embedding[TRANSFORMER_SIDES]; /* [words][width] */
+    size_t embedding[TRANSFORMER_SIDES]; /* [words][width]; FORM_MARIAN: both are the same */
     layer_at layers[TRANSFORMER_SIDES][TRANSFORMER_LAYERS_MAX];
-    weight_at norm[TRANSFORMER_SIDES]; /* after the last layer */
+    weight_at norm[TRANSFORMER_SIDES]; /* after the last layer; FORM_LABORATORY only */
     size_t count;                      /* total number of floats */
 } transformer_map;
 
@@ -107,6 +116,9 @@ mha_layer_weights transformer_layer_weights(const transformer_config *config,
  * and output. */
 mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
                                                 const attention_at *at, float *gradients);
+
+/* "laboratory", "marian". */
+const char *transformer_form_name(transformer_form form);
 
 /* The codes of positions first, first + 1, ...: codes[count][width]. */
 void transformer_positions(const transformer_config *config, int first, int count, float *codes);

@@ -180,6 +180,27 @@ static bool take_corpus_words(translator *t)
     return true;
 }
 
+static bool has_corpus_words(const vocabulary *v, corpus_side side)
+{
+    corpus_vocabulary corpus;
+    corpus_vocabulary_fill(&corpus, side);
+    bool same = v->count == WORDS_SPECIAL + corpus.count;
+    for (int n = 0; same && n < corpus.count; n++)
+        same = strcmp(v->words[WORDS_SPECIAL + n], corpus.words[n]) == 0;
+    return same;
+}
+
+void translator_find_laboratory(translator *t)
+{
+    t->laboratory = has_corpus_words(&t->words[TRANSFORMER_SOURCE], CORPUS_ENGLISH) &&
+                    has_corpus_words(&t->words[TRANSFORMER_TARGET], CORPUS_FRENCH);
+}
+
+bool translator_is_laboratory(const translator *t)
+{
+    return t->laboratory;
+}
+
 translator *translator_create(const transformer_config *config, const float *values,
                               char message[TRANSFORMER_MESSAGE_MAX])
 {
@@ -192,6 +213,8 @@ translator *translator_create(const transformer_config *config, const float *val
         translator_free(t);
         return NULL;
     }
+    if (t)
+        translator_find_laboratory(t);
     return t;
 }
 

@@ -67,6 +67,10 @@ const transformer_config *translator_config(const translator *t);
 const vocabulary *translator_vocabulary(const translator *t, int side);
 const char *translator_note_text(const translator *t, const char *name); /* or NULL */
 
+/* Whether it is a translator of the laboratory: one whose words are those of the corpus, so that
+ * the grammar knows the translation, the alignment and the roles of what it was trained on. */
+bool translator_is_laboratory(const translator *t);
+
 /* The packed layers of one encoder or decoder block. */
 typedef struct coder_layer {
     mha_layer *self, *cross; /* cross: decoder only */

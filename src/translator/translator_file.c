@@ -447,6 +447,8 @@ static translator *read_model(model_reader *r)
         translator_free(t);
         return NULL;
     }
+    if (t)
+        translator_find_laboratory(t);
     return t;
 }
 

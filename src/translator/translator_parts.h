@@ -15,6 +15,7 @@ struct translator {
     vocabulary words[TRANSFORMER_SIDES];
     translator_note *notes;
     int note_count;
+    bool laboratory;
 };
 
 /* Takes ownership of `values`, even if it fails. The vocabularies are left empty. */
@@ -25,6 +26,9 @@ translator *translator_build(const transformer_config *config, float *values,
  * of memory. */
 bool vocabulary_make(vocabulary *v, const char *const *words, int count);
 void vocabulary_free(vocabulary *v);
+
+/* Finds out whether the vocabularies are those of the corpus. */
+void translator_find_laboratory(translator *t);
 
 /* The special words as text: "<begin>", "<end>", "<unknown>". */
 const char *vocabulary_special(int word);

@@ -54,7 +54,7 @@ for name in consumer_c consumer_c_static consumer_cpp consumer_cpp_static; do
     check "cmake_$name" "$stage/build/$name"
 done
 for name in consumer_model consumer_model_static; do
-    check "cmake_$name" "$stage/build/$name" "$prefix/share/mha/models/en-fr.safetensors"
+    check "cmake_$name" "$stage/build/$name" "$prefix/share/mha/models/lab-en-fr.safetensors"
 done
 check pkg_config_c with_pkg_config c gcc consumer.c
 check pkg_config_cpp with_pkg_config cpp g++ consumer.cpp

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linears and layers whose weights are of a block type. Results are compared with sums in double
+ * Linears whose weights are of a block type. Results are compared with sums in double
  * precision over the weights as mha_row_to_f32() gives them; a row has the same bits in every call;
  * and weights that are converted are those one gets by converting them by hand.
  */
 #include "core/linear.h"
+#include "support/block_rows.h"
 #include "support/guard.h"
 #include "support/test.h"
 
@@ -12,64 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const mha_dtype types[] = {MHA_Q8_0, MHA_Q4_0, MHA_Q4_1, MHA_Q4_K, MHA_Q5_K, MHA_Q6_K};
-enum { TYPES = 6 };
-
-static ptrdiff_t length_of(mha_dtype type)
-{
-    return type <= MHA_Q4_1 ? 32 : 256;
-}
-
-static void *take(size_t bytes)
-{
-    void *const memory = malloc(bytes + 1);
-    if (!memory)
-        abort();
-    return memory;
-}
-
-/* Rows of blocks with weights about 1 in size: random bytes with usual scales. */
-static uint8_t *random_rows(mha_dtype type, ptrdiff_t outputs, ptrdiff_t inputs, uint64_t seed)
-{
-    test_random random = {seed};
-    const size_t row = mha_row_bytes(type, inputs), bytes = (size_t)outputs * row;
-    const size_t block = mha_row_bytes(type, length_of(type));
-    uint8_t *const rows = take(bytes);
-    for (size_t n = 0; n < bytes; n++)
-        rows[n] = (uint8_t)test_random_u64(&random);
-    for (size_t at = 0; at < bytes; at += block) {
-        const int scale = 0x1c00 + (int)test_random_below(&random, 0x400);
-        const int minimum = type == MHA_Q4_1 ? 0xa800 : 0x2800;
-        uint8_t *const head = rows + at + (type == MHA_Q6_K ? 208 : 0);
-        head[0] = (uint8_t)scale;
-        head[1] = (uint8_t)(scale >> 8);
-        if (type == MHA_Q4_1 || type == MHA_Q4_K || type == MHA_Q5_K) {
-            head[2] = 0;
-            head[3] = (uint8_t)(minimum >> 8);
-        }
-    }
-    return rows;
-}
-
-static float *as_f32(mha_dtype type, const uint8_t *rows, ptrdiff_t outputs, ptrdiff_t inputs)
-{
-    float *const wide = take(sizeof(float) * (size_t)(outputs * inputs));
-    const size_t row = mha_row_bytes(type, inputs);
-    for (ptrdiff_t n = 0; n < outputs; n++)
-        CHECK(mha_row_to_f32(type, rows + (size_t)n * row, inputs, wide + n * inputs) == MHA_OK,
-              "row");
-    return wide;
-}
-
-static float *random_numbers(ptrdiff_t count, uint64_t seed)
-{
-    test_random random = {seed};
-    float *const x = take(sizeof(float) * (size_t)count);
-    for (ptrdiff_t n = 0; n < count; n++)
-        x[n] = test_random_normal(&random);
-    return x;
-}
 
 static mha_linear *make(mha_matrix weight, mha_vector bias, ptrdiff_t outputs, ptrdiff_t inputs,
                         mha_dtype stored)
@@ -91,7 +34,7 @@ static mha_linear *make(mha_matrix weight, mha_vector bias, ptrdiff_t outputs, p
 static float *run(const mha_linear *linear, ptrdiff_t rows, const float *x, ptrdiff_t inputs,
                   ptrdiff_t outputs, mha_pool *pool)
 {
-    float *const y = take(sizeof(float) * (size_t)(rows * outputs));
+    float *const y = block_memory(sizeof(float) * (size_t)(rows * outputs));
     CHECK(mha_linear_run(linear, rows, x, MHA_F32, inputs, y, MHA_F32, outputs, NULL, 0, pool) ==
               MHA_OK,
           "run");
@@ -127,18 +70,20 @@ static void check_sums(const char *what, const float *w, const float *x, const f
 static void sums_are_those_of_the_weights(void)
 {
     static const ptrdiff_t outputs[] = {1, 17, 32, 100, 49152}, rows[] = {1, 2, 3, 9, 14, 40};
-    for (int t = 0; t < TYPES; t++)
+    for (int t = 0; t < BLOCK_TYPES; t++)
         for (int o = 0; o < 5; o++)
             for (int r = 0; r < (o == 4 ? 1 : 6); r++) {
-                const ptrdiff_t inputs = length_of(types[t]) * (o == 4 ? 1 : 1 + (o + r) % 3 * 5);
-                uint8_t *const blocks = random_rows(types[t], outputs[o], inputs, 7);
-                float *const w = as_f32(types[t], blocks, outputs[o], inputs);
+                const ptrdiff_t inputs =
+                    block_length(block_types[t]) * (o == 4 ? 1 : 1 + (o + r) % 3 * 5);
+                uint8_t *const blocks = block_rows_random(block_types[t], outputs[o], inputs, 7);
+                float *const w = block_rows_f32(block_types[t], blocks, outputs[o], inputs);
                 float *const x = random_numbers(rows[r] * inputs, 8);
-                mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
-                                                (mha_vector){0}, outputs[o], inputs, types[t]);
+                mha_linear *const linear =
+                    make(mha_matrix_out_in(blocks, block_types[t], inputs), (mha_vector){0},
+                         outputs[o], inputs, block_types[t]);
                 float *const y = run(linear, rows[r], x, inputs, outputs[o], NULL);
                 char what[20];
-                snprintf(what, sizeof what, "type %d", types[t]);
+                snprintf(what, sizeof what, "type %d", block_types[t]);
                 check_sums(what, w, x, y, rows[r], outputs[o], inputs);
                 mha_linear_free(linear);
                 free(blocks);
@@ -183,12 +128,13 @@ static void rows_and_threads_do_not_matter(void)
     static const ptrdiff_t counts[] = {1, 2, 3, 4, 5, 7, 8, 12, 13, 30, 97};
     mha_pool *pool = NULL;
     CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
-    for (int t = 0; t < TYPES; t++) {
-        const ptrdiff_t inputs = length_of(types[t]) * (types[t] <= MHA_Q4_1 ? 50 : 6);
-        uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 17);
+    for (int t = 0; t < BLOCK_TYPES; t++) {
+        const ptrdiff_t inputs =
+            block_length(block_types[t]) * (block_types[t] <= MHA_Q4_1 ? 50 : 6);
+        uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, inputs, 17);
         float *const x = random_numbers(ROWS * inputs, 18);
-        mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
-                                        (mha_vector){0}, OUTPUTS, inputs, types[t]);
+        mha_linear *const linear = make(mha_matrix_out_in(blocks, block_types[t], inputs),
+                                        (mha_vector){0}, OUTPUTS, inputs, block_types[t]);
         float *const all = run(linear, ROWS, x, inputs, OUTPUTS, NULL);
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             for (int threads = 0; threads < 2; threads++) {
@@ -197,7 +143,7 @@ static void rows_and_threads_do_not_matter(void)
                                         threads ? pool : NULL);
                 CHECK(memcmp(some, all + first * OUTPUTS,
                              sizeof(float) * (size_t)(counts[k] * OUTPUTS)) == 0,
-                      "type %d: other bits in a call of %td rows", types[t], counts[k]);
+                      "type %d: other bits in a call of %td rows", block_types[t], counts[k]);
                 free(some);
             }
         mha_linear_free(linear);
@@ -212,21 +158,22 @@ static void rows_and_threads_do_not_matter(void)
 static void converted_slices(void)
 {
     enum { OUTPUTS = 75 };
-    for (int t = 0; t < TYPES; t++)
+    for (int t = 0; t < BLOCK_TYPES; t++)
         for (ptrdiff_t rows = 1; rows < 200; rows = rows * 3 + 1) {
-            const ptrdiff_t inputs = length_of(types[t]) * (types[t] <= MHA_Q4_1 ? 50 : 6);
-            uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 117);
-            float *const w = as_f32(types[t], blocks, OUTPUTS, inputs);
+            const ptrdiff_t inputs =
+                block_length(block_types[t]) * (block_types[t] <= MHA_Q4_1 ? 50 : 6);
+            uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, inputs, 117);
+            float *const w = block_rows_f32(block_types[t], blocks, OUTPUTS, inputs);
             float *const x = random_numbers(rows * inputs, 118);
-            mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
-                                            (mha_vector){0}, OUTPUTS, inputs, types[t]);
+            mha_linear *const linear = make(mha_matrix_out_in(blocks, block_types[t], inputs),
+                                            (mha_vector){0}, OUTPUTS, inputs, block_types[t]);
             mha_linear *const plain = make(mha_matrix_out_in(w, MHA_F32, inputs), (mha_vector){0},
                                            OUTPUTS, inputs, MHA_F32);
             linear->digits = false;
             float *const y = run(linear, rows, x, inputs, OUTPUTS, NULL);
             float *const wanted = run(plain, rows, x, inputs, OUTPUTS, NULL);
             CHECK(memcmp(y, wanted, sizeof(float) * (size_t)(rows * OUTPUTS)) == 0,
-                  "type %d, %td rows", types[t], rows);
+                  "type %d, %td rows", block_types[t], rows);
             mha_linear_free(linear);
             mha_linear_free(plain);
             free(blocks);
@@ -241,13 +188,13 @@ static void converted_slices(void)
 static void damage_stays_in_its_row(void)
 {
     enum { OUTPUTS = 40 };
-    for (int t = 0; t < TYPES; t++)
+    for (int t = 0; t < BLOCK_TYPES; t++)
         for (ptrdiff_t rows = 3; rows <= 33; rows += 30) {
-            const ptrdiff_t inputs = 2 * length_of(types[t]);
-            uint8_t *const blocks = random_rows(types[t], OUTPUTS, inputs, 27);
+            const ptrdiff_t inputs = 2 * block_length(block_types[t]);
+            uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, inputs, 27);
             float *const x = random_numbers(rows * inputs, 28);
-            mha_linear *const linear = make(mha_matrix_out_in(blocks, types[t], inputs),
-                                            (mha_vector){0}, OUTPUTS, inputs, types[t]);
+            mha_linear *const linear = make(mha_matrix_out_in(blocks, block_types[t], inputs),
+                                            (mha_vector){0}, OUTPUTS, inputs, block_types[t]);
             float *const clean = run(linear, rows, x, inputs, OUTPUTS, NULL);
             x[0 * inputs + 5] = NAN;
             x[2 * inputs + inputs - 1] = -INFINITY;
@@ -257,7 +204,7 @@ static void damage_stays_in_its_row(void)
                 CHECK(row == 0   ? isnan(y[n])
                       : row == 2 ? !isfinite(y[n])
                                  : y[n] == clean[n],
-                      "type %d: row %td has %g", types[t], row, (double)y[n]);
+                      "type %d: row %td has %g", block_types[t], row, (double)y[n]);
             }
             mha_linear_free(linear);
             free(blocks);
@@ -272,8 +219,8 @@ static void inputs_of_any_size(void)
 {
     enum { OUTPUTS = 33, INPUTS = 64, SIZES = 9 };
     static const float sizes[SIZES] = {0, 1e-44f, 1e-38f, 1e-30f, 1e-10f, 1, 1e10f, 1e30f, 1e36f};
-    uint8_t *const blocks = random_rows(MHA_Q4_1, OUTPUTS, INPUTS, 37);
-    float *const w = as_f32(MHA_Q4_1, blocks, OUTPUTS, INPUTS);
+    uint8_t *const blocks = block_rows_random(MHA_Q4_1, OUTPUTS, INPUTS, 37);
+    float *const w = block_rows_f32(MHA_Q4_1, blocks, OUTPUTS, INPUTS);
     float *const x = random_numbers(SIZES * INPUTS, 38);
     for (int n = 0; n < SIZES * INPUTS; n++)
         x[n] *= sizes[n / INPUTS];
@@ -318,18 +265,18 @@ static void block_matrices_in_other_types(void)
     static const mha_dtype stored[] = {MHA_F32,  MHA_F16,  MHA_BF16, MHA_I8,
                                        MHA_Q8_0, MHA_Q4_0, MHA_Q4_1};
     float *const x = random_numbers(ROWS * INPUTS, 48);
-    for (int t = 0; t < TYPES; t++) {
-        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 47);
-        float *const w = as_f32(types[t], blocks, OUTPUTS, INPUTS);
+    for (int t = 0; t < BLOCK_TYPES; t++) {
+        uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, INPUTS, 47);
+        float *const w = block_rows_f32(block_types[t], blocks, OUTPUTS, INPUTS);
         for (size_t s = 0; s < sizeof stored / sizeof *stored; s++) {
-            if (stored[s] == types[t])
+            if (stored[s] == block_types[t])
                 continue;
-            float *const a = product(mha_matrix_out_in(blocks, types[t], INPUTS), stored[s], x,
-                                     ROWS, INPUTS, OUTPUTS);
+            float *const a = product(mha_matrix_out_in(blocks, block_types[t], INPUTS), stored[s],
+                                     x, ROWS, INPUTS, OUTPUTS);
             float *const b =
                 product(mha_matrix_out_in(w, MHA_F32, INPUTS), stored[s], x, ROWS, INPUTS, OUTPUTS);
-            CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "%d stored as %d", types[t],
-                  stored[s]);
+            CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "%d stored as %d",
+                  block_types[t], stored[s]);
             free(a);
             free(b);
         }
@@ -345,21 +292,22 @@ static void numbers_stored_as_blocks(void)
     enum { OUTPUTS = 21, INPUTS = 160, ROWS = 3 };
     float *const x = random_numbers(ROWS * INPUTS, 58), *const w =
                                                             random_numbers(OUTPUTS * INPUTS, 57);
-    float *const transposed = take(sizeof(float) * OUTPUTS * INPUTS);
+    float *const transposed = block_memory(sizeof(float) * OUTPUTS * INPUTS);
     for (int n = 0; n < OUTPUTS; n++)
         for (int c = 0; c < INPUTS; c++)
             transposed[c * OUTPUTS + n] = w[n * INPUTS + c];
     for (int t = 0; t < 3; t++) {
-        uint8_t *const blocks = take(OUTPUTS * mha_row_bytes(types[t], INPUTS));
-        mhai_blocks_from_f32(types[t], w, OUTPUTS * INPUTS, blocks);
-        float *const a = product(mha_matrix_out_in(blocks, types[t], INPUTS), types[t], x, ROWS,
+        uint8_t *const blocks = block_memory(OUTPUTS * mha_row_bytes(block_types[t], INPUTS));
+        mhai_blocks_from_f32(block_types[t], w, OUTPUTS * INPUTS, blocks);
+        float *const a = product(mha_matrix_out_in(blocks, block_types[t], INPUTS), block_types[t],
+                                 x, ROWS, INPUTS, OUTPUTS);
+        float *const b = product(mha_matrix_out_in(w, MHA_F32, INPUTS), block_types[t], x, ROWS,
                                  INPUTS, OUTPUTS);
-        float *const b =
-            product(mha_matrix_out_in(w, MHA_F32, INPUTS), types[t], x, ROWS, INPUTS, OUTPUTS);
-        float *const c = product(mha_matrix_in_out(transposed, MHA_F32, OUTPUTS), types[t], x, ROWS,
-                                 INPUTS, OUTPUTS);
-        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", types[t]);
-        CHECK(memcmp(a, c, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d, [in, out]", types[t]);
+        float *const c = product(mha_matrix_in_out(transposed, MHA_F32, OUTPUTS), block_types[t], x,
+                                 ROWS, INPUTS, OUTPUTS);
+        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", block_types[t]);
+        CHECK(memcmp(a, c, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d, [in, out]",
+              block_types[t]);
         free(blocks);
         free(a);
         free(b);
@@ -376,32 +324,34 @@ static void rows_anywhere(void)
 {
     enum { OUTPUTS = 50, INPUTS = 256, ROWS = 2, FIRST = 20 };
     float *const x = random_numbers(ROWS * INPUTS, 68);
-    for (int t = 0; t < TYPES; t++) {
-        const size_t row = mha_row_bytes(types[t], INPUTS);
-        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 67);
-        float *const all = product(mha_matrix_out_in(blocks, types[t], INPUTS), types[t], x, ROWS,
-                                   INPUTS, OUTPUTS);
-        const mha_matrix from = mha_matrix_from(mha_matrix_out_in(blocks, types[t], INPUTS), FIRST);
-        float *const part = product(from, types[t], x, ROWS, INPUTS, OUTPUTS - FIRST);
+    for (int t = 0; t < BLOCK_TYPES; t++) {
+        const size_t row = mha_row_bytes(block_types[t], INPUTS);
+        uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, INPUTS, 67);
+        float *const all = product(mha_matrix_out_in(blocks, block_types[t], INPUTS),
+                                   block_types[t], x, ROWS, INPUTS, OUTPUTS);
+        const mha_matrix from =
+            mha_matrix_from(mha_matrix_out_in(blocks, block_types[t], INPUTS), FIRST);
+        float *const part = product(from, block_types[t], x, ROWS, INPUTS, OUTPUTS - FIRST);
         guard_buffer apart = guard_new(2 * OUTPUTS * row - row + 1, GUARD_BEFORE);
         for (size_t n = 0; n < OUTPUTS; n++)
             memcpy((uint8_t *)apart.data + 1 + 2 * n * row, blocks + n * row, row);
         guard_seal(&apart);
-        const mha_matrix gaps = {(uint8_t *)apart.data + 1, types[t], 2 * INPUTS, 1};
-        float *const same = product(gaps, types[t], x, ROWS, INPUTS, OUTPUTS);
-        const mha_matrix back = {blocks + (OUTPUTS - 1) * row, types[t], -INPUTS, 1};
-        float *const reversed = product(back, types[t], x, ROWS, INPUTS, OUTPUTS);
+        const mha_matrix gaps = {(uint8_t *)apart.data + 1, block_types[t], 2 * INPUTS, 1};
+        float *const same = product(gaps, block_types[t], x, ROWS, INPUTS, OUTPUTS);
+        const mha_matrix back = {blocks + (OUTPUTS - 1) * row, block_types[t], -INPUTS, 1};
+        float *const reversed = product(back, block_types[t], x, ROWS, INPUTS, OUTPUTS);
         float *const last =
-            product(mha_matrix_from(back, OUTPUTS - 1), types[t], x, ROWS, INPUTS, 1);
-        CHECK(memcmp(same, all, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d: gaps", types[t]);
+            product(mha_matrix_from(back, OUTPUTS - 1), block_types[t], x, ROWS, INPUTS, 1);
+        CHECK(memcmp(same, all, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d: gaps",
+              block_types[t]);
         for (int i = 0; i < ROWS; i++) {
-            CHECK(last[i] == all[i * OUTPUTS], "type %d: from the end", types[t]);
+            CHECK(last[i] == all[i * OUTPUTS], "type %d: from the end", block_types[t]);
             for (int n = 0; n < OUTPUTS; n++)
                 CHECK(reversed[i * OUTPUTS + n] == all[i * OUTPUTS + OUTPUTS - 1 - n],
-                      "type %d: backwards", types[t]);
+                      "type %d: backwards", block_types[t]);
             for (int n = FIRST; n < OUTPUTS; n++)
                 CHECK(part[i * (OUTPUTS - FIRST) + n - FIRST] == all[i * OUTPUTS + n],
-                      "type %d: a part", types[t]);
+                      "type %d: a part", block_types[t]);
         }
         guard_free(&apart);
         free(blocks);
@@ -418,19 +368,20 @@ static void updates(void)
 {
     enum { OUTPUTS = 37, INPUTS = 256, ROWS = 2 };
     float *const x = random_numbers(ROWS * INPUTS, 78);
-    for (int t = 0; t < TYPES; t++) {
-        uint8_t *const before = random_rows(types[t], OUTPUTS, INPUTS, 76);
-        uint8_t *const blocks = random_rows(types[t], OUTPUTS, INPUTS, 77);
-        const mha_matrix weight = mha_matrix_out_in(blocks, types[t], INPUTS);
-        mha_linear *const linear = make(mha_matrix_out_in(before, types[t], INPUTS),
-                                        (mha_vector){0}, OUTPUTS, INPUTS, types[t]);
+    for (int t = 0; t < BLOCK_TYPES; t++) {
+        uint8_t *const before = block_rows_random(block_types[t], OUTPUTS, INPUTS, 76);
+        uint8_t *const blocks = block_rows_random(block_types[t], OUTPUTS, INPUTS, 77);
+        const mha_matrix weight = mha_matrix_out_in(blocks, block_types[t], INPUTS);
+        mha_linear *const linear = make(mha_matrix_out_in(before, block_types[t], INPUTS),
+                                        (mha_vector){0}, OUTPUTS, INPUTS, block_types[t]);
         CHECK(mha_linear_update(linear, weight, (mha_vector){0}) == MHA_OK, "update");
         float *const a = run(linear, ROWS, x, INPUTS, OUTPUTS, NULL);
-        float *const b = product(weight, types[t], x, ROWS, INPUTS, OUTPUTS);
-        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", types[t]);
+        float *const b = product(weight, block_types[t], x, ROWS, INPUTS, OUTPUTS);
+        CHECK(memcmp(a, b, sizeof(float) * ROWS * OUTPUTS) == 0, "type %d", block_types[t]);
         const mha_status status =
             mha_linear_update(linear, mha_matrix_out_in(x, MHA_F32, 0), (mha_vector){0});
-        CHECK(status == (t < 3 ? MHA_OK : MHA_ERR_DTYPE), "type %d from f32: %d", types[t], status);
+        CHECK(status == (t < 3 ? MHA_OK : MHA_ERR_DTYPE), "type %d from f32: %d", block_types[t],
+              status);
         mha_linear_free(linear);
         free(before);
         free(blocks);
@@ -497,190 +448,20 @@ static void no_backward_pass(void)
 /* Outputs and inputs of 0 are allowed, as for every type. */
 static void nothing_to_do(void)
 {
-    for (int t = 0; t < TYPES; t++) {
+    for (int t = 0; t < BLOCK_TYPES; t++) {
         float x[256] = {0}, y[3] = {7, 7, 7}, bias[] = {1, 2, 3};
-        const mha_matrix none = {NULL, types[t], 0, 1};
-        mha_linear *const empty = make(none, (mha_vector){0}, 0, 256, types[t]);
+        const mha_matrix none = {NULL, block_types[t], 0, 1};
+        mha_linear *const empty = make(none, (mha_vector){0}, 0, 256, block_types[t]);
         CHECK(mha_linear_run(empty, 1, x, MHA_F32, 256, y, MHA_F32, 3, NULL, 0, NULL) == MHA_OK,
               "no outputs");
         CHECK(y[0] == 7, "written");
-        mha_linear *const constant = make(none, (mha_vector){bias, MHA_F32}, 3, 0, types[t]);
+        mha_linear *const constant = make(none, (mha_vector){bias, MHA_F32}, 3, 0, block_types[t]);
         CHECK(mha_linear_run(constant, 1, x, MHA_F32, 0, y, MHA_F32, 3, NULL, 0, NULL) == MHA_OK,
               "no inputs");
         CHECK(memcmp(y, bias, sizeof y) == 0, "the bias alone");
         mha_linear_free(empty);
         mha_linear_free(constant);
     }
-}
-
-/* ----------------------------------------------------------------------- layers ---- */
-
-enum { E = 128, H = 4, G = 2, D = 32, L = 5 };
-
-typedef struct blocks_of_layer {
-    uint8_t *rows[4];
-    float *wide[4];
-    mha_layer_weights weights, plain; /* blocks, and the same as f32 */
-} blocks_of_layer;
-
-static blocks_of_layer layer_blocks(mha_dtype type, uint64_t seed)
-{
-    static const ptrdiff_t outputs[] = {H * D, G * D, G * D, E}, inputs[] = {E, E, E, H * D};
-    blocks_of_layer b = {.weights = {.size = sizeof(mha_layer_weights)},
-                         .plain = {.size = sizeof(mha_layer_weights)}};
-    mha_matrix *const to[] = {&b.weights.q, &b.weights.k, &b.weights.v, &b.weights.o};
-    mha_matrix *const plain[] = {&b.plain.q, &b.plain.k, &b.plain.v, &b.plain.o};
-    for (int n = 0; n < 4; n++) {
-        b.rows[n] = random_rows(type, outputs[n], inputs[n], seed + (uint64_t)n);
-        b.wide[n] = as_f32(type, b.rows[n], outputs[n], inputs[n]);
-        *to[n] = mha_matrix_out_in(b.rows[n], type, inputs[n]);
-        *plain[n] = mha_matrix_out_in(b.wide[n], MHA_F32, inputs[n]);
-    }
-    return b;
-}
-
-static void layer_blocks_free(blocks_of_layer *b)
-{
-    for (int n = 0; n < 4; n++) {
-        free(b->rows[n]);
-        free(b->wide[n]);
-    }
-}
-
-static mha_layer *layer_of(const mha_layer_weights *weights, mha_dtype stored)
-{
-    mha_layer *layer = NULL;
-    char message[200] = "";
-    const mha_layer_config config = {.size = sizeof config,
-                                     .E = E,
-                                     .H = H,
-                                     .G = G,
-                                     .D = D,
-                                     .stored = stored,
-                                     .message = message,
-                                     .message_size = sizeof message};
-    CHECK(mha_layer_create(&layer, &config, weights) == MHA_OK, "%s", message);
-    return layer;
-}
-
-static float *attend(const mha_layer *layer, const float *x, const float *gates)
-{
-    float *const y = take(sizeof(float) * L * E);
-    const mha_options options = {.size = sizeof options, .flags = MHA_CAUSAL, .gates = gates};
-    const mha_layer_call call = {.size = sizeof call,
-                                 .B = 1,
-                                 .L = L,
-                                 .query = mha_view_ble(x, L, E),
-                                 .output = mha_out_ble(y, L, E),
-                                 .options = &options};
-    CHECK(mha_layer_run(layer, &call, NULL, 0, NULL) == MHA_OK, "run");
-    return y;
-}
-
-static double largest_difference(const float *a, const float *b, ptrdiff_t count)
-{
-    double most = 0, size = 0;
-    for (ptrdiff_t n = 0; n < count; n++) {
-        const double difference = fabs((double)a[n] - (double)b[n]), here = fabs((double)b[n]);
-        if (isnan(difference))
-            return INFINITY;
-        most = difference > most ? difference : most;
-        size = here > size ? here : size;
-    }
-    return most / size;
-}
-
-static void layers_have_the_weights_of_their_blocks(void)
-{
-    float *const x = random_numbers(L * E, 88);
-    for (int t = 0; t < 3; t++) {
-        blocks_of_layer b = layer_blocks(types[t], 80), other = layer_blocks(types[t], 800);
-        mha_layer *const layer = layer_of(&b.weights, types[t]);
-        mha_layer *const plain = layer_of(&b.plain, MHA_F32);
-        mha_layer *const changed = layer_of(&other.weights, types[t]);
-        float *const y = attend(layer, x, NULL), *const wanted = attend(plain, x, NULL);
-        CHECK(largest_difference(y, wanted, L * E) < 2e-5, "type %d: %g", types[t],
-              largest_difference(y, wanted, L * E));
-        CHECK(mha_layer_update(changed, &b.weights) == MHA_OK, "update");
-        float *const same = attend(changed, x, NULL);
-        CHECK(memcmp(same, y, sizeof(float) * L * E) == 0, "type %d: after an update", types[t]);
-        mha_layer_free(layer);
-        mha_layer_free(plain);
-        mha_layer_free(changed);
-        layer_blocks_free(&b);
-        layer_blocks_free(&other);
-        free(y);
-        free(wanted);
-        free(same);
-    }
-    free(x);
-}
-
-static void pruned_layers(void)
-{
-    static const uint8_t keep[H] = {1, 0, 0, 1};
-    static const float gates[H] = {1, 0, 0, 1};
-    float *const x = random_numbers(L * E, 98);
-    for (int t = 0; t < 3; t++) {
-        blocks_of_layer b = layer_blocks(types[t], 90);
-        mha_layer *const layer = layer_of(&b.weights, types[t]), *pruned = NULL;
-        char message[200] = "";
-        CHECK(mha_layer_prune(&pruned, layer, keep, message, sizeof message) == MHA_OK, "%s",
-              message);
-        float *const y = attend(pruned, x, NULL), *const wanted = attend(layer, x, gates);
-        CHECK(largest_difference(y, wanted, L * E) < 2e-5, "type %d: %g", types[t],
-              largest_difference(y, wanted, L * E));
-        mha_layer_free(layer);
-        mha_layer_free(pruned);
-        layer_blocks_free(&b);
-        free(y);
-        free(wanted);
-    }
-    free(x);
-}
-
-/* Heads of 16 end inside a block of W_O, so they cannot be removed. */
-static void heads_inside_a_block(void)
-{
-    static const uint8_t keep[] = {1, 0};
-    static const uint8_t data[32 * 20];
-    const mha_matrix zeros = mha_matrix_out_in(data, MHA_Q4_1, 32);
-    const mha_layer_weights w = {.size = sizeof w, .q = zeros, .k = zeros, .v = zeros, .o = zeros};
-    const mha_layer_config config = {.size = sizeof config, .E = 32, .H = 2, .stored = MHA_Q4_1};
-    mha_layer *layer = NULL, *pruned = (mha_layer *)&layer;
-    char message[200] = "";
-    CHECK(mha_layer_create(&layer, &config, &w) == MHA_OK, "create");
-    CHECK(mha_layer_prune(&pruned, layer, keep, message, sizeof message) == MHA_ERR_SHAPE &&
-              !pruned,
-          "pruned");
-    CHECK(strstr(message, "multiple of 32"), "%s", message);
-    mha_layer_free(layer);
-}
-
-static void layers_have_no_backward_pass(void)
-{
-    static float tape[1 << 14] __attribute__((aligned(64)));
-    float *const x = random_numbers(L * E, 108), y[L * E];
-    blocks_of_layer b = layer_blocks(MHA_Q8_0, 100);
-    mha_layer *const layer = layer_of(&b.weights, MHA_Q8_0);
-    char message[200] = "";
-    const mha_options options = {
-        .size = sizeof options, .message = message, .message_size = sizeof message};
-    mha_layer_call call = {.size = sizeof call,
-                           .B = 1,
-                           .L = L,
-                           .query = mha_view_ble(x, L, E),
-                           .output = mha_out_ble(y, L, E),
-                           .options = &options};
-    CHECK(mha_layer_tape_size(layer, &call) == 0, "a tape");
-    CHECK(mha_layer_backward_work_size(layer, &call, 1) == 0, "a workspace");
-    call.tape = tape;
-    call.tape_size = sizeof tape;
-    CHECK(mha_layer_run(layer, &call, NULL, 0, NULL) == MHA_ERR_DTYPE, "run with a tape");
-    CHECK(strstr(message, "MHA_Q8_0 have no backward pass"), "%s", message);
-    mha_layer_free(layer);
-    layer_blocks_free(&b);
-    free(x);
 }
 
 int main(int argc, char **argv)
@@ -699,9 +480,5 @@ int main(int argc, char **argv)
     RUN(wrong_matrices);
     RUN(no_backward_pass);
     RUN(nothing_to_do);
-    RUN(layers_have_the_weights_of_their_blocks);
-    RUN(pruned_layers);
-    RUN(heads_inside_a_block);
-    RUN(layers_have_no_backward_pass);
     return test_end();
 }

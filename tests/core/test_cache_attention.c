@@ -97,11 +97,11 @@ static void poison(const mha_cache *cache)
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++)
         for (int64_t t = cache->firsts[s]; t < cache->lengths[s]; t++) {
             const int64_t entry = cache->config.kind == MHA_CACHE_PAGED ? t / P : 0;
-            holds[mhai_cache_table(cache, s)[entry] * P + t % P] = true;
+            holds[(mhai_cache_table(cache, s)[entry] - 1) * P + t % P] = true;
         }
     for (ptrdiff_t n = 0; n < cache->page_count * P; n++)
         if (!holds[n])
-            poison_slot(cache, (int32_t)(n / P), n % P, nan);
+            poison_slot(cache, (int32_t)(1 + n / P), n % P, nan);
     free(holds);
 }
 

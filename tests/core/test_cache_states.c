@@ -45,7 +45,7 @@ static ptrdiff_t chunk(machine *m)
 
 /* ------------------------------------------------------------ invariants ----- */
 
-/* Table entries are pages while they are in use, and -1 after that. Counts them. */
+/* Table entries are pages while they are in use, and 0 after that. Counts them. */
 static bool tables_hold(const mha_cache *cache, int32_t *entries)
 {
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++) {
@@ -55,7 +55,7 @@ static bool tables_hold(const mha_cache *cache, int32_t *entries)
                                    : 1;
         for (ptrdiff_t n = 0; n < cache->sequence_pages; n++) {
             const int32_t page = cache->table[s * cache->sequence_pages + n];
-            if (n < used ? page < 0 || page >= cache->page_count : page != -1)
+            if (n < used ? page < 1 || page > cache->page_count : page != 0)
                 return false;
             if (n < used)
                 entries[page]++;
@@ -68,15 +68,19 @@ static bool free_pages_hold(const mha_cache *cache, const int32_t *entries)
 {
     bool seen[MAX_PAGES] = {false};
     ptrdiff_t used = 0;
-    for (ptrdiff_t page = 0; page < cache->page_count; page++)
+    const ptrdiff_t first_new = 1 + cache->page_count - cache->new_count;
+    for (ptrdiff_t page = 1; page <= cache->page_count; page++) {
         used += entries[page] > 0;
-    for (ptrdiff_t n = 0; n < cache->free_count; n++) {
-        const int32_t page = cache->free_pages[n];
-        if (page < 0 || page >= cache->page_count || entries[page] > 0 || seen[page])
+        if (page >= first_new && entries[page] > 0)
+            return false;
+    }
+    for (ptrdiff_t n = 0; n < cache->drop_count; n++) {
+        const int32_t page = cache->dropped[n];
+        if (page < 1 || page >= first_new || entries[page] > 0 || seen[page])
             return false;
         seen[page] = true;
     }
-    return used + cache->free_count == cache->page_count;
+    return used + mha_cache_free_pages(cache) == cache->page_count;
 }
 
 static bool invariants_hold(const machine *m)
@@ -84,11 +88,11 @@ static bool invariants_hold(const machine *m)
     const mha_cache *const cache = m->cache;
     int32_t entries[MAX_PAGES] = {0};
     bool ok = CHECK(tables_hold(cache, entries), "%s: a table is wrong", m->name);
-    for (ptrdiff_t page = 0; ok && page < cache->page_count; page++)
+    for (ptrdiff_t page = 0; ok && page <= cache->page_count; page++)
         ok = CHECK(cache->owners[page] == entries[page], "%s: page %td has %d owners, not %d",
                    m->name, page, cache->owners[page], entries[page]);
     ok = ok && CHECK(free_pages_hold(cache, entries), "%s: free pages are wrong", m->name);
-    for (ptrdiff_t n = 0; ok && n < cache->page_count; n++)
+    for (ptrdiff_t n = 0; ok && n <= cache->page_count; n++)
         ok = CHECK(cache->marks[n] == 0, "%s: page %td stays marked", m->name, n);
     return ok;
 }
@@ -117,10 +121,10 @@ static void poison(const mha_cache *cache)
     for (ptrdiff_t s = 0; s < cache->config.sequences; s++)
         for (ptrdiff_t n = 0; n < cache->sequence_pages; n++) {
             const int32_t page = cache->table[s * cache->sequence_pages + n];
-            if (page >= 0)
+            if (page > 0)
                 reached[page] = mhai_max(reached[page], mhai_cache_slots_of(cache, s, n));
         }
-    for (ptrdiff_t page = 0; page < cache->page_count; page++)
+    for (ptrdiff_t page = 1; page <= cache->page_count; page++)
         for (ptrdiff_t slot = mhai_round_up(reached[page], MHAI_PIECE); slot < cache->page_tokens;
              slot += MHAI_PIECE)
             poison_piece(cache, (int32_t)page, slot);
@@ -160,12 +164,12 @@ static bool pages_suffice(const mha_cache *cache, int32_t *owners, ptrdiff_t *fr
 {
     for (ptrdiff_t n = first; n < last; n++) {
         const int32_t page =
-            n < cache->sequence_pages ? cache->table[sequence * cache->sequence_pages + n] : -1;
-        if (page >= 0 && owners[page] == 1)
+            n < cache->sequence_pages ? cache->table[sequence * cache->sequence_pages + n] : 0;
+        if (page > 0 && owners[page] == 1)
             continue;
         if ((*free_count)-- == 0)
             return false;
-        if (page >= 0)
+        if (page > 0)
             owners[page]--;
     }
     return true;
@@ -176,9 +180,9 @@ static bool append_fits(const mha_cache *cache, ptrdiff_t B, const int64_t *sequ
                         const int64_t *counts)
 {
     int32_t owners[MAX_PAGES];
-    ptrdiff_t free_count = cache->free_count;
+    ptrdiff_t free_count = mha_cache_free_pages(cache);
     bool fits = true;
-    memcpy(owners, cache->owners, (size_t)cache->page_count * sizeof *owners);
+    memcpy(owners, cache->owners, (size_t)(1 + cache->page_count) * sizeof *owners);
     for (ptrdiff_t b = 0; b < B; b++) {
         const ptrdiff_t length = (ptrdiff_t)cache->lengths[sequences[b]];
         const ptrdiff_t end = length + (ptrdiff_t)counts[b], P = cache->page_tokens;
@@ -193,9 +197,9 @@ static bool append_fits(const mha_cache *cache, ptrdiff_t B, const int64_t *sequ
 static bool writes_fit(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first, ptrdiff_t last)
 {
     int32_t owners[MAX_PAGES];
-    ptrdiff_t free_count = cache->free_count;
+    ptrdiff_t free_count = mha_cache_free_pages(cache);
     const ptrdiff_t P = cache->page_tokens;
-    memcpy(owners, cache->owners, (size_t)cache->page_count * sizeof *owners);
+    memcpy(owners, cache->owners, (size_t)(1 + cache->page_count) * sizeof *owners);
     return cache->config.kind != MHA_CACHE_PAGED || first == last ||
            pages_suffice(cache, owners, &free_count, sequence, first / P, (last + P - 1) / P);
 }
@@ -328,8 +332,9 @@ static void do_file(machine *m)
     CHECK(mha_cache_save(m->cache, m->path, message, sizeof message) == MHA_OK, "%s", message);
     if (!CHECK(mha_cache_load(&loaded, m->path, message, sizeof message) == MHA_OK, "%s", message))
         return;
-    CHECK(loaded->free_count == m->cache->free_count, "loaded: %td free pages, not %td",
-          loaded->free_count, m->cache->free_count);
+    CHECK(mha_cache_free_pages(loaded) == mha_cache_free_pages(m->cache),
+          "loaded: %td free pages, not %td", mha_cache_free_pages(loaded),
+          mha_cache_free_pages(m->cache));
     mha_cache_free(m->cache);
     m->cache = loaded;
     m->done++;

@@ -10,6 +10,7 @@
 #include "support/tracked.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -441,6 +442,59 @@ static void rows_do_not_know_each_other(void)
     }
 }
 
+/* Adds up gradients of rows [0, cut) and [cut, rows), beginning with what `g` holds. */
+static void run_two_pieces(const linear_case *l, mha_linear_gradients g, ptrdiff_t cut)
+{
+    const spec *const s = &l->s;
+    const ptrdiff_t firsts[] = {0, cut}, counts[] = {cut, s->rows - cut};
+    const ptrdiff_t x_stride = s->inputs + s->gap;
+    g.accumulate = 1;
+    g.d_x = NULL;
+    for (int n = 0; n < 2; n++) {
+        const char *const x =
+            (const char *)l->x.data + firsts[n] * x_stride * (ptrdiff_t)mha_dtype_size(s->x_type);
+        g.d_y = (const char *)l->g.d_y +
+                firsts[n] * g.d_y_stride * (ptrdiff_t)mha_dtype_size(s->d_y_type);
+        CHECK(mha_linear_backward(l->linear, counts[n], x, s->x_type, x_stride, &g, NULL, 0,
+                                  NULL) == MHA_OK,
+              "%s: piece %d", name_of(s), n);
+    }
+}
+
+/* A batch in pieces gives the gradients of the whole: the bits of d_weight, and d_bias but for the
+ * rounding between the pieces. */
+static void pieces_add_up(void)
+{
+    test_random random = {test_seed(56000)};
+    for (int64_t n = 0; n < test_effort(30); n++) {
+        spec s = random_spec(&random);
+        s.rows = 257 + (ptrdiff_t)test_random_below(&random, 200);
+        s.wanted = WANT_ALL;
+        s.transposed = false;
+        linear_case l = case_of(&s);
+        run_case(&l, NULL, true);
+        float *const d_weight = calloc((size_t)(s.inputs * s.outputs), sizeof *d_weight);
+        float *const d_bias = calloc((size_t)s.outputs, sizeof *d_bias);
+        mha_linear_gradients g = l.g;
+        g.d_weight = (mha_matrix_out){d_weight, s.inputs, 1};
+        g.d_bias = d_bias;
+        run_two_pieces(&l, g, 128 * (1 + (ptrdiff_t)test_random_below(&random, 2)));
+        for (ptrdiff_t at = 0; at < s.outputs; at++) {
+            const float whole = ((const float *)l.d_bias.data)[at];
+            CHECK(memcmp(d_weight + at * s.inputs,
+                         (const float *)l.d_weight.data + at * l.g.d_weight.out_stride,
+                         (size_t)s.inputs * sizeof(float)) == 0,
+                  "%s: other bits of output %td in pieces", name_of(&s), at);
+            CHECK(fabsf(d_bias[at] - whole) <= 1e-5f * (1.0f + fabsf(whole)),
+                  "%s: bias %td is %g in pieces and %g as a whole", name_of(&s), at,
+                  (double)d_bias[at], (double)whole);
+        }
+        free(d_weight);
+        free(d_bias);
+        case_done(&l);
+    }
+}
+
 /* ------------------------------------------------------------------- new weights ---- */
 
 /* The same weights in another type, orientation or place; to be freed. */
@@ -555,6 +609,7 @@ int main(int argc, char **argv)
     RUN(threads_do_not_matter);
     RUN(requests_do_not_matter);
     RUN(rows_do_not_know_each_other);
+    RUN(pieces_add_up);
     RUN(updates_are_new_linears);
     RUN(damage_stays_where_it_is);
     return test_end();

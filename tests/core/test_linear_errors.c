@@ -283,6 +283,9 @@ static void wrong_outputs(mha_linear *linear, backward_memory *m)
     TRY(MHA_ERR_OVERLAP, g.d_x = m->x);
     TRY(MHA_ERR_OVERLAP, g.d_weight.data = m->x);
     TRY(MHA_ERR_OVERLAP, g.d_bias = m->d_y);
+    TRY(MHA_OK, g.accumulate = 1);
+    TRY(MHA_ERR_FLAG, g.accumulate = 2);
+    TRY(MHA_ERR_FLAG, g.accumulate = -1);
 }
 
 static void wrong_workspaces(mha_linear *linear, backward_memory *m)
@@ -297,6 +300,7 @@ static void wrong_workspaces(mha_linear *linear, backward_memory *m)
     TRY(MHA_ERR_STRUCT, g.size = sizeof(size_t));
     TRY(MHA_ERR_STRUCT, g.size = sizeof(mha_linear_gradients) + 8); /* finds what is not 0 */
     TRY(MHA_ERR_STRUCT, g.size = SIZE_MAX);
+    TRY(MHA_OK, g.size = offsetof(mha_linear_gradients, accumulate)); /* as it was before */
     CHECK(mha_linear_backward(linear, 3, m->x, MHA_F32, 4, NULL, NULL, 0, NULL) == MHA_ERR_NULL,
           "no gradients");
     CHECK(mha_linear_backward_work_size(NULL, 3, 1) == 0 &&

@@ -14,17 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* ------------------------------------------------------------ one maker a code ---- */
 
 static int64_t wrong_numbers[] = {-1, 99, -1, 99};
@@ -184,7 +173,7 @@ static mha_status make_memory(call *c)
     mha_status status = mha_pool_create_from(&pool, &executor);
     const pid_t child = status == MHA_OK ? fork() : -1;
     if (child == 0)
-        _exit(!SANITIZED && refuse_memory() ? -call_attend(big, pool) : -MHA_ERR_MEMORY);
+        _exit(!TEST_SANITIZED && refuse_memory() ? -call_attend(big, pool) : -MHA_ERR_MEMORY);
     int code = 0;
     if (child > 0 && waitpid(child, &code, 0) == child && WIFEXITED(code))
         status = (mha_status)-WEXITSTATUS(code);

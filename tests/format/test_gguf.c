@@ -151,9 +151,9 @@ static void strings_and_arrays(void)
     static const char *const wanted[] = {"one", "", "\303\251", "z"};
     CHECK(words && words->type == GGUF_ARRAY && words->element == GGUF_STRING && words->count == 4,
           "words");
-    for (uint64_t n = 0; words && n < 4; n++)
-        CHECK(is_text(gguf_array_string(words, n), wanted[n], strlen(wanted[n])), "word %d",
-              (int)n);
+    uint64_t at = 0;
+    for (int n = 0; words && n < 4; n++)
+        CHECK(is_text(gguf_next_string(words, &at), wanted[n], strlen(wanted[n])), "word %d", n);
     const gguf_pair *const scores = gguf_find(file, "scores"),
                            *const types = gguf_find(file, "types"),
                            *const flags = gguf_find(file, "flags");
@@ -285,9 +285,9 @@ static uint64_t read_everything(const gguf_file *file)
     uint64_t sum = 0;
     for (size_t n = 0; n < file->pair_count; n++) {
         const gguf_pair *const pair = &file->pairs[n];
-        for (uint64_t i = 0; pair->type == GGUF_ARRAY && i < pair->count; i++)
+        for (uint64_t i = 0, at = 0; pair->type == GGUF_ARRAY && i < pair->count; i++)
             if (pair->element == GGUF_STRING) {
-                const gguf_string s = gguf_array_string(pair, i);
+                const gguf_string s = gguf_next_string(pair, &at);
                 sum += s.length ? (unsigned char)s.text[s.length - 1] : 0;
             } else {
                 sum += (uint64_t)gguf_array_integer(pair, i);

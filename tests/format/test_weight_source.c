@@ -7,6 +7,7 @@
 #include "format/safetensors.h"
 #include "format/weight_source.h"
 #include "support/gguf_cases.h"
+#include "support/memory_use.h"
 #include "support/temp_files.h"
 #include "support/test.h"
 
@@ -325,20 +326,6 @@ static void download_cache(void)
 
 /* --------------------------------------------------------------- release ----- */
 
-/* Pages of this program in memory; -1 if the system does not say. */
-static long resident_pages(void)
-{
-    char line[200] = "";
-    FILE *const file = fopen("/proc/self/statm", "r");
-    if (!file)
-        return -1;
-    const bool got = fgets(line, sizeof line, file);
-    fclose(file);
-    const char *const second =
-        got ? strchr(line, ' ') : NULL; /* the first number is of all pages */
-    return second ? strtol(second, NULL, 10) : -1;
-}
-
 static void release(void)
 {
     enum { COUNT = 4 << 20 };
@@ -355,12 +342,12 @@ static void release(void)
     const weight_tensor *const a = weight_source_find(source, "a"), *const b = weight_source_find(
                                                                         source, "b");
     CHECK(memcmp(b->data, data, sizeof *data * COUNT) == 0, "before");
-    const long before = resident_pages();
+    const size_t before = memory_now();
     weight_source_release(source, a); /* smaller than a page */
     weight_source_release(source, b);
-    const long after = resident_pages(), page = sysconf(_SC_PAGESIZE);
-    CHECK(before < 0 || before - after > (long)sizeof *data * COUNT / page / 2,
-          "%ld pages before, %ld after", before, after);
+    const size_t after = memory_now();
+    CHECK(before == 0 || before > after + sizeof *data * COUNT / 2, "%zu bytes before, %zu after",
+          before, after);
     CHECK(memcmp(b->data, data, sizeof *data * COUNT) == 0 && memcmp(a->data, numbers, 24) == 0,
           "after");
     weight_source_close(source);

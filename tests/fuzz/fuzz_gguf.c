@@ -118,9 +118,9 @@ static void check_pair(const gguf_file *file, const gguf_pair *pair, const bytes
     if (gguf_get_string(file, key, &string))
         check_inside(b, string.text, string.length);
     free(key);
-    for (uint64_t n = 0; pair->type == GGUF_ARRAY && n < pair->count; n++) {
+    for (uint64_t n = 0, at = 0; pair->type == GGUF_ARRAY && n < pair->count; n++) {
         if (pair->element == GGUF_STRING) {
-            string = gguf_array_string(pair, n);
+            string = gguf_next_string(pair, &at);
             check_inside(b, string.text, string.length);
         } else {
             gguf_array_integer(pair, n);

@@ -56,7 +56,10 @@ static bool fuzz_one(const uint8_t *bytes, size_t size)
     const uint8_t *const zero = size ? memchr(bytes, 0, size) : NULL;
     const size_t json = zero ? (size_t)(zero - bytes) : size;
     char message[200];
-    tokenizer_reader r = {tokenizer_create(), "tokenizer.json", MHA_OK, message, sizeof message};
+    tokenizer_reader r = {.t = tokenizer_create(),
+                          .path = "tokenizer.json",
+                          .message = message,
+                          .message_size = sizeof message};
     if (!r.t)
         return false;
     const bool ok = read_tokenizer_json_text(&r, (const char *)bytes, json);

@@ -131,10 +131,10 @@ static bool run_model(void)
     char message[SUBJECT_MESSAGE_MAX];
     subject any;
     subject_of_model(&any, opened, message);
-    memory.sides[TRANSFORMER_SOURCE] =
-        (model_side){.ids = ids, .side = {4, NULL, numbers, flags, flags}};
-    memory.sides[TRANSFORMER_TARGET] =
-        (model_side){.ids = said_ids, .side = {3, NULL, said, flags, flags}};
+    memory.sides[TRANSFORMER_SOURCE] = (model_side){
+        .ids = ids, .side = {.count = 4, .numbers = numbers, .marks = flags, .continues = flags}};
+    memory.sides[TRANSFORMER_TARGET] = (model_side){
+        .ids = said_ids, .side = {.count = 3, .numbers = said, .marks = flags, .continues = flags}};
     capture *const c = subject_model_run(&any, &text, &options, NULL);
     const bool done = c && capture_join_words(c);
     capture_free(c);
@@ -145,7 +145,9 @@ static bool join_words(void)
 {
     static const char *words[] = {"sleep", "##s"};
     static bool continues[] = {false, true}, marks[2];
-    const subject_text from = {.text = "sleeps", .source = {2, words, NULL, marks, continues}};
+    const subject_text from = {
+        .text = "sleeps",
+        .source = {.count = 2, .words = words, .marks = marks, .continues = continues}};
     whole_words whole;
     const bool done = whole_words_make(&whole, &from);
     whole_words_free(&whole);

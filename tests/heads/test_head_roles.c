@@ -182,7 +182,7 @@ static trial trial_new(void)
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     trial t = {.config = tiny_corpus_config()};
     t.config.positions = CORPUS_TOKENS_MAX;
-    t.values = tiny_values(&t.config, 21);
+    t.values = tiny_values(&t.config, 24);
     t.model = translator_create(&t.config, t.values, message);
     CHECK(t.model, "no model: %s", message);
     t.pairs = head_pairs_of_corpus(t.model, 1, CORPUS_TEST, PAIRS);

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 import torch
 from families import FAMILIES, VOCABULARY, models
 from library import CROSS, DECODER, ENCODER, Library, Model
@@ -159,6 +160,33 @@ def check_pair(name: str, model: Model, theirs: Any, seed: int) -> None:
     report.check(f"{name} the same bits in parts", bool(np.array_equal(parts, ours["logits"])))
 
 
+def word_tokenizer(folder: str) -> Any:
+    """A tokenizer whose words are the numbers up to the size of the vocabulary, in a file."""
+    words = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}
+    words |= {str(n): n for n in range(3, VOCABULARY)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece(words, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A [SEP]", special_tokens=[("[SEP]", 2)]
+    )
+    made.save(f"{folder}/words.json")
+    return made
+
+
+def check_vectors(name: str, library: Library, folder: str, theirs: Any, seed: int) -> None:
+    """Vectors of an encoder-decoder: the mean of the encoder's hidden states."""
+    tokenizer = word_tokenizer(folder)
+    model = Model(library, Path(folder), tokenizer=f"{folder}/words.json")
+    lines = [" ".join(map(str, ids)) for ids in texts(seed + 2, 3, 30)]
+    ours = model.encode(lines)
+    for number, line in enumerate(lines):
+        ids = tokenizer.encode(line).ids
+        hidden = theirs.get_encoder()(torch.tensor([ids])).last_hidden_state[0]
+        near(f"{name} vector {number}", ours[number], hidden.mean(0))
+        alone = model.run(source=[ids], want=("source_hidden",))["source_hidden"]
+        near(f"{name} encoder alone {number}", alone, hidden)
+
+
 def check_image(name: str, model: Model, theirs: Any, seed: int) -> None:
     info = model.info
     model.extra_tokens = 2 if name.startswith("deit") else 1
@@ -182,6 +210,7 @@ def check_model(library: Library, name: str, number: int, theirs: Any) -> None:
                 check_encoder(label, model, theirs, number)
             elif name in PAIRS:
                 check_pair(label, model, theirs, number)
+                check_vectors(label, library, folder, theirs, number)
             elif name in IMAGES:
                 check_image(label, model, theirs, number)
             else:

@@ -362,7 +362,7 @@ def translate(library: Library, folder: Path) -> None:
     )
     tokenizer.save(str(path / "tokenizer.json"))
     program = subprocess.run(
-        [str(Path(sys.argv[1]) / "mha"), "translate", "--model", str(path), *SENTENCES[:3]],
+        [str(Path(sys.argv[1]) / "mha"), "translate", "--beam", "1", "--model", str(path), *SENTENCES[:3]],
         capture_output=True,
         text=True,
         check=True,

@@ -162,6 +162,7 @@ class Model:
             call.ids = pointer("int32_t *", flat)
         if source is not None:
             source_starts, source_flat = pack(source)
+            call.B = len(source)
             call.source_starts = pointer("int64_t *", source_starts)
             call.source_ids = pointer("int32_t *", source_flat)
         if pixels is not None:
@@ -262,14 +263,15 @@ class Model:
         )
         return vectors
 
-    def generate(self, prompts: list[list[int]], most: int, **fields: Any) -> list[Any]:
-        """(ids, text) for each prompt, greedy."""
+    def generations(self, prompts: list[list[int]], most: int, **fields: Any) -> list[Any]:
+        """For each prompt its results, `best` of them: ids, text, score, ended."""
         ffi = self.ffi
         starts, ids = pack(prompts)
         config = self.library.struct(
             "mha_generate_config", most=most, message=self.message, message_size=512, **fields
         )
-        results = ffi.new("mha_generation[]", len(prompts))
+        best = max(1, fields.get("best", 1))
+        results = ffi.new("mha_generation[]", len(prompts) * best)
         self.library.check(
             self.library.c.mha_model_generate(
                 self.handle,
@@ -282,12 +284,17 @@ class Model:
             ),
             self.message,
         )
-        texts = []
+        made = []
         for one in results:
             text = ffi.string(one.text).decode(errors="replace") if one.text else ""
-            texts.append(([one.ids[n] for n in range(one.count)], text))
+            kept = [one.ids[n] for n in range(one.count)]
+            made.append((kept, text, one.score, bool(one.ended)))
             self.library.c.mha_generation_free(ffi.addressof(one))
-        return texts
+        return [made[n : n + best] for n in range(0, len(made), best)]
+
+    def generate(self, prompts: list[list[int]], most: int, **fields: Any) -> list[Any]:
+        """(ids, text) for each prompt."""
+        return [some[0][:2] for some in self.generations(prompts, most, **fields)]
 
     def tokens(self, text: str, flags: int = 1) -> list[int]:
         ffi = self.ffi

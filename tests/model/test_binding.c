@@ -472,6 +472,50 @@ static void descriptions_in_words(void)
     }
 }
 
+/* Key/value heads that do not fit the heads that are left of a pruned layer. */
+static void groups_of_pruned_layers(void)
+{
+    static const struct {
+        int queries, keys, values;
+        const char *says; /* NULL: they fit */
+    } shapes[] = {{24, 8, 8, NULL},
+                  {24, 12, 12, NULL},
+                  {24, 6, 8, "whose number divides 6 heads"},
+                  {24, 16, 16, "whose number divides 6 heads"},
+                  {24, 8, 12, "whose number divides 6 heads"},
+                  {32, 8, 8, "q_proj.weight is [32, 8], expected [24, 8]"}};
+    for (size_t n = 0; n < sizeof shapes / sizeof shapes[0]; n++) {
+        const temp_folder folder = temp_folder_new();
+        char tensors[1024], message[500];
+        model_files files;
+        snprintf(tensors, sizeof tensors,
+                 "model.embed_tokens.weight 11 8\nmodel.norm.weight 8\n"
+                 "model.layers.0.input_layernorm.weight 8\n"
+                 "model.layers.0.post_attention_layernorm.weight 8\n"
+                 "model.layers.0.self_attn.q_proj.weight %d 8\n"
+                 "model.layers.0.self_attn.k_proj.weight %d 8\n"
+                 "model.layers.0.self_attn.v_proj.weight %d 8\n"
+                 "model.layers.0.self_attn.o_proj.weight 8 24\n"
+                 "model.layers.0.mlp.gate_proj.weight 12 8\nmodel.layers.0.mlp.up_proj.weight 12 "
+                 "8\nmodel.layers.0.mlp.down_proj.weight 8 12\n",
+                 shapes[n].queries, shapes[n].keys, shapes[n].values);
+        model_builder_folder(
+            &folder,
+            "{\"model_type\":\"llama\",\"vocab_size\":11,\"hidden_size\":8,"
+            "\"num_hidden_layers\":1,\"num_attention_heads\":8,\"num_key_value_heads\":2,"
+            "\"intermediate_size\":12,\"head_dim\":4,\"max_position_embeddings\":6,"
+            "\"mha_pruned_heads\":{\"decoder\":{\"0\":[0,3]}}}",
+            tensors, 1);
+        const mha_status status = open_built(&folder, &files, message);
+        CHECK(shapes[n].says ? status == MHA_ERR_SHAPE && strstr(message, shapes[n].says)
+                             : status == MHA_OK,
+              "%zu: %s", n, message);
+        if (status == MHA_OK)
+            model_files_close(&files);
+        temp_folder_free(&folder);
+    }
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -482,6 +526,7 @@ int main(int argc, char **argv)
     RUN(norms_of_gemma);
     RUN(misaligned_data);
     RUN(other_types);
+    RUN(groups_of_pruned_layers);
     RUN(descriptions_in_words);
     return test_end();
 }

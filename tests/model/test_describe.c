@@ -3,7 +3,7 @@
  * must be refused, with the part of the message that names the reason. */
 #include "model/describe.h"
 #include "model/families.h"
-#include "support/model_builder.h"
+#include "support/gguf_builder.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -303,6 +303,28 @@ static void details(void)
     CHECK(d.stack[STACK_DECODER].attention.qk_norm == MHA_NORM_RMS, "Qwen 3's norms");
 }
 
+/* Heads that are not there any more, with one key or the other. */
+static void removed_heads(void)
+{
+    model_description d = of("{\"model_type\":\"bert\",\"pruned_heads\":{\"3\":[5,0],\"11\":[2]}}");
+    CHECK(d.pruned_count == 3 && description_heads(&d, MHA_ATTENTION_ENCODER, 3) == 10 &&
+              description_heads(&d, MHA_ATTENTION_ENCODER, 11) == 11 &&
+              description_heads(&d, MHA_ATTENTION_ENCODER, 4) == 12,
+          "BERT: %zu", d.pruned_count);
+    CHECK(description_is_pruned(&d, MHA_ATTENTION_ENCODER, 3, 5) &&
+              !description_is_pruned(&d, MHA_ATTENTION_ENCODER, 3, 4) &&
+              !description_is_pruned(&d, MHA_ATTENTION_ENCODER, 5, 5),
+          "which heads");
+    description_free(&d);
+    d = of("{\"model_type\":\"t5\",\"mha_pruned_heads\":{\"cross\":{\"0\":[1]},\"decoder\":{}}}");
+    CHECK(d.pruned_count == 1 && description_heads(&d, MHA_ATTENTION_CROSS, 0) == 7 &&
+              description_heads(&d, MHA_ATTENTION_DECODER, 0) == 8,
+          "T5: %zu", d.pruned_count);
+    description_free(&d);
+    d = of("{\"model_type\":\"bert\",\"pruned_heads\":{},\"mha_pruned_heads\":null}");
+    CHECK(d.pruned_count == 0, "none");
+}
+
 /* --------------------------------------------------------------- refusals ----- */
 
 static const struct refusal {
@@ -328,7 +350,30 @@ static const struct refusal {
     {"{\"model_type\":\"bert\",\"tie_word_embeddings\":1}", "must be true or false"},
     {"{\"model_type\":\"bert\",\"is_decoder\":true}", "\"is_decoder\" must be false"},
     {"{\"model_type\":\"bert\",\"position_embedding_type\":\"relative_key\"}", "\"relative_key\""},
-    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[1]}}", "pruned_heads"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"12\":[1]}}",
+     "has the layer \"12\", expected 0 to 11"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"-1\":[1]}}", "has the layer \"-1\""},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0x\":[1]}}", "has the layer \"0x\""},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[12]}}", "heads that are not 0 to 11"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[-1]}}", "heads that are not 0 to 11"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[\"a\"]}}", "heads that are not 0 to 11"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[1,2,1]}}", "has head 1 of layer 0 twice"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"7\":[0,1,2,3,4,5,6,7,8,9,10,11]}}",
+     "leaves no head in layer 7"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"1\":{\"0\":3}}}",
+     "must have a list of heads for layer 1"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":[1]}", "is not an object of layers"},
+    {"{\"model_type\":\"bert\",\"pruned_heads\":{\"0\":[1]},\"mha_pruned_heads\":{\"encoder\":{"
+     "\"0\":[1]}}}",
+     "expected only \"mha_pruned_heads\""},
+    {"{\"model_type\":\"bert\",\"mha_pruned_heads\":{\"cross\":{\"0\":[1]}}}",
+     "has \"cross\", expected an attention"},
+    {"{\"model_type\":\"bert\",\"mha_pruned_heads\":{\"middle\":{\"0\":[1]}}}",
+     "has \"middle\", expected an attention"},
+    {"{\"model_type\":\"bert\",\"mha_pruned_heads\":[1]}", "is not an object of attentions"},
+    {"{\"model_type\":\"t5\",\"pruned_heads\":{\"0\":[1]}}", "does not say of which attention"},
+    {"{\"model_type\":\"albert\",\"pruned_heads\":{\"1\":[1]}}",
+     "has the layer \"1\", expected 0 to 0"},
     {"{\"model_type\":\"roberta\",\"max_position_embeddings\":2}", "expected more than"},
     {"{\"model_type\":\"albert\",\"num_hidden_groups\":2}", "\"num_hidden_groups\" is 2"},
     {"{\"model_type\":\"llama\",\"quantization_config\":{}}", "quantized"},
@@ -407,10 +452,11 @@ static mha_status describe_built(const char *architecture, gguf_change change, b
     gguf_builder_real(&g, key, 1e-5f);
     snprintf(key, sizeof key, "%s.rope.freq_base", architecture);
     gguf_builder_real(&g, key, 100.0f);
-    gguf_builder_tensors(&g, "token_embd.weight 10 16\ntoken_types.weight 2 16\n", 1);
+    gguf_builder_tensors(&g, "token_embd.weight 10 16\ntoken_types.weight 2 16\n", 1, 2.0f);
     if (frequencies)
-        gguf_builder_tensors(&g, "rope_freqs.weight 2\n", 1);
-    unsigned char *const bytes = gguf_builder_end(&g, 2.0f, &size);
+        gguf_builder_tensors(&g, "rope_freqs.weight 2\n", 1, 2.0f);
+    unsigned char *const bytes = gguf_builder_file(&g, &size);
+    gguf_builder_free(&g);
     mha_status status = gguf_open_memory(&file, bytes, size, message, 300);
     if (CHECK(status == MHA_OK, "%s", message)) {
         const config_reader r = {
@@ -497,6 +543,7 @@ int main(int argc, char **argv)
     RUN(windows_of_layers);
     RUN(rotary_positions);
     RUN(details);
+    RUN(removed_heads);
     RUN(configurations_that_are_refused);
     RUN(metadata_of_gguf);
     RUN(frequencies_of_gguf);

@@ -34,7 +34,8 @@ static mha_model *model_new(tiny_kind kind, const temp_folder *folder)
     return model;
 }
 
-/* The rows of a text: [CLS], letters, [SEP]; returns their number. */
+/* The rows of a text: [CLS], letters, [SEP]; returns their number. For an encoder-decoder those of
+ * its encoder, in a call that also runs the decoder. */
 static int64_t rows_of(const mha_model *model, const char *text, int64_t longest, float *hidden)
 {
     int32_t ids[32] = {CLASS};
@@ -48,8 +49,15 @@ static int64_t rows_of(const mha_model *model, const char *text, int64_t longest
         ids[count - 1] = SEPARATOR;
     }
     const int64_t starts[2] = {0, count};
-    const mha_model_call call = {
-        .size = sizeof call, .B = 1, .starts = starts, .ids = ids, .hidden = hidden};
+    const bool pair = model->files.description.kind == MHA_MODEL_ENCODER_DECODER;
+    const mha_model_call call = {.size = sizeof call,
+                                 .B = 1,
+                                 .starts = starts,
+                                 .ids = ids,
+                                 .source_starts = pair ? starts : NULL,
+                                 .source_ids = pair ? ids : NULL,
+                                 .hidden = pair ? NULL : hidden,
+                                 .source_hidden = pair ? hidden : NULL};
     CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_OK, "run");
     return count;
 }
@@ -114,6 +122,74 @@ static void vectors_are_pooled_rows(void)
     temp_folder_free(&folder);
 }
 
+/* How many tokens each text has lost, in the order of the texts. */
+static void texts_that_were_cut(void)
+{
+    static const int64_t expected[TEXTS] = {1, 0, 4, 0, 3};
+    const temp_folder folder = temp_folder_new();
+    mha_model *const model = model_new(TINY_BERT, &folder);
+    float vectors[TEXTS * WIDTH];
+    int64_t cut[TEXTS];
+    const mha_encode_config config = {.size = sizeof config, .longest = 4, .cut = cut};
+    CHECK(mha_model_encode(model, texts, TEXTS, &config, vectors, NULL) == MHA_OK, "encode");
+    for (int n = 0; n < TEXTS; n++)
+        CHECK(cut[n] == expected[n], "text %d: %d", n, (int)cut[n]);
+    mha_model_free(model);
+    temp_folder_free(&folder);
+}
+
+/* Of an encoder-decoder the encoder runs alone, and gives the same rows as before a decoder. */
+static void encoders_of_pairs(void)
+{
+    static const tiny_kind pairs[] = {TINY_T5, TINY_BART, TINY_MARIAN};
+    const temp_folder folder = temp_folder_new();
+    for (size_t n = 0; n < sizeof pairs / sizeof pairs[0]; n++) {
+        mha_model *const model = model_new(pairs[n], &folder);
+        mha_encode_config config = {.size = sizeof config};
+        for (int pooling = MHA_POOLING_MEAN; pooling <= MHA_POOLING_MAX; pooling++) {
+            config.pooling = (mha_pooling)pooling;
+            check_vectors(model, &config, 100, (mha_pooling)pooling, false);
+        }
+        mha_model_free(model);
+    }
+    temp_folder_free(&folder);
+}
+
+/* What belongs to the decoder cannot be requested of the encoder alone. */
+static void requests_to_the_encoder_alone(void)
+{
+    enum { ROWS = 3 };
+    static const int64_t starts[2] = {0, ROWS};
+    static const int32_t ids[ROWS] = {5, 6, 7};
+    static float numbers[10 * ROWS * WIDTH];
+    mha_model *const model = tiny_model_new(TINY_BART, MHA_STORE_AS_FILE, 8, NULL);
+    mha_capture capture = {.kind = MHA_ATTENTION_CROSS, .q = {numbers, 0, 0, 0}};
+    const mha_model_call good = {.size = sizeof good,
+                                 .B = 1,
+                                 .source_starts = starts,
+                                 .source_ids = ids,
+                                 .source_hidden = numbers};
+    mha_model_call call = good;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_OK, "run");
+    CHECK(mha_model_work_size(model, &call, 1) > 0, "workspace");
+    call.hidden = numbers;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "hidden");
+    call = good;
+    call.logits = numbers;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "logits");
+    call = good;
+    call.streams = numbers;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "streams");
+    call = good;
+    call.captures = &capture;
+    call.capture_count = 1;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "cross-attention");
+    call = good;
+    call.starts = starts;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_NULL, "starts without ids");
+    mha_model_free(model);
+}
+
 /* Many texts are computed in several groups; each has the bits that it has alone. */
 static void vectors_do_not_depend_on_others(void)
 {
@@ -141,7 +217,7 @@ static void wrong_requests_are_refused(void)
 {
     const temp_folder folder = temp_folder_new();
     mha_model *const model = model_new(TINY_BERT, &folder);
-    mha_model *const pair = model_new(TINY_BART, &folder);
+    mha_model *const pictures = model_new(TINY_VIT, &folder);
     mha_model *const plain = tiny_model_new(TINY_BERT, MHA_STORE_AS_FILE, 8, NULL);
     float vectors[TEXTS * WIDTH];
     const char *none = NULL;
@@ -149,12 +225,13 @@ static void wrong_requests_are_refused(void)
     CHECK(mha_model_encode(model, texts, TEXTS, &config, vectors, NULL) == MHA_ERR_FLAG, "pooling");
     CHECK(mha_model_encode(plain, texts, TEXTS, NULL, vectors, NULL) == MHA_ERR_FLAG,
           "no tokenizer");
-    CHECK(mha_model_encode(pair, texts, TEXTS, NULL, vectors, NULL) == MHA_ERR_FLAG, "two stacks");
+    CHECK(mha_model_encode(pictures, texts, TEXTS, NULL, vectors, NULL) == MHA_ERR_FLAG,
+          "pictures");
     CHECK(mha_model_encode(model, &none, 1, NULL, vectors, NULL) == MHA_ERR_NULL, "no text");
     CHECK(mha_model_encode(model, texts, -1, NULL, vectors, NULL) == MHA_ERR_SHAPE, "count");
     CHECK(mha_model_encode(model, texts, 0, NULL, vectors, NULL) == MHA_OK, "nothing");
     mha_model_free(model);
-    mha_model_free(pair);
+    mha_model_free(pictures);
     mha_model_free(plain);
     temp_folder_free(&folder);
 }
@@ -163,6 +240,9 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(vectors_are_pooled_rows);
+    RUN(texts_that_were_cut);
+    RUN(encoders_of_pairs);
+    RUN(requests_to_the_encoder_alone);
     RUN(vectors_do_not_depend_on_others);
     RUN(wrong_requests_are_refused);
     return test_end();

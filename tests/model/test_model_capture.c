@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What heads compute can be copied out and changed: weights are those of the captured q and k,
- * statistics those of the weights, gates and modes act on the chosen heads, and a pruned model
- * gives what gates of 0 give.
+ * statistics those of the weights, gates and modes act on the chosen heads, a pruned model gives
+ * what gates of 0 give, and ignored tokens of a source play no part.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -213,46 +213,52 @@ static void check_pruned_state(const capture_case *c, const mha_model *pruned, c
     mha_state_free(state);
 }
 
-/* Gates of 0 in some heads of all attentions, and the model without these heads. */
-static void pruned_models_equal_gates(void)
+/* Gates of 0 in some heads of all attentions, and the model without these heads. `layers`: those
+ * after the first ones lose no head. */
+static void check_pruned(tiny_kind which, int layers)
 {
     static capture_case c;
-    static const tiny_kind kinds[] = {TINY_BERT, TINY_LLAMA, TINY_T5, TINY_BART, TINY_ALBERT};
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        case_begin(&c, kinds[k]);
-        float gates[MHA_ATTENTION_KINDS][64], gated[ROWS * WIDTH], plain[ROWS * WIDTH];
-        uint8_t keep[MHA_ATTENTION_KINDS][64];
-        mha_head_settings settings = {.size = sizeof settings};
-        const uint8_t *list[MHA_ATTENTION_KINDS];
-        for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++) {
-            for (int n = 0; n < 64; n++) {
-                keep[kind][n] = n % 3 != 1 && n != 2 + kind;
-                gates[kind][n] = keep[kind][n] ? 1.0f : 0.0f;
-            }
-            settings.gates[kind] = gates[kind];
-            list[kind] = keep[kind];
+    float gates[MHA_ATTENTION_KINDS][64], gated[ROWS * WIDTH], plain[ROWS * WIDTH];
+    uint8_t keep[MHA_ATTENTION_KINDS][64];
+    mha_head_settings settings = {.size = sizeof settings};
+    const uint8_t *list[MHA_ATTENTION_KINDS];
+    case_begin(&c, which);
+    for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++) {
+        for (int n = 0; n < 64; n++) {
+            keep[kind][n] = n >= 4 * layers || (n % 3 != 1 && n != 2 + kind);
+            gates[kind][n] = keep[kind][n] ? 1.0f : 0.0f;
         }
-        CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "run");
-        memcpy(plain, c.hidden, sizeof plain);
-        c.call.heads = &settings;
-        CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "run with gates");
-        memcpy(gated, c.hidden, sizeof gated);
-        CHECK(distance(plain, gated, ROWS * WIDTH) > 1e-2, "%s: gates change nothing",
-              tiny_name(kinds[k]));
-        mha_model *pruned;
-        char message[256] = "";
-        const mha_status status = mha_model_prune(&pruned, c.model, list, message, sizeof message);
-        if (CHECK(status == MHA_OK, "%s: %s", tiny_name(kinds[k]), message)) {
-            mha_model_free(c.model); /* its weights live on */
-            c.call.heads = NULL;
-            CHECK(mha_model_run(pruned, &c.call, NULL, 0, NULL) == MHA_OK, "run pruned");
-            CHECK(distance(c.hidden, gated, ROWS * WIDTH) < 2e-5, "%s: pruned differs by %g",
-                  tiny_name(kinds[k]), distance(c.hidden, gated, ROWS * WIDTH));
-            check_pruned_state(&c, pruned, tiny_name(kinds[k]));
-            c.model = pruned;
-        }
-        mha_model_free(c.model);
+        settings.gates[kind] = gates[kind];
+        list[kind] = keep[kind];
     }
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "run");
+    memcpy(plain, c.hidden, sizeof plain);
+    c.call.heads = &settings;
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "run with gates");
+    memcpy(gated, c.hidden, sizeof gated);
+    CHECK(distance(plain, gated, ROWS * WIDTH) > 1e-2, "%s: gates change nothing",
+          tiny_name(which));
+    mha_model *pruned;
+    char message[256] = "";
+    const mha_status status = mha_model_prune(&pruned, c.model, list, message, sizeof message);
+    if (CHECK(status == MHA_OK, "%s: %s", tiny_name(which), message)) {
+        mha_model_free(c.model); /* its weights live on */
+        c.call.heads = NULL;
+        CHECK(mha_model_run(pruned, &c.call, NULL, 0, NULL) == MHA_OK, "run pruned");
+        CHECK(distance(c.hidden, gated, ROWS * WIDTH) < 2e-5, "%s, %d layers pruned: differs by %g",
+              tiny_name(which), layers, distance(c.hidden, gated, ROWS * WIDTH));
+        check_pruned_state(&c, pruned, tiny_name(which));
+        c.model = pruned;
+    }
+    mha_model_free(c.model);
+}
+
+static void pruned_models_equal_gates(void)
+{
+    static const tiny_kind kinds[] = {TINY_BERT, TINY_LLAMA, TINY_T5, TINY_BART, TINY_ALBERT};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (int layers = 1; layers <= 3; layers++)
+            check_pruned(kinds[k], layers);
 }
 
 static void uniform_heads_have_equal_weights(void)
@@ -273,6 +279,68 @@ static void uniform_heads_have_equal_weights(void)
             const float w = c.weights[((4 + 2) * L + i) * L + j];
             CHECK(fabsf(w - 1.0f / (float)(i + 1)) < 1e-6f, "row %d, key %d: %g", i, j, (double)w);
         }
+    mha_model_free(c.model);
+}
+
+/* Source tokens at the end that are ignored are as if they were not there; of those in the middle
+ * the id does not matter, and cross-attention gives them no weight. */
+static void check_ignored(tiny_kind which)
+{
+    static capture_case c;
+    static const int64_t shorter[B + 1] = {0, S - 2, S};
+    uint8_t ignored[S + 2] = {[S - 2] = 1, [S - 1] = 1};
+    float first[ROWS * WIDTH];
+    case_begin(&c, which);
+    const mha_capture capture = capture_of(&c, MHA_ATTENTION_CROSS, 0, S - 2);
+    c.call.source_ignored = ignored;
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "%s: run", tiny_name(which));
+    memcpy(first, c.hidden, sizeof first);
+    c.call.source_ignored = NULL;
+    c.call.source_starts = shorter;
+    memmove(c.source + S - 2, c.source + S, 2 * sizeof *c.source);
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "%s: shorter",
+          tiny_name(which));
+    CHECK(distance(first, c.hidden, ROWS * WIDTH) < 1e-5, "%s: differs by %g", tiny_name(which),
+          distance(first, c.hidden, ROWS * WIDTH));
+    memset(ignored, 0, sizeof ignored);
+    ignored[1] = 1;
+    c.call.source_ignored = ignored;
+    c.call.captures = &capture;
+    c.call.capture_count = 1;
+    for (int pass = 0; pass < 2; pass++) {
+        CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "%s: run",
+              tiny_name(which));
+        CHECK(pass == 0 || memcmp(first, c.hidden, sizeof first) == 0, "%s: the id matters",
+              tiny_name(which));
+        memcpy(first, c.hidden, sizeof first);
+        c.source[1] = (c.source[1] + 7) % WORDS;
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(c.weights[i * (S - 2) + 1] == 0.0f && c.weights[i * (S - 2)] > 0.0f, "row %d", i);
+    mha_model_free(c.model);
+}
+
+static void ignored_tokens_do_not_matter(void)
+{
+    check_ignored(TINY_T5);
+    check_ignored(TINY_BART);
+    check_ignored(TINY_MARIAN);
+}
+
+static void ignored_tokens_need_a_source(void)
+{
+    static capture_case c;
+    const uint8_t ignored[ROWS] = {0};
+    const mha_state_config config = {.size = sizeof config, .sequences = B, .capacity = L};
+    case_begin(&c, TINY_MARIAN);
+    c.call.source_ignored = ignored;
+    CHECK(mha_state_create(&c.call.state, c.model, &config) == MHA_OK, "state");
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_ERR_FLAG, "with a state");
+    mha_state_free(c.call.state);
+    mha_model_free(c.model);
+    case_begin(&c, TINY_GPT2);
+    c.call.source_ignored = ignored;
+    CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_ERR_FLAG, "no source");
     mha_model_free(c.model);
 }
 
@@ -307,6 +375,8 @@ int main(int argc, char **argv)
     RUN(statistics_are_of_the_weights);
     RUN(pruned_models_equal_gates);
     RUN(uniform_heads_have_equal_weights);
+    RUN(ignored_tokens_do_not_matter);
+    RUN(ignored_tokens_need_a_source);
     RUN(wrong_captures_are_refused);
     return test_end();
 }

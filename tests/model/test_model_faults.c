@@ -101,6 +101,18 @@ static mha_status generate_pair(void)
     return generate_with(pair);
 }
 
+static mha_status generate_beams(void)
+{
+    const mha_generate_config config = {.size = sizeof config, .most = 3, .beams = 3, .best = 2};
+    mha_generation results[4];
+    const mha_status status = mha_model_generate(pair, 2, starts, ids, &config, results, NULL);
+    for (int n = 0; n < 4; n++) {
+        CHECK(!results[n].ids == (status != MHA_OK), "results");
+        mha_generation_free(&results[n]);
+    }
+    return status;
+}
+
 static mha_status score(void)
 {
     double scores[9];
@@ -174,11 +186,17 @@ static void memory_may_fail_anywhere(void)
     static const struct {
         job *work;
         const char *name;
-    } jobs[] = {{run, "run"},           {run_state, "run with a state"},
-                {make_state, "state"},  {reorder, "reorder"},
-                {save, "save"},         {load, "load"},
-                {generate, "generate"}, {generate_pair, "translate"},
-                {score, "score"},       {encode, "encode"},
+    } jobs[] = {{run, "run"},
+                {run_state, "run with a state"},
+                {make_state, "state"},
+                {reorder, "reorder"},
+                {save, "save"},
+                {load, "load"},
+                {generate, "generate"},
+                {generate_pair, "translate"},
+                {generate_beams, "beams"},
+                {score, "score"},
+                {encode, "encode"},
                 {prune, "prune"}};
     for (size_t n = 0; n < sizeof jobs / sizeof jobs[0]; n++)
         fail_everywhere(jobs[n].work, jobs[n].name);

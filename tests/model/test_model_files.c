@@ -5,6 +5,7 @@
 #include "format/safetensors.h"
 #include "model/binding.h"
 #include "support/faults.h"
+#include "support/gguf_builder.h"
 #include "support/model_builder.h"
 #include "support/test.h"
 
@@ -50,7 +51,8 @@ static void refuses(const char *path, mha_status wanted, const char *says)
     const mha_status status = model_files_open(&files, path, message, sizeof message);
     CHECK(status == wanted && strstr(message, says), "%s: %s: %s", says, mha_status_string(status),
           message);
-    CHECK(!files.source && !files.tokenizer_path && !files.binding.copies, "left over");
+    CHECK(!files.source && !files.path && !files.tokenizer_path && !files.binding.copies,
+          "left over");
     CHECK(model_files_open(&files, path, NULL, 0) == wanted, "without a message");
     if (status == MHA_OK)
         model_files_close(&files);
@@ -160,7 +162,6 @@ static void only_weights(void)
 static void write_gguf(const temp_folder *folder, bool tokenizer)
 {
     gguf_builder g = {.bytes = NULL};
-    size_t size;
     gguf_builder_text(&g, "general.architecture", "llama");
     gguf_builder_integer(&g, "llama.block_count", 2);
     gguf_builder_integer(&g, "llama.embedding_length", 8);
@@ -179,10 +180,9 @@ static void write_gguf(const temp_folder *folder, bool tokenizer)
                          "blk.#.attn_v.weight 4 8\nblk.#.attn_output.weight 8 8\n"
                          "blk.#.ffn_gate.weight 12 8\nblk.#.ffn_up.weight 12 8\n"
                          "blk.#.ffn_down.weight 8 12\nrope_freqs.weight 1\n",
-                         2);
-    unsigned char *const bytes = gguf_builder_end(&g, 1.0f, &size);
-    CHECK(file_make(temp_path(folder, "m.gguf"), bytes, size), "write");
-    free(bytes);
+                         2, 1.0f);
+    gguf_builder_write(&g, temp_path(folder, "m.gguf"));
+    gguf_builder_free(&g);
 }
 
 static void a_gguf_file(void)

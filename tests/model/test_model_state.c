@@ -264,6 +264,23 @@ static void damaged_files_are_refused(void)
     temp_folder_free(&folder);
 }
 
+/* A state is loaded where nothing can be written, and saved with no other file than its own. */
+static void files_need_no_other_place(void)
+{
+    const temp_folder folder = temp_folder_new();
+    const char *const path = temp_path(&folder, "state");
+    state_case c;
+    mha_state *loaded;
+    case_begin(&c, TINY_LLAMA, MHA_F32);
+    CHECK(mha_state_save(c.state, path, NULL, 0) == MHA_OK, "save");
+    setenv("TMPDIR", "/nowhere/at/all", 1);
+    CHECK(mha_state_load(&loaded, c.model, path, NULL, 0) == MHA_OK, "load");
+    unsetenv("TMPDIR");
+    mha_state_free(loaded);
+    case_end(&c);
+    temp_folder_free(&folder);
+}
+
 /* Long sequences are kept in pages; the bits are the same. */
 static void pages_change_nothing(void)
 {
@@ -291,6 +308,7 @@ int main(int argc, char **argv)
     RUN(failed_calls_change_nothing);
     RUN(files_keep_every_bit);
     RUN(damaged_files_are_refused);
+    RUN(files_need_no_other_place);
     RUN(pages_change_nothing);
     return test_end();
 }

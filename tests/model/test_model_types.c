@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #include "mha/mha_model.h"
-#include "support/model_builder.h"
+#include "support/gguf_builder.h"
+#include "support/temp_files.h"
 #include "support/test.h"
 
 enum { WIDTH = 256, LAYERS = 3, WORDS = 256, TOKENS = 7 };
@@ -15,7 +16,6 @@ enum { WIDTH = 256, LAYERS = 3, WORDS = 256, TOKENS = 7 };
 static void write_mixed(const temp_folder *folder)
 {
     gguf_builder g = {.bytes = NULL};
-    size_t size;
     gguf_builder_text(&g, "general.architecture", "llama");
     gguf_builder_integer(&g, "llama.block_count", LAYERS);
     gguf_builder_integer(&g, "llama.embedding_length", WIDTH);
@@ -28,7 +28,7 @@ static void write_mixed(const temp_folder *folder)
     gguf_builder_tensors(&g,
                          "output_norm.weight 256\n"
                          "blk.#.attn_norm.weight 256\nblk.#.ffn_norm.weight 256\n",
-                         LAYERS);
+                         LAYERS, 1.0f);
     gguf_builder_blocks(&g, "token_embd.weight 256 256\n", 1, MHA_Q6_K);
     gguf_builder_blocks(&g,
                         "blk.#.attn_q.weight 256 256\nblk.#.attn_k.weight 128 256\n"
@@ -41,9 +41,8 @@ static void write_mixed(const temp_folder *folder)
                         "blk.2.attn_v.weight 128 256\nblk.2.ffn_down.weight 256 256\n"
                         "blk.2.ffn_gate.weight 256 256\n",
                         1, MHA_Q6_K);
-    unsigned char *const bytes = gguf_builder_end(&g, 1.0f, &size);
-    CHECK(file_make(temp_path(folder, "m.gguf"), bytes, size), "write");
-    free(bytes);
+    gguf_builder_write(&g, temp_path(folder, "m.gguf"));
+    gguf_builder_free(&g);
 }
 
 static mha_model *open_as(const temp_folder *folder, mha_model_storage storage)

@@ -50,6 +50,22 @@ function floats(data) {
 
 // ---------------------------------------------------------------- the tests -----
 
+await test("a_sentence_outside_the_grammar_is_marked", async () => {
+    const page = await open();
+    equal(await page.locator("#outside").count(), 0, "the first sentence is in the grammar");
+    await page.fill("#live-text", "cat the sleeps");
+    await page.waitForSelector("#outside");
+    check((await text(page, "#outside")).includes('unexpected word "cat"'), "the reason");
+    await page.fill("#live-text", "they give it to <b>him");
+    await page.waitForFunction(() =>
+        document.getElementById("outside")?.textContent.includes("unknown word"),
+    );
+    equal(await page.locator("#outside b").count(), 0, "a word is text, not markup");
+    await page.fill("#live-text", "they give it to him");
+    await page.waitForFunction(() => document.getElementById("outside") === null);
+    await page.close();
+});
+
 await test("what_is_typed_is_translated", async () => {
     const page = await open();
     check(await page.locator("#live").isVisible(), "the field is there");

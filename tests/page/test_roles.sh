@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; wait; rm -rf "$scratch"' EXIT
-export MHA_MODEL=$here/../../models/en-fr.safetensors
+export MHA_MODEL=$here/../../models/lab-en-fr.safetensors
 
 cd "$scratch" || exit 1
 "$mha" serve >address 2>log &

@@ -16,7 +16,7 @@ static bool same_word(const layer_word *a, const layer_word *b)
            a->k == b->k && a->e == b->e && a->h == b->h && a->g == b->g && a->d == b->d &&
            a->v == b->v && a->b == b->b && a->l == b->l && a->s == b->s && a->stored == b->stored &&
            a->cache == b->cache && a->causal == b->causal && a->gemv == b->gemv &&
-           a->threads == b->threads;
+           a->no_cache == b->no_cache && a->text == b->text && a->threads == b->threads;
 }
 
 /* Reads a word that is right; the canonical spelling must be `canonical`. */
@@ -75,6 +75,17 @@ static void caches(void)
     read_word("cache:s9d128g8h32", "cache:h32g8d128s9");
 }
 
+static void models(void)
+{
+    const layer_word w = read_word("train:b128:t=2", "train:b128:t=2");
+    CHECK(w.kind == WORD_TRAIN && w.b == 128 && !w.text && w.threads == 2, "the laboratory");
+    const layer_word text = read_word("train:b430:t=1:text", "train:b430:text:t=1");
+    CHECK(text.kind == WORD_TRAIN && text.b == 430 && text.text, "files");
+    CHECK(layer_word_is_model(&w) && layer_word_is_model(&text), "models");
+    const layer_word translate = read_word("translate:b64:nocache", "translate:b64:nocache");
+    CHECK(translate.kind == WORD_TRANSLATE && translate.no_cache, "translation");
+}
+
 static void problem_words_are_none(void)
 {
     static const char *const words[] = {"b1h12l1024d64", "l4d4:causal", "", ":", "l4"};
@@ -108,6 +119,8 @@ static void wrong_words_are_named(void)
         {"linear:m4n4k4:i8=1", "takes no value"},
         {"openblas:m4n4k4:gemv", "has m1"},
         {"openblas:m4n4k4:bf16", "does not go with openblas"},
+        {"translate:b4:text", "does not go with translate"},
+        {"train:b4:nocache", "does not go with train"},
         {"layer:bert:l4", "did you mean \"bert-base\"?"},
         {"layer:gpt2:l4", "did you mean \"gpt2-small\"?"},
         {"layer:xyzzy:l4", "unknown preset"},
@@ -235,6 +248,7 @@ int main(int argc, char **argv)
     RUN(linears);
     RUN(layers);
     RUN(caches);
+    RUN(models);
     RUN(problem_words_are_none);
     RUN(wrong_words_are_named);
     RUN(work_is_counted);

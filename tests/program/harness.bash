@@ -112,6 +112,17 @@ j = json.load(open(sys.argv[1]))
 print(eval(sys.argv[2]))' "$scratch/out" "$1" 2>&1
 }
 
+# from TEXT ARGUMENT...: runs mha translate with the text as standard input.
+from() {
+    local text=$1
+    shift
+    # shellcheck disable=SC2059
+    printf "$text" | "$mha" translate "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    out=$(cat "$scratch/out")
+    err=$(cat "$scratch/err")
+}
+
 # train_dull: dull.safetensors, a small model that has learnt nothing; without one the script ends.
 train_dull() {
     if ! "$mha" train -o dull.safetensors --width 16 --heads 2 --ff 16 --layers 2 --steps 2 \

@@ -128,7 +128,7 @@ says "why there is no importance" "$out" "no importance: it is measured on trans
 exits 2 heads --model bert --sort importance "$text"
 says "not sorted by importance" "$err" "--sort: importance is a derivative of the loss of our translator"
 exits 2 heads --model bert --where "importance>0.1" "$text"
-exits 2 heads --model "$here/../../models/en-fr.safetensors" --texts texts.txt --sort importance
+exits 2 heads --model "$here/../../models/lab-en-fr.safetensors" --texts texts.txt --sort importance
 says "nor on texts" "$err" "on other models and --texts"
 exits 2 heads --model bert --like "cross 1.1" "$text"
 says "no cross-attention to compare with" "$err" "--like cross 1.1: the model has no cross-attention"
@@ -244,6 +244,34 @@ same "pruned in the order of costs" True "$(of '([s["heads"] for s in j["steps"]
 exits 0 prune --model gpt2 --texts texts.txt
 says "all heads" "$out" "tokens right"
 
+# written MODEL KEEP OPTION...: prunes a model of two layers of three heads and writes it.
+written() {
+    rm -rf small
+    exits 0 prune --model "$1" --texts texts.txt --keep "$2" -o small --json "${@:3}"
+}
+written bert 2
+same "the heads that are left" 2 "$(python3 -c '
+import json
+config = json.load(open("small/config.json"))
+print(6 - sum(map(len, config["pruned_heads"].values())))')"
+same "every layer keeps a head" True "$(of '(len({s["layer"] for s in j["steps"]}) == 2 and
+    all(sum(s["layer"] == n for s in j["steps"]) < 3 for n in (1, 2)))')"
+exits 0 embed --model small "the cat"
+exits 1 heads --model small "$text"
+says "layers differ" "$err" "different numbers of heads"
+exits 1 prune --model bert --texts texts.txt --keep 2 -o small
+says "nothing is replaced" "$err" "small exists already; give --replace"
+exits 0 prune --model bert --texts texts.txt --keep 3 -o small --replace
+written gpt2 4
+exits 0 generate --model small --most 2 "the cat"
+written t5 8
+exits 0 generate --model small --most 2 "the cat"
+for model in "bert 4" "gpt2 3" "t5 8"; do
+    # shellcheck disable=SC2086
+    written $model --zeros
+    exits 0 heads --model small "$text"
+done
+
 # ----------------------------------------------------------------- links -----
 
 # A model of llama2.c: width 2, one layer, one head, 8 positions, and the tokens of all bytes.
@@ -275,8 +303,19 @@ exits 2 heads --model bert --gold "$text"
 says "no grammar" "$err" "--gold is about the corpus"
 exits 2 ablate --model bert --texts texts.txt --repair
 says "no direct effects" "$err" "--repair is about the corpus"
-exits 2 prune --model bert --texts texts.txt --keep 2 -o out.safetensors
-says "no file" "$err" "-o is for a translator"
+exits 2 prune --model bert --texts texts.txt --keep 2 --curve curve.svg
+says "no curve" "$err" "--curve is for a translator"
+exits 2 prune --model bert --texts texts.txt --keep 1 -o out
+says "a head per layer" "$err" "--keep 1: the model has 2 layers"
+exits 2 prune --model bert --texts texts.txt --zeros
+says "zeros of what" "$err" "--zeros is about the model that -o writes"
+echo a >letters.txt
+exits 2 prune --model link.bin --texts letters.txt --keep 1 -o out
+says "one file" "$err" "give --zeros"
+exits 2 prune --model "$here/../../models/lab-en-fr.safetensors" --texts texts.txt --keep 30 -o out
+says "a translator on texts" "$err" "written without --texts"
+exits 1 prune --model bert --texts texts.txt --keep 2 -o no/such/folder
+says "no place" "$err" "No such file"
 exits 2 heads --model bert --texts texts.txt "$text"
 says "texts and a text" "$err" "--texts names texts to measure on"
 exits 1 show --model bert --to "le chat" "$text"

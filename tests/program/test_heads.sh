@@ -5,7 +5,7 @@
 . "$(dirname "$0")/harness.bash"
 unset MHA_MODEL
 
-shipped=$(realpath -m "$here/../../models/en-fr.safetensors")
+shipped=$(realpath -m "$here/../../models/lab-en-fr.safetensors")
 cd "$scratch" || exit 1
 
 # ------------------------------------------------------------- mistakes -----

@@ -3,7 +3,7 @@
 # mha inspect, embed, generate, score and tokenize: usage, and files that are no models. The shipped
 # translator is a model of any family, too. Numbers are checked by the tests of real models.
 . "$(dirname "$0")/harness.bash"
-translator=$here/../../models/en-fr.safetensors
+translator=$here/../../models/lab-en-fr.safetensors
 
 for command in inspect embed generate score tokenize; do
     exits 0 $command --help
@@ -58,6 +58,34 @@ MHA_MODEL= exits 2 tokenize a
 says "tokenize: MHA_MODEL is empty" "$err" "no model; give --model"
 err=$(printf 'a\na\0a\n' | "$mha" tokenize --model "$scratch/marks" 2>&1)
 says "tokenize: a byte of 0" "$err" "line 2: has a byte of 0"
+
+# The translator has its words in its file.
+for text in "The cat does not sleep." "Won't she eat the apple?"; do
+    exits 0 translate --model "$translator" --beam 1 "$text"
+    french=$out
+    exits 0 generate --model "$translator" "$text"
+    same "generate: translates as mha translate" "$out" "$french"
+done
+exits 0 tokenize --model "$translator" "the cat zorglub"
+says "tokenize: an unknown word" "$out" "<unknown>"
+
+# A file is what is in it, whatever its name.
+for file in model.bin model.gguf model; do
+    cp "$translator" "$scratch/$file"
+    exits 0 translate --model "$scratch/$file" "the cat sleeps"
+    same "$file: our translator" "$out" "le chat dort"
+    exits 0 generate --model "$scratch/$file" "the cat sleeps"
+    same "$file: the same in any model" "$out" "le chat dort"
+    exits 0 tensors "$scratch/$file"
+    says "$file: its tensors" "$out" "encoder.layers.0"
+    rm "$scratch/$file"
+done
+printf 'GGUF\1\0\0\0' >"$scratch/model.safetensors"
+for command in show generate; do
+    exits 1 $command --model "$scratch/model.safetensors" a
+    says "$command: a GGUF file with another name" "$err" "GGUF version 1 is not supported"
+done
+rm "$scratch/model.safetensors"
 
 exits 0 inspect "$translator"
 says "inspect: the translator" "$out" "encoder and decoder"

@@ -63,7 +63,7 @@ says "explain: keys of a layer word" "$keys" "isa plan threads word"
 
 exits 0 bench --rounds 15 --json b1h2l256d32 b1h4g1l1s512d32:bf16
 json "bench"
-for key in word share_of_peak median best gflops gbps rounds peak_gflops isa threads; do
+for key in word share_of_peak median best gflops gbps clock rounds peak_gflops isa threads; do
     says "bench: key $key" " $keys " " $key "
 done
 if command -v python3 >/dev/null; then
@@ -72,6 +72,7 @@ if command -v python3 >/dev/null; then
 import json, sys
 print([r["word"] for r in json.load(open(sys.argv[1]))])' "$scratch/out")" \
         "['b1h2l256d32', 'b1h4g1l1s512d32:bf16']"
+    says "bench: one thread is measured in CPU time" "$(value clock)" "cpu"
     says "bench: decoding is bound by memory" "$(python3 -c '
 import json, sys
 print("share_of_bandwidth" in json.load(open(sys.argv[1]))[1])' "$scratch/out")" "True"
@@ -113,6 +114,9 @@ exits 1 bench decode:h1e1d1024s2147483647b2147483647
 exits 0 bench b1h2l256d32:t=2
 says "bench: a table" "$out" "b1h2l256d32:t=2"
 says "bench: a unit" "$out" " GF/s "
+says "bench: two threads are measured in wall time" "$out" "  wall"
+exits 0 bench train:b2:text train:b2
+says "bench: a training on files" "$out" "train:b2:text"
 silent "bench: nothing on stderr without a terminal" "$err"
 exits 1 bench l4s0d4
 says "bench: nothing to measure" "$err" "nothing to measure"

@@ -55,7 +55,7 @@ exits 2 train -o
 says "no model" "$err" "-o needs a value: -o FILE"
 exits 2 train extra
 exits 2 train --width many
-says "a width that is no number" "$err" "--width many: not a valid number"
+says "a width that is no number" "$err" "--width many: not a valid value"
 exits 2 train --heads 7
 says "heads that do not divide the width" "$err" "multiple"
 exits 2 train --steps 0
@@ -79,7 +79,7 @@ says "a time that is none" "$err" "give minutes as in 5m, or steps as in 500"
 exits 2 train -o a --checkpoint a
 says "two files in one place" "$err" "a is given for two different files"
 exits 1 train
-says "no folder for the model" "$err" "models/en-fr.safetensors: there is no such folder"
+says "no folder for the model" "$err" "models/lab-en-fr.safetensors: there is no such folder"
 exits 1 train -o .
 exits 1 train -o model --curve nowhere/curve.svg
 says "no folder for the curve" "$err" "nowhere/curve.svg: there is no such folder"
@@ -139,7 +139,7 @@ exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --seed 2 --qui
 if cmp -s one.safetensors two.safetensors; then bad "another seed"; else ok "another seed"; fi
 exits 0 train --force -o two.safetensors "${small[@]}" --steps 20 --type f32 --quiet
 exits 0 tensors two.safetensors
-says "a model of f32" "$out" "F32          [397,16]"
+says "a model of f32" "$out" "F32          [432,16]"
 says "a model says what it was trained with" "$out" "training.steps = 20"
 exits 1 train -o three.safetensors "${small[@]}" --steps 20 --lr 1e30 --clip 0 --quiet
 says "a training that diverges" "$err" "diverged: the loss of step 2 is not a number"

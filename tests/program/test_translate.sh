@@ -5,18 +5,8 @@
 . "$(dirname "$0")/harness.bash"
 unset MHA_MODEL
 
-shipped=$(realpath -m "$here/../../models/en-fr.safetensors")
+shipped=$(realpath -m "$here/../../models/lab-en-fr.safetensors")
 cd "$scratch" || exit 1
-
-# from TEXT ARGUMENT...: runs mha translate with the text as standard input.
-from() {
-    local text=$1
-    shift
-    printf "$text" | "$mha" translate "$@" >"$scratch/out" 2>"$scratch/err"
-    code=$?
-    out=$(cat "$scratch/out")
-    err=$(cat "$scratch/err")
-}
 
 # ------------------------------------------------------------ no model -----
 
@@ -28,7 +18,7 @@ says "no model: says so" "$(cat err)" "there is no model"
 says "no model: and what to do" "$(cat err)" "mha train"
 case $(cat err) in
 *..*) bad "no model: plain paths" "$(cat err)" ;;
-*) says "no model: plain paths" "$(cat err)" " $scratch/alone/models/en-fr.safetensors." ;;
+*) says "no model: plain paths" "$(cat err)" " $scratch/alone/models/lab-en-fr.safetensors." ;;
 esac
 exits 1 translate --model /nonexistent "he sleeps"
 says "a file that is not there" "$err" "/nonexistent: cannot be opened"
@@ -40,8 +30,8 @@ says "not a model: what one is" "$err" \
 
 exits 2 translate --beam 0 x
 exits 2 translate --beam 65 x
-exits 2 translate --beam 2 --nbest 3 x
-says "more than the beam" "$err" "--nbest 3 needs a --beam"
+exits 2 translate --beam 2 --best 3 x
+says "more than the beam" "$err" "--best 3 needs a --beam"
 exits 2 translate --svg x.svg
 exits 2 translate --svg x.svg "he sleeps" "she sleeps"
 says "a picture of two sentences" "$err" "one sentence, not 2"
@@ -57,7 +47,7 @@ for option in "--seed 4" --errors "--split valid"; do
     exits 2 translate $option "he sleeps"
     says "nothing to evaluate: ${option%% *}" "$err" "${option%% *} needs --evaluate N"
 done
-for option in --attention "--layer 1" "--head 1" "--svg x.svg" "--nbest 2" --gold; do
+for option in --attention "--layer 1" "--head 1" "--svg x.svg" "--best 2" --gold; do
     # shellcheck disable=SC2086
     exits 2 translate --evaluate 5 $option
     says "no single sentence: ${option%% *}" "$err" "${option%% *} is for single sentences"
@@ -83,15 +73,15 @@ exits 1 translate --model cut.safetensors "he sleeps"
 says "a damaged file" "$err" "cut.safetensors: "
 
 mkdir -p models alone/share/mha/models alone/models
-cp dull.safetensors models/en-fr.safetensors
+cp dull.safetensors models/lab-en-fr.safetensors
 exits 0 translate "he sleeps"
 said=$out
 rm -r models
-cp dull.safetensors alone/share/mha/models/en-fr.safetensors
+cp dull.safetensors alone/share/mha/models/lab-en-fr.safetensors
 same "the installed model" "$said" "$(cd / && "$scratch/alone/bin/mha" translate "he sleeps" 2>/dev/null)"
-mv alone/share/mha/models/en-fr.safetensors alone/models
+mv alone/share/mha/models/lab-en-fr.safetensors alone/models
 same "the model of the tree" "$said" "$(cd / && "$scratch/alone/bin/mha" translate "he sleeps" 2>/dev/null)"
-same "the model of the tree: its path" "12 heads of $scratch/alone/models/en-fr.safetensors" \
+same "the model of the tree: its path" "12 heads of $scratch/alone/models/lab-en-fr.safetensors" \
     "$(cd / && "$scratch/alone/bin/mha" heads --sentences 1 2>/dev/null | head -n 1)"
 export MHA_MODEL=$scratch/dull.safetensors
 exits 0 translate "He sleeps."
@@ -120,8 +110,8 @@ for options in --no-cache "--threads 2" "--beam 1"; do
         bad "the same with $options"
     fi
 done
-"$mha" translate --json --attention --beam 3 --nbest 2 <lines >cached.json 2>/dev/null
-if "$mha" translate --json --attention --beam 3 --nbest 2 --no-cache --threads 2 <lines 2>/dev/null |
+"$mha" translate --json --attention --beam 3 --best 2 <lines >cached.json 2>/dev/null
+if "$mha" translate --json --attention --beam 3 --best 2 --no-cache --threads 2 <lines 2>/dev/null |
     cmp -s - cached.json; then
     ok "scores and weights are the same without caches"
 else
@@ -158,6 +148,20 @@ esac
 from '\033[31mred \377\376 "quoted"\n' --json
 json "json of such a line"
 
+# The laboratory says, in one line, that a sentence is outside its grammar.
+exits 0 translate "the cat is sleeping"
+silent "a sentence of the grammar: no warning" "$(grep outside <<<"$err")"
+exits 0 translate "the cat sleep" "he sees her" "sleeps the"
+same "sentences outside the grammar" 'mha: outside the grammar of the laboratory: "sleep" should be "sleeps"
+mha: outside the grammar of the laboratory: unexpected word "sleeps"' "$(grep outside <<<"$err")"
+from "he sees her\nthe cat sleep\n"
+says "a line outside the grammar: its number" "$err" "mha: line 2: outside the grammar"
+exits 0 translate --json "he sees her" "the cat sleep"
+if command -v python3 >/dev/null; then
+    same "json: inside and outside" "(True, False, False, '\"sleep\" should be \"sleeps\"')" \
+        "$(of '"outside" not in j[0], not j[0]["in_grammar"], j[1]["in_grammar"], j[1]["outside"]')"
+fi
+
 # Someone who waits for an answer gets it before the end.
 coproc talk { "$mha" translate 2>/dev/null; }
 pid=$!
@@ -167,9 +171,11 @@ same "an answer at once" "$said" "$answer"
 eval "exec ${talk[1]}>&-"
 wait $pid
 
-exits 0 translate --json --attention --gold --beam 3 --nbest 3 "the cat sees the wug"
+exits 0 translate --json --attention --gold --beam 3 --best 3 "the cat sees the wug"
 json "translate"
-same "translate: keys" "complete gold others score source source_tokens target target_tokens unknown weights" "$keys"
+same "translate: keys" "complete gold in_grammar others outside score source source_tokens target target_tokens unknown weights" "$keys"
+same "translate: the reason" "(False, 'unknown word \"wug\"')" \
+    "$(of 'j[0]["in_grammar"], j[0]["outside"]')"
 if command -v python3 >/dev/null; then
     says "weights are as many as there are tokens, and sum to 1" "$(python3 -c '
 import json, sys
@@ -213,7 +219,7 @@ if command -v python3 >/dev/null; then
     fi
 fi
 exits 1 translate --svg /nonexistent/maps.svg "he sleeps"
-exits 0 translate --nbest 3 "he sleeps"
+exits 0 translate --best 3 "he sleeps"
 same "three translations" 3 "$(wc -l <"$scratch/out")"
 exits 0 translate --gold "he sleeps" "he sleep"
 says "gold" "$out" "the grammar "
@@ -233,7 +239,7 @@ says "an evaluation: keys" "$keys" "beam errors exact exact_share seed sentences
 
 unset MHA_MODEL
 if [ ! -f "$shipped" ]; then
-    skip "the model of the repository" "models/en-fr.safetensors is not there"
+    skip "the model of the repository" "models/lab-en-fr.safetensors is not there"
     finish
     exit
 fi

@@ -79,6 +79,12 @@ if ! command -v python3 >/dev/null; then
     exit
 fi
 
+with "a sentence outside the grammar of the laboratory has the reason" '
+if page["sentences"][0].get("outside") != "unknown word \"wug\"": print(page["sentences"][0].get("outside"))
+two = read(sys.argv[2])["sentences"]
+if "outside" in two[0] or "outside" not in two[1]: print([s.get("outside") for s in two])
+' wug.html two.html
+
 with "words" '
 s = page["sentences"][0]
 if s["source"] != ["the", "cat", "sleeps", "<end>"]: print(s["source"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes small models with random weights, in the form of Hugging Face, into folders bert, gpt2 and
-t5 of the current one. They know a few words; longer words are cut into tokens."""
+"""Writes small models with random weights, in the form of Hugging Face, into folders bert, gpt2,
+t5, marian and vit of the current one. They know a few words; longer words are cut into tokens."""
 import json
 import math
 import os
@@ -104,10 +104,34 @@ def gpt2():
            "merges.txt": "#version: 0.2\n" + "\n".join(merges) + "\n"})
 
 
+PIECES = ["<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "\u2581cat", "\u2581sleep", "s",
+          "\u2581le", "\u2581chat", "\u2581dort", ".", "a", "b", "c", "d", "e", "t", "o", "r"]
+
+
+def unigram():
+    special = [{"id": n, "content": PIECES[n], "single_word": False, "lstrip": False,
+                "rstrip": False, "normalized": False, "special": True} for n in range(3)]
+    mark = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
+                          "prepend_scheme": "always", "split": True},
+        "post_processor": {"type": "TemplateProcessing",
+                           "single": [{"Sequence": {"id": "A", "type_id": 0}}, mark],
+                           "pair": [{"Sequence": {"id": "A", "type_id": 0}}, mark,
+                                    {"Sequence": {"id": "B", "type_id": 0}}, mark],
+                           "special_tokens": {"</s>": {"id": "</s>", "ids": [1],
+                                                       "tokens": ["</s>"]}}},
+        "decoder": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
+                    "prepend_scheme": "always", "split": True},
+        "model": {"type": "Unigram", "unk_id": 2, "byte_fallback": False,
+                  "vocab": [[piece, -float(n)] for n, piece in enumerate(PIECES)]}}
+    return json.dumps(tokenizer)
+
+
 def t5():
-    pieces = ["<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "\u2581cat", "\u2581sleep", "s",
-              "\u2581le", "\u2581chat", "\u2581dort", ".", "a", "b", "c", "d", "e", "t", "o", "r"]
-    words, width = len(pieces), WIDTH // HEADS
+    words, width = len(PIECES), WIDTH // HEADS
     tensors = {"shared.weight": tensor(words, WIDTH)}
     for side in ("encoder", "decoder"):
         for n in range(LAYERS):
@@ -131,25 +155,30 @@ def t5():
               "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
               "feed_forward_proj": "relu", "layer_norm_epsilon": 1e-6, "pad_token_id": 0,
               "eos_token_id": 1, "decoder_start_token_id": 0, "tie_word_embeddings": True}
-    special = [{"id": n, "content": pieces[n], "single_word": False, "lstrip": False,
-                "rstrip": False, "normalized": False, "special": True} for n in range(3)]
-    mark = {"SpecialToken": {"id": "</s>", "type_id": 0}}
-    tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
-        "normalizer": None,
-        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
-                          "prepend_scheme": "always", "split": True},
-        "post_processor": {"type": "TemplateProcessing",
-                           "single": [{"Sequence": {"id": "A", "type_id": 0}}, mark],
-                           "pair": [{"Sequence": {"id": "A", "type_id": 0}}, mark,
-                                    {"Sequence": {"id": "B", "type_id": 0}}, mark],
-                           "special_tokens": {"</s>": {"id": "</s>", "ids": [1],
-                                                       "tokens": ["</s>"]}}},
-        "decoder": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True,
-                    "prepend_scheme": "always", "split": True},
-        "model": {"type": "Unigram", "unk_id": 2, "byte_fallback": False,
-                  "vocab": [[piece, -float(n)] for n, piece in enumerate(pieces)]}}
-    write("t5", config, tensors, {"tokenizer.json": json.dumps(tokenizer)})
+    write("t5", config, tensors, {"tokenizer.json": unigram()})
+
+
+def marian():
+    tensors = {"model.shared.weight": tensor(len(PIECES), WIDTH),
+               "final_logits_bias": tensor(1, len(PIECES))}
+    for side in ("encoder", "decoder"):
+        for n in range(LAYERS):
+            at = f"model.{side}.layers.{n}"
+            for name in ("self_attn", *(["encoder_attn"] if side == "decoder" else [])):
+                for matrix in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    tensors.update(linear(f"{at}.{name}.{matrix}", WIDTH, WIDTH))
+                tensors.update(norm(f"{at}.{name}_layer_norm"))
+            tensors.update(linear(f"{at}.fc1", INNER, WIDTH))
+            tensors.update(linear(f"{at}.fc2", WIDTH, INNER))
+            tensors.update(norm(f"{at}.final_layer_norm"))
+    config = {"architectures": ["MarianMTModel"], "model_type": "marian", "d_model": WIDTH,
+              "encoder_layers": LAYERS, "decoder_layers": LAYERS, "encoder_ffn_dim": INNER,
+              "decoder_ffn_dim": INNER, "encoder_attention_heads": HEADS,
+              "decoder_attention_heads": HEADS, "vocab_size": len(PIECES),
+              "max_position_embeddings": POSITIONS, "activation_function": "relu",
+              "scale_embedding": True, "static_position_embeddings": True, "pad_token_id": 0,
+              "eos_token_id": 1, "decoder_start_token_id": 0, "bad_words_ids": [[0]]}
+    write("marian", config, tensors, {"tokenizer.json": unigram()})
 
 
 def vit():
@@ -181,3 +210,4 @@ bert()
 gpt2()
 t5()
 vit()
+marian()

@@ -3,6 +3,7 @@
 #include "support/faults.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static struct {
     atomic_bool for_ever[RESOURCES];
     atomic_int live[RESOURCES]; /* allocated while armed, and not yet freed or joined */
     atomic_bool armed;
+    atomic_llong bytes, peak; /* allocated while armed, and not yet freed */
 } faults;
 
 static bool refuse(resource kind)
@@ -52,10 +54,22 @@ static void count_live(resource kind, int change)
         atomic_fetch_add(&faults.live[kind], change);
 }
 
+static void count_bytes(long long change)
+{
+    if (!atomic_load(&faults.armed))
+        return;
+    const long long now = atomic_fetch_add(&faults.bytes, change) + change;
+    long long peak = atomic_load(&faults.peak);
+    while (now > peak && !atomic_compare_exchange_weak(&faults.peak, &peak, now))
+        continue;
+}
+
 static void *counted(void *memory)
 {
-    if (memory)
+    if (memory) {
         count_live(MEMORY, 1);
+        count_bytes((long long)malloc_usable_size(memory));
+    }
     return memory;
 }
 
@@ -73,8 +87,13 @@ void *__wrap_realloc(void *old, size_t size)
 {
     if (refuse(MEMORY))
         return NULL;
+    const size_t before = old ? malloc_usable_size(old) : 0;
     void *memory = __real_realloc(old, size);
-    return old ? memory : counted(memory);
+    if (!old)
+        return counted(memory);
+    if (memory)
+        count_bytes((long long)malloc_usable_size(memory) - (long long)before);
+    return memory;
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
@@ -94,8 +113,10 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
 
 void __wrap_free(void *memory)
 {
-    if (memory)
+    if (memory) {
         count_live(MEMORY, -1);
+        count_bytes(-(long long)malloc_usable_size(memory));
+    }
     __real_free(memory);
 }
 
@@ -123,6 +144,8 @@ void faults_arm(resource kind, int fail_at, bool for_ever)
         atomic_store(&faults.fail_at[i], 0);
         atomic_store(&faults.live[i], 0);
     }
+    atomic_store(&faults.bytes, 0);
+    atomic_store(&faults.peak, 0);
     atomic_store(&faults.fail_at[kind], fail_at);
     atomic_store(&faults.for_ever[kind], for_ever);
     atomic_store(&faults.armed, true);
@@ -141,4 +164,9 @@ int faults_requests(resource kind)
 int faults_left(resource kind)
 {
     return atomic_load(&faults.live[kind]);
+}
+
+size_t faults_peak(void)
+{
+    return (size_t)atomic_load(&faults.peak);
 }

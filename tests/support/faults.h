@@ -12,6 +12,7 @@
 #define MHA_TEST_FAULTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum resource { MEMORY, THREAD, RESOURCES } resource;
 
@@ -24,5 +25,8 @@ int faults_requests(resource kind);
 
 /* The number of blocks that were not freed, or threads that were not joined. */
 int faults_left(resource kind);
+
+/* The most bytes that were allocated at once since faults_arm(). */
+size_t faults_peak(void);
 
 #endif

@@ -94,8 +94,22 @@ static void norm(const oracle *o, weight_at at, const double *x, int rows, doubl
     }
 }
 
-/* x += y with dropout; the part is done. */
-static void add_rows(oracle *o, double *y, int rows, double *x)
+static bool is_marian(const oracle *o)
+{
+    return o->config->form == FORM_MARIAN;
+}
+
+/* What a part reads: its norm of x, or x itself if the norm comes after the part. */
+static void norm_before(const oracle *o, weight_at at, const double *x, int rows, double *y)
+{
+    if (is_marian(o))
+        memcpy(y, x, (size_t)(rows * o->config->width) * sizeof *y);
+    else
+        norm(o, at, x, rows, y);
+}
+
+/* x += y with dropout, and then its norm if that comes after; the part is done. */
+static void add_rows(oracle *o, weight_at after, double *y, int rows, double *x)
 {
     const int width = o->config->width;
     o->part++;
@@ -104,6 +118,8 @@ static void add_rows(oracle *o, double *y, int rows, double *x)
         for (int c = 0; c < width; c++)
             x[row * width + c] += y[row * width + c];
     }
+    if (is_marian(o))
+        norm(o, after, x, rows, x);
 }
 
 /* ----------------------------------------------------------- attention ----- */
@@ -135,7 +151,7 @@ static void add_attention(oracle *o, const attention_at *at, double *x, int rows
     double *const normed = rows_of(rows, width), *const q = rows_of(1, width);
     double *const k = rows_of(keys, width), *const v = rows_of(keys, width);
     double *const heads = rows_of(rows, width), *const y = rows_of(rows, width);
-    norm(o, at->norm, x, rows, normed);
+    norm_before(o, at->norm, x, rows, normed);
     const double *const known = memory ? memory : normed;
     for (int j = 0; j < keys; j++) {
         linear(o, at->k, known + j * width, width, k + j * width, width);
@@ -147,7 +163,7 @@ static void add_attention(oracle *o, const attention_at *at, double *x, int rows
             attend(o, h, i, q, k, v, causal ? i + 1 : keys, heads + i * width);
         linear(o, at->o, heads + i * width, width, y + i * width, width);
     }
-    add_rows(o, y, rows, x);
+    add_rows(o, at->norm, y, rows, x);
     free(normed), free(q), free(k), free(v), free(heads), free(y);
 }
 
@@ -156,7 +172,7 @@ static void add_feed_forward(oracle *o, const feed_forward_at *at, double *x, in
     const int width = o->config->width, ff_width = o->config->ff_width;
     double *const normed = rows_of(rows, width), *const y = rows_of(rows, width);
     double *const inside = rows_of(1, ff_width);
-    norm(o, at->norm, x, rows, normed);
+    norm_before(o, at->norm, x, rows, normed);
     for (int row = 0; row < rows; row++) {
         linear(o, at->in, normed + row * width, width, inside, ff_width);
         for (int c = 0; c < ff_width; c++) {
@@ -165,7 +181,7 @@ static void add_feed_forward(oracle *o, const feed_forward_at *at, double *x, in
         }
         linear(o, at->out, inside, ff_width, y + row * width, width);
     }
-    add_rows(o, y, rows, x);
+    add_rows(o, at->norm, y, rows, x);
     free(normed), free(y), free(inside);
 }
 
@@ -178,15 +194,17 @@ static void embed(const oracle *o, const int *words, int rows, double *x)
         const double *const embedding =
             o->values + o->map.embedding[o->side] + (size_t)(words[row] * width);
         for (int c = 0; c < width; c++) {
-            const double angle = row * pow(10000.0, -(double)(c - c % 2) / width);
-            x[row * width + c] = embedding[c] * sqrt(width) + (c % 2 ? cos(angle) : sin(angle));
+            const int half = width / 2, pair = is_marian(o) ? c % half : c / 2;
+            const bool cosine = is_marian(o) ? c >= half : c % 2 != 0;
+            const double angle = row * pow(10000.0, -2.0 * pair / width);
+            x[row * width + c] = embedding[c] * sqrt(width) + (cosine ? cos(angle) : sin(angle));
         }
         drop_row(o, row, x + row * width);
     }
 }
 
-/* The rows after the last norm of a side; the caller frees them. `memory` is the encoder's output,
- * or NULL for the encoder itself. */
+/* The rows after the last part of a side and its norm; the caller frees them. `memory` is the
+ * encoder's output, or NULL for the encoder itself. */
 static double *run_side(oracle *o, int side, int rows, const double *memory, int keys)
 {
     double *const x = rows_of(rows, o->config->width), *const y = rows_of(rows, o->config->width);
@@ -200,7 +218,10 @@ static double *run_side(oracle *o, int side, int rows, const double *memory, int
             add_attention(o, &layer->cross, x, rows, memory, keys, false);
         add_feed_forward(o, &layer->ff, x, rows);
     }
-    norm(o, o->map.norm[side], x, rows, y);
+    if (is_marian(o))
+        memcpy(y, x, (size_t)(rows * o->config->width) * sizeof *y);
+    else
+        norm(o, o->map.norm[side], x, rows, y);
     free(x);
     return y;
 }
@@ -256,6 +277,14 @@ oracle_loss network_oracle(const transformer_config *config, const double *value
 
 const transformer_config network_small = {
     .width = 16, .heads = 2, .ff_width = 24, .layers = {1, 2}, .words = {19, 21}, .positions = 12};
+
+const transformer_config network_small_marian = {.form = FORM_MARIAN,
+                                                 .width = 16,
+                                                 .heads = 2,
+                                                 .ff_width = 24,
+                                                 .layers = {2, 2},
+                                                 .words = {21, 21},
+                                                 .positions = 12};
 
 float *network_case_values(const transformer_config *config, uint64_t seed)
 {

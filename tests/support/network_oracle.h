@@ -20,6 +20,8 @@ oracle_loss network_oracle(const transformer_config *config, const double *value
 
 /* Width 16, 2 heads, inner width 24, 1 + 2 layers, and so many words that some never occur. */
 extern const transformer_config network_small;
+/* The same in Marian's form, with one vocabulary. */
+extern const transformer_config network_small_marian;
 
 /* Parameters as after some training: no norm is 1, no bias is 0. The caller frees them. */
 float *network_case_values(const transformer_config *config, uint64_t seed);

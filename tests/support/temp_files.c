@@ -20,19 +20,23 @@ temp_folder temp_folder_new(void)
     return folder;
 }
 
-/* Counts the files of a folder, and removes them if requested. */
-static int each_file(const temp_folder *folder, bool clear)
+/* Counts the entries of a folder, and removes them with everything in them if requested. */
+static int each_entry(const char *path, bool clear)
 {
     int count = 0;
-    DIR *const list = opendir(folder->path);
+    DIR *const list = opendir(path);
     if (!list)
         return 0;
     for (const struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        char inner[1024];
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
         count++;
-        if (clear)
-            remove(temp_path(folder, entry->d_name));
+        snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (clear && remove(inner) != 0) {
+            each_entry(inner, true);
+            rmdir(inner);
+        }
     }
     closedir(list);
     return count;
@@ -40,13 +44,13 @@ static int each_file(const temp_folder *folder, bool clear)
 
 void temp_folder_free(const temp_folder *folder)
 {
-    each_file(folder, true);
+    each_entry(folder->path, true);
     rmdir(folder->path);
 }
 
 int temp_folder_count(const temp_folder *folder)
 {
-    return each_file(folder, false);
+    return each_entry(folder->path, false);
 }
 
 const char *temp_path(const temp_folder *folder, const char *name)

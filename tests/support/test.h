@@ -43,6 +43,18 @@ bool test_check(bool ok, const char *file, int line, const char *format, ...)
     })
 #endif
 
+/* Was this built with a sanitizer that has memory of its own? */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 /* Say that the running test cannot be done here; return from it right after. */
 void test_skip(const char *reason);
 

@@ -57,14 +57,15 @@ static bound_matrix table(tiny *t, ptrdiff_t rows, ptrdiff_t width, float deviat
                             width,
                             width,
                             1,
-                            NULL};
+                            NULL,
+                            0};
     return m;
 }
 
 static bound_vector vector(tiny *t, ptrdiff_t count, float mean, float deviation)
 {
     const bound_vector v = {random_numbers(t, (size_t)count, MHA_F32, mean, deviation), MHA_F32,
-                            count};
+                            count, NULL, 0};
     return v;
 }
 

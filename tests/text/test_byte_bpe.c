@@ -133,7 +133,7 @@ static void both_ways_of_merging(void)
     for (int n = 0; pieces[n]; n++)
         vocab_add(v, n, pieces[n], strlen(pieces[n]), 0, 0);
     bpe *const model = bpe_create(v, &(bpe_config){.by_vocabulary = true, .unknown = -1});
-    bpe_work *const work = bpe_work_create();
+    bpe_work *const work = bpe_work_create(NULL);
     test_random random = {test_seed(5)};
     for (int64_t round = 0; round < test_effort(3000); round++) {
         char word[101];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "support/gguf_builder.h"
 #include "support/sentencepiece_case.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -200,83 +201,42 @@ static void llama2c_files_with_bytes(void)
     temp_folder_free(&folder);
 }
 
-typedef struct gguf_builder {
-    unsigned char bytes[1 << 15];
-    size_t size;
-    uint64_t pairs;
-} gguf_builder;
-
-static void gguf_put(gguf_builder *g, const void *data, size_t size)
-{
-    memcpy(g->bytes + g->size, data, size);
-    g->size += size;
-}
-
-static void gguf_text(gguf_builder *g, const char *text)
-{
-    const uint64_t length = strlen(text);
-    gguf_put(g, &length, 8);
-    gguf_put(g, text, length);
-}
-
-static void gguf_key(gguf_builder *g, const char *key, uint32_t type)
-{
-    gguf_text(g, key);
-    gguf_put(g, &type, 4);
-    g->pairs++;
-    memcpy(g->bytes + 16, &g->pairs, 8);
-}
-
-static void gguf_array(gguf_builder *g, const char *key, uint32_t element, uint64_t count)
-{
-    gguf_key(g, key, GGUF_ARRAY);
-    gguf_put(g, &element, 4);
-    gguf_put(g, &count, 8);
-}
-
 static void gguf_begin(gguf_builder *g, const char *model)
 {
-    const uint32_t version = 3;
-    memset(g, 0, sizeof *g);
-    gguf_put(g, "GGUF", 4);
-    gguf_put(g, &version, 4);
-    g->size = 24;
-    gguf_key(g, "tokenizer.ggml.model", GGUF_STRING);
-    gguf_text(g, model);
+    gguf_builder_free(g);
+    gguf_builder_text(g, "tokenizer.ggml.model", model);
 }
 
 /* Ids as in small_model(). */
 static void gguf_pieces(gguf_builder *g, int scores)
 {
     static const char space_a[] = SPACE "a", space_ab[] = SPACE "ab";
-    const char *const pieces[] = {"<unk>", "<s>", "</s>",  SPACE,    "a",
-                                  "b",     "ab",  space_a, space_ab, "\xc3\xa9"};
+    const char *const pieces[] = {"<unk>", "<s>",   "</s>",   SPACE,      "a", "b",
+                                  "ab",    space_a, space_ab, "\xc3\xa9", NULL};
     static const float values[] = {0, 0, 0, -5, -4, -4, -2, -3, -1, -6};
     static const int32_t types[] = {2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
-    gguf_array(g, "tokenizer.ggml.tokens", GGUF_STRING, 10);
-    for (int n = 0; n < 10; n++)
-        gguf_text(g, pieces[n]);
-    gguf_array(g, "tokenizer.ggml.scores", GGUF_F32, (uint64_t)scores);
-    gguf_put(g, values, sizeof *values * (size_t)scores);
-    gguf_array(g, "tokenizer.ggml.token_type", GGUF_I32, 10);
-    gguf_put(g, types, sizeof types);
+    gguf_builder_texts(g, "tokenizer.ggml.tokens", pieces);
+    gguf_builder_reals(g, "tokenizer.ggml.scores", values, (size_t)scores);
+    gguf_builder_integers(g, "tokenizer.ggml.token_type", types, 10);
 }
 
 static mha_status open_gguf(sentencepiece **sp, const gguf_builder *g, char *message)
 {
     gguf_file *file = NULL;
+    size_t size;
+    unsigned char *const bytes = gguf_builder_file(g, &size);
     *sp = NULL;
-    mha_status status = gguf_open_memory(&file, g->bytes, g->size, message, 256);
+    mha_status status = gguf_open_memory(&file, bytes, size, message, 256);
     if (status == MHA_OK)
         status = sentencepiece_from_gguf(sp, file, message, 256);
     gguf_close(file);
+    free(bytes);
     return status;
 }
 
 static void gguf_files_are_read(void)
 {
-    static gguf_builder g;
-    const uint8_t no = 0;
+    gguf_builder g = {.bytes = NULL};
     char message[256] = "";
     sentencepiece *sp;
     gguf_begin(&g, "llama");
@@ -288,10 +248,8 @@ static void gguf_files_are_read(void)
         CHECK(sentencepiece_get_info(sp).adds_begin && !sentencepiece_get_info(sp).adds_end,
               "the marks");
     sentencepiece_free(sp);
-    gguf_key(&g, "tokenizer.ggml.add_space_prefix", GGUF_BOOL);
-    gguf_put(&g, &no, 1);
-    gguf_key(&g, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
-    gguf_put(&g, &no, 1);
+    gguf_builder_bool(&g, "tokenizer.ggml.add_space_prefix", 0);
+    gguf_builder_bool(&g, "tokenizer.ggml.add_bos_token", 0);
     CHECK(open_gguf(&sp, &g, message) == MHA_OK, "%s", message);
     check_tokens(sp, "ab ab", "6:0-2 8:2-5");
     if (sp != NULL)
@@ -302,11 +260,12 @@ static void gguf_files_are_read(void)
     CHECK(open_gguf(&sp, &g, message) == MHA_OK, "%s", message);
     check_tokens(sp, "  ab  ab ", "8:2-4 8:4-8");
     sentencepiece_free(sp);
+    gguf_builder_free(&g);
 }
 
 static void wrong_gguf_files_are_refused(void)
 {
-    static gguf_builder g;
+    gguf_builder g = {.bytes = NULL};
     char message[256] = "";
     sentencepiece *sp;
     gguf_begin(&g, "gpt2");
@@ -318,6 +277,7 @@ static void wrong_gguf_files_are_refused(void)
     gguf_pieces(&g, 9);
     CHECK(open_gguf(&sp, &g, message) == MHA_ERR_FORMAT, "9 scores");
     CHECK(strstr(message, "tokenizer.ggml.scores") != NULL, "%s", message);
+    gguf_builder_free(&g);
 }
 
 int main(int argc, char **argv)

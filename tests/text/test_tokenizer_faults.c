@@ -70,14 +70,14 @@ static void write_gguf(const temp_folder *folder)
     static const char *const tokens[] = {"<|endoftext|>", "a", "b", "ab", NULL};
     static const char *const merges[] = {"a b", NULL};
     static const int32_t types[] = {3, 1, 1, 1};
-    static gguf_builder g;
-    gguf_build_begin(&g);
-    gguf_build_string(&g, "tokenizer.ggml.model", "gpt2");
-    gguf_build_string(&g, "tokenizer.ggml.pre", "qwen2");
-    gguf_build_strings(&g, "tokenizer.ggml.tokens", tokens);
-    gguf_build_strings(&g, "tokenizer.ggml.merges", merges);
-    gguf_build_i32s(&g, "tokenizer.ggml.token_type", types, 4);
-    CHECK(file_make(temp_path(folder, "x.gguf"), g.bytes, g.size), "write");
+    gguf_builder g = {.bytes = NULL};
+    gguf_builder_text(&g, "tokenizer.ggml.model", "gpt2");
+    gguf_builder_text(&g, "tokenizer.ggml.pre", "qwen2");
+    gguf_builder_texts(&g, "tokenizer.ggml.tokens", tokens);
+    gguf_builder_texts(&g, "tokenizer.ggml.merges", merges);
+    gguf_builder_integers(&g, "tokenizer.ggml.token_type", types, 4);
+    gguf_builder_write(&g, temp_path(folder, "x.gguf"));
+    gguf_builder_free(&g);
 }
 
 static const kind kinds[] = {{"", write_json},

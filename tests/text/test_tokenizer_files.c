@@ -182,7 +182,7 @@ static gguf_builder g;
 static mha_tokenizer *open_gguf(void)
 {
     const temp_folder folder = temp_folder_new();
-    CHECK(file_make(temp_path(&folder, "x.gguf"), g.bytes, g.size), "write");
+    gguf_builder_write(&g, temp_path(&folder, "x.gguf"));
     mha_tokenizer *const t = open_tokenizer(&folder, "x.gguf");
     temp_folder_free(&folder);
     return t;
@@ -191,7 +191,7 @@ static mha_tokenizer *open_gguf(void)
 static void refuse_gguf(const char *part)
 {
     const temp_folder folder = temp_folder_new();
-    CHECK(file_make(temp_path(&folder, "x.gguf"), g.bytes, g.size), "write");
+    gguf_builder_write(&g, temp_path(&folder, "x.gguf"));
     status_of(&folder, "x.gguf", MHA_ERR_FORMAT, part);
     temp_folder_free(&folder);
 }
@@ -204,21 +204,21 @@ static const char *const merges[] = {"a b", NULL};
 
 static void begin_gpt2(const char *pre)
 {
-    gguf_build_begin(&g);
-    gguf_build_string(&g, KEY("model"), "gpt2");
-    gguf_build_string(&g, KEY("pre"), pre);
-    gguf_build_strings(&g, KEY("tokens"), tokens);
-    gguf_build_i32s(&g, KEY("token_type"), types, 7);
+    gguf_builder_free(&g);
+    gguf_builder_text(&g, KEY("model"), "gpt2");
+    gguf_builder_text(&g, KEY("pre"), pre);
+    gguf_builder_texts(&g, KEY("tokens"), tokens);
+    gguf_builder_integers(&g, KEY("token_type"), types, 7);
 }
 
 static void gguf_gpt2(void)
 {
     begin_gpt2("smollm");
-    gguf_build_strings(&g, KEY("merges"), merges);
-    gguf_build_u32(&g, KEY("bos_token_id"), 0);
-    gguf_build_u32(&g, KEY("eos_token_id"), 99);
-    gguf_build_bool(&g, KEY("add_bos_token"), 1);
-    gguf_build_string(&g, "tokenizer.chat_template", "nothing that is known");
+    gguf_builder_texts(&g, KEY("merges"), merges);
+    gguf_builder_integer(&g, KEY("bos_token_id"), 0);
+    gguf_builder_integer(&g, KEY("eos_token_id"), 99);
+    gguf_builder_bool(&g, KEY("add_bos_token"), 1);
+    gguf_builder_text(&g, "tokenizer.chat_template", "nothing that is known");
     mha_tokenizer *const t = open_gguf();
     if (!t)
         return;
@@ -231,13 +231,27 @@ static void gguf_gpt2(void)
     mha_tokenizer_free(t);
 }
 
+/* A file of the cache of huggingface_hub has no suffix. */
+static void gguf_without_a_suffix(void)
+{
+    const temp_folder folder = temp_folder_new();
+    begin_gpt2("smollm");
+    gguf_builder_texts(&g, KEY("merges"), merges);
+    gguf_builder_write(&g, temp_path(&folder, "0f13ac"));
+    mha_tokenizer *const t = open_tokenizer(&folder, "0f13ac");
+    if (t)
+        expect_tokens(t, "ab", 0, "3[0,2]");
+    mha_tokenizer_free(t);
+    temp_folder_free(&folder);
+}
+
 static void gguf_bert(void)
 {
     static const char *const pieces[] = {"[UNK]", "[CLS]", "[SEP]", "\xe2\x96\x81play",
                                          "ing",   NULL};
-    gguf_build_begin(&g);
-    gguf_build_string(&g, KEY("model"), "bert");
-    gguf_build_strings(&g, KEY("tokens"), pieces);
+    gguf_builder_free(&g);
+    gguf_builder_text(&g, KEY("model"), "bert");
+    gguf_builder_texts(&g, KEY("tokens"), pieces);
     mha_tokenizer *const t = open_gguf();
     if (!t)
         return;
@@ -248,25 +262,25 @@ static void gguf_bert(void)
 
 static void damaged_gguf(void)
 {
-    gguf_build_begin(&g);
+    gguf_builder_free(&g);
     refuse_gguf("no tokenizer");
-    gguf_build_string(&g, KEY("model"), "magic");
+    gguf_builder_text(&g, KEY("model"), "magic");
     refuse_gguf("magic");
     begin_gpt2("nonsense");
     refuse_gguf("nonsense");
     begin_gpt2("gpt-2");
     refuse_gguf("merges");
     static const char *const bad[] = {"a b", "a c", NULL};
-    gguf_build_strings(&g, KEY("merges"), bad);
+    gguf_builder_texts(&g, KEY("merges"), bad);
     refuse_gguf("merge 1: \"c\"");
-    gguf_build_begin(&g);
-    gguf_build_string(&g, KEY("model"), "gpt2");
-    gguf_build_u32(&g, KEY("tokens"), 7);
+    gguf_builder_free(&g);
+    gguf_builder_text(&g, KEY("model"), "gpt2");
+    gguf_builder_integer(&g, KEY("tokens"), 7);
     refuse_gguf("tokenizer.ggml.tokens");
-    gguf_build_begin(&g);
-    gguf_build_string(&g, KEY("model"), "gpt2");
-    gguf_build_strings(&g, KEY("tokens"), tokens);
-    gguf_build_strings(&g, KEY("token_type"), tokens);
+    gguf_builder_free(&g);
+    gguf_builder_text(&g, KEY("model"), "gpt2");
+    gguf_builder_texts(&g, KEY("tokens"), tokens);
+    gguf_builder_texts(&g, KEY("token_type"), tokens);
     refuse_gguf("token_type");
 }
 
@@ -279,6 +293,7 @@ int main(int argc, char **argv)
     RUN(old_names);
     RUN(ranks_of_tiktoken);
     RUN(gguf_gpt2);
+    RUN(gguf_without_a_suffix);
     RUN(gguf_bert);
     RUN(damaged_gguf);
     return test_end();

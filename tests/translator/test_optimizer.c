@@ -229,7 +229,7 @@ static void settings_survive_as_text(void)
 {
     training_config config = training_defaults(), copy = training_defaults();
     config.seed = UINT64_MAX;
-    config.pairs = 1234567890123;
+    config.sentences = 1234567890123;
     config.learning_rate = 1.0 / 3.0;
     config.dropout = 0.1;
     config.epsilon = 1e-9;
@@ -242,7 +242,7 @@ static void settings_survive_as_text(void)
         CHECK(strcmp(text, again) == 0, "%s: %s, then %s", training_setting_name(n), text, again);
     }
     CHECK(copy.learning_rate == config.learning_rate && copy.seed == config.seed &&
-              copy.pairs == config.pairs && copy.epsilon == config.epsilon,
+              copy.sentences == config.sentences && copy.epsilon == config.epsilon,
           "other numbers");
     CHECK(training_setting_find("widht") == -1, "a setting that is none");
 }
@@ -283,7 +283,12 @@ static void check_refuses(void)
         {"steps", "0", "steps"},
         {"batch", "0", "batch"},
         {"batch", "65537", "batch"},
-        {"pairs", "-1", "pairs"},
+        {"sentences", "-1", "sentences"},
+        {"head-dropout", "1", "head-dropout"},
+        {"ema", "1", "ema"},
+        {"average", "-1", "average"},
+        {"average", "3", "average"}, /* without a distance between the points */
+        {"patience", "-1", "patience"},
         {"warm-up", "-1", "warm-up"},
         {"warm-up", "12001", "warm-up"},
         {"lr", "0", "lr"},

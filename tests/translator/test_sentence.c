@@ -58,6 +58,28 @@ static void unknown_words_are_found(void)
     free(s);
 }
 
+/* The laboratory says what its grammar does not have; other models have no grammar. */
+static void sentences_outside_the_grammar_are_known(void)
+{
+    static const char *const list[][2] = {
+        {"the cat sleeps", ""},
+        {"They gave it to him", ""},
+        {"the wug sees the catt", "unknown word \"wug\""},
+        {"the cat sleep", "\"sleep\" should be \"sleeps\""},
+        {"cat the sleeps", "unexpected word \"cat\""},
+        {"the cat", "the sentence is incomplete"},
+        {"i see me", "two pronouns are the same person"},
+        {"", ""},
+    };
+    CHECK(translator_is_laboratory(model), "the words are those of the corpus");
+    for (size_t n = 0; n < sizeof list / sizeof list[0]; n++) {
+        source_sentence *const s = read_source(list[n][0]);
+        CHECK(strcmp(s->outside, list[n][1]) == 0, "\"%s\": \"%s\", not \"%s\"", list[n][0],
+              s->outside, list[n][1]);
+        free(s);
+    }
+}
+
 static void problems_are_reported(void)
 {
     char text[4096] = "";
@@ -395,6 +417,7 @@ int main(int argc, char **argv)
         abort();
     RUN(sentences_become_numbers);
     RUN(unknown_words_are_found);
+    RUN(sentences_outside_the_grammar_are_known);
     RUN(problems_are_reported);
     RUN(strange_bytes_become_harmless);
     RUN(unknown_words_are_put_back);

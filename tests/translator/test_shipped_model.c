@@ -21,7 +21,7 @@ static bool is_there(void)
 {
     struct stat file;
     if (stat(MHA_MODEL_FILE, &file) != 0) {
-        test_skip("models/en-fr.safetensors is not there");
+        test_skip("models/lab-en-fr.safetensors is not there");
         return false;
     }
     return true;
@@ -86,6 +86,7 @@ static void it_knows_the_corpus(void)
 {
     if (!is_loaded())
         return;
+    CHECK(translator_is_laboratory(model), "it is not the laboratory");
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
         corpus_vocabulary corpus;
         corpus_vocabulary_fill(&corpus, (corpus_side)side);
@@ -100,10 +101,17 @@ static void it_translates_what_it_must(void)
 {
     static const char *const pairs[][2] = {
         {"The cat that I saw yesterday ran away", "le chat que j'ai vu hier s'est enfui"},
-        {"The quick brown fox jumps", "le renard brun rapide saute"}};
+        {"The quick brown fox jumps", "le renard brun rapide saute"},
+        {"He sees her", "il la voit"},
+        {"I love you", "je t'aime"},
+        {"They give it to him", "ils le lui donnent"},
+        {"She gives the boy a book", "elle donne un livre au garçon"},
+        {"He did not give them to me", "il ne me les a pas donnés"},
+        {"The cat is sleeping", "le chat dort"},
+        {"The cat was sleeping when the dog arrived", "le chat dormait quand le chien est arrivé"}};
     if (!is_loaded())
         return;
-    for (int n = 0; n < 2; n++)
+    for (size_t n = 0; n < sizeof pairs / sizeof pairs[0]; n++)
         for (int beam = 1; beam <= 4; beam += 3) {
             const translation_options options = {.beam = beam};
             int words[CORPUS_TOKENS_MAX];

@@ -42,10 +42,10 @@ static bool do_job(job which, training **t, char message[TRANSFORMER_MESSAGE_MAX
     training_score score;
     switch (which) {
     case JOB_CREATE:
-        *t = training_create(&config, NULL, message);
+        *t = training_create(&config, NULL, NULL, message);
         return *t != NULL;
     case JOB_LOAD:
-        *t = training_load(path, NULL, message);
+        *t = training_load(path, NULL, NULL, message);
         return *t != NULL;
     case JOB_STEP:
         return training_step(*t, &result) == MHA_OK;
@@ -77,7 +77,7 @@ static bool meet_failure(job which, bool memory, bool for_ever, int n)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     const bool makes = which == JOB_CREATE || which == JOB_LOAD;
-    training *t = makes ? NULL : training_load(path, NULL, message);
+    training *t = makes ? NULL : training_load(path, NULL, NULL, message);
     file_faults_arm(memory ? 0 : n, false);
     faults_arm(MEMORY, memory ? n : 0, for_ever);
     const bool done = do_job(which, &t, message);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     const training_config config = small_config();
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     training_result result;
-    training *const t = training_create(&config, NULL, message);
+    training *const t = training_create(&config, NULL, NULL, message);
     if (!t)
         abort();
     path = temp_path(&folder, "checkpoint");

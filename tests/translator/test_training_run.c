@@ -32,7 +32,7 @@ static training_config small_config(void)
 static training *create(const training_config *config, mha_pool *pool)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
-    training *const made = training_create(config, pool, message);
+    training *const made = training_create(config, NULL, pool, message);
     if (!made) {
         fprintf(stderr, "%s\n", message);
         abort();
@@ -72,7 +72,7 @@ static void learns_a_few_sentences_by_heart(void)
 {
     training_config config = small_config();
     config.dropout = config.label_smoothing = config.unknown = 0.0;
-    config.pairs = 64;
+    config.sentences = 64;
     config.batch = 16;
     config.learning_rate = 5e-3;
     config.steps = 300;
@@ -80,8 +80,8 @@ static void learns_a_few_sentences_by_heart(void)
     learn(&config, 0.03);
 }
 
-/* The loss is 0.542, on any instruction set within 0.001. Without the gradient of one kind of
- * matrix, embedding or norm weight it was from 0.587 (second matrix of the feed-forward) up. */
+/* The loss is 0.739, on any instruction set within 0.004. Without the gradient of one kind of
+ * matrix, embedding or norm weight it was from 0.772 (second matrix of the feed-forward) up. */
 static void learns_from_new_sentences(void)
 {
     training_config config = small_config();
@@ -90,13 +90,13 @@ static void learns_from_new_sentences(void)
     config.learning_rate = 8e-3;
     config.steps = 800;
     config.warm_up = 20;
-    learn(&config, 0.565);
+    learn(&config, 0.755);
 }
 
 static void pairs_come_again(void)
 {
     training_config config = small_config();
-    config.pairs = config.batch;
+    config.sentences = config.batch;
     training *const t = create(&config, NULL);
     training_result first = {.tokens = 0}, second = {.tokens = 0};
     CHECK(training_step(t, &first) == MHA_OK && training_step(t, &second) == MHA_OK, "steps");
@@ -201,7 +201,7 @@ static void check_resumed(int64_t first, const char *path)
     CHECK(training_save(part, path, message) == MHA_OK, "%s", message);
     training_free(part);
     CHECK(mha_pool_create(&pool, 2) == MHA_OK, "pool");
-    training *const resumed = training_load(path, pool, message);
+    training *const resumed = training_load(path, NULL, pool, message);
     if (CHECK(resumed, "%s", message)) {
         take_steps(whole, first);
         if (first > 0)
@@ -327,7 +327,7 @@ static void refused(taken *k, size_t items, size_t pairs, const char *sentence)
     CHECK(safetensors_write(path, k->items, items, k->pairs, pairs, message, sizeof message) ==
               MHA_OK,
           "%s", message);
-    training *const t = training_load(path, NULL, message);
+    training *const t = training_load(path, NULL, NULL, message);
     CHECK(!t, "taken, though wrong: %s", sentence);
     CHECK(strstr(message, sentence) && strstr(message, path), "\"%s\", not \"%s\"", message,
           sentence);
@@ -367,7 +367,7 @@ static void set_pair(taken *k, const char *key, const char *value)
 static void other_metadata_is_refused(void)
 {
     taken k = take_apart();
-    set_pair(&k, "format", "mha training 2");
+    set_pair(&k, "format", "mha training 1");
     set_pair(&k, "width", "16");
     set_pair(&k, "width", "2048");
     set_pair(&k, "encoder-layers", "2");
@@ -376,6 +376,9 @@ static void other_metadata_is_refused(void)
     set_pair(&k, "steps-done", "9223372036854775807");
     set_pair(&k, "steps-done", "");
     set_pair(&k, "lr", "0.5");
+    set_pair(&k, "beta1", " .9");
+    set_pair(&k, "schedule", "inverse-sqrt");
+    set_pair(&k, "schedule", "none");
     set_pair(&k, "seed", "2");
     set_pair(&k, "dropout", "2");
     set_pair(&k, "vocabulary", "0123456789abcdef");
@@ -441,14 +444,14 @@ static void damaged_bytes_are_refused(void)
         const unsigned char flip = (unsigned char)(1u << test_random_below(&random, 8));
         bytes[place] ^= flip;
         CHECK(file_make(path, bytes, size), "write");
-        training *const t = training_load(path, NULL, message);
+        training *const t = training_load(path, NULL, NULL, message);
         CHECK(!t && message[0] != '\0', "bit %d of byte %zu changed", flip, place);
         training_free(t);
         bytes[place] ^= flip;
     }
     for (size_t cut = 0; cut < 10 && bytes; cut++) {
         CHECK(file_make(path, bytes, cut < 5 ? cut * 7 : size - cut), "write");
-        training *const t = training_load(path, NULL, message);
+        training *const t = training_load(path, NULL, NULL, message);
         CHECK(!t && message[0] != '\0', "cut off");
         training_free(t);
     }
@@ -459,7 +462,7 @@ static void damaged_bytes_are_refused(void)
 static void a_missing_file_is_refused(void)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
-    CHECK(!training_load("/nonexistent/checkpoint", NULL, message), "loaded");
+    CHECK(!training_load("/nonexistent/checkpoint", NULL, NULL, message), "loaded");
     CHECK(strstr(message, "/nonexistent/checkpoint"), "%s", message);
     const training_config config = small_config();
     training *const t = create(&config, NULL);
@@ -467,7 +470,7 @@ static void a_missing_file_is_refused(void)
     training_free(t);
     training_config wrong = config;
     wrong.batch = 0;
-    CHECK(!training_create(&wrong, NULL, message) && strstr(message, "batch"), "%s", message);
+    CHECK(!training_create(&wrong, NULL, NULL, message) && strstr(message, "batch"), "%s", message);
 }
 
 int main(int argc, char **argv)

@@ -23,6 +23,7 @@ from transformers.pytorch_utils import Conv1D
 import mha
 
 from ._blocks import Encoder, encoder_parts, is_encoder
+from ._whole import Whole, is_whole
 
 _MARK = "_mha_replaced"  # the attribute of a module whose forward is replaced
 _TOLERANCE = 2e-5  # of a replacement, relative to the largest number; f32 only
@@ -48,18 +49,20 @@ def activation_of(module: Any) -> str | None:
     return _ACTIVATIONS.get(type(module).__name__)
 
 
-def is_ready(x: Any) -> bool:
-    """Whether the library may compute with this tensor in place of torch."""
+def is_idle() -> bool:
+    """Whether no part of torch needs to see what is computed: autograd, autocast, a compiler."""
     return (
-        type(x) is Tensor
-        and x.dtype is torch.float32
-        and x.is_cpu
-        and not torch.is_grad_enabled()
+        not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
         and not torch._C._len_torch_dispatch_stack()
     )
+
+
+def is_ready(x: Any) -> bool:
+    """Whether the library may compute with this tensor in place of torch."""
+    return type(x) is Tensor and x.dtype is torch.float32 and x.is_cpu and is_idle()
 
 
 def even(x: Tensor) -> Tensor:
@@ -201,6 +204,16 @@ def _candidate(module: nn.Module, store: str) -> tuple[Callable, int] | None:
     return _as_feed_forward(module, store)
 
 
+def _pool(pooler: Any, store: str) -> Callable | None:
+    """What BERT's pooler does with the first rows; None if it is not known."""
+    dense = getattr(pooler, "dense", None)
+    activation = activation_of(getattr(pooler, "activation", None))
+    if activation is None or not _is_linear(dense):
+        return None
+    forward = _linear(dense, store, activation)
+    return lambda rows: forward(rows.contiguous())
+
+
 # ------------------------------------------------------------------ installing -----
 
 
@@ -259,8 +272,8 @@ def accelerate(model: nn.Module, store: str = "f32") -> nn.Module:
             model(**inputs)
 
     Linears, norms and feed-forwards run on packed weights, attention through attn_implementation
-    "mha", and the encoders of the BERT family as a whole, without the rows of padding. It applies
-    to f32 on the CPU, in eval() mode and without gradients; otherwise the model runs as before.
+    "mha", and models of the BERT family as a whole, without the rows of padding. It applies to f32
+    on the CPU, in eval() mode and without gradients; otherwise the model runs as before.
     Hidden states of padding are 0 in these encoders. Weights are kept twice, packed and as they
     were. store: "f32", or "bf16", "f16", "i8" for smaller packed weights that are less exact.
 
@@ -283,11 +296,20 @@ def accelerate(model: nn.Module, store: str = "f32") -> nn.Module:
         found = _candidate(module, store)
         if found is not None and _agrees(module, *found, store):
             _install(module, found[0])
+    tolerance = _TOLERANCE if store == "f32" else float("inf")
+    encoders = {}
     for module in model.modules():
         if is_encoder(module):
             encoder = Encoder(module, encoder_parts(module, activation_of), store)
-            if encoder.agrees(_TOLERANCE if store == "f32" else float("inf")):
+            if encoder.agrees(tolerance):
                 encoder.install(_MARK, is_ready)
+                encoders[module] = encoder
+    for module in model.modules():
+        if is_whole(module) and module.encoder in encoders:
+            pool = _pool(getattr(module, "pooler", None), store)
+            whole = Whole(module, encoders[module.encoder], pool)
+            if whole.agrees(tolerance):
+                whole.install(_MARK, is_idle)
     model.train(training)
     return model
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Encoders of the BERT family as a whole: four calls of the library per layer, and no padding.
+"""Encoders of the BERT family as a whole: all layers in one call, and no padding.
 
 A batch whose sequences differ in length is packed before the first layer, one sequence after
 another, and unpacked after the last one.
@@ -16,10 +16,9 @@ from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttenti
 from transformers.utils.output_capturing import _active_collector
 
 import mha
+from mha._core import Stack
 
 from ._mask import Mask
-
-_WORTH_PACKING = 0.95  # of the rows are text; with more than this, packing does not pay
 
 
 class Layer(NamedTuple):
@@ -64,6 +63,7 @@ def _is_layer(layer: Any) -> bool:
     return (
         all(type(_part(layer, path)) is nn.Linear for path in _LINEARS)
         and all(type(_part(layer, path)) is nn.LayerNorm for path in _NORMS)
+        and all(_part(layer, path).bias is not None for path in _NORMS)
         and all(p.dtype is torch.float32 for p in layer.parameters())
         and scale is not None
         and abs(scale * width**0.5 - 1) < 1e-6
@@ -108,81 +108,74 @@ class Encoder:
         self.module = module
         self.parts = parts
         self.store = store
-        self.parameters = [p for p in module.parameters()]
         self.pack()
 
     def pack(self) -> None:
+        # Tensors of inference mode have no versions, and are taken not to change.
+        self.tracked = [p for p in self.module.parameters() if not p.is_inference()]
         self.version = self._versions()
-        self.layers = [
-            mha.Layer(
-                part.query.in_features,
-                part.heads,
-                weights={
-                    "q": part.query.weight.detach(),
-                    "k": part.key.weight.detach(),
-                    "v": part.value.weight.detach(),
-                    "o": part.output.weight.detach(),
-                    "q_bias": _detached(part.query.bias),
-                    "k_bias": _detached(part.key.bias),
-                    "v_bias": _detached(part.value.bias),
-                    "o_bias": _detached(part.output.bias),
-                },
-                stored=self.store,
-            )
-            for part in self.parts
+        self.stack = Stack([self._pack_layer(part) for part in self.parts])
+
+    def _pack_layer(self, part: Layer) -> tuple[Any, ...]:
+        attention = mha.Layer(
+            part.query.in_features,
+            part.heads,
+            weights={
+                "q": part.query.weight.detach(),
+                "k": part.key.weight.detach(),
+                "v": part.value.weight.detach(),
+                "o": part.output.weight.detach(),
+                "q_bias": _detached(part.query.bias),
+                "k_bias": _detached(part.key.bias),
+                "v_bias": _detached(part.value.bias),
+                "o_bias": _detached(part.output.bias),
+            },
+            stored=self.store,
+        )
+        feed_forward = mha.FeedForward(
+            part.up.weight.detach(),
+            part.down.weight.detach(),
+            up_bias=_detached(part.up.bias),
+            down_bias=_detached(part.down.bias),
+            store=self.store,
+            activation=part.activation,
+        )
+        norms = [
+            (norm.weight.detach(), norm.bias.detach(), norm.eps)
+            for norm in (part.first_norm, part.second_norm)
         ]
-        self.feed_forwards = [
-            mha.FeedForward(
-                part.up.weight.detach(),
-                part.down.weight.detach(),
-                up_bias=_detached(part.up.bias),
-                down_bias=_detached(part.down.bias),
-                store=self.store,
-                activation=part.activation,
-            )
-            for part in self.parts
-        ]
-        self.norms = [
-            [(_detached(n.weight), _detached(n.bias), n.eps) for n in (p.first_norm, p.second_norm)]
-            for p in self.parts
-        ]
+        return attention, feed_forward, *norms
 
     def _versions(self) -> int:
-        return sum(0 if p.is_inference() else p._version for p in self.parameters)
+        return sum([p._version for p in self.tracked])
 
-    def run(self, x: Tensor, options: dict[str, Any]) -> Tensor:
-        """All layers. x is not changed: the first layer writes to tensors of its own."""
-        threads = torch.get_num_threads()
-        for layer, feed_forward, (first, second) in zip(
-            self.layers, self.feed_forwards, self.norms, strict=True
-        ):
-            a = layer(x, threads=threads, **options)
-            weight, bias, eps = first
-            mha.norm(a, weight, bias, eps=eps, residual=x, out=a, threads=threads)
-            y = feed_forward(a, residual=a, threads=threads)
-            weight, bias, eps = second
-            x = mha.norm(y, weight, bias, eps=eps, out=y, threads=threads)
-        return x
-
-    def __call__(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+    def refresh(self) -> None:
+        """Pack the weights again if they have changed."""
         if self._versions() != self.version:
             self.pack()
-        x = x if x.is_contiguous() else x.contiguous()
-        if lengths is None:
-            return self.run(x, {})
-        batch, longest, width = x.shape
-        rows = int(lengths.sum())
-        if rows == 0 or rows >= _WORTH_PACKING * batch * longest or int(lengths.min()) == 0:
-            return self.run(x, {"key_lengths": lengths})
-        kept = torch.arange(longest) < lengths[:, None]
-        starts = torch.zeros(batch + 1, dtype=torch.int64)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        packed = self.run(x[kept], {"query_starts": starts, "key_starts": starts})
-        out = x.new_zeros(batch, longest, width)
-        out[kept] = packed
+
+    def run(self, x: Tensor) -> Tensor:
+        """All layers for a batch (texts, rows, width) without padding."""
+        batch, rows, _ = x.shape
+        starts = range(0, batch * rows + 1, rows)
+        return self.stack(x, list(starts), threads=torch.get_num_threads())
+
+    def run_packed(self, rows: Tensor, kept: Tensor, lengths: Tensor) -> Tensor:
+        """All layers for the rows of text of a batch, where they are in it, with 0 elsewhere."""
+        starts = [0, *lengths.cumsum(0).tolist()]
+        out = rows.new_zeros(*kept.shape, rows.shape[1])
+        out[kept] = self.stack(rows, starts, threads=torch.get_num_threads())
         return out
 
-    def _is_watched(self) -> bool:
+    def __call__(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        self.refresh()
+        x = x if x.is_contiguous() else x.contiguous()
+        if lengths is None:
+            return self.run(x)
+        kept = torch.arange(x.shape[1]) < lengths[:, None]
+        return self.run_packed(x[kept], kept, lengths)
+
+    def is_watched(self) -> bool:
         """Whether attentions or hidden states are collected, or heads are gated or recorded: then
         the layers run one by one."""
         return bool(_active_collector.get()) or any(
@@ -215,7 +208,7 @@ class Encoder:
                 and not module.training
                 and not any(a is not None for a in args)
                 and not any(kwargs.get(name) is not None for name in _OTHER_INPUTS)
-                and not self._is_watched()
+                and not self.is_watched()
             ):
                 rule = _rule(attention_mask)
                 if rule is not None:
@@ -241,5 +234,6 @@ def _rule(mask: Any) -> dict[str, Any] | None:
     if mask is None:
         return {}
     if isinstance(mask, Mask) and set(mask.rule) <= {"key_lengths"}:
-        return mask.rule
+        lengths = mask.rule.get("key_lengths")
+        return mask.rule if lengths is None or int(lengths.min()) > 0 else None
     return None

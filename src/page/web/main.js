@@ -187,7 +187,23 @@ function sentenceLine() {
                 )
               : null,
     ];
-    return el("div", { class: "sentence" }, lines, expected ? wordLegend(sentence) : null);
+    return el(
+        "div",
+        { class: "sentence" },
+        lines,
+        sentence.outside ? outsideWarning(sentence.outside) : null,
+        expected ? wordLegend(sentence) : null,
+    );
+}
+
+// The laboratory has learnt the sentences of its grammar, and no others.
+function outsideWarning(reason) {
+    return el(
+        "div",
+        { class: "warning", id: "outside", role: "note" },
+        `Outside the grammar of the laboratory: ${reason}. `,
+        "The model has learnt no such sentence, so its translation may be wrong.",
+    );
 }
 
 // What the lines below the words mean: each word is read by the model, also if it predicts another.

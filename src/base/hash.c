@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The random key of hash.h. */
-#include "text/hash.h"
+#include "base/hash.h"
 
 #include <sys/random.h>
 #include <time.h>

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Training on pairs of files, from text to a folder: a vocabulary is learnt, the pairs become ids,
+ * a small model learns them by heart, and libmha_model, which has a forward pass of its own, opens
+ * the folder that is written and agrees with the network.
+ */
+#include "support/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/temp_files.h"
+#include "text/bpe_learn.h"
+#include "text/unicode_library.h"
+#include "translator/marian_folder.h"
+#include "translator/text_data.h"
+#include "translator/training_parts.h"
+
+static const char pairs_text[] = "Hello.\tBonjour.\n"
+                                 "I am tired.\tJe suis fatigué.\n"
+                                 "I am tired.\tJe suis fatiguée.\n"
+                                 "Where is the station?\tOù est la gare ?\n"
+                                 "The cat sleeps.\tLe chat dort.\n"
+                                 "The dog sleeps.\tLe chien dort.\n"
+                                 "She loves him.\tElle l'aime.\n"
+                                 "It costs 12 euros.\tÇa coûte 12 euros.\n";
+enum { POSITIONS = 64, WORDS = 400 };
+
+typedef struct text_case {
+    temp_folder folder;
+    pair_file pairs;
+    bpe_learned learned;
+    mha_tokenizer *tokenizer;
+    text_data *data;
+    text_counts counts[2];
+} text_case;
+
+static mha_status learn(text_case *c, char *message)
+{
+    const bpe_learn_options options = {.vocabulary_size = WORDS, .min_character_count = 1};
+    bpe_learner *learner = NULL;
+    mha_status status = bpe_learner_create(&learner, message, TRANSFORMER_MESSAGE_MAX);
+    for (int64_t n = 0; n < c->pairs.count && status == MHA_OK; n++)
+        for (int side = 0; side < TRANSFORMER_SIDES && status == MHA_OK; side++)
+            status = bpe_learner_add(learner, c->pairs.pairs[n].text[side],
+                                     c->pairs.pairs[n].length[side]);
+    if (status == MHA_OK)
+        status =
+            bpe_learner_finish(learner, &options, &c->learned, message, TRANSFORMER_MESSAGE_MAX);
+    if (status == MHA_OK)
+        status = bpe_learned_open(&c->learned, &c->tokenizer, message, TRANSFORMER_MESSAGE_MAX);
+    bpe_learner_free(learner);
+    return status;
+}
+
+static bool setup(text_case *c, const char *text, int positions)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    if (!text_libraries_present()) {
+        test_skip("this build has no tokenizers");
+        return false;
+    }
+    *c = (text_case){.folder = temp_folder_new()};
+    const char *const path = temp_path(&c->folder, "pairs.tsv");
+    CHECK(file_make(path, text, strlen(text)), "write");
+    mha_status status = pair_file_open(&c->pairs, path, NULL, message);
+    if (status == MHA_OK)
+        status = learn(c, message);
+    if (status == MHA_OK)
+        status = text_data_create(&c->data, &c->pairs, &c->pairs, c->tokenizer, positions, NULL,
+                                  c->counts);
+    return CHECK(status == MHA_OK, "%s %s", mha_status_string(status), message);
+}
+
+static void teardown(text_case *c)
+{
+    text_data_free(c->data);
+    mha_tokenizer_free(c->tokenizer);
+    bpe_learned_free(&c->learned);
+    pair_file_close(&c->pairs);
+    temp_folder_free(&c->folder);
+}
+
+static training_config small_config(const text_case *c)
+{
+    training_config config = training_text_defaults();
+    const int words = (int)mha_tokenizer_size(c->tokenizer);
+    config.model = (transformer_config){.form = FORM_MARIAN,
+                                        .width = 32,
+                                        .heads = 4,
+                                        .ff_width = 64,
+                                        .layers = {2, 2},
+                                        .words = {words, words},
+                                        .positions = POSITIONS};
+    config.batch_tokens = 60;
+    config.steps = 400;
+    config.warm_up = 40;
+    config.learning_rate = 4e-3;
+    config.dropout = 0.0;
+    config.label_smoothing = 0.0;
+    config.ema = 0.9;
+    return config;
+}
+
+/* ---------------------------------------------------------------- data ----- */
+
+static void batches_are_the_texts(void)
+{
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    const training_config config = small_config(&c);
+    training_data *const data = text_data_base(c.data);
+    batch *const b = data->some(data, &config, CORPUS_VALID, 3, 1);
+    const int32_t begin = mha_tokenizer_mark(c.tokenizer, MHA_MARK_PAD);
+    const int32_t end = mha_tokenizer_mark(c.tokenizer, MHA_MARK_END);
+    char *text = NULL;
+    CHECK(b->words[TRANSFORMER_SOURCE][b->rows[TRANSFORMER_SOURCE] - 1] == end, "source end");
+    CHECK(b->words[TRANSFORMER_TARGET][0] == begin, "the decoder begins with <pad>");
+    CHECK(b->expected[b->rows[TRANSFORMER_TARGET] - 1] == end, "target end");
+    CHECK(mha_tokenizer_decode(c.tokenizer, b->expected, b->rows[TRANSFORMER_TARGET] - 1, 0, &text,
+                               NULL) == MHA_OK &&
+              strcmp(text, "Où est la gare ?") == 0,
+          "\"%s\"", text);
+    mha_text_free(text);
+    batch_free(b);
+    teardown(&c);
+}
+
+static void long_pairs_are_counted(void)
+{
+    text_case whole, part;
+    if (!setup(&whole, pairs_text, POSITIONS) || !setup(&part, pairs_text, 6))
+        return;
+    CHECK(whole.counts[0].pairs == 8 && whole.counts[0].too_long == 0, "%d pairs",
+          (int)whole.counts[0].pairs);
+    CHECK(part.counts[0].pairs > 0 && part.counts[0].too_long > 0 &&
+              part.counts[0].pairs + part.counts[0].too_long == 8,
+          "%d pairs, %d too long", (int)part.counts[0].pairs, (int)part.counts[0].too_long);
+    CHECK(text_data_base(whole.data)->hash != text_data_base(part.data)->hash,
+          "other pairs, the same hash");
+    text_data *none;
+    text_counts counts[2];
+    CHECK(text_data_create(&none, &whole.pairs, &whole.pairs, whole.tokenizer, 2, NULL, counts) ==
+                  MHA_ERR_LENGTH &&
+              !none,
+          "pairs of no tokens");
+    teardown(&whole);
+    teardown(&part);
+}
+
+/* ------------------------------------------------------------- training ----- */
+
+/* The loss per token that `t` reaches on its own pairs. */
+static double train(training *t)
+{
+    training_result result;
+    training_score score = {.loss = NAN};
+    while (training_steps_done(t) < training_get_config(t)->steps)
+        if (!CHECK(training_step(t, &result) == MHA_OK, "step"))
+            return NAN;
+    CHECK(training_validate(t, 1000, &score) == MHA_OK, "validation");
+    return score.loss;
+}
+
+/* One source has two translations, so 1/8 of the sentences cannot be known: each has one token more
+ * or less, with probability 1/2. */
+static void pairs_are_learnt_by_heart(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    const training_config config = small_config(&c);
+    training *const t = training_create(&config, text_data_base(c.data), NULL, message);
+    if (CHECK(t, "%s", message)) {
+        const double loss = train(t);
+        CHECK(loss < 0.06, "loss %g", loss);
+        CHECK(training_is_best(t) && !training_is_exhausted(t), "one validation");
+    }
+    training_free(t);
+    teardown(&c);
+}
+
+static void head_dropout_and_means_are_reproducible(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    config.steps = 30;
+    config.warm_up = 3;
+    config.ema = 0.0;
+    config.average = 3;
+    config.average_every = 5;
+    config.head_dropout = 0.3;
+    training *const whole = training_create(&config, text_data_base(c.data), NULL, message);
+    training *const half = training_create(&config, text_data_base(c.data), NULL, message);
+    training_result result;
+    for (int n = 0; n < 22; n++)
+        CHECK(training_step(half, &result) == MHA_OK, "step");
+    const char *const path = temp_path(&c.folder, "checkpoint");
+    CHECK(training_save(half, path, message) == MHA_OK, "%s", message);
+    mha_pool *pool = NULL;
+    CHECK(mha_pool_create(&pool, 3) == MHA_OK, "pool");
+    training *const resumed = training_load(path, text_data_base(c.data), pool, message);
+    if (CHECK(resumed, "%s", message)) {
+        CHECK(train(whole) == train(resumed), "another loss");
+        CHECK(memcmp(training_values(whole), training_values(resumed),
+                     whole->count * sizeof(float)) == 0,
+              "other bits after a checkpoint");
+        CHECK(training_values(whole) != whole->values, "no mean");
+    }
+    CHECK(!training_load(path, NULL, NULL, message) && strstr(message, "files of pairs"), "%s",
+          message);
+    training_free(whole);
+    training_free(half);
+    training_free(resumed);
+    mha_pool_free(pool);
+    teardown(&c);
+}
+
+static void patience_ends_a_training(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    training_score score;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    config.patience = 2;
+    training *const t = training_create(&config, text_data_base(c.data), NULL, message);
+    CHECK(!training_is_best(t) && !training_is_exhausted(t), "without a validation");
+    for (int n = 0; n < 3; n++) { /* no step between them: the loss stays the same */
+        CHECK(training_validate(t, 4, &score) == MHA_OK, "validation");
+        CHECK(training_is_best(t) == (n == 0), "validation %d is %sthe best", n, n ? "" : "not ");
+        CHECK(training_is_exhausted(t) == (n == 2), "after %d validations", n + 1);
+    }
+    training_free(t);
+    teardown(&c);
+}
+
+/* --------------------------------------------------------------- folder ----- */
+
+static marian_content content_of(const text_case *c, const transformer_config *config,
+                                 const float *values, mha_dtype type)
+{
+    return (marian_content){.config = config,
+                            .values = values,
+                            .type = type,
+                            .tokenizer = c->learned.json,
+                            .begin = mha_tokenizer_mark(c->tokenizer, MHA_MARK_PAD),
+                            .end = mha_tokenizer_mark(c->tokenizer, MHA_MARK_END)};
+}
+
+/* Log-probability of the expected tokens of a pair, by the opened model. */
+static double log_probability(const mha_model *model, const batch *b, int words)
+{
+    const ptrdiff_t rows = b->rows[TRANSFORMER_TARGET];
+    float *const logits = malloc((size_t)(rows * words) * sizeof *logits);
+    const int64_t starts[] = {0, rows}, source_starts[] = {0, b->rows[TRANSFORMER_SOURCE]};
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    const mha_model_call call = {.size = sizeof call,
+                                 .B = 1,
+                                 .starts = starts,
+                                 .ids = b->words[TRANSFORMER_TARGET],
+                                 .source_starts = source_starts,
+                                 .source_ids = b->words[TRANSFORMER_SOURCE],
+                                 .logits = logits,
+                                 .logit_row_count = rows,
+                                 .message = message,
+                                 .message_size = sizeof message};
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_OK, "%s", message);
+    double sum = 0.0;
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        double total = 0.0;
+        for (int w = 0; w < words; w++)
+            total += exp((double)logits[row * words + w]);
+        /* cppcheck-suppress invalidFunctionArg ; exp() is positive */
+        sum += (double)logits[row * words + b->expected[row]] - log(total);
+    }
+    free(logits);
+    return sum;
+}
+
+static void the_library_opens_the_folder_and_agrees(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    config.steps = 60;
+    training *const t = training_create(&config, text_data_base(c.data), NULL, message);
+    train(t);
+    const char *const path = temp_path(&c.folder, "model");
+    const marian_content content = content_of(&c, &config.model, training_values(t), MHA_F32);
+    mha_model *model = NULL;
+    const mha_model_config request = {
+        .size = sizeof request, .message = message, .message_size = sizeof message};
+    CHECK(marian_folder_write(path, &content, message) == MHA_OK, "%s", message);
+    if (CHECK(mha_model_open(&model, path, &request) == MHA_OK, "%s", message))
+        for (int n = 0; n < 8; n++) {
+            training_data *const data = text_data_base(c.data);
+            batch *const b = data->some(data, &config, CORPUS_VALID, n, 1);
+            network_loss loss;
+            const network_mode plain = {.training = false};
+            CHECK(network_update(t->network, training_values(t)) == MHA_OK &&
+                      network_forward(t->network, b, &plain, &loss) == MHA_OK,
+                  "network");
+            const double wanted = -loss.sum,
+                         found = log_probability(model, b, config.model.words[0]);
+            CHECK(fabs(found - wanted) < 1e-4 * (1.0 - wanted), "pair %d: %g, not %g", n, found,
+                  wanted);
+            batch_free(b);
+        }
+    mha_model_free(model);
+    training_free(t);
+    teardown(&c);
+}
+
+static void values_that_do_not_fit_are_refused(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    const training_config config = small_config(&c);
+    transformer_map map;
+    transformer_map_fill(&map, &config.model);
+    float *const values = calloc(map.count, sizeof *values);
+    const marian_content content = content_of(&c, &config.model, values, MHA_F16);
+    const char *const path = temp_path(&c.folder, "model");
+    values[map.layers[TRANSFORMER_TARGET][1].ff.in.weight + 5] = 70000.0f;
+    CHECK(marian_folder_write(path, &content, message) == MHA_ERR_FORMAT &&
+              strstr(message, "element 5 of \"decoder.layers.1.fc1.weight\" is 70000"),
+          "%s", message);
+    CHECK(marian_folder_write("/nonexistent/folder", &content, message) == MHA_ERR_FILE, "%s",
+          message);
+    free(values);
+    teardown(&c);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(argc, argv);
+    RUN(batches_are_the_texts);
+    RUN(long_pairs_are_counted);
+    RUN(pairs_are_learnt_by_heart);
+    RUN(head_dropout_and_means_are_reproducible);
+    RUN(patience_ends_a_training);
+    RUN(the_library_opens_the_folder_and_agrees);
+    RUN(values_that_do_not_fit_are_refused);
+    return test_end();
+}
