@@ -20,7 +20,8 @@ if(MHA_BUILD_PROGRAM)
     install(FILES completions/_mha DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
     install(FILES completions/mha.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-    install(FILES models/lab-en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models OPTIONAL)
+    install(FILES models/lab-en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
+    install(DIRECTORY models/en-fr DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
 endif()
 
 # ----------------------------------------------------------- manual pages -----

@@ -1,43 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [PROGRAM]: the demonstration of `make run`: a few translations, and what every head
-# attended to in one of them. Without a model, the heads of an untrained layer.
+# run.sh [PROGRAM]: the demonstration of `make run`: a few translations, and what the heads attended
+# to in one of them.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 mha=${1:-build/mha}
-export MHA_MODEL=${MHA_MODEL:-$root/models/lab-en-fr.safetensors}
-if [ ! -f "$MHA_MODEL" ]; then
-    exec "$mha" demo
-fi
+model=$root/models/en-fr
+unset MHA_MODEL
 
-sentences="The cat that I saw yesterday ran away
-The quick brown fox jumps
-The turtle sleeps because it is tired
-We never eat the big red apples
-The queens that we know have a small white mouse
-The old women will look for their dogs tomorrow
-They were giving it to him
-She gives the boy a book
-Who ate the red apple?"
+sentences="Hello, how are you?
+I love you.
+Where is the station?
+I would like a cup of coffee, please.
+The animal didn't cross the street because it was too tired.
+The cat that I saw yesterday ran away.
+Tom was born in 1984."
 
-echo "English to French, by a transformer that this library trained from scratch:"
+echo "English to French, by a transformer that this library trained from scratch on real sentences:"
 echo
-paste <(printf '%s\n' "$sentences") <("$mha" translate <<<"$sentences") |
-    awk -F '\t' '{ printf "  %-49s %s\n", $1, $2 }'
+paste <(printf '%s\n' "$sentences") <("$mha" translate --model "$model" <<<"$sentences") |
+    awk -F '\t' '{ printf "  %-61s %s\n", $1, $2 }'
 echo
-"$mha" translate --attention "${sentences%%$'\n'*}"
+echo "What its heads attend to, in the last layer of the decoder:"
+"$mha" translate --model "$model" --attention "The cat that I saw yesterday ran away." | tail -n +2
 cat <<EOF
 Try next
-  $mha translate --attention "The small white mouse that you saw is tired"
-  $mha translate --beam 4 --best 4 --gold "Did she sleep?"
-  $mha show "The quick brown fox jumps"    all heads on a sentence, with their roles
-  $mha view "The quick brown fox jumps"    the same as a page for a browser
-  $mha serve --open                        the same live: type a sentence, disable heads
-  $mha heads                               the role of every head
-  $mha ablate                              what disabling each head costs
-  $mha prove                               what is true of attention, with numbers
-  $mha translate --evaluate 1000           how many held-out sentences are exact
-  $mha corpus --split test                 sentences it has not seen; it knows no other words
-  $mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000    how it learnt
+  $mha translate                          type sentences of your own
+  $mha translate --best 4 "She gave me a book."
+  $mha show --words "The cat ran away."   all heads on a sentence
+  $mha view "The cat ran away."           the same as a page for a browser
+  $mha serve --open                       the same live: type a sentence, disable heads
+  $mha inspect en-fr                      what the model is, with a drawing of one layer
+  $mha heads                              roles of heads in the laboratory, whose grammar is known
+  $mha ablate                             what disabling each of its heads costs
+  $mha translate --gold "She gives the boy a book"    compared with the grammar
+  $mha prove                              what is true of attention, with numbers
+  $mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000    train one yourself
 EOF

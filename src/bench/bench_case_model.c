@@ -146,7 +146,7 @@ static bool make_translation(bench_case *bench, model_body *p, const layer_word 
                              size_t size)
 {
     char why[TRANSFORMER_MESSAGE_MAX] = "", path[MODEL_PATH_MAX];
-    if (!model_path_find(NULL, path)) {
+    if (!model_path_find(NULL, SHIPPED_LABORATORY, path)) {
         snprintf(message, size, "%s: there is no model to translate with", bench->word);
         return false;
     }

@@ -37,11 +37,16 @@ typedef struct subject_side {
                           * arrays: not known, since the text was written by the model */
 } subject_side;
 
+/* A translation whose confidence is lower is shown as unsure. */
+#define SUBJECT_UNSURE 0.35
+
 /* A text as a model reads it. */
 typedef struct subject_text {
     const char *text;        /* made printable */
     const char *given;       /* the target of the request, made printable; NULL: none */
     const char *translation; /* the text of the target, if it is not `text` itself; else NULL */
+    double confidence;       /* of a translation that the model wrote itself: the geometric mean of
+                              * the probabilities of its tokens; 0: not known */
     subject_side source;     /* what the encoder reads; no tokens: there is no encoder */
     subject_side target;     /* what the decoder reads; no tokens: there is no decoder */
     const char **expected;   /* [target.count] what it should say; NULL: there is no decoder */

@@ -131,6 +131,7 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
         fine = mha_model_generate(model_of(s), 1, starts, from->ids, &config, &written, pool) ==
                MHA_OK;
     fine = fine && take_written(to, tokenizer, start, &written, message);
+    m->confidence = written.confidence;
     if (written.ended)
         m->end = mha_tokenizer_mark(tokenizer, MHA_MARK_END);
     mha_generation_free(&written);
@@ -232,6 +233,7 @@ static bool read_text(const subject *s, const pair_request *request, mha_pool *p
     text->text = m->text;
     text->given = m->given;
     text->translation = m->translation;
+    text->confidence = m->confidence;
     text->source = m->sides[TRANSFORMER_SOURCE].side;
     text->target = m->sides[TRANSFORMER_TARGET].side;
     text->expected = m->expected;

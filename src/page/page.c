@@ -184,6 +184,10 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
     json_string(j, "text", text->text);
     if (text->translation != NULL)
         json_string(j, "translation", text->translation);
+    if (text->confidence > 0.0) {
+        json_number(j, "confidence", text->confidence);
+        json_bool(j, "unsure", text->confidence < SUBJECT_UNSURE);
+    }
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);
     if (text->expected != NULL) {

@@ -207,11 +207,12 @@ static int run(const ablate_request *r)
 
 int command_ablate(int argc, char **argv)
 {
-    ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
-                        .mode_name = "zero"};
+    ablate_request r = {
+        .setup = {.usual = SHIPPED_LABORATORY, .split_name = "test", .sentences = 200, .seed = 1},
+        .mode_name = "zero"};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"pairs", ARG_FLAG, &r.pairs, NULL, "also disable every pair of heads of one kind", 0, 0},

@@ -215,10 +215,11 @@ static int run(const heads_request *r)
 
 int command_heads(int argc, char **argv)
 {
-    heads_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}};
+    heads_request r = {
+        .setup = {.usual = SHIPPED_LABORATORY, .split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},

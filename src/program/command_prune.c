@@ -325,12 +325,14 @@ static int check(const prune_request *r)
 
 int command_prune(int argc, char **argv)
 {
-    prune_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1}, .keep = -1};
+    prune_request r = {
+        .setup = {.usual = SHIPPED_LABORATORY, .split_name = "test", .sentences = 200, .seed = 1},
+        .keep = -1};
     uint64_t given = 0;
     const arg_option options[] = {
         {"keep", ARG_NUMBER, &r.keep, "N", "number of heads to keep (0: the whole curve)", 0,
          1000000},
-        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "PATH", "write the pruned model to a file or folder", 0, 0},

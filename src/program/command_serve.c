@@ -116,7 +116,7 @@ static int open_session(session *s, const serve_request *r)
     sigset_t signals, before;
     set_ending_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
-    const int code = session_open(s, r->model_file, r->threads);
+    const int code = session_open(s, r->model_file, SHIPPED_TRANSLATOR, r->threads);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }
@@ -191,7 +191,7 @@ int command_serve(int argc, char **argv)
     serve_request r = {.port = 0};
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
-        {OPTION_ANY_MODEL(&r.model_file)},
+        {OPTION_MODEL(&r.model_file, "en-fr")},
         {OPTION_TEXTS(&r.texts)},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},

@@ -27,19 +27,18 @@ static const char details[] =
     "how much its word attends to each word of the columns. Rows of the decoder are the words\n"
     "that it reads, rows of cross-attention the words that it writes. Maps are drawn in colour\n"
     "if the terminal has colours, else with characters from light to dark. The strongest one\n"
-    "stands for the largest value of a layer. Below the title of a head is its role, found on\n"
-    "sentences of the corpus as by \"mha heads\". --where takes the conditions of \"mha heads\". "
-    "A\n"
-    "head may also be written \"cross L2 H4\". The model is as for \"mha heads\"; for other "
-    "models\n"
-    "than translators, roles are found on TEXT, or on the texts of --texts.\n"
+    "stands for the largest value of a layer. Below the title of a head is its role: for the\n"
+    "laboratory found on sentences of its grammar, as by \"mha heads\", for other models on TEXT,\n"
+    "or on the texts of --texts. --where takes the conditions of \"mha heads\". A head may also "
+    "be\n"
+    "written \"cross L2 H4\".\n"
     "\n"
     "Examples:\n"
-    "  mha show \"the cat that i saw yesterday ran away\"\n"
-    "  mha show --kind cross --layer 2 --mean \"the old king sings\"\n"
-    "  mha show --where role=determiner \"the small black cat sleeps\"\n"
-    "  mha show --values norm --svg heads.svg \"the cat sleeps\"\n"
-    "  mha show --head \"cross 2.4\" --tikz head.tex \"the cat sleeps\"\n"
+    "  mha show --words \"The cat that I saw yesterday ran away.\"\n"
+    "  mha show --kind cross --layer 2 --mean \"The old king sings.\"\n"
+    "  mha show --model lab --where role=determiner \"the small black cat sleeps\"\n"
+    "  mha show --values norm --svg heads.svg \"The cat sleeps.\"\n"
+    "  mha show --head \"cross 2.4\" --tikz head.tex \"The cat sleeps.\"\n"
     "  mha show --model all-MiniLM-L6-v2 --layer 3 \"The tired cat ran away.\"\n";
 
 typedef struct show_request {
@@ -377,13 +376,14 @@ static int run(show_request *r)
 
 int command_show(int argc, char **argv)
 {
-    show_request r = {
-        .setup = {.split_name = "test", .seed = 1}, .values_name = "raw", .study = STUDY_SENTENCES};
+    show_request r = {.setup = {.usual = SHIPPED_TRANSLATOR, .split_name = "test", .seed = 1},
+                      .values_name = "raw",
+                      .study = STUDY_SENTENCES};
     uint64_t given = 0;
     const arg_option options[] = {
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_ANY_MODEL(&r.setup.model_file)},
+        {OPTION_MODEL(&r.setup.model_file, "en-fr")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {"kind", ARG_TEXT, &r.kind_name, "K", "only heads of encoder, decoder or cross", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "only heads of this layer", 1, TRANSFORMER_LAYERS_MAX},

@@ -30,24 +30,26 @@ enum { TOGETHER = 128 };
 
 static const char details[] =
     "Each TEXT is a sentence; words without quotes are joined into one sentence. Without TEXT,\n"
-    "every line of standard input is translated. Words that the model does not know are\n"
-    "reported and copied to the translation.\n"
+    "every line of standard input is translated.\n"
     "\n"
-    "The default model is the laboratory: every sentence that it learnt comes from a known\n"
-    "grammar (\"mha corpus\"), so the true alignment and roles are known. Of a sentence outside\n"
-    "this grammar it says so. The file is searched for in models/, in the installed data and next\n"
-    "to the program.\n"
+    "The model \"en-fr\" was trained on real sentences (\"mha train --pairs\"). With --model, any\n"
+    "other encoder-decoder translates (Marian, T5, BART). Results of --best follow their\n"
+    "confidence, the geometric mean of the probabilities of their tokens; on a terminal a\n"
+    "translation with less than 0.35 is marked as unsure.\n"
     "\n"
-    "With --model, any encoder-decoder translates (Marian, T5, BART), with a beam of 4 and a\n"
-    "length penalty of 1; then only --beam, --best, --length-penalty, --threads and --json apply.\n"
-    "Results of --best follow their confidence, the geometric mean of the probabilities of their\n"
-    "tokens; on a terminal a translation with less than 0.35 is marked as unsure.\n"
+    "The model \"lab\" is the laboratory: every sentence that it learnt comes from a known "
+    "grammar\n"
+    "(\"mha corpus\"), so the true alignment and roles are known. It reports sentences outside of\n"
+    "this grammar, and copies words that it does not know. It is the default with --gold and\n"
+    "--evaluate. Both models are searched for in models/, in the installed data and next to the\n"
+    "program.\n"
     "\n"
     "Examples:\n"
-    "  mha translate \"The cat that I saw yesterday ran away\"\n"
-    "  mha translate --attention \"the quick brown fox jumps\"\n"
-    "  mha translate --beam 4 --best 4 --gold \"she gives the boy a book\"\n"
-    "  mha corpus --split test | cut -f 1 | mha translate\n"
+    "  mha translate \"The cat that I saw yesterday ran away.\"\n"
+    "  mha translate --attention \"Where is the station?\"\n"
+    "  mha translate --best 4 \"She gave me a book.\"\n"
+    "  mha translate --gold --beam 4 --best 4 \"she gives the boy a book\"\n"
+    "  mha corpus --split test | cut -f 1 | mha translate --model lab\n"
     "  mha translate --evaluate 1000\n";
 
 typedef struct translate_request {
@@ -402,29 +404,39 @@ static int run_with(const translate_request *r, const arg_command *command, tran
     return translate_evaluate(&request);
 }
 
-/* Options of a translator of "mha train", which has a grammar and a corpus. */
-static const char own_options[] =
-    "attention layer head svg gold evaluate split seed errors no-cache";
+/* Options of the laboratory, which has a grammar and a corpus. */
+static const char own_options[] = "gold evaluate split seed errors no-cache";
 
 static int run_any(const translate_request *r, const session *s, char **argv, int words)
 {
-    const translate_any_request request = {.beam = (int)r->beam,
-                                           .best = (int)r->best,
-                                           .length_penalty =
-                                               r->penalty != NULL ? r->options.length_penalty : 1.0,
-                                           .as_json = r->as_json};
-    return translate_any(s->any, &request, words, argv, s->pool);
+    const translate_any_request request = {
+        .beam = (int)r->beam,
+        .best = (int)r->best,
+        .length_penalty = r->penalty != NULL ? r->options.length_penalty : 1.0,
+        .as_json = r->as_json,
+        .maps = {
+            .layer = (int)r->layer, .head = r->head, .attention = r->attention, .svg = r->svg}};
+    return translate_any(s, &request, words, argv);
+}
+
+/* The grammar and its corpus are those of the laboratory. */
+static shipped_model usual_model(const translate_request *r)
+{
+    return r->gold || r->evaluate > 0 ? SHIPPED_LABORATORY : SHIPPED_TRANSLATOR;
 }
 
 static int run_command(const translate_request *r, const arg_command *command, char **argv,
                        int words)
 {
     translate_run run = {.request = r};
-    int code = session_open(&run.session, r->model_file, r->threads);
+    int code = session_open(&run.session, r->model_file, usual_model(r), r->threads);
     if (code == EXIT_GO_ON && run.session.any != NULL) {
         code = args_refuse(command, own_options,
-                           "is for a translator of \"mha train\"; \"mha show\" draws the heads of "
-                           "this model");
+                           "is about the grammar of the laboratory; it needs --model lab");
+        if (code == EXIT_GO_ON && r->as_json)
+            code = args_refuse(command, "attention",
+                               "is for the terminal; \"mha show --json\" has the weights of all "
+                               "heads of this model");
         if (code == EXIT_GO_ON && r->beam == 1)
             code = check_single(r, command, 1);
         if (code == EXIT_GO_ON)
@@ -441,12 +453,12 @@ int command_translate(int argc, char **argv)
     translate_request r = {.seed = 1};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_ANY_MODEL(&r.model_file)},
-        {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (1)", 1,
+        {OPTION_MODEL(&r.model_file, "en-fr")},
+        {"beam", ARG_NUMBER, &r.beam, "N", "width of the beam search; 1 is greedy (4; lab 1)", 1,
          TRANSLATION_BEAM_MAX},
         {"best", ARG_NUMBER, &r.best, "N", "print N translations with their scores", 1,
          TRANSLATION_BEAM_MAX},
-        {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (0)", 0, 0},
+        {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (1; lab 0)", 0, 0},
         {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head attends to", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "draw this decoder layer (the last)", 1,
          TRANSFORMER_LAYERS_MAX},

@@ -30,8 +30,8 @@ static const char details[] =
     "what each head of the model attends to while it reads TEXT and, if it is a translator, "
     "writes\n"
     "its translation. It is one file that any browser opens from disk, without a network. Two or\n"
-    "more sentences can be compared with each other. The model is as for \"mha heads\"; for other\n"
-    "models than translators, roles are found on each sentence, or on the texts of --texts.\n"
+    "more sentences can be compared with each other. Roles of the laboratory are found on sentences\n"
+    "of its grammar, those of other models on each sentence, or on the texts of --texts.\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
@@ -41,10 +41,11 @@ static const char details[] =
     "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
     "Examples:\n"
-    "  mha view \"the cat that i saw yesterday ran away\"\n"
-    "  mha view -o cats.html \"the black cat sleeps\" \"the black cats sleep\"\n"
-    "  mha view --to \"le chat dort\" \"the cat sleeps\"\n"
-    "  mha ablate --json > cost.json && mha view --ablation cost.json \"the cat sleeps\"\n"
+    "  mha view \"The cat that I saw yesterday ran away.\"\n"
+    "  mha view -o cats.html \"The black cat sleeps.\" \"The black cats sleep.\"\n"
+    "  mha view --to \"Le chat dort.\" \"The cat sleeps.\"\n"
+    "  mha ablate --json > cost.json\n"
+    "  mha view --model lab --ablation cost.json \"the cat sleeps\"\n"
     "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
 
@@ -246,7 +247,7 @@ static int run_command(const view_request *r, char **texts, int count)
     view_run run = {.request = r, .count = count};
     if (!output_file_check(r->output))
         return EXIT_FAILED;
-    int code = session_open(&run.session, r->model_file, r->threads);
+    int code = session_open(&run.session, r->model_file, SHIPPED_TRANSLATOR, r->threads);
     if (code == EXIT_GO_ON)
         code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
     session_close(&run.session);
@@ -277,7 +278,7 @@ int command_view(int argc, char **argv)
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
          0},
-        {OPTION_ANY_MODEL(&r.model_file)},
+        {OPTION_MODEL(&r.model_file, "en-fr")},
         {"study", ARG_NUMBER, &r.study, "N",
          "find roles on N corpus sentences or texts (200; 0: none)", 0, 100000},
         {OPTION_TEXTS(&r.texts)},

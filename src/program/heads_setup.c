@@ -25,7 +25,7 @@ int heads_setup_open(heads_setup *s, const char *command)
 {
     int code = option_split(command, s->split_name, &s->split);
     if (code == EXIT_GO_ON)
-        code = session_open(&s->session, s->model_file, s->threads);
+        code = session_open(&s->session, s->model_file, s->usual, s->threads);
     if (code != EXIT_GO_ON)
         return code;
     if (s->texts_file != NULL || s->session.model == NULL)

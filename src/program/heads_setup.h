@@ -11,6 +11,7 @@
 typedef struct heads_setup {
     /* From the options; NULL and 0: not given. */
     const char *model_file, *split_name, *texts_file;
+    shipped_model usual; /* if no model is given */
     const char *text; /* the user's text, on which other models than translators are measured */
     int64_t sentences, threads;
     uint64_t seed;

@@ -20,15 +20,15 @@ typedef struct entry {
 
 /* In the order in which a newcomer may want them. An entry without a name begins a group. */
 static const entry commands[] = {
-    {NULL, NULL, "See the heads of any model, by default those of the laboratory"},
+    {NULL, NULL, "See the heads of any model, by default those of a real translator"},
     {"show", command_show, "draw every head on a sentence in the terminal"},
     {"view", command_view, "write a web page that shows every head"},
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
-    {NULL, NULL, "Measure the heads of any model"},
+    {NULL, NULL, "Measure the heads of any model, by default those of the laboratory"},
     {"heads", command_heads, "measure what every head attends to, and its role"},
     {"ablate", command_ablate, "disable heads and measure the loss"},
     {"prune", command_prune, "disable the least important heads one by one"},
-    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, the laboratory, ..."},
+    {NULL, NULL, "Run models of any family: BERT, GPT-2, Llama, T5, Marian, ..."},
     {"translate", command_translate, "translate English to French; --attention draws heads"},
     {"inspect", command_inspect, "say what a model is, with a drawing of one layer"},
     {"embed", command_embed, "texts to vectors; --rank sorts texts by similarity"},
@@ -66,21 +66,23 @@ static void print_help(FILE *file)
             fprintf(file, "\n%s:\n", commands[n].summary);
         else
             fprintf(file, "  %-10s %s\n", commands[n].name, commands[n].summary);
-    fputs(
-        "\n"
-        "The laboratory is a translator trained on a generated grammar: every sentence comes from\n"
-        "this known grammar, so the true alignment and roles are known.\n"
-        "\n"
-        "Environment:\n"
-        "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
-        "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
-        "  MHA_MODEL         the model, if --model is not given\n"
-        "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
-        "\n"
-        "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
-        "Try: mha show \"the old king sings\"\n"
-        "     mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n",
-        file);
+    fputs("\n"
+          "Two models are part of the program: --model en-fr, a translator trained on real "
+          "sentences,\n"
+          "and --model lab, the laboratory, a translator trained on a generated grammar: every "
+          "sentence\n"
+          "comes from this known grammar, so the true alignment and roles are known.\n"
+          "\n"
+          "Environment:\n"
+          "  MHA_NUM_THREADS   default number of threads (else OMP_NUM_THREADS)\n"
+          "  MHA_ISA           force an instruction set: c, avx2, avx512, neon\n"
+          "  MHA_MODEL         the model, if --model is not given\n"
+          "  NO_COLOR          no colours; CLICOLOR_FORCE=1: colours in files and pipes\n"
+          "\n"
+          "Exit codes: 0 success, 1 failure, 2 wrong usage.\n"
+          "Try: mha show --words \"The old king sings.\"\n"
+          "     mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n",
+          file);
 }
 
 /* NULL for an unknown name, and for topics that only the help has. */

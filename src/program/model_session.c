@@ -18,12 +18,12 @@
 static const char *const stores[] = {"file", "f32", "f16", "bf16", "i8", "q8", "q4"};
 enum { STORE_COUNT = sizeof stores / sizeof stores[0] };
 
-static int find_path(const char *command, const char *given, const char **path)
+static int find_path(const char *command, const char *given, char path[MODEL_PATH_MAX])
 {
     const char *const variable = getenv("MHA_MODEL");
-    *path = given != NULL ? given : variable;
-    if (*path != NULL && **path != '\0')
-        return EXIT_GO_ON;
+    const char *const name = given != NULL ? given : variable;
+    if (name != NULL && *name != '\0')
+        return model_path_find(name, SHIPPED_TRANSLATOR, path) ? EXIT_GO_ON : EXIT_FAILED;
     return args_wrong("%s: no model; give --model with a folder or a file of a model, or set "
                       "MHA_MODEL",
                       command);
@@ -32,9 +32,9 @@ static int find_path(const char *command, const char *given, const char **path)
 int model_session_open(model_session *s, const char *command, const model_request *request)
 {
     char message[MODEL_MESSAGE_MAX] = "";
-    const char *path;
+    char path[MODEL_PATH_MAX];
     *s = (model_session){.info = {.size = sizeof s->info}};
-    int code = find_path(command, request->path, &path);
+    int code = find_path(command, request->path, path);
     if (code != EXIT_GO_ON)
         return code;
     const int store = request->store != NULL ? option_choose(command, "type of weights",

@@ -14,8 +14,8 @@
 #include "translator/head_settings.h"
 
 /* Rows of option tables, to be put into braces; `target` points to the variable for the value. */
-#define OPTION_ANY_MODEL(target) \
-    "model", ARG_TEXT, target, "PATH", "the model, a file or folder (the laboratory)", 0, 0
+#define OPTION_MODEL(target, usual) \
+    "model", ARG_TEXT, target, "PATH", "en-fr, lab, or a file or folder (" usual ")", 0, 0
 #define OPTION_THREADS(target) \
     "threads", ARG_NUMBER, target, "T", "number of threads (one per CPU)", 1, MHA_MAX_THREADS
 #define OPTION_SPLIT(target) "split", ARG_TEXT, target, "S", "train, valid or test (test)", 0, 0

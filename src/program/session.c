@@ -104,9 +104,9 @@ static int load_other(session *s)
     return EXIT_GO_ON;
 }
 
-static int load_any(session *s, const char *model_file)
+static int load_any(session *s, const char *model_file, shipped_model usual)
 {
-    if (!model_path_find(model_file, s->path))
+    if (!model_path_find(model_file, usual, s->path))
         return EXIT_FAILED;
     if (is_other(s->path))
         return load_other(s);
@@ -117,13 +117,13 @@ static int load_any(session *s, const char *model_file)
     return subject_count_words(&s->subject) ? EXIT_GO_ON : args_failed("out of memory");
 }
 
-int session_open(session *s, const char *model_file, int64_t threads)
+int session_open(session *s, const char *model_file, shipped_model usual, int64_t threads)
 {
     int count;
     *s = (session){.path = ""};
     int code = prepare(threads, &count);
     if (code == EXIT_GO_ON)
-        code = load_any(s, model_file);
+        code = load_any(s, model_file, usual);
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
 }
 

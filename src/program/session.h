@@ -23,10 +23,10 @@ typedef struct session {
 } session;
 
 /* Finds and loads the model and starts the threads. The model is any whose heads can be looked at:
- * a translator of "mha train", or what mha_model_open() opens. `model_file` NULL stands for the
- * installed translator, `threads` 0 for the environment's choice, else one per CPU. Either way the
- * session wants session_close(). */
-int session_open(session *session, const char *model_file, int64_t threads);
+ * a translator of "mha train", or what mha_model_open() opens. `usual` is the model if neither
+ * `model_file` nor the environment names one; `threads` is 0 for the environment's choice, else one
+ * per CPU. Either way the session wants session_close(). */
+int session_open(session *session, const char *model_file, shipped_model usual, int64_t threads);
 void session_close(session *session);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */

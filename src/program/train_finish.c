@@ -97,12 +97,10 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
     return EXIT_FINE;
 }
 
-/* A command that tries the new model; the default model needs no option. */
+/* A command that tries the new model. */
 static void say_next(const train_request *r)
 {
-    const char *const option = strcmp(r->output, model_path_default()) == 0 ? "" : " --model ";
-    printf("\nTry: %s translate%s%s \"%s\"\n", args_program, option,
-           *option != '\0' ? r->output : "",
+    printf("\nTry: %s translate --model %s \"%s\"\n", args_program, r->output,
            r->pairs != NULL ? "Hello, how are you?" : "the cat that i saw yesterday ran away");
 }
 

@@ -21,9 +21,6 @@
 /* A translation that does not end is cut off after MOST tokens. */
 enum { TOGETHER = 256, MOST = 512 };
 
-/* A translation whose confidence is lower is marked on a terminal. */
-static const double unsure_below = 0.35;
-
 typedef struct any_text {
     const char *text;
     bool translated; /* it has results */
@@ -31,9 +28,9 @@ typedef struct any_text {
 } any_text;
 
 typedef struct any_run {
-    const mha_model *model;
+    const session *session;
+    const mha_model *model; /* that of the session */
     const translate_any_request *request;
-    mha_pool *pool;
     int beam, best;
     ptrdiff_t positions; /* most tokens of a text; 0: no limit */
     terminal screen;
@@ -87,7 +84,7 @@ static void print_plain(const any_run *run, const any_text *text, const mha_gene
         if (run->request->best > 0)
             printf("%.4f\t", results[n].confidence);
         printf("%s", results[n].text);
-        if (n == 0 && run->marks && results[n].confidence < unsure_below) {
+        if (n == 0 && run->marks && results[n].confidence < SUBJECT_UNSURE) {
             terminal_style(stdout, &run->screen, STYLE_DIM);
             printf("  (unsure: %.2f)", results[n].confidence);
             terminal_plain(stdout, &run->screen);
@@ -106,28 +103,28 @@ static void warn(const any_run *run, int number, const char *what)
 
 /* --------------------------------------------------------------------- group ----- */
 
-/* Adds a text to the batch, unless it is empty or the model cannot read it. */
-static int read_text(any_run *run, any_text *text, id_batch *batch)
+/* Adds a text to the group, unless it is empty or the model cannot read it. */
+static int read_text(any_run *run, any_text *text, id_batch *group)
 {
     text->translated = false;
     if (text->problem[0] != '\0' || text->text[strspn(text->text, " \t\r\n")] == '\0')
         return EXIT_GO_ON;
     const int code =
-        id_batch_add(batch, mha_model_tokenizer(run->model), text->text, MHA_TEXT_MARKS);
+        id_batch_add(group, mha_model_tokenizer(run->model), text->text, MHA_TEXT_MARKS);
     if (code != EXIT_GO_ON)
         return code;
-    const ptrdiff_t last = batch->count - 1;
-    const int64_t tokens = batch->starts[last + 1] - batch->starts[last];
+    const ptrdiff_t last = group->count - 1;
+    const int64_t tokens = group->starts[last + 1] - group->starts[last];
     text->translated = tokens > 0 && (run->positions == 0 || tokens <= run->positions);
     if (tokens > 0 && !text->translated)
         snprintf(text->problem, sizeof text->problem,
                  "the text is too long: it has %lld tokens, and the model reads up to %td",
                  (long long)tokens, run->positions);
-    batch->count -= !text->translated;
+    group->count -= !text->translated;
     return EXIT_GO_ON;
 }
 
-static int compute(any_run *run, const id_batch *batch)
+static int compute(any_run *run, const id_batch *group)
 {
     char message[MODEL_MESSAGE_MAX] = "";
     const mha_generate_config config = {.size = sizeof config,
@@ -137,11 +134,21 @@ static int compute(any_run *run, const id_batch *batch)
                                         .length_penalty = run->request->length_penalty,
                                         .message = message,
                                         .message_size = sizeof message};
-    const mha_status status = mha_model_generate(run->model, batch->count, batch->starts,
-                                                 batch->ids, &config, run->results, run->pool);
+    const mha_status status =
+        mha_model_generate(run->model, group->count, group->starts, group->ids, &config,
+                           run->results, run->session->pool);
     return status == MHA_OK
                ? EXIT_GO_ON
                : args_failed("translate: %s", message[0] ? message : mha_status_string(status));
+}
+
+/* The maps of --attention and --svg. What is wrong has been reported then. */
+static void draw_maps(any_run *run, const any_text *text, const mha_generation *result)
+{
+    const translate_maps_request *const maps = &run->request->maps;
+    if (text->translated && (maps->attention || maps->svg != NULL))
+        run->failed |= translate_maps_draw(run->session, maps, text->text, result->text,
+                                           &run->screen) != EXIT_GO_ON;
 }
 
 /* Prints the texts of a group in their order, and frees the results. */
@@ -159,6 +166,7 @@ static void print_group(any_run *run, int count)
             print_json(run, text, results);
         else
             print_plain(run, text, results);
+        draw_maps(run, text, results);
         for (int k = 0; text->translated && k < run->best; k++)
             mha_generation_free(results++);
     }
@@ -166,13 +174,13 @@ static void print_group(any_run *run, int count)
 
 static int translate_group(any_run *run, int count)
 {
-    id_batch batch;
-    int code = id_batch_begin(&batch, count);
+    id_batch group;
+    int code = id_batch_begin(&group, count);
     for (int n = 0; n < count && code == EXIT_GO_ON; n++)
-        code = read_text(run, &run->texts[n], &batch);
-    if (code == EXIT_GO_ON && batch.count > 0)
-        code = compute(run, &batch);
-    id_batch_free(&batch);
+        code = read_text(run, &run->texts[n], &group);
+    if (code == EXIT_GO_ON && group.count > 0)
+        code = compute(run, &group);
+    id_batch_free(&group);
     progress_end();
     if (code == EXIT_GO_ON)
         print_group(run, count);
@@ -242,9 +250,10 @@ static int run_all(any_run *run, int words, char **argv)
     return code != EXIT_GO_ON ? code : run->failed ? EXIT_FAILED : EXIT_FINE;
 }
 
-int translate_any(const mha_model *model, const translate_any_request *request, int words,
-                  char **argv, mha_pool *pool)
+int translate_any(const session *opened, const translate_any_request *request, int words,
+                  char **argv)
 {
+    const mha_model *const model = opened->any;
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model, &info);
     if (info.kind != MHA_MODEL_ENCODER_DECODER)
@@ -252,12 +261,15 @@ int translate_any(const mha_model *model, const translate_any_request *request, 
                            "continues texts");
     if (mha_model_tokenizer(model) == NULL)
         return args_failed("translate: no tokenizer was found beside the model");
+    const int checked = translate_maps_check(opened, &request->maps);
+    if (checked != EXIT_GO_ON)
+        return checked;
     any_run *const run = calloc(1, sizeof *run);
     if (run == NULL)
         return args_failed("out of memory");
+    run->session = opened;
     run->model = model;
     run->request = request;
-    run->pool = pool;
     run->best = request->best > 0 ? request->best : 1;
     run->beam = request->beam > 0                ? request->beam
                 : run->best > TRANSLATE_ANY_BEAM ? run->best

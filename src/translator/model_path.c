@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Searches for the model file, also relative to the running program. */
+/* Searches for models, also relative to the running program. */
 #include "translator/model_path.h"
 
 #include <stdio.h>
@@ -12,10 +12,12 @@
 #define MHA_DATA_FROM_PROGRAM "../share"
 #endif
 
-const char *model_path_default(void)
-{
-    return MODEL_LABORATORY;
-}
+static const struct {
+    const char *name, *path;
+} shipped[SHIPPED_MODELS] = {
+    [SHIPPED_TRANSLATOR] = {"en-fr", MODEL_TRANSLATOR},
+    [SHIPPED_LABORATORY] = {"lab", MODEL_LABORATORY},
+};
 
 /* The folder of the running program, without "/" at the end and without symbolic links; "." if it
  * cannot be determined. */
@@ -53,16 +55,12 @@ static bool join(const char *folder, const char *relative, const char *name,
                     *relative ? "/" : "", name) < MODEL_PATH_MAX;
 }
 
-bool model_path_find(const char *requested, char path[MODEL_PATH_MAX])
+/* The first place that has the model; false after a message if none has. */
+static bool find_shipped(shipped_model model, char path[MODEL_PATH_MAX])
 {
     static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha", ".."};
-    const char *const name = model_path_default();
-    const char *variable = getenv("MHA_MODEL");
+    const char *const name = shipped[model].path;
     char folder[MODEL_PATH_MAX], installed[MODEL_PATH_MAX];
-    if (requested != NULL)
-        return given(requested, path);
-    if (variable != NULL && *variable != '\0')
-        return given(variable, path);
     if (access(name, R_OK) == 0)
         return given(name, path);
     program_folder(folder);
@@ -72,7 +70,19 @@ bool model_path_find(const char *requested, char path[MODEL_PATH_MAX])
     join(folder, places[0], name, installed);
     fprintf(stderr,
             "mha: there is no model. Looked for %s here, %s and %s.\n"
-            "Train one with \"mha train\", or name one with --model FILE or MHA_MODEL.\n",
+            "Train one with \"mha train\", or name one with --model PATH or MHA_MODEL.\n",
             name, installed, path);
     return false;
+}
+
+bool model_path_find(const char *requested, shipped_model usual, char path[MODEL_PATH_MAX])
+{
+    const char *const name = requested != NULL ? requested : getenv("MHA_MODEL");
+    if (name == NULL || (requested == NULL && *name == '\0'))
+        return find_shipped(usual, path);
+    if (access(name, F_OK) != 0)
+        for (int n = 0; n < SHIPPED_MODELS; n++)
+            if (strcmp(name, shipped[n].name) == 0)
+                return find_shipped((shipped_model)n, path);
+    return given(name, path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the model file. */
+/* Finds the file or folder of a model. */
 #ifndef TRANSLATOR_MODEL_PATH_H
 #define TRANSLATOR_MODEL_PATH_H
 
@@ -7,18 +7,24 @@
 
 enum { MODEL_PATH_MAX = 4096 };
 
-/* The laboratory: the translator of the generated grammar, which "mha train" makes. */
-#define MODEL_LABORATORY "models/lab-en-fr.safetensors"
+#define MODEL_TRANSLATOR "models/en-fr"
+#define MODEL_LABORATORY "models/lab-en-fr.safetensors" /* which "mha train" writes */
 
-/* The file that commands use if no model is given: for now the laboratory. */
-const char *model_path_default(void);
+/* The models that come with the program. Each has a short name, which may be given instead of a
+ * path. */
+typedef enum shipped_model {
+    SHIPPED_TRANSLATOR, /* "en-fr": English to French, trained on real sentences; a folder */
+    SHIPPED_LABORATORY, /* "lab": the translator of the generated grammar; a file */
+    SHIPPED_MODELS
+} shipped_model;
 
 /*
- * Finds the model file: `requested` if not NULL, else the value of MHA_MODEL, else the first that
- * exists of model_path_default() in the current folder, the installed model, and the model of the
- * source tree this program was built in. Returns false, with a message on stderr, if there is
- * none.
+ * Finds a model: `requested` if not NULL, else the value of MHA_MODEL if that is not empty, else
+ * `usual`. A short name stands for the shipped model, unless there is a file of that name. Of a
+ * shipped model the first that exists is taken: in the current folder, among the installed data,
+ * and in the source tree this program was built in. Returns false, with a message on stderr, if it
+ * is nowhere.
  */
-bool model_path_find(const char *requested, char path[MODEL_PATH_MAX]);
+bool model_path_find(const char *requested, shipped_model usual, char path[MODEL_PATH_MAX]);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Pages of models that are no translators, in a real browser. Arguments: playwright-core, the
-// browser, pages of an encoder, a decoder and an encoder-decoder, and the address of a server with
-// the encoder; empty: none.
+// browser, pages of an encoder, a decoder and an encoder-decoder, one of a translation that the last
+// wrote itself, and the address of a server with the encoder; empty: none.
 import { dataOf, floats, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
-const [playwrightPath, browserPath, encoder, decoder, both, address] = process.argv.slice(2);
+const [playwrightPath, browserPath, encoder, decoder, both, written, address] = process.argv.slice(2);
 const browser = await startBrowser(playwrightPath, browserPath);
 const words = (page) => page.locator("#sentence-room .word").allTextContents();
 const nothingWrong = () => equal(browser.problems.join("; "), "", "problems");
@@ -118,6 +118,18 @@ await test("an_encoder_decoder_has_all_views", async () => {
     await page.goto(page.url().replace("view=align", "view=head&kind=encoder&row=0&column=1"));
     await page.waitForSelector(".cell-room h3");
     check((await text(page, ".cell-room")).includes("position bias"), "scores with another part");
+    await page.close();
+    nothingWrong();
+});
+
+await test("a_translation_has_its_confidence", async () => {
+    const page = await browser.open(written),
+        [{ confidence, unsure }] = dataOf(written).sentences;
+    const line = await text(page, "#confidence");
+    check(line.includes(`Confidence ${confidence.toFixed(2)}`), line);
+    equal(line.includes("The model is unsure"), unsure, "unsure");
+    await page.goto(page.url().replace("written", "t5"));
+    equal(await page.locator("#confidence").count(), 0, "of a given text");
     await page.close();
     nothingWrong();
 });

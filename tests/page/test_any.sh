@@ -26,7 +26,8 @@ python3 "$here/../program/tiny_models.py" || give_up "no models"
 {
     "$mha" view --model bert -o bert.html "the unbelievably black cat sleeps ?" &&
         "$mha" view --model gpt2 -o gpt2.html "the cat sleeps" &&
-        "$mha" view --model t5 -o t5.html --to "le chat dort" "the cat sleeps"
+        "$mha" view --model t5 -o t5.html --to "le chat dort" "the cat sleeps" &&
+        "$mha" view --model t5 -o written.html "the cat sleeps"
 } >log 2>&1 || give_up "no page: $(cat log)"
 "$mha" serve --model bert >address 2>log &
 server=$!
@@ -37,4 +38,4 @@ done
 if ! [ -s address ] && ! grep -q "built without libmicrohttpd" log; then
     give_up "no server: $(cat log)"
 fi
-node "$here/test_any.mjs" "$2" "$3" bert.html gpt2.html t5.html "$(cat address)"
+node "$here/test_any.mjs" "$2" "$3" bert.html gpt2.html t5.html written.html "$(cat address)"

@@ -202,6 +202,8 @@ if s["source"][-1] != "</s>" or s["target"][0] != "<pad>": print(s["source"], s[
 given, = data("given.html")["sentences"]
 if given["expected"][-1] != "</s>" or given["log_likelihood"][-1] is None: print(given["expected"])
 if len(s["target"]) != s["kinds"][1]["rows"] or "translation" not in s: print("target")
+if not 0 < s["confidence"] <= 1 or s["unsure"] != (s["confidence"] < 0.35): print(s["confidence"])
+if "confidence" in given: print("the confidence of a given text")
 '
 exits 0 heads --model vit picture.ppm
 exits 0 view --model vit -o vit.html picture.ppm

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# mha translate: with a model that has learnt nothing, what is the same whatever the model says; with
-# the one of the repository, what it says.
+# mha translate: with a laboratory that has learnt nothing, what is the same whatever the model says;
+# with the one of the repository, what it says. test_translate_any.sh is about other models, and
+# test_en_fr.sh about the translator of the repository.
 . "$(dirname "$0")/harness.bash"
 unset MHA_MODEL
 
@@ -12,7 +13,7 @@ cd "$scratch" || exit 1
 
 mkdir -p alone/bin
 cp "$mha" alone/bin/mha
-(cd alone && bin/mha translate "he sleeps") >out 2>err
+(cd alone && bin/mha translate --model lab "he sleeps") >out 2>err
 same "no model: exit code" 1 $?
 says "no model: says so" "$(cat err)" "there is no model"
 says "no model: and what to do" "$(cat err)" "mha train"
@@ -20,6 +21,10 @@ case $(cat err) in
 *..*) bad "no model: plain paths" "$(cat err)" ;;
 *) says "no model: plain paths" "$(cat err)" " $scratch/alone/models/lab-en-fr.safetensors." ;;
 esac
+(cd alone && bin/mha translate "he sleeps") >out 2>err
+same "no translator: exit code" 1 $?
+says "no translator: says so" "$(cat err)" "Looked for models/en-fr here"
+export MHA_MODEL=lab
 exits 1 translate --model /nonexistent "he sleeps"
 says "a file that is not there" "$err" "/nonexistent: cannot be opened"
 exits 1 translate --model "$mha" "he sleeps"
@@ -73,6 +78,10 @@ exits 1 translate --model cut.safetensors "he sleeps"
 says "a damaged file" "$err" "cut.safetensors: "
 
 mkdir -p models alone/share/mha/models alone/models
+mkdir lab
+exits 1 translate --model lab "he sleeps"
+says "a folder with a short name" "$err" "lab: "
+rmdir lab
 cp dull.safetensors models/lab-en-fr.safetensors
 exits 0 translate "he sleeps"
 said=$out

@@ -20,11 +20,14 @@ exits 2 translate --model marian --beam 2 --best 3 x
 says "more than the beam" "$err" "--best 3 needs a --beam"
 exits 2 translate --model marian --beam 1 --length-penalty 1 x
 says "a penalty of one hypothesis" "$err" "--beam 2 or more"
-for option in --attention "--layer 1" --gold "--evaluate 3" --no-cache; do
+for option in --gold "--evaluate 3" --no-cache; do
     # shellcheck disable=SC2086
     run translate --model marian $option
     same "refused: $option" 2 "$code"
+    says "refused: what $option needs" "$err" "--model lab"
 done
+exits 2 translate --model marian --json --attention "the cat"
+says "attention as JSON" "$err" "mha show --json"
 exits 1 translate --model gpt2 "the cat"
 says "no encoder-decoder" "$err" "mha generate"
 
@@ -45,6 +48,27 @@ same "results are ordered" "$(cut -f 1 <<<"$out" | sort -rn)" "$(cut -f 1 <<<"$o
 silent "no marks in a file" "$(grep unsure <<<"$out")"
 CLICOLOR_FORCE=1 run translate --model marian "the cat sleeps"
 says "unsure translations are marked" "$out" "(unsure: 0."
+run translate --model t5 "the cat sleeps"
+plain=$out
+exits 0 translate --model t5 --attention "the cat sleeps"
+same "attention: the translation" "$plain" "$(head -n 1 <<<"$out")"
+says "attention: all heads" "$out" "head 2"
+says "attention: and their mean" "$out" "mean"
+says "attention: the last layer" "$out" "cross, layer 2 of 2"
+exits 0 translate --model t5 --layer 1 --head 2 "the cat sleeps"
+says "attention: one head" "$out" "head 2"
+silent "attention: not the other" "$(grep "head 1" <<<"$out")"
+exits 2 translate --model t5 --layer 9 "the cat sleeps"
+says "attention: no such layer" "$err" "--layer 9: the decoder has"
+exits 2 translate --model t5 --head 99 "the cat sleeps"
+says "attention: no such head" "$err" "--head 99: a layer has"
+exits 0 translate --model t5 --svg map.svg "the cat sleeps"
+same "attention: a picture" "$plain" "$out"
+if python3 -c 'import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])' map.svg; then
+    ok "attention: a picture that browsers read"
+else
+    bad "attention: a picture that browsers read"
+fi
 exits 0 translate --model t5 "the cat sleeps" "the cat"
 same "two texts" 2 "$(wc -l <<<"$out")"
 

@@ -192,6 +192,7 @@ function sentenceLine() {
         { class: "sentence" },
         lines,
         sentence.outside ? outsideWarning(sentence.outside) : null,
+        sentence.confidence ? confidenceLine(sentence) : null,
         expected ? wordLegend(sentence) : null,
     );
 }
@@ -203,6 +204,16 @@ function outsideWarning(reason) {
         { class: "warning", id: "outside", role: "note" },
         `Outside the grammar of the laboratory: ${reason}. `,
         "The model has learnt no such sentence, so its translation may be wrong.",
+    );
+}
+
+// How sure a model is of the translation that it wrote.
+function confidenceLine({ confidence, unsure }) {
+    return el(
+        "div",
+        { class: unsure ? "warning" : "hint", id: "confidence", role: "note" },
+        `Confidence ${confidence.toFixed(2)}: the geometric mean of the probabilities of the `,
+        `words of the translation. ${unsure ? "The model is unsure; the translation may be wrong." : ""}`,
     );
 }
 

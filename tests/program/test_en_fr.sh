@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The translator of the repository, models/en-fr: what models/README.md says of its files, everyday
+# sentences, names and numbers, texts of any characters, damaged copies, and that commands use it by
+# default. MHA_TEST_PAIRS=FILE, with held-out sentence pairs, measures its BLEU and chrF too.
+. "$(dirname "$0")/harness.bash"
+unset MHA_MODEL
+
+model=$(realpath -m "$here/../../models/en-fr")
+everyday=$here/../data/everyday.tsv
+cd "$scratch" || exit 1
+
+# ---------------------------------------------------------------- its files -----
+
+about=$(cat "$model/../README.md")
+weights=$model/model.safetensors
+says "models/README.md: the checksum" "$about" "\`$(sha256sum "$weights" | cut -d ' ' -f 1)\`"
+says "models/README.md: the size" "${about//,/}" " $(wc -c <"$weights") bytes"
+bytes=$(cat "$model"/* | wc -c)
+if [ "$bytes" -le 16000000 ]; then
+    ok "at most 16 MB"
+else
+    bad "at most 16 MB" "$bytes bytes"
+fi
+
+# -------------------------------------------------------- everyday sentences -----
+
+# A line of the file is a sentence, a tab, and a pattern for all of its translations that are right.
+cut -f 1 "$everyday" >everyday.en
+"$mha" translate <everyday.en >everyday.fr 2>err
+same "everyday sentences: exit code" 0 $?
+silent "everyday sentences: nothing on stderr" "$(cat err)"
+right=0
+count=0
+wrong=()
+while IFS=$'\t' read -r english pattern && IFS= read -r french <&3; do
+    count=$((count + 1))
+    if [[ $french =~ ^($pattern)$ ]]; then
+        right=$((right + 1))
+    else
+        wrong+=("$english -> $french")
+    fi
+done <"$everyday" 3<everyday.fr
+same "everyday sentences: how many there are" 100 "$count"
+if [ "$right" -ge 85 ]; then
+    ok "everyday sentences: $right of $count are right"
+else
+    bad "everyday sentences: $right of $count are right, not 85" "${wrong[@]}"
+fi
+printf '     not right: %s\n' "${wrong[@]}"
+# The first five are those of the documentation.
+for n in 0 1 2 3 4; do
+    english=$(sed -n "$((n + 1))p" everyday.en)
+    case " ${wrong[*]} " in
+    *" $english -> "*) bad "everyday sentences: $english" ;;
+    *) ok "everyday sentences: $english" ;;
+    esac
+done
+
+# --------------------------------------------------------- names and numbers -----
+
+exits 0 translate "Tom was born in 1984." "I live in Boston." "The train leaves at 8:15."
+says "a name and a year" "$out" "Tom"
+says "a year" "$out" "1984"
+says "a city" "$out" "Boston"
+says "a time" "$out" "8"
+exits 0 translate --json "I love you."
+json "confidence"
+same "a score for each sentence" True "$(of '0.0 < j[0]["confidence"] <= 1.0')"
+exits 0 translate "" "I love you."
+same "an empty sentence has an empty translation" "" "$(head -n 1 <<<"$out")"
+
+# ------------------------------------------------------ texts of any characters -----
+
+if command -v python3 >/dev/null; then
+    python3 - >any.txt <<'PYTHON'
+import random
+random.seed(1)
+planes = [(0x20, 0x7E), (0xA1, 0x24F), (0x370, 0x1FFF), (0x2010, 0xD7FF), (0xE000, 0xFDCF),
+          (0x10000, 0x1F9FF), (0x20000, 0x2FFFD), (0xF0000, 0x10FFFD)]
+for _ in range(10000):
+    line = "".join(chr(random.randint(*random.choice(planes))) for _ in range(random.randint(1, 12)))
+    print(line.replace("\x85", "?").replace("\u2028", "?").replace("\u2029", "?"))
+PYTHON
+    "$mha" tokenize --model en-fr --ids <any.txt >any.out 2>err
+    same "any characters: exit code" 0 $?
+    same "any characters: a line for each" 10000 "$(wc -l <any.out)"
+    "$mha" tokenize --model en-fr <any.txt >any.out 2>err
+    silent "any characters: no unknown word" "$(grep -m 3 -F '<unk>' any.out)"
+    head -n 40 any.txt >some.txt
+    "$mha" translate <some.txt >some.out 2>err
+    same "any characters: translated" 40 "$(wc -l <some.out)"
+fi
+
+# -------------------------------------------------------------- damaged copies -----
+
+mkdir damaged
+cp "$model"/* damaged/
+for cut in 0 7 100 100000; do
+    head -c "$cut" "$weights" >damaged/model.safetensors
+    exits 1 translate --model damaged "I love you."
+    says "cut off after $cut bytes" "$err" "model.safetensors"
+    silent "cut off after $cut bytes: no output" "$out"
+done
+cp "$weights" damaged/model.safetensors
+for file in config.json tokenizer.json; do
+    head -c 200 "$model/$file" >"damaged/$file"
+    exits 1 translate --model damaged "I love you."
+    says "a damaged $file" "$err" "$file"
+    cp "$model/$file" damaged/
+done
+exits 0 translate --model damaged "I love you."
+same "a whole copy" "$(sed -n 1p everyday.fr)" "$out"
+
+# ------------------------------------------------------------------- defaults -----
+
+exits 0 translate "I love you."
+same "translate uses it" "$(sed -n 1p everyday.fr)" "$out"
+exits 0 translate --model en-fr "I love you."
+same "its short name" "$(sed -n 1p everyday.fr)" "$out"
+exits 0 show --study 0 --json "I love you."
+json "show uses it"
+same "show: the model" "$model" "$(value model)"
+exits 0 heads --sentences 1 --json
+json "heads uses the laboratory"
+says "heads: the model" "$out" "lab-en-fr.safetensors"
+MHA_MODEL=lab exits 0 translate "the cat sleeps"
+same "a variable with a short name" "le chat dort" "$out"
+exits 0 translate --attention "I love you."
+says "attention: of the last layer" "$out" "cross, layer 2 of 2"
+exits 0 translate --gold "the cat sleeps"
+says "--gold is about the laboratory" "$out" "the grammar agrees"
+
+# --------------------------------------------------------------- held-out pairs -----
+
+if [ -n "${MHA_TEST_PAIRS:-}" ]; then
+    cut -f 1 "$MHA_TEST_PAIRS" | awk '!seen[$0]++' >pairs.en
+    "$mha" translate <pairs.en >pairs.fr
+    run bleu --tsv --json pairs.fr "$MHA_TEST_PAIRS"
+    echo "$out"
+    bleu=$(value bleu)
+    if [ "${bleu%.*}" -ge 40 ]; then
+        ok "held-out pairs: BLEU $bleu"
+    else
+        bad "held-out pairs: BLEU $bleu"
+    fi
+else
+    skip "held-out pairs" "MHA_TEST_PAIRS does not name a file"
+fi
+
+finish
