@@ -23,6 +23,7 @@ typedef struct model_text {
     int32_t end; /* the token that is expected after the last one; -1: not known */
     char end_word[SUBJECT_WORD_MAX];
     char *text, *given, *translation;
+    bool too_long; /* for the positions of the model */
     float *pixels; /* of a model that reads pictures, [channels][size][size] */
 } model_text;
 

@@ -12,6 +12,7 @@
 
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/heads_alignment.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
 #include "program/options.h"
@@ -53,6 +54,8 @@ typedef struct heads_request {
     head_name like; /* with like_name */
     bool gold, pieces, as_json;
     const char *text;
+    const char *alignments;
+    bool target_first;
 } heads_request;
 
 /* -------------------------------------------------------------- options ----- */
@@ -113,13 +116,40 @@ static int check_unused(const heads_request *r, const arg_command *command)
         code = args_refuse(command, "sentences split seed",
                            "selects sentences of the corpus; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->text != NULL)
-        code = args_refuse(command, "texts", "names texts to measure on; leave it out with a TEXT");
+        code = args_refuse(command, "texts pairs",
+                           "names texts to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
         code =
             args_wrong("heads: \"apart\" is the distance from a head; choose it with --like HEAD");
     return code;
+}
+
+/* What has no effect on alignments is refused with them, and the reverse. */
+static int check_alignments(const heads_request *r, const arg_command *command)
+{
+    if (r->alignments == NULL)
+        return args_refuse(command, "target-first",
+                           "is about the links of --alignments; leave it out");
+    if (r->text != NULL)
+        return args_wrong("heads: --alignments belongs to sentence pairs; leave out the TEXT");
+    if (r->setup.pairs_file == NULL)
+        return args_wrong("heads: --alignments needs --pairs: the sentences that are aligned");
+    return args_refuse(command, "texts split seed kind where sort like gold pieces",
+                       "has no effect on --alignments; leave it out");
+}
+
+static int align(const heads_request *r, bool limited)
+{
+    const alignment_request request = {.model_file = r->setup.model_file,
+                                       .pairs = r->setup.pairs_file,
+                                       .alignments = r->alignments,
+                                       .target_first = r->target_first,
+                                       .sentences = limited ? r->setup.sentences : 0,
+                                       .threads = r->setup.threads,
+                                       .as_json = r->as_json};
+    return heads_alignment(&request);
 }
 
 /* Reports mistakes before the work begins. */
@@ -153,7 +183,8 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
     const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
-                                 .texts = r->text == NULL ? r->setup.texts_file : NULL,
+                                 .texts = r->text == NULL ? heads_setup_file(&r->setup) : NULL,
+                                 .are_pairs = r->setup.pairs_file != NULL,
                                  .translates = r->setup.session.model != NULL,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
@@ -220,6 +251,11 @@ int command_heads(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
+        {"alignments", ARG_TEXT, &r.alignments, "FILE",
+         "with --pairs: how well cross-attention aligns words", 0, 0},
+        {"target-first", ARG_FLAG, &r.target_first, NULL,
+         "in links of --alignments, the word of the target comes first", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -258,6 +294,12 @@ int command_heads(int argc, char **argv)
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
         code = check_unused(&r, &command);
+    if (code == EXIT_GO_ON)
+        code = check_alignments(&r, &command);
+    if (code == EXIT_GO_ON && r.alignments != NULL) {
+        free(joined);
+        return align(&r, args_given(&command, "sentences"));
+    }
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)
