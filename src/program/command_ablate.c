@@ -18,7 +18,7 @@
 #include "program/options.h"
 
 static const char details[] =
-    "Every head is disabled alone, then all heads of each layer; with --pairs also every pair of\n"
+    "Every head is disabled alone, then all heads of each layer; with --together also every two\n"
     "heads of one kind. The decoder reads the correct words. A sentence is exact if all its words\n"
     "and its end are predicted correctly, in which case a greedy search finds it. If disabling a\n"
     "whole layer costs much more than the sum of its heads, the heads compensate for each other.\n"
@@ -35,7 +35,7 @@ static const char details[] =
     "Examples:\n"
     "  mha ablate\n"
     "  mha ablate --repair\n"
-    "  mha ablate --mode mean --pairs --json\n"
+    "  mha ablate --mode mean --together --json\n"
     "  mha ablate --svg heads.svg\n"
     "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n";
 
@@ -45,7 +45,7 @@ typedef struct ablate_request {
     heads_setup setup;
     const char *mode_name, *svg;
     head_mode mode;
-    bool pairs, repair, as_json;
+    bool together, repair, as_json;
 } ablate_request;
 
 static int find_mode(ablate_request *r)
@@ -139,7 +139,7 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
     mha_status status = report->single != NULL ? measure_heads(a, report) : MHA_ERR_MEMORY;
     if (status == MHA_OK)
         status = measure_layers(a, report);
-    if (status == MHA_OK && r->pairs)
+    if (status == MHA_OK && r->together)
         status = measure_pairs(a, report);
     if (status == MHA_OK && r->repair)
         status = measure_repair(r, report);
@@ -188,7 +188,8 @@ static int run(const ablate_request *r)
     head_ablation *const a = begin(r);
     ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
-                            .texts = r->setup.texts_file,
+                            .texts = heads_setup_file(&r->setup),
+                            .are_pairs = r->setup.pairs_file != NULL,
                             .translates = r->setup.session.model != NULL,
                             .predicts = subject_predicts(&r->setup.session.subject),
                             .split = r->setup.split,
@@ -213,8 +214,9 @@ int command_ablate(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
-        {"pairs", ARG_FLAG, &r.pairs, NULL, "also disable every pair of heads of one kind", 0, 0},
+        {"together", ARG_FLAG, &r.together, NULL, "also disable every two heads of one kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
@@ -238,12 +240,17 @@ int command_ablate(int argc, char **argv)
         return code;
     if (r.svg != NULL && !output_file_check(r.svg))
         return EXIT_FAILED;
-    r.setup.needs = "--texts FILE";
+    r.setup.needs = "--texts FILE or --pairs FILE";
     code = heads_setup_open(&r.setup, "ablate");
+    if (code == EXIT_GO_ON && r.repair && r.setup.session.model == NULL)
+        code = args_wrong("ablate: --repair compares what a head adds to a logit with what is lost "
+                          "without it, which is measured on the laboratory only; --together and "
+                          "the sums of layers show what heads of this model make up for");
+    if (code == EXIT_GO_ON && r.repair && heads_setup_file(&r.setup) != NULL)
+        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts and "
+                          "--pairs");
     if (code == EXIT_GO_ON)
-        code = heads_setup_refuse(&r.setup, &command, "repair split seed");
-    if (code == EXIT_GO_ON && r.repair && r.setup.texts_file != NULL)
-        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts");
+        code = heads_setup_refuse(&r.setup, &command, "split seed");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

@@ -332,6 +332,7 @@ int command_prune(int argc, char **argv)
          1000000},
         {OPTION_ANY_MODEL(&r.setup.model_file)},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "PATH", "write the pruned model to a file or folder", 0, 0},
         {"zeros", ARG_FLAG, &r.zeros, NULL, "with zeros in place of the heads", 0, 0},
@@ -357,14 +358,14 @@ int command_prune(int argc, char **argv)
         return code;
     if (r.keep < 0)
         r.keep = 0;
-    r.setup.needs = "--texts FILE";
+    r.setup.needs = "--texts FILE or --pairs FILE";
     code = heads_setup_open(&r.setup, "prune");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "split seed");
     if (code == EXIT_GO_ON && r.setup.pairs == NULL)
         code = args_refuse(&command, "curve",
-                           "is for a translator on its corpus; other models are measured on "
-                           "--texts, and have no curve");
+                           "is for the laboratory on its corpus; other models are measured on "
+                           "--texts or --pairs, and have no curve");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);
