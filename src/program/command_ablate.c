@@ -6,12 +6,14 @@
  *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
  *      and ablate_svg.c print and draw it.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "program/ablate_report.h"
+#include "program/ablate_words.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
@@ -46,6 +48,8 @@ typedef struct ablate_request {
     const char *mode_name, *svg;
     head_mode mode;
     bool together, repair, as_json;
+    bool words;
+    const char *text, *target; /* with `words` */
 } ablate_request;
 
 static int find_mode(ablate_request *r)
@@ -206,6 +210,55 @@ static int run(const ablate_request *r)
     return code;
 }
 
+/* ---------------------------------------------------------------- words ----- */
+
+/* Refuses options that would have no effect beside the others. */
+static int check_words(const ablate_request *r, const arg_command *command)
+{
+    if (!r->words && r->text != NULL)
+        return args_wrong("ablate: a TEXT is for --words; heads are measured on --texts or "
+                          "--pairs");
+    if (!r->words)
+        return args_refuse(command, "to", "is the translation of a TEXT with --words");
+    int code = args_refuse(command, "mode together repair texts pairs",
+                           "is about heads; leave it out with --words");
+    if (code == EXIT_GO_ON && r->text != NULL)
+        code = args_refuse(command, "sentences split seed",
+                           "selects sentences of the corpus; leave it out with a TEXT");
+    if (code == EXIT_GO_ON && r->text == NULL)
+        code = args_refuse(command, "to svg", "is about a TEXT, which is missing");
+    return code;
+}
+
+/* The model alone if there is a TEXT, else sentences of the corpus. */
+static int run_words(ablate_request *r)
+{
+    heads_setup *const s = &r->setup;
+    s->needs = "a TEXT";
+    const int code = r->text != NULL ? session_open(&s->session, s->model_file, s->threads)
+                                     : heads_setup_open(s, "ablate");
+    const ablate_words_request request = {
+        .setup = s, .text = r->text, .target = r->target, .svg = r->svg, .as_json = r->as_json};
+    return code == EXIT_GO_ON ? ablate_words(&request) : code;
+}
+
+/* Every head of the model. */
+static int run_heads(ablate_request *r, const arg_command *command)
+{
+    r->setup.needs = "--texts FILE or --pairs FILE";
+    int code = heads_setup_open(&r->setup, "ablate");
+    if (code == EXIT_GO_ON && r->repair && r->setup.session.model == NULL)
+        code = args_wrong("ablate: --repair compares what a head adds to a logit with what is lost "
+                          "without it, which is measured on the laboratory only; --together and "
+                          "the sums of layers show what heads of this model make up for");
+    if (code == EXIT_GO_ON && r->repair && heads_setup_file(&r->setup) != NULL)
+        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts and "
+                          "--pairs");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r->setup, command, "split seed");
+    return code == EXIT_GO_ON ? run(r) : code;
+}
+
 int command_ablate(int argc, char **argv)
 {
     ablate_request r = {.setup = {.split_name = "test", .sentences = 200, .seed = 1},
@@ -218,6 +271,9 @@ int command_ablate(int argc, char **argv)
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"together", ARG_FLAG, &r.together, NULL, "also disable every two heads of one kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
+        {"words", ARG_FLAG, &r.words, NULL, "hide words of the source instead of heads", 0, 0},
+        {"to", ARG_TEXT, &r.target, "TEXT", "with --words: the translation (the model's own)", 0,
+         0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -227,32 +283,27 @@ int command_ablate(int argc, char **argv)
     };
     const arg_command command = {
         .name = "ablate",
-        .usage = "[OPTION...]",
+        .usage = "[OPTION...] [--words [TEXT...]]",
         .summary = "Disable heads of a model and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
+        .words_max = INT_MAX,
         .given = &given,
     };
-    int code = args_parse(&command, argc, argv, NULL);
-    if (code == EXIT_GO_ON)
-        code = find_mode(&r);
+    int words;
+    char *joined;
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    if (r.svg != NULL && !output_file_check(r.svg))
-        return EXIT_FAILED;
-    r.setup.needs = "--texts FILE or --pairs FILE";
-    code = heads_setup_open(&r.setup, "ablate");
-    if (code == EXIT_GO_ON && r.repair && r.setup.session.model == NULL)
-        code = args_wrong("ablate: --repair compares what a head adds to a logit with what is lost "
-                          "without it, which is measured on the laboratory only; --together and "
-                          "the sums of layers show what heads of this model make up for");
-    if (code == EXIT_GO_ON && r.repair && heads_setup_file(&r.setup) != NULL)
-        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts and "
-                          "--pairs");
+    r.text = words > 0 ? argv[1] : NULL;
+    code = words > 1 ? args_wrong("ablate: one text at a time, not %d", words) : find_mode(&r);
     if (code == EXIT_GO_ON)
-        code = heads_setup_refuse(&r.setup, &command, "split seed");
+        code = check_words(&r, &command);
+    if (code == EXIT_GO_ON && r.svg != NULL && !output_file_check(r.svg))
+        code = EXIT_FAILED;
     if (code == EXIT_GO_ON)
-        code = run(&r);
+        code = r.words ? run_words(&r) : run_heads(&r, &command);
     heads_setup_close(&r.setup);
+    free(joined);
     return code;
 }
