@@ -7,7 +7,7 @@
 #ifndef HEADS_WORD_ABLATION_H
 #define HEADS_WORD_ABLATION_H
 
-#include "corpus/corpus_parts.h"
+#include "corpus/part_of_speech.h"
 #include "heads/head_join.h"
 #include "heads/head_study.h"
 #include "heads/whole_words.h"

@@ -30,16 +30,25 @@ static const char details[] =
     "  mean     it outputs its mean over sentences of train\n"
     "  uniform  it attends to all positions equally\n"
     "\n"
-    "The model is as for \"mha heads\". Other models than translators need --texts: the loss of a\n"
-    "decoder is in nats per token of the texts; that of an encoder is 1 - the cosine of a text's\n"
-    "vector and that of the whole model. \"mean\" is then the mean over the same texts.\n"
+    "The model is as for \"mha heads\". Other models than translators need --texts or --pairs: "
+    "the\n"
+    "loss of a decoder is in nats per token of the texts, with --pairs of the translations; that\n"
+    "of an encoder is 1 - the cosine of a text's vector and that of the whole model. \"mean\" is\n"
+    "then the mean over the same texts.\n"
+    "\n"
+    "With --words, one word of the source is hidden at a time instead: no token attends to it, in\n"
+    "the encoder and in cross-attention. For a TEXT, what each word of the translation then loses\n"
+    "is drawn as a map; for the laboratory without a TEXT, means by part of speech are printed.\n"
     "\n"
     "Examples:\n"
     "  mha ablate\n"
     "  mha ablate --repair\n"
     "  mha ablate --mode mean --together --json\n"
     "  mha ablate --svg heads.svg\n"
-    "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n";
+    "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n"
+    "  mha ablate --model my-translator --pairs test.tsv --sentences 1000\n"
+    "  mha ablate --words\n"
+    "  mha ablate --words --model my-translator --svg words.svg \"The black cat sleeps.\"\n";
 
 enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
 
@@ -284,7 +293,7 @@ int command_ablate(int argc, char **argv)
     const arg_command command = {
         .name = "ablate",
         .usage = "[OPTION...] [--words [TEXT...]]",
-        .summary = "Disable heads of a model and measure the loss.",
+        .summary = "Disable heads of a model, or hide words, and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
         .words_max = INT_MAX,

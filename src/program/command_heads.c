@@ -24,13 +24,20 @@ static const char details[] =
     "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
     "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
-    "heads of the layer; it is measured on translators without --texts only. With TEXT the heads\n"
-    "are measured on this sentence alone. --like compares heads by the Jensen-Shannon divergence\n"
-    "of their rows, in nats (at most 0.693); HEAD may also be written \"cross L2 H4\".\n"
+    "heads of the layer; it is measured on the laboratory without --texts and --pairs only. With\n"
+    "TEXT the heads are measured on this sentence alone. --like compares heads by the\n"
+    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be written\n"
+    "\"cross L2 H4\". How different the heads of a layer are is the mean of it over all pairs.\n"
+    "\n"
+    "--pairs measures an encoder-decoder on sentences with given translations, as \"mha train\n"
+    "--pairs\" reads them. With --alignments, line n of FILE has the links of pair n, made by\n"
+    "people: \"0-0 1-2 2p1\", sure ones with -, possible ones with p, words separated by spaces\n"
+    "and counted from 0. The error rate of every head of cross-attention is printed.\n"
     "\n"
     "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
     "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
-    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole\n"
+    "measured on a TEXT, --texts or --pairs; words that are cut into tokens are measured as a "
+    "whole\n"
     "unless --pieces is given.\n"
     "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
@@ -44,7 +51,9 @@ static const char details[] =
     "  mha heads --kind cross --sort aer --gold\n"
     "  mha heads --like 'cross 2.4'\n"
     "  mha heads --where role=sink --json\n"
-    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n";
+    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
+    "  mha heads --model my-translator --pairs test.tsv\n"
+    "  mha heads --model my-translator --pairs a.en,a.fr --alignments a.links\n";
 
 typedef struct heads_request {
     heads_setup setup;

@@ -235,7 +235,7 @@ same "an encoder loses 1 - cosine" True "$(of '(j["unit"] == "1 - cosine" and j[
 exits 0 ablate --model gpt2 --texts texts.txt --mode mean --json
 same "a decoder loses nats" True "$(of '(j["unit"] == "nats per token" and j["plain"]["loss"] > 1 and
     len(j["layers"]) == 2)')"
-exits 0 ablate --model bert --texts texts.txt --pairs --svg cost.svg
+exits 0 ablate --model bert --texts texts.txt --together --svg cost.svg
 says "what the loss is" "$out" "1 - the cosine"
 says "a picture" "$(cat cost.svg)" "1 - cosine"
 exits 0 prune --model bert --texts texts.txt --keep 2 --json

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of speech of English words, as the grammar uses them in a sentence. */
-#ifndef CORPUS_PARTS_H
-#define CORPUS_PARTS_H
+#ifndef CORPUS_PART_OF_SPEECH_H
+#define CORPUS_PART_OF_SPEECH_H
 
 #include "corpus/corpus.h"
 

@@ -3,7 +3,7 @@
  * Finds parts of speech: function words by lists, then by the role that a word has in its sentence
  * ("her" is a determiner where it has a noun), then by the tables of the lexicon.
  */
-#include "corpus/corpus_parts.h"
+#include "corpus/part_of_speech.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of speech: every word of many sentences has one, and those of some sentences are known. */
-#include "corpus/corpus_parts.h"
+#include "corpus/part_of_speech.h"
 
 #include <stdio.h>
 #include <string.h>
