@@ -146,16 +146,16 @@ static int64_t longest(const int64_t *starts, int count)
     return most;
 }
 
-/* Runs the encoder of a batch into a state, from which the decoder can be run many times. Without
- * it the results are the same. */
-static void keep_encoder(const subject_batches *b, text_batch *t)
+/* Runs the encoder of a batch into a state, from which the decoder can be run many times. */
+static mha_status keep_encoder(const subject_batches *b, text_batch *t)
 {
     const mha_state_config config = {.size = sizeof config,
                                      .sequences = t->count,
                                      .capacity = longest(t->starts, t->count),
                                      .source_capacity = longest(t->source_starts, t->count)};
-    if (mha_state_create(&t->state, model_of(b->subject), &config) != MHA_OK)
-        return;
+    const mha_status status = mha_state_create(&t->state, model_of(b->subject), &config);
+    if (status != MHA_OK)
+        return status;
     const mha_model_call call = {.size = sizeof call,
                                  .B = t->count,
                                  .starts = t->starts,
@@ -163,19 +163,21 @@ static void keep_encoder(const subject_batches *b, text_batch *t)
                                  .source_starts = t->source_starts,
                                  .source_ids = t->source_ids,
                                  .state = t->state};
-    if (mha_model_run(model_of(b->subject), &call, NULL, 0, b->pool) == MHA_OK)
-        return;
-    mha_state_free(t->state);
-    t->state = NULL;
+    return mha_model_run(model_of(b->subject), &call, NULL, 0, b->pool);
 }
 
-static void keep_encoders(subject_batches *b)
+/* Of as many batches as there is room for; with the others results are the same. */
+static mha_status keep_encoders(subject_batches *b)
 {
     size_t bytes = 0;
+    mha_status status = MHA_OK;
     for (int n = 0; n < b->batch_count && has_source(&b->batches[n]) && bytes < KEPT_BYTES; n++) {
-        keep_encoder(b, &b->batches[n]);
-        bytes += b->batches[n].state ? mha_state_bytes(b->batches[n].state) : 0;
+        status = keep_encoder(b, &b->batches[n]);
+        if (status != MHA_OK)
+            return status;
+        bytes += mha_state_bytes(b->batches[n].state);
     }
+    return status;
 }
 
 /* --------------------------------------------------------------- create ----- */
@@ -194,10 +196,8 @@ subject_batches *subject_batches_create(const subject *s, const subject_texts *t
     b->count = texts->count;
     b->pool = pool;
     b->vocabulary = info.vocabulary;
-    if (make_batches(b)) {
-        keep_encoders(b);
+    if (make_batches(b) && keep_encoders(b) == MHA_OK)
         return b;
-    }
     subject_batches_free(b);
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Heads as alignments: files of links, which are hostile; words that are separated by spaces and
- * the text that a model reads for them; error rates that are known by hand; and a head that is
- * compared with its own alignment.
+ * the text that a model reads for them; error rates that are known by hand; a head that is compared
+ * with its own alignment; and the laboratory, whose grammar knows the alignments.
  */
 #include "heads/alignment_file.h"
 #include "heads/head_alignment.h"
@@ -264,6 +264,88 @@ static void the_diagonal_is_a_control(void)
     aligned_pair_free(&marian.subject, &pair);
 }
 
+/* ------------------------------------------------------------ laboratory ----- */
+
+enum { PAIRS = 30 };
+
+/* A sentence of the corpus as a line of a file. */
+static void make_line(const corpus_sentence *sentence, char line[CORPUS_TEXT_MAX])
+{
+    size_t used = 0;
+    for (int n = 0; n < sentence->count; n++)
+        used += (size_t)snprintf(line + used, CORPUS_TEXT_MAX - used, "%s%s", n ? " " : "",
+                                 sentence->tokens[n]);
+}
+
+/* A pair of the grammar, read from its two lines, with its alignment as sure links. */
+static void read_gold(const subject *model, const corpus_pair *gold, aligned_pair *pair)
+{
+    char line[CORPUS_TEXT_MAX], message[SUBJECT_MESSAGE_MAX] = "";
+    const int sources = gold->side[0].count, targets = gold->side[1].count;
+    *pair = (aligned_pair){.links = calloc((size_t)(sources * targets), 1)};
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        make_line(&gold->side[side], line);
+        CHECK(given_words_make(&pair->words[side], line, strlen(line), side == 1), "no memory");
+    }
+    const pair_request request = {pair->words[0].text, pair->words[1].text, {NULL}};
+    CHECK(subject_read(model, &request, NULL, &pair->text, message), "%s", message);
+    CHECK(pair->words[0].count == sources && pair->words[1].count == targets, "words");
+    for (int t = 0; t < targets; t++)
+        for (int n = 0; n < sources; n++)
+            pair->links[t * sources + n] = gold->sources[t] >> n & 1 ? LINK_SURE : LINK_NONE;
+}
+
+static void compare_rates(const head_study *known, const alignment_study *s)
+{
+    double best = 1.0;
+    for (int layer = 0; layer < s->layers; layer++)
+        for (int h = 0; h < s->heads; h++)
+            for (int reads = 0; reads < READINGS; reads++) {
+                const head_name name = {ATTENTION_CROSS, layer, h};
+                const double wanted = 1.0 - head_study_mean(known, head_number(known->shape, name),
+                                                            MEASURE_F_SAYS + reads);
+                const double got = alignment_error_rate(s, reads, alignment_way_head(s, layer, h));
+                best = got < best ? got : best;
+                CHECK(fabs(got - wanted) < 0.01, "cross %d.%d: %g, not %g", layer + 1, h + 1, got,
+                      wanted);
+            }
+    CHECK(best < 0.15, "no head aligns: %g", best);
+}
+
+/* The laboratory, opened as any other model, has the error rates that the grammar gives it. */
+static void rates_of_the_laboratory_are_those_of_its_grammar(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "", reason[SUBJECT_MESSAGE_MAX] = "";
+    translator *const own = translator_load(MHA_MODEL_FILE, message);
+    mha_model *any = NULL;
+    if (!own || mha_model_open(&any, MHA_MODEL_FILE, NULL) != MHA_OK) {
+        test_skip("models/lab-en-fr.safetensors is not there");
+        translator_free(own);
+        return;
+    }
+    subject laboratory, other;
+    subject_of_translator(&laboratory, own);
+    CHECK(subject_count_words(&laboratory) && subject_of_model(&other, any, reason), "%s", reason);
+    head_pair *const gold = head_pairs_of_corpus(own, 1, CORPUS_TEST, PAIRS);
+    const subject_texts texts = {.pairs = gold, .count = PAIRS};
+    head_study *const known = head_study_create(&laboratory, &texts, NULL, NULL);
+    aligned_pair pairs[PAIRS];
+    for (int n = 0; n < PAIRS; n++)
+        read_gold(&other, &gold[n].gold, &pairs[n]);
+    alignment_study *const s = alignment_study_create(&other, pairs, PAIRS, NULL, NULL);
+    if (CHECK(known && s, "no memory"))
+        compare_rates(known, s);
+    alignment_study_free(s);
+    for (int n = 0; n < PAIRS; n++)
+        aligned_pair_free(&other, &pairs[n]);
+    head_study_free(known);
+    free(gold);
+    subject_close(&other);
+    subject_close(&laboratory);
+    mha_model_free(any);
+    translator_free(own);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -279,5 +361,6 @@ int main(int argc, char **argv)
         RUN(the_diagonal_is_a_control);
     }
     tiny_marian_close(&marian);
+    RUN(rates_of_the_laboratory_are_those_of_its_grammar);
     return test_end();
 }
