@@ -34,11 +34,10 @@ _mha() {
             -- "$cur"))
         return
     fi
-    [[ $command == ablate && $previous == --pairs ]] && previous= # a flag there
     [[ $command == score && $previous == --tokens ]] && previous=
     [[ $command == tokenize && $previous == --count ]] && previous=
     case $previous in
-    --svg | --tikz | --model | --texts | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
+    --svg | --tikz | --model | --texts | --pairs | --valid | --alignments | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -138,15 +137,15 @@ _mha() {
     view) options="-o --to --model --texts --study --ablation --weights --tokens --words --threads --help" ;;
     serve) options="--port --model --texts --threads --open --help" ;;
     heads)
-        options="--model --texts --sentences --split --seed --kind --where --sort --like --gold --pieces --threads
-            --json --help"
+        options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind
+            --where --sort --like --gold --pieces --threads --json --help"
         ;;
     ablate)
-        options="--model --texts --mode --pairs --repair --sentences --split --seed --svg --threads --json
-            --help"
+        options="--model --texts --pairs --mode --together --repair --words --to --sentences --split --seed
+            --svg --threads --json --help"
         ;;
     prune)
-        options="--keep --model --texts --curve -o --zeros --replace --sentences --split --seed
+        options="--keep --model --texts --pairs --curve -o --zeros --replace --sentences --split --seed
             --threads --json --help"
         ;;
     version) options="--json --help" ;;

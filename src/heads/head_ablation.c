@@ -4,11 +4,14 @@
  * Differences are taken text by text, so that their mean has an interval (head_study.h).
  *
  *      translator      all sentences in batches, head_eval.c
- *      other models    one text after the other, subject_run()
+ *      other models    in batches if they predict tokens, subject_batch.c; encoders and texts of
+ *                      the user for a translator one after the other, subject_run()
  */
 #include "heads/head_ablation.h"
 
 #include <stdlib.h>
+
+#include "heads/subject_batch.h"
 
 struct head_ablation {
     const subject *subject;
@@ -24,7 +27,8 @@ struct head_ablation {
     head_settings *settings; /* all heads normal between two calls */
 
     /* Of other models. */
-    capture **captures;                /* [texts] of the whole model */
+    subject_batches *batches;          /* NULL: one text after the other */
+    capture **captures;                /* [texts] of the whole model, without batches */
     uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads], all normal between two calls */
     float *means[ATTENTION_KINDS];     /* [layers][heads][width] */
 };
@@ -77,6 +81,8 @@ static mha_status run_texts(const head_ablation *a, head_loss *each)
         options.changes[kind] = a->changes[kind];
         options.means[kind] = a->means[kind];
     }
+    if (a->batches)
+        return subject_batches_run(a->batches, &options, each);
     for (int n = 0; n < a->texts->count; n++) {
         capture *const c = subject_texts_run(a->subject, a->texts, n, &options, a->pool);
         if (!c)
@@ -87,24 +93,36 @@ static mha_status run_texts(const head_ablation *a, head_loss *each)
     return MHA_OK;
 }
 
-/* Runs the whole model on all texts. */
-static bool prepare_texts(head_ablation *a, const subject_texts *means)
+/* Runs the whole model on all texts, one after the other. */
+static bool run_plain(head_ablation *a)
 {
     static const capture_options options = {.weights = false};
-    const head_shape shape = a->subject->shape;
     a->captures = calloc((size_t)a->texts->count + 1, sizeof(capture *));
-    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
-        const size_t heads = (size_t)shape.layers[kind] * (size_t)shape.heads;
-        a->changes[kind] = calloc(heads + 1, sizeof *a->changes[kind]);
-        a->means[kind] = calloc(heads * (size_t)shape.width + 1, sizeof *a->means[kind]);
-        if (!a->captures || !a->changes[kind] || !a->means[kind])
-            return false;
-    }
-    for (int n = 0; n < a->texts->count; n++) {
+    for (int n = 0; a->captures && n < a->texts->count; n++) {
         a->captures[n] = subject_texts_run(a->subject, a->texts, n, &options, a->pool);
         if (!a->captures[n])
             return false;
         a->plain[n] = loss_of(a, a->captures[n], a->captures[n]);
+    }
+    return a->captures;
+}
+
+static bool prepare_texts(head_ablation *a, const subject_texts *means)
+{
+    const head_shape shape = a->subject->shape;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const size_t heads = (size_t)shape.layers[kind] * (size_t)shape.heads;
+        a->changes[kind] = calloc(heads + 1, sizeof *a->changes[kind]);
+        a->means[kind] = calloc(heads * (size_t)shape.width + 1, sizeof *a->means[kind]);
+        if (!a->changes[kind] || !a->means[kind])
+            return false;
+    }
+    if (subject_batches_fit(a->subject, a->texts)) {
+        a->batches = subject_batches_create(a->subject, a->texts, a->pool);
+        if (!a->batches || run_texts(a, a->plain) != MHA_OK)
+            return false;
+    } else if (!run_plain(a)) {
+        return false;
     }
     return !means || find_means(a, means);
 }
@@ -152,6 +170,7 @@ void head_ablation_free(head_ablation *a)
         return;
     head_eval_free(a->eval);
     head_settings_free(a->settings);
+    subject_batches_free(a->batches);
     for (int n = 0; a->captures && n < a->texts->count; n++)
         capture_free(a->captures[n]);
     free(a->captures);

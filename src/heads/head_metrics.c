@@ -213,6 +213,46 @@ double head_divergence(const head_matrix *a, const head_matrix *b)
     return sum;
 }
 
+/* The entropy of the mean of row i of two heads. */
+static double mixed_entropy(const head_matrix *a, const head_matrix *b, int i)
+{
+    double sum = 0.0;
+    for (int j = 0; j < head_seen(a, i); j++)
+        sum += surprise(0.5 * (weight(a, i, j) + weight(b, i, j)));
+    return sum;
+}
+
+/* The sum over all pairs of heads of the divergence of row i. The entropies of the first heads are
+ * kept, so that a pair costs one logarithm per column. */
+static double row_diversity(const head_matrix *heads, int count, int i)
+{
+    enum { KEPT = 64 };
+    double kept[KEPT], sum = 0.0;
+    for (int n = 0; n < count && n < KEPT; n++)
+        kept[n] = row_entropy(&heads[n], i, NULL);
+    for (int a = 0; a < count; a++)
+        for (int b = a + 1; b < count; b++) {
+            const double own = a < KEPT ? kept[a] : row_entropy(&heads[a], i, NULL);
+            const double other = b < KEPT ? kept[b] : row_entropy(&heads[b], i, NULL);
+            const double apart = mixed_entropy(&heads[a], &heads[b], i) - 0.5 * (own + other);
+            sum += apart > 0.0 ? apart : 0.0; /* rounding may leave less */
+        }
+    return sum;
+}
+
+double head_diversity(const head_matrix *heads, int count)
+{
+    const double pairs = 0.5 * count * (count - 1.0);
+    double sum = 0.0;
+    int rows = 0;
+    for (int i = 0; i < heads[0].rows; i++)
+        if (head_seen(&heads[0], i) > 1) {
+            sum += row_diversity(heads, count, i);
+            rows++;
+        }
+    return rows > 0 && count > 1 ? sum / rows / pairs : NAN;
+}
+
 head_links head_align(const head_matrix *m, int first_row, const uint64_t *links, int words,
                       const bool *skip)
 {

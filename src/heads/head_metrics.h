@@ -67,6 +67,14 @@ double head_detect(const head_matrix *m, head_detector detector, const int *toke
  * ln 2 per row. Both have the same shape. */
 double head_divergence(const head_matrix *a, const head_matrix *b);
 
+/*
+ * How different heads are: the mean over all pairs of heads, and over the rows that see two columns
+ * or more, of the Jensen-Shannon divergence of their rows, in nats. 0: all are equal; ln 2: no two
+ * of them attend to the same column. NaN: there is a single head, or no such row. heads: [count] of
+ * the same shape.
+ */
+double head_diversity(const head_matrix *heads, int count);
+
 /* The alignment that a head finds, compared with a known one. */
 typedef struct head_links {
     int words, words_right;  /* words that have links, and those that the head aligns rightly */

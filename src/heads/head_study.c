@@ -10,13 +10,14 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "heads/head_join.h"
 
 static head_sample *sample_of(const head_study *s, int head, int measure, int sentence)
 {
     return &s->samples[((ptrdiff_t)head * MEASURES + measure) * s->sentences + sentence];
 }
 
-/* ------------------------------------------------------------ sentences ----- */
+/* ------------------------------------------------------------- measures ----- */
 
 static bool measure_head(const head_study *s, int head, const capture *c, const head_scene *scene,
                          int sentence)
@@ -29,6 +30,78 @@ static bool measure_head(const head_study *s, int head, const capture *c, const 
         *sample_of(s, head, measure, sentence) = samples[measure];
     return true;
 }
+
+/* ------------------------------------------------------------ diversity ----- */
+
+static head_sample *diversity_of(const head_study *s, attention_kind kind, int layer)
+{
+    const int first = head_number(s->shape, (head_name){kind, layer, 0});
+    return &s->diversity[(ptrdiff_t)(first / s->shape.heads) * s->sentences];
+}
+
+/* The heads of a layer on whole words: matrices [heads], of which joins [heads] are the memory. */
+static bool join_layer(const head_study *s, const capture *c, head_name name,
+                       const head_scene *scene, head_matrix *matrices, head_join *joins)
+{
+    for (name.head = 0; name.head < s->shape.heads; name.head++) {
+        matrices[name.head] = head_matrix_of(c, name);
+        if (!head_join_needed(&matrices[name.head], scene))
+            continue;
+        if (!head_join_make(&joins[name.head], &matrices[name.head], scene))
+            return false;
+        matrices[name.head] = joins[name.head].matrix;
+    }
+    return true;
+}
+
+static bool compare_layer(const head_study *s, const capture *c, head_name name,
+                          const head_scene *scene, int sentence)
+{
+    const size_t heads = (size_t)s->shape.heads;
+    head_matrix *const matrices = calloc(heads, sizeof *matrices);
+    head_join *const joins = calloc(heads, sizeof *joins);
+    bool fine = matrices && joins && join_layer(s, c, name, scene, matrices, joins);
+    if (fine) {
+        const double value = head_diversity(matrices, s->shape.heads);
+        if (!isnan(value))
+            diversity_of(s, name.kind, name.layer)[sentence] = (head_sample){(float)value, 1.0f};
+    }
+    for (int h = 0; joins && h < s->shape.heads; h++)
+        head_join_free(&joins[h]);
+    free(joins);
+    free(matrices);
+    return fine;
+}
+
+static bool compare_layers(const head_study *s, const capture *c, const head_scene *scenes,
+                           int sentence)
+{
+    bool fine = true;
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int layer = 0; layer < s->shape.layers[kind] && fine; layer++)
+            fine = compare_layer(s, c, (head_name){(attention_kind)kind, layer, 0}, &scenes[kind],
+                                 sentence);
+    return fine;
+}
+
+double head_study_diversity(const head_study *s, attention_kind kind, int layer)
+{
+    const head_sample *const samples = diversity_of(s, kind, layer);
+    double sum = 0.0, count = 0.0;
+    for (int n = 0; n < s->sentences; n++) {
+        sum += (double)samples[n].sum;
+        count += (double)samples[n].count;
+    }
+    return count > 0.0 ? sum / count : NAN;
+}
+
+head_interval head_study_diversity_interval(const head_study *s, attention_kind kind, int layer)
+{
+    const uint64_t seed = (uint64_t)head_number(s->shape, (head_name){kind, layer, 0});
+    return head_interval_of(diversity_of(s, kind, layer), s->sentences, seed);
+}
+
+/* ------------------------------------------------------------ sentences ----- */
 
 static bool study_text(head_study *s, const subject *model, const subject_texts *texts, int n,
                        mha_pool *pool)
@@ -46,6 +119,7 @@ static bool study_text(head_study *s, const subject *model, const subject_texts 
         }
     for (int head = 0; fine && head < s->heads; head++)
         fine = measure_head(s, head, c, &scenes[head_at(s->shape, head).kind], n);
+    fine = fine && compare_layers(s, c, scenes, n);
     capture_free(c);
     return fine;
 }
@@ -124,7 +198,9 @@ head_study *head_study_create(const subject *model, const subject_texts *texts, 
     s->samples = calloc((size_t)s->heads * MEASURES * (size_t)texts->count, sizeof *s->samples);
     if (texts->pairs)
         head_baselines_find(&s->baselines, texts->pairs, texts->count);
-    bool fine = s->samples != NULL;
+    s->diversity =
+        calloc((size_t)(s->heads / s->shape.heads) * (size_t)texts->count, sizeof *s->diversity);
+    bool fine = s->samples != NULL && s->diversity != NULL;
     for (int n = 0; n < s->sentences && fine; n++) {
         fine = study_text(s, model, texts, n, pool);
         if (watch)
@@ -138,8 +214,10 @@ head_study *head_study_create(const subject *model, const subject_texts *texts, 
 
 void head_study_free(head_study *s)
 {
-    if (s)
+    if (s) {
         free(s->samples);
+        free(s->diversity);
+    }
     free(s);
 }
 

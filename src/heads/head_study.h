@@ -43,6 +43,7 @@ typedef struct head_study {
     int heads, sentences;
     int64_t tokens[ATTENTION_KINDS]; /* rows in all */
     head_sample *samples;            /* [heads][MEASURES][sentences] */
+    head_sample *diversity;          /* [layers of all kinds][sentences] */
     bool begins[ATTENTION_KINDS];    /* the first column is a begin mark, in the last text */
     head_baselines baselines;
 } head_study;
@@ -60,6 +61,12 @@ double head_study_count(const head_study *study, int head, int measure);
 
 /* The 95 % interval of the mean, see head_interval_of(). */
 head_interval head_study_interval(const head_study *study, int head, int measure);
+
+/* How different the heads of a layer are, see head_diversity(): the mean over sentences, and its
+ * interval. NaN: the layer has a single head. Like all measures, it is one of whole words. */
+double head_study_diversity(const head_study *study, attention_kind kind, int layer);
+head_interval head_study_diversity_interval(const head_study *study, attention_kind kind,
+                                            int layer);
 
 /* The baseline of a relation or alignment measure of a kind; NULL for another measure. */
 const head_baseline *head_study_baseline(const head_study *study, attention_kind kind, int measure);

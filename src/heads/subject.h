@@ -53,6 +53,7 @@ typedef struct subject_text {
     const corpus_pair *gold; /* the grammar's relations; NULL: not known */
     const char *no_gold;     /* why not; NULL: the grammar is not that of the model */
     const char *outside;     /* why the grammar of the model does not have it; NULL: it does */
+    bool too_long;           /* it could not be read: the model has not enough positions */
     void *memory;            /* of the implementation */
 } subject_text;
 

@@ -68,11 +68,12 @@ static ptrdiff_t longest(const subject *s)
     return info.positions;
 }
 
-/* Whether there are positions for all tokens. */
-static bool fits(const subject *s, const subject_side *side, char *message)
+/* Whether there are positions for all tokens of a side. */
+static bool fits(const subject *s, model_text *m, const subject_side *side, char *message)
 {
     const ptrdiff_t most = longest(s);
-    if (most > 0 && side->count > most) {
+    m->too_long = most > 0 && side->count > most;
+    if (m->too_long) {
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "the text has %d tokens, but the model reads up to %d; shorten it", side->count,
                  (int)most);
@@ -208,11 +209,11 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
         return false;
     }
     if (!read_side(own, tokenizer, request->text, -1, NULL, message) ||
-        !has_words(&own->side, message) || !fits(s, &own->side, message))
+        !has_words(&own->side, message) || !fits(s, m, &own->side, message))
         return false;
     if (encodes && decodes)
         return find_target(s, m, request, pool, message) &&
-               fits(s, &m->sides[TRANSFORMER_TARGET].side, message) &&
+               fits(s, m, &m->sides[TRANSFORMER_TARGET].side, message) &&
                decode_target(s, m, message) && list_expected(s, m, message);
     return !decodes || list_expected(s, m, message);
 }
@@ -224,7 +225,9 @@ static bool read_text(const subject *s, const pair_request *request, mha_pool *p
     if (!m)
         return model_out_of_memory(message);
     m->end = -1;
-    if (!read_sides(s, request, pool, m, message))
+    const bool fine = read_sides(s, request, pool, m, message);
+    text->too_long = m->too_long;
+    if (!fine)
         return false;
     m->text = printable_copy(request->text);
     m->given = request->target ? printable_copy(request->target) : NULL;

@@ -24,6 +24,7 @@ typedef struct model_text {
     char end_word[SUBJECT_WORD_MAX];
     char *text, *given, *translation;
     double confidence; /* of a translation that was written; else 0 */
+    bool too_long; /* for the positions of the model */
     float *pixels; /* of a model that reads pictures, [channels][size][size] */
 } model_text;
 

@@ -29,8 +29,10 @@ const char *ablate_texts(const ablate_report *r, char room[ABLATE_TEXTS_MAX])
 {
     const int count = r->plain.sentences;
     snprintf(room, ABLATE_TEXTS_MAX, "%d %s%s of %.256s", count,
-             r->texts != NULL ? "text" : "sentence", count == 1 ? "" : "s",
-             r->texts != NULL ? r->texts : corpus_split_name(r->split));
+             r->are_pairs       ? "sentence pair"
+             : r->texts != NULL ? "text"
+                                : "sentence",
+             count == 1 ? "" : "s", r->texts != NULL ? r->texts : corpus_split_name(r->split));
     return room;
 }
 

@@ -25,7 +25,8 @@ typedef struct ablate_layer {
 
 typedef struct ablate_report {
     const char *model, *mode;
-    const char *texts; /* the file of texts; NULL: sentences of the corpus */
+    const char *texts; /* the file of texts or pairs; NULL: sentences of the corpus */
+    bool are_pairs;    /* it is one of sentence pairs */
     bool translates;   /* a translator: words and sentences, not tokens and texts */
     bool predicts;     /* false: an encoder, whose loss is 1 - cosine */
     corpus_split split;
@@ -38,7 +39,7 @@ typedef struct ablate_report {
     int repair_sentences;
     ablate_layer *layers; /* [layer_count] */
     int layer_count;
-    ablate_pair *pairs; /* by `extra`, the largest first; NULL: without --pairs */
+    ablate_pair *pairs; /* by `extra`, the largest first; NULL: without --together */
     int pair_count;
 } ablate_report;
 

@@ -272,6 +272,14 @@ static bool is_among(const char *name, const char *names)
     return false;
 }
 
+bool args_given(const arg_command *command, const char *name)
+{
+    for (int n = 0; n < command->option_count; n++)
+        if ((*command->given >> n & 1) != 0 && strcmp(command->options[n].name, name) == 0)
+            return true;
+    return false;
+}
+
 int args_refuse(const arg_command *command, const char *names, const char *reason)
 {
     for (int n = 0; n < command->option_count; n++) {

@@ -6,6 +6,7 @@
 #ifndef PROGRAM_ARGS_H
 #define PROGRAM_ARGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum arg_kind {
@@ -54,6 +55,9 @@ int args_parse(const arg_command *command, int argc, char **argv, int *words);
  * EXIT_GO_ON. To be called after args_parse() of a command with `given`.
  */
 int args_refuse(const arg_command *command, const char *names, const char *reason);
+
+/* Whether an option was given, of a command with `given`. */
+bool args_given(const arg_command *command, const char *name);
 
 /* The name by which the program was called, for command lines in messages; set by main(). */
 extern const char *args_program;

@@ -6,19 +6,21 @@
  *      heads/head_ablation.h measures, this file collects an ablate_report, and ablate_report.c
  *      and ablate_svg.c print and draw it.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "program/ablate_report.h"
+#include "program/ablate_words.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
 #include "program/options.h"
 
 static const char details[] =
-    "Every head is disabled alone, then all heads of each layer; with --pairs also every pair of\n"
+    "Every head is disabled alone, then all heads of each layer; with --together also every two\n"
     "heads of one kind. The decoder reads the correct words. A sentence is exact if all its words\n"
     "and its end are predicted correctly, in which case a greedy search finds it. If disabling a\n"
     "whole layer costs much more than the sum of its heads, the heads compensate for each other.\n"
@@ -28,16 +30,25 @@ static const char details[] =
     "  mean     it outputs its mean over sentences of train\n"
     "  uniform  it attends to all positions equally\n"
     "\n"
-    "The model is as for \"mha heads\". Other models than translators need --texts: the loss of a\n"
-    "decoder is in nats per token of the texts; that of an encoder is 1 - the cosine of a text's\n"
-    "vector and that of the whole model. \"mean\" is then the mean over the same texts.\n"
+    "The model is as for \"mha heads\". Other models than translators need --texts or --pairs: "
+    "the\n"
+    "loss of a decoder is in nats per token of the texts, with --pairs of the translations; that\n"
+    "of an encoder is 1 - the cosine of a text's vector and that of the whole model. \"mean\" is\n"
+    "then the mean over the same texts.\n"
+    "\n"
+    "With --words, one word of the source is hidden at a time instead: no token attends to it, in\n"
+    "the encoder and in cross-attention. For a TEXT, what each word of the translation then loses\n"
+    "is drawn as a map; for the laboratory without a TEXT, means by part of speech are printed.\n"
     "\n"
     "Examples:\n"
     "  mha ablate\n"
     "  mha ablate --repair\n"
-    "  mha ablate --mode mean --pairs --json\n"
+    "  mha ablate --mode mean --together --json\n"
     "  mha ablate --svg heads.svg\n"
-    "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n";
+    "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n"
+    "  mha ablate --model my-translator --pairs test.tsv --sentences 1000\n"
+    "  mha ablate --words\n"
+    "  mha ablate --words --model my-translator --svg words.svg \"The black cat sleeps.\"\n";
 
 enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
 
@@ -45,7 +56,9 @@ typedef struct ablate_request {
     heads_setup setup;
     const char *mode_name, *svg;
     head_mode mode;
-    bool pairs, repair, as_json;
+    bool together, repair, as_json;
+    bool words;
+    const char *text, *target; /* with `words` */
 } ablate_request;
 
 static int find_mode(ablate_request *r)
@@ -139,7 +152,7 @@ static mha_status measure(const ablate_request *r, head_ablation *a, ablate_repo
     mha_status status = report->single != NULL ? measure_heads(a, report) : MHA_ERR_MEMORY;
     if (status == MHA_OK)
         status = measure_layers(a, report);
-    if (status == MHA_OK && r->pairs)
+    if (status == MHA_OK && r->together)
         status = measure_pairs(a, report);
     if (status == MHA_OK && r->repair)
         status = measure_repair(r, report);
@@ -188,7 +201,8 @@ static int run(const ablate_request *r)
     head_ablation *const a = begin(r);
     ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
-                            .texts = r->setup.texts_file,
+                            .texts = heads_setup_file(&r->setup),
+                            .are_pairs = r->setup.pairs_file != NULL,
                             .translates = r->setup.session.model != NULL,
                             .predicts = subject_predicts(&r->setup.session.subject),
                             .split = r->setup.split,
@@ -205,6 +219,55 @@ static int run(const ablate_request *r)
     return code;
 }
 
+/* ---------------------------------------------------------------- words ----- */
+
+/* Refuses options that would have no effect beside the others. */
+static int check_words(const ablate_request *r, const arg_command *command)
+{
+    if (!r->words && r->text != NULL)
+        return args_wrong("ablate: a TEXT is for --words; heads are measured on --texts or "
+                          "--pairs");
+    if (!r->words)
+        return args_refuse(command, "to", "is the translation of a TEXT with --words");
+    int code = args_refuse(command, "mode together repair texts pairs",
+                           "is about heads; leave it out with --words");
+    if (code == EXIT_GO_ON && r->text != NULL)
+        code = args_refuse(command, "sentences split seed",
+                           "selects sentences of the corpus; leave it out with a TEXT");
+    if (code == EXIT_GO_ON && r->text == NULL)
+        code = args_refuse(command, "to svg", "is about a TEXT, which is missing");
+    return code;
+}
+
+/* The model alone if there is a TEXT, else sentences of the corpus. */
+static int run_words(ablate_request *r)
+{
+    heads_setup *const s = &r->setup;
+    s->needs = "a TEXT";
+    const int code = r->text != NULL ? session_open(&s->session, s->model_file, s->threads)
+                                     : heads_setup_open(s, "ablate");
+    const ablate_words_request request = {
+        .setup = s, .text = r->text, .target = r->target, .svg = r->svg, .as_json = r->as_json};
+    return code == EXIT_GO_ON ? ablate_words(&request) : code;
+}
+
+/* Every head of the model. */
+static int run_heads(ablate_request *r, const arg_command *command)
+{
+    r->setup.needs = "--texts FILE or --pairs FILE";
+    int code = heads_setup_open(&r->setup, "ablate");
+    if (code == EXIT_GO_ON && r->repair && r->setup.session.model == NULL)
+        code = args_wrong("ablate: --repair compares what a head adds to a logit with what is lost "
+                          "without it, which is measured on the laboratory only; --together and "
+                          "the sums of layers show what heads of this model make up for");
+    if (code == EXIT_GO_ON && r->repair && heads_setup_file(&r->setup) != NULL)
+        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts and "
+                          "--pairs");
+    if (code == EXIT_GO_ON)
+        code = heads_setup_refuse(&r->setup, command, "split seed");
+    return code == EXIT_GO_ON ? run(r) : code;
+}
+
 int command_ablate(int argc, char **argv)
 {
     ablate_request r = {
@@ -214,9 +277,13 @@ int command_ablate(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
-        {"pairs", ARG_FLAG, &r.pairs, NULL, "also disable every pair of heads of one kind", 0, 0},
+        {"together", ARG_FLAG, &r.together, NULL, "also disable every two heads of one kind", 0, 0},
         {"repair", ARG_FLAG, &r.repair, NULL, "also measure how much the rest compensates", 0, 0},
+        {"words", ARG_FLAG, &r.words, NULL, "hide words of the source instead of heads", 0, 0},
+        {"to", ARG_TEXT, &r.target, "TEXT", "with --words: the translation (the model's own)", 0,
+         0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -226,27 +293,27 @@ int command_ablate(int argc, char **argv)
     };
     const arg_command command = {
         .name = "ablate",
-        .usage = "[OPTION...]",
-        .summary = "Disable heads of a model and measure the loss.",
+        .usage = "[OPTION...] [--words [TEXT...]]",
+        .summary = "Disable heads of a model, or hide words, and measure the loss.",
         .details = details,
         ARG_OPTIONS(options),
+        .words_max = INT_MAX,
         .given = &given,
     };
-    int code = args_parse(&command, argc, argv, NULL);
-    if (code == EXIT_GO_ON)
-        code = find_mode(&r);
+    int words;
+    char *joined;
+    int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
-    if (r.svg != NULL && !output_file_check(r.svg))
-        return EXIT_FAILED;
-    r.setup.needs = "--texts FILE";
-    code = heads_setup_open(&r.setup, "ablate");
+    r.text = words > 0 ? argv[1] : NULL;
+    code = words > 1 ? args_wrong("ablate: one text at a time, not %d", words) : find_mode(&r);
     if (code == EXIT_GO_ON)
-        code = heads_setup_refuse(&r.setup, &command, "repair split seed");
-    if (code == EXIT_GO_ON && r.repair && r.setup.texts_file != NULL)
-        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts");
+        code = check_words(&r, &command);
+    if (code == EXIT_GO_ON && r.svg != NULL && !output_file_check(r.svg))
+        code = EXIT_FAILED;
     if (code == EXIT_GO_ON)
-        code = run(&r);
+        code = r.words ? run_words(&r) : run_heads(&r, &command);
     heads_setup_close(&r.setup);
+    free(joined);
     return code;
 }

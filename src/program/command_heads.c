@@ -12,6 +12,7 @@
 
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/heads_alignment.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
 #include "program/options.h"
@@ -23,13 +24,20 @@ static const char details[] =
     "mixed. n is the number of items that the score is the mean of: sentences, or words with that\n"
     "relation.\n"
     "Importance is the mean of |d loss / d gate|, divided by the norm of these values over the\n"
-    "heads of the layer; it is measured on translators without --texts only. With TEXT the heads\n"
-    "are measured on this sentence alone. --like compares heads by the Jensen-Shannon divergence\n"
-    "of their rows, in nats (at most 0.693); HEAD may also be written \"cross L2 H4\".\n"
+    "heads of the layer; it is measured on the laboratory without --texts and --pairs only. With\n"
+    "TEXT the heads are measured on this sentence alone. --like compares heads by the\n"
+    "Jensen-Shannon divergence of their rows, in nats (at most 0.693); HEAD may also be written\n"
+    "\"cross L2 H4\". How different the heads of a layer are is the mean of it over all pairs.\n"
+    "\n"
+    "--pairs measures an encoder-decoder on sentences with given translations, as \"mha train\n"
+    "--pairs\" reads them. With --alignments, line n of FILE has the links of pair n, made by\n"
+    "people: \"0-0 1-2 2p1\", sure ones with -, possible ones with p, words separated by spaces\n"
+    "and counted from 0. The error rate of every head of cross-attention is printed.\n"
     "\n"
     "The model is a translator of \"mha train\", found as by \"mha translate\", or any that\n"
     "\"mha inspect\" opens, such as a folder of Hugging Face. Other models than translators are\n"
-    "measured on a TEXT or on --texts; words that are cut into tokens are measured as a whole\n"
+    "measured on a TEXT, --texts or --pairs; words that are cut into tokens are measured as a "
+    "whole\n"
     "unless --pieces is given.\n"
     "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
@@ -43,7 +51,9 @@ static const char details[] =
     "  mha heads --kind cross --sort aer --gold\n"
     "  mha heads --like 'cross 2.4'\n"
     "  mha heads --where role=sink --json\n"
-    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n";
+    "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
+    "  mha heads --model my-translator --pairs test.tsv\n"
+    "  mha heads --model my-translator --pairs a.en,a.fr --alignments a.links\n";
 
 typedef struct heads_request {
     heads_setup setup;
@@ -53,6 +63,8 @@ typedef struct heads_request {
     head_name like; /* with like_name */
     bool gold, pieces, as_json;
     const char *text;
+    const char *alignments;
+    bool target_first;
 } heads_request;
 
 /* -------------------------------------------------------------- options ----- */
@@ -113,13 +125,40 @@ static int check_unused(const heads_request *r, const arg_command *command)
         code = args_refuse(command, "sentences split seed",
                            "selects sentences of the corpus; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->text != NULL)
-        code = args_refuse(command, "texts", "names texts to measure on; leave it out with a TEXT");
+        code = args_refuse(command, "texts pairs",
+                           "names texts to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
          (r->where != NULL && strstr(r->where, "apart") != NULL)))
         code =
             args_wrong("heads: \"apart\" is the distance from a head; choose it with --like HEAD");
     return code;
+}
+
+/* What has no effect on alignments is refused with them, and the reverse. */
+static int check_alignments(const heads_request *r, const arg_command *command)
+{
+    if (r->alignments == NULL)
+        return args_refuse(command, "target-first",
+                           "is about the links of --alignments; leave it out");
+    if (r->text != NULL)
+        return args_wrong("heads: --alignments belongs to sentence pairs; leave out the TEXT");
+    if (r->setup.pairs_file == NULL)
+        return args_wrong("heads: --alignments needs --pairs: the sentences that are aligned");
+    return args_refuse(command, "texts split seed kind where sort like gold pieces",
+                       "has no effect on --alignments; leave it out");
+}
+
+static int align(const heads_request *r, bool limited)
+{
+    const alignment_request request = {.model_file = r->setup.model_file,
+                                       .pairs = r->setup.pairs_file,
+                                       .alignments = r->alignments,
+                                       .target_first = r->target_first,
+                                       .sentences = limited ? r->setup.sentences : 0,
+                                       .threads = r->setup.threads,
+                                       .as_json = r->as_json};
+    return heads_alignment(&request);
 }
 
 /* Reports mistakes before the work begins. */
@@ -153,7 +192,8 @@ static int print(const heads_request *r, const head_study *study, const heads_ro
         heads_sort(r->sort != NULL ? r->sort : "apart", chosen, count);
     const heads_report report = {.model = r->setup.session.path,
                                  .text = r->text,
-                                 .texts = r->text == NULL ? r->setup.texts_file : NULL,
+                                 .texts = r->text == NULL ? heads_setup_file(&r->setup) : NULL,
+                                 .are_pairs = r->setup.pairs_file != NULL,
                                  .translates = r->setup.session.model != NULL,
                                  .split = r->setup.split,
                                  .seed = r->setup.seed,
@@ -221,6 +261,11 @@ int command_heads(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
+        {"alignments", ARG_TEXT, &r.alignments, "FILE",
+         "with --pairs: how well cross-attention aligns words", 0, 0},
+        {"target-first", ARG_FLAG, &r.target_first, NULL,
+         "in links of --alignments, the word of the target comes first", 0, 0},
         {HEADS_SENTENCES(r.setup)},
         {OPTION_SPLIT(&r.setup.split_name)},
         {OPTION_SEED(&r.setup.seed)},
@@ -259,6 +304,12 @@ int command_heads(int argc, char **argv)
     code = words > 1 ? args_wrong("heads: one sentence at a time, not %d", words) : check(&r);
     if (code == EXIT_GO_ON)
         code = check_unused(&r, &command);
+    if (code == EXIT_GO_ON)
+        code = check_alignments(&r, &command);
+    if (code == EXIT_GO_ON && r.alignments != NULL) {
+        free(joined);
+        return align(&r, args_given(&command, "sentences"));
+    }
     if (code == EXIT_GO_ON)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)

@@ -29,12 +29,11 @@ static const char details[] =
     "on other sentences. The file that -o writes has the same tensors as before, but its output\n"
     "projections no longer read the disabled heads.\n"
     "\n"
-    "Other models than translators need --texts. Their heads are disabled in the order of what "
-    "each\n"
-    "costs alone, with the loss of \"mha ablate\". -o writes a folder with smaller matrices, "
-    "where\n"
-    "every layer has at least one head left. With --zeros matrices keep their sizes, and any\n"
-    "program reads the model; GGUF and llama2.c files are written in this way only.\n"
+    "Other models than translators need --texts or --pairs. Their heads are disabled in the order\n"
+    "of what each costs alone, with the loss of \"mha ablate\". -o writes a folder with smaller\n"
+    "matrices, where every layer has at least one head left. With --zeros matrices keep their\n"
+    "sizes, and any program reads the model; GGUF and llama2.c files are written in this way "
+    "only.\n"
     "\n"
     "Examples:\n"
     "  mha prune --curve curve.svg\n"
@@ -334,6 +333,7 @@ int command_prune(int argc, char **argv)
          1000000},
         {OPTION_MODEL(&r.setup.model_file, "lab")},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_PAIRS(&r.setup.pairs_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "PATH", "write the pruned model to a file or folder", 0, 0},
         {"zeros", ARG_FLAG, &r.zeros, NULL, "with zeros in place of the heads", 0, 0},
@@ -359,14 +359,14 @@ int command_prune(int argc, char **argv)
         return code;
     if (r.keep < 0)
         r.keep = 0;
-    r.setup.needs = "--texts FILE";
+    r.setup.needs = "--texts FILE or --pairs FILE";
     code = heads_setup_open(&r.setup, "prune");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "split seed");
     if (code == EXIT_GO_ON && r.setup.pairs == NULL)
         code = args_refuse(&command, "curve",
-                           "is for a translator on its corpus; other models are measured on "
-                           "--texts, and have no curve");
+                           "is for the laboratory on its corpus; other models are measured on "
+                           "--texts or --pairs, and have no curve");
     if (code == EXIT_GO_ON)
         code = run(&r);
     heads_setup_close(&r.setup);

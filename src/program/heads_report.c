@@ -72,8 +72,8 @@ static void print_table(const heads_report *r, const terminal *screen)
     else if (!has_intervals(r->study))
         printf("no intervals: n = 1, and intervals come from resampling sentences\n");
     if (isnan(r->all[0].raw_importance))
-        printf("no importance: it is measured on translators without --texts only; \"mha ablate\" "
-               "measures what each head costs\n");
+        printf("no importance: it needs gradients, which only the laboratory has, on its own "
+               "sentences; \"mha ablate\" measures what each head costs\n");
 }
 
 /* -------------------------------------------------------------- summary ----- */
@@ -97,6 +97,25 @@ static void print_roles(const heads_report *r)
         comma = ", ";
     }
     printf(".\n");
+}
+
+/* How different the heads of each layer are, one line per kind. */
+static void print_diversity(const heads_report *r)
+{
+    const head_study *const s = r->study;
+    if (s->shape.heads < 2)
+        return;
+    printf("How different the heads of a layer are, 0 (equal) to 0.693 (disjoint):\n");
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int layer = 0; layer < s->shape.layers[kind]; layer++) {
+            const head_interval interval =
+                head_study_diversity_interval(s, (attention_kind)kind, layer);
+            printf("  %s %d: ", attention_kind_name((attention_kind)kind), layer + 1);
+            print_number(head_study_diversity(s, (attention_kind)kind, layer), "%.3f");
+            if (has_intervals(s))
+                printf(" (%.3f..%.3f)", interval.low, interval.high);
+            printf("\n");
+        }
 }
 
 /* By the raw derivative: the normalised one cannot be compared between layers. */
@@ -216,7 +235,8 @@ static void print_title(const heads_report *r)
     if (r->text != NULL)
         printf("on \"%s\"", r->text);
     else if (r->texts != NULL)
-        printf("on %d text%s of %s", s->sentences, s->sentences == 1 ? "" : "s", r->texts);
+        printf("on %d %s%s of %s", s->sentences, r->are_pairs ? "sentence pair" : "text",
+               s->sentences == 1 ? "" : "s", r->texts);
     else
         printf("on %d sentence%s of %s, seed %" PRIu64, s->sentences, s->sentences == 1 ? "" : "s",
                corpus_split_name(r->split), r->seed);
@@ -242,6 +262,7 @@ void heads_report_text(const heads_report *r)
     }
     printf("\n");
     print_roles(r);
+    print_diversity(r);
     print_most_important(r);
     print_best_aligner(r->study);
     printf("Attention weights show where a head looks, not how much the model needs it; mha ablate "
@@ -315,6 +336,25 @@ static void json_baseline(json *j, const head_study *s, attention_kind kind, int
     json_close(j);
 }
 
+/* Intervals are null for a single sentence. */
+static void json_layers(json *j, const head_study *s)
+{
+    json_open_array(j, "layers");
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int layer = 0; layer < s->shape.layers[kind]; layer++) {
+            const head_interval interval =
+                head_study_diversity_interval(s, (attention_kind)kind, layer);
+            json_open_object(j, NULL);
+            json_string(j, "kind", attention_kind_name((attention_kind)kind));
+            json_integer(j, "layer", layer + 1);
+            json_number(j, "diversity", head_study_diversity(s, (attention_kind)kind, layer));
+            json_number(j, "low", has_intervals(s) ? interval.low : NAN);
+            json_number(j, "high", has_intervals(s) ? interval.high : NAN);
+            json_close(j);
+        }
+    json_close(j);
+}
+
 /* How often the best fixed offset would find each relation: what a head must beat. */
 static void json_baselines(json *j, const head_study *s)
 {
@@ -338,7 +378,7 @@ void heads_report_json(const heads_report *r)
     if (r->text != NULL)
         json_string(&j, "text", r->text);
     else if (r->texts != NULL)
-        json_string(&j, "texts", r->texts);
+        json_string(&j, r->are_pairs ? "pairs" : "texts", r->texts);
     else
         json_string(&j, "split", corpus_split_name(r->split));
     if (r->translates && r->texts == NULL)
@@ -349,6 +389,7 @@ void heads_report_json(const heads_report *r)
     for (int n = 0; n < r->count; n++)
         json_row(&j, &r->rows[n], r->gold);
     json_close(&j);
+    json_layers(&j, r->study);
     if (r->gold)
         json_baselines(&j, r->study);
     json_close(&j);

@@ -9,7 +9,8 @@
 typedef struct heads_report {
     const char *model; /* the file */
     const char *text;  /* the sentence; NULL: those of a file or split */
-    const char *texts; /* the file of texts; NULL: sentences of the corpus */
+    const char *texts; /* the file of texts or pairs; NULL: sentences of the corpus */
+    bool are_pairs;    /* it is one of sentence pairs */
     bool translates;   /* a translator: English and French */
     corpus_split split;
     uint64_t seed;

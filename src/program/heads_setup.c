@@ -9,13 +9,37 @@
 #include "base/terminal.h"
 #include "program/options.h"
 
+const char *heads_setup_file(const heads_setup *s)
+{
+    return s->pairs_file != NULL ? s->pairs_file : s->texts_file;
+}
+
+/* What the user gives to be measured on, checked against the model. */
+static int check_texts(const heads_setup *s, const char *command)
+{
+    const bool reads_pairs = s->session.subject.shape.layers[ATTENTION_CROSS] > 0;
+    if (s->pairs_file != NULL && !reads_pairs)
+        return args_wrong("%s: --pairs: the model reads one text, not a sentence and its "
+                          "translation; give --texts FILE",
+                          command);
+    if (heads_setup_file(s) == NULL && s->text == NULL)
+        return texts_needed(command, s->needs != NULL ? s->needs
+                                     : reads_pairs    ? "a TEXT, --texts FILE or --pairs FILE"
+                                                      : "a TEXT, or --texts FILE");
+    return EXIT_GO_ON;
+}
+
 static int read_texts(heads_setup *s, const char *command)
 {
-    if (s->texts_file == NULL && s->text == NULL)
-        return texts_needed(command, s->needs != NULL ? s->needs : "a TEXT, or --texts FILE");
-    const int code = s->texts_file != NULL
-                         ? text_set_read(&s->set, &s->session, s->texts_file, s->sentences)
-                         : text_set_one(&s->set, &s->session, s->text);
+    int code = check_texts(s, command);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (s->pairs_file != NULL)
+        code = text_set_read_pairs(&s->set, &s->session, s->pairs_file, s->sentences);
+    else if (s->texts_file != NULL)
+        code = text_set_read(&s->set, &s->session, s->texts_file, s->sentences);
+    else
+        code = text_set_one(&s->set, &s->session, s->text);
     s->texts = text_set_texts(&s->set);
     s->sentences = s->set.count;
     return code;
@@ -24,11 +48,13 @@ static int read_texts(heads_setup *s, const char *command)
 int heads_setup_open(heads_setup *s, const char *command)
 {
     int code = option_split(command, s->split_name, &s->split);
+    if (code == EXIT_GO_ON && s->pairs_file != NULL && s->texts_file != NULL)
+        code = args_wrong("%s: give either --pairs or --texts", command);
     if (code == EXIT_GO_ON)
         code = session_open(&s->session, s->model_file, s->usual, s->threads);
     if (code != EXIT_GO_ON)
         return code;
-    if (s->texts_file != NULL || s->session.model == NULL)
+    if (heads_setup_file(s) != NULL || s->session.model == NULL)
         return read_texts(s, command);
     const translator *const model = s->session.model;
     s->pairs = head_pairs_of_corpus(model, s->seed, s->split, (int)s->sentences);
@@ -53,9 +79,11 @@ int heads_setup_refuse(const heads_setup *s, const arg_command *command, const c
     if (s->session.model == NULL)
         code = args_refuse(command, names,
                            "is about the corpus of our translator; leave it out with this model");
-    if (code == EXIT_GO_ON && s->texts_file != NULL)
+    if (code == EXIT_GO_ON && heads_setup_file(s) != NULL)
         code = args_refuse(command, "split seed",
-                           "selects sentences of the corpus; leave it out with --texts");
+                           s->pairs_file != NULL
+                               ? "selects sentences of the corpus; leave it out with --pairs"
+                               : "selects sentences of the corpus; leave it out with --texts");
     return code;
 }
 

@@ -10,7 +10,7 @@
 
 typedef struct heads_setup {
     /* From the options; NULL and 0: not given. */
-    const char *model_file, *split_name, *texts_file;
+    const char *model_file, *split_name, *texts_file, *pairs_file;
     shipped_model usual; /* if no model is given */
     const char *text; /* the user's text, on which other models than translators are measured */
     int64_t sentences, threads;
@@ -22,7 +22,7 @@ typedef struct heads_setup {
     session session;
     corpus_split split;
     head_pair *pairs;    /* [sentences] */
-    text_set set;        /* of texts_file, or of `text`; then there are no pairs */
+    text_set set;        /* of a file, or of `text`; then there are no pairs */
     subject_texts texts; /* the pairs or the set */
 } heads_setup;
 
@@ -32,6 +32,7 @@ typedef struct heads_setup {
 
 /* EXIT_GO_ON, or the exit code after a message on stderr. heads_setup_close() either way.
  *
+ *      --pairs FILE          the sentence pairs of the file
  *      --texts FILE          the texts of the file
  *      translator            sentences of the corpus
  *      any other model       the user's text
@@ -39,11 +40,14 @@ typedef struct heads_setup {
 int heads_setup_open(heads_setup *setup, const char *command);
 void heads_setup_close(heads_setup *setup);
 
+/* The file of texts or of sentence pairs; NULL: neither was given. */
+const char *heads_setup_file(const heads_setup *setup);
+
 /* Shows progress on stderr. */
 void heads_watch(int done, int count);
 
 /* Refuses options of the corpus and its grammar, named by `names`, for a model that is no
- * translator, and those of sentences of the corpus with --texts. */
+ * translator, and those of sentences of the corpus with --texts or --pairs. */
 int heads_setup_refuse(const heads_setup *setup, const arg_command *command, const char *names);
 
 /* EXIT_GO_ON if the model has this kind of attention, or for ATTENTION_KINDS; else EXIT_USAGE after

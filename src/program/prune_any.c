@@ -126,9 +126,10 @@ static void print_text(const pruned_model *p)
 {
     const heads_setup *const s = p->setup;
     const terminal screen = terminal_query(stdout);
-    printf("%s\nmeasured on %d text%s of %s. The loss is %s.\nHeads are disabled in the order of "
+    printf("%s\nmeasured on %d %s%s of %s. The loss is %s.\nHeads are disabled in the order of "
            "what each costs alone. Layers and heads count from 1.\n\n",
-           s->session.path, p->plain.sentences, p->plain.sentences == 1 ? "" : "s", s->texts_file,
+           s->session.path, p->plain.sentences, s->pairs_file != NULL ? "sentence pair" : "text",
+           p->plain.sentences == 1 ? "" : "s", heads_setup_file(s),
            p->predicts ? "in nats per token"
                        : "1 - the cosine of a text's vector and that of the whole model");
     terminal_style(stdout, &screen, STYLE_BOLD);
@@ -146,7 +147,7 @@ static void print_json(const pruned_model *p)
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
     json_string(&j, "model", s->session.path);
-    json_string(&j, "texts", s->texts_file);
+    json_string(&j, s->pairs_file != NULL ? "pairs" : "texts", heads_setup_file(s));
     json_integer(&j, "sentences", p->plain.sentences);
     json_string(&j, "unit", p->predicts ? "nats per token" : "1 - cosine");
     json_integer(&j, "counted_from", 1);
@@ -243,7 +244,7 @@ int prune_any_check(const prune_any_request *r)
     if (r->output == NULL)
         return EXIT_GO_ON;
     if (s->any == NULL)
-        return args_wrong("prune: -o: a translator is written without --texts");
+        return args_wrong("prune: -o: a translator is written without --texts and --pairs");
     if (r->keep < layers)
         return args_wrong("prune: --keep %d: the model has %d layers, and each of them keeps at "
                           "least one head if it is written",

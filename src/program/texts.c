@@ -3,6 +3,7 @@
  */
 #include "program/texts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/terminal.h"
 #include "format/text_file.h"
 #include "program/args.h"
+#include "program/pair_files.h"
 
 static int add_text(text_set *set, const session *s, const char *text, const char *place)
 {
@@ -59,7 +61,7 @@ int text_set_read(text_set *set, const session *s, const char *path, int64_t mos
 {
     char message[TEXT_FILE_MESSAGE_MAX];
     size_t length;
-    *set = (text_set){NULL, 0};
+    *set = (text_set){.texts = NULL};
     char *const text = text_file_read(path, &length, message);
     if (text == NULL)
         return args_failed("%s", message);
@@ -73,9 +75,67 @@ int text_set_read(text_set *set, const session *s, const char *path, int64_t mos
     return code;
 }
 
+/* ---------------------------------------------------------------- pairs ----- */
+
+/* Reads one pair as the next text of the set, unless it is too long. */
+static int add_pair(text_set *set, const session *s, const char *given, const pair_text *pair)
+{
+    char *const sides[] = {strndup(pair->text[0], pair->length[0]),
+                           strndup(pair->text[1], pair->length[1])};
+    subject_text *const text = &set->texts[set->count];
+    char message[SUBJECT_MESSAGE_MAX] = "out of memory";
+    const pair_request request = {sides[0], sides[1], {NULL}};
+    const bool room = sides[0] != NULL && sides[1] != NULL;
+    const bool fine = room && subject_read(&s->subject, &request, s->pool, text, message);
+    const bool too_long = room && !fine && text->too_long;
+    free(sides[0]);
+    free(sides[1]);
+    if (too_long)
+        subject_text_free(&s->subject, text);
+    set->too_long += too_long;
+    set->count += !too_long;
+    if (fine || too_long)
+        return EXIT_GO_ON;
+    progress_end();
+    return args_failed("%s:%" PRId64 ": %s", given, pair->line, message);
+}
+
+static int add_pairs(text_set *set, const session *s, const char *given, const pair_file *file,
+                     int64_t most)
+{
+    int code = EXIT_GO_ON;
+    set->texts = calloc((size_t)(most < file->count ? most : file->count) + 1, sizeof *set->texts);
+    if (set->texts == NULL)
+        return args_failed("out of memory");
+    for (int64_t n = 0; n < file->count && set->count < most && code == EXIT_GO_ON; n++) {
+        progress("reading pair %d", set->count + 1);
+        code = add_pair(set, s, given, &file->pairs[n]);
+    }
+    progress_end();
+    if (code != EXIT_GO_ON)
+        return code;
+    if (set->too_long > 0)
+        fprintf(stderr, "mha: %s: %d pairs left out, longer than the model's positions\n", given,
+                set->too_long);
+    return set->count > 0 ? EXIT_GO_ON : args_failed("%s: no pair is left", given);
+}
+
+int text_set_read_pairs(text_set *set, const session *s, const char *given, int64_t most)
+{
+    pair_file file;
+    *set = (text_set){.texts = NULL};
+    int code = pair_files_open(&file, given);
+    if (code == EXIT_GO_ON)
+        code = add_pairs(set, s, given, &file, most);
+    pair_file_close(&file);
+    return code;
+}
+
+/* ------------------------------------------------------------------ set ----- */
+
 int text_set_one(text_set *set, const session *s, const char *text)
 {
-    *set = (text_set){calloc(1, sizeof *set->texts), 0};
+    *set = (text_set){.texts = calloc(1, sizeof *set->texts)};
     if (set->texts == NULL)
         return args_failed("out of memory");
     const int code = add_text(set, s, text, NULL);
@@ -89,7 +149,7 @@ void text_set_free(text_set *set, const session *s)
     for (int n = 0; n < set->count; n++)
         subject_text_free(&s->subject, &set->texts[n]);
     free(set->texts);
-    *set = (text_set){NULL, 0};
+    *set = (text_set){.texts = NULL};
 }
 
 subject_texts text_set_texts(const text_set *set)

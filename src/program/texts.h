@@ -9,14 +9,23 @@
 #define OPTION_TEXTS(target) \
     "texts", ARG_TEXT, target, "FILE", "measure on the texts of a file, one per line", 0, 0
 
+#define OPTION_PAIRS(target) \
+    "pairs", ARG_TEXT, target, "FILE", "measure on sentence pairs: two columns, or A,B", 0, 0
+
 typedef struct text_set {
     subject_text *texts; /* [count] */
     int count;
+    int too_long; /* pairs that were left out, since the model has not enough positions */
 } text_set;
 
 /* Reads the first `most` lines of a file that are not empty, as texts of the session's model.
  * EXIT_GO_ON, or the exit code after a message. text_set_free() either way. */
 int text_set_read(text_set *set, const session *session, const char *path, int64_t most);
+
+/* The same with sentence pairs, of which the decoder reads the given translation; `given` is "FILE"
+ * or "SOURCE,TARGET", as in "mha train --pairs". Pairs for which the model has not enough positions
+ * are left out, counted, and mentioned on stderr. */
+int text_set_read_pairs(text_set *set, const session *session, const char *given, int64_t most);
 
 /* The same with a single text. */
 int text_set_one(text_set *set, const session *session, const char *text);

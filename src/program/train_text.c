@@ -11,37 +11,10 @@
 
 #include "base/terminal.h"
 #include "program/args.h"
+#include "program/pair_files.h"
 #include "text/bpe_learn.h"
 
 enum { TOKENIZER_MAX = 1 << 26 };
-
-/* --------------------------------------------------------------- pairs ----- */
-
-static void say_faults(const char *path, const pair_file *file)
-{
-    if (file->fault_count == 0)
-        return;
-    fprintf(stderr, "mha: %s: %" PRId64 " of %" PRId64 " lines skipped:", path, file->fault_count,
-            file->lines);
-    for (int n = 0; n < PAIR_FAULTS_SHOWN && n < file->fault_count; n++)
-        fprintf(stderr, "%s line %" PRId64 " (%s)", n ? "," : "", file->faults[n].line,
-                file->faults[n].reason);
-    fprintf(stderr, "%s\n", file->fault_count > PAIR_FAULTS_SHOWN ? " and others" : "");
-}
-
-/* Opens "FILE" or "SOURCE,TARGET". */
-static int open_pairs(pair_file *file, const char *given)
-{
-    char message[TRANSFORMER_MESSAGE_MAX] = "", source[TRAIN_PATH_MAX];
-    struct stat there;
-    const char *const comma = strchr(given, ',');
-    const bool two = comma != NULL && stat(given, &there) != 0;
-    snprintf(source, sizeof source, "%.*s", two ? (int)(comma - given) : (int)strlen(given), given);
-    if (pair_file_open(file, source, two ? comma + 1 : NULL, message) != MHA_OK)
-        return args_failed("%s", message);
-    say_faults(given, file);
-    return EXIT_GO_ON;
-}
 
 /* ----------------------------------------------------------- tokenizer ----- */
 
@@ -148,9 +121,9 @@ static int make_data(train_text *t, const train_request *r, mha_pool *pool)
 
 int train_text_open(train_text *t, train_request *r, mha_pool *pool)
 {
-    int code = open_pairs(&t->train, r->pairs);
+    int code = pair_files_open(&t->train, r->pairs);
     if (code == EXIT_GO_ON)
-        code = open_pairs(&t->valid, r->valid);
+        code = pair_files_open(&t->valid, r->valid);
     if (code == EXIT_GO_ON)
         code = open_tokenizer(t, r);
     if (code != EXIT_GO_ON)

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 
 #include "heads/head_ablation.h"
+#include "heads/head_alignment.h"
 #include "heads/head_likeness.h"
 #include "heads/head_pruning.h"
 #include "heads/head_repair.h"
 #include "heads/head_study.h"
+#include "heads/subject_batch.h"
 #include "heads/subject_model_parts.h"
 #include "heads/whole_words.h"
+#include "heads/word_ablation.h"
 #include "support/faults.h"
 #include "support/temp_files.h"
 #include "support/test.h"
@@ -129,16 +132,65 @@ static bool run_model(void)
     model_text memory = {.end = -1};
     const subject_text text = {.memory = &memory};
     char message[SUBJECT_MESSAGE_MAX];
-    subject any;
-    subject_of_model(&any, opened, message);
+    subject own;
+    subject_of_model(&own, opened, message);
     memory.sides[TRANSFORMER_SOURCE] = (model_side){
         .ids = ids, .side = {.count = 4, .numbers = numbers, .marks = flags, .continues = flags}};
     memory.sides[TRANSFORMER_TARGET] = (model_side){
         .ids = said_ids, .side = {.count = 3, .numbers = said, .marks = flags, .continues = flags}};
-    capture *const c = subject_model_run(&any, &text, &options, NULL);
+    capture *const c = subject_model_run(&own, &text, &options, NULL);
     const bool done = c && capture_join_words(c);
     capture_free(c);
     return done;
+}
+
+/* A text with its translation, read by the opened model before anything fails: reading shows the
+ * entries of the vocabulary where it has no memory. */
+static subject any;
+static subject_text any_text;
+
+static void read_pair(void)
+{
+    static const pair_request request = {"the cat sleeps", "le chat dort", {NULL}};
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    CHECK(subject_of_model(&any, opened, message) &&
+              subject_read(&any, &request, NULL, &any_text, message),
+          "%s", message);
+}
+
+static bool batches(void)
+{
+    static const uint8_t changes[8] = {[2] = HEAD_ZERO};
+    const subject_texts own = {.texts = &any_text, .count = 1};
+    const capture_options options = {.changes = {changes, NULL, NULL}}, none = {.weights = false};
+    head_loss loss;
+    subject_batches *const b = subject_batches_create(&any, &own, NULL);
+    const bool done = b && subject_batches_run(b, &options, &loss) == MHA_OK &&
+                      subject_batches_run(b, &none, &loss) == MHA_OK;
+    subject_batches_free(b);
+    return done;
+}
+
+static bool hide_words(void)
+{
+    part_loss parts[PART_COUNT];
+    word_losses losses;
+    const bool done = word_losses_measure(&losses, &any, &any_text, NULL, NULL);
+    word_losses_free(&losses);
+    return done && part_losses_measure(model, pairs, 1, NULL, parts, NULL) == MHA_OK;
+}
+
+static bool align(void)
+{
+    uint8_t links[9] = {LINK_SURE};
+    aligned_pair pair = {.links = links, .text = any_text};
+    bool done = given_words_make(&pair.words[0], "the cat sleeps", 14, false);
+    done = given_words_make(&pair.words[1], "le chat dort", 12, true) && done;
+    alignment_study *const s = done ? alignment_study_create(&any, &pair, 1, NULL, NULL) : NULL;
+    alignment_study_free(s);
+    given_words_free(&pair.words[0]);
+    given_words_free(&pair.words[1]);
+    return s;
 }
 
 static bool join_words(void)
@@ -186,6 +238,12 @@ static void running_models(void)
 {
     meet_failures(run_model, 1);
     meet_failures(join_words, 1);
+    read_pair();
+    meet_failures(batches, 1);
+    meet_failures(hide_words, 7);
+    meet_failures(align, 3);
+    subject_text_free(&any, &any_text);
+    subject_close(&any);
 }
 
 static void ablating(void)

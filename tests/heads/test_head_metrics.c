@@ -188,6 +188,65 @@ static void no_rows_give_numbers(void)
           "a sentence of one token");
 }
 
+/* ------------------------------------------------------------ diversity ----- */
+
+/* Heads that attend to columns 0, 1, 2 ... in all rows are disjoint. */
+static void fill_column(subject *s, int rows, int columns, int at)
+{
+    memset(s->weights, 0, sizeof s->weights);
+    s->m = (head_matrix){s->weights, rows, columns, false};
+    for (int i = 0; i < rows; i++)
+        s->weights[i * columns + at] = 1.0f;
+}
+
+static void diversity_of_known_heads(void)
+{
+    static subject s[4];
+    head_matrix m[4];
+    for (int what = 0; what < PATTERNS; what++) {
+        for (int n = 0; n < 3; n++) {
+            fill(&s[n], (pattern)what, SIZE, WIDE, false);
+            m[n] = s[n].m;
+        }
+        CHECK(head_diversity(m, 3) == 0.0, "equal heads: %g", head_diversity(m, 3));
+    }
+    for (int n = 0; n < 4; n++) {
+        fill_column(&s[n], SIZE, WIDE, n);
+        m[n] = s[n].m;
+    }
+    near(head_diversity(m, 4), log(2.0), "disjoint heads");
+    m[1] = m[0];
+    m[3] = m[2];
+    near(head_diversity(m, 4), 4.0 / 6.0 * log(2.0), "two twins: four of six pairs are disjoint");
+    CHECK(isnan(head_diversity(m, 1)), "one head has no other");
+}
+
+/* One column of n against all of them: with p = 1 + 1/n, half of that is the mixture there. */
+static void diversity_of_one_and_all(void)
+{
+    static subject s[2];
+    const double n = WIDE, there = 0.5 * (1.0 + 1.0 / n), elsewhere = 0.5 / n;
+    const double mixed = -there * log(there) - (n - 1.0) * elsewhere * log(elsewhere);
+    fill_column(&s[0], SIZE, WIDE, 3);
+    fill(&s[1], UNIFORM, SIZE, WIDE, false);
+    const head_matrix m[2] = {s[0].m, s[1].m};
+    near(head_diversity(m, 2), mixed - 0.5 * log(n), "a column and all columns");
+}
+
+/* The first row of a causal head sees one column: it cannot differ, and is left out. */
+static void diversity_leaves_out_rows_without_choice(void)
+{
+    static subject s[2];
+    fill(&s[0], IDENTITY, SIZE, SIZE, true);
+    fill(&s[1], SHIFT, SIZE, SIZE, true);
+    const head_matrix m[2] = {s[0].m, s[1].m};
+    near(head_diversity(m, 2), log(2.0), "self and previous, causal");
+    fill(&s[0], IDENTITY, 1, 1, true);
+    fill(&s[1], IDENTITY, 1, 1, true);
+    const head_matrix one[2] = {s[0].m, s[1].m};
+    CHECK(isnan(head_diversity(one, 2)), "a single column");
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -200,5 +259,8 @@ int main(int argc, char **argv)
     RUN(divergence_is_a_distance);
     RUN(alignment_by_hand);
     RUN(no_rows_give_numbers);
+    RUN(diversity_of_known_heads);
+    RUN(diversity_of_one_and_all);
+    RUN(diversity_leaves_out_rows_without_choice);
     return test_end();
 }

@@ -124,7 +124,7 @@ for model in bert gpt2 t5; do
 done
 exits 0 heads --model bert "$text"
 says "tokens" "$out" '11 tokens'
-says "why there is no importance" "$out" "no importance: it is measured on translators"
+says "why there is no importance" "$out" "no importance: it needs gradients"
 exits 2 heads --model bert --sort importance "$text"
 says "not sorted by importance" "$err" "--sort: importance is a derivative of the loss of our translator"
 exits 2 heads --model bert --where "importance>0.1" "$text"
@@ -237,7 +237,7 @@ same "an encoder loses 1 - cosine" True "$(of '(j["unit"] == "1 - cosine" and j[
 exits 0 ablate --model gpt2 --texts texts.txt --mode mean --json
 same "a decoder loses nats" True "$(of '(j["unit"] == "nats per token" and j["plain"]["loss"] > 1 and
     len(j["layers"]) == 2)')"
-exits 0 ablate --model bert --texts texts.txt --pairs --svg cost.svg
+exits 0 ablate --model bert --texts texts.txt --together --svg cost.svg
 says "what the loss is" "$out" "1 - the cosine"
 says "a picture" "$(cat cost.svg)" "1 - cosine"
 exits 0 prune --model bert --texts texts.txt --keep 2 --json
@@ -304,9 +304,9 @@ says "no texts to ablate on" "$err" "give --texts FILE"
 exits 2 heads --model bert --gold "$text"
 says "no grammar" "$err" "--gold is about the corpus"
 exits 2 ablate --model bert --texts texts.txt --repair
-says "no direct effects" "$err" "--repair is about the corpus"
+says "no direct effects" "$err" "measured on the laboratory only"
 exits 2 prune --model bert --texts texts.txt --keep 2 --curve curve.svg
-says "no curve" "$err" "--curve is for a translator"
+says "no curve" "$err" "--curve is for the laboratory"
 exits 2 prune --model bert --texts texts.txt --keep 1 -o out
 says "a head per layer" "$err" "--keep 1: the model has 2 layers"
 exits 2 prune --model bert --texts texts.txt --zeros

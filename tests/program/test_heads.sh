@@ -143,7 +143,7 @@ if command -v python3 >/dev/null; then
     exits 0 heads --sentences 20 --gold --json --sort entropy --threads 1
     same "heads: the same bits for another number of threads" "" "$(diff one "$scratch/out")"
 
-    exits 0 ablate --sentences 20 --json --pairs --repair --svg a.svg
+    exits 0 ablate --sentences 20 --json --together --repair --svg a.svg
     json "ablate"
     same "ablate: heads, layers, pairs" "12 6 18" \
         "$(of '" ".join(str(len(j[k])) for k in ("heads", "layers", "pairs"))')"
@@ -247,7 +247,7 @@ exits 2 prune --keep 13
 says "more heads than there are" "$err" "the model has 12 heads"
 exits 0 prune --sentences 10 --keep 10
 says "what is kept" "$out" "Kept:"
-exits 0 ablate --sentences 10 --pairs
+exits 0 ablate --sentences 10 --together
 silent "no zero with a sign" "$(grep -e '-0\.0000' <<<"$out")"
 exits 0 ablate --sentences 10 --repair
 says "repair" "$out" "repair = 1 - lost / direct"

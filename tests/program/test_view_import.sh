@@ -285,7 +285,7 @@ says "no words" "$err" "/nonexistent: cannot be opened"
 
 train_dull
 export MHA_MODEL=$scratch/dull.safetensors
-"$mha" ablate --sentences 2 --repair --pairs --json >cost.json 2>/dev/null
+"$mha" ablate --sentences 2 --repair --together --json >cost.json 2>/dev/null
 "$mha" ablate --sentences 1 --json >one.json 2>/dev/null
 exits 0 view -o cost.html --study 0 --ablation cost.json "the cat sleeps"
 python "what ablate found" '
