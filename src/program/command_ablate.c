@@ -244,8 +244,9 @@ static int run_words(ablate_request *r)
 {
     heads_setup *const s = &r->setup;
     s->needs = "a TEXT";
-    const int code = r->text != NULL ? session_open(&s->session, s->model_file, s->threads)
-                                     : heads_setup_open(s, "ablate");
+    const int code = r->text != NULL
+                         ? session_open(&s->session, s->model_file, SHIPPED_TRANSLATOR, s->threads)
+                         : heads_setup_open(s, "ablate");
     const ablate_words_request request = {
         .setup = s, .text = r->text, .target = r->target, .svg = r->svg, .as_json = r->as_json};
     return code == EXIT_GO_ON ? ablate_words(&request) : code;
@@ -275,7 +276,7 @@ int command_ablate(int argc, char **argv)
         .mode_name = "zero"};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.setup.model_file, "lab")},
+        {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs or a TEXT")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},

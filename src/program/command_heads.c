@@ -259,7 +259,7 @@ int command_heads(int argc, char **argv)
         .setup = {.usual = SHIPPED_LABORATORY, .split_name = "test", .sentences = 200, .seed = 1}};
     uint64_t given = 0;
     const arg_option options[] = {
-        {OPTION_MODEL(&r.setup.model_file, "lab")},
+        {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
         {"alignments", ARG_TEXT, &r.alignments, "FILE",

@@ -331,7 +331,7 @@ int command_prune(int argc, char **argv)
     const arg_option options[] = {
         {"keep", ARG_NUMBER, &r.keep, "N", "number of heads to keep (0: the whole curve)", 0,
          1000000},
-        {OPTION_MODEL(&r.setup.model_file, "lab")},
+        {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},

@@ -196,7 +196,8 @@ static int open_files(alignment_run *r)
 
 static int open_model(alignment_run *r)
 {
-    const int code = session_open(&r->session, r->request->model_file, r->request->threads);
+    const int code =
+        session_open(&r->session, r->request->model_file, SHIPPED_TRANSLATOR, r->request->threads);
     if (code != EXIT_GO_ON)
         return code;
     if (r->session.model != NULL)

@@ -51,7 +51,8 @@ int heads_setup_open(heads_setup *s, const char *command)
     if (code == EXIT_GO_ON && s->pairs_file != NULL && s->texts_file != NULL)
         code = args_wrong("%s: give either --pairs or --texts", command);
     if (code == EXIT_GO_ON)
-        code = session_open(&s->session, s->model_file, s->usual, s->threads);
+        code = session_open(&s->session, s->model_file,
+                            s->pairs_file != NULL ? SHIPPED_TRANSLATOR : s->usual, s->threads);
     if (code != EXIT_GO_ON)
         return code;
     if (heads_setup_file(s) != NULL || s->session.model == NULL)

@@ -11,8 +11,8 @@
 typedef struct heads_setup {
     /* From the options; NULL and 0: not given. */
     const char *model_file, *split_name, *texts_file, *pairs_file;
-    shipped_model usual; /* if no model is given */
-    const char *text; /* the user's text, on which other models than translators are measured */
+    shipped_model usual; /* if no model is given; with pairs of real sentences the translator */
+    const char *text;    /* the user's text, on which other models than translators are measured */
     int64_t sentences, threads;
     uint64_t seed;
     const char *needs; /* what to give if there is no text: "--texts FILE"; NULL: or a TEXT */
