@@ -137,29 +137,24 @@ static int take_words(const alignment_run *r, const pair_text *from, aligned_pai
     return EXIT_GO_ON;
 }
 
-/* Reads one pair as the next of r->pairs, unless it is too long. */
+/* Reads one pair as the next of r->pairs, unless it is too long; then its links are not read. */
 static int read_pair(alignment_run *r, const pair_text *from)
 {
-    aligned_pair *const pair = &r->pairs[r->count];
+    aligned_pair *const pair = &r->pairs[r->count++];
     char message[SUBJECT_MESSAGE_MAX];
-    int code = take_words(r, from, pair);
-    if (code == EXIT_GO_ON)
-        code = take_links(r, (int)from->line, pair);
-    if (code != EXIT_GO_ON) {
-        r->count++;
+    const int code = take_words(r, from, pair);
+    if (code != EXIT_GO_ON)
         return code;
-    }
     const pair_request request = {pair->words[0].text, pair->words[1].text, {NULL}};
-    if (subject_read(&r->session.subject, &request, r->session.pool, &pair->text, message)) {
-        r->count++;
-        return EXIT_GO_ON;
-    }
-    const bool too_long = pair->text.too_long;
+    if (subject_read(&r->session.subject, &request, r->session.pool, &pair->text, message))
+        return take_links(r, (int)from->line, pair);
+    if (!pair->text.too_long)
+        return args_failed("%s:%" PRId64 ": %s", r->request->pairs, from->line, message);
     aligned_pair_free(&r->session.subject, pair);
     *pair = (aligned_pair){.links = NULL};
-    r->too_long += too_long;
-    return too_long ? EXIT_GO_ON
-                    : args_failed("%s:%" PRId64 ": %s", r->request->pairs, from->line, message);
+    r->too_long++;
+    r->count--;
+    return EXIT_GO_ON;
 }
 
 static int read_pairs(alignment_run *r)

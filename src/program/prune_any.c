@@ -8,6 +8,7 @@
 #include "program/prune_any.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 typedef struct priced_head {
     int number;
     double cost; /* loss that it costs alone */
+    head_interval interval;
 } priced_head;
 
 typedef struct pruned_model {
@@ -75,7 +77,7 @@ static mha_status price(head_ablation *a, pruned_model *p)
     for (int head = 0; head < p->heads && status == MHA_OK; head++) {
         head_damage alone;
         status = head_ablation_measure(a, &head, 1, &alone);
-        p->order[head] = (priced_head){head, alone.delta};
+        p->order[head] = (priced_head){head, alone.delta, alone.interval};
         heads_watch(head + 1, p->heads);
     }
     qsort(p->order, (size_t)p->heads, sizeof *p->order, by_cost);
@@ -105,9 +107,11 @@ static double share(int64_t part, int64_t all)
     return all > 0 ? 100.0 * (double)part / (double)all : 0.0;
 }
 
+/* One step; `damage` is what all heads that are disabled by then cost, NULL: none is. */
 static void print_step(const pruned_model *p, int left, const priced_head *head,
-                       const head_total *total)
+                       const head_damage *damage)
 {
+    const head_total *const total = damage != NULL ? &damage->total : &p->plain;
     char label[HEAD_LABEL_MAX] = "";
     if (head != NULL)
         head_label(head_at(p->setup->session.subject.shape, head->number), label);
@@ -119,6 +123,8 @@ static void print_step(const pruned_model *p, int left, const priced_head *head,
     printf(" %9.4f", total->loss);
     if (p->predicts)
         printf(" %10.2f %%", share(total->right, total->words));
+    if (damage != NULL && total->sentences > 1)
+        printf("  %8.4f  %8.4f..%8.4f", damage->delta, damage->interval.low, damage->interval.high);
     printf("\n");
 }
 
@@ -133,17 +139,19 @@ static void print_text(const pruned_model *p)
            p->predicts ? "in nats per token"
                        : "1 - the cosine of a text's vector and that of the whole model");
     terminal_style(stdout, &screen, STYLE_BOLD);
-    printf("heads  disabled          alone      loss%s", p->predicts ? " tokens right" : "");
+    printf("heads  disabled          alone      loss%s%s", p->predicts ? " tokens right" : "",
+           p->plain.sentences > 1 ? "    loss +                95 %" : "");
     terminal_plain(stdout, &screen);
     printf("\n");
-    print_step(p, p->heads, NULL, &p->plain);
+    print_step(p, p->heads, NULL, NULL);
     for (int n = 0; n < p->steps; n++)
-        print_step(p, p->heads - n - 1, &p->order[n], &p->damage[n].total);
+        print_step(p, p->heads - n - 1, &p->order[n], &p->damage[n]);
 }
 
 static void print_json(const pruned_model *p)
 {
     const heads_setup *const s = p->setup;
+    const bool several = p->plain.sentences > 1; /* else there are no intervals */
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
     json_string(&j, "model", s->session.path);
@@ -161,7 +169,12 @@ static void print_json(const pruned_model *p)
         json_integer(&j, "layer", name.layer + 1);
         json_integer(&j, "head", name.head + 1);
         json_number(&j, "alone", p->order[n].cost);
+        json_number(&j, "alone_low", several ? p->order[n].interval.low : NAN);
+        json_number(&j, "alone_high", several ? p->order[n].interval.high : NAN);
         json_number(&j, "loss", p->damage[n].total.loss);
+        json_number(&j, "delta", p->damage[n].delta);
+        json_number(&j, "low", several ? p->damage[n].interval.low : NAN);
+        json_number(&j, "high", several ? p->damage[n].interval.high : NAN);
         json_close(&j);
     }
     json_close(&j);

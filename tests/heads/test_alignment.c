@@ -196,11 +196,19 @@ static void joined_rows_sum_to_one(void)
     for (int reads = 0; reads < READINGS; reads++) {
         float *const joined = calloc((size_t)(sources * targets), sizeof *joined);
         CHECK(alignment_join(&pair, &m, reads, 1.0f, joined), "no memory");
-        const int first = reads ? 1 : 0; /* the row of "Le", which is one token */
-        double sum = (double)m.weights[first * m.columns + m.columns - 1];
-        for (int j = 0; j < sources; j++)
-            sum += (double)joined[j];
-        CHECK(fabs(sum - 1.0) < 1e-6, "%g", sum);
+        int first = 1, end = 2; /* tokens of a word; "Le" is one, "zèbre" several */
+        for (int word = 0; word < 2; word++) {
+            double sum = 0.0;
+            for (int n = first; n < end; n++)
+                sum += (double)m.weights[(reads ? n : n - 1) * m.columns + m.columns - 1] /
+                       (end - first);
+            for (int j = 0; j < sources; j++)
+                sum += (double)joined[word * sources + j];
+            CHECK(fabs(sum - 1.0) < 1e-6, "word %d: %g", word, sum);
+            first = end++;
+            while (pair.text.target.continues[end])
+                end++;
+        }
         free(joined);
     }
     capture_free(c);

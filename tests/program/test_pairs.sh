@@ -60,7 +60,12 @@ exits 2 ablate --model marian --pairs pairs.tsv --repair
 says "repair is of the laboratory" "$err" "--together"
 exits 0 prune --model marian --pairs pairs.tsv --keep 16 -o small --json
 same "pruned on pairs" "pairs.tsv 2" "$(of 'j["pairs"], len(j["steps"])' | tr -d "(),'")"
+same "steps have intervals" True "$(of 'all(s["alone_low"] <= s["alone"] <= s["alone_high"] and
+    s["low"] <= s["delta"] <= s["high"] and abs(j["loss"] + s["delta"] - s["loss"]) < 1e-4
+    for s in j["steps"])')"
 exits 0 inspect small
+exits 0 prune --model marian --pairs pairs.tsv --keep 17
+says "a step with its interval" "$out" "loss +                95 %"
 
 # ------------------------------------------------------------ alignments -----
 
