@@ -43,7 +43,7 @@ static const struct {
     {"width", "N", "width of the model"},
     {"ff", "N", "width of the feed-forward layer"},
     {"lr", "X", "peak learning rate"},
-    {"warm-up", "N", "steps until the peak, at most a tenth"},
+    {"warm-up", "N", "steps until the peak (a tenth of all)"},
     {"dropout", "P", "dropout rate"},
     {"label-smoothing", "P", "share of the target spread over all words"},
     {"weight-decay", "X", "weight decay of matrices"},
@@ -101,7 +101,10 @@ static int list_options(sweep_request *r, arg_option *options, option_help *help
         const int number = training_setting_find(setting_options[n].name);
         char text[TRAINING_TEXT_MAX];
         training_setting_text(&defaults, number, text);
-        snprintf(help[n], HELP_MAX, "%s (%s)", setting_options[n].help, text);
+        if (strchr(setting_options[n].help, '(') != NULL)
+            snprintf(help[n], HELP_MAX, "%s", setting_options[n].help);
+        else
+            snprintf(help[n], HELP_MAX, "%s (%s)", setting_options[n].help, text);
         options[count++] = (arg_option){setting_options[n].name,
                                         ARG_TEXT,
                                         &r->given[number],
