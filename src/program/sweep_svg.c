@@ -40,11 +40,11 @@ static int data_color(int data)
     return order[data % PANEL_COLORS];
 }
 
-/* Colours of the rainbow, as far apart as their number allows. */
+/* From violet to orange, as far apart as their number allows; many heads take all colours. */
 static int head_color(const sweep_grid *grid, int heads)
 {
-    const int others = grid->head_count - 1;
-    return others > 0 && others < PANEL_COLORS ? heads * (PANEL_COLORS - 1) / others : heads;
+    const int others = grid->head_count - 1, far = 5;
+    return others > 0 && others <= far ? heads * far / others : heads;
 }
 
 static mean_interval mean_of(const sweep_chart *c, int data, int heads, sweep_measure measure)
