@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -102,7 +102,7 @@ _mha() {
     verify) options="--configs --seed --case --threads --json --help" ;;
     bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
-    prove) options="--seed --json --help scores pointwise convolution places cost fold" ;;
+    prove) options="--seed --json --help scores pointwise convolution places cost fold heads" ;;
     conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
     inspect) options="--model --tokenizer --store --json --help" ;;
     embed)
@@ -125,6 +125,11 @@ _mha() {
             --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
             --average-every --patience --seed --sentences --unknown --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
+        ;;
+    sweep)
+        options="--heads --data --seeds -o --svg --log --resume --force --target --evaluate --points
+            --steps --batch --width --ff --lr --warm-up --dropout --label-smoothing --weight-decay
+            --seed --layers --threads --json --quiet --help"
         ;;
     translate)
         options="--model --beam --best --length-penalty --attention --layer --head --svg --gold
@@ -150,7 +155,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;

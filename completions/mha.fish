@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words help
+set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -26,11 +26,12 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prune -d "disa
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a view -d "a page that shows every head"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a serve -d "the same live, on this machine"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a sweep -d "train with different numbers of heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train translate show heads ablate prune view serve version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus bleu translate show version" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view serve" -l threads -x -d "threads"
@@ -41,7 +42,7 @@ complete -c mha -n "__fish_seen_subcommand_from bench" -l rounds -x -d "rounds"
 complete -c mha -n "__fish_seen_subcommand_from bench" -l table -d "the project's own table"
 complete -c mha -n "__fish_seen_subcommand_from bench" -l preset -x -a "bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base" -d "a preset's own words"
 complete -c mha -n "__fish_seen_subcommand_from bench; and __fish_contains_opt table" -a "operator gradients linear layer model" -d "a section of the table"
-complete -c mha -n "__fish_seen_subcommand_from prove" -a "scores pointwise convolution places cost fold" -d "a claim"
+complete -c mha -n "__fish_seen_subcommand_from prove" -a "scores pointwise convolution places cost fold heads" -d "a claim"
 complete -c mha -n "__fish_seen_subcommand_from prove" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from prove conv" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from conv" -F
@@ -132,6 +133,31 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l log -r -F -d "write th
 complete -c mha -n "__fish_seen_subcommand_from train" -l type -x -a "f16 f32" -d "numbers of the model"
 complete -c mha -n "__fish_seen_subcommand_from train" -l evaluate -x -d "validation sentences"
 complete -c mha -n "__fish_seen_subcommand_from train" -l quiet -d "no progress"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -s o -r -F -d "the results"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l heads -x -d "numbers of heads"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l data -x -d "numbers of sentence pairs"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l seeds -x -d "trainings of each kind"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l svg -r -F -d "the charts"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l log -r -F -d "write all learning curves"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l resume -d "skip the trainings that are done"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l force -d "replace existing results"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l target -x -d "count steps until this loss"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l evaluate -x -d "sentences of a measurement"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l points -x -d "validations during a training"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l steps -x -d "training steps"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l batch -x -d "sentence pairs per step"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l width -x -d "width of the model"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l ff -x -d "width of the feed-forward layer"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l lr -x -d "learning rate"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l warm-up -x -d "steps until the peak learning rate"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l dropout -x -d "dropout rate"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l label-smoothing -x -d "share of the target spread over all words"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l weight-decay -x -d "weight decay of matrices"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l seed -x -d "the first seed"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l layers -x -d "layers of encoder and decoder"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l threads -x -d "threads"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l json -d "JSON"
+complete -c mha -n "__fish_seen_subcommand_from sweep" -l quiet -d "no progress"
 complete -c mha -n "__fish_seen_subcommand_from heads ablate prune" -l model -r -F -d "the model"
 complete -c mha -n "__fish_seen_subcommand_from heads ablate prune" -l sentences -x -d "sentences to measure on"
 complete -c mha -n "__fish_seen_subcommand_from heads ablate prune" -l split -x -a "train valid test" -d "part of the corpus"

@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "claims/claims.h"
+#include "claims/position_layer.h"
 
 enum { T = 12, BATCH = 16, PAIR = 2, NUMBERS = BATCH * T, STEPS = 250, ATTEMPTS = 3 };
 static const int offsets[PAIR] = {-2, 3};
@@ -96,15 +97,13 @@ static mha_layer_call call_of(const task *t, float *y)
                             .output = mha_out_ble(y, T, PAIR)};
 }
 
-/* Squared error divided by the energy. Its gradient goes to d_y, unless that is NULL. */
-static double loss(const task *t, const float *y, float *d_y)
+/* Squared error divided by the energy. */
+static double loss(const task *t, const float *y)
 {
     double sum = 0.0;
     for (int n = 0; n < NUMBERS * PAIR; n++) {
         const double off = (double)y[n] - (double)t->wanted[n];
         sum += off * off;
-        if (d_y != NULL)
-            d_y[n] = (float)(2.0 * off / t->energy);
     }
     return sum / t->energy;
 }
@@ -147,7 +146,7 @@ static bool loss_of(proof *p, const task *t, int heads, const float *w, double *
     const bool fine = proof_ok(p, create(&layer, heads, w)) &&
                       proof_ok(p, mha_layer_run(layer, &call, NULL, 0, NULL));
     mha_layer_free(layer);
-    *lost = fine ? loss(t, y, NULL) : NAN;
+    *lost = fine ? loss(t, y) : NAN;
     return fine;
 }
 
@@ -175,84 +174,30 @@ static bool show_construction(proof *p, const task *t)
 
 /* -------------------------------------------------------------- trained ---- */
 
-typedef struct training {
-    mha_layer *layer;
-    float w[WEIGHTS], gradient[WEIGHTS], mean[WEIGHTS], square[WEIGHTS];
-    float y[NUMBERS * PAIR], d_y[NUMBERS * PAIR];
-    void *tape;
-} training;
-
-/* Forward and backward pass through the layer: the loss, and its gradient in g->gradient. */
-static mha_status find_gradient(training *g, const task *t, double *lost)
-{
-    mha_layer_call call = call_of(t, g->y);
-    call.tape = g->tape;
-    call.tape_size = mha_layer_tape_size(g->layer, &call);
-    const mha_layer_gradients gradients = {.size = sizeof gradients,
-                                           .d_output = mha_view_ble(g->d_y, T, PAIR),
-                                           .q = {g->gradient + Q_AT, T, 1},
-                                           .k = {g->gradient + K_AT, T, 1},
-                                           .v = {g->gradient + V_AT, 1, 1},
-                                           .o = {g->gradient + O_AT, T, 1}};
-    mha_status status = mha_layer_run(g->layer, &call, NULL, 0, NULL);
-    if (status != MHA_OK)
-        return status;
-    *lost = loss(t, g->y, g->d_y);
-    return mha_layer_backward(g->layer, &call, &gradients, NULL, 0, NULL);
-}
-
-/* One step of Adam, with beta_1 = 0.9 and beta_2 = 0.99. */
-static void descend(training *g, int step, double rate)
-{
-    const double correction = sqrt(1.0 - pow(0.99, step + 1)) / (1.0 - pow(0.9, step + 1));
-    for (int n = 0; n < WEIGHTS; n++) {
-        g->mean[n] = 0.9f * g->mean[n] + 0.1f * g->gradient[n];
-        g->square[n] = 0.99f * g->square[n] + 0.01f * g->gradient[n] * g->gradient[n];
-        g->w[n] -=
-            (float)(rate * correction * (double)g->mean[n] / (sqrt((double)g->square[n]) + 1e-8));
-    }
-}
-
 /* STEPS steps of gradient descent. `least` is lowered to the smallest loss that was seen. */
-static mha_status train(training *g, const task *t, double *least)
+static mha_status train(position_layer *layer, const position_task *wanted, double *least)
 {
-    for (int step = 0; step < STEPS; step++) {
-        double lost;
-        const mha_layer_weights weights = weights_of(g->w);
-        mha_status status = mha_layer_update(g->layer, &weights);
-        if (status == MHA_OK)
-            status = find_gradient(g, t, &lost);
-        if (status != MHA_OK)
-            return status;
+    mha_status status = MHA_OK;
+    for (int step = 0; step < STEPS && status == MHA_OK; step++) {
+        double lost = INFINITY;
+        status = position_layer_step(layer, wanted, 0.1, &lost);
         *least = lost < *least ? lost : *least;
-        descend(g, step, 0.1);
     }
-    return MHA_OK;
-}
-
-static mha_status start_and_train(training *g, const task *t, int heads, double *least)
-{
-    const mha_layer_call call = call_of(t, g->y);
-    const mha_status status = create(&g->layer, heads, g->w);
-    if (status != MHA_OK)
-        return status;
-    g->tape = aligned_alloc(64, (mha_layer_tape_size(g->layer, &call) + 63) / 64 * 64);
-    return g->tape != NULL ? train(g, t, least) : MHA_ERR_MEMORY;
+    return status;
 }
 
 /* Trains a layer from random weights; see train() for `least`. */
 static bool train_attempt(proof *p, const task *t, int heads, uint64_t attempt, double *least)
 {
-    training *const g = proof_calloc(p, sizeof *g);
+    const position_task wanted = {T, PAIR, BATCH, t->x, t->wanted};
+    position_layer *layer = NULL;
+    float w[WEIGHTS];
     rng r = rng_for(p->seed, 41 + attempt);
-    if (g == NULL)
-        return false;
     for (int n = 0; n < WEIGHTS; n++)
-        g->w[n] = (float)(0.5 * rng_normal(&r));
-    const bool fine = proof_ok(p, start_and_train(g, t, heads, least));
-    free(g->tape);
-    mha_layer_free(g->layer);
-    free(g);
+        w[n] = (float)(0.5 * rng_normal(&r));
+    const bool fine = proof_ok(p, position_layer_create(&layer, &wanted, heads, w)) &&
+                      proof_ok(p, train(layer, &wanted, least));
+    position_layer_free(layer);
     return fine;
 }
 

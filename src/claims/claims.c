@@ -19,6 +19,7 @@ const claim claims[CLAIM_COUNT] = {
     {"places", "one number per token: one head cannot read two places, two can", prove_places},
     {"cost", "parameters and flops do not grow with h at d = E/h", prove_cost},
     {"fold", "W_V and W_O fold into one matrix if there is one head", prove_fold},
+    {"heads", "several heads are better than one where the task needs them", prove_heads},
 };
 
 void proof_free(proof *p)

@@ -75,7 +75,7 @@ typedef struct claim {
     void (*prove)(proof *p);
 } claim;
 
-enum { CLAIM_COUNT = 6 };
+enum { CLAIM_COUNT = 7 };
 extern const claim claims[CLAIM_COUNT];
 
 void prove_scores(proof *p);
@@ -84,5 +84,6 @@ void prove_convolution(proof *p);
 void prove_places(proof *p);
 void prove_cost(proof *p);
 void prove_fold(proof *p);
+void prove_heads(proof *p);
 
 #endif

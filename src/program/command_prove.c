@@ -29,6 +29,8 @@ static const char details[] =
     "                 heads can; what one head keeps and loses of vectors\n"
     "  5 cost         parameters and operations do not grow with h at d = E/h\n"
     "  6 fold         with one head, W_V and W_O fold into one matrix; when they do not\n"
+    "  7 heads        several heads are better than one, regularise and learn faster: true\n"
+    "                 for one task, false for another; \"mha sweep\" for translators\n"
     "\n"
     "A line with <= or >= is an assertion: the computed number and its bound. The others\n"
     "are for information.\n"

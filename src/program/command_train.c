@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/file_lock.h"
-#include "base/shell_quote.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/long_run.h"
 #include "program/session.h"
 #include "program/train_finish.h"
 
@@ -68,18 +68,6 @@ static int begin(const train_request *r, const train_text *text, mha_pool *pool,
     return code;
 }
 
-/* The same command line with --resume, quoted for a shell. */
-static void say_how_to_go_on(const train_request *r, int argc, char **argv)
-{
-    fputs("continue with: ", stderr);
-    shell_quote_if_needed(stderr, args_program);
-    for (int n = 0; n < argc; n++) {
-        fputc(' ', stderr);
-        shell_quote_if_needed(stderr, argv[n]);
-    }
-    fprintf(stderr, "%s\n", r->resume ? "" : " --resume");
-}
-
 /* Sentences of a validation. Those of the laboratory are alike, so fewer are enough. */
 static int64_t validation_sentences(const train_request *r)
 {
@@ -107,7 +95,7 @@ static int run(const train_request *r, const train_text *text, mha_pool *pool, i
     if (code == EXIT_GO_ON)
         code = train_finish(r, &job, pool);
     else if (code > 128)
-        say_how_to_go_on(r, argc, argv);
+        long_run_say_resume(argc, argv, !r->resume);
     training_free(job.training);
     train_model_close(&model);
     return code;

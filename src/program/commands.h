@@ -12,6 +12,7 @@ int command_prove(int argc, char **argv);
 int command_conv(int argc, char **argv);
 int command_corpus(int argc, char **argv);
 int command_tensors(int argc, char **argv);
+int command_sweep(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_translate(int argc, char **argv);
 int command_show(int argc, char **argv);

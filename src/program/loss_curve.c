@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "draw/chart.h"
+#include "draw/round_number.h"
 #include "translator/optimizer.h"
 
 enum { POINTS = 320, TICKS_ACROSS = 8 };
@@ -19,23 +20,6 @@ typedef struct loss_chart {
 } loss_chart;
 
 /* ---------------------------------------------------------------- axes ----- */
-
-/* 1, 2, 5, 10, 20 ... for 0, 1, 2, 3, 4 ...; 0.5 for -1. */
-static double round_number(int n)
-{
-    static const double digits[] = {1.0, 2.0, 5.0};
-    const int digit = (n % 3 + 3) % 3;
-    return digits[digit] * pow(10.0, (n - digit) / 3);
-}
-
-/* The largest round number that is not above the loss (`up`: the smallest not below). */
-static int round_near(double loss, bool up)
-{
-    int n = 3 * (int)floor(log10(loss)) - 1;
-    while (round_number(n + 1) <= loss * (1.0 + 1e-9))
-        n++;
-    return up && round_number(n) < loss * (1.0 - 1e-9) ? n + 1 : n;
-}
 
 /* Whether a loss has a place on a logarithmic axis. */
 static bool counts(double loss)
@@ -81,7 +65,7 @@ static void find_range(loss_chart *p)
         include(p->history.marks[n].loss, &least, &most);
     if (most == 0.0)
         least = most = 1.0;
-    const int low = round_near(least, false), high = round_near(most, true);
+    const int low = round_number_near(least, false), high = round_number_near(most, true);
     p->low = log10(round_number(low));
     p->high = log10(round_number(high > low ? high : low + 1));
 }
@@ -111,8 +95,8 @@ static void put_steps(const loss_chart *p)
 /* A level at every round number of the axis of losses. */
 static void put_losses(const loss_chart *p)
 {
-    const int high = round_near(pow(10.0, p->high), false);
-    for (int n = round_near(pow(10.0, p->low), false); n <= high; n++) {
+    const int high = round_number_near(pow(10.0, p->high), false);
+    for (int n = round_number_near(pow(10.0, p->low), false); n <= high; n++) {
         char label[32];
         snprintf(label, sizeof label, "%g", round_number(n));
         chart_level(p->file, y_of(p, round_number(n)), label);

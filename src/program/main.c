@@ -38,6 +38,7 @@ static const entry commands[] = {
     {"tensors", command_tensors, "check files of weights and list their tensors"},
     {NULL, NULL, "Train and measure a translator"},
     {"train", command_train, "train a translator from scratch, in a few minutes"},
+    {"sweep", command_sweep, "train with different numbers of heads, and compare"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
     {"bleu", command_bleu, "BLEU and chrF of translations, as sacrebleu has them"},
     {NULL, NULL, "Learn about attention without a model"},

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/suggest.h"
+#include "translator/training.h"
 
 enum { NUMBER_MAX = 1000000, LIST_MAX = 8, LIST_BYTES = 256 };
 
@@ -152,6 +153,13 @@ static int join_words(char **argv, int words, char **joined)
         used += (size_t)snprintf(*joined + used, size - used, "%s%s", n > 1 ? " " : "", argv[n]);
     argv[1] = *joined;
     return 1;
+}
+
+const char *option_setting_dashes(const char *message)
+{
+    char name[TRAINING_TEXT_MAX];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(message, " "), message);
+    return training_setting_find(name) >= 0 ? "--" : "";
 }
 
 int options_parse_sentences(const arg_command *command, int argc, char **argv, int *sentences,

@@ -48,6 +48,10 @@ typedef struct head_choice {
  */
 int option_head(const char *command, const char *option, const char *text, head_choice *choice);
 
+/* "--" if a message of training_config_check() begins with the name of a setting, as in "steps 0:
+ * ...", which is that of an option too; else "". */
+const char *option_setting_dashes(const char *message);
+
 /*
  * args_parse() for a command whose words are sentences: several words without a space in any of
  * them were given without quotes, and are joined into one sentence. The sentences are argv[1] to

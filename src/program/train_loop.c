@@ -9,63 +9,17 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "program/args.h"
+#include "program/long_run.h"
 #include "program/loss_curve.h"
 
 enum { RECENT = 50, LINE_MAX_LENGTH = 1024 };
-
-/* ------------------------------------------------------------- signals ----- */
-
-/* One keystroke may send several signals (to the program and by its parent): only a signal that
- * comes later than this ends the program at once. */
-enum { PATIENCE = 1 /* second */ };
-
-static volatile sig_atomic_t signal_met;
-static volatile time_t signal_time;
-
-/* Handler: the first signal asks for an orderly end, a later one ends the program. */
-static void meet_signal(int number)
-{
-    const time_t now = time(NULL);
-    if (signal_met != 0 && now - signal_time > PATIENCE) {
-        signal(number, SIG_DFL);
-        raise(number);
-        return;
-    }
-    if (signal_met == 0)
-        signal_time = now;
-    signal_met = number;
-}
-
-static const int signals[] = {SIGINT, SIGTERM};
-enum { SIGNALS = sizeof signals / sizeof signals[0] };
-
-/* A signal that is ignored stays ignored: shells start background programs that way. */
-static void listen_begin(struct sigaction old[SIGNALS])
-{
-    struct sigaction action = {.sa_handler = meet_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    signal_met = 0;
-    for (int n = 0; n < SIGNALS; n++) {
-        sigaction(signals[n], NULL, &old[n]);
-        if (old[n].sa_handler != SIG_IGN)
-            sigaction(signals[n], &action, NULL);
-    }
-}
-
-static void listen_end(const struct sigaction old[SIGNALS])
-{
-    for (int n = 0; n < SIGNALS; n++)
-        sigaction(signals[n], &old[n], NULL);
-}
 
 /* ------------------------------------------------------------ progress ----- */
 
@@ -84,16 +38,6 @@ static double recent_loss(const training *t)
     for (int64_t n = done - count; n < done; n++)
         sum += (double)losses[n];
     return sum / (double)count;
-}
-
-static void time_left_text(double seconds, char text[32])
-{
-    if (seconds < 90.0)
-        snprintf(text, 32, "%.0f s left", seconds);
-    else if (seconds < 90.0 * 60.0)
-        snprintf(text, 32, "%.0f min left", seconds / 60.0);
-    else
-        snprintf(text, 32, "%.1f h left", seconds / 3600.0);
 }
 
 /* BLEU and chrF of the last validation, if they were measured. */
@@ -115,7 +59,7 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
     const double passed = clock_seconds() - pace->started;
     const double a_step = passed / (double)(done - pace->first_step);
     char left[32], valid[64] = "", right[64] = "", said[64] = "";
-    time_left_text(a_step * (double)(steps - done), left);
+    long_run_time_left(a_step * (double)(steps - done), left);
     if (pace->valid.words > 0 && !brief)
         snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
     if (pace->valid.words > 0)
@@ -286,7 +230,7 @@ static int stop_interrupted(const train_loop_job *job)
     fprintf(stderr, "mha: stopped after step %" PRId64 " of %" PRId64 ", saved in %s\n",
             training_steps_done(job->training), training_get_config(job->training)->steps,
             job->checkpoint);
-    return 128 + (int)signal_met;
+    return 128 + long_run_signal();
 }
 
 static bool goes_on(const train_loop_job *job)
@@ -300,14 +244,14 @@ int train_loop(const train_loop_job *job)
     const double now = clock_seconds();
     train_pace pace = {
         .started = now, .saved = now, .first_step = training_steps_done(job->training)};
-    struct sigaction old[SIGNALS];
+    long_run run;
     int code = EXIT_GO_ON;
-    listen_begin(old);
-    while (code == EXIT_GO_ON && goes_on(job) && signal_met == 0)
+    long_run_begin(&run);
+    while (code == EXIT_GO_ON && goes_on(job) && long_run_signal() == 0)
         code = take_step(job, &pace);
     if (code == EXIT_GO_ON && goes_on(job))
         code = stop_interrupted(job);
-    listen_end(old);
+    long_run_end(&run);
     progress_end();
     return code;
 }

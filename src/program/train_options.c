@@ -159,14 +159,6 @@ static int parse(train_request *r, int argc, char **argv)
 
 /* ------------------------------------------------------------ checking ----- */
 
-/* Whether a message begins with the name of a setting, as in "steps 0: ...": it gets its dashes. */
-static bool begins_with_setting(const char *message)
-{
-    char name[TRAINING_TEXT_MAX];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(message, " "), message);
-    return training_setting_find(name) >= 0;
-}
-
 /* Options of one kind of training are errors with the other. */
 static int check_kind(const train_request *r)
 {
@@ -222,7 +214,7 @@ static int read_settings(train_request *r)
         r->config.warm_up = r->config.steps / 10;
     char message[TRANSFORMER_MESSAGE_MAX];
     if (!r->resume && !training_config_check(&r->config, message))
-        return args_wrong("train: %s%s", begins_with_setting(message) ? "--" : "", message);
+        return args_wrong("train: %s%s", option_setting_dashes(message), message);
     return EXIT_GO_ON;
 }
 

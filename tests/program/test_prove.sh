@@ -5,9 +5,9 @@
 
 exits 0 prove
 silent "prove: nothing on stderr" "$err"
-says "prove: all claims" "$out" "6 of 6 claims hold, seed 1"
+says "prove: all claims" "$out" "7 of 7 claims hold, seed 1"
 says "prove: the first" "$out" "1 scores: "
-says "prove: the last" "$out" "6 fold: "
+says "prove: the last" "$out" "7 heads: "
 case $out in
 *FAIL*) bad "prove: no assertion fails" "$(grep FAIL <<<"$out")" ;;
 *) ok "prove: no assertion fails" ;;
@@ -40,6 +40,13 @@ exits 0 prove 4
 says "the condition of the title" "$(head -n 1 <<<"$out")" "4 places: one number per token: one head cannot read two places, two can"
 says "one head loses the places" "$out" "ok   one head: change by the swap, largest"
 says "two heads keep the places" "$out" "ok   two heads: change by the swap, smallest"
+exits 0 prove 7
+says "heads: the condition of the title" "$(head -n 1 <<<"$out")" "7 heads: several heads are better than one where the task needs them"
+says "heads: better for two places" "$out" '"several heads are better than one": supported here'
+says "heads: not better for one place" "$out" '"several heads are better than one": NOT supported, it is the opposite here'
+says "heads: no regulariser there" "$out" '"several heads regularise": NOT supported, it is the opposite here'
+says "heads: not faster there" "$out" '"several heads learn faster": NOT supported, it is the opposite here'
+says "heads: one never learns two places" "$out" "1 head: starts of 8 that reach a loss of 0.1            0"
 exits 0 prove 6 pointwise 6
 says "by number, by name, twice" "$out" "2 of 2 claims hold"
 exits 0 prove --seed 123 fold pointwise scores
@@ -64,10 +71,10 @@ fi
 
 exits 2 prove scroes
 says "an unknown claim: a suggestion" "$err" 'no claim "scroes"; did you mean "scores"?'
-exits 2 prove 7
-says "an unknown number" "$err" 'no claim "7"'
+exits 2 prove 8
+says "an unknown number" "$err" 'no claim "8"'
 silent "an unknown claim: nothing on stdout" "$out"
-exits 2 prove 1 2 3 4 5 6 1
+exits 2 prove 1 2 3 4 5 6 7 1
 exits 2 prove --seed x
 export MHA_ISA=pdp11
 exits 1 prove scores
