@@ -33,7 +33,7 @@ bench: build ## print the table of docs/benchmarks.md, measured here
 	@scripts/install-deps.sh bench || echo "continuing without it"
 	@build/mha bench --table
 
-bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, JAX, OpenVINO and llama.cpp
+bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, CTranslate2 and others
 	@scripts/bench-peers.sh $(PEERS)
 
 soak: build ## the long tests: hours, not minutes; PERCENT=1 for a hundredth of them

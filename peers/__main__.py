@@ -17,12 +17,12 @@ OWN = "own"  # the section of words that are given on the command line
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench-peers",
-        description="Measures libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp and "
-        "OpenVINO. Results are compared first; then all take turns in interleaved rounds. Numbers "
+        description="Measures libmha beside PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp, "
+        "OpenVINO and CTranslate2. Results are compared first; then all take turns in interleaved rounds. Numbers "
         "are the peer's time divided by ours in the same round: above 1, ours is faster.",
         epilog=f"Sections: {', '.join(cases.SECTIONS)}. Words: b1h12l1024d64:causal, "
         "cache:b1h32g8s4096d128, layer:bert-base:l512, decode:gpt2-small:s1024, "
-        "model:minilm:l128 and the like.",
+        "model:minilm:l128, translate:b64:beam=4 and the like.",
     )
     add = parser.add_argument
     add("words", nargs="*", metavar="WORD", help="cases to measure instead of the table")
@@ -32,6 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--threads", type=int, default=1, metavar="N", help="of every contender; 1 unless given")
     add("--rounds", type=int, default=15, metavar="N", help="at most so many; 15 unless given")
     add("--seconds", type=float, default=4.0, metavar="S", help="for a case; 4 unless given")
+    add("--translator", metavar="FOLDER", help="the model that translates; models/en-fr")
+    add("--texts", metavar="FILE",
+        help="what it translates: its first column; tests/data/everyday.tsv")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write all numbers there")
     add(
         "--markdown", type=Path, metavar="FILE", help="write tables there, between its marks if any"
@@ -74,6 +77,14 @@ def _limit_threads(threads: int) -> None:
     os.sched_setaffinity(0, allowed[:threads])
     os.environ["OMP_NUM_THREADS"] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def _name_files(arguments: argparse.Namespace) -> None:
+    """For translation.py, here and in child processes."""
+    if arguments.translator:
+        os.environ["PEERS_TRANSLATOR"] = arguments.translator
+    if arguments.texts:
+        os.environ["PEERS_TEXTS"] = arguments.texts
 
 
 def _measure_all(
@@ -131,6 +142,7 @@ def main() -> int:
         document = merge([json.loads(source.read_text()) for source in arguments.sources])
     else:
         _limit_threads(arguments.threads)
+        _name_files(arguments)
         document = _measure_all(table, names, arguments)
     _write(document, arguments)
     return 0

@@ -8,10 +8,11 @@
     decode:gpt2-small:s1024            one token through a layer with a cache
     model:minilm:l128                  a whole model: a sentence, or a prompt and its last logits
     model:smollm2:s1000                the logits of one token of a decoder, the last of s
+    translate:b64:beam=4               sentences translated, b at once, by a search of this width
 
 followed by options after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
 mean (weights averaged over heads), stats, grad (the backward pass alone), train (forward, backward,
-all gradients, weights updated), f16, bf16.
+all gradients, weights updated), f16, bf16; i8 for translations, whose weights it is.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ MODELS = {
     "smollm2": ("q4", 1.2, 1.0),
     "stories15m": ("f32", 1.2, 1.2),
 }
+TRANSLATION_GOALS = {"f32": 1.2, "i8": 1.0}  # by the type of the weights
 STATISTICS_GOAL = 1 / 1.15  # of a model with statistics, relative to the same without
 
 LAYER_KINDS = ("layer", "decode")
@@ -62,6 +64,7 @@ class Case:
     pad: str = ""
     want: str = "output"
     model: str = ""
+    beams: int = 1
 
     @property
     def is_layer(self) -> bool:
@@ -77,6 +80,10 @@ class Case:
         return self.kind == "model"
 
     @property
+    def is_translation(self) -> bool:
+        return self.kind == "translate"
+
+    @property
     def wants_weights(self) -> bool:
         return self.want in ("weights", "mean", "stats")
 
@@ -89,6 +96,8 @@ class Case:
         """How many times faster than the best peer it is meant to be."""
         if self.is_model:
             return self._model_goal
+        if self.is_translation:
+            return TRANSLATION_GOALS[self.dtype]
         if self.wants_weights or self.one_token:
             return 2.0
         if not self.is_layer and self.L <= SHORT:
@@ -158,6 +167,21 @@ def _parse_model(word: str, parts: list[str]) -> tuple[Case, list[str]]:
     return Case(word, "model", dtype=dtype, model=parts[0], **sizes), parts[2:]
 
 
+def _parse_translation(word: str, parts: list[str]) -> tuple[Case, list[str]]:
+    sizes = _sizes(word, parts[0], "b")
+    case = Case(word, "translate", **sizes)
+    if sizes["B"] < 1:
+        raise WordError(f"{word}: no sentences are translated at once")
+    for text in parts[1:]:
+        if re.fullmatch(r"beam=[1-9]\d?", text):
+            case = replace(case, beams=int(text[5:]))
+        elif text == "i8":
+            case = replace(case, dtype="i8")
+        else:
+            raise WordError(f'{word}: "{text}" is no option; translations have beam=N and i8')
+    return case, []
+
+
 def _parse_heads(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str]]:
     sizes = {"B": 1} | _sizes(word, parts[0], "bhglsd")
     if kind == "cache":
@@ -183,6 +207,8 @@ def parse(word: str) -> Case:
         case, options = _parse_layer(word, kind, rest.split(":"))
     elif colon and kind == "model":
         case, options = _parse_model(word, rest.split(":"))
+    elif colon and kind == "translate":
+        case, options = _parse_translation(word, rest.split(":"))
     elif colon and kind == "cache":
         case, options = _parse_heads(word, kind, rest.split(":"))
     else:
@@ -273,6 +299,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "model:minilm:l128:stats model:smollm2:l512:stats model:smollm2:s1000:stats "
         "model:stories15m:s200:stats",
         "more": "model:minilm:l512 model:smollm2:s100 model:stories15m:l200",
+    },
+    "translate": {
+        "title": "Translation",
+        "words": "translate:b1:beam=1 translate:b1:beam=4 translate:b64:beam=1 "
+        "translate:b64:beam=4 translate:b1:beam=1:i8 translate:b1:beam=4:i8 "
+        "translate:b64:beam=1:i8 translate:b64:beam=4:i8",
+        "more": "translate:b8:beam=4 translate:b8:beam=4:i8",
     },
     "memory": {
         "title": "Memory at 8192 tokens",

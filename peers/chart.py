@@ -24,6 +24,7 @@ COLOURS = {
     "openblas": "#868e96",
     "llama.cpp": "#2b8a3e",
     "openvino": "#c2255c",
+    "ctranslate2": "#0c8599",
 }
 
 
@@ -52,6 +53,7 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
     "jax": _polygon((0, -5), (5, 0), (0, 5), (-5, 0)),
     "openblas": _polygon((-4.4, 3.6), (4.4, 3.6), (0, -4.8)),
     "llama.cpp": _polygon((-4.4, -3.6), (4.4, -3.6), (0, 4.8)),
+    "ctranslate2": _polygon((-4.6, -2.4), (0, -5), (4.6, -2.4), (4.6, 2.4), (0, 5), (-4.6, 2.4)),
     "openvino": _polygon((-5, 0), (-2.5, -4.4), (2.5, -4.4), (5, 0), (2.5, 4.4), (-2.5, 4.4)),
 }
 

@@ -117,9 +117,17 @@ def _make_model(rng: np.random.Generator, case: Case) -> Inputs:
     return Inputs(none, none, none, none, lengths=lengths, ids=ids)
 
 
+def _make_nothing() -> Inputs:
+    """Sentences are those of translation.py."""
+    none = np.zeros(0, dtype=np.float32)
+    return Inputs(none, none, none, none)
+
+
 def make(case: Case) -> Inputs:
     """The inputs of a case: normally distributed numbers, seeded by the word of the case."""
     rng = np.random.default_rng(zlib.crc32(case.word.encode()))
+    if case.is_translation:
+        return _make_nothing()
     if case.is_model:
         return _make_model(rng, case)
     if case.is_layer:

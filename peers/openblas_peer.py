@@ -112,7 +112,7 @@ class _Head:
 
 
 def _attention(case: Case, inputs: Inputs, threads: int) -> Runner:
-    if case.kind == "cache" or case.is_layer or case.want != "output" or case.dtype != "f32":
+    if case.kind != "attention" or case.want != "output" or case.dtype != "f32":
         raise Unable("is f32, the output alone")
     _blas.openblas_set_num_threads(threads)
     head, group = _Head(case, inputs), case.H // case.G

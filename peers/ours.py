@@ -8,7 +8,7 @@ from collections.abc import Callable
 import mha
 import numpy as np
 
-from . import ours_layer, ours_model
+from . import ours_layer, ours_model, ours_translate
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .inputs import Inputs
@@ -104,4 +104,5 @@ CONTENDERS = (
     Contender(OURS, "KVCache", _cache),
     *ours_layer.CONTENDERS,
     *ours_model.CONTENDERS,
+    *ours_translate.CONTENDERS,
 )

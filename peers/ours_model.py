@@ -21,7 +21,7 @@ _F32, _F16 = 0, 1  # of mha_dtype
 
 
 @functools.cache
-def _binding() -> tuple[ModuleType, object]:
+def binding() -> tuple[ModuleType, object]:
     """tests/model/library.py, and the library that it has opened."""
     build = Path(os.environ.get("PEERS_BUILD", _ROOT / "build"))
     if not (build / "libmha_model.so").exists():
@@ -36,7 +36,7 @@ def _binding() -> tuple[ModuleType, object]:
 
 @functools.cache
 def _open(model: str, threads: int) -> object:
-    library, opened = _binding()
+    library, opened = binding()
     return library.Model(opened, model_files.path(model), threads=threads)
 
 

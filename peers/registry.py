@@ -20,6 +20,7 @@ MODULES = {
     "openblas": "openblas_peer",
     "llama.cpp": "llama_peer",
     "openvino": "openvino_peer",
+    "ctranslate2": "ctranslate2_peer",
 }
 PEERS = tuple(name for name in MODULES if name != OURS)
 

@@ -64,6 +64,12 @@ def _text_cell(peer: Document | None) -> str:
     return _number(peer["ratio"][1]) if "ratio" in peer else amount(peer["value"], "")
 
 
+def _same(entry: Document) -> str:
+    """Of translations, how many are the same as ours with weights in f32."""
+    share = entry.get("same")
+    return "" if share is None else f", {100 * share:.0f} % the same"
+
+
 def _reads(row: Document) -> str:
     share = row["ours"].get("read_share")
     return "" if share is None else f", {share:.2f} of the read bandwidth"
@@ -74,8 +80,8 @@ def _best_text(row: Document) -> str:
         return ""
     peer = row["peers"][row["best"]]
     low, _, high = map(_number, peer["ratio"])
-    reads = _reads(row)
-    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high}){reads}"
+    more = _reads(row) + _same(peer)
+    return f"{row['verdict']}: {peer['library']} {peer['name']} ({low} to {high}){more}"
 
 
 def text_row(row: Document, names: list[str]) -> str:
@@ -104,7 +110,7 @@ def _markdown_cell(peer: Document | None) -> str:
         return amount(peer["value"], "")
     low, middle, high = peer["ratio"]
     spread = "" if low == high else f" ({_number(low)} to {_number(high)})"
-    return f"{_number(middle)}{spread}"
+    return f"{_number(middle)}{spread}{_same(peer)}"
 
 
 def _best_name(row: Document, names: list[str]) -> str:
@@ -118,7 +124,7 @@ def _best_name(row: Document, names: list[str]) -> str:
 def _markdown_row(row: Document, names: list[str]) -> str:
     cells = " | ".join(_markdown_cell(best_of(row, name)) for name in names)
     best = _best_name(row, names)
-    ours = amount(row["ours"]["value"], row["unit"]) + _reads(row)
+    ours = amount(row["ours"]["value"], row["unit"]) + _reads(row) + _same(row["ours"])
     return f"| `{row['case']}` | {row['goal']:.2f} | {ours} | {cells} | {best} | {row['verdict']} |"
 
 

@@ -2,10 +2,11 @@
 """Makes a document from times: plain dictionaries, as --json writes them and --from reads them.
 
 {"machine": {...}, "versions": {...}, "missing": {...}, "threads": 1,
- "rows": [{"case": word, "section": name, "goal": 1.5, "unit": "ms" or "MB",
+ "rows": [{"case": word, "section": name, "goal": 1.5, "unit": "ms", "MB" or "/s",
            "ours": {"name": ..., "value": ..., "read_share": of the bandwidth, where it matters},
            "peers": [{"library": ..., "name": ..., "value": ...,
-                      "ratio": [lower quartile, median, upper quartile]} or
+                      "ratio": [lower quartile, median, upper quartile],
+                      "same": share of translations that are those of weights in f32} or
                      {"library": ..., "name": ..., "reason": ..., "differs": bool}],
            "best": index into peers or null, "verdict": "reached", "missed", "lost" or ""}]}
 """
@@ -23,6 +24,7 @@ from .cases import SECTIONS, Case, table
 from .measure import CaseResult, Row
 from .memory import Mark
 from .registry import OURS, Found
+from .translation import sentences
 
 Document = dict[str, Any]
 
@@ -43,11 +45,21 @@ def verdict(ratio: float, goal: float) -> str:
     return "missed" if ratio >= 1.0 else "lost"
 
 
-def _peer(row: Row, ours: Row | None) -> Document:
+def _value(case: Case, row: Row) -> float:
+    """Milliseconds, or sentences per second."""
+    seconds = float(np.median(row.seconds))
+    return len(sentences()) / seconds if case.is_translation else 1e3 * seconds
+
+
+def _same(case: Case, row: Row) -> Document:
+    return {"same": 1.0 - row.difference} if case.is_translation else {}
+
+
+def _peer(case: Case, row: Row, ours: Row | None) -> Document:
     entry: Document = {"library": row.contender.library, "name": row.contender.name}
     if not row.seconds:
         return entry | {"reason": row.reason, "differs": row.differs}
-    entry |= {"value": 1e3 * float(np.median(row.seconds)), "difference": row.difference}
+    entry |= {"value": _value(case, row), "difference": row.difference} | _same(case, row)
     return entry | ({"ratio": ratios(row.seconds, ours.seconds)} if ours else {})
 
 
@@ -72,21 +84,22 @@ def read_share(result: CaseResult) -> Document:
 def of_times(result: CaseResult, section: str) -> Document:
     """The row of a case that was timed."""
     ours, case = result.ours, result.case
-    value = 1e3 * float(np.median(ours.seconds)) if ours else None
+    value = _value(case, ours) if ours else None
     own_reasons = [r.reason for r in result.rows if r.contender.library == OURS and r.differs]
     return _judge(
         {
             "case": case.word,
             "section": section,
             "goal": case.goal,
-            "unit": "ms",
+            "unit": "/s" if case.is_translation else "ms",
             "ours": {
                 "name": ours.contender.name if ours else " ".join(own_reasons),
                 "value": value,
                 "rounds": len(ours.seconds) if ours else 0,
             }
+            | (_same(case, ours) if ours else {})
             | read_share(result),
-            "peers": [_peer(r, ours) for r in result.rows if r.contender.library != OURS],
+            "peers": [_peer(case, r, ours) for r in result.rows if r.contender.library != OURS],
         }
     )
 

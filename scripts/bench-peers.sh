@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
-# OpenVINO; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
+# OpenVINO and CTranslate2; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
 # build/peers.json.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
@@ -56,6 +56,7 @@ scripts/install-deps.sh bench || echo "continuing without it" >&2
 reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
 install_from_pypi jax
 install_from_pypi openvino
+install_from_pypi ctranslate2
 install_ggml
 fetch_stories
 build_models >>"$log" 2>&1 || echo "without libmha_model; see $log" >&2

@@ -507,6 +507,9 @@ typedef struct mha_generation {
  * whatever the other sequences. results[B] are freed by mha_generation_free() each. MHA_ERR_FULL: a
  * prompt does not fit into the state. MHA_ERR_FORMAT: the model's logits are NaN or infinite.
  *
+ * The memory of a call, if it is between 256 KB and 64 MB, stays with the model until
+ * mha_model_free(), and the next call of the same extents uses it.
+ *
  * Beam search, config.beams: a step extends all running hypotheses of a text and ranks these
  * continuations by their log-probability. Of the best `beams`, those that end are finished; the
  * best `beams` that do not end run on. The search is over when there are `beams` finished

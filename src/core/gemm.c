@@ -19,11 +19,18 @@
 enum {
     FEW_ROWS = 12,                /* up to here weights are read in place, whatever their type */
     BLOCK_ROWS = 96,              /* rows of a task */
+    FLAT_ROWS = 256,              /* the same, of at most MHAK_SLICE inputs */
     PART_INPUTS = 5 * MHAK_SLICE, /* inputs of a part: with BLOCK_ROWS 480 KiB */
     TASK_COLUMNS = 1024,          /* columns of a task whose sums wait for another part */
     FINISH_COLUMNS = 128,         /* columns finished together: long runs of y in every row */
     TASKS_PER_THREAD = 4
 };
+
+/* Rows of a task: with few inputs more of them fit, and weights are read less often. */
+static ptrdiff_t block_rows(ptrdiff_t inputs)
+{
+    return inputs <= MHAK_SLICE ? FLAT_ROWS : BLOCK_ROWS;
+}
 
 /* Inputs of a part. */
 static ptrdiff_t part_of(ptrdiff_t rows, ptrdiff_t inputs)
@@ -58,7 +65,7 @@ static cut cut_of(const mhai_product *product, int threads)
     const ptrdiff_t rows = product->rows, inputs = product->linear->inputs;
     const ptrdiff_t panels = product->last_panel - product->first_panel;
     const bool waits = part_of(rows, inputs) < inputs;
-    cut c = {.rows = BLOCK_ROWS, .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
+    cut c = {.rows = block_rows(inputs), .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
     c.row_blocks = mhai_max(1, mhai_ceil_div(rows, c.rows));
     c.rows = mhai_round_up(mhai_ceil_div(rows, c.row_blocks), kernels->mr_qk);
     c.row_blocks = mhai_ceil_div(rows, c.rows);
@@ -107,7 +114,7 @@ static size_t scratch_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t 
 size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
                            ptrdiff_t panels, int threads)
 {
-    const ptrdiff_t most_rows = mhai_min(rows, BLOCK_ROWS + kernels->mr_qk);
+    const ptrdiff_t most_rows = mhai_min(rows, block_rows(inputs) + kernels->mr_qk);
     const ptrdiff_t most_panels = mhai_min(panels, TASK_COLUMNS / kernels->nr);
     return (size_t)threads * scratch_size(kernels, most_rows, inputs, most_panels) + MHAI_ALIGN - 1;
 }

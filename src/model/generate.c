@@ -84,9 +84,7 @@ static mha_status make_state(generator *g)
                                      .source_capacity = generate_is_pair(g) ? longest_prompt(g) : 0,
                                      .message = g->config->message,
                                      .message_size = g->config->message_size};
-    const mha_status status = state_create_beams(&g->own_state, g->model, &config, g->beams);
-    g->state = g->own_state;
-    return status;
+    return generate_memory_state(g, &config, &g->state);
 }
 
 static mha_status prepare_sequence(generator *g, ptrdiff_t b)
@@ -125,7 +123,7 @@ static mha_status take_memory(generator *g)
     const size_t threads = (size_t)mha_pool_threads(g->pool);
     const size_t rows = B > CHUNK_ROWS ? B : CHUNK_ROWS;
     g->sequences = calloc((size_t)g->B, sizeof *g->sequences);
-    g->logits = calloc(B * words, sizeof *g->logits);
+    g->logits = generate_memory_logits(g, B * words);
     g->scores = calloc(threads * words, sizeof *g->scores);
     g->order = calloc(threads * words, sizeof *g->order);
     g->starts = calloc(B + 1, sizeof *g->starts);
@@ -140,18 +138,18 @@ static mha_status take_memory(generator *g)
                : fail(g, MHA_ERR_MEMORY, "no memory for %td sequences", g->B);
 }
 
-static void free_memory(generator *g)
+static void free_memory(generator *g, bool usable)
 {
     beams_free(g);
     for (ptrdiff_t b = 0; g->sequences && b < g->B; b++) {
         free(g->sequences[b].tokens);
         text_stream_free(&g->sequences[b].stream);
     }
-    void *const all[] = {g->sequences, g->logits, g->scores, g->order, g->starts, g->source_starts,
-                         g->numbers,   g->rows,   g->owners, g->ids,   g->work};
+    void *const all[] = {g->sequences, g->scores, g->order,  g->starts, g->source_starts,
+                         g->numbers,   g->rows,   g->owners, g->ids};
     for (size_t n = 0; n < sizeof all / sizeof all[0]; n++)
         free(all[n]);
-    mha_state_free(g->own_state);
+    generate_memory_give(g, usable);
 }
 
 /* -------------------------------------------------------------------- calls ----- */
@@ -195,16 +193,12 @@ mha_status generate_run_call(generator *g, mha_model_call *call)
         call->logit_row_count = g->owner_count;
     }
     const size_t needed = mha_model_work_size(g->model, call, mha_pool_threads(g->pool));
-    if (needed > g->work_size) {
-        free(g->work);
-        g->work_size = 0;
-        g->work = work_allocate(needed);
-        if (!g->work)
-            return fail(g, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
-        g->work_size = needed;
-    }
+    size_t available;
+    void *const work = generate_memory_work(g, needed, &available);
+    if (needed && !work)
+        return fail(g, MHA_ERR_MEMORY, "no memory for %zu bytes of workspace", needed);
     /* A call that is not valid needs 0 bytes, and says why it is not. */
-    return mha_model_run(g->model, call, needed ? g->work : NULL, g->work_size, g->pool);
+    return mha_model_run(g->model, call, needed ? work : NULL, available, g->pool);
 }
 
 /* ------------------------------------------------------------------- tokens ----- */
@@ -394,7 +388,9 @@ void mha_generation_free(mha_generation *generation)
 
 static mha_status generate_together(generator *g, mha_generation *results)
 {
-    mha_status status = make_state(g);
+    mha_status status = generate_memory_take(g);
+    if (!status)
+        status = make_state(g);
     if (!status)
         status = take_memory(g);
     list_ends(g);
@@ -409,7 +405,7 @@ static mha_status generate_together(generator *g, mha_generation *results)
     for (ptrdiff_t b = 0; b < g->B && !status; b++)
         status = g->beams > 1 ? beams_results(g, b, results + b * g->best)
                               : generate_result(g, b, &results[b]);
-    free_memory(g);
+    free_memory(g, !status);
     return status;
 }
 

@@ -34,16 +34,15 @@ typedef struct generator {
     const int64_t *prompt_starts; /* of the caller: prompts, or source texts */
     const int32_t *prompt_ids;
     generated *sequences; /* [B] */
-    mha_state *state, *own_state;
-    float *logits;  /* [B * beams][words] */
-    float *scores;  /* [threads][words] */
-    int32_t *order; /* [threads][words] */
+    mha_state *state;
+    generate_memory *memory; /* of the model: the state, unless it is the caller's, logits, work */
+    float *logits;           /* [B * beams][words] */
+    float *scores;           /* [threads][words] */
+    int32_t *order;          /* [threads][words] */
     int64_t *starts, *source_starts, *numbers, *rows;
     int32_t *ids;
     ptrdiff_t *owners; /* texts whose logits are there, in their order */
     ptrdiff_t owner_count;
-    void *work;
-    size_t work_size;
     int32_t ends[2 * MODEL_ENDS_MAX];
     int end_count;
 
@@ -73,6 +72,15 @@ static inline ptrdiff_t generate_prompt(const generator *g, ptrdiff_t b)
 /* generate_check.c: the configuration of beams, then everything else. */
 mha_status generate_check_beams(const generator *g);
 mha_status generate_check(const generator *g);
+
+/* generate_memory.c: what the model has kept, and back to it; not if something has failed. A state
+ * without tokens; room for so many logits; a workspace, `available` bytes of it. NULL: no memory.
+ */
+mha_status generate_memory_take(generator *g);
+void generate_memory_give(generator *g, bool usable);
+mha_status generate_memory_state(generator *g, const mha_state_config *wanted, mha_state **state);
+float *generate_memory_logits(generator *g, size_t count);
+void *generate_memory_work(generator *g, size_t size, size_t *available);
 
 /* A call without rows, and one that runs; logits of sequences that have read all their tokens are
  * then in the order of owners. */

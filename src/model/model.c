@@ -49,6 +49,7 @@ void mha_model_free(mha_model *model)
 {
     if (!model || atomic_fetch_sub(&model->references, 1) > 1)
         return;
+    generate_memory_free(atomic_load(&model->memory));
     for (int s = 0; s < STACKS; s++)
         for (int n = 0; n < model->stack[s].layers; n++)
             free_layer(&model->stack[s].layer[n]);

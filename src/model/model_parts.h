@@ -54,6 +54,10 @@ typedef struct model_stack {
     const double *frequencies; /* of sines, [embedding width / 2] */
 } model_stack;
 
+/* What generate_memory.c keeps between two calls. */
+typedef struct generate_memory generate_memory;
+void generate_memory_free(generate_memory *memory);
+
 struct mha_model {
     atomic_int references; /* of the caller, and of pruned models that use its weights */
     mha_model *parent;     /* of a pruned model: owns everything that is not `owned` here */
@@ -68,7 +72,8 @@ struct mha_model {
     size_t array_count, array_room;
     int64_t parameters;
     size_t file_bytes, memory_bytes;
-    uint64_t fingerprint; /* of the weights, for mha_state_load() */
+    uint64_t fingerprint;              /* of the weights, for mha_state_load() */
+    _Atomic(generate_memory *) memory; /* of the last generation; NULL: none, or in use */
 };
 
 /* ------------------------------------------------------------------ shared ----- */

@@ -118,6 +118,7 @@ mha_status mha_model_prune(mha_model **pruned, const mha_model *model,
     made->parent = (mha_model *)model; /* of which only the number of references changes */
     atomic_fetch_add(&made->parent->references, 1);
     atomic_init(&made->references, 1);
+    atomic_init(&made->memory, NULL);
     made->arrays = NULL;
     made->array_count = made->array_room = 0;
     mha_status status = mha_arena_create(&made->arena);

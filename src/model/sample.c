@@ -7,21 +7,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-static float largest(const float *x, ptrdiff_t count)
-{
-    float most = -INFINITY;
-    for (ptrdiff_t n = 0; n < count; n++)
-        most = x[n] > most ? x[n] : most;
-    return most;
-}
+#include "model/scan.h"
 
 double sample_log_total(const float *logits, ptrdiff_t words)
 {
-    const float most = largest(logits, words);
-    double sum = 0.0;
-    for (ptrdiff_t n = 0; n < words; n++)
-        sum += (double)expf(logits[n] - most);
-    return (double)most + log(sum);
+    const float most = scan_most(logits, words);
+    return (double)most + log(scan_exp_sum(logits, words, most));
 }
 
 static bool is_listed(const int32_t *ids, ptrdiff_t count, ptrdiff_t id)
@@ -37,6 +28,11 @@ ptrdiff_t sample_best(const float *logits, ptrdiff_t words, const int32_t *forbi
 {
     ptrdiff_t count = 0;
     for (ptrdiff_t n = 0; n < words; n++) {
+        if (n % SCAN_BLOCK == 0 && count == room) {
+            n = scan_above(logits, words, n, logits[ids[count - 1]]);
+            if (n == words)
+                break; /* nothing that is left is above the last of them */
+        }
         if ((count == room && !(logits[n] > logits[ids[count - 1]])) ||
             is_listed(forbidden, forbidden_count, n))
             continue;
@@ -78,6 +74,29 @@ static void fill_scores(const sample_request *r)
     for (ptrdiff_t n = 0; n < r->forbidden_count; n++)
         if (r->forbidden[n] >= 0 && r->forbidden[n] < r->words)
             r->scores[r->forbidden[n]] = -INFINITY;
+}
+
+/* Without a penalty the logits themselves are the scores. */
+static bool is_greedy(const mha_sampling *s)
+{
+    const bool plain = s->repetition_penalty == 0.0f || s->repetition_penalty == 1.0f;
+    return plain && !(s->temperature > 0.0f);
+}
+
+static int32_t best_logit(const sample_request *r)
+{
+    float most = -INFINITY;
+    ptrdiff_t best = 0;
+    for (ptrdiff_t n = 0; n < r->words; n++) {
+        if (n % SCAN_BLOCK == 0)
+            n = scan_above(r->logits, r->words, n, most);
+        if (n < r->words && r->logits[n] > most &&
+            !is_listed(r->forbidden, r->forbidden_count, n)) {
+            most = r->logits[n];
+            best = n;
+        }
+    }
+    return (int32_t)best;
 }
 
 static int32_t most_probable(const float *scores, ptrdiff_t words)
@@ -208,10 +227,12 @@ static int32_t draw_from_first(const sample_request *r, float most)
 int32_t sample_token(const sample_request *r)
 {
     const mha_sampling *const s = r->sampling;
+    if (is_greedy(s))
+        return best_logit(r);
     fill_scores(r);
     if (!(s->temperature > 0.0f))
         return most_probable(r->scores, r->words);
-    const float most = largest(r->scores, r->words);
+    const float most = scan_most(r->scores, r->words);
     if (!isfinite(most))
         return most_probable(r->scores, r->words);
     const int all = s->top_k <= 0 && (s->top_p <= 0.0f || s->top_p >= 1.0f) && s->min_p <= 0.0f;

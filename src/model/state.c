@@ -11,6 +11,9 @@
 /* A longer cache has pages, so that only the tokens that it has occupy memory. */
 enum { CONTIGUOUS_MOST = 128 };
 
+/* Hypotheses of a beam search share all pages but their last, which is copied when they part. */
+enum { BEAM_PAGE = 32 };
+
 /* ------------------------------------------------------------------ create ----- */
 
 void mha_state_free(mha_state *state)
@@ -76,6 +79,7 @@ mha_cache_config state_cache_config(const mha_state *state, int n)
         .kind = capacity > CONTIGUOUS_MOST ? MHA_CACHE_PAGED : MHA_CACHE_CONTIGUOUS,
         .sequences = n < layers ? state->sequences : state->sequences / state->beams,
         .capacity = capacity,
+        .page_tokens = state->beams > 1 ? BEAM_PAGE : 0,
         .G = c.G,
         .D = c.D,
         .Dv = c.Dv,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -272,18 +273,7 @@ class Model:
         )
         best = max(1, fields.get("best", 1))
         results = ffi.new("mha_generation[]", len(prompts) * best)
-        self.library.check(
-            self.library.c.mha_model_generate(
-                self.handle,
-                len(prompts),
-                ffi.cast("int64_t *", starts.ctypes.data),
-                ffi.cast("int32_t *", ids.ctypes.data),
-                config,
-                results,
-                self.pool,
-            ),
-            self.message,
-        )
+        self._generate(starts, ids, config, results)
         made = []
         for one in results:
             text = ffi.string(one.text).decode(errors="replace") if one.text else ""
@@ -291,6 +281,40 @@ class Model:
             made.append((kept, text, one.score, bool(one.ended)))
             self.library.c.mha_generation_free(ffi.addressof(one))
         return [made[n : n + best] for n in range(0, len(made), best)]
+
+    def _generate(self, starts: np.ndarray, ids: np.ndarray, config: Any, results: Any) -> None:
+        cast = self.ffi.cast
+        self.library.check(
+            self.library.c.mha_model_generate(
+                self.handle,
+                len(starts) - 1,
+                cast("int64_t *", starts.ctypes.data),
+                cast("int32_t *", ids.ctypes.data),
+                config,
+                results,
+                self.pool,
+            ),
+            self.message,
+        )
+
+    def prepare_generation(
+        self, prompts: list[list[int]], most: int, **fields: Any
+    ) -> Callable[[], list[list[int]]]:
+        """A function that returns the ids of the best result of each prompt."""
+        starts, ids = pack(prompts)
+        config = self.library.struct(
+            "mha_generate_config", most=most, message=self.message, message_size=512, **fields
+        )
+        results = self.ffi.new("mha_generation[]", len(prompts))
+
+        def generate() -> list[list[int]]:
+            self._generate(starts, ids, config, results)
+            made = [self.ffi.unpack(one.ids, one.count) for one in results]
+            for n in range(len(prompts)):
+                self.library.c.mha_generation_free(results + n)
+            return made
+
+        return generate
 
     def generate(self, prompts: list[list[int]], most: int, **fields: Any) -> list[Any]:
         """(ids, text) for each prompt."""
