@@ -429,7 +429,7 @@ static int run_command(const translate_request *r, const arg_command *command, c
                        int words)
 {
     translate_run run = {.request = r};
-    int code = session_open(&run.session, r->model_file, usual_model(r), r->threads);
+    int code = session_open_text(&run.session, r->model_file, usual_model(r), r->threads);
     if (code == EXIT_GO_ON && run.session.any != NULL) {
         code = args_refuse(command, own_options,
                            "is about the grammar of the laboratory; it needs --model lab");

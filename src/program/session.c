@@ -91,7 +91,7 @@ static bool is_other(const char *path)
     return is_in_folder(path) && !is_translator(path);
 }
 
-static int load_other(session *s)
+static int load_other(session *s, bool heads)
 {
     char message[SUBJECT_MESSAGE_MAX] = "";
     const mha_model_config config = {
@@ -99,17 +99,19 @@ static int load_other(session *s)
     const mha_status status = mha_model_open(&s->any, s->path, &config);
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
-    if (!subject_of_model(&s->subject, s->any, message))
-        return args_failed("%s: %s", s->path, message);
-    return EXIT_GO_ON;
+    if (subject_of_model(&s->subject, s->any, message))
+        return EXIT_GO_ON;
+    subject_close(&s->subject);
+    s->subject = (subject){.methods = NULL};
+    return heads ? args_failed("%s: %s", s->path, message) : EXIT_GO_ON;
 }
 
-static int load_any(session *s, const char *model_file, shipped_model usual)
+static int load_any(session *s, const char *model_file, shipped_model usual, bool heads)
 {
     if (!model_path_find(model_file, usual, s->path))
         return EXIT_FAILED;
     if (is_other(s->path))
-        return load_other(s);
+        return load_other(s, heads);
     const int code = load_translator(s);
     if (code != EXIT_GO_ON)
         return code;
@@ -117,14 +119,25 @@ static int load_any(session *s, const char *model_file, shipped_model usual)
     return subject_count_words(&s->subject) ? EXIT_GO_ON : args_failed("out of memory");
 }
 
-int session_open(session *s, const char *model_file, shipped_model usual, int64_t threads)
+static int open_with(session *s, const char *model_file, shipped_model usual, bool heads,
+                     int64_t threads)
 {
     int count;
     *s = (session){.path = ""};
     int code = prepare(threads, &count);
     if (code == EXIT_GO_ON)
-        code = load_any(s, model_file, usual);
+        code = load_any(s, model_file, usual, heads);
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
+}
+
+int session_open(session *s, const char *model_file, shipped_model usual, int64_t threads)
+{
+    return open_with(s, model_file, usual, true, threads);
+}
+
+int session_open_text(session *s, const char *model_file, shipped_model usual, int64_t threads)
+{
+    return open_with(s, model_file, usual, false, threads);
 }
 
 void session_close(session *s)

@@ -27,6 +27,11 @@ typedef struct session {
  * `model_file` nor the environment names one; `threads` is 0 for the environment's choice, else one
  * per CPU. Either way the session wants session_close(). */
 int session_open(session *session, const char *model_file, shipped_model usual, int64_t threads);
+
+/* The same for a command that can do without the heads: a model that cannot show them, such as one
+ * whose layers have different numbers of heads, has a subject without methods. */
+int session_open_text(session *session, const char *model_file, shipped_model usual,
+                      int64_t threads);
 void session_close(session *session);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */

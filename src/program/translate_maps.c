@@ -76,6 +76,12 @@ static int draw_heads(const subject *model, const translate_maps_request *r,
 int translate_maps_check(const session *opened, const translate_maps_request *request)
 {
     const head_shape shape = opened->subject.shape;
+    const bool drawn = request->attention || request->svg != NULL;
+    if (drawn && opened->subject.methods == NULL)
+        return args_failed("translate: heads of this model cannot be drawn: its layers have "
+                           "different numbers of them");
+    if (!drawn)
+        return EXIT_GO_ON;
     const int layers = shape.layers[ATTENTION_CROSS];
     if (request->layer > layers)
         return args_wrong("translate: --layer %d: the decoder has %d layers", request->layer,

@@ -69,6 +69,11 @@ if python3 -c 'import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])' map
 else
     bad "attention: a picture that browsers read"
 fi
+printf 'the cat sleeps\nthe dog\n' >texts.txt
+exits 0 prune --model t5 --texts texts.txt --keep 9 -o pruned
+exits 0 translate --model pruned "the cat sleeps"
+exits 1 translate --model pruned --attention "the cat sleeps"
+says "heads that differ are not drawn" "$err" "different numbers"
 exits 0 translate --model t5 "the cat sleeps" "the cat"
 same "two texts" 2 "$(wc -l <<<"$out")"
 
