@@ -9,21 +9,21 @@ mha=${1:-build/mha}
 model=$root/models/en-fr
 unset MHA_MODEL
 
-sentences="Hello, how are you?
-I love you.
+sentences="I love you.
 Where is the station?
 I would like a cup of coffee, please.
-The animal didn't cross the street because it was too tired.
-The cat that I saw yesterday ran away.
-Tom was born in 1984."
+Tom lives in Boston.
+If it rains tomorrow, we will stay at home.
+We should have told him the truth.
+The old man was sitting under a tree."
 
 echo "English to French, by a transformer that this library trained from scratch on real sentences:"
 echo
 paste <(printf '%s\n' "$sentences") <("$mha" translate --model "$model" <<<"$sentences") |
-    awk -F '\t' '{ printf "  %-61s %s\n", $1, $2 }'
+    awk -F '\t' '{ printf "  %-44s %s\n", $1, $2 }'
 echo
 echo "What its heads attend to, in the last layer of the decoder:"
-"$mha" translate --model "$model" --attention "The cat that I saw yesterday ran away." | tail -n +2
+"$mha" translate --model "$model" --attention "The old man was sitting under a tree." | tail -n +2
 cat <<EOF
 Try next
   $mha translate                          type sentences of your own

@@ -11,6 +11,7 @@
 #include "program/model_session.h"
 #include "program/options.h"
 #include "program/tensor_list.h"
+#include "translator/model_path.h"
 
 static const char details[] =
     "Prints the tokens of each TEXT, or of each line of standard input: id, bytes of the text\n"
@@ -201,7 +202,10 @@ int command_tokenize(int argc, char **argv)
     if (r.path == NULL || *r.path == '\0')
         return args_wrong("tokenize: no model; give --model with a model or a tokenizer's file");
     mha_tokenizer *tokenizer;
-    const mha_status status = mha_tokenizer_open(&tokenizer, r.path, message, sizeof message);
+    char path[MODEL_PATH_MAX];
+    if (!model_path_find(r.path, SHIPPED_TRANSLATOR, path))
+        return EXIT_FAILED;
+    const mha_status status = mha_tokenizer_open(&tokenizer, path, message, sizeof message);
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
     code = tokenize(tokenizer, &r, words, argv);
