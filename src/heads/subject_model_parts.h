@@ -24,8 +24,8 @@ typedef struct model_text {
     char end_word[SUBJECT_WORD_MAX];
     char *text, *given, *translation;
     double confidence; /* of a translation that was written; else 0 */
-    bool too_long; /* for the positions of the model */
-    float *pixels; /* of a model that reads pictures, [channels][size][size] */
+    bool too_long;     /* for the positions of the model */
+    float *pixels;     /* of a model that reads pictures, [channels][size][size] */
 } model_text;
 
 static inline const mha_model *model_of(const subject *s)

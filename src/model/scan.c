@@ -6,6 +6,8 @@
  */
 #include "model/scan.h"
 
+#include <mha/mha.h>
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -165,11 +167,13 @@ SCANNER(plain, )
 SCANNER(avx2, __attribute__((target("avx2"))))
 SCANNER(avx512, __attribute__((target("avx512f"))))
 
+/* That of the library's own instruction set, so that MHA_ISA chooses here too. */
 static const scanner *best(void)
 {
-    return __builtin_cpu_supports("avx512f") ? &scanner_avx512
-           : __builtin_cpu_supports("avx2")  ? &scanner_avx2
-                                             : &scanner_plain;
+    const char *const isa = mha_isa_name();
+    return isa != NULL && strcmp(isa, "avx512") == 0 ? &scanner_avx512
+           : isa != NULL && strcmp(isa, "avx2") == 0 ? &scanner_avx2
+                                                     : &scanner_plain;
 }
 #else
 static const scanner *best(void)
