@@ -24,15 +24,15 @@ ptrdiff_t position_layer_weights(const position_task *task);
 /* A layer with copies of these weights. *made is NULL after an error. */
 mha_status position_layer_create(position_layer **made, const position_task *task, int heads,
                                  const float *weights);
-void position_layer_free(position_layer *layer);
+void position_layer_free(position_layer *p);
 
 /* The squared error on a task of the same tokens and outputs, as a share of the sum of squares of
  * `wanted`. */
-mha_status position_layer_loss(position_layer *layer, const position_task *task, double *loss);
+mha_status position_layer_loss(position_layer *p, const position_task *task, double *loss);
 
 /* One step of Adam, with beta_1 = 0.9 and beta_2 = 0.99, on all sequences; `loss` is that before
  * the step. */
-mha_status position_layer_step(position_layer *layer, const position_task *task, double rate,
+mha_status position_layer_step(position_layer *p, const position_task *task, double rate,
                                double *loss);
 
 #endif
