@@ -3,7 +3,8 @@
 #
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
 # OpenVINO and CTranslate2; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
-# build/peers.json.
+# build/peers.json. "--only train-step" compares a training step of a translator with PyTorch's;
+# without options it is measured last.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
@@ -42,7 +43,7 @@ install_ggml() {
 # libmha_model, in the folder of `make build`.
 build_models() {
     [ -f build/CMakeCache.txt ] || cmake --preset release || return
-    nice cmake --build build --parallel --target mha_model_shared
+    nice cmake --build build --parallel --target mha_model_shared mha_executable
 }
 
 case " $* " in
@@ -61,4 +62,9 @@ install_ggml
 fetch_stories
 build_models >>"$log" 2>&1 || echo "without libmha_model; see $log" >&2
 export PYTHONPATH=. PEERS_GGML=$PWD/build/peers/package/bins/linux-x64
-exec "$python" -m peers --json build/peers.json "$@"
+if [ "${1:-} ${2:-}" = "--only train-step" ]; then
+    shift 2
+    exec "$python" -m peers.train_step "$@"
+fi
+"$python" -m peers --json build/peers.json "$@" || exit
+[ $# -gt 0 ] || exec "$python" -m peers.train_step
