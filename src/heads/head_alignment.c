@@ -148,9 +148,11 @@ static bool weights_make(word_weights *w, const aligned_pair *p)
 {
     w->cells = (size_t)sources_of(p) * (size_t)targets_of(p);
     w->one = calloc(3 * w->cells + 1, sizeof *w->one);
+    if (w->one == NULL)
+        return false;
     w->layer = w->one + w->cells;
     w->all = w->layer + w->cells;
-    return w->one != NULL;
+    return true;
 }
 
 static void add_mean(const word_weights *w, float *to, const float *from, int count)
