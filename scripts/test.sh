@@ -367,8 +367,9 @@ same_everywhere() {
     case $1 in
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
         test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | \
-        test_alignment | test_text_training | test_head_sweep | test_model_files | \
-        test_model_memory | test_describe | fuzz_config | *_faults | test_oracle | test_storage_cost | test_claims | test_training_run | \
+        test_alignment | test_text_training | test_head_sweep | test_generate_memory | \
+        test_model_files | test_model_memory | test_describe | fuzz_config | *_faults | \
+        test_oracle | test_storage_cost | test_claims | test_training_run | \
         test_corpus_laws | test_head_roles) ;;
     *) return 1 ;;
     esac
