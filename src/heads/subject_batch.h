@@ -20,7 +20,7 @@ typedef struct subject_batches subject_batches;
 bool subject_batches_fit(const subject *model, const subject_texts *texts);
 
 /* Subject and texts must outlive the result. NULL: out of memory. */
-subject_batches *subject_batches_create(const subject *model, const subject_texts *texts,
+subject_batches *subject_batches_create(const subject *s, const subject_texts *texts,
                                         mha_pool *pool);
 void subject_batches_free(subject_batches *batches);
 

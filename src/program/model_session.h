@@ -62,14 +62,14 @@ typedef struct id_batch {
 } id_batch;
 
 /* A batch without texts, with room for `most`. id_batch_free() frees it after an error, too. */
-int id_batch_begin(id_batch *batch, ptrdiff_t most);
+int id_batch_begin(id_batch *made, ptrdiff_t most);
 /* Tokenises one more text. */
-int id_batch_add(id_batch *batch, const mha_tokenizer *tokenizer, const char *text, unsigned flags);
+int id_batch_add(id_batch *made, const mha_tokenizer *tokenizer, const char *text, unsigned flags);
 
 /* Tokenises texts with these flags. */
-int id_batch_make(id_batch *batch, const mha_tokenizer *tokenizer, const char *const *texts,
+int id_batch_make(id_batch *made, const mha_tokenizer *tokenizer, const char *const *texts,
                   ptrdiff_t count, unsigned flags);
-void id_batch_free(id_batch *batch);
+void id_batch_free(id_batch *made);
 
 /* A number of an option that was given as text; *value is unchanged if `text` is NULL. */
 int option_real(const char *command, const char *option, const char *text, double min, double max,

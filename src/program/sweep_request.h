@@ -48,8 +48,8 @@ double sweep_report_target(const sweep_report *report, int data);
 void sweep_report_print(const sweep_report *report);
 void sweep_report_json(const sweep_report *report);
 
-/* For output_file_write(): `report` is a const sweep_report *. */
-void sweep_svg(FILE *file, const void *report);
+/* For output_file_write(): `shown` is a const sweep_report *. */
+void sweep_svg(FILE *file, const void *shown);
 
 /* "1000 sentence pairs", or "new sentence pairs in every step". */
 void sweep_data_text(int64_t data, char text[64]);

@@ -96,7 +96,7 @@ static void print_plain(const any_run *run, const any_text *text, const mha_gene
 static void warn(const any_run *run, int number, const char *what)
 {
     if (run->lines)
-        fprintf(stderr, "mha: line %lld: %s\n", (long long)(run->done + number + 1), what);
+        fprintf(stderr, "mha: line %lld: %s\n", (long long)run->done + number + 1, what);
     else
         fprintf(stderr, "mha: %s\n", what);
 }

@@ -194,7 +194,7 @@ static void joined_rows_sum_to_one(void)
     const int sources = pair.words[0].count, targets = pair.words[1].count;
     const head_matrix m = head_matrix_of(c, (head_name){ATTENTION_CROSS, 1, 2});
     for (int reads = 0; reads < READINGS; reads++) {
-        float *const joined = calloc((size_t)(sources * targets), sizeof *joined);
+        float *const joined = calloc((size_t)sources * (size_t)targets, sizeof *joined);
         CHECK(alignment_join(&pair, &m, reads, 1.0f, joined), "no memory");
         int first = 1, end = 2; /* tokens of a word; "Le" is one, "zèbre" several */
         for (int word = 0; word < 2; word++) {
@@ -290,7 +290,7 @@ static void read_gold(const subject *model, const corpus_pair *gold, aligned_pai
 {
     char line[CORPUS_TEXT_MAX], message[SUBJECT_MESSAGE_MAX] = "";
     const int sources = gold->side[0].count, targets = gold->side[1].count;
-    *pair = (aligned_pair){.links = calloc((size_t)(sources * targets), 1)};
+    *pair = (aligned_pair){.links = calloc((size_t)sources * (size_t)targets, 1)};
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
         make_line(&gold->side[side], line);
         CHECK(given_words_make(&pair->words[side], line, strlen(line), side == 1), "no memory");
