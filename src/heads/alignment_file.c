@@ -33,7 +33,7 @@ static bool fails(const reading *r, const char *at, const char *end)
     return false;
 }
 
-/* A number of at most WORD_NUMBER_MAX; moves *at behind it. -1: there is none. */
+/* A number of at most WORD_NUMBER_MAX; moves *at past it. -1: there is none. */
 static int64_t take_number(const char **at, const char *end)
 {
     int64_t number = -1;
@@ -51,7 +51,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* One link; moves *at behind it. */
+/* One link; moves *at past it. */
 static bool take_link(reading *r, const char **at, const char *end)
 {
     const char *const begin = *at;
@@ -72,14 +72,14 @@ static bool take_link(reading *r, const char **at, const char *end)
     return true;
 }
 
-/* The number of the pair, if a tab follows it; moves *at behind the tab. */
+/* The number of the pair, if a tab follows it; moves *at past the tab. */
 static int64_t take_pair_number(const char **at, const char *end)
 {
-    const char *behind = *at;
-    const int64_t number = take_number(&behind, end);
-    if (number < 0 || behind == end || *behind != '\t')
+    const char *after = *at;
+    const int64_t number = take_number(&after, end);
+    if (number < 0 || after == end || *after != '\t')
         return -1;
-    *at = behind + 1;
+    *at = after + 1;
     return number;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that a model keeps between generations. A state and logits of many sequences are tens of
- * megabytes; taken anew for every call, the system clears them first, which costs as much as a
+ * megabytes; allocated again for every call, the system clears them first, which costs as much as a
  * tenth of a translation. So a call leaves them to the model, and the next call of the same extents
  * takes them from there. Calls at the same time do not wait for each other: one finds the memory,
  * the others find nothing and take their own.

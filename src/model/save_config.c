@@ -31,7 +31,7 @@ typedef struct config_changes {
 /* ------------------------------------------------------------ removed heads ----- */
 
 /* Whether the saved files have no weights for a head of a layer, as the whole model numbers it.
- * Heads are asked for in order: `next` is the first one that is left and was not asked for. */
+ * Heads are requested in order: `next` is the first one that is left and was not requested. */
 static bool is_removed(const model_saving *s, mha_attention_kind kind, int layer, int head,
                        ptrdiff_t *next)
 {

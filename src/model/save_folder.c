@@ -95,7 +95,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* Weights, and what is written anew. Hidden files belong to the tools that made the folder. */
+/* Weights, and what is written again. Hidden files belong to the tools that made the folder. */
 static bool is_left_out(const char *name, bool inner)
 {
     static const char *const ends[] = {".safetensors", ".index.json", ".bin",  ".pt",

@@ -35,7 +35,7 @@ double sweep_report_target(const sweep_report *r, int data)
 
 /* --------------------------------------------------------------- cells ----- */
 
-/* How a measure is printed: digits behind the point, and a factor. */
+/* How a measure is printed: digits after the point, and a factor. */
 static const struct {
     const char *name;
     int digits;

@@ -147,7 +147,7 @@ static bool compare_settings(const sweep_reader *r, const char *theirs, const ch
                   (int)strcspn(theirs, " "), theirs, (int)strcspn(ours, " "), ours);
 }
 
-/* The number up to the next comma or the end; *at then is behind it. */
+/* The number up to the next comma or the end; *at is then past it. */
 static bool read_number(const char **at, double low, double high, double *value)
 {
     char *end;

@@ -16,7 +16,7 @@ struct training_data {
     /* Pairs [first, first + count) of a split. NULL as above. */
     batch *(*some)(training_data *data, const training_config *config, corpus_split split,
                    int64_t first, int count);
-    int64_t valid; /* pairs of the validation split; 0: as many as are asked for */
+    int64_t valid; /* pairs of the validation split; 0: as many as are requested */
     uint64_t hash; /* of the vocabulary and of the pairs: a checkpoint belongs to these */
 };
 

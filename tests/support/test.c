@@ -61,6 +61,7 @@ void test_run(const char *name, void (*body)(void))
         run.passed++;
         printf("ok   %s\n", name);
     }
+    run.running = NULL;
     fflush(stdout);
 }
 
@@ -68,10 +69,11 @@ bool test_check(bool ok, const char *file, int line, const char *format, ...)
 {
     if (ok)
         return true;
+    run.failed += run.running == NULL; /* what is set up outside of the tests counts as one */
     if (run.failures_here++ < PRINTED_FAILURES) {
         va_list list;
         va_start(list, format);
-        printf("%s:%d: %s: ", file, line, run.running);
+        printf("%s:%d: %s: ", file, line, run.running ? run.running : "outside of tests");
         vprintf(format, list);
         printf("\n");
         va_end(list);

@@ -28,8 +28,9 @@ int test_end(void);
 void test_run(const char *name, void (*body)(void));
 #define RUN(body) test_run(#body, body)
 
-/* Record a failure of the running test, with place and message, and go on. Only the first 10 of
- * a test are printed. Evaluates to the condition, so that a test can give up: if (!CHECK(...)). */
+/* Record a failure of the running test, with place and message, and go on. Outside of tests, where
+ * main() sets something up, it is a failure of its own. Only the first 10 of a test are printed.
+ * Evaluates to the condition, so that a test can give up: if (!CHECK(...)). */
 bool test_check(bool ok, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define CHECK(condition, ...) test_check((condition), __FILE__, __LINE__, __VA_ARGS__)
