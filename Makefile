@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: build run check test bench bench-peers soak format lint install clean help build-deps
+.PHONY: wasm build run check test bench bench-peers soak format lint install clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -28,6 +28,11 @@ check: build-deps ## the tests for daily work: a few minutes
 
 test: build-deps ## run all tests; the last line counts passed, failed and skipped
 	@scripts/test.sh
+
+wasm: ## build libmha.wasm, libmha_model.wasm and the package for npm in build/wasm/
+	@scripts/install-deps.sh wasm
+	@test -f build/wasm/CMakeCache.txt || cmake --preset wasm
+	@cmake --build --preset wasm --parallel $(JOBS) --target wasm_package
 
 bench: build ## print the table of docs/benchmarks.md, measured here
 	@scripts/install-deps.sh bench || echo "continuing without it"

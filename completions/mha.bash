@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # bash completion for mha
 
-_mha_suffixes="f32 f16 bf16 f64 q= k= v= o= causal tl br offset= window= mask=bool50 mask=add bias \
-alibi sink softcap= scale= dropout= pad padk docs= packed lse weights avg stats grad \
+_mha_suffixes="f32 f16 bf16 f64 native q= k= v= o= causal tl br offset= window= mask=bool50 mask=add \
+bias alibi sink softcap= scale= dropout= pad padk docs= packed lse weights avg stats grad \
 layout=bhld layout=blhd t="
-_mha_layer_suffixes="f32 f16 bf16 i8 cache= causal gemv t="
+_mha_layer_suffixes="f32 f16 bf16 i8 native cache= causal gemv t="
 _mha_presets="bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base"
 
 # A problem word: extents are the user's own, suffixes are offered after each colon. Bash breaks
@@ -79,6 +79,10 @@ _mha() {
         COMPREPLY=($(compgen -W "f32 f16 bf16 i8 q8 q4" -- "$cur"))
         return
         ;;
+    --arithmetic)
+        COMPREPLY=($(compgen -W "exact native" -- "$cur"))
+        return
+        ;;
     --pooling)
         COMPREPLY=($(compgen -W "model mean first last max" -- "$cur"))
         return
@@ -104,23 +108,23 @@ _mha() {
     explain) options="--threads --json --help" ;;
     prove) options="--seed --json --help scores pointwise convolution places cost fold heads" ;;
     conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
-    inspect) options="--model --tokenizer --store --json --help" ;;
+    inspect) options="--model --tokenizer --store --arithmetic --json --help" ;;
     embed)
-        options="--model --rank --top --pooling --normalize --longest --npy --tokenizer --store
+        options="--model --rank --top --pooling --normalize --longest --npy --tokenizer --store --arithmetic
             --threads --json --help"
         ;;
     generate)
         options="--model --most --chat --system --temperature --top-k --top-p --min-p
             --repetition-penalty --seed --stop --context --prompt-cache --quiet --tokenizer
-            --store --threads --help"
+            --store --arithmetic --threads --help"
         ;;
-    score) options="--model --tokens --tokenizer --store --threads --json --help" ;;
+    score) options="--model --tokens --tokenizer --store --arithmetic --threads --json --help" ;;
     tokenize) options="--model --plain --ids --count --decode --json --help" ;;
     tensors) options="--strict --json --help" ;;
     bleu) options="--tsv --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
     train)
-        options="-o --pairs --valid --vocabulary --tokenizer --positions --steps --batch --batch-tokens
+        options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
             --average-every --patience --seed --sentences --unknown --threads --resume --force
@@ -133,7 +137,8 @@ _mha() {
         ;;
     translate)
         options="--model --beam --best --length-penalty --attention --layer --head --svg --gold
-            --evaluate --split --seed --errors --no-cache --threads --json --help"
+            --evaluate --split --seed --errors --no-cache --store --arithmetic --threads --json
+            --help"
         ;;
     show)
         options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz

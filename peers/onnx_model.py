@@ -67,7 +67,7 @@ def _layer(n: int, heads: int, epsilon: float, given: Arrays) -> tuple[list[Node
     return nodes, tensors
 
 
-def _graph() -> tuple[list[NodeProto], dict[str, np.ndarray], str]:
+def graph() -> tuple[list[NodeProto], dict[str, np.ndarray], str]:
     config, given = _weights()
     tensors = {
         f"{name}_embedding": given[f"embeddings.{name}_embeddings.weight"]
@@ -96,7 +96,7 @@ def _graph() -> tuple[list[NodeProto], dict[str, np.ndarray], str]:
 
 def _session(ids: list[list[int]], threads: int) -> tuple[Session, str]:
     """A session for one batch; without padding there is no mask."""
-    nodes, tensors, last = _graph()
+    nodes, tensors, last = graph()
     longest = max(map(len, ids))
     tokens = np.array([one + [0] * (longest - len(one)) for one in ids], dtype=np.int32)
     feeds = {"ids": tokens, "segments": np.zeros_like(tokens)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""OpenVINO with whole models, converted from PyTorch, in f32."""
+"""OpenVINO: attention in f32 and bf16, and whole models, converted from PyTorch, in f32."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 import numpy as np
 import openvino
 import torch
+from openvino import opset13 as opset
 
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
@@ -91,7 +92,71 @@ def _one_by_one(case: Case, inputs: Inputs, threads: int) -> Runner:
     return _runner(inputs, groups, requests)
 
 
+# -------------------------------------------------------------- attention -----
+
+
+def _attention_graph(case: Case, written_out: bool) -> openvino.Model:
+    """SDPA as one node, or written out: products, softmax."""
+    kind = openvino.Type.bf16 if case.dtype == "bf16" else openvino.Type.f32
+    sizes = [
+        [case.B, case.H, case.L, case.D],
+        [case.B, case.G, case.S, case.D],
+        [case.B, case.G, case.S, case.D],
+    ]
+    q, k, v = (opset.parameter(size, kind) for size in sizes)
+    if not written_out:
+        output = opset.scaled_dot_product_attention(q, k, v, causal=case.causal)
+    else:
+        scale = opset.convert(opset.constant(np.float32(case.D**-0.5)), kind)
+        scores = opset.multiply(opset.matmul(q, k, False, True), scale)
+        output = opset.matmul(opset.softmax(scores, -1), v, False, False)
+    return openvino.Model([output], [q, k, v])
+
+
+def _filled(x: np.ndarray, dtype: str) -> openvino.Tensor:
+    if dtype != "bf16":
+        return openvino.Tensor(np.ascontiguousarray(x))
+    tensor = openvino.Tensor(openvino.Type.bf16, openvino.Shape(x.shape))
+    tensor.data[...] = x.view(tensor.data.dtype)
+    return tensor
+
+
+def _attention(case: Case, inputs: Inputs, threads: int, written_out: bool) -> Runner:
+    if case.kind != "attention" or case.want != "output" or case.dtype == "f16":
+        raise Unable("is for attention in f32 and bf16, forward")
+    if case.mask or case.pad or case.window >= 0 or case.G != case.H:
+        raise Unable("is for attention without masks and groups")
+    if written_out and case.causal:
+        raise Unable("has no causal mask when written out")
+    config = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": case.dtype,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    model = openvino.compile_model(_attention_graph(case, written_out), "CPU", config)
+    request = model.create_infer_request()
+    for n, x in enumerate((inputs.query, inputs.key, inputs.value)):
+        request.set_input_tensor(n, _filled(x, case.dtype))
+
+    def read(_: None) -> Results:
+        data = np.array(request.get_output_tensor(0).data)
+        return {"output": data.astype(np.float32)}
+
+    return Runner(request.infer, read)
+
+
+def _sdpa(case: Case, inputs: Inputs, threads: int) -> Runner:
+    return _attention(case, inputs, threads, written_out=False)
+
+
+def _written_out(case: Case, inputs: Inputs, threads: int) -> Runner:
+    return _attention(case, inputs, threads, written_out=True)
+
+
 CONTENDERS = (
+    Contender(LIBRARY, "SDPA", _sdpa),
+    Contender(LIBRARY, "attention written out", _written_out),
     Contender(LIBRARY, "compiled model", _run),
     Contender(LIBRARY, "compiled model, one by one", _one_by_one),
 )

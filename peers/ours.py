@@ -98,8 +98,19 @@ def _cache(case: Case, inputs: Inputs, threads: int) -> Runner:
     return Runner(run, lambda o: {"output": _f32(o)})
 
 
+def _native(case: Case, inputs: Inputs, threads: int) -> Runner:
+    """In products of bf16, as the peers compute."""
+    if case.kind != "attention" or case.want == "grad" or case.dtype != "bf16":
+        raise Unable("is for attention in bf16, forward")
+    q, k, v = inputs.query, inputs.key, inputs.value
+    asked, read = _want(case)
+    options = _options(case, inputs, threads) | asked | {"out": np.empty_like(q)}
+    return Runner(lambda: mha.attention(q, k, v, arithmetic="native", **options), read)
+
+
 CONTENDERS = (
     Contender(OURS, "attention", _attention),
+    Contender(OURS, "attention, native", _native),
     Contender(OURS, "attention_backward", _backward),
     Contender(OURS, "KVCache", _cache),
     *ours_layer.CONTENDERS,

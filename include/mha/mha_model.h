@@ -193,6 +193,7 @@ typedef struct mha_model_config {
     const char *tokenizer; /* a path for mha_tokenizer_open(); NULL: beside or in the model */
     char *message;         /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+    mha_arithmetic arithmetic; /* of products with the weights of linears, layers, feed-forwards */
 } mha_model_config;
 
 /*
@@ -206,6 +207,12 @@ MHA_API mha_status mha_model_open(mha_model **model, const char *path,
 
 /* NULL is allowed. */
 MHA_API void mha_model_free(mha_model *model);
+
+/* How products with the matrices of a model are computed, in words as mha_arithmetic_explain() has
+ * them: "native ..." if some are native. With MHA_NATIVE matrices of bf16, i8 and, where
+ * mha_arithmetic_explain() says so, block types are, in the files or as config.storage says; others
+ * are exact. NULL for NULL. */
+MHA_API const char *mha_model_arithmetic(const mha_model *model);
 
 /* The attentions of a model. */
 typedef enum mha_attention_kind {
@@ -374,6 +381,11 @@ typedef struct mha_model_call {
      * encoder and in cross-attention, as if they were not there; the others keep their positions.
      * Not with a state (MHA_ERR_FLAG). NULL: none. */
     const uint8_t *source_ignored;
+
+    /* [parts][rows][width]: what each part of the stack that reads ids or pixels computes, before
+     * it joins the residual stream and before any norm: of every layer the self-attention, the
+     * cross-attention if the layer has one, and the feed-forward. f32; NULL: not requested. */
+    float *parts;
 } mha_model_call;
 
 /* `work` needs mha_model_work_size() bytes; NULL: allocated and freed. With a state nothing is

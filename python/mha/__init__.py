@@ -13,9 +13,12 @@
     show, view           the heads of a model in a notebook, as maps or as the page of `mha view`
 
 Arrays of NumPy, PyTorch, JAX, or anything with the buffer protocol or __dlpack__ are used without a
-copy; results are arrays of NumPy or PyTorch if the query is one, else an Array. mha.torch, mha.hf
-and mha.onnx are imported on demand; this module needs none of those libraries.
+copy; results are arrays of NumPy or PyTorch if the query is one, else an Array. mha.torch, mha.hf,
+mha.onnx and mha.mpi are imported when they are first used; this module needs none of those
+libraries. `python -m mha` says what is installed and checks that it computes correctly.
 """
+
+from typing import TYPE_CHECKING
 
 from ._core import (
     Array,
@@ -95,3 +98,20 @@ __all__ = [
     "show",
     "view",
 ]
+
+_PARTS = ("hf", "mpi", "onnx", "torch")
+
+# Type checkers do not see this: they would read all of PyTorch and transformers for `import mha`,
+# or accept every name. For them, import the part.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str):
+        """The parts for other libraries, imported when they are first used."""
+        if name in _PARTS:
+            from importlib import import_module
+
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_PARTS})

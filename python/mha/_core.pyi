@@ -73,6 +73,7 @@ class _How(TypedDict, total=False):
     key_starts: Any
     query_documents: Any
     key_documents: Any
+    arithmetic: Literal["exact", "native"]
     threads: int | None
 
 class _Training(_How, total=False):

@@ -42,6 +42,7 @@ typedef struct mhap_state mhap_state;
     X(WEIGHTS_OUT, "weights_out")         \
     X(LSE_OUT, "lse_out")                 \
     X(STATISTICS, "statistics")           \
+    X(ARITHMETIC, "arithmetic")           \
     X(THREADS, "threads")
 
 #define MHAP_OPTION_SLOT(id, name) MHAP_##id,

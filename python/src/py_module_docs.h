@@ -143,9 +143,9 @@
 
 #define GET_THREADS_DOC "get_threads($module)\n--\n\nThe default number of threads of calls."
 
-#define ISA_DOC                                                                              \
-    "isa($module)\n--\n\n"                                                                   \
-    "The instruction set in use: \"c\", \"avx2\", \"avx512\" or \"neon\". The environment\n" \
-    "variable MHA_ISA forces one."
+#define ISA_DOC                                                                                   \
+    "isa($module)\n--\n\n"                                                                        \
+    "The instruction set in use: \"c\", \"avx2\", \"avx512\" or \"neon\", or one of these with\n" \
+    "native arithmetic such as \"avx512bf16\". The environment variable MHA_ISA forces one."
 
 #endif

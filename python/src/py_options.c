@@ -290,6 +290,17 @@ static int read_flags(const reading *r)
     return 0;
 }
 
+static int read_arithmetic(const reading *r)
+{
+    static const char *const names[] = {"exact", "native", NULL}; /* in the order of the enum */
+    PyObject *const value = r->values[MHAP_ARITHMETIC];
+    if (!value)
+        return 0;
+    const int n = mhap_choice(r->state, value, "arithmetic", names);
+    r->o->c.arithmetic = n == 1 ? MHA_NATIVE : MHA_EXACT;
+    return n < 0 ? -1 : 0;
+}
+
 /* -------------------------------------------------------------- numbers ----- */
 
 static int read_float(const reading *r, mhap_option option, const char *name, float *to)
@@ -302,16 +313,27 @@ static int read_float(const reading *r, mhap_option option, const char *name, fl
     return status;
 }
 
+/* A number that the library has as a float, and as a double for f64. */
+static int read_real(const reading *r, mhap_option option, const char *name, float *narrow,
+                     double *wide)
+{
+    const bool f64 = r->shape->q_type == MHA_F64;
+    if (!r->values[option])
+        return 0;
+    return f64 ? mhap_number(r->values[option], name, wide) : read_float(r, option, name, narrow);
+}
+
 static int read_scale(const reading *r)
 {
-    if (read_float(r, MHAP_SCALE, "scale", &r->o->c.scale))
+    mha_options *const c = &r->o->c;
+    if (read_real(r, MHAP_SCALE, "scale", &c->scale, &c->scale64))
         return -1;
-    if (r->values[MHAP_SCALE] && r->o->c.scale == 0)
+    if (r->values[MHAP_SCALE] && c->scale == 0 && c->scale64 == 0)
         return mhap_fail(r->state, MHA_ERR_SCALE,
                          "scale is 0; use None for 1/sqrt(D), or "
                          "head_modes for heads that look at all keys "
                          "alike");
-    return read_float(r, MHAP_SOFTCAP, "softcap", &r->o->c.softcap);
+    return read_real(r, MHAP_SOFTCAP, "softcap", &c->softcap, &c->softcap64);
 }
 
 static int read_seed(PyObject *object, uint64_t *seed)
@@ -487,7 +509,7 @@ int mhap_options_read(mhap_state *state, PyObject *const *values, const mha_shap
     return check_extents(&r) || read_flags(&r) || read_scale(&r) || read_position(&r) ||
                    read_window(&r) || read_mask(&r) || read_ignore_mask(&r) || read_bias(&r) ||
                    read_dropout(&r) || read_gates(&r) || read_modes(&r) || read_means(&r) ||
-                   read_arrays(&r)
+                   read_arithmetic(&r) || read_arrays(&r)
                ? -1
                : 0;
 }

@@ -403,3 +403,18 @@ def test_examples_of_help(name: str) -> None:
     runner = doctest.DocTestRunner(verbose=False)
     runner.run(example)
     assert runner.failures == 0
+
+
+def test_native_arithmetic_is_close_to_exact(random: Any) -> None:
+    """bf16 is rounded in the weights too; other types are computed exactly."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    q, k, v = (random.standard_normal((1, 2, 70, 64), dtype=np.float32) for _ in range(3))
+    narrow = [x.astype(ml_dtypes.bfloat16) for x in (q, k, v)]
+    exact, native = (
+        np.asarray(mha.attention(*narrow, arithmetic=name, causal=True)).astype(np.float32)
+        for name in ("exact", "native")
+    )
+    np.testing.assert_allclose(native, exact, rtol=2e-2, atol=2e-2)
+    assert (native != exact).any() == mha.isa().endswith("bf16")
+    same = [mha.attention(q, k, v, arithmetic=name) for name in ("exact", "native")]
+    assert np.asarray(same[0]).tobytes() == np.asarray(same[1]).tobytes()

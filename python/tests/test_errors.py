@@ -312,6 +312,15 @@ def test_numbers() -> None:
     )
 
 
+def test_arithmetic() -> None:
+    fails(
+        ValueError,
+        None,
+        'arithmetic is "fast"; use one of "exact", "native"',
+        arithmetic="fast",
+    )
+
+
 def test_positions_and_windows() -> None:
     fails(
         mha.Error,

@@ -394,20 +394,73 @@ ALONE = {
 
 @pytest.mark.parametrize("family", ALONE)
 def test_models_with_attention_of_their_own_are_as_right_as_ever(family: str) -> None:
+    """They warn when they are loaded, or, if some of their layers run on mha, when they run."""
     model_class, config_class, settings, on_mha = ALONE[family]
-    eager, ours = (
-        getattr(transformers, model_class)(
-            getattr(transformers, config_class)(**settings, attn_implementation=implementation)
-        ).eval()
-        for implementation in ("eager", "mha")
-    )
-    ours.load_state_dict(eager.state_dict())
-    assert len(hf.layers(ours)) == on_mha
-    for padding in ("no", "left"):
-        inputs = inputs_of(eager, padding)
-        counts = counts_of(eager, inputs)
-        with torch.no_grad(), pytest.warns(UserWarning, match="attention of their own"):
+    with torch.no_grad(), pytest.warns(UserWarning, match="attention of (its|their) own"):
+        eager, ours = (
+            getattr(transformers, model_class)(
+                getattr(transformers, config_class)(**settings, attn_implementation=implementation)
+            ).eval()
+            for implementation in ("eager", "mha")
+        )
+        ours.load_state_dict(eager.state_dict())
+        for padding in ("no", "left"):
+            inputs = inputs_of(eager, padding)
+            counts = counts_of(eager, inputs)
             assert_close(ours(**inputs)[0][counts], eager(**inputs)[0][counts])
+    assert len(hf.layers(ours)) == on_mha
+    if family == "splinter":  # it has only masks of its own
+        assert hf.require(ours) is ours
+    else:
+        with pytest.raises(ValueError, match="does not reach"):
+            hf.require(ours)
+
+
+# Models that knew only the names of their own implementations, and raised KeyError: 'mha'.
+CLOSED = {
+    "falcon": ("FalconModel", "FalconConfig", {"hidden_size": 32, "num_hidden_layers": 2}),
+    "gpt-j": ("GPTJModel", "GPTJConfig", {"n_embd": 32, "n_layer": 2, "rotary_dim": 4}),
+    "gpt-neo": (
+        "GPTNeoModel",
+        "GPTNeoConfig",
+        {"hidden_size": 32, "num_layers": 2, "attention_types": [[["global", "local"], 1]]},
+    ),
+}
+
+
+@pytest.mark.parametrize("family", CLOSED)
+def test_models_that_know_no_other_implementation_warn(family: str) -> None:
+    model_class, config_class, settings = CLOSED[family]
+    heads = {"gpt-j": "n_head", "gpt-neo": "num_heads"}.get(family, "num_attention_heads")
+    config = getattr(transformers, config_class)(**settings, **{heads: 4}, vocab_size=50)
+    ids = torch.arange(10).reshape(2, 5)
+    torch.manual_seed(0)
+    plain = getattr(transformers, model_class)(config).eval()
+    with torch.no_grad():
+        right = plain(ids)[0]
+        with pytest.warns(UserWarning, match="attention of its own"):
+            plain.set_attn_implementation("mha")
+        assert torch.equal(plain(ids)[0], right)
+        with pytest.warns(UserWarning, match="attention of its own"):
+            hf.accelerate(plain)
+    config._attn_implementation = "mha"
+    with pytest.warns(UserWarning, match="attention of its own"):
+        loaded = getattr(transformers, model_class)(config)
+    for model in (plain, loaded):
+        with pytest.raises(ValueError, match=r"does not reach \(h\.0\..*, h\.1\."):
+            hf.require(model)
+
+
+def test_require() -> None:
+    settings = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = transformers.BertConfig(**settings, intermediate_size=32, vocab_size=50)
+    model = transformers.BertModel(config)
+    with pytest.raises(ValueError, match="encoder.layer.0.attention.self and 1 other.*'sdpa'"):
+        hf.require(model)
+    model.set_attn_implementation("mha")
+    assert hf.require(model) is model
+    with pytest.raises(ValueError, match="does not reach"):
+        hf.require(torch.nn.Linear(2, 2))
 
 
 def test_the_example_draws_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

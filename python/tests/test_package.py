@@ -213,6 +213,48 @@ def test_stubs_know_every_method(name: str) -> None:
     assert there == {n for n in known if not n.startswith("__")}
 
 
+def test_parts_are_imported_when_they_are_used() -> None:
+    """And say what is missing."""
+    script = """
+import sys
+import mha
+assert not {"numpy", "torch", "transformers", "onnx"} & set(sys.modules)
+assert {"hf", "onnx", "torch"} <= set(dir(mha))
+sys.modules.update(dict.fromkeys(("numpy", "torch", "transformers", "onnx")))  # none is there
+for name, wanted in (("torch", "PyTorch"), ("onnx", "NumPy and onnx"), ("hf", "transformers")):
+    try:
+        getattr(mha, name)
+    except ImportError as error:
+        print(wanted in str(error) and "pip install" in str(error))
+try:
+    mha.tensor
+except AttributeError as error:
+    print("no attribute 'tensor'" in str(error))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(COMPILED.parents[1])}
+    assert run(sys.executable, "-c", script, env=environment).split() == ["True"] * 4
+
+
+def test_a_part_is_there_without_its_import() -> None:
+    pytest.importorskip("torch")
+    script = "import mha; print(mha.torch.attention.__module__, mha.torch is mha.torch)"
+    environment = {**os.environ, "PYTHONPATH": str(COMPILED.parents[1])}
+    assert run(sys.executable, "-c", script, env=environment).split() == ["mha.torch", "True"]
+
+
+def test_the_package_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    from mha import __main__ as program
+
+    assert program.main([]) == 0
+    said = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert said["mha"] == mha.__version__ and said["self-check"].startswith("ok (8 cases")
+    assert said["instruction"] == f"set  {mha.isa()}" and int(said["threads"]) > 0
+    right = mha.attention
+    monkeypatch.setattr(mha, "attention", lambda *x, **o: right(*x, **{**o, "scale": 0.31}))
+    assert program.main([]) == 1
+    assert "self-check       FAILED" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", mha.__all__)
 def test_everything_public_is_explained(name: str) -> None:
     thing = getattr(mha, name)

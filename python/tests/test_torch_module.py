@@ -415,13 +415,111 @@ def test_errors_are_torchs(name: str, grad: bool) -> None:
 
 
 def test_nested_tensors_go_to_torch() -> None:
-    _, ours = pair(batch_first=True)
-    with warnings.catch_warnings():
+    theirs = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    ours = copy.deepcopy(theirs)
+    mha.torch.replace(ours)
+    with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        nested = torch.nested.nested_tensor([torch.randn(2, WIDTH), torch.randn(3, WIDTH)])
+        nested = torch.nested.nested_tensor([torch.randn(2, 8), torch.randn(3, 8)])
         warnings.simplefilter("default", mha.torch.FallbackWarning)
-        with pytest.warns(mha.torch.FallbackWarning, match="nested"), pytest.raises(RuntimeError):
-            ours(nested, nested, nested)
+        with pytest.warns(mha.torch.FallbackWarning, match="nested"):
+            found, _ = ours(nested, nested, nested, need_weights=False)
+        right, _ = theirs(nested, nested, nested, need_weights=False)
+    for got, expected in zip(found.unbind(), right.unbind(), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def test_same_embed_dim_is_what_it_says() -> None:
+    """Callers of multi_head_attention_forward() and PEFT read it."""
+    assert mha.torch.MultiheadAttention(8, 2)._qkv_same_embed_dim
+    assert not mha.torch.MultiheadAttention(8, 2, kdim=4)._qkv_same_embed_dim
+    model = nn.MultiheadAttention(8, 2)
+    for change in (mha.torch.replace, mha.torch.replace, mha.torch.restore):
+        change(model)
+        assert model._qkv_same_embed_dim
+    assert not model._forward_pre_hooks
+
+
+@pytest.mark.parametrize("way", ["replaced", "made"])
+def test_encoder_layers_do_not_bypass_the_module(way: str) -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = torch.randn(2, 3, 8)
+    calls = []
+    with torch.no_grad():
+        right = layer(x)
+        if way == "replaced":
+            mha.torch.replace(layer)
+        else:
+            made = mha.torch.MultiheadAttention(8, 2, batch_first=True).eval()
+            made.load_state_dict(layer.self_attn.state_dict())
+            layer.self_attn = made
+        run = layer.self_attn._run
+        layer.self_attn._run = lambda *args: calls.append(args) or run(*args)
+        torch.testing.assert_close(layer(x), right)
+    assert len(calls) == 1
+
+
+def test_the_hint_alone_does_not_read_the_mask() -> None:
+    """Not even its shape, as in torch."""
+    theirs = nn.MultiheadAttention(8, 2, batch_first=True)
+    ours = copy.deepcopy(theirs)
+    mha.torch.replace(ours)
+    x, mask = torch.randn(2, 3, 8), torch.zeros(5, 5)
+    right, found = (
+        m(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0] for m in (theirs, ours)
+    )
+    torch.testing.assert_close(found, right)
+
+
+def test_static_keys_and_values_are_passed_on() -> None:
+    x, w, o, static = (torch.randn(*s) for s in ((4, 2, 8), (24, 8), (8, 8), (4, 5, 4)))
+    given = (8, 2, w, None, None, None, False, 0.0, o, None)
+
+    def call() -> torch.Tensor:
+        more = {"static_k": static, "static_v": static}
+        return torch.nn.functional.multi_head_attention_forward(x, x, x, *given, **more)[0]
+
+    right = call()
+    with mha.torch.sdpa(), pytest.warns(mha.torch.FallbackWarning, match="static_k"):
+        found = call()
+    assert torch.equal(found, right)
+
+
+def test_a_padding_mask_of_another_shape_is_an_assertion_as_in_torch() -> None:
+    x, mask = torch.randn(1, 3, 8), torch.zeros(1, 9, dtype=torch.bool)
+    for kind in (nn.MultiheadAttention, mha.torch.MultiheadAttention):
+        with pytest.raises(AssertionError):
+            kind(8, 2, batch_first=True)(x, x, x, key_padding_mask=mask)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_lora_after_replace(training: bool) -> None:
+    peft = pytest.importorskip("peft")
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = nn.MultiheadAttention(16, 2, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.heads(x, x, x, need_weights=False)[0]
+
+    theirs, x = Model(), torch.randn(2, 5, 16)
+    ours = copy.deepcopy(theirs)
+    mha.torch.replace(ours)
+    config = peft.LoraConfig(r=2, target_modules=["heads"], init_lora_weights=False)
+    found = []
+    for model in (theirs, ours):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            wrapped = peft.get_peft_model(model, config).train(training)
+        output = wrapped(x)
+        output.square().sum().backward()
+        grads = [p.grad for p in wrapped.parameters() if p.requires_grad]
+        assert grads and all(grad is not None for grad in grads)
+        found.append((output.detach(), *grads))
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------- replace -----

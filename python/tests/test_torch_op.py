@@ -178,6 +178,20 @@ def test_gradgradcheck_float64(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("related", [False, True])
+def test_second_derivatives_of_self_attention(related: bool) -> None:
+    """Where query, key and value are one tensor, or computed from each other."""
+
+    def loss(x: Tensor) -> Tensor:
+        k = x * 2 if related else x
+        return mha.torch.attention(x, k, k + x if related else x, causal=True).square().sum()
+
+    x = drawn(1, 2, 3, 4).requires_grad_()
+    first, again = (torch.autograd.grad(loss(x), x, create_graph=c)[0] for c in (False, True))
+    torch.testing.assert_close(first, again)
+    torch.autograd.gradgradcheck(loss, x)
+
+
 def gradients(name: str, dtype: torch.dtype, average: bool = False) -> list[Tensor]:
     """Gradients of a function of output and log-sum-exp, and of the weights if requested."""
     tensors = leaves(name, dtype)
@@ -476,3 +490,21 @@ def test_dropout_factors_over_many_keys() -> None:
     (gradient,) = torch.autograd.grad(output.sum(), v)
     # The output is linear in the values: sum of gradient times values.
     torch.testing.assert_close((gradient * v).sum(), output.sum())
+
+
+def test_bfloat16_is_native_unless_switched_off():
+    draw = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(1, 2, 70, 64, generator=draw).bfloat16() for _ in range(3))
+    wanted = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    native = mha.torch.attention(q, k, v)
+    before = mha.torch.set_arithmetic("exact")
+    try:
+        exact = mha.torch.attention(q, k, v)
+    finally:
+        assert mha.torch.set_arithmetic(before) == "exact"
+    assert before == "native"
+    assert (native != exact).any() == mha.isa().endswith("bf16")
+    for got in (native, exact):
+        torch.testing.assert_close(got.double(), wanted, rtol=2e-2, atol=2e-2)
+    with pytest.raises(ValueError, match="'exact' or 'native'"):
+        mha.torch.set_arithmetic("fast")

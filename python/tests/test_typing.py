@@ -78,21 +78,65 @@ def mistakes(layer: mha.Layer, x: Native) -> None:
 """
 
 
-def test_types_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = Path(mha.__file__).parents[1]
-    if package.name != "site-packages":
-        monkeypatch.setenv("MYPYPATH", str(package))
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+# As much of torch as the signatures of mha.torch need; to read all of it takes mypy minutes.
+TORCH = """
+from typing import Any
+class Tensor: ...
+class Generator: ...
+def __getattr__(name: str) -> Any: ...
+"""
+
+TORCH_PROGRAM = """
+from typing import Any, assert_type
+from torch import Tensor
+import mha.torch
+from mha.torch import Result, attention, scaled_dot_product_attention
+
+def drop_in(x: Tensor, flag: bool) -> None:
+    assert_type(scaled_dot_product_attention(x, x, x), Tensor)
+    assert_type(scaled_dot_product_attention(x, x, x, None, 0.0, True, scale=0.1), Tensor)
+    assert_type(scaled_dot_product_attention(x, x, x, need_weights=True), tuple[Tensor, Tensor])
+    assert_type(
+        scaled_dot_product_attention(x, x, x, need_weights=flag), Tensor | tuple[Tensor, Tensor]
+    )
+
+def options(x: Tensor, flag: bool) -> None:
+    assert_type(attention(x, x, x), Tensor)
+    assert_type(mha.torch.attention(x, x, x, causal=True, position=x, layout="blhd"), Tensor)
+    assert_type(attention(x, x, x, return_lse=True), Result)
+    assert_type(attention(x, x, x, return_weights=True, average_weights=True), Result)
+    assert_type(attention(x, x, x, statistics={"top": 3}), Result)
+    assert_type(attention(x, x, x, return_lse=flag), Any)
+    assert_type(attention(x, x, x, return_lse=True).output, Tensor)
+
+def mistakes(x: Tensor) -> None:
+    attention(x, x, x, casual=True)  # No overload variant
+    attention(x, x, x, layout="lbhd")  # No overload variant
+    attention(x, x, x).lse  # "Tensor" has no attribute "lse"
+    mha.tensor  # Module has no attribute "tensor"
+"""
+
+
+@pytest.mark.parametrize("text", [PROGRAM, TORCH_PROGRAM], ids=["arrays", "tensors"])
+def test_types_of_results(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stubs = tmp_path / "stubs"
+    (stubs / "torch").mkdir(parents=True)
+    (stubs / "torch" / "__init__.pyi").write_text(TORCH, encoding="utf-8")
+    (stubs / "mha").symlink_to(Path(mha.__file__).parent)
+    monkeypatch.setenv("MYPYPATH", str(stubs))
+    (tmp_path / "program.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    report, failure, _ = api.run(["--no-incremental", "program.py"])
+    alone = ["--no-incremental", "--no-site-packages", "--follow-imports=silent"]
+    report, failure, _ = api.run([*alone, "--ignore-missing-imports", "program.py"])
     assert not failure
     said: dict[int, str] = {}
     for line in report.splitlines():
         place, kind, words = line.partition(": error: ")
         if kind:
+            assert place.startswith("program.py"), line
             number = int(place.rpartition(":")[2])
             said[number] = said.get(number, "") + words
-    for number, line in enumerate(PROGRAM.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         _, wrong, wanted = line.partition("  # ")
         if wrong:
             assert wanted in said.pop(number, ""), line

@@ -89,6 +89,15 @@ bool bench_case_prepare(const bench_case *bench, mha_options *options,
 
 /* -------------------------------------------------------------- creation ----- */
 
+/* The peak of native products is that of their type, whatever share of the work they are. */
+static peak_kind peak_of(const layer_word *w)
+{
+    return !w->native              ? PEAK_F32
+           : w->stored == MHA_I8   ? PEAK_I8
+           : w->stored == MHA_BF16 ? PEAK_BF16
+                                   : PEAK_F32;
+}
+
 static bool create_layer(bench_case *bench, const layer_word *w, char *message, size_t size)
 {
     layer_word_print(w, bench->word, sizeof bench->word);
@@ -98,6 +107,7 @@ static bool create_layer(bench_case *bench, const layer_word *w, char *message, 
         return bench_case_model(bench, w, message, size);
     bench->flops = layer_word_flops(w);
     bench->bytes = layer_word_weight_bytes(w) + layer_word_cache_bytes(w);
+    bench->peak = peak_of(w);
     bench->memory_bound = layer_word_rows(w) <= FEW_ROWS;
     bench->copies = bench->memory_bound ? bench_case_copies(bench->bytes) : 1;
     if (bench->bytes > 0x1p42)
@@ -119,6 +129,8 @@ static bool create_layer(bench_case *bench, const layer_word *w, char *message, 
 
 static bool create_problem(bench_case *bench, const problem_word *w, char *message, size_t size)
 {
+    const bool bf16 = w->q_type == MHA_BF16 && w->k_type == MHA_BF16 && w->v_type == MHA_BF16;
+    bench->peak = w->native && bf16 && !w->gradients ? PEAK_BF16 : PEAK_F32;
     return w->gradients ? bench_case_gradients(bench, w, message, size)
                         : bench_case_problem(bench, w, message, size);
 }

@@ -19,6 +19,7 @@
 
 #include <mha/mha.h>
 
+#include "bench/peak.h"
 #include "problem/layer_word.h"
 #include "problem/problem_word.h"
 
@@ -36,6 +37,7 @@ typedef struct bench_case {
     char word[WORD_TEXT_MAX]; /* in canonical form */
     int threads;
     bool memory_bound; /* its bytes are compared with the bandwidth, not its flops with the peak */
+    peak_kind peak;    /* which peak its flops are compared with */
     double flops, bytes; /* needed by one run */
     size_t work_size;
     int copies;         /* of its inputs, which runs use in turn; if bound by memory, so many that

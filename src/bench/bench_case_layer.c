@@ -173,7 +173,8 @@ static mha_status make_layers(layer_body *p, char *why, size_t size)
                                      .Dv = w->v,
                                      .stored = w->stored,
                                      .message = why,
-                                     .message_size = size};
+                                     .message_size = size,
+                                     .arithmetic = layer_word_arithmetic(w)};
     mha_status status = MHA_OK;
     for (int n = 0; status == MHA_OK && n < p->copies; n++)
         status = mha_layer_create(&p->layers[n], &config, &weights);

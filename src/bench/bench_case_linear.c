@@ -77,7 +77,7 @@ static mha_status run_linear(void *body)
                           p->work, p->work_size, p->pool);
 }
 
-static mha_status make_linears(linear_body *p, mha_dtype stored, char *why, size_t size)
+static mha_status make_linears(linear_body *p, const layer_word *w, char *why, size_t size)
 {
     const double weights = (double)p->n * (double)p->k;
     float *source = bench_case_numbers(weights, 1.0f / sqrtf((float)p->k));
@@ -87,9 +87,10 @@ static mha_status make_linears(linear_body *p, mha_dtype stored, char *why, size
                                       .inputs = p->k,
                                       .outputs = p->n,
                                       .weight = mha_matrix_out_in(source, MHA_F32, p->k),
-                                      .stored = stored,
+                                      .stored = w->stored,
                                       .message = why,
-                                      .message_size = size};
+                                      .message_size = size,
+                                      .arithmetic = layer_word_arithmetic(w)};
     for (int n = 0; status == MHA_OK && n < p->copies; n++)
         status = mha_linear_create(&p->linears[n], &config);
     free(source);
@@ -112,7 +113,7 @@ bool bench_case_linear(bench_case *bench, const layer_word *w, char *message, si
     linear_body *p = make_body(bench, w, run_linear);
     if (p == NULL)
         return false;
-    mha_status status = make_linears(p, w->stored, why, sizeof why);
+    mha_status status = make_linears(p, w, why, sizeof why);
     if (status == MHA_OK)
         status = prepare_linear(p, bench->threads);
     bench->work_size = p->work_size;

@@ -104,7 +104,7 @@ bool measure_create(measure_case *c, const bench_case_word *word, int threads, i
     c->round = calloc((size_t)rounds, sizeof *c->round);
     bool ok = c->round != NULL;
     if (ok) {
-        c->meter = peak_create(mha_isa_name(), c->what.threads, PEAK_SECONDS);
+        c->meter = peak_create(mha_isa_name(), c->what.peak, c->what.threads, PEAK_SECONDS);
         ok = !c->what.memory_bound || find_memory(c);
     }
     if (ok)

@@ -77,9 +77,25 @@ FMA_KERNEL(fma_c, PLAIN, vec16, MULTIPLY_ADD, REGISTER)
 #define FMA_512(A, X, Y) ((vec64)_mm512_fmadd_ps((__m512)(A), (__m512)(X), (__m512)(Y)))
 FMA_KERNEL(fma_avx2, TARGET_AVX2, vec32, FMA_256, REGISTER)
 FMA_KERNEL(fma_avx512, TARGET_AVX512, vec64, FMA_512, REGISTER_512)
+#define TARGET_AVX_VNNI __attribute__((target("avx2,fma,avxvnni")))
+#define TARGET_VNNI __attribute__((target("avx512f,avx512vnni")))
+#define TARGET_BF16 __attribute__((target("avx512f,avx512bf16")))
+#define I8_256(A, X, Y) ((vec32)_mm256_dpbusd_avx_epi32((__m256i)(A), (__m256i)(X), (__m256i)(Y)))
+#define I8_512(A, X, Y) ((vec64)_mm512_dpbusd_epi32((__m512i)(A), (__m512i)(X), (__m512i)(Y)))
+#define BF16_512(A, X, Y) ((vec64)_mm512_dpbf16_ps((__m512)(A), (__m512bh)(X), (__m512bh)(Y)))
+FMA_KERNEL(i8_avx2vnni, TARGET_AVX_VNNI, vec32, I8_256, REGISTER)
+FMA_KERNEL(i8_avx512vnni, TARGET_VNNI, vec64, I8_512, REGISTER_512)
+FMA_KERNEL(bf16_avx512bf16, TARGET_BF16, vec64, BF16_512, REGISTER_512)
 #elif defined(__aarch64__)
 #define FMA_128(A, X, Y) ((vec16)vfmaq_f32((float32x4_t)(Y), (float32x4_t)(A), (float32x4_t)(X)))
 FMA_KERNEL(fma_neon, PLAIN, vec16, FMA_128, REGISTER)
+#define TARGET_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
+#define TARGET_BF16 __attribute__((target("arch=armv8.2-a+bf16")))
+#define I8_128(A, X, Y) ((vec16)vdotq_s32((int32x4_t)(A), (int8x16_t)(X), (int8x16_t)(Y)))
+#define BF16_128(A, X, Y) \
+    ((vec16)vbfdotq_f32((float32x4_t)(A), (bfloat16x8_t)(X), (bfloat16x8_t)(Y)))
+FMA_KERNEL(i8_neondot, TARGET_DOT, vec16, I8_128, REGISTER)
+FMA_KERNEL(bf16_neonbf16, TARGET_BF16, vec16, BF16_128, REGISTER)
 #endif
 
 /* ----------------------------------------------------------------- reads ----- */
@@ -117,27 +133,37 @@ READ_KERNEL(read_avx512, TARGET_AVX512, vec64)
 /* -------------------------------------------------------------- dispatch ----- */
 
 typedef struct kernels {
-    const char *isa;
+    const char *isa; /* or the beginning of its name */
+    peak_kind kind;
     float (*fma)(long iterations);
     float (*read)(const char *memory, size_t lines, int streams, int prefetch);
-    int lanes;
+    int products; /* of one instruction */
 } kernels;
 
-static const kernels *find_kernels(const char *isa)
+/* Those of f32 come last: they stand for all that an instruction set does not have. */
+static const kernels *find_kernels(const peak_meter *meter)
 {
     static const kernels table[] = {
-        {"c", fma_c, read_c, 4},
 #if defined(__x86_64__)
-        {"avx2", fma_avx2, read_avx2, 8},
-        {"avx512", fma_avx512, read_avx512, 16},
+        {"avx512bf16", PEAK_BF16, bf16_avx512bf16, read_avx512, 32},
+        {"avx512bf16", PEAK_I8, i8_avx512vnni, read_avx512, 64},
+        {"avx512vnni", PEAK_I8, i8_avx512vnni, read_avx512, 64},
+        {"avx2vnni", PEAK_I8, i8_avx2vnni, read_avx2, 32},
+        {"avx512", PEAK_F32, fma_avx512, read_avx512, 16},
+        {"avx2", PEAK_F32, fma_avx2, read_avx2, 8},
 #elif defined(__aarch64__)
-        {"neon", fma_neon, read_c, 4},
+        {"neonbf16", PEAK_BF16, bf16_neonbf16, read_c, 8},
+        {"neonbf16", PEAK_I8, i8_neondot, read_c, 16},
+        {"neondot", PEAK_I8, i8_neondot, read_c, 16},
+        {"neon", PEAK_F32, fma_neon, read_c, 4},
 #endif
+        {"", PEAK_F32, fma_c, read_c, 4},
     };
-    for (size_t n = 0; n < sizeof table / sizeof table[0]; n++)
-        if (strcmp(table[n].isa, isa) == 0)
-            return &table[n];
-    return &table[0];
+    const kernels *k = table;
+    while (strncmp(k->isa, meter->isa, strlen(k->isa)) != 0 ||
+           (k->kind != meter->kind && k->kind != PEAK_F32))
+        k++;
+    return k;
 }
 
 /* --------------------------------------------------------------- threads ----- */
@@ -165,7 +191,7 @@ double peak_seconds(const peak_meter *meter)
 
 static void work(member *m)
 {
-    const kernels *k = find_kernels(m->meter->isa);
+    const kernels *k = find_kernels(m->meter);
     m->begin = peak_seconds(m->meter);
     if (m->memory == NULL)
         m->result = k->fma(m->meter->fma_iterations);
@@ -216,7 +242,7 @@ static double run_together(member *members, int count, gate *entry)
 
 static double flops_of(const peak_meter *meter)
 {
-    return 2.0 * CHAINS * find_kernels(meter->isa)->lanes * (double)meter->fma_iterations *
+    return 2.0 * CHAINS * find_kernels(meter)->products * (double)meter->fma_iterations *
            meter->threads;
 }
 
@@ -244,9 +270,10 @@ double peak_bytes(const peak_meter *meter, const void *memory, size_t size)
 }
 
 /* Increases the iterations, at most tenfold at a time, until a measurement takes long enough. */
-peak_meter peak_create(const char *isa, int threads, double seconds)
+peak_meter peak_create(const char *isa, peak_kind kind, int threads, double seconds)
 {
-    peak_meter meter = {.isa = isa, .threads = threads, .fma_iterations = 1000, .streams = 1};
+    peak_meter meter = {
+        .isa = isa, .kind = kind, .threads = threads, .fma_iterations = 1000, .streams = 1};
     meter.cpu_time = threads == 1;
     if (threads > PEAK_MAX_THREADS)
         meter.threads = PEAK_MAX_THREADS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the peak of this machine: fused multiply-adds in registers, and reads from memory. A
+ * Measures the peak of this machine: multiply-adds in registers, and reads from memory. A
  * benchmark measures it right before and after the work it judges, since clock rates and the load
  * by other programs change from moment to moment.
  */
@@ -12,8 +12,12 @@
 
 enum { PEAK_MAX_THREADS = 256 };
 
+/* Which multiply-adds: of f32, or of native arithmetic. */
+typedef enum peak_kind { PEAK_F32, PEAK_BF16, PEAK_I8 } peak_kind;
+
 typedef struct peak_meter {
     const char *isa; /* as mha_isa_name() */
+    peak_kind kind;  /* of an instruction set without instructions for it: those of f32 */
     int threads;
     bool cpu_time;       /* one thread: measured by the time it runs, not by the time that passes */
     long fma_iterations; /* per thread and measurement */
@@ -28,9 +32,10 @@ double peak_seconds(const peak_meter *meter);
 
 /* A meter for `threads` threads (PEAK_MAX_THREADS at most) that takes about `seconds` for one
  * measurement. */
-peak_meter peak_create(const char *isa, int threads, double seconds);
+peak_meter peak_create(const char *isa, peak_kind kind, int threads, double seconds);
 
-/* Flops per second of all threads together, in f32. 0 if the threads cannot be started. */
+/* Multiplications and additions per second of all threads together. 0 if the threads cannot be
+ * started. */
 double peak_flops(const peak_meter *meter);
 
 /* Tries several ways of reading `size` bytes at `memory` and keeps the fastest for peak_bytes(). */

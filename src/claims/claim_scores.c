@@ -153,8 +153,8 @@ static bool run_trials(proof *p, trials *t, uint64_t series, mha_dtype type, ptr
     for (uint64_t n = 0; n < TRIALS; n++) {
         rng r = rng_for(p->seed + series, n);
         tokens x;
-        random_tokens(&r, &x, T > 0 ? T : rng_between(&r, 2, T_MAX),
-                      C > 0 ? C : rng_between(&r, 2, C_MAX));
+        random_tokens(&r, &x, T > 0 ? T : (ptrdiff_t)rng_between(&r, 2, T_MAX),
+                      C > 0 ? C : (ptrdiff_t)rng_between(&r, 2, C_MAX));
         if (!attend(p, &x, type))
             return false;
         const double slack = weight_slack(&x, type);
@@ -219,7 +219,8 @@ static bool show_equal_norms(proof *p)
     for (uint64_t n = 0; n < TRIALS; n++) {
         rng r = rng_for(p->seed + 2, n);
         tokens t;
-        random_tokens(&r, &t, rng_between(&r, 2, T_MAX), rng_between(&r, 2, C_MAX));
+        const ptrdiff_t C = (ptrdiff_t)rng_between(&r, 2, C_MAX);
+        random_tokens(&r, &t, (ptrdiff_t)rng_between(&r, 2, T_MAX), C);
         equalise(&t, 0.5 + 2.0 * rng_unit(&r));
         if (!attend(p, &t, MHA_F64))
             return false;

@@ -10,10 +10,11 @@
 
 conv_arithmetic conv_arithmetic_of(mha_dtype type)
 {
-    const char *const isa = mha_isa_name();
+    const char *const isa = mha_isa_base();
     if (type == MHA_F64)
         return CONV_F64;
-    return isa != NULL && strcmp(isa, "c") == 0 ? CONV_F32 : CONV_F32_FUSED;
+    const bool plain = isa != NULL && (strcmp(isa, "c") == 0 || strcmp(isa, "wasm") == 0);
+    return plain ? CONV_F32 : CONV_F32_FUSED;
 }
 
 /* sum + x * w. A sum or product of two f32 numbers that is rounded to double and then to f32 is

@@ -26,7 +26,8 @@ static mha_status check_memory(const activation_run *run)
 {
     const mha_options silent = {0};
     const mha_view x = {run->x, 0, 0, 0}, y = {run->y, 0, 0, 0};
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     mhai_regions_rows(&list, true, "y", y, MHA_F32, 1, 1, run->count, NULL);
     if (run->x != run->y)
         mhai_regions_rows(&list, false, "x", x, MHA_F32, 1, 1, run->count, NULL);

@@ -4,15 +4,23 @@
 
 #include <stdlib.h>
 
-mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kernels)
+mha_status mhai_native_for(const mha_options *message, const mhak_native **native)
 {
-    const mha_status status = mhai_kernels(kernels);
+    const mha_status status = mhai_native(native);
     if (status)
         return mhai_fail(message, status,
                          "MHA_ISA=%s cannot run here; unset it, or use one "
-                         "of c, avx2, avx512 (x86-64), neon (AArch64) that this CPU has",
+                         "of c, avx2, avx512 (x86-64), neon (AArch64), wasm that this CPU has",
                          getenv("MHA_ISA"));
     return MHA_OK;
+}
+
+mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kernels)
+{
+    const mhak_native *native;
+    const mha_status status = mhai_native_for(message, &native);
+    *kernels = native ? native->base : NULL;
+    return status;
 }
 
 /* Read options, check the problem and choose kernels (NULL for the f64 path). */
@@ -67,6 +75,18 @@ mha_status mha_attention(const mha_shape *shape, mha_view q, mha_view k, mha_vie
     return MHA_OK;
 }
 
+mha_status mha_attention_check(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
+                               mha_out o, const mha_options *options)
+{
+    mhai_call call = {0};
+    const mhak_table *kernels;
+    const mha_status status = prepare(shape, options, &call, &kernels);
+    if (status)
+        return status;
+    mhai_set_views(&call, q, k, v, o);
+    return mhai_check_data(&call, NULL, 0);
+}
+
 mha_status mha_plan_create(mha_plan **plan, const mha_shape *shape, const mha_options *options)
 {
     mhai_call call = {0};
@@ -96,6 +116,8 @@ size_t mha_plan_work_size(const mha_plan *plan, int threads)
 /* Does the run request an output that the plan has no room for? */
 static mha_status check_plan(const mha_plan *plan, const mha_options *o)
 {
+    if (o->arithmetic != plan->arithmetic)
+        return mhai_fail(o, MHA_ERR_PLAN, "the plan was made with another options.arithmetic");
     if (o->lse.data && !plan->lse)
         return mhai_fail(o, MHA_ERR_PLAN,
                          "the plan was made without options.lse; make it with one");

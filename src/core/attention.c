@@ -128,7 +128,8 @@ static void mark_seen(const uint32_t *keep, mhai_cover cover, int count, bool *s
 }
 
 /* Which keys of the block do these rows see? Most blocks are decided without looking at single
- * rows. */
+ * rows. Statistics need keep bits for a part of a vector, and so do pairs, which read the value of
+ * the next key. */
 static mhai_cover cover_of(const mhai_task *task, const mhai_block *block, int row, int count,
                            int *first, int *last)
 {
@@ -136,7 +137,8 @@ static mhai_cover cover_of(const mhai_task *task, const mhai_block *block, int r
     const int width = worker->plan->kernels->vector;
     const ptrdiff_t from = mhai_max(task->all_first - block->base, 0);
     const ptrdiff_t to = mhai_min(task->all_last - block->base, MHAK_BLOCK);
-    if ((task->same_keys || to - from == MHAK_BLOCK) && from % width == 0 && to % width == 0) {
+    if ((task->same_keys || to - from == MHAK_BLOCK) && from % width == 0 &&
+        (to % width == 0 || !(worker->plan->statistics || worker->plan->pairs))) {
         *first = (int)from;
         *last = (int)to;
         return MHAI_ALL;
@@ -161,9 +163,58 @@ static const uint32_t *keep_of(const mhai_task *task, const mhai_tile *t)
     return t->cover == MHAI_SOME ? task->worker.scratch->keep : NULL;
 }
 
+/* Is the additive mask all there is to look up and to add after the soft cap, in a run that needs
+ * no keep bits? */
+static bool adds_mask(const mhai_worker *worker, mhai_value_mode mode)
+{
+    const mha_options *const o = &worker->call->options;
+    return o->add_mask.data && o->add_mask_type == MHA_F32 && !o->bias.data &&
+           !o->attend_mask.data && !o->ignore_mask.data && !o->q_documents && !o->alibi_slopes &&
+           !o->head_modes && !worker->plan->statistics && !worker->plan->one_pass &&
+           !worker->plan->pairs && mode != MHAI_VALUES_PER_ROW;
+}
+
+/* The mask of row r of the tile, at its first key. */
+static const float *mask_at(const mhai_worker *worker, const mhai_tile *t, int r)
+{
+    const mha_view *const mask = &worker->call->options.add_mask;
+    const mhai_row *const row = &worker->scratch->rows[t->row + r];
+    return (const float *)mask->data + mhai_index(mask, false, worker->batch.b, 0, row->h, row->i) +
+           t->block->base + t->first;
+}
+
+/* Do all rows, consecutive ones of a head, see the same keys but for the additive mask, and does it
+ * mask none of the four in the corners? Then fold adds it: other masks may leave so little that
+ * scores should not be computed. */
+static bool cover_added(const mhai_task *task, mhai_tile *t)
+{
+    const mhai_worker *const worker = &task->worker;
+    const mhai_row *const rows = worker->scratch->rows + t->row;
+    const ptrdiff_t first = mhai_max(rows[0].first - t->block->base, 0);
+    const ptrdiff_t last = mhai_min(rows[0].last - t->block->base, MHAK_BLOCK);
+    if (!task->adds_mask || first >= last || first % worker->plan->kernels->vector != 0 ||
+        mhai_consecutive_rows(rows, t->count) < t->count)
+        return false;
+    for (int r = 1; r < t->count; r++)
+        if (rows[r].first != rows[0].first || rows[r].last != rows[0].last)
+            return false;
+    t->first = (int)first;
+    t->last = (int)last;
+    const float *const top = mask_at(worker, t, 0), *const end = mask_at(worker, t, t->count - 1);
+    const ptrdiff_t right = last - first - 1;
+    return top[0] > -INFINITY && top[right] > -INFINITY && end[0] > -INFINITY &&
+           end[right] > -INFINITY;
+}
+
 void mhai_tile_cover(const mhai_task *task, mhai_tile *t)
 {
     const mhai_scratch *const scratch = task->worker.scratch;
+    t->hidden = false;
+    t->added = cover_added(task, t);
+    if (t->added) {
+        t->cover = MHAI_ALL;
+        return;
+    }
     t->cover = cover_of(task, t->block, t->row, t->count, &t->first, &t->last);
     if (t->cover != MHAI_NONE)
         mark_seen(scratch->keep, t->cover, t->count, scratch->total.seen + t->row);
@@ -171,25 +222,48 @@ void mhai_tile_cover(const mhai_task *task, mhai_tile *t)
 
 void mhai_tile_scores(const mhai_task *task, const mhai_tile *t)
 {
-    if (t->cover != MHAI_NONE)
-        mhai_scores_final(&task->worker, t->block, t->row, t->count, t->first, t->last);
+    const mhai_worker *const worker = &task->worker;
+    if (t->added) {
+        mhai_scores(worker, t->block, t->row, t->count, t->first, t->last);
+        mhai_scores_cap(worker, t->count, t->first, t->last);
+    } else if (t->cover != MHAI_NONE) {
+        mhai_scores_final(worker, t->block, t->row, t->count, t->first, t->last);
+    }
 }
 
-void mhai_tile_fold(const mhai_task *task, const mhai_tile *t, const mhai_state *state)
+static void fold_added(const mhai_worker *worker, mhai_tile *t, const mhai_state *state)
+{
+    const mhai_scratch *const scratch = worker->scratch;
+    t->hidden = worker->plan->kernels->fold_added(
+        scratch->s, t->count, t->first, t->last, mask_at(worker, t, 0),
+        worker->call->options.add_mask.sl, state->m + t->row, state->l + t->row, scratch->alpha,
+        scratch->total.seen + t->row);
+}
+
+void mhai_tile_fold(const mhai_task *task, mhai_tile *t, const mhai_state *state)
 {
     const mhai_worker *const worker = &task->worker;
     const mhak_table *const kernels = worker->plan->kernels;
     if (t->cover == MHAI_NONE)
         return;
+    if (t->added) {
+        fold_added(worker, t, state);
+        return;
+    }
     const int width = kernels->vector, row = t->row;
     const uint32_t *const keep = keep_of(task, t);
-    const int from = t->first / width * width, to = (t->last + width - 1) / width * width;
+    /* Keep bits go to the end of a vector; without them the range is all there is. */
+    const int from = t->first / width * width;
+    const int to = keep ? (t->last + width - 1) / width * width : t->last;
     mhak_hold place;
     const mhak_hold *const hold =
         mhai_one_pass_hold(worker, t->block->base, row, t->count, from, to, keep, &place) ? &place
                                                                                           : NULL;
     if (worker->plan->statistics)
         mhai_statistics_fold(worker, t->block->base, row, t->count, from, to, keep, hold, state);
+    else if (mhai_folds_to_pairs(worker))
+        worker->plan->pairs->fold(worker->scratch->s, t->count, from, to, keep, state->m + row,
+                                  state->l + row, worker->scratch->alpha);
     else
         kernels->fold(worker->scratch->s, t->count, from, to, keep, state->m + row, state->l + row,
                       worker->scratch->alpha, hold);
@@ -206,7 +280,7 @@ void mhai_tile_values(mhai_task *task, const mhai_tile *t, const mhai_state *sta
     const mhai_pv product = {t->row,  t->count, t->first,
                              t->last, keep,     keep && mode == MHAI_VALUES_PER_ROW};
     mhai_add_values(&task->worker, t->block, &product, state->o);
-    task->some_masked |= t->cover == MHAI_SOME;
+    task->some_masked |= mhai_tile_masked(t);
 }
 
 /* Queries are loaded before the first split, and tile by tile, so that they are in the L1 cache
@@ -276,6 +350,7 @@ static void run_keys(mhai_task *task, mhai_value_mode mode)
     const mhai_worker *const worker = &task->worker;
     const mhai_state *const total = &worker->scratch->total;
     memset(total->seen, 0, sizeof(bool) * (size_t)worker->count);
+    task->adds_mask = adds_mask(worker, mode);
     mhai_statistics_begin(worker);
     mhai_one_pass_begin(worker);
     if (task->first >= task->last)

@@ -38,38 +38,60 @@ static ptrdiff_t panel_columns(const back_task *task)
 
 /* ---------------------------------------------------------------- delta ----- */
 
-static float delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i)
+enum { DELTA_ROWS = 16 }; /* rows whose deltas are computed at once */
+
+/* d_o . o of `count` rows from row i on. */
+static void dot_outputs(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h,
+                        ptrdiff_t i, int count, double *dots)
 {
     float o[MHA_MAX_HEAD_WIDTH], d_o[MHA_MAX_HEAD_WIDTH];
     const mha_shape *const shape = &pass->call.shape;
     const mha_gradients *const g = &pass->gradients;
     const mhak_table *const kernels = pass->plan.kernels;
-    const ptrdiff_t at = mhai_q_index(&pass->call, batch, &pass->o, h, i);
-    const ptrdiff_t d_at = mhai_q_index(&pass->call, batch, &g->d_o, h, i);
-    kernels->load_row[shape->o_type](mhai_at(pass->o.data, shape->o_type, at), (int)shape->Dv, 1.0f,
-                                     o);
-    kernels->load_row[g->d_o_type](mhai_at(g->d_o.data, g->d_o_type, d_at), (int)shape->Dv, 1.0f,
-                                   d_o);
-    double delta = mhai_back_dot(o, d_o, shape->Dv);
-    if (g->d_lse.data)
-        delta -= (double)((const float *)
-                              g->d_lse.data)[mhai_q_index(&pass->call, batch, &g->d_lse, h, i)];
-    return (float)delta;
+    const void *const at =
+        mhai_at(pass->o.data, shape->o_type, mhai_q_index(&pass->call, batch, &pass->o, h, i));
+    const void *const d_at =
+        mhai_at(g->d_o.data, g->d_o_type, mhai_q_index(&pass->call, batch, &g->d_o, h, i));
+    const int dv = (int)shape->Dv;
+    if (shape->o_type == MHA_F32 && g->d_o_type == MHA_F32) {
+        kernels->dot_rows(at, pass->o.sl, d_at, g->d_o.sl, count, dv, dots);
+        return;
+    }
+    for (int r = 0; r < count; r++) {
+        kernels->load_row[shape->o_type](mhai_at(at, shape->o_type, r * pass->o.sl), dv, 1.0f, o);
+        kernels->load_row[g->d_o_type](mhai_at(d_at, g->d_o_type, r * g->d_o.sl), dv, 1.0f, d_o);
+        kernels->dot_rows(o, 0, d_o, 0, 1, dv, &dots[r]);
+    }
 }
 
-void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number)
+/* delta of `count` rows from row i on; adds them to the gradient of the sink. */
+static void delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h, ptrdiff_t i,
+                     int count, double *sink)
 {
-    const ptrdiff_t H = pass->call.shape.H, b = number / H, h = number % H;
-    const mhai_batch batch = mhai_batch_of(&pass->call, b);
+    const mha_view *const d_lse = &pass->gradients.d_lse;
     const float *const sinks = pass->call.options.sinks;
-    double sink = 0.0;
-    for (ptrdiff_t i = 0; i < batch.queries; i++) {
-        const float delta = delta_of(pass, &batch, h, i), lse = mhai_back_lse(pass, &batch, h, i);
-        mhai_back_delta(pass, b, h)[i] = delta;
-        if (sinks && lse != -INFINITY)
-            sink -= exp((double)sinks[h] - (double)lse) * (double)delta;
+    float *const delta = mhai_back_delta(pass, batch->b, h);
+    double dots[DELTA_ROWS];
+    dot_outputs(pass, batch, h, i, count, dots);
+    for (int r = 0; r < count; r++) {
+        if (d_lse->data)
+            dots[r] -= (double)((const float *)
+                                    d_lse->data)[mhai_q_index(&pass->call, batch, d_lse, h, i + r)];
+        delta[i + r] = (float)dots[r];
+        const float lse = sinks ? mhai_back_lse(pass, batch, h, i + r) : -INFINITY;
+        if (lse != -INFINITY)
+            *sink -= exp((double)sinks[h] - (double)lse) * (double)delta[i + r];
     }
-    double *const sums = pass->sums + MHAI_SUMS * number;
+}
+
+/* Begins a head: delta of its rows, and its sums. Right before its rows are read for the other
+ * gradients, so that they are read from memory once. */
+static void begin_head(const mhai_backward *pass, const mhai_batch *batch, ptrdiff_t h)
+{
+    double sink = 0.0;
+    for (ptrdiff_t i = 0; i < batch->queries; i += DELTA_ROWS)
+        delta_of(pass, batch, h, i, (int)mhai_min(DELTA_ROWS, batch->queries - i), &sink);
+    double *const sums = pass->sums + MHAI_SUMS * (batch->b * pass->call.shape.H + h);
     sums[MHAI_SLOPE] = sums[MHAI_GATE] = 0.0;
     sums[MHAI_SINK] = sink;
 }
@@ -88,21 +110,27 @@ static void pack_values(const back_task *task)
             task->scratch->v_panels + (ptrdiff_t)j * dv);
 }
 
+/* Sets columns [width, all) of rows to 0: kernels read whole vectors or panels. */
+static void clear_columns(float *x, ptrdiff_t ld, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t all)
+{
+    for (ptrdiff_t r = 0; width < all && r < rows; r++)
+        memset(x + r * ld + width, 0, sizeof(float) * (size_t)(all - width));
+}
+
 /* Keys, scaled, as panels of columns, for d_s . k. */
 static void pack_columns(const back_task *task)
 {
     const mhai_call *const call = &task->pass->call;
     const mha_dtype type = call->shape.k_type;
     const ptrdiff_t nr = task->kernels->nr, d = call->shape.D;
-    const ptrdiff_t rows = mhai_round_up(task->block.keys, task->kernels->vector);
-    float *const columns = task->scratch->k_columns;
-    for (ptrdiff_t c = 0; c < d; c += nr)
-        memset(columns + c * MHAK_BLOCK, 0, sizeof(float) * (size_t)(rows * nr));
-    for (ptrdiff_t j = 0; j < task->block.keys; j++)
-        for (ptrdiff_t c = 0; c < d; c += nr)
-            task->kernels->load_row[type](mhai_at(task->block.k, type, j * call->k.sl + c),
-                                          (int)mhai_min(nr, d - c), (float)call->scale,
-                                          columns + c * MHAK_BLOCK + j * nr);
+    for (ptrdiff_t c = 0; c < d; c += nr) {
+        float *const columns = task->scratch->k_columns + c * MHAK_BLOCK;
+        const ptrdiff_t width = mhai_min(nr, d - c);
+        task->kernels->load_rows[type](mhai_at(task->block.k, type, c), call->k.sl,
+                                       task->block.keys, (int)width, (float)call->scale, columns,
+                                       nr);
+        clear_columns(columns, nr, task->block.keys, width, nr);
+    }
 }
 
 static bool columns_finite(const back_task *task)
@@ -158,10 +186,21 @@ static void clear_unseeing_rows(const back_task *task)
     }
 }
 
+/* The columns that the tile needs, in whole words of keep bits. */
+static int first_column(const back_task *task)
+{
+    return task->first / 32 * 32;
+}
+static int column_count(const back_task *task)
+{
+    return task->last - first_column(task);
+}
+
 /* The weights of the tile, in tile.s: exp(score - log-sum-exp), 0 where masked. */
 static void compute_weights(back_task *task)
 {
     const mhai_scratch *const tile = &task->scratch->tile;
+    const int from = first_column(task);
     mhai_scores(&task->worker, &task->block, 0, task->count, task->first, task->last);
     mhai_scores_cap(&task->worker, task->count, task->first, task->last);
     if (task->pass->call.options.softcap > 0.0f)
@@ -173,8 +212,8 @@ static void compute_weights(back_task *task)
         uint32_t *const keep = tile->keep + r * MHAK_WORDS;
         if (task->cover == MHAI_ALL)
             mhai_keep_range(keep, task->first, task->last);
-        float *const s = tile->s + r * MHAK_BLOCK;
-        task->kernels->exp_scale(s, MHAK_BLOCK, keep,
+        float *const s = tile->s + r * MHAK_BLOCK + from;
+        task->kernels->exp_scale(s, column_count(task), keep + from / 32,
                                  mhai_back_lse(task->pass, &task->worker.batch, row->h, row->i),
                                  1.0f, s);
     }
@@ -184,13 +223,16 @@ static void compute_weights(back_task *task)
 static void list_dropout(const back_task *task)
 {
     const mhai_scratch *const tile = &task->scratch->tile;
+    const mha_options *const o = &task->pass->call.options;
     const ptrdiff_t b = task->worker.batch.b;
+    if (!o->gates && mhai_drop_threshold(o) == 0)
+        return; /* they are not used */
     for (int r = 0; r < task->count; r++) {
         const mhak_drop drop = mhai_drop_of(&task->pass->call, b, tile->rows[r].h);
         uint32_t *const keep = task->scratch->dropout + r * MHAK_WORDS;
         if (drop.threshold > 0)
-            task->kernels->drop_bits(&drop, (uint32_t)tile->rows[r].i,
-                                     (uint32_t)(task->block.base / MHAK_BLOCK), keep);
+            mhai_drop_bits(task->kernels, &task->pass->call, &drop, tile->rows[r].i,
+                           task->block.base / MHAK_BLOCK, keep);
         else
             memset(keep, 0xff, sizeof(uint32_t) * MHAK_WORDS);
     }
@@ -208,9 +250,10 @@ static void apply_gate_and_dropout(const back_task *task, float *s)
     const float gate = mhai_gate(call, task->worker.batch.b, task->scratch->tile.rows[0].h);
     if (gate == 1.0f && mhai_drop_threshold(&call->options) == 0)
         return;
+    const int from = first_column(task);
     for (int r = 0; r < task->count; r++)
-        task->kernels->drop_apply(s + r * MHAK_BLOCK, MHAK_BLOCK,
-                                  task->scratch->dropout + r * MHAK_WORDS,
+        task->kernels->drop_apply(s + r * MHAK_BLOCK + from, column_count(task),
+                                  task->scratch->dropout + r * MHAK_WORDS + from / 32,
                                   gate * drop_factor_of(task));
 }
 
@@ -247,11 +290,12 @@ static void compute_gradients(const back_task *task)
                                             task->scratch->d + p * nr, MHAK_BLOCK);
     add_to_gate(task);
     apply_gate_and_dropout(task, task->scratch->d);
+    const int from = first_column(task);
     for (int r = 0; r < task->count; r++) {
         const mhai_row *const row = &tile->rows[r];
         task->kernels->score_gradient(
-            tile->s + r * MHAK_BLOCK, task->scratch->d + r * MHAK_BLOCK, MHAK_BLOCK,
-            tile->keep + r * MHAK_WORDS,
+            tile->s + r * MHAK_BLOCK + from, task->scratch->d + r * MHAK_BLOCK + from,
+            column_count(task), tile->keep + r * MHAK_WORDS + from / 32,
             mhai_back_delta(task->pass, task->worker.batch.b, row->h)[row->i]);
     }
 }
@@ -402,11 +446,12 @@ static void store_keys(const back_task *task, const mha_out *out, const float *f
                        ptrdiff_t width, int count)
 {
     const mha_view view = mhai_as_view(*out);
-    for (int j = 0; out->data && j < count; j++) {
-        const ptrdiff_t at = mhai_k_index(&task->pass->call, &task->worker.batch, &view,
-                                          task->worker.g, task->block.base + j);
-        memcpy((float *)out->data + at, from + j * ld, sizeof(float) * (size_t)width);
-    }
+    if (out->data)
+        task->kernels->load_rows[MHA_F32](from, ld, count, (int)width, 1.0f,
+                                          (float *)out->data +
+                                              mhai_k_index(&task->pass->call, &task->worker.batch,
+                                                           &view, task->worker.g, task->block.base),
+                                          out->sl);
 }
 
 /* A head whose gate is 0 has no gradients, except possibly those of the gate and of the
@@ -423,9 +468,8 @@ static void run_block(back_task *task, ptrdiff_t base, ptrdiff_t all_keys)
     const mha_shape *const shape = &pass->call.shape;
     const ptrdiff_t group = shape->H / shape->G, h = task->worker.g * group;
     const int count = (int)mhai_min(MHAK_BLOCK, all_keys - base);
-    const ptrdiff_t rows = mhai_round_up(count, task->kernels->vector);
-    memset(task->scratch->d_k, 0, sizeof(float) * (size_t)(rows * pass->plan.ldq));
-    memset(task->scratch->d_v, 0, sizeof(float) * (size_t)(rows * pass->plan.ldo));
+    memset(task->scratch->d_k, 0, sizeof(float) * (size_t)(count * pass->plan.ldq));
+    memset(task->scratch->d_v, 0, sizeof(float) * (size_t)(count * pass->plan.ldo));
     task->packed = false;
     task->block = (mhai_block){.base = base};
     if (base < task->worker.batch.keys) {
@@ -471,6 +515,9 @@ static void run_group(const mhai_backward *pass, const mhai_back_scratch *scratc
                                 .g = g,
                                 .count = MHAI_BACK_ROWS};
     const ptrdiff_t keys = whole(pass->call.options.k_starts, b, pass->call.shape.S);
+    const ptrdiff_t group = pass->call.shape.H / pass->call.shape.G;
+    for (ptrdiff_t n = 0; n < group; n++)
+        begin_head(pass, &task.worker.batch, g * group + n);
     clear_queries(&task);
     for (ptrdiff_t base = 0; base < keys; base += MHAK_BLOCK)
         run_block(&task, base, keys);
@@ -500,8 +547,9 @@ void mhai_backward_unit(const mhai_backward *pass, const mhai_back_scratch *scra
         clear_bias(pass, &pass->gradients.d_bias, at, h);
         clear_bias(pass, &pass->gradients.d_add_mask, at, h);
     }
-    memset(scratch->tile.q, 0, sizeof(float) * (size_t)(MHAI_BACK_ROWS * pass->plan.ldq));
-    memset(scratch->d_o, 0, sizeof(float) * (size_t)(MHAI_BACK_ROWS * pass->plan.ldo));
+    const ptrdiff_t rows = mhai_min(MHAI_BACK_ROWS, shape->L), vector = pass->plan.kernels->vector;
+    clear_columns(scratch->tile.q, pass->plan.ldq, rows, shape->D, mhai_round_up(shape->D, vector));
+    clear_columns(scratch->d_o, pass->plan.ldo, rows, shape->Dv, pass->plan.ldo);
     for (ptrdiff_t n = 0; n < batches * groups; n++)
         run_group(pass, scratch, b + n / groups, g + n % groups);
 }

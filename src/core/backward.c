@@ -117,7 +117,8 @@ static mha_status check_memory(const mhai_backward *pass, const void *work, size
     const mha_shape *const s = &pass->call.shape;
     const mha_options *const o = &pass->call.options;
     const mha_gradients *const g = &pass->gradients;
-    mhai_regions list = {.options = o, .B = s->B};
+    mhai_regions list;
+    mhai_regions_begin(&list, o, s->B);
     list_inputs(&list, pass);
     add_output(&list, "gradients.d_q", &g->d_q, s->H, s->L, s->D, o->q_starts);
     add_output(&list, "gradients.d_k", &g->d_k, s->G, s->S, s->D, o->k_starts);
@@ -177,12 +178,6 @@ size_t mha_backward_work_size(const mha_shape *shape, const mha_options *options
 }
 
 /* --------------------------------------------------------------- running ----- */
-
-static void delta_task(void *arg, int worker, ptrdiff_t number)
-{
-    (void)worker;
-    mhai_backward_delta(arg, number);
-}
 
 static void unit_task(void *arg, int worker, ptrdiff_t number)
 {
@@ -248,13 +243,40 @@ void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool)
     pass->scratches = work.base + work.used;
     pass->scratch_size = scratch_size(pass);
     count_units(pass);
-    mha_pool_run(pool, s->B * s->H, delta_task, pass);
-    mha_pool_run(pool, pass->units, unit_task, pass);
+    const double pairs = (double)s->B * (double)s->H * (double)s->L * (double)s->S;
+    mha_pool_run(mhai_pool_worth(pool, 5 * pairs * (double)(s->D + s->Dv)), pass->units, unit_task,
+                 pass);
     store_sums(pass, pass->gradients.d_alibi_slopes, MHAI_SLOPE);
     store_sums(pass, pass->gradients.d_sinks, MHAI_SINK);
     store_gates(pass);
     store_extras(pass, pass->d_extra_key, 0, s->D);
     store_extras(pass, pass->d_extra_value, s->D, s->Dv);
+}
+
+/* Reads the arguments of a pass. */
+static mha_status prepare(mhai_backward *pass, const mha_shape *shape, const mha_view *q,
+                          const mha_view *k, const mha_view *v, const mha_view *o,
+                          const mha_options *options, const mha_gradients *gradients)
+{
+    mha_status status;
+    if ((status = read_problem(pass, shape, options)) || (status = read_gradients(pass, gradients)))
+        return status;
+    mhai_set_views(&pass->call, *q, *k, *v, (mha_out){0});
+    pass->o = *o;
+    return MHA_OK;
+}
+
+mha_status mha_attention_backward_check(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
+                                        mha_view o, const mha_options *options,
+                                        const mha_gradients *gradients)
+{
+    mhai_backward pass;
+    mha_status status = prepare(&pass, shape, &q, &k, &v, &o, options, gradients);
+    if (status || is_empty(&pass.call.shape))
+        return status;
+    if ((status = mhai_check_lists(&pass.call)))
+        return status;
+    return check_memory(&pass, NULL, 0);
 }
 
 mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k, mha_view v,
@@ -263,13 +285,10 @@ mha_status mha_attention_backward(const mha_shape *shape, mha_view q, mha_view k
                                   mha_pool *pool)
 {
     mhai_backward pass;
-    mha_status status;
-    if ((status = read_problem(&pass, shape, options)) ||
-        (status = read_gradients(&pass, gradients)))
+    mha_status status = prepare(&pass, shape, &q, &k, &v, &o, options, gradients);
+    if (status)
         return status;
     const mha_options *const message = &pass.call.options;
-    mhai_set_views(&pass.call, q, k, v, (mha_out){0});
-    pass.o = o;
     if (is_empty(&pass.call.shape))
         return MHA_OK;
     const size_t needed = mhai_backward_needs(&pass, mha_pool_threads(pool));

@@ -79,9 +79,6 @@ void mhai_backward_run(mhai_backward *pass, void *memory, mha_pool *pool);
 /* Carves one worker's scratch; with work->base NULL it only counts. */
 mhai_back_scratch mhai_back_scratch_take(const mhai_backward *pass, mhai_work *work);
 
-/* delta of the rows of one batch and head; numbers count [B][H]. */
-void mhai_backward_delta(const mhai_backward *pass, ptrdiff_t number);
-
 /* One unit: gradients of its queries, keys, values, biases, slopes and sinks. */
 void mhai_backward_unit(const mhai_backward *pass, const mhai_back_scratch *scratch,
                         ptrdiff_t unit);

@@ -62,7 +62,7 @@ static void run_tile(const mhai_backward *pass, const mhai_back_scratch *scratch
         scratch->tile.rows[r] = (mhai_row){.h = h, .i = i + r};
     mhai_backward_load(pass, scratch, worker);
     for (int r = 0; r < worker->count; r++) {
-        const bool keeps = mhai_drop_keeps(&drop, i + r, pass->call.shape.S);
+        const bool keeps = mhai_call_keeps(&pass->call, &drop, i + r, pass->call.shape.S);
         extra->drop_factor = keeps ? mhai_drop_factor(drop.threshold) : 0.0f;
         extra->factor = extra->drop_factor * mhai_gate(&pass->call, b, h);
         add_row(pass, scratch, worker, r, extra);

@@ -203,7 +203,8 @@ mha_status mha_cache_append(mha_cache *cache, ptrdiff_t B, const int64_t *sequen
         return MHA_ERR_DTYPE;
     if ((status = mhai_cache_room(cache, B, sequences, L, lengths, &silent)))
         return status;
-    mhai_regions list = {.options = &silent, .B = B};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, B);
     mhai_regions_rows(&list, false, "k", k, k_type, cache->config.G, L, cache->config.D, NULL);
     mhai_regions_rows(&list, false, "v", v, v_type, cache->config.G, L, cache->config.Dv, NULL);
     if ((status = mhai_regions_check(&list, NULL, 0)) || (status = mhai_kernels(&rows.kernels)))
@@ -244,7 +245,8 @@ mha_status mha_cache_read(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t 
     if (status)
         return status;
     const mha_cache_config *const c = &cache->config;
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     if (k.data)
         mhai_regions_rows(&list, true, "k", mhai_as_view(k), MHA_F32, c->G, count, c->D, NULL);
     if (v.data)
@@ -291,6 +293,99 @@ mha_status mha_cache_copy(mha_cache *cache, ptrdiff_t to, ptrdiff_t from, ptrdif
                            mhai_cache_token(cache, from, first + n, g));
     }
     grow(cache, to, count);
+    return MHA_OK;
+}
+
+/* -------------------------------------------------------- export, import ----- */
+
+/* One row and its scale to packed bytes, or from them. Returns what follows. */
+static char *row_out(mha_dtype type, ptrdiff_t width, const void *row, ptrdiff_t step,
+                     const float *scale, char *to)
+{
+    row_buffer buffer; /* aligned for any type, as `to` is not */
+    void *const packed = type == MHA_F32 ? (void *)buffer.wide : (void *)&buffer.stored;
+    const size_t bytes = (size_t)width * mha_dtype_size(type);
+    mhai_copy_strided(type, packed, 1, row, step, width);
+    memcpy(to, packed, bytes);
+    if (scale)
+        memcpy(to + bytes, scale, sizeof *scale);
+    return to + bytes + (scale ? sizeof *scale : 0);
+}
+
+static const char *row_in(mha_dtype type, ptrdiff_t width, void *row, ptrdiff_t step, float *scale,
+                          const char *from)
+{
+    row_buffer buffer;
+    void *const packed = type == MHA_F32 ? (void *)buffer.wide : (void *)&buffer.stored;
+    const size_t bytes = (size_t)width * mha_dtype_size(type);
+    memcpy(packed, from, bytes);
+    mhai_copy_strided(type, row, step, packed, 1, width);
+    if (scale)
+        memcpy(scale, from + bytes, sizeof *scale);
+    return from + bytes + (scale ? sizeof *scale : 0);
+}
+
+size_t mha_cache_export_size(const mha_cache *cache, ptrdiff_t count)
+{
+    size_t bytes;
+    if (!cache || count < 0)
+        return 0;
+    const mha_cache_config *const c = &cache->config;
+    const size_t scales = (size_t)((c->k_type == MHA_I8) + (c->v_type == MHA_I8)) * sizeof(float);
+    const size_t token = (size_t)c->G * ((size_t)c->D * mha_dtype_size(c->k_type) +
+                                         (size_t)c->Dv * mha_dtype_size(c->v_type) + scales);
+    return __builtin_mul_overflow(token, (size_t)count, &bytes) ? 0 : bytes;
+}
+
+/* Are these the bytes of so many tokens? */
+static mha_status check_bytes(const mha_cache *cache, ptrdiff_t count, const void *data,
+                              size_t bytes)
+{
+    if (bytes != mha_cache_export_size(cache, count))
+        return MHA_ERR_LENGTH;
+    return data || bytes == 0 ? MHA_OK : MHA_ERR_NULL;
+}
+
+mha_status mha_cache_export(const mha_cache *cache, ptrdiff_t sequence, ptrdiff_t first,
+                            ptrdiff_t count, void *data, size_t bytes)
+{
+    mha_status status = mhai_cache_check_range(cache, sequence, first, count);
+    if (status || (status = check_bytes(cache, count, data, bytes)))
+        return status;
+    const mha_cache_config *const c = &cache->config;
+    char *to = data;
+    for (ptrdiff_t i = 0; i < count; i++)
+        for (ptrdiff_t g = 0; g < c->G; g++) {
+            const mhai_token at = mhai_cache_token(cache, sequence, first + i, g);
+            to = row_out(c->k_type, c->D, at.k, MHAI_GROUP, at.k_scale, to);
+            to = row_out(c->v_type, c->Dv, at.v, 1, at.v_scale, to);
+        }
+    return MHA_OK;
+}
+
+mha_status mha_cache_import(mha_cache *cache, ptrdiff_t sequence, ptrdiff_t count, const void *data,
+                            size_t bytes)
+{
+    const mha_options silent = {.size = sizeof silent};
+    const int64_t number = sequence;
+    if (!cache)
+        return MHA_ERR_NULL;
+    mha_status status = mhai_cache_room(cache, 1, &number, count, NULL, &silent);
+    if (status || (status = check_bytes(cache, count, data, bytes)))
+        return status;
+    const mha_cache_config *const c = &cache->config;
+    const ptrdiff_t length = (ptrdiff_t)cache->lengths[sequence];
+    const char *from = data;
+    for (ptrdiff_t i = 0, run; i < count; i += run) {
+        run = open_group(cache, sequence, length + i, count - i);
+        for (ptrdiff_t n = i; n < i + run; n++)
+            for (ptrdiff_t g = 0; g < c->G; g++) {
+                const mhai_token at = mhai_cache_token(cache, sequence, length + n, g);
+                from = row_in(c->k_type, c->D, at.k, MHAI_GROUP, at.k_scale, from);
+                from = row_in(c->v_type, c->Dv, at.v, 1, at.v_scale, from);
+            }
+    }
+    grow(cache, sequence, count);
     return MHA_OK;
 }
 

@@ -48,6 +48,31 @@ mha_status mhai_options_read(const mha_options *options, mha_options *full)
     return MHA_OK;
 }
 
+mha_status mhai_check_arithmetic(const mha_options *message, const char *where,
+                                 mha_arithmetic arithmetic)
+{
+    if (arithmetic == MHA_EXACT || arithmetic == MHA_NATIVE)
+        return MHA_OK;
+    return mhai_fail(message, MHA_ERR_FLAG, "%s.arithmetic is %d; use MHA_EXACT or MHA_NATIVE",
+                     where, (int)arithmetic);
+}
+
+static mha_status check_scale(const mha_options *o, const char *name, double scale)
+{
+    return isfinite(scale) ? MHA_OK
+                           : mhai_fail(o, MHA_ERR_SCALE,
+                                       "options.%s is %g; use a finite number, or 0 for 1/sqrt(D)",
+                                       name, scale);
+}
+
+static mha_status check_softcap(const mha_options *o, const char *name, double cap)
+{
+    return isfinite(cap) && cap >= 0
+               ? MHA_OK
+               : mhai_fail(o, MHA_ERR_SOFTCAP,
+                           "options.%s is %g; use a positive number, or 0 for none", name, cap);
+}
+
 static mha_status check_numbers(const mha_options *o)
 {
     const uint32_t known = MHA_CAUSAL | MHA_WINDOW | MHA_AVERAGE_WEIGHTS | MHA_TRAINING;
@@ -59,20 +84,21 @@ static mha_status check_numbers(const mha_options *o)
     if ((unsigned)o->weights_mode > MHA_WEIGHTS_BIAS)
         return mhai_fail(o, MHA_ERR_FLAG, "options.weights_mode is %d; use an MHA_WEIGHTS_ value",
                          (int)o->weights_mode);
-    if (!isfinite(o->scale))
-        return mhai_fail(o, MHA_ERR_SCALE,
-                         "options.scale is %g; use a finite number, or 0 for "
-                         "1/sqrt(D)",
-                         (double)o->scale);
-    if (!isfinite(o->softcap) || o->softcap < 0)
-        return mhai_fail(o, MHA_ERR_SOFTCAP,
-                         "options.softcap is %g; use a positive number, or 0 "
-                         "for none",
-                         (double)o->softcap);
+    mha_status status;
+    if ((status = check_scale(o, "scale", (double)o->scale)) ||
+        (status = check_scale(o, "scale64", o->scale64)) ||
+        (status = check_softcap(o, "softcap", (double)o->softcap)) ||
+        (status = check_softcap(o, "softcap64", o->softcap64)))
+        return status;
     if (!(o->dropout >= 0.0f && o->dropout < 1.0f - 0x1p-17f))
         return mhai_fail(o, MHA_ERR_DROPOUT,
                          "options.dropout is %g; use a probability below 1, or 0 for none",
                          (double)o->dropout);
+    for (int n = 0; n < 4; n++)
+        if (o->dropout_first[n] < 0 || o->dropout_first[n] > MHAI_MAX_EXTENT)
+            return mhai_fail(o, MHA_ERR_DROPOUT,
+                             "options.dropout_first[%d] is %lld; counters begin at 0 or later", n,
+                             (long long)o->dropout_first[n]);
     if (o->gates && o->gates_sb < 0)
         return mhai_fail(o, MHA_ERR_STRIDE,
                          "options.gates_sb is %td; strides of gates are not "
@@ -83,7 +109,7 @@ static mha_status check_numbers(const mha_options *o)
                          "the window is (%td, %td); an edge is a count of keys, "
                          "or -1 for open",
                          o->window_left, o->window_right);
-    return MHA_OK;
+    return mhai_check_arithmetic(o, "options", o->arithmetic);
 }
 
 /* ----------------------------------------------------------------- shape ----- */
@@ -165,7 +191,10 @@ mha_status mhai_check_problem(const mha_shape *shape, mhai_call *call)
         call->shape.G = call->shape.H;
     if (call->shape.Dv == 0)
         call->shape.Dv = call->shape.D;
-    call->scale = o->scale != 0 ? (double)o->scale : 1 / sqrt((double)mhai_max(1, shape->D));
+    const bool wide = is_f64(shape->q_type);
+    const double scale = wide && o->scale64 != 0 ? o->scale64 : (double)o->scale;
+    call->scale = scale != 0 ? scale : 1 / sqrt((double)mhai_max(1, shape->D));
+    call->softcap = wide && o->softcap64 != 0 ? o->softcap64 : (double)o->softcap;
     return check_products(&call->shape, o);
 }
 

@@ -39,28 +39,71 @@ static bool runs_avx(bool wide)
                      has_all(b, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL));
 }
 
+static bool has_vnni(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(c, bit_AVX512VNNI);
+}
+
+/* Bits of the first word of leaf 7, part 1. */
+enum { HAS_AVX_VNNI = 1 << 4, HAS_AVX512_BF16 = 1 << 5 };
+
+static bool has_more(uint32_t bit)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && has_all(a, bit);
+}
+
 bool mhai_cpu_runs(const char *isa)
 {
     if (!strcmp(isa, "avx2"))
         return runs_avx(false);
+    if (!strcmp(isa, "avx2vnni"))
+        return runs_avx(false) && has_more(HAS_AVX_VNNI);
     if (!strcmp(isa, "avx512"))
         return runs_avx(true);
+    if (!strcmp(isa, "avx512vnni"))
+        return runs_avx(true) && has_vnni();
+    if (!strcmp(isa, "avx512bf16"))
+        return runs_avx(true) && has_vnni() && has_more(HAS_AVX512_BF16);
     return !strcmp(isa, "c");
 }
 
 bool mhai_cpu_has_dot(const char *isa)
 {
-    uint32_t a, b, c, d;
-    if (strcmp(isa, "avx512") != 0)
-        return true;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(c, bit_AVX512VNNI);
+    return strcmp(isa, "avx512") != 0 || has_vnni();
 }
 
 #elif defined(__aarch64__)
 
+#include <sys/auxv.h>
+
+/* Bits of AT_HWCAP and AT_HWCAP2, as Linux defines them. */
+#define HAS_DOTPROD (1ul << 20)
+#define HAS_BF16 (1ul << 14)
+
 bool mhai_cpu_runs(const char *isa)
 {
+    const bool dot = (getauxval(AT_HWCAP) & HAS_DOTPROD) != 0;
+    if (!strcmp(isa, "neondot"))
+        return dot;
+    if (!strcmp(isa, "neonbf16"))
+        return dot && (getauxval(AT_HWCAP2) & HAS_BF16) != 0;
     return !strcmp(isa, "neon") || !strcmp(isa, "c");
+}
+
+bool mhai_cpu_has_dot(const char *isa)
+{
+    (void)isa;
+    return true;
+}
+
+#elif defined(__wasm_simd128__)
+
+/* An engine without vectors rejects the whole module: what runs has them. */
+bool mhai_cpu_runs(const char *isa)
+{
+    return !strcmp(isa, "wasm") || !strcmp(isa, "c");
 }
 
 bool mhai_cpu_has_dot(const char *isa)

@@ -61,14 +61,25 @@ static const char *tile_reason(const mha_plan *plan, ptrdiff_t rows)
                       : "with their scores and a panel of K they fill the first-level cache";
 }
 
+static const char *packed_words(const mha_plan *plan)
+{
+    return plan->pairs ? "packed to panels of pairs of bf16, once for all rows of a task"
+                       : "packed to f32 panels, once for all rows of a task";
+}
+
 static void say_tiles(text *t, const mha_plan *plan)
 {
     const mhak_table *const k = plan->kernels;
     const mhai_tiling tiling = mhai_plan_tiling(plan, 1);
     const ptrdiff_t rows = tiling.heads * mhai_min(tiling.rows, plan->shape.L);
-    say(t,
-        "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d columns\n",
-        k->name, k->mr_qk, k->nr, k->mr_pv, k->nc);
+    if (plan->pairs)
+        say(t, "kernels    %s, and products of pairs of bf16 by %s in panels of %d keys\n", k->name,
+            plan->pairs->name, plan->pairs->nr);
+    else
+        say(t,
+            "kernels    %s: q.k in tiles of %d rows x %d keys, p.v in tiles of %d rows x %d "
+            "columns\n",
+            k->name, k->mr_qk, k->nr, k->mr_pv, k->nc);
     say(t,
         "softmax    online, blocks of %d keys, partial sums of %d keys merged in ascending order: "
         "the bits of a row depend on nothing else\n",
@@ -81,12 +92,12 @@ static void say_tiles(text *t, const mha_plan *plan)
         tile_reason(plan, rows));
     say(t, "keys       %s\n",
         mhai_keys_in_place(plan, rows) ? "read in place: too few rows for packing to pay off"
-                                       : "packed to f32 panels, once for all rows of a task");
+                                       : packed_words(plan));
     say(t, "values     %s\n",
         mhai_values_in_place(plan, rows) ? "read in place: too few rows for packing to pay off"
         : plan->shape.v_type == MHA_F32
             ? "f32 rows with a small stride are read in place, others packed once per task"
-            : "packed to f32 panels, once for all rows of a task");
+            : packed_words(plan));
 }
 
 size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
@@ -108,6 +119,8 @@ size_t mha_plan_explain(const mha_plan *plan, char *at, size_t size)
         say_tiles(&t, plan);
     else
         say(&t, "kernels    none: f64 goes along the reference path, row by row in plain C\n");
+    if (plan->arithmetic == MHA_NATIVE)
+        say(&t, "arithmetic %s\n", plan->kernels ? plan->arithmetic_words : "exact, in f64");
     say_work(&t, plan);
     say(&t, "workspace  %zu bytes for 1 thread, %zu for 2\n", mhai_run_work_size(plan, 1),
         mhai_run_work_size(plan, 2));

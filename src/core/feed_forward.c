@@ -60,7 +60,8 @@ static mha_status check_kinds(const mha_options *message, const mha_feed_forward
         return mhai_fail(message, MHA_ERR_FLAG,
                          "config.gate%s is given, but config.gated is 0; set it or omit the gate",
                          c->gate.data ? "" : "_bias");
-    return mhai_check_stored(message, c->stored);
+    const mha_status status = mhai_check_arithmetic(message, "config", c->arithmetic);
+    return status ? status : mhai_check_stored(message, c->stored);
 }
 
 static mha_status check_config(const mha_options *message, const mha_feed_forward_config *c)
@@ -91,9 +92,10 @@ static mhai_section section_from(mha_matrix weight, mha_vector bias, ptrdiff_t f
 }
 
 /* One linear in which a panel of the gate is followed by the panel of the same outputs of up. */
-static mha_status make_gated(mha_linear **linear, const mhak_table *kernels,
+static mha_status make_gated(mha_linear **linear, const mhai_packing *packing,
                              const mha_feed_forward_config *c)
 {
+    const mhak_table *const kernels = packing->native->base;
     const ptrdiff_t panels = mhai_section_panels(kernels, c->inner);
     mhai_section *const sections = malloc((size_t)mhai_max(1, 2 * panels) * sizeof *sections);
     if (!sections)
@@ -104,20 +106,20 @@ static mha_status make_gated(mha_linear **linear, const mhak_table *kernels,
         sections[2 * p + 1] = section_from(c->up, c->up_bias, first, count);
     }
     const mha_status status =
-        mhai_linear_make(linear, kernels, c->arena, c->inputs, sections, (int)(2 * panels),
+        mhai_linear_make(linear, packing, c->inputs, sections, (int)(2 * panels),
                          mhai_stored_type(c->stored, &c->up));
     free(sections);
     return status;
 }
 
-static mha_status make_one(mha_linear **linear, const mhak_table *kernels,
-                           const mha_feed_forward_config *c, ptrdiff_t inputs, mhai_section section)
+static mha_status make_one(mha_linear **linear, const mhai_packing *packing, mha_dtype stored,
+                           ptrdiff_t inputs, mhai_section section)
 {
-    return mhai_linear_make(linear, kernels, c->arena, inputs, &section, 1,
-                            mhai_stored_type(c->stored, &section.weight));
+    return mhai_linear_make(linear, packing, inputs, &section, 1,
+                            mhai_stored_type(stored, &section.weight));
 }
 
-static mha_status make_linears(mha_feed_forward *made, const mhak_table *kernels,
+static mha_status make_linears(mha_feed_forward *made, const mhai_packing *packing,
                                const mha_feed_forward_config *c)
 {
     const mhai_section gate = {c->inner, c->gate, c->gate_bias};
@@ -126,12 +128,12 @@ static mha_status make_linears(mha_feed_forward *made, const mhak_table *kernels
     const bool same = mhai_stored_type(c->stored, &c->gate) == mhai_stored_type(c->stored, &c->up);
     mha_status status = MHA_OK;
     if (c->gated && same)
-        status = make_gated(&made->up, kernels, c);
+        status = make_gated(&made->up, packing, c);
     else
-        status = make_one(&made->up, kernels, c, c->inputs, up);
+        status = make_one(&made->up, packing, c->stored, c->inputs, up);
     if (!status && c->gated && !same)
-        status = make_one(&made->gate, kernels, c, c->inputs, gate);
-    return status ? status : make_one(&made->down, kernels, c, c->inner, down);
+        status = make_one(&made->gate, packing, c->stored, c->inputs, gate);
+    return status ? status : make_one(&made->down, packing, c->stored, c->inner, down);
 }
 
 mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
@@ -149,8 +151,9 @@ mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
         return mhai_fail(&message, MHA_ERR_NULL, "feed_forward is NULL");
     c.outputs = c.outputs ? c.outputs : c.inputs;
     mha_status status;
-    const mhak_table *kernels;
-    if ((status = check_config(&message, &c)) || (status = mhai_kernels_for(&message, &kernels)))
+    mhai_packing packing = {.arithmetic = c.arithmetic, .arena = c.arena};
+    if ((status = check_config(&message, &c)) ||
+        (status = mhai_native_for(&message, &packing.native)))
         return status;
     mha_feed_forward *const made = calloc(1, sizeof *made);
     if (made)
@@ -159,7 +162,7 @@ mha_status mha_feed_forward_create(mha_feed_forward **feed_forward,
                                    .outputs = c.outputs,
                                    .activation = c.activation,
                                    .gated = c.gated != 0};
-    if (!made || make_linears(made, kernels, &c)) {
+    if (!made || make_linears(made, &packing, &c)) {
         mha_feed_forward_free(made);
         return mhai_fail(&message, MHA_ERR_MEMORY,
                          "no memory for the packed weights of a feed-forward of %td x %td x %td",
@@ -208,7 +211,8 @@ static ptrdiff_t rows_at_once(ptrdiff_t rows, int threads)
 
 static size_t product_work_size(const mha_linear *linear, ptrdiff_t rows, int threads)
 {
-    return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
+    return mhai_gemm_work_size(linear->kernels, linear->native, rows, linear->inputs,
+                               linear->panels, threads);
 }
 
 /* Carves inner and gated; what follows is for the products. */
@@ -241,7 +245,8 @@ static mha_status check_memory(const ff_run *run, const void *work, size_t work_
     const mha_feed_forward *const ff = run->ff;
     const mha_view x = {run->x, 0, 0, run->x_stride}, y = {run->y, 0, 0, run->y_stride};
     const mha_view residual = {run->residual, 0, 0, run->residual_stride};
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     mhai_regions_rows(&list, true, "y", y, MHA_F32, 1, run->rows, ff->outputs, NULL);
     if (!mhai_rows_in_place(run->x, run->x_stride, ff->inputs, run->y, run->y_stride, ff->outputs,
                             run->rows))

@@ -39,7 +39,7 @@ static bool next_is_read(const mhai_task *task, ptrdiff_t base, ptrdiff_t last)
 }
 
 /* Sets the scratch to tile n: its part of the room for scores. */
-static const mhai_tile *take_tile(few *x, int n)
+static mhai_tile *take_tile(few *x, int n)
 {
     const int count = x->tiles[n].count;
     x->scratch.s = x->all->s + (ptrdiff_t)n * count * MHAK_BLOCK;
@@ -116,7 +116,7 @@ static int add_values(mhai_task *task, few *x, int n, const mhai_state *state, m
     }
     mhai_add_blocks(worker, t->block, end - n, state->o);
     for (; n < end; n++)
-        task->some_masked |= x->tiles[n].cover == MHAI_SOME;
+        task->some_masked |= mhai_tile_masked(&x->tiles[n]);
     return end;
 }
 

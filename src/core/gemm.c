@@ -8,6 +8,9 @@
  *              for each slice of the part: product         sums stay in the L1 cache
  *              all inputs summed: scale, bias, activation, residual, type -> y
  *
+ * Products of native arithmetic have one part, of rows in the type of the weights; these are used
+ * as they are stored (kernels/native.h).
+ *
  * Few rows have one part only, so that weights are one stream, read once, in their storage type;
  * for many rows a slice of weights is converted to f32 first. Weights of block types are converted
  * for few rows too, or multiplied as they are, if the kernels can (kernels/digits.inc). Chains of
@@ -22,29 +25,56 @@ enum {
     FLAT_ROWS = 256,              /* the same, of at most MHAK_SLICE inputs */
     PART_INPUTS = 5 * MHAK_SLICE, /* inputs of a part: with BLOCK_ROWS 480 KiB */
     TASK_COLUMNS = 1024,          /* columns of a task whose sums wait for another part */
+    NATIVE_BYTES = 128 * 1024,    /* of the rows of a task with native products, */
+    NATIVE_ROWS = 256,            /* which has at most so many, */
+    NATIVE_LEAST = 16,            /* and at least so many, if there are */
     FINISH_COLUMNS = 128,         /* columns finished together: long runs of y in every row */
     TASKS_PER_THREAD = 4
 };
 
-/* Rows of a task: with few inputs more of them fit, and weights are read less often. */
-static ptrdiff_t block_rows(ptrdiff_t inputs)
+/* What the workspace depends on. */
+typedef struct gemm_kind {
+    const mhak_table *kernels;
+    ptrdiff_t inputs;
+    int native_bytes; /* of an input of native products, as their rows hold it; 0: exact */
+} gemm_kind;
+
+static gemm_kind kind_of(const mha_linear *linear)
 {
-    return inputs <= MHAK_SLICE ? FLAT_ROWS : BLOCK_ROWS;
+    const mhak_native *const native = linear->native;
+    return (gemm_kind){linear->kernels, linear->inputs,
+                       !native                    ? 0
+                       : linear->stored == MHA_I8 ? native->i8_bytes
+                                                  : native->bf16_bytes};
+}
+
+/* Bytes from one row of native products to the next: whole lines, and not a power of two. */
+static ptrdiff_t native_stride(const gemm_kind *kind)
+{
+    return mhai_round_up(kind->inputs * kind->native_bytes, MHAI_ALIGN) + MHAI_ALIGN;
+}
+
+/* Rows of a task: with few inputs more of them fit, and weights are read less often. */
+static ptrdiff_t block_rows(const gemm_kind *kind)
+{
+    if (kind->native_bytes > 0)
+        return mhai_max(NATIVE_LEAST, mhai_min(NATIVE_ROWS, NATIVE_BYTES / native_stride(kind)));
+    return kind->inputs <= MHAK_SLICE ? FLAT_ROWS : BLOCK_ROWS;
 }
 
 /* Inputs of a part. */
-static ptrdiff_t part_of(ptrdiff_t rows, ptrdiff_t inputs)
+static ptrdiff_t part_of(const gemm_kind *kind, ptrdiff_t rows)
 {
-    return rows <= FEW_ROWS ? inputs : mhai_min(inputs, PART_INPUTS);
+    return rows <= FEW_ROWS || kind->native_bytes > 0 ? kind->inputs
+                                                      : mhai_min(kind->inputs, PART_INPUTS);
 }
 
 /* Panels whose sums are kept at the same time: a few that are finished together, or all of a task
  * if they wait for another part. */
-static ptrdiff_t kept_panels(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                             ptrdiff_t panels)
+static ptrdiff_t kept_panels(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_t panels)
 {
-    const ptrdiff_t together = mhai_max(1, FINISH_COLUMNS / kernels->nr);
-    return part_of(rows, inputs) < inputs ? panels : mhai_min(together, panels);
+    const ptrdiff_t together = mhai_max(1, FINISH_COLUMNS / kind->kernels->nr);
+    return part_of(kind, rows) < kind->inputs ? panels : mhai_min(together, panels);
 }
 
 /* Panels that must be finished together. */
@@ -62,10 +92,11 @@ typedef struct cut {
 static cut cut_of(const mhai_product *product, int threads)
 {
     const mhak_table *const kernels = product->linear->kernels;
-    const ptrdiff_t rows = product->rows, inputs = product->linear->inputs;
+    const gemm_kind kind = kind_of(product->linear);
+    const ptrdiff_t rows = product->rows;
     const ptrdiff_t panels = product->last_panel - product->first_panel;
-    const bool waits = part_of(rows, inputs) < inputs;
-    cut c = {.rows = block_rows(inputs), .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
+    const bool waits = part_of(&kind, rows) < kind.inputs;
+    cut c = {.rows = block_rows(&kind), .panels = waits ? TASK_COLUMNS / kernels->nr : panels};
     c.row_blocks = mhai_max(1, mhai_ceil_div(rows, c.rows));
     c.rows = mhai_round_up(mhai_ceil_div(rows, c.row_blocks), kernels->mr_qk);
     c.row_blocks = mhai_ceil_div(rows, c.rows);
@@ -80,43 +111,55 @@ static cut cut_of(const mhai_product *product, int threads)
 /* ------------------------------------------------------------- workspace ----- */
 
 typedef struct gemm_scratch {
-    float *x;     /* [rows][row_length()]: a part of the inputs */
+    float *x;     /* [rows][row_length()]: a part of the inputs; native: one row of them */
     float *sums;  /* [rows][kept_panels() * nr] */
-    float *panel; /* a slice of a panel as f32 */
+    float *panel; /* a slice of a panel as f32; not for native products */
+    void *native; /* [rows][native_stride()]: rows of native products */
+    mhak_i8_row *i8_rows;
 } gemm_scratch;
 
-static ptrdiff_t row_length(ptrdiff_t rows, ptrdiff_t inputs)
+static ptrdiff_t row_length(const gemm_kind *kind, ptrdiff_t rows)
 {
-    return mhai_row_floats(part_of(rows, inputs));
+    return mhai_row_floats(part_of(kind, rows));
 }
 
-static gemm_scratch take_scratch(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                                 ptrdiff_t panels, mhai_work *work)
+static gemm_scratch take_scratch(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_t panels,
+                                 mhai_work *work)
 {
+    const bool native = kind->native_bytes > 0;
+    const size_t nr = (size_t)kind->kernels->nr;
     gemm_scratch s;
-    s.x = mhai_work_take(work, (size_t)(rows * row_length(rows, inputs)), sizeof(float));
-    const ptrdiff_t kept = kept_panels(kernels, rows, inputs, panels);
-    s.sums = mhai_work_take(work, (size_t)(rows * kept * kernels->nr), sizeof(float));
-    s.panel = mhai_work_take(work, (size_t)MHAK_SLICE * (size_t)kernels->nr, sizeof(float));
+    s.x =
+        mhai_work_take(work, (size_t)((native ? 1 : rows) * row_length(kind, rows)), sizeof(float));
+    s.sums =
+        mhai_work_take(work, (size_t)(rows * kept_panels(kind, rows, panels)) * nr, sizeof(float));
+    s.panel = mhai_work_take(work, native ? 0 : MHAK_SLICE * nr, sizeof(float));
+    s.native = mhai_work_take(work, native ? (size_t)(rows * native_stride(kind)) : 0, 1);
+    s.i8_rows = mhai_work_take(work, native ? (size_t)rows : 0, sizeof(mhak_i8_row));
     return s;
 }
 
 /* Bytes for the most rows a task may have, few or many. */
-static size_t scratch_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                           ptrdiff_t panels)
+static size_t scratch_size(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_t panels)
 {
     mhai_work few = {0}, many = {0};
-    take_scratch(kernels, mhai_min(rows, FEW_ROWS), inputs, panels, &few);
-    take_scratch(kernels, rows, inputs, panels, &many);
+    take_scratch(kind, mhai_min(rows, FEW_ROWS), panels, &few);
+    take_scratch(kind, rows, panels, &many);
     return few.used > many.used ? few.used : many.used;
 }
 
-size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                           ptrdiff_t panels, int threads)
+size_t mhai_gemm_work_size(const mhak_table *kernels, const mhak_native *native, ptrdiff_t rows,
+                           ptrdiff_t inputs, ptrdiff_t panels, int threads)
 {
-    const ptrdiff_t most_rows = mhai_min(rows, block_rows(inputs) + kernels->mr_qk);
+    const int bytes[] = {0, native ? native->i8_bytes : 0, native ? native->bf16_bytes : 0};
     const ptrdiff_t most_panels = mhai_min(panels, TASK_COLUMNS / kernels->nr);
-    return (size_t)threads * scratch_size(kernels, most_rows, inputs, most_panels) + MHAI_ALIGN - 1;
+    size_t size = 0;
+    for (int n = 0; n < 3; n++) {
+        const gemm_kind kind = {kernels, inputs, bytes[n]};
+        const ptrdiff_t most_rows = mhai_min(rows, block_rows(&kind) + kernels->mr_qk);
+        size = mhai_larger(size, scratch_size(&kind, most_rows, most_panels));
+    }
+    return (size_t)threads * size + MHAI_ALIGN - 1;
 }
 
 /* --------------------------------------------------------------- one task ----- */
@@ -153,8 +196,9 @@ static void load_inputs(const gemm_task *task, ptrdiff_t first, ptrdiff_t count)
                                             task->scratch.x + r * task->ldx, task->ldx);
     if (task->linear->digits) {
         const int block = mhai_block_number(task->linear->stored);
-        task->kernels->digits_rows(task->scratch.x, task->ldx, task->rows, (int)count,
-                                   mhak_scale_inputs(block), mhak_bias(block));
+        (task->linear->digits == 1 ? task->kernels->digit_rows : task->kernels->digits_rows)(
+            task->scratch.x, task->ldx, task->rows, (int)count, mhak_scale_inputs(block),
+            mhak_bias(block));
     }
 }
 
@@ -244,16 +288,18 @@ static void add_digits(const gemm_task *task, int p, ptrdiff_t first, ptrdiff_t 
 {
     const int block = mhai_block_number(task->linear->stored);
     const ptrdiff_t slice = task->rows <= FEW_ROWS ? last - first : MHAK_SLICE;
+    const mhak_table *const k = task->kernels;
     for (ptrdiff_t c = first; c < last; c += slice)
-        task->kernels->product_digits[block](task->scratch.x + (c - first), task->ldx,
-                                             mhai_linear_slice(task->linear, task->panel + p, c),
-                                             (int)mhai_min(slice, last - c), task->rows, c > 0,
-                                             sums_of(task, p), task->ldy);
+        (task->linear->digits == 1 ? k->product_digit : k->product_digits)[block](
+            task->scratch.x + (c - first), task->ldx,
+            mhai_linear_slice(task->linear, task->panel + p, c), (int)mhai_min(slice, last - c),
+            task->rows, c > 0, sums_of(task, p), task->ldy);
 }
 
 static void sum_inputs(const gemm_task *task)
 {
-    const ptrdiff_t inputs = task->linear->inputs, part = part_of(task->rows, inputs);
+    const gemm_kind kind = kind_of(task->linear);
+    const ptrdiff_t inputs = kind.inputs, part = part_of(&kind, task->rows);
     for (ptrdiff_t first = 0; first < inputs; first += part) {
         const ptrdiff_t last = mhai_min(inputs, first + part);
         load_inputs(task, first, last - first);
@@ -266,6 +312,68 @@ static void sum_inputs(const gemm_task *task)
         }
     }
 }
+
+/* ----------------------------------------------------------- native task ----- */
+
+/* Row r of the task as f32: the caller's own, or a copy. */
+static const float *wide_row(const gemm_task *task, int r)
+{
+    const mhai_product *const p = task->product;
+    const void *const row = x_row(p, task->row + r);
+    if (p->x_type == MHA_F32)
+        return row;
+    task->kernels->load_row[p->x_type](row, (int)task->linear->inputs, 1.0f, task->scratch.x);
+    return task->scratch.x;
+}
+
+static void load_native(const gemm_task *task, ptrdiff_t stride)
+{
+    const mhak_native *const native = task->linear->native;
+    const int inputs = (int)task->linear->inputs;
+    for (int r = 0; r < task->rows; r++) {
+        void *const to = (char *)task->scratch.native + r * stride;
+        if (task->linear->stored == MHA_I8)
+            task->scratch.i8_rows[r] = native->row_i8(wide_row(task, r), inputs, to);
+        else
+            native->row_bf16(wide_row(task, r), inputs, to);
+    }
+}
+
+static void multiply_native(const gemm_task *task, int p, ptrdiff_t stride)
+{
+    const mha_linear *const linear = task->linear;
+    const void *const panel = mhai_linear_slice(linear, task->panel + p, 0);
+    if (linear->stored == MHA_I8) {
+        linear->native->product_i8(
+            &(mhak_i8_product){.x = task->scratch.native,
+                               .ldx = stride,
+                               .rows = task->scratch.i8_rows,
+                               .count = task->rows,
+                               .panel = panel,
+                               .sums = linear->sums + (task->panel + p) * task->nr,
+                               .depth = (int)linear->inputs,
+                               .y = sums_of(task, p),
+                               .ldy = task->ldy});
+    } else {
+        linear->native->product_bf16(task->scratch.native, stride, panel, (int)linear->inputs,
+                                     task->rows, false, sums_of(task, p), task->ldy);
+    }
+}
+
+static void sum_native(const gemm_task *task)
+{
+    const gemm_kind kind = kind_of(task->linear);
+    const ptrdiff_t stride = native_stride(&kind);
+    load_native(task, stride);
+    for (int p = 0, next; p < task->panels; p = next) {
+        next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
+        for (int n = p; n < next; n++)
+            multiply_native(task, n, stride);
+        finish(task, p, next);
+    }
+}
+
+/* ----------------------------------------------------------------- tasks ----- */
 
 /* Without inputs y is the bias. */
 static void no_inputs(const gemm_task *task)
@@ -288,10 +396,11 @@ static gemm_task task_of(const run *all, char *scratch, ptrdiff_t number)
     task.panel = p->first_panel + number / c->row_blocks * c->panels;
     task.rows = (int)mhai_min(c->rows, p->rows - task.row);
     task.panels = (int)mhai_min(c->panels, p->last_panel - task.panel);
-    task.ldx = row_length(task.rows, p->linear->inputs);
-    task.ldy = kept_panels(task.kernels, task.rows, p->linear->inputs, task.panels) * task.nr;
+    const gemm_kind kind = kind_of(p->linear);
+    task.ldx = row_length(&kind, task.rows);
+    task.ldy = kept_panels(&kind, task.rows, task.panels) * task.nr;
     mhai_work work = {.base = scratch};
-    task.scratch = take_scratch(task.kernels, task.rows, p->linear->inputs, task.panels, &work);
+    task.scratch = take_scratch(&kind, task.rows, task.panels, &work);
     return task;
 }
 
@@ -302,13 +411,23 @@ static void run_task(void *arg, int worker, ptrdiff_t number)
         task_of(all, all->scratches + (size_t)worker * all->scratch_size, number);
     if (task.linear->inputs == 0)
         no_inputs(&task);
+    else if (task.linear->native)
+        sum_native(&task);
     else
         sum_inputs(&task);
 }
 
+/* As mhai_pool_worth() counts. */
+static double operations(const mhai_product *product)
+{
+    const double panels = (double)(product->last_panel - product->first_panel);
+    const double weights = panels * product->linear->kernels->nr * (double)product->linear->inputs;
+    return weights * (2 * (double)product->rows + 8);
+}
+
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
 {
-    const mha_linear *const linear = product->linear;
+    const gemm_kind kind = kind_of(product->linear);
     const ptrdiff_t panels = product->last_panel - product->first_panel;
     if (product->rows == 0 || panels == 0)
         return;
@@ -316,7 +435,7 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
     run all = {.product = product,
                .cut = cut_of(product, threads),
                .scratches = mhai_work_begin(work).base};
-    all.scratch_size = scratch_size(linear->kernels, mhai_min(product->rows, all.cut.rows),
-                                    linear->inputs, all.cut.panels);
-    mha_pool_run(pool, all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);
+    all.scratch_size = scratch_size(&kind, mhai_min(product->rows, all.cut.rows), all.cut.panels);
+    mha_pool_run(mhai_pool_worth(pool, operations(product)),
+                 all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);
 }

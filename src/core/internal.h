@@ -12,10 +12,12 @@
  *        |---> dispatch.c, cpu.c     the kernel table of this machine
  *        |---> plan.c                tiles, tasks, the map of the workspace
  *        `---> run.c                 phases, each a list of tasks for the workers of pool.c
+ *                |---> one_block.c             heads of few keys, in one call of a kernel
  *                |---> attention.c             one task: rows x keys, online softmax
  *                |       |---> mask.c              which keys a tile of rows sees
  *                |       |---> tile.c              scores of the tile, from views or a cache
  *                |       |---> values.c            p . v
+ *                |       |---> native_tile.c       both in products of bf16
  *                |       |---> few_rows.c          the same steps, ordered for decoding
  *                |       |---> prefetch.c          rows that will be read next
  *                |       |---> statistics.c        statistics of rows, heads and keys
@@ -59,7 +61,7 @@
 #include <stdint.h>
 
 #include "core/element.h"
-#include "core/kernels/kernels.h"
+#include "core/kernels/native.h"
 #include "core/work.h"
 
 /* Keys per partial softmax, a multiple of MHAK_BLOCK. The bits of results depend on it. */
@@ -108,6 +110,7 @@ typedef struct mhai_call {
     mha_out o;
     mha_options options;
     double scale;
+    double softcap;           /* 0: none */
     const mha_cache *cache;   /* holds keys and values instead of k and v; NULL: none */
     const int64_t *sequences; /* [B] sequences of the cache; NULL: batch b reads sequence b */
     mhai_extra extra;
@@ -195,8 +198,21 @@ static inline float mhai_drop_factor(uint32_t threshold)
 /* Dropout of a batch and head, for the kernels. */
 mhak_drop mhai_drop_of(const mhai_call *call, ptrdiff_t b, ptrdiff_t h);
 
-/* Does dropout keep one weight? In plain C; gives what the kernels' drop_bits gives. */
+/* Which weights dropout keeps: of row i, keys [block * MHAK_BLOCK, (block + 1) * MHAK_BLOCK). */
+void mhai_drop_bits(const mhak_table *kernels, const mhai_call *call, const mhak_drop *drop,
+                    ptrdiff_t i, ptrdiff_t block, uint32_t keep[MHAK_WORDS]);
+
+/* Does dropout keep the weight that it counts as row i and key j? In plain C; gives what the
+ * kernels' drop_bits gives. */
 bool mhai_drop_keeps(const mhak_drop *drop, ptrdiff_t i, ptrdiff_t j);
+
+/* Does dropout keep a weight of the call? As mhai_drop_bits(). */
+static inline bool mhai_call_keeps(const mhai_call *call, const mhak_drop *drop, ptrdiff_t i,
+                                   ptrdiff_t j)
+{
+    const int64_t *const first = call->options.dropout_first;
+    return mhai_drop_keeps(drop, i + (ptrdiff_t)first[2], j + (ptrdiff_t)first[3]);
+}
 
 /* Is the mean of the weights over the heads requested? */
 static inline bool mhai_averages(const mhai_call *call)
@@ -255,6 +271,10 @@ mha_status mhai_check_lists(const mhai_call *call);
 /* The same, and the pointers, strides and overlaps of everything in a completed call. */
 mha_status mhai_check_data(const mhai_call *call, const void *work, size_t work_size);
 
+/* Is this one of the values of mha_arithmetic? `where` names the struct for the message. */
+mha_status mhai_check_arithmetic(const mha_options *message, const char *where,
+                                 mha_arithmetic arithmetic);
+
 /* Writes the message, if the caller has given room for one; returns status. */
 mha_status mhai_fail(const mha_options *options, mha_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -299,12 +319,25 @@ void mhai_keep_range(uint32_t *keep, ptrdiff_t first, ptrdiff_t last);
 
 /* The table that MHA_ISA names, or the best one that this CPU can run. */
 mha_status mhai_kernels(const mhak_table **kernels);
-/* The same, with a message on failure. */
+/* The same with the kernels of native arithmetic beside it, whose `base` it is. */
+mha_status mhai_native(const mhak_native **native);
+/* Both, with a message on failure. */
 mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kernels);
-/* Can this CPU run the table of that name? */
+mha_status mhai_native_for(const mha_options *message, const mhak_native **native);
+/* Can this CPU run the tables of that name? */
 bool mhai_cpu_runs(const char *isa);
+
+/* The pool, or NULL where a run of about so many multiplications and additions, and 8 for each
+ * weight or key that is read, is too short to hand out. An executor decides for itself. */
+mha_pool *mhai_pool_worth(mha_pool *pool, double operations);
 
 /* Can it also run product_digits of this table, which needs more than the rest of AVX-512? */
 bool mhai_cpu_has_dot(const char *isa);
+
+/* Are products with weights of block types made of whole numbers? */
+static inline bool mhai_has_digits(const mhak_table *kernels)
+{
+    return kernels->digits_rows && mhai_cpu_has_dot(kernels->name);
+}
 
 #endif

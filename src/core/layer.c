@@ -2,14 +2,14 @@
 /*
  * Multi-head attention, in one screen:
  *
- *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row per token      project()
+ *      X [B,L,E] --- W_Q | W_K | W_V ---> Q K V, one row per token      mhai_layer_project()
  *                                         norm and rotation of Q, K     layer_qk.c
  *      cache: K and V of this call join those of earlier calls          remember()
  *      Q [B,H,L,D]  K [B,G,S,D]  V [B,G,S,Dv]
  *            three views with strides: the heads lie side by side in a row, no copy
  *      softmax(Q K^T / sqrt(D)) V, head by head                         attend()
  *            each head writes its own columns of a row: that is the concatenation
- *      O [B,L,H*Dv] --- W_O ---> Y [B,L,E]                              combine()
+ *      O [B,L,H*Dv] --- W_O ---> Y [B,L,E]                              mhai_layer_combine()
  *
  * Everything was checked before (layer_check.c); nothing here can fail or allocate.
  */
@@ -47,7 +47,7 @@ static void project_some(const mhai_layer_job *job, int first, int last)
 }
 
 /* Self-attention has one input: the three projections are one product. */
-static void project(const mhai_layer_job *job)
+void mhai_layer_project(const mhai_layer_job *job)
 {
     const int end = mhai_layer_makes_keys(job) ? MHAI_V : MHAI_Q;
     for (int first = job->attends ? MHAI_Q : MHAI_K, last; first <= end; first = last + 1) {
@@ -122,7 +122,7 @@ static void attend(const mhai_layer_job *job)
 
 /* ------------------------------------------------------------------ W_O: heads -> Y ----- */
 
-static void combine(const mhai_layer_job *job)
+void mhai_layer_combine(const mhai_layer_job *job)
 {
     const mha_layer_config *const c = &job->layer->config;
     const mhai_product product = {.linear = job->layer->out,
@@ -144,13 +144,13 @@ static void combine(const mhai_layer_job *job)
 
 static void run_layer(const mhai_layer_job *job)
 {
-    project(job);
+    mhai_layer_project(job);
     mhai_layer_norm_rope(job);
     mhai_layer_capture_projected(job);
     attend(job);
     mhai_layer_capture_heads(job);
     if (job->attends)
-        combine(job);
+        mhai_layer_combine(job);
 }
 
 size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, int threads)
@@ -163,13 +163,15 @@ size_t mha_layer_work_size(const mha_layer *layer, const mha_layer_call *call, i
 mha_status mha_layer_run(const mha_layer *layer, const mha_layer_call *call, void *work,
                          size_t work_size, mha_pool *pool)
 {
+    const mhai_layer_between whole = {.part = MHAI_WHOLE};
     mhai_layer_job job;
     if (!layer || !call)
         return MHA_ERR_NULL;
     if (!work)
         work_size = mhai_layer_needs(layer, call, mha_pool_threads(pool));
     const mhai_buffer buffer = mhai_buffer_get(work, work_size);
-    const mha_status status = mhai_layer_prepare(&job, layer, call, buffer.data, work_size, pool);
+    const mha_status status =
+        mhai_layer_prepare(&job, layer, call, &whole, buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_layer(&job);
     mhai_buffer_free(buffer);

@@ -7,6 +7,7 @@
  *      layer_check.c     checks a call
  *      layer_work.c      makes it an mhai_layer_job: buffers, lists of rows, views
  *      layer.c           runs the job: read this file to know the layer
+ *      layer_halves.c    runs what comes before the heads, or after them
  *      layer_qk.c        norm and rotation of Q and K, forward and backward
  *      layer_backward_check.c, layer_backward.c   gradients, from the tape that a job has left
  */
@@ -30,6 +31,7 @@ typedef struct mhai_projection {
 struct mha_layer {
     mha_layer_config config; /* defaults filled in, no message */
     const mhak_table *kernels;
+    const mhak_native *native; /* whose base they are; used if config.arithmetic is MHA_NATIVE */
     mha_linear
         *linears[MHAI_PROJECTIONS]; /* projections of the same input width and type are one */
     mhai_projection in[MHAI_PROJECTIONS];
@@ -63,11 +65,24 @@ static inline ptrdiff_t mhai_side_first(const mhai_side *side, ptrdiff_t b)
     return side->starts ? (ptrdiff_t)(side->starts[b] - side->starts[0]) : b * side->extent;
 }
 
+/* What is done of a layer: all of it, what comes before the heads, or what comes after them. */
+typedef enum mhai_layer_part { MHAI_WHOLE, MHAI_PROJECT, MHAI_OUTPUT } mhai_layer_part;
+
+/* What the caller gives and takes between the halves of a layer, f32. NULL data: nothing. */
+typedef struct mhai_layer_between {
+    mhai_layer_part part;
+    mha_view d_q, d_k, d_v; /* MHAI_PROJECT: given */
+    mha_view heads;         /* MHAI_OUTPUT: given */
+    mha_out d_heads;        /* MHAI_OUTPUT: requested */
+} mhai_layer_between;
+
 /* One call, checked, with the places of everything. Buffers hold f32, one row per token. */
 typedef struct mhai_layer_job {
     const mha_layer *layer;
     mha_layer_call call; /* the caller's, all fields */
     mha_pool *pool;
+    mhai_layer_part part;
+    mha_view given;        /* MHAI_OUTPUT: the heads of the caller */
     bool self;             /* one input for Q, K and V */
     bool attends, appends; /* what is to be done; without a cache only the first */
     mhai_side queries, keys;
@@ -136,8 +151,8 @@ mha_status mhai_layer_check_append(const mhai_layer_job *job, int64_t *lengths);
 
 /* Checks a call, then carves its workspace and fills in the job. */
 mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
-                              const mha_layer_call *call, void *work, size_t work_size,
-                              mha_pool *pool);
+                              const mha_layer_call *call, const mhai_layer_between *between,
+                              void *work, size_t work_size, mha_pool *pool);
 
 /* Bytes of workspace for a valid call; 0 for an invalid one. */
 size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int threads);
@@ -145,6 +160,9 @@ size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int 
 /* Parts of it, for a checked job: bytes of a tape, and of the lists of rows. */
 size_t mhai_layer_tape_bytes(const mhai_layer_job *job);
 size_t mhai_layer_list_bytes(const mhai_layer_job *job);
+
+/* Bytes of Q, K, V and heads, which are on the tape if there is one. */
+size_t mhai_layer_buffer_bytes(const mhai_layer_job *job);
 
 /* A linear of the layer whose weights are of a block type, or NULL. */
 static inline const mha_linear *mhai_layer_in_blocks(const mha_layer *layer)
@@ -193,8 +211,17 @@ void mhai_layer_add_inputs(mhai_regions *list, const mhai_layer_job *job);
 /* Are projections a and a + 1 one product: same rows in, side by side in weights and output? */
 bool mhai_layer_joined(const mhai_layer_job *job, int a);
 
-/* Norm and rotation of Q and K. */
+/* Q, K and V of the inputs; norm and rotation of Q and K; the output of the heads. */
+void mhai_layer_project(const mhai_layer_job *job);
 void mhai_layer_norm_rope(const mhai_layer_job *job);
+void mhai_layer_combine(const mhai_layer_job *job);
+
+/* Rows of heads of the caller, element (b, h, i, c) with packed sequences packed, to a buffer with
+ * `stride` floats from row to row, or from it. */
+void mhai_layer_rows_in(const mhai_side *side, const mha_view *from, ptrdiff_t heads,
+                        ptrdiff_t width, float *to, ptrdiff_t stride);
+void mhai_layer_rows_out(const mhai_side *side, const float *from, ptrdiff_t stride,
+                         ptrdiff_t heads, ptrdiff_t width, const mha_out *to);
 
 /* Are all copies that the call requests made by it? Adds those to a list of regions. */
 mha_status mhai_layer_check_captured(const mhai_layer_job *job);
@@ -224,7 +251,13 @@ typedef struct mhai_layer_back {
 /* Checks a backward pass, carves its workspace and fills it in. */
 mha_status mhai_layer_back_prepare(mhai_layer_back *back, const mha_layer *layer,
                                    const mha_layer_call *call, const mha_layer_gradients *gradients,
-                                   void *work, size_t work_size, mha_pool *pool);
+                                   const mhai_layer_between *between, void *work, size_t work_size,
+                                   mha_pool *pool);
+
+/* Gradients of the output's matrix and of the heads; then those before the heads. */
+void mhai_layer_back_output(const mhai_layer_back *back);
+void mhai_layer_back_inputs(const mhai_layer_back *back);
+
 size_t mhai_layer_back_needs(const mha_layer *layer, const mha_layer_call *call, int threads);
 
 static inline bool mhai_layer_is_zero(const float *x, ptrdiff_t count)

@@ -2,7 +2,7 @@
 /*
  * The backward pass of a layer, from the tape that mha_layer_run() has left:
  *
- *      d_Y --- W_O ---> d_O [B,L,H*Dv]                        split()
+ *      d_Y --- W_O ---> d_O [B,L,H*Dv]                        mhai_layer_back_output()
  *            and d_W_O = d_Y^T . O
  *      through the heads: d_Q, d_K, d_V                       mhai_backward_run()
  *      rotation and norm of Q, K backwards                    layer_qk.c
@@ -17,7 +17,7 @@
 
 /* --------------------------------------------------------- d_Y -> heads: W_O ----- */
 
-static void split(const mhai_layer_back *back)
+void mhai_layer_back_output(const mhai_layer_back *back)
 {
     const mhai_layer_job *const job = &back->job;
     const mha_layer_config *const c = &job->layer->config;
@@ -211,13 +211,18 @@ static void weight_gradients(const mhai_layer_back *back)
 
 /* ------------------------------------------------------------------- public ----- */
 
-static void run_back(mhai_layer_back *back)
+void mhai_layer_back_inputs(const mhai_layer_back *back)
 {
-    split(back);
-    mhai_backward_run(&back->attention, back->work, back->job.pool);
     mhai_layer_norm_rope_back(back);
     weight_gradients(back);
     input_gradients(back);
+}
+
+static void run_back(mhai_layer_back *back)
+{
+    mhai_layer_back_output(back);
+    mhai_backward_run(&back->attention, back->work, back->job.pool);
+    mhai_layer_back_inputs(back);
 }
 
 size_t mha_layer_tape_size(const mha_layer *layer, const mha_layer_call *call)
@@ -239,14 +244,15 @@ mha_status mha_layer_backward(const mha_layer *layer, const mha_layer_call *call
                               const mha_layer_gradients *gradients, void *work, size_t work_size,
                               mha_pool *pool)
 {
+    const mhai_layer_between whole = {.part = MHAI_WHOLE};
     mhai_layer_back back;
     if (!layer || !call)
         return MHA_ERR_NULL;
     if (!work)
         work_size = mhai_layer_back_needs(layer, call, mha_pool_threads(pool));
     const mhai_buffer buffer = mhai_buffer_get(work, work_size);
-    const mha_status status =
-        mhai_layer_back_prepare(&back, layer, call, gradients, buffer.data, work_size, pool);
+    const mha_status status = mhai_layer_back_prepare(&back, layer, call, gradients, &whole,
+                                                      buffer.data, work_size, pool);
     if (status == MHA_OK)
         run_back(&back);
     mhai_buffer_free(buffer);

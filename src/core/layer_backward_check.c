@@ -60,18 +60,33 @@ static mha_status check_matrices(const mhai_layer_back *back)
     return mhai_matrix_out_check(o, "gradients.o", &g->o);
 }
 
+static mha_status check_tape(const mhai_layer_job *job)
+{
+    if (!job->call.tape)
+        return mhai_fail(&job->attention.options, MHA_ERR_NULL,
+                         "call.tape is NULL; the forward pass must have kept one for this");
+    return mhai_layer_check_tape(job, mhai_layer_tape_bytes(job));
+}
+
+/* W_O needs no tape; what is left of a tape's checks is that there can be gradients. */
+static mha_status check_output(mhai_layer_job *job)
+{
+    job->call.tape_size = SIZE_MAX;
+    return mhai_layer_check_tape(job, 0);
+}
+
 static mha_status read_pass(mhai_layer_back *back, const mha_layer *layer,
-                            const mha_layer_call *call, const mha_layer_gradients *gradients)
+                            const mha_layer_call *call, const mha_layer_gradients *gradients,
+                            const mhai_layer_between *between)
 {
     memset(back, 0, sizeof *back);
     mha_status status = mhai_layer_check(&back->job, layer, call);
     if (status)
         return status;
     const mha_options *const o = &back->job.attention.options;
-    if (!back->job.call.tape)
-        return mhai_fail(o, MHA_ERR_NULL,
-                         "call.tape is NULL; mha_layer_run() must have kept one for this");
-    if ((status = mhai_layer_check_tape(&back->job, mhai_layer_tape_bytes(&back->job))))
+    back->job.part = between->part;
+    back->job.given = between->heads;
+    if ((status = between->part == MHAI_OUTPUT ? check_output(&back->job) : check_tape(&back->job)))
         return status;
     if (!gradients)
         return mhai_fail(o, MHA_ERR_NULL, "gradients is NULL");
@@ -94,9 +109,13 @@ static void add_given(mhai_regions *list, const mhai_layer_back *back)
     mhai_call given = job->attention;
     given.options.lse.data = given.options.weights.data = NULL;
     given.options.statistics = NULL;
-    mhai_layer_add_inputs(list, job);
-    mhai_layer_add_rows(list, false, "gradients.d_output", g->d_output, g->d_output_type,
-                        &job->queries, job->layer->config.output_width);
+    if (job->part != MHAI_OUTPUT)
+        mhai_layer_add_inputs(list, job);
+    if (job->part != MHAI_PROJECT)
+        mhai_layer_add_rows(list, false, "gradients.d_output", g->d_output, g->d_output_type,
+                            &job->queries, job->layer->config.output_width);
+    if (job->part != MHAI_WHOLE)
+        return;
     mhai_regions_options(list, &given, s->S);
     if (job->attention.options.lse.data)
         mhai_regions_rows(list, false, "options.lse", mhai_as_view(job->attention.options.lse),
@@ -104,7 +123,31 @@ static void add_given(mhai_regions *list, const mhai_layer_back *back)
     if (g->d_lse.data)
         mhai_regions_rows(list, false, "gradients.d_lse", g->d_lse, MHA_F32, s->H, s->L, 1,
                           job->queries.starts);
-    mhai_regions_array(list, "call.tape", job->call.tape, (ptrdiff_t)mhai_layer_tape_bytes(job), 1);
+}
+
+/* What lies between the halves of a layer. */
+static void add_between(mhai_regions *list, const mhai_layer_back *back,
+                        const mhai_layer_between *between)
+{
+    const mhai_layer_job *const job = &back->job;
+    const mha_layer_config *const c = &job->layer->config;
+    const mha_view *const given[] = {&between->d_q, &between->d_k, &between->d_v};
+    static const char *const names[] = {"d_q", "d_k", "d_v"};
+    for (int p = 0; between->part == MHAI_PROJECT && p < MHAI_PROJECTIONS; p++) {
+        const mhai_side *const side = p == MHAI_Q ? &job->queries : &job->keys;
+        if (back->wants[p])
+            mhai_regions_rows(list, false, names[p], *given[p], MHA_F32, p == MHAI_Q ? c->H : c->G,
+                              side->extent, p == MHAI_V ? c->Dv : c->D, side->starts);
+    }
+    if (between->part == MHAI_OUTPUT)
+        mhai_regions_rows(list, false, "heads", between->heads, MHA_F32, c->H, job->queries.extent,
+                          c->Dv, job->queries.starts);
+    if (between->d_heads.data)
+        mhai_regions_rows(list, true, "d_heads", mhai_as_view(between->d_heads), MHA_F32, c->H,
+                          job->queries.extent, c->Dv, job->queries.starts);
+    if (between->part != MHAI_OUTPUT)
+        mhai_regions_array(list, "call.tape", job->call.tape, (ptrdiff_t)mhai_layer_tape_bytes(job),
+                           1);
 }
 
 static void add_weights(mhai_regions *list, const mhai_layer_back *back)
@@ -128,13 +171,16 @@ static void add_weights(mhai_regions *list, const mhai_layer_back *back)
     mhai_vector_out_region(list, "gradients.k_norm_bias", g->k_norm_bias, c->D);
 }
 
-static mha_status check_memory(const mhai_layer_back *back, const void *work, size_t work_size)
+static mha_status check_memory(const mhai_layer_back *back, const mhai_layer_between *between,
+                               const void *work, size_t work_size)
 {
     const mhai_layer_job *const job = &back->job;
     const mha_layer_config *const c = &job->layer->config;
     const mha_layer_gradients *const g = &back->gradients;
-    mhai_regions list = {.options = &job->attention.options, .B = job->call.B};
+    mhai_regions list;
+    mhai_regions_begin(&list, &job->attention.options, job->call.B);
     add_given(&list, back);
+    add_between(&list, back, between);
     if (g->d_query.data)
         mhai_layer_add_rows(&list, true, "gradients.d_query", mhai_as_view(g->d_query), MHA_F32,
                             &job->queries, c->E);
@@ -239,8 +285,9 @@ static size_t count_work(const mhai_layer_back *back, int threads)
     mhai_work work = {0};
     carve_gradients(&counted, &work);
     fill_attention(&counted);
-    return work.used + mhai_layer_list_bytes(&back->job) + shared_size(&counted, threads) +
-           MHAI_ALIGN - 1;
+    const size_t buffers = back->job.call.tape ? 0 : mhai_layer_buffer_bytes(&back->job);
+    return work.used + buffers + mhai_layer_list_bytes(&back->job) +
+           shared_size(&counted, threads) + MHAI_ALIGN - 1;
 }
 
 size_t mhai_layer_back_needs(const mha_layer *layer, const mha_layer_call *call, int threads)
@@ -253,9 +300,10 @@ size_t mhai_layer_back_needs(const mha_layer *layer, const mha_layer_call *call,
 
 mha_status mhai_layer_back_prepare(mhai_layer_back *back, const mha_layer *layer,
                                    const mha_layer_call *call, const mha_layer_gradients *gradients,
-                                   void *work, size_t work_size, mha_pool *pool)
+                                   const mhai_layer_between *between, void *work, size_t work_size,
+                                   mha_pool *pool)
 {
-    mha_status status = read_pass(back, layer, call, gradients);
+    mha_status status = read_pass(back, layer, call, gradients, between);
     if (status)
         return status;
     mhai_layer_job *const job = &back->job;
@@ -268,7 +316,7 @@ mha_status mhai_layer_back_prepare(mhai_layer_back *back, const mha_layer *layer
         return mhai_fail(o, MHA_ERR_WORKSPACE,
                          "work has %zu bytes; %d threads need %zu (mha_layer_backward_work_size)",
                          work_size, mha_pool_threads(pool), needed);
-    if ((status = check_memory(back, work, needed)))
+    if ((status = check_memory(back, between, work, needed)))
         return status;
     mhai_work carve = mhai_work_begin(work);
     mhai_layer_carve(job, &carve);

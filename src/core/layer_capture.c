@@ -73,19 +73,37 @@ void mhai_layer_add_captured(mhai_regions *list, const mhai_layer_job *job)
                               copies[n].side->starts);
 }
 
-static void copy_rows(const copied *copy)
+void mhai_layer_rows_out(const mhai_side *side, const float *from, ptrdiff_t stride,
+                         ptrdiff_t heads, ptrdiff_t width, const mha_out *to)
 {
-    const mhai_side *const side = copy->side;
-    for (ptrdiff_t b = 0; copy->to.data && b < side->B; b++) {
-        const ptrdiff_t first =
-            side->starts ? (ptrdiff_t)side->starts[b] * copy->to.sl : b * copy->to.sb;
+    for (ptrdiff_t b = 0; to->data && b < side->B; b++) {
+        const ptrdiff_t first = side->starts ? (ptrdiff_t)side->starts[b] * to->sl : b * to->sb;
         for (ptrdiff_t i = 0; i < mhai_side_rows(side, b); i++) {
-            const float *from = copy->from + (mhai_side_first(side, b) + i) * copy->stride;
-            float *const to = (float *)copy->to.data + first + i * copy->to.sl;
-            for (ptrdiff_t h = 0; h < copy->heads; h++, from += copy->width)
-                memcpy(to + h * copy->to.sh, from, sizeof(float) * (size_t)copy->width);
+            const float *head = from + (mhai_side_first(side, b) + i) * stride;
+            float *const row = (float *)to->data + first + i * to->sl;
+            for (ptrdiff_t h = 0; h < heads; h++, head += width)
+                memcpy(row + h * to->sh, head, sizeof(float) * (size_t)width);
         }
     }
+}
+
+void mhai_layer_rows_in(const mhai_side *side, const mha_view *from, ptrdiff_t heads,
+                        ptrdiff_t width, float *to, ptrdiff_t stride)
+{
+    for (ptrdiff_t b = 0; b < side->B; b++) {
+        const ptrdiff_t first = side->starts ? (ptrdiff_t)side->starts[b] * from->sl : b * from->sb;
+        for (ptrdiff_t i = 0; i < mhai_side_rows(side, b); i++) {
+            float *head = to + (mhai_side_first(side, b) + i) * stride;
+            const float *const row = (const float *)from->data + first + i * from->sl;
+            for (ptrdiff_t h = 0; h < heads; h++, head += width)
+                memcpy(head, row + h * from->sh, sizeof(float) * (size_t)width);
+        }
+    }
+}
+
+static void copy_rows(const copied *copy)
+{
+    mhai_layer_rows_out(copy->side, copy->from, copy->stride, copy->heads, copy->width, &copy->to);
 }
 
 void mhai_layer_capture_projected(const mhai_layer_job *job)

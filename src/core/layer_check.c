@@ -322,16 +322,22 @@ mha_status mhai_layer_check_memory(const mhai_layer_job *job, size_t tape_size, 
                                    size_t work_size)
 {
     const mha_layer_call *const call = &job->call;
-    mhai_regions list = {.options = &job->attention.options, .B = call->B};
-    mhai_layer_add_inputs(&list, job);
-    if (job->attends) {
+    mhai_regions list;
+    mhai_regions_begin(&list, &job->attention.options, call->B);
+    if (job->part != MHAI_OUTPUT)
+        mhai_layer_add_inputs(&list, job);
+    if (job->attends && job->part != MHAI_PROJECT)
         mhai_layer_add_rows(&list, true, "call.output", mhai_as_view(call->output),
                             call->output_type, &job->queries, job->layer->config.output_width);
+    if (job->attends && job->part == MHAI_WHOLE)
         mhai_regions_options(&list, &job->attention,
                              job->attention.shape.S + mhai_extras(&job->attention));
-    }
     mhai_regions_array(&list, "call.sequences", call->sequences, call->B, sizeof(int64_t));
-    mhai_layer_add_captured(&list, job);
+    if (job->part != MHAI_OUTPUT)
+        mhai_layer_add_captured(&list, job);
+    if (job->part == MHAI_OUTPUT)
+        mhai_regions_rows(&list, false, "heads", job->given, MHA_F32, job->layer->config.H,
+                          job->queries.extent, job->layer->config.Dv, job->queries.starts);
     const mha_view tape = {call->tape, 0, 0, 0};
     list.B = 1;
     if (call->tape)

@@ -86,7 +86,8 @@ static mha_status check_kinds(const mha_layer_config *c, const mha_options *mess
             "is an MHA_ROPE_ value, width even and at most D, base and frequencies "
             "finite",
             (int)c->rope.pairs, c->rope.width, c->rope.base, c->D);
-    return mhai_check_stored(message, c->stored);
+    const mha_status arithmetic = mhai_check_arithmetic(message, "config", c->arithmetic);
+    return arithmetic ? arithmetic : mhai_check_stored(message, c->stored);
 }
 
 /* --------------------------------------------------------------- weights ----- */
@@ -163,6 +164,7 @@ static void fill_sections(const mha_layer_config *c, const mha_layer_weights *w,
 static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w, mha_arena *arena)
 {
     const mha_layer_config *const c = &layer->config;
+    const mhai_packing packing = {layer->native, c->arithmetic, arena};
     const ptrdiff_t inputs[] = {c->E, c->key_width, c->value_width};
     mhai_section sections[MHAI_PROJECTIONS + 1];
     mha_dtype types[MHAI_PROJECTIONS + 1];
@@ -173,9 +175,8 @@ static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w,
         for (last = first + 1; last < MHAI_PROJECTIONS && inputs[last] == inputs[first] &&
                                types[last] == types[first];)
             last++;
-        const mha_status status =
-            mhai_linear_make(&layer->linears[first], layer->kernels, arena, inputs[first],
-                             sections + first, last - first, types[first]);
+        const mha_status status = mhai_linear_make(&layer->linears[first], &packing, inputs[first],
+                                                   sections + first, last - first, types[first]);
         if (status)
             return status;
         ptrdiff_t panel = 0;
@@ -186,8 +187,8 @@ static mha_status pack_projections(mha_layer *layer, const mha_layer_weights *w,
             panel += panels;
         }
     }
-    return mhai_linear_make(&layer->out, layer->kernels, arena, c->H * c->Dv,
-                            sections + MHAI_PROJECTIONS, 1, types[MHAI_PROJECTIONS]);
+    return mhai_linear_make(&layer->out, &packing, c->H * c->Dv, sections + MHAI_PROJECTIONS, 1,
+                            types[MHAI_PROJECTIONS]);
 }
 
 static void read_vector(const mha_vector *vector, ptrdiff_t count, float *to)
@@ -249,11 +250,11 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
     const mha_dtype stored[] = {c.stored, c.stored, c.stored, c.stored};
     mha_arena *const arena = c.arena;
     mha_status status;
-    const mhak_table *kernels;
+    const mhak_native *native;
     if ((status = fill_widths(&c, &message)) || (status = check_widths(&c, &message)) ||
         (status = check_sizes(&c, &message)) || (status = check_kinds(&c, &message)) ||
         (status = check_weights(&c, &w, stored, &message)) ||
-        (status = mhai_kernels_for(&message, &kernels)))
+        (status = mhai_native_for(&message, &native)))
         return status;
     c.size = sizeof c;
     c.message = NULL;
@@ -262,7 +263,8 @@ mha_status mha_layer_create(mha_layer **layer, const mha_layer_config *config,
     mha_layer *const made = calloc(1, sizeof *made);
     if (made) {
         made->config = c;
-        made->kernels = kernels;
+        made->kernels = native->base;
+        made->native = native;
     }
     if (!made || pack_projections(made, &w, arena) || keep_vectors(made, &w)) {
         mha_layer_free(made);

@@ -56,13 +56,6 @@ static choice choose(const mha_layer_config *c, const uint8_t *keep, ptrdiff_t *
     return made;
 }
 
-/* The element of the panels with the weight from input c to the output in this column. */
-static ptrdiff_t panel_index(const mha_linear *linear, ptrdiff_t column, ptrdiff_t c)
-{
-    const ptrdiff_t nr = linear->kernels->nr;
-    return (column / nr * linear->inputs + c) * nr + column % nr;
-}
-
 /* Weights of `count` inputs to one output. */
 static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_input,
                         const mha_linear *from, ptrdiff_t from_column, ptrdiff_t from_input,
@@ -78,10 +71,11 @@ static void copy_inputs(const mha_linear *to, ptrdiff_t to_column, ptrdiff_t to_
         }
         return;
     }
-    mhai_copy_strided(type, mhai_out_at(to->weights, type, panel_index(to, to_column, to_input)),
-                      to->kernels->nr,
-                      mhai_at(from->weights, type, panel_index(from, from_column, from_input)),
-                      from->kernels->nr, count);
+    for (ptrdiff_t c = 0; c < count; c++)
+        mhai_copy_strided(
+            type, mhai_out_at(to->weights, type, mhai_panel_index(to, to_column, to_input + c)), 1,
+            mhai_at(from->weights, type, mhai_panel_index(from, from_column, from_input + c)), 1,
+            1);
 }
 
 static void copy_ends(const mha_linear *to, ptrdiff_t to_column, const mha_linear *from,
@@ -116,6 +110,9 @@ static void copy_weights(const mha_layer *to, const mha_layer *from, const choic
             copy_inputs(to->out, n, h * Dv, from->out, n, made->heads[h] * Dv, Dv);
         copy_ends(to->out, n, from->out, n);
     }
+    for (int p = 0; p < MHAI_PROJECTIONS; p++)
+        mhai_linear_sum(to->in[p].linear);
+    mhai_linear_sum(to->out);
 }
 
 /* Rows of the remaining groups, one after another; none for NULL. */

@@ -123,14 +123,15 @@ static ptrdiff_t panels_of_width(const mha_layer *layer, ptrdiff_t inputs)
 static size_t shared_size(const mhai_layer_job *job, int threads)
 {
     const mha_layer *const layer = job->layer;
+    const mhak_native *const native = layer->config.arithmetic == MHA_NATIVE ? layer->native : NULL;
     const ptrdiff_t rows =
         mhai_max(mhai_layer_room(job, &job->queries), mhai_layer_room(job, &job->keys));
     size_t size = 0;
     for (int p = 0; p < MHAI_PROJECTIONS; p++)
         size = mhai_larger(size, mhai_gemm_work_size(
-                                     layer->kernels, rows, layer->in[p].linear->inputs,
+                                     layer->kernels, native, rows, layer->in[p].linear->inputs,
                                      panels_of_width(layer, layer->in[p].linear->inputs), threads));
-    size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, rows, layer->out->inputs,
+    size = mhai_larger(size, mhai_gemm_work_size(layer->kernels, native, rows, layer->out->inputs,
                                                  layer->out->panels, threads));
     if (!job->attends)
         return size;
@@ -142,13 +143,18 @@ static size_t shared_size(const mhai_layer_job *job, int threads)
     return mhai_larger(size, mhai_run_work_bound(&plan, threads));
 }
 
-static size_t count_work(const mhai_layer_job *job, int threads)
+size_t mhai_layer_buffer_bytes(const mhai_layer_job *job)
 {
     mhai_layer_job counted = *job;
     mhai_work work = {0};
-    if (!job->call.tape)
-        carve_buffers(&counted, &work);
-    return work.used + mhai_layer_list_bytes(job) + shared_size(job, threads) + MHAI_ALIGN - 1;
+    carve_buffers(&counted, &work);
+    return work.used;
+}
+
+static size_t count_work(const mhai_layer_job *job, int threads)
+{
+    const size_t buffers = job->call.tape ? 0 : mhai_layer_buffer_bytes(job);
+    return buffers + mhai_layer_list_bytes(job) + shared_size(job, threads) + MHAI_ALIGN - 1;
 }
 
 /* --------------------------------------------------------- rows and views ----- */
@@ -306,12 +312,32 @@ size_t mhai_layer_needs(const mha_layer *layer, const mha_layer_call *call, int 
     return mhai_layer_check(&job, layer, call) ? 0 : count_work(&job, threads);
 }
 
+/* The halves of a layer have no cache, and attention between them knows no extra keys. */
+static mha_status check_part(const mhai_layer_job *job)
+{
+    const mha_options *const o = &job->attention.options;
+    if (job->part == MHAI_WHOLE)
+        return MHA_OK;
+    if (job->call.cache)
+        return mhai_fail(o, MHA_ERR_FLAG, "call.cache is given; a layer in halves has none");
+    if (mhai_extras(&job->attention) > 0)
+        return mhai_fail(o, MHA_ERR_FLAG,
+                         "the layer has extra keys, which attention between its halves lacks");
+    if (job->part == MHAI_PROJECT && job->call.captured_heads.data)
+        return mhai_fail(o, MHA_ERR_FLAG, "call.captured_heads is requested before the heads");
+    return MHA_OK;
+}
+
 mha_status mhai_layer_prepare(mhai_layer_job *job, const mha_layer *layer,
-                              const mha_layer_call *call, void *work, size_t work_size,
-                              mha_pool *pool)
+                              const mha_layer_call *call, const mhai_layer_between *between,
+                              void *work, size_t work_size, mha_pool *pool)
 {
     mha_status status = mhai_layer_check(job, layer, call);
     if (status)
+        return status;
+    job->part = between->part;
+    job->given = between->heads;
+    if ((status = check_part(job)))
         return status;
     const mha_options *const o = &job->attention.options;
     const size_t needed = count_work(job, mha_pool_threads(pool));

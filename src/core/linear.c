@@ -41,18 +41,63 @@ static void read_output(const mha_linear *linear, const mhai_section *section, p
     linear->kernels->load_row[w->type](buffers->given, (int)linear->inputs, 1.0f, buffers->wide);
 }
 
-/* Writes one output to its column of a panel, nr elements apart. */
+/* A weight of i8 with the bias of native products, and back: the top bit changes. */
+static void flip_signs(const mha_linear *linear, int8_t *row, ptrdiff_t count)
+{
+    const unsigned flip =
+        linear->native && linear->stored == MHA_I8 && linear->native->bias ? 0x80 : 0;
+    for (ptrdiff_t c = 0; flip && c < count; c++)
+        row[c] = (int8_t)((unsigned)(uint8_t)row[c] ^ flip);
+}
+
+/* Writes a row of all inputs to its column of a panel. */
+static void put_inputs(const mha_linear *linear, ptrdiff_t column, void *row)
+{
+    const mha_dtype type = linear->stored;
+    const ptrdiff_t together = linear->together, step = linear->kernels->nr * together;
+    flip_signs(linear, row, linear->inputs);
+    for (ptrdiff_t c = 0; c < mhai_min(linear->inputs, together); c++)
+        mhai_copy_strided(
+            type, mhai_out_at(linear->weights, type, mhai_panel_index(linear, column, c)), step,
+            mhai_at(row, type, c), together, mhai_ceil_div(linear->inputs - c, together));
+}
+
+void mhai_linear_get_inputs(const mha_linear *linear, ptrdiff_t column, ptrdiff_t input, void *row,
+                            ptrdiff_t count)
+{
+    const mha_dtype type = linear->stored;
+    const ptrdiff_t together = linear->together, step = linear->kernels->nr * together;
+    for (ptrdiff_t c = 0; c < mhai_min(count, together); c++)
+        mhai_copy_strided(
+            type, mhai_out_at(row, type, c), together,
+            mhai_at(linear->weights, type, mhai_panel_index(linear, column, input + c)), step,
+            mhai_ceil_div(count - c, together));
+    flip_signs(linear, row, count);
+}
+
+void mhai_linear_sum(const mha_linear *linear)
+{
+    const ptrdiff_t columns = linear->panels * linear->kernels->nr;
+    for (ptrdiff_t n = 0; linear->sums && n < columns; n++) {
+        const uint8_t *const weights = linear->weights;
+        int32_t sum = 0;
+        for (ptrdiff_t c = 0; c < linear->inputs; c++) {
+            const uint8_t byte = weights[mhai_panel_index(linear, n, c)];
+            sum += linear->native->bias ? byte - linear->native->bias : (int8_t)byte;
+        }
+        linear->sums[n] = sum;
+    }
+}
+
+/* Writes one output to its column of a panel. */
 static void pack_output(const mha_linear *linear, ptrdiff_t column, const row_buffers *buffers)
 {
-    const ptrdiff_t nr = linear->kernels->nr;
-    const ptrdiff_t at = column / nr * linear->inputs * nr + column % nr;
     if (linear->stored == MHA_I8)
         linear->scales[column] = mhai_quantize_row(buffers->wide, linear->inputs, buffers->stored);
     else
         linear->kernels->store_row[linear->stored](buffers->wide, (int)linear->inputs, 1.0f,
                                                    buffers->stored);
-    mhai_copy_strided(linear->stored, mhai_out_at(linear->weights, linear->stored, at), nr,
-                      buffers->stored, 1, linear->inputs);
+    put_inputs(linear, column, buffers->stored);
 }
 
 /* The same for a block type. */
@@ -106,33 +151,64 @@ void mhai_linear_repack(mha_linear *linear, const mhai_section *sections, int co
     const ptrdiff_t inputs = linear->inputs;
     const row_buffers buffers = {rows, rows + inputs, rows + 2 * inputs};
     pack_sections(linear, sections, count, &buffers);
+    mhai_linear_sum(linear);
 }
 
-mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, mha_arena *arena,
-                            ptrdiff_t inputs, const mhai_section *sections, int count,
-                            mha_dtype stored)
+bool mhai_has_native(mha_dtype stored, ptrdiff_t inputs)
+{
+    return stored == MHA_BF16 || (stored == MHA_I8 && inputs <= MHAK_I8_INPUTS);
+}
+
+/* A linear without weights: its kind and extents. */
+static mha_linear linear_of(const mhai_packing *packing, ptrdiff_t inputs,
+                            const mhai_section *sections, int count, mha_dtype stored)
+{
+    const mhak_table *const kernels = packing->native->base;
+    const bool native = packing->arithmetic == MHA_NATIVE && mhai_has_native(stored, inputs);
+    mha_linear made = {.kernels = kernels,
+                       .native = native ? packing->native : NULL,
+                       .inputs = inputs,
+                       .stored = stored,
+                       .together = !native            ? 1
+                                   : stored == MHA_I8 ? MHAK_QUAD
+                                                      : MHAK_PAIR,
+                       .in_arena = packing->arena != NULL};
+    made.depth = mhai_round_up(inputs, made.together);
+    if (mhai_is_block(stored) && mhai_has_digits(kernels))
+        made.digits = packing->arithmetic == MHA_NATIVE ? 1 : MHAK_DIGITS;
+    for (int s = 0; s < count; s++) {
+        made.outputs += sections[s].outputs;
+        made.panels += mhai_section_panels(kernels, sections[s].outputs);
+    }
+    return made;
+}
+
+/* Memory for the weights, all 0. False: there is none, or not for all. */
+static bool take_weights(mha_linear *made, mha_arena *arena)
+{
+    const bool i8 = made->stored == MHA_I8, sums = i8 && made->native;
+    const size_t columns = (size_t)(made->panels * made->kernels->nr);
+    const size_t bytes = columns * packed_bytes(made->depth, made->stored);
+    made->weights = mhai_weights_take(arena, bytes);
+    if (made->weights)
+        memset(made->weights, sums ? made->native->bias : 0, bytes);
+    made->bias = take_zeroed(columns, sizeof(float));
+    made->scales = i8 ? take_zeroed(columns, sizeof(float)) : NULL;
+    made->sums = sums ? take_zeroed(columns, sizeof(int32_t)) : NULL;
+    return made->weights && made->bias && (!i8 || made->scales) && (!sums || made->sums);
+}
+
+mha_status mhai_linear_make(mha_linear **linear, const mhai_packing *packing, ptrdiff_t inputs,
+                            const mhai_section *sections, int count, mha_dtype stored)
 {
     *linear = NULL;
     mha_linear *const made = calloc(1, sizeof *made);
     if (!made)
         return MHA_ERR_MEMORY;
-    *made = (mha_linear){
-        .kernels = kernels, .inputs = inputs, .stored = stored, .in_arena = arena != NULL};
-    made->digits = mhai_is_block(stored) && kernels->digits_rows && mhai_cpu_has_dot(kernels->name);
-    for (int s = 0; s < count; s++) {
-        made->outputs += sections[s].outputs;
-        made->panels += mhai_section_panels(kernels, sections[s].outputs);
-    }
-    const size_t columns = (size_t)(made->panels * kernels->nr);
-    const size_t weight_bytes = columns * packed_bytes(inputs, stored);
-    made->weights = mhai_weights_take(arena, weight_bytes);
-    if (made->weights)
-        memset(made->weights, 0, weight_bytes);
-    made->bias = take_zeroed(columns, sizeof(float));
-    made->scales = stored == MHA_I8 ? take_zeroed(columns, sizeof(float)) : NULL;
-    float *const rows = take_zeroed(3 * (size_t)inputs, sizeof(float));
-    if (!made->weights || !made->bias || !rows || (stored == MHA_I8 && !made->scales)) {
-        free(rows);
+    *made = linear_of(packing, inputs, sections, count, stored);
+    const bool ok = take_weights(made, packing->arena);
+    float *const rows = ok ? take_zeroed(3 * (size_t)inputs, sizeof(float)) : NULL;
+    if (!rows) {
         mha_linear_free(made);
         return MHA_ERR_MEMORY;
     }
@@ -149,6 +225,7 @@ void mha_linear_free(mha_linear *linear)
     if (!linear->in_arena)
         free(linear->weights);
     free(linear->scales);
+    free(linear->sums);
     free(linear->bias);
     free(linear);
 }
@@ -158,8 +235,10 @@ size_t mha_linear_bytes(const mha_linear *linear)
     if (!linear)
         return 0;
     const size_t columns = (size_t)(linear->panels * linear->kernels->nr);
-    return columns * packed_bytes(linear->inputs, linear->stored) +
-           columns * sizeof(float) * (linear->scales ? 2 : 1);
+    return columns * packed_bytes(linear->depth, linear->stored) + columns * sizeof(float) *
+                                                                       (linear->sums     ? 3
+                                                                        : linear->scales ? 2
+                                                                                         : 1);
 }
 
 /* ---------------------------------------------------------------- checks ----- */
@@ -208,7 +287,8 @@ static mha_status check_blocks(const mha_options *message, const char *name,
     if (__builtin_mul_overflow(matrix->out_stride / length, bytes, &stride))
         return mhai_fail(message, MHA_ERR_OVERFLOW,
                          "%s reaches beyond the address space; look at its strides", name);
-    mhai_regions list = {.options = message, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, message, 1);
     const mha_view view = {matrix->data, 0, stride, 0};
     mhai_regions_rows(&list, false, name, view, MHA_I8, outputs, 1, inputs / length * bytes, NULL);
     return mhai_regions_check(&list, NULL, 0);
@@ -244,7 +324,8 @@ mha_status mhai_check_matrix(const mha_options *message, const char *name, const
         return status;
     if (blocks)
         return check_blocks(message, name, matrix, outputs, inputs);
-    mhai_regions list = {.options = message, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, message, 1);
     const mha_view view = {matrix->data, 0, matrix->out_stride, matrix->in_stride};
     mhai_regions_rows(&list, false, name, view, matrix->type, outputs, inputs, 1, NULL);
     return mhai_regions_check(&list, NULL, 0);
@@ -283,6 +364,7 @@ static mha_status check_config(const mha_linear_config *c, const mha_options *me
 {
     mha_status status;
     if ((status = check_extents(message, c->inputs, c->outputs)) ||
+        (status = mhai_check_arithmetic(message, "config", c->arithmetic)) ||
         (status = mhai_check_stored(message, c->stored)) ||
         (status = mhai_check_matrix(message, "config.weight", &c->weight, c->outputs, c->inputs,
                                     c->stored)))
@@ -305,11 +387,11 @@ mha_status mha_linear_create(mha_linear **linear, const mha_linear_config *confi
     mha_status status = check_config(&full, &message);
     if (status)
         return status;
-    const mhak_table *kernels;
-    if ((status = mhai_kernels_for(&message, &kernels)))
+    mhai_packing packing = {.arithmetic = full.arithmetic, .arena = full.arena};
+    if ((status = mhai_native_for(&message, &packing.native)))
         return status;
     const mhai_section section = {full.outputs, full.weight, full.bias};
-    status = mhai_linear_make(linear, kernels, full.arena, full.inputs, &section, 1,
+    status = mhai_linear_make(linear, &packing, full.inputs, &section, 1,
                               mhai_stored_type(full.stored, &full.weight));
     if (status)
         return mhai_fail(&message, status, "no memory for %td x %td packed weights", full.outputs,
@@ -367,7 +449,8 @@ static mha_status check_memory(const mhai_product *p, const void *work, size_t w
     const mhai_finish *const f = &p->finish;
     const mha_view x = {p->x, 0, 0, p->x_stride}, y = {p->y, 0, 0, p->y_stride};
     const mha_view residual = {f->residual, 0, 0, f->residual_stride};
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     mhai_regions_rows(&list, false, "x", x, p->x_type, 1, p->rows, p->linear->inputs, NULL);
     mhai_regions_rows(&list, true, "y", y, p->y_type, 1, p->rows, p->columns, NULL);
     if (f->residual &&
@@ -382,7 +465,8 @@ size_t mha_linear_work_size(const mha_linear *linear, ptrdiff_t rows, int thread
 {
     if (!linear || rows < 0 || threads < 1 || threads > MHA_MAX_THREADS)
         return 0;
-    return mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels, threads);
+    return mhai_gemm_work_size(linear->kernels, linear->native, rows, linear->inputs,
+                               linear->panels, threads);
 }
 
 mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const void *x,
@@ -409,8 +493,7 @@ mha_status mha_linear_run_fused(const mha_linear *linear, ptrdiff_t rows, const 
                                   .finish = {.activation = activation,
                                              .residual = residual,
                                              .residual_stride = residual_stride}};
-    const size_t needed = mhai_gemm_work_size(linear->kernels, rows, linear->inputs, linear->panels,
-                                              mha_pool_threads(pool));
+    const size_t needed = mha_linear_work_size(linear, rows, mha_pool_threads(pool));
     if ((status = check_memory(&product, work, needed)))
         return status;
     if (work && work_size < needed)

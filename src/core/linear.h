@@ -13,7 +13,8 @@
  *      panels[(p*inputs + c)*nr + n%nr] = weight from input c to output n
  *
  * so that one row of x reads the weights as one stream, and many rows find a slice of a panel in
- * the L1 cache. Panels of block types hold the same outputs (kernels/block_layout.h).
+ * the L1 cache. Panels of block types hold the same outputs (kernels/block_layout.h), and so do
+ * those of native arithmetic, with pairs or quads of inputs side by side (kernels/native.h).
  */
 #ifndef MHAI_LINEAR_H
 #define MHAI_LINEAR_H
@@ -30,14 +31,20 @@ typedef struct mhai_section {
 
 struct mha_linear {
     const mhak_table *kernels;
+    const mhak_native *native; /* products are native, of type stored; NULL: they are exact */
     ptrdiff_t inputs, outputs; /* outputs of all sections together, without padding */
     ptrdiff_t panels;          /* every section begins a new panel */
     mha_dtype stored;
-    bool digits;   /* products are made of whole numbers: block types, if kernels can do it */
-    void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type */
-    bool in_arena; /* the weights belong to an arena */
-    float *scales; /* [panels * nr], i8 only: weight = stored * scale */
-    float *bias;   /* [panels * nr] */
+    int digits;    /* of inputs, if products are made of whole numbers: block types, if kernels can
+                    * do it; 3, native 1; 0: products are f32 */
+    void *weights; /* [panels][inputs][nr] of type stored, or panels of a block type; native:
+                    * [panels][depth / together][nr][together] */
+    ptrdiff_t depth; /* inputs, and those that fill up a pair or quad */
+    int together;    /* inputs of an output that lie side by side: 1, native 2 or 4 */
+    bool in_arena;   /* the weights belong to an arena */
+    float *scales;   /* [panels * nr], i8 only: weight = stored * scale */
+    int32_t *sums;   /* [panels * nr], native i8 only: of what is stored for an output */
+    float *bias;     /* [panels * nr] */
 };
 
 /* Panels of a section, with the kernels of this machine. */
@@ -51,11 +58,27 @@ static inline const void *mhai_linear_slice(const mha_linear *linear, ptrdiff_t 
 {
     const ptrdiff_t nr = linear->kernels->nr;
     if (!mhai_is_block(linear->stored))
-        return mhai_at(linear->weights, linear->stored, (p * linear->inputs + input) * nr);
+        return mhai_at(linear->weights, linear->stored, (p * linear->depth + input) * nr);
     const int block = mhai_block_number(linear->stored), length = mhak_block_inputs(block);
     return (const char *)linear->weights +
            (p * (linear->inputs / length) + input / length) * mhak_unit_bytes(block) * nr;
 }
+
+/* The element of the panels with the weight from input c to the output in this column; not for
+ * block types. */
+static inline ptrdiff_t mhai_panel_index(const mha_linear *linear, ptrdiff_t column, ptrdiff_t c)
+{
+    const ptrdiff_t nr = linear->kernels->nr, together = linear->together;
+    return (column / nr * linear->depth + c / together * together) * nr + column % nr * together +
+           c % together;
+}
+
+/* Reads weights of `count` inputs to one output, of the stored type; not for block types. */
+void mhai_linear_get_inputs(const mha_linear *linear, ptrdiff_t column, ptrdiff_t input, void *row,
+                            ptrdiff_t count);
+
+/* Sums of what is stored, where native products need them: after all weights are in place. */
+void mhai_linear_sum(const mha_linear *linear);
 
 /* One block of the output in this column, by its number; and a row of all its blocks as a file has
  * them. */
@@ -65,11 +88,19 @@ void mhai_linear_get_block(const mha_linear *linear, ptrdiff_t column, ptrdiff_t
                            mhai_unit *unit);
 void mhai_linear_put_row(const mha_linear *linear, ptrdiff_t column, const void *row);
 
-/* Packs checked sections, in an arena unless it is NULL. The only error is MHA_ERR_MEMORY; *linear
- * is then NULL. */
-mha_status mhai_linear_make(mha_linear **linear, const mhak_table *kernels, mha_arena *arena,
-                            ptrdiff_t inputs, const mhai_section *sections, int count,
-                            mha_dtype stored);
+/* How weights are to be packed. */
+typedef struct mhai_packing {
+    const mhak_native *native; /* the kernels of this machine */
+    mha_arithmetic arithmetic;
+    mha_arena *arena; /* NULL: memory of their own */
+} mhai_packing;
+
+/* Are products with weights that are stored so native, if that is requested? */
+bool mhai_has_native(mha_dtype stored, ptrdiff_t inputs);
+
+/* Packs checked sections. The only error is MHA_ERR_MEMORY; *linear is then NULL. */
+mha_status mhai_linear_make(mha_linear **linear, const mhai_packing *packing, ptrdiff_t inputs,
+                            const mhai_section *sections, int count, mha_dtype stored);
 
 /* The type in which a matrix is stored that is to be stored so. */
 static inline mha_dtype mhai_stored_type(mha_dtype stored, const mha_matrix *matrix)
@@ -125,9 +156,10 @@ typedef struct mhai_product {
     mhai_finish finish;
 } mhai_product;
 
-/* Bytes of workspace for any product with at most that many rows, inputs and panels. */
-size_t mhai_gemm_work_size(const mhak_table *kernels, ptrdiff_t rows, ptrdiff_t inputs,
-                           ptrdiff_t panels, int threads);
+/* Bytes of workspace for any product with at most that many rows, inputs and panels; `native`: the
+ * kernels of products that may be native, NULL: none is. */
+size_t mhai_gemm_work_size(const mhak_table *kernels, const mhak_native *native, ptrdiff_t rows,
+                           ptrdiff_t inputs, ptrdiff_t panels, int threads);
 
 void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool);
 

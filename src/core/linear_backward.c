@@ -30,18 +30,34 @@ typedef struct transposition {
     ptrdiff_t first; /* first panel of inputs */
 } transposition;
 
+/* The same from panels of native products, which have inputs side by side already. */
+static void read_tile(const mha_linear *linear, ptrdiff_t column, ptrdiff_t input, int inputs,
+                      int outputs, float *to)
+{
+    const int nr = linear->kernels->nr;
+    uint16_t row[MHAK_MAX_PANEL];
+    memset(to, 0, sizeof(float) * (size_t)(outputs * nr));
+    for (int r = 0; r < outputs; r++) {
+        mhai_linear_get_inputs(linear, column + r, input, row, inputs);
+        linear->kernels->load_row[linear->stored](row, inputs, 1.0f, to + (ptrdiff_t)r * nr);
+    }
+}
+
 /* A tile of weights from [input][nr outputs], as stored, to [output][nr inputs], scaled. */
 static void transpose_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, int outputs,
                            float *to)
 {
     float wide[MHAK_MAX_PANEL * MHAK_MAX_PANEL];
     const int nr = linear->kernels->nr, inputs = (int)mhai_min(nr, linear->inputs - input);
-    const void *const tile =
-        mhai_at(linear->weights, linear->stored, (p * linear->inputs + input) * nr);
-    if (linear->stored != MHA_F32)
-        linear->kernels->load_row[linear->stored](tile, inputs * nr, 1.0f, wide);
-    linear->kernels->pack_k[MHA_F32](linear->stored == MHA_F32 ? tile : wide, nr, inputs, outputs,
-                                     nr, to);
+    const void *const tile = mhai_linear_slice(linear, p, input);
+    if (linear->native) {
+        read_tile(linear, p * nr, input, inputs, outputs, to);
+    } else {
+        if (linear->stored != MHA_F32)
+            linear->kernels->load_row[linear->stored](tile, inputs * nr, 1.0f, wide);
+        linear->kernels->pack_k[MHA_F32](linear->stored == MHA_F32 ? tile : wide, nr, inputs,
+                                         outputs, nr, to);
+    }
     for (int r = 0; linear->scales && r < outputs; r++)
         for (int c = 0; c < nr; c++)
             to[r * nr + c] *= linear->scales[p * nr + r];
@@ -69,7 +85,7 @@ size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdif
     mhai_work work = {0};
     mhai_work_take(&work, (size_t)(panels * columns * nr), sizeof(float));
     mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
-    return work.used + mhai_gemm_work_size(linear->kernels, rows, columns, panels, threads) +
+    return work.used + mhai_gemm_work_size(linear->kernels, NULL, rows, columns, panels, threads) +
            MHAI_ALIGN - 1;
 }
 
@@ -80,7 +96,10 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
     const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, product->columns);
     mhai_work work = mhai_work_begin(memory);
     transposition pass = {.product = product};
-    pass.transposed = (mha_linear){.kernels = linear->kernels, .inputs = product->columns};
+    pass.transposed = (mha_linear){.kernels = linear->kernels,
+                                   .inputs = product->columns,
+                                   .depth = product->columns,
+                                   .together = 1};
     pass.transposed.weights =
         mhai_work_take(&work, (size_t)(panels * product->columns * nr), sizeof(float));
     pass.transposed.bias = mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
@@ -343,7 +362,8 @@ static mha_status check_memory(const mha_linear *linear, ptrdiff_t rows, const m
     const mha_options silent = {0};
     const mha_view inputs = {x->data, 0, 0, x->stride}, d_y = {g->d_y, 0, 0, g->d_y_stride};
     const mha_view d_x = {g->d_x, 0, 0, g->d_x_stride};
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     if (g->d_weight.data)
         mhai_regions_rows(&list, false, "x", inputs, x->type, 1, rows, linear->inputs, NULL);
     mhai_regions_rows(&list, false, "d_y", d_y, g->d_y_type, 1, rows, linear->outputs, NULL);

@@ -93,7 +93,8 @@ static mha_shape as_problem(const mha_shape *s)
 static mha_status check_tensors(const mhai_call *call, const tensors *t)
 {
     const mha_shape *const s = &call->shape;
-    mhai_regions list = {.options = &call->options, .B = s->B};
+    mhai_regions list;
+    mhai_regions_begin(&list, &call->options, s->B);
     mhai_regions_rows(&list, true, "o", mhai_as_view(t->o), t->type, s->H, s->L, s->Dv, NULL);
     mhai_regions_rows(&list, true, "lse", mhai_as_view(t->lse), t->lse_type, s->H, s->L, 1, NULL);
     mhai_regions_rows(&list, false, "o2", t->o2, t->type, s->H, s->L, s->Dv, NULL);
@@ -101,19 +102,34 @@ static mha_status check_tensors(const mhai_call *call, const tensors *t)
     return mhai_regions_check(&list, NULL, 0);
 }
 
-static void merge_all(const mhak_table *kernels, const mha_shape *s, const tensors *t)
+/* A merge as tasks of some rows each. */
+typedef struct merging {
+    const mhak_table *kernels; /* NULL: f64 */
+    const mha_shape *shape;
+    const tensors *tensors;
+} merging;
+
+enum { TASK_ROWS = 64 };
+
+static void merge_some(void *arg, int worker, ptrdiff_t task)
 {
+    const merging *const m = arg;
+    const mha_shape *const s = m->shape;
+    const tensors *const t = m->tensors;
     const mha_view o = mhai_as_view(t->o), lse = mhai_as_view(t->lse);
-    for (ptrdiff_t n = 0; n < s->B * s->H * s->L; n++) {
+    const ptrdiff_t end = mhai_min(s->B * s->H * s->L, (task + 1) * TASK_ROWS);
+    (void)worker;
+    for (ptrdiff_t n = task * TASK_ROWS; n < end; n++) {
         const ptrdiff_t i = n % s->L, h = n / s->L % s->H, b = n / s->L / s->H;
-        merge_row(kernels, s, mhai_out_at(t->o.data, t->type, mhai_index(&o, false, b, 0, h, i)),
+        merge_row(m->kernels, s, mhai_out_at(t->o.data, t->type, mhai_index(&o, false, b, 0, h, i)),
                   mhai_out_at(t->lse.data, t->lse_type, mhai_index(&lse, false, b, 0, h, i)),
                   mhai_at(t->o2.data, t->type, mhai_index(&t->o2, false, b, 0, h, i)),
                   mhai_at(t->lse2.data, t->lse_type, mhai_index(&t->lse2, false, b, 0, h, i)));
     }
 }
 
-mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2, mha_view lse2)
+mha_status mha_merge_pooled(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2,
+                            mha_view lse2, mha_pool *pool)
 {
     mhai_call call = {.options = {.size = sizeof call.options}};
     const mhak_table *kernels;
@@ -129,6 +145,13 @@ mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2
         return MHA_OK;
     if ((status = check_tensors(&call, &t)))
         return status;
-    merge_all(exact ? NULL : kernels, &call.shape, &t);
+    merging all = {exact ? NULL : kernels, &call.shape, &t};
+    mha_pool_run(pool, mhai_ceil_div(call.shape.B * call.shape.H * call.shape.L, TASK_ROWS),
+                 merge_some, &all);
     return MHA_OK;
+}
+
+mha_status mha_merge(const mha_shape *shape, mha_out o, mha_out lse, mha_view o2, mha_view lse2)
+{
+    return mha_merge_pooled(shape, o, lse, o2, lse2, NULL);
 }

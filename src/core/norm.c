@@ -60,7 +60,8 @@ static mha_status check_memory(const norm_run *run)
     const mha_options silent = {0};
     const mha_norm_config *const c = &run->config;
     const mha_view y = {run->y, 0, 0, run->y_stride}, sum = {c->sum, 0, 0, c->sum_stride};
-    mhai_regions list = {.options = &silent, .B = 1};
+    mhai_regions list;
+    mhai_regions_begin(&list, &silent, 1);
     mhai_regions_rows(&list, true, "y", y, MHA_F32, 1, run->rows, c->width, NULL);
     if (c->sum)
         mhai_regions_rows(&list, true, "config.sum", sum, MHA_F32, 1, run->rows, c->width, NULL);

@@ -30,7 +30,8 @@ static void add_extras(const mhai_worker *worker, const mhai_state *state, int r
         const float shrink = state->m[r] == -INFINITY ? 0.0f : expf(state->m[r] - top);
         const float p = expf(score - top);
         const mhak_drop drop = mhai_drop_of(call, worker->batch.b, worker->scratch->rows[r].h);
-        const bool keeps = mhai_drop_keeps(&drop, worker->scratch->rows[r].i, call->shape.S + n);
+        const bool keeps =
+            mhai_call_keeps(call, &drop, worker->scratch->rows[r].i, call->shape.S + n);
         const float weight = keeps ? p * mhai_drop_factor(drop.threshold) : 0.0f;
         const bool learned = call->extra.k && n == 0;
         for (ptrdiff_t c = 0; c < dv; c++)

@@ -4,8 +4,10 @@
 #include "core/plan.h"
 
 enum {
-    WIDE_TILE = 48,        /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
-    NARROW_TILE = 32,      /* with a causal edge: wastes half as much at the edge */
+    WIDE_TILE = 48,   /* rows of a tile of scores: 24 KiB, beside a panel of K in L1 */
+    NARROW_TILE = 32, /* with a causal edge: wastes half as much at the edge */
+    WIDE_PAIRS = 48,  /* both in native arithmetic: whole tiles of its kernels */
+    NARROW_PAIRS = 24,
     LOW_TILE = 16,         /* with a window: an edge at both ends of every row */
     HELD_ROWS = 96,        /* rows of a task with columns: their weights are held in L2 */
     MEAN_ROWS = 192,       /* rows of a task with all heads, which reads K and V of every head */
@@ -135,12 +137,14 @@ mhai_shared mhai_shared_take(const mha_plan *plan, const mhai_tiling *tiling, mh
 
 bool mhai_keys_in_place(const mha_plan *plan, ptrdiff_t rows)
 {
-    return rows <= plan->kernels->mr_in_place && plan->shape.D <= MHAK_DEPTH;
+    const int most = plan->pairs ? plan->pairs->mr_in_place : plan->kernels->mr_in_place;
+    return rows <= most && plan->shape.D <= MHAK_DEPTH;
 }
 
 bool mhai_values_in_place(const mha_plan *plan, ptrdiff_t rows)
 {
-    return rows <= 2 * plan->kernels->mr_pv && plan->shape.Dv % plan->kernels->vector == 0;
+    const int most = plan->pairs ? plan->pairs->mr_in_place : plan->kernels->mr_pv;
+    return rows <= 2 * most && plan->shape.Dv % plan->kernels->vector == 0;
 }
 
 static bool empty(const mha_shape *shape)
@@ -159,6 +163,29 @@ static ptrdiff_t most_rows(const mha_plan *plan)
     return mhai_max(plan->one_pass_mean ? MEAN_ROWS : HELD_ROWS, mhai_min(MHAI_TASK_ROWS, rows));
 }
 
+/* Rows of a task and of its tiles. */
+static void size_tiles(mha_plan *plan, const mha_options *options)
+{
+    const mha_shape *const shape = &plan->shape;
+    plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
+    const ptrdiff_t group = shape->H / shape->G;
+    const ptrdiff_t most = most_rows(plan);
+    const ptrdiff_t rows = shape->L < most ? shape->L * group : most;
+    plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
+    const int wide = plan->pairs ? WIDE_PAIRS : WIDE_TILE;
+    const int narrow = plan->pairs ? NARROW_PAIRS : NARROW_TILE;
+    const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? narrow : wide;
+    plan->row_tile = (int)mhai_min(tile, plan->task_rows);
+    plan->score_rows = plan->row_tile;
+    if (mhai_keys_in_place(plan, rows)) {
+        const ptrdiff_t keys =
+            mhai_min(mhai_round_up(shape->S, MHAI_SPLIT), (ptrdiff_t)MHAI_FEW_SPLITS * MHAI_SPLIT);
+        plan->score_rows = (int)mhai_max(plan->row_tile, rows * keys / MHAK_BLOCK);
+    }
+    plan->ldq = mhai_row_floats(shape->D);
+    plan->ldo = mhai_round_up(shape->Dv, plan->kernels->vector);
+}
+
 void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *kernels)
 {
     const mha_shape *const shape = &call->shape;
@@ -166,6 +193,7 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     *plan = (mha_plan){.shape = *shape, .kernels = kernels};
     plan->empty = empty(shape);
     plan->lse = options->lse.data != NULL;
+    plan->arithmetic = options->arithmetic;
     plan->weights = options->weights.data != NULL;
     plan->statistics = options->statistics != NULL;
     plan->columns = plan->statistics && options->statistics->columns;
@@ -176,21 +204,10 @@ void mhai_plan_fill(mha_plan *plan, const mhai_call *call, const mhak_table *ker
     plan->softmax_weights = plan->weights && options->weights_mode == MHA_WEIGHTS_SOFTMAX;
     plan->one_pass = kernels && mhai_one_pass_possible(call);
     plan->one_pass_mean = plan->one_pass && mhai_averages(call);
-    if (!kernels || plan->empty)
-        return;
-    plan->edge = (options->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0;
-    const ptrdiff_t group = shape->H / shape->G;
-    const ptrdiff_t most = most_rows(plan);
-    const ptrdiff_t rows = shape->L < most ? shape->L * group : most;
-    plan->task_rows = (int)mhai_min(most, mhai_round_up(rows, LOW_TILE));
-    const int tile = options->flags & MHA_WINDOW ? LOW_TILE : plan->edge ? NARROW_TILE : WIDE_TILE;
-    plan->row_tile = (int)mhai_min(tile, plan->task_rows);
-    plan->score_rows = plan->row_tile;
-    if (mhai_keys_in_place(plan, rows)) {
-        const ptrdiff_t keys =
-            mhai_min(mhai_round_up(shape->S, MHAI_SPLIT), (ptrdiff_t)MHAI_FEW_SPLITS * MHAI_SPLIT);
-        plan->score_rows = (int)mhai_max(plan->row_tile, rows * keys / MHAK_BLOCK);
+    if (kernels && !plan->empty) {
+        plan->pairs = mhai_pairs_of(call, &plan->arithmetic_words);
+        size_tiles(plan, options);
     }
-    plan->ldq = mhai_row_floats(shape->D);
-    plan->ldo = mhai_round_up(shape->Dv, kernels->vector);
+    if (!plan->empty)
+        plan->scratch_size = mhai_run_scratch_size(plan);
 }

@@ -68,23 +68,27 @@ typedef struct mhai_scratch {
 
 struct mha_plan {
     mha_shape shape;
-    const mhak_table *kernels; /* NULL: the f64 reference path */
-    bool empty;                /* there is no output to compute: B, H, L or D is 0 */
-    bool weights;              /* options.weights is given */
-    bool softmax_weights;      /* and has mode SOFTMAX: the rows' sums are kept */
-    bool one_pass;             /* and is made of the scores of the same pass */
-    bool one_pass_mean;        /* and averaged there: all heads of some rows are one task */
-    bool lse;                  /* options.lse is given */
-    bool only_weights;         /* there is no output */
-    bool statistics, columns;  /* options.statistics is given; and with columns */
-    bool row_statistics;       /* room for row statistics, where the caller gives none */
-    ptrdiff_t top;             /* largest weights listed per row */
-    ptrdiff_t column_blocks;   /* for columns: most blocks of keys that the rows of a task see */
-    bool edge;                 /* a causal or window edge runs through tiles */
-    int row_tile;              /* rows of one tile of scores */
-    int score_rows;            /* room for rows of scores: a tile, or all tiles of some splits */
-    int task_rows;             /* most rows of one task */
-    ptrdiff_t ldq, ldo;        /* floats per row of q and o in the workspace */
+    const mhak_table *kernels;    /* NULL: the f64 reference path */
+    bool empty;                   /* there is no output to compute: B, H, L or D is 0 */
+    bool weights;                 /* options.weights is given */
+    bool softmax_weights;         /* and has mode SOFTMAX: the rows' sums are kept */
+    bool one_pass;                /* and is made of the scores of the same pass */
+    bool one_pass_mean;           /* and averaged there: all heads of some rows are one task */
+    bool lse;                     /* options.lse is given */
+    mha_arithmetic arithmetic;    /* that was requested */
+    const mhak_pairs *pairs;      /* kernels of native arithmetic; NULL: it is exact */
+    const char *arithmetic_words; /* which it is, and why */
+    bool only_weights;            /* there is no output */
+    bool statistics, columns;     /* options.statistics is given; and with columns */
+    bool row_statistics;          /* room for row statistics, where the caller gives none */
+    ptrdiff_t top;                /* largest weights listed per row */
+    ptrdiff_t column_blocks;      /* for columns: most blocks of keys that the rows of a task see */
+    bool edge;                    /* a causal or window edge runs through tiles */
+    int row_tile;                 /* rows of one tile of scores */
+    int score_rows;               /* room for rows of scores: a tile, or all tiles of some splits */
+    int task_rows;                /* most rows of one task */
+    ptrdiff_t ldq, ldo;           /* floats per row of q and o in the workspace */
+    size_t scratch_size;          /* bytes of one worker's scratch */
 };
 
 /* How the work is cut into tasks for a number of threads. This never changes a bit of the
@@ -116,6 +120,10 @@ mhai_statistics_scratch mhai_statistics_take(const mha_plan *plan, mhai_work *wo
 /* Most blocks of keys that the rows of a task of this call see. */
 ptrdiff_t mhai_statistics_blocks(const mhai_call *call);
 
+/* The kernels of native arithmetic for a checked problem, or NULL if it is computed exactly; *words
+ * says which it is, and why. */
+const mhak_pairs *mhai_pairs_of(const mhai_call *call, const char **words);
+
 /* Can weights be made in the same pass as the output? And the scratch for it. */
 bool mhai_one_pass_possible(const mhai_call *call);
 mhai_one_pass mhai_one_pass_take(const mha_plan *plan, mhai_work *work);
@@ -141,6 +149,9 @@ typedef struct mhai_run {
     size_t scratch_size;
 } mhai_run;
 
+/* Bytes of one worker's scratch: of a plan that is filled in but for this. */
+size_t mhai_run_scratch_size(const mha_plan *plan);
+
 /* Bytes of workspace for a number of threads, with room for alignment. */
 size_t mhai_run_work_size(const mha_plan *plan, int threads);
 
@@ -152,6 +163,12 @@ void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_p
 
 /* One task of rows x keys (attention.c), with the worker's scratch. */
 void mhai_attention_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
+
+/* The same for heads whose keys fit in one block, portions of consecutive tasks at a time
+ * (one_block.c): whether the run allows it, the number of portions, and one portion. */
+bool mhai_one_block_possible(const mhai_run *run);
+ptrdiff_t mhai_one_block_portions(const mhai_run *run);
+void mhai_one_block_portion(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number);
 
 /* All rows of some heads in order, for columns; and the merge of the partial results of one chunk
  * of rows, where keys were cut. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads. The threads of a pool sleep on a condition until a run hands out indices. The caller of
- * the run takes indices too, so a run ends even if no other thread ever wakes (for example after a
- * fork). mha_pool_run() hands out tasks by a counter, one index per thread.
+ * Threads. The threads of a pool wait until a run hands out indices. The caller of the run takes
+ * indices too, so a run ends even if no other thread ever wakes (for example after a fork).
+ * mha_pool_run() hands out tasks by a counter, one index per thread.
+ *
+ * A model makes hundreds of short runs one after another, and waking a thread takes longer than
+ * many of them. So a thread that waits first polls for a few microseconds, and only then sleeps on
+ * a condition. How long it polls adapts: polling that was in vain, as on a busy machine, is
+ * shortened.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -15,6 +20,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* WebAssembly without shared memory has no threads. A pool has its threads in number only there:
+ * the caller of a run takes all indices, as after a fork. */
+#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+enum { HAVE_THREADS = false };
+#else
+enum { HAVE_THREADS = true };
+#endif
+
 struct mha_pool {
     int threads;
     pid_t owner; /* the process that created the threads; after a fork the child has none of them */
@@ -25,23 +38,70 @@ struct mha_pool {
     pthread_cond_t done;  /* running has reached 0 */
     void (*work)(void *arg, int index);
     void *arg;
-    int next, count; /* indices [next, count) are still to be taken */
-    int running;     /* taken but not finished */
-    bool busy;       /* a run is in progress */
+    int next, count;     /* indices [next, count) are still to be taken */
+    atomic_int running;  /* taken but not finished; changed with the lock, polled without */
+    atomic_uint changes; /* runs begun, and one more when stop is set; in the same way */
+    int patience;        /* of callers of runs */
+    bool busy;           /* a run is in progress */
     bool stop;
     pthread_t created[];
 };
+
+/* --------------------------------------------------------------- polling ----- */
+
+enum { PATIENCE_LEAST = 32, PATIENCE_MOST = 2048 }; /* polls; the most take about 30 us */
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* The patience of the next time, after polling has succeeded or not. */
+static int adapted(int patience, bool success)
+{
+    const int next = success ? 2 * patience : patience / 2;
+    return next < PATIENCE_LEAST ? PATIENCE_LEAST : next > PATIENCE_MOST ? PATIENCE_MOST : next;
+}
+
+/* Polls until the number of changes is another one than `seen`. */
+static int poll_changes(const mha_pool *pool, unsigned seen, int patience)
+{
+    for (int n = 0; n < patience; n++) {
+        if (atomic_load_explicit(&pool->changes, memory_order_relaxed) != seen)
+            return adapted(patience, true);
+        pause_cpu();
+    }
+    return adapted(patience, false);
+}
+
+/* Polls until no index is running. */
+static int poll_running(const mha_pool *pool, int patience)
+{
+    for (int n = 0; n < patience; n++) {
+        if (atomic_load_explicit(&pool->running, memory_order_relaxed) == 0)
+            return adapted(patience, true);
+        pause_cpu();
+    }
+    return adapted(patience, false);
+}
+
+/* ------------------------------------------------------------------ runs ----- */
 
 /* Takes indices and runs them until none is left. Called and returns with the lock held. */
 static void take_indices(mha_pool *pool)
 {
     while (pool->next < pool->count) {
         const int index = pool->next++;
-        pool->running++;
+        atomic_fetch_add_explicit(&pool->running, 1, memory_order_relaxed);
         pthread_mutex_unlock(&pool->lock);
         pool->work(pool->arg, index);
         pthread_mutex_lock(&pool->lock);
-        if (--pool->running == 0 && pool->next >= pool->count)
+        if (atomic_fetch_sub_explicit(&pool->running, 1, memory_order_relaxed) == 1 &&
+            pool->next >= pool->count)
             pthread_cond_signal(&pool->done);
     }
 }
@@ -49,10 +109,15 @@ static void take_indices(mha_pool *pool)
 static void *thread_main(void *arg)
 {
     mha_pool *const pool = arg;
+    int patience = PATIENCE_LEAST;
     pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
         take_indices(pool);
-        if (!pool->stop)
+        const unsigned seen = atomic_load_explicit(&pool->changes, memory_order_relaxed);
+        pthread_mutex_unlock(&pool->lock);
+        patience = poll_changes(pool, seen, patience);
+        pthread_mutex_lock(&pool->lock);
+        if (atomic_load_explicit(&pool->changes, memory_order_relaxed) == seen)
             pthread_cond_wait(&pool->wake, &pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -63,6 +128,27 @@ static void run_alone(int workers, void (*work)(void *arg, int index), void *arg
 {
     for (int index = 0; index < workers; index++)
         work(arg, index);
+}
+
+/* Tells all threads that there is an index to take, or that they shall stop. */
+static void announce(mha_pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->changes, 1, memory_order_relaxed);
+    pthread_cond_broadcast(&pool->wake);
+}
+
+/* Waits until no index is running. Called and returns with the lock held. */
+static void wait_for_others(mha_pool *pool)
+{
+    if (atomic_load_explicit(&pool->running, memory_order_relaxed) == 0)
+        return;
+    const int patience = pool->patience;
+    pthread_mutex_unlock(&pool->lock);
+    const int next = poll_running(pool, patience);
+    pthread_mutex_lock(&pool->lock);
+    pool->patience = next;
+    while (atomic_load_explicit(&pool->running, memory_order_relaxed) > 0)
+        pthread_cond_wait(&pool->done, &pool->lock);
 }
 
 static void run_own(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)
@@ -78,10 +164,9 @@ static void run_own(mha_pool *pool, int workers, void (*work)(void *arg, int ind
     pool->arg = arg;
     pool->next = 0;
     pool->count = workers;
-    pthread_cond_broadcast(&pool->wake);
+    announce(pool);
     take_indices(pool);
-    while (pool->running > 0)
-        pthread_cond_wait(&pool->done, &pool->lock);
+    wait_for_others(pool);
     pool->busy = false;
     pthread_mutex_unlock(&pool->lock);
 }
@@ -126,15 +211,26 @@ void mha_pool_run(mha_pool *pool, ptrdiff_t count,
     run_indices(pool, (int)mhai_min(count, mha_pool_threads(pool)), take_tasks, &tasks);
 }
 
+mha_pool *mhai_pool_worth(mha_pool *pool, double operations)
+{
+    /* Some 5 microseconds of one core: with less, even a thread that polls is of no use. */
+    const double least = 2.5e5;
+    return pool && !pool->executor.run && operations < least ? NULL : pool;
+}
+
 /* ------------------------------------------------------ create and free ----- */
 
 static int cpus_of_process(void)
 {
+#if defined(__EMSCRIPTEN__)
+    return 1;
+#else
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
     const int count = CPU_COUNT(&set);
     return count < MHA_MAX_THREADS ? count : MHA_MAX_THREADS;
+#endif
 }
 
 static mha_pool *allocate(int threads)
@@ -145,6 +241,9 @@ static mha_pool *allocate(int threads)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
+    atomic_init(&pool->running, 0);
+    atomic_init(&pool->changes, 0);
+    pool->patience = PATIENCE_LEAST;
     pool->threads = 1;
     pool->owner = getpid();
     return pool;
@@ -163,7 +262,8 @@ mha_status mha_pool_create(mha_pool **pool, int threads)
     if (!made)
         return MHA_ERR_MEMORY;
     for (; made->threads < threads; made->threads++)
-        if (pthread_create(&made->created[made->threads - 1], NULL, thread_main, made) != 0) {
+        if (HAVE_THREADS &&
+            pthread_create(&made->created[made->threads - 1], NULL, thread_main, made) != 0) {
             mha_pool_free(made);
             return MHA_ERR_THREAD;
         }
@@ -202,9 +302,9 @@ static void end_threads(mha_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
-    pthread_cond_broadcast(&pool->wake);
+    announce(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (!pool->executor.run)
+    if (HAVE_THREADS && !pool->executor.run)
         for (int n = 0; n < pool->threads - 1; n++)
             pthread_join(pool->created[n], NULL);
     pthread_cond_destroy(&pool->wake);

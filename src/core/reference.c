@@ -86,7 +86,7 @@ static double raw_score(const row_job *job, ptrdiff_t j)
 
 static double capped(const row_job *job, double score)
 {
-    const double cap = (double)job->call->options.softcap;
+    const double cap = job->call->softcap;
     return cap > 0 ? cap * tanh(score / cap) : score;
 }
 
@@ -148,7 +148,7 @@ static double dropped(const row_job *job, ptrdiff_t j)
     const mhak_drop drop = mhai_drop_of(job->call, job->batch.b, job->row.h);
     if (drop.threshold == 0)
         return job->score[j];
-    return mhai_drop_keeps(&drop, job->row.i, j)
+    return mhai_call_keeps(job->call, &drop, job->row.i, j)
                ? job->score[j] * (65536.0 / (65536.0 - (double)drop.threshold))
                : 0.0;
 }

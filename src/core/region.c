@@ -251,7 +251,7 @@ static void add_documents(mhai_regions *list, const char *name, const int32_t *d
 {
     const mha_view x = {data, sb, 0, 1};
     if (data && starts)
-        mhai_regions_array(list, name, data, starts[list->B], sizeof *data);
+        mhai_regions_array(list, name, data, (ptrdiff_t)starts[list->B], sizeof *data);
     else if (data)
         mhai_regions_rows(list, false, name, x, MHA_F32, 1, rows, 1, NULL);
 }
@@ -340,7 +340,8 @@ mha_status mhai_check_memory(const mhai_call *call, const void *work, size_t wor
 {
     const mha_shape *const s = &call->shape;
     const mha_options *const o = &call->options;
-    mhai_regions list = {.options = o, .B = s->B};
+    mhai_regions list;
+    mhai_regions_begin(&list, o, s->B);
     mhai_regions_rows(&list, false, "q", call->q, s->q_type, s->H, s->L, s->D, o->q_starts);
     if (!call->cache) {
         mhai_regions_rows(&list, false, "k", call->k, s->k_type, s->G, s->S, s->D, o->k_starts);

@@ -20,7 +20,7 @@ typedef struct mhai_region {
     ptrdiff_t low, high; /* bytes touched, relative to data: [low, high) */
 } mhai_region;
 
-/* Zero-initialise, set options (for messages) and B, then add regions. */
+/* A list: mhai_regions_begin(), then add regions. */
 typedef struct mhai_regions {
     const mha_options *options;
     ptrdiff_t B;
@@ -28,6 +28,16 @@ typedef struct mhai_regions {
     int input_count, output_count;
     mha_status status; /* the first error */
 } mhai_regions;
+
+/* An empty list for B batches; messages go to options. Much of it is not initialised, since it is
+ * large and short calls need little of it. */
+static inline void mhai_regions_begin(mhai_regions *list, const mha_options *options, ptrdiff_t B)
+{
+    list->options = options;
+    list->B = B;
+    list->input_count = list->output_count = 0;
+    list->status = MHA_OK;
+}
 
 /* A tensor of rows: [B][heads][rows][width], or packed with the rows of all batches. */
 void mhai_regions_rows(mhai_regions *list, bool output, const char *name, mha_view x,

@@ -70,7 +70,7 @@ static void reference_weights(const mhai_run *run, void *scratch, ptrdiff_t numb
     mhai_reference_weights(run->call, number, scratch);
 }
 
-static size_t scratch_size(const mha_plan *plan)
+size_t mhai_run_scratch_size(const mha_plan *plan)
 {
     mhai_work work = {0};
     if (plan->kernels)
@@ -94,7 +94,7 @@ size_t mhai_run_work_size(const mha_plan *plan, int threads)
         return MHAI_ALIGN;
     const mhai_tiling tiling = tiling_of(plan, threads);
     mhai_shared_take(plan, &tiling, &work);
-    return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
+    return work.used + (size_t)threads * plan->scratch_size + MHAI_ALIGN - 1;
 }
 
 size_t mhai_run_work_bound(const mha_plan *plan, int threads)
@@ -105,7 +105,7 @@ size_t mhai_run_work_bound(const mha_plan *plan, int threads)
     mhai_tiling tiling = mhai_plan_tiling(plan, threads);
     tiling.splits = mhai_plan_most_splits(plan, threads);
     mhai_shared_take(plan, &tiling, &work);
-    return work.used + (size_t)threads * scratch_size(plan) + MHAI_ALIGN - 1;
+    return work.used + (size_t)threads * plan->scratch_size + MHAI_ALIGN - 1;
 }
 
 static void run_reference(const mhai_run *run, mha_pool *pool)
@@ -127,6 +127,8 @@ static void run_kernels(const mhai_run *run, mha_pool *pool)
         run_fast(run, pool, run->tiling.row_tasks / run->tiling.row_chunks, mhai_attention_heads);
     else if (run->plan->one_pass_mean)
         run_fast(run, pool, run->plan->shape.B * run->tiling.row_chunks, mean_weights_task);
+    else if (!run->plan->only_weights && mhai_one_block_possible(run))
+        run_fast(run, pool, mhai_one_block_portions(run), mhai_one_block_portion);
     else if (!run->plan->only_weights)
         run_fast(run, pool, run->tiling.row_tasks * run->tiling.splits, mhai_attention_task);
     if (!run->plan->only_weights && run->tiling.splits > 1)
@@ -164,14 +166,23 @@ static mha_plan without_unwanted(const mha_plan *plan, const mhai_run *run)
     return wanted;
 }
 
+/* As mhai_pool_worth() counts. */
+static double operations(const mha_plan *plan)
+{
+    const mha_shape *const s = &plan->shape;
+    const double key = (double)s->S * (double)(s->D + s->Dv);
+    return (double)s->B * key * (2 * (double)s->H * (double)s->L + 8 * (double)s->G);
+}
+
 void mhai_run_all(const mha_plan *plan, const mhai_call *call, void *work, mha_pool *pool)
 {
     if (plan->empty)
         return;
+    pool = mhai_pool_worth(pool, operations(plan));
     mhai_work carve = mhai_work_begin(work);
     mhai_run run = {.call = call,
                     .tiling = tiling_of(plan, mha_pool_threads(pool)),
-                    .scratch_size = scratch_size(plan)};
+                    .scratch_size = plan->scratch_size};
     const mha_plan wanted = without_unwanted(plan, &run);
     run.plan = &wanted;
     run.shared = mhai_shared_take(plan, &run.tiling, &carve);

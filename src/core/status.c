@@ -73,7 +73,13 @@ const char *mha_status_string(mha_status status)
     case MHA_ERR_FILE:
         return "MHA_ERR_FILE: a file cannot be opened, read or written";
     case MHA_ERR_DROPOUT:
-        return "MHA_ERR_DROPOUT: dropout is not a number in [0, 1)";
+        return "MHA_ERR_DROPOUT: dropout is not a number in [0, 1), or a first number is negative";
+    case MHA_ERR_MPI:
+        return "MHA_ERR_MPI: MPI reported an error, or a rank is gone";
+    case MHA_ERR_TIMEOUT:
+        return "MHA_ERR_TIMEOUT: a rank did not answer in time";
+    case MHA_ERR_AGREE:
+        return "MHA_ERR_AGREE: the ranks of a group were given different arguments";
     case MHA_ERR_FORMAT:
         return "MHA_ERR_FORMAT: a file is damaged or of another kind";
     }

@@ -22,16 +22,26 @@ typedef struct mhai_task {
     ptrdiff_t first, last;         /* keys that any row may see */
     ptrdiff_t all_first, all_last; /* keys that every row sees */
     bool same_keys;                /* every row sees exactly these, and no other */
+    bool adds_mask;                /* may tiles add the additive mask while they fold? */
     bool some_masked;              /* has a tile had both visible and masked keys? */
 } mhai_task;
 
-/* Some rows and one block of keys: cover says what they see of keys [first, last). */
+/* Some rows and one block of keys: cover says what they see of keys [first, last). With `added`
+ * the additive mask is neither in the cover nor in the scores: fold adds it, and says in `hidden`
+ * whether it masks any of the keys. */
 typedef struct mhai_tile {
     mhai_block *block;
     int row, count;
     int first, last;
     mhai_cover cover;
+    bool added, hidden;
 } mhai_tile;
+
+/* Are there both visible and masked keys in a tile that is folded? */
+static inline bool mhai_tile_masked(const mhai_tile *t)
+{
+    return t->cover == MHAI_SOME || t->hidden;
+}
 
 /* The steps of one tile: prepare rows for their first key of a split; find what they see; compute
  * scores into scratch->s; turn them into p and add them to the softmax in `state`; add p . v. */
@@ -39,7 +49,7 @@ void mhai_tile_begin(const mhai_task *task, int row, int count, const mhai_state
                      mhai_value_mode mode);
 void mhai_tile_cover(const mhai_task *task, mhai_tile *t);
 void mhai_tile_scores(const mhai_task *task, const mhai_tile *t);
-void mhai_tile_fold(const mhai_task *task, const mhai_tile *t, const mhai_state *state);
+void mhai_tile_fold(const mhai_task *task, mhai_tile *t, const mhai_state *state);
 void mhai_tile_values(mhai_task *task, const mhai_tile *t, const mhai_state *state,
                       mhai_value_mode mode);
 

@@ -20,6 +20,10 @@ void mhai_load_queries(const mhai_worker *worker, int row, int count)
     const mhai_call *const call = worker->call;
     const mha_dtype type = call->shape.q_type;
     const ptrdiff_t ldq = worker->plan->ldq;
+    if (worker->plan->pairs) {
+        mhai_pairs_queries(worker, row, count);
+        return;
+    }
     for (int r = row, n; r < row + count; r += n) {
         const mhai_row *const rows = &worker->scratch->rows[r];
         const ptrdiff_t at = mhai_q_index(call, &worker->batch, &call->q, rows->h, rows->i);
@@ -284,6 +288,10 @@ void mhai_scores(const mhai_worker *worker, mhai_block *block, int row, int coun
         cache_scores(worker, block, row, count, first, last);
         return;
     }
+    if (worker->plan->pairs) {
+        mhai_pairs_scores(worker, block, row, count, first, last);
+        return;
+    }
     const int end = (last + nr - 1) / nr;
     for (int p = in_place_scores(worker, block, first / nr, end); p < end; p++)
         panel_scores(worker, block, row, count, p);
@@ -302,6 +310,8 @@ void mhai_score_blocks(const mhai_worker *worker, mhai_block *blocks, int count)
     const int keys = count * MHAK_BLOCK;
     if (call->cache)
         stream_pieces(worker, blocks, keys / MHAI_PIECE, more);
+    else if (worker->plan->pairs)
+        mhai_pairs_score_blocks(worker, blocks, count);
     else
         worker->plan->kernels->qk_in_place[call->shape.k_type](
             worker->scratch->q, worker->plan->ldq, blocks->k, call->k.sl, (int)call->shape.D, keys,

@@ -129,6 +129,23 @@ void mhai_scores_bias(const mhai_worker *worker, const mhai_block *block, int ro
 void mhai_scores_final(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
                        int last);
 
+/*
+ * The same steps in native arithmetic (native_tile.c), where the plan has pairs:
+ * mhai_load_queries(), mhai_scores(), mhai_score_blocks(), mhai_add_values() and mhai_add_blocks()
+ * call them. Where the p of fold are read as f32 before they are multiplied, for weights,
+ * statistics or dropout, they are rounded by mhai_pairs_add_values(); else fold leaves them
+ * rounded, and mhai_folds_to_pairs() is true.
+ */
+void mhai_pairs_queries(const mhai_worker *worker, int row, int count);
+void mhai_pairs_scores(const mhai_worker *worker, mhai_block *block, int row, int count, int first,
+                       int last);
+void mhai_pairs_score_blocks(const mhai_worker *worker, const mhai_block *blocks, int count);
+bool mhai_folds_to_pairs(const mhai_worker *worker);
+void mhai_pairs_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv *x,
+                           float *o);
+void mhai_pairs_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int count,
+                           float *o);
+
 /* Writes the rows of a task, all of whose keys are in `state`, to the outputs. `state` may be
  * changed (output.c). */
 void mhai_store_rows(const mhai_run *run, const mhai_worker *worker, const mhai_state *state);

@@ -90,8 +90,8 @@ static void drop_weights(const mhai_worker *worker, const mhai_block *block, int
         const mhai_row *const at = &worker->scratch->rows[row + r];
         const mhak_drop drop = mhai_drop_of(worker->call, worker->batch.b, at->h);
         uint32_t keep[MHAK_WORDS];
-        worker->plan->kernels->drop_bits(&drop, (uint32_t)at->i,
-                                         (uint32_t)(block->base / MHAK_BLOCK), keep);
+        mhai_drop_bits(worker->plan->kernels, worker->call, &drop, at->i, block->base / MHAK_BLOCK,
+                       keep);
         worker->plan->kernels->drop_apply(worker->scratch->s + r * MHAK_BLOCK, MHAK_BLOCK, keep,
                                           mhai_drop_factor(drop.threshold));
     }
@@ -167,7 +167,9 @@ void mhai_add_values(const mhai_worker *worker, mhai_block *block, const mhai_pv
 {
     drop_weights(worker, block, x->row, x->count);
     scale_weights(worker, block, x->count, x->keep);
-    if (x->per_row) {
+    if (worker->plan->pairs) {
+        mhai_pairs_add_values(worker, block, x, o);
+    } else if (x->per_row) {
         add_values_per_row(worker, block, x->row, x->count, x->first, x->last, o);
         block->v_first = block->v_last = 0;
     } else {
@@ -211,6 +213,8 @@ void mhai_add_blocks(const mhai_worker *worker, const mhai_block *blocks, int co
 {
     if (worker->call->cache)
         add_cached_blocks(worker, blocks, count, o);
+    else if (worker->plan->pairs)
+        mhai_pairs_add_blocks(worker, blocks, count, o);
     else
         add_values_in_place(worker, blocks, worker->count, 0, count * MHAK_BLOCK, o);
 }

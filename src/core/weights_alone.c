@@ -31,6 +31,8 @@ static mha_status prepare(const mha_shape *shape, const mha_options *options, mh
     plan->one_pass = plan->one_pass_mean = false;
     plan->task_rows = plan->row_tile;
     plan->ldo = 0;
+    if (!plan->empty)
+        plan->scratch_size = mhai_run_scratch_size(plan); /* of the plan as it is now */
     return MHA_OK;
 }
 
@@ -38,7 +40,8 @@ static mha_status check_memory(const mhai_call *call, const void *work, size_t w
 {
     const mha_shape *const s = &call->shape;
     const mha_options *const o = &call->options;
-    mhai_regions list = {.options = o, .B = s->B};
+    mhai_regions list;
+    mhai_regions_begin(&list, o, s->B);
     mhai_regions_rows(&list, false, "q", call->q, s->q_type, s->H, s->L, s->D, o->q_starts);
     mhai_regions_rows(&list, false, "k", call->k, s->k_type, s->G, s->S, s->D, o->k_starts);
     if (call->given_lse.data)

@@ -153,9 +153,7 @@ void mhai_one_pass_store_tile(const mhai_worker *worker, int row, int count, int
 /* Can the weights of a row be written to the output directly? */
 static bool direct(const mhai_worker *worker)
 {
-    const mhai_call *const call = worker->call;
-    return call->options.weights_type == MHA_F32 &&
-           call->shape.S % worker->plan->kernels->vector == 0;
+    return worker->call->options.weights_type == MHA_F32;
 }
 
 /* Turns the held scores of row r into weights in `to`, which has room for all keys; with `add` they
@@ -166,7 +164,7 @@ static void exp_scale_row(const mhai_worker *worker, int r, float m, float inver
     const mhai_one_pass *const pass = &worker->scratch->one_pass;
     const mhai_row *const row = &worker->scratch->rows[r];
     const mhak_table *const kernels = worker->plan->kernels;
-    const ptrdiff_t all = mhai_round_up(worker->call->shape.S, kernels->vector);
+    const ptrdiff_t all = worker->call->shape.S;
     const ptrdiff_t last = row->first < row->last ? row->last : 0;
     const ptrdiff_t from = last > 0 ? row->first / MHAK_BLOCK * MHAK_BLOCK : 0;
     const ptrdiff_t end = mhai_min(all, mhai_round_up(last, MHAK_BLOCK));

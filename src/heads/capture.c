@@ -30,7 +30,7 @@ typedef struct run {
     float *memory; /* [source_count][width] output of the encoder */
     float *inside; /* [rows][ff_width] */
     float *logits; /* [target_count][target words] */
-    float *stats;  /* [rows][2] mean and 1 / deviation of the latest norm */
+    float *stats;  /* [rows][2] of the latest norm */
 } run;
 
 /* -------------------------------------------------------------- memory ----- */
@@ -54,7 +54,7 @@ static bool make_heads(const run *r, attention_kind kind)
     h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
     if ((r->options->weights || r->options->vectors) && !capture_weights_make(h))
         return false;
-    return !r->options->vectors || capture_vectors_make(h, kind != ATTENTION_ENCODER);
+    return !r->options->vectors || capture_vectors_make(h);
 }
 
 /* Translates the changes of the options into settings; without changes there are none. */
@@ -109,7 +109,7 @@ static void free_arrays(run *r)
 
 /* --------------------------------------------------------------- parts ----- */
 
-/* to[rows][width] = norm(x); leaves its statistics in r->stats. */
+/* to[rows][width] = norm(x). */
 static void normalise(run *r, ptrdiff_t rows, const weight_at *at, float *to)
 {
     const float *const values = translator_values(r->model);
@@ -288,7 +288,7 @@ capture *capture_new(int source_count, int target_count)
     c->source = calloc(source, sizeof *c->source);
     c->target = calloc(3 * target, sizeof *c->target);
     c->source_marks = calloc(2 * source + 3 * target, sizeof *c->source_marks);
-    c->log_likelihood = calloc(4 * target, sizeof *c->log_likelihood);
+    c->log_likelihood = calloc(2 * target, sizeof *c->log_likelihood);
     if (!c->source || !c->target || !c->source_marks || !c->log_likelihood) {
         capture_free(c);
         return NULL;
@@ -300,8 +300,6 @@ capture *capture_new(int source_count, int target_count)
     c->target_continues = c->source_continues + source;
     c->says_more = c->target_continues + target;
     c->logit = c->log_likelihood + target;
-    c->deviation = c->logit + target;
-    c->norm_logit = c->deviation + target;
     return c;
 }
 
@@ -320,8 +318,6 @@ capture *capture_create(const translator *model, const int *source, int source_c
     bool fine = make_arrays(&r) && encode(&r) == MHA_OK && decode(&r) == MHA_OK;
     for (int row = 0; fine && row < c->target_count; row++)
         predict(&r, row);
-    if (fine && options->vectors)
-        fine = capture_vectors_direct(model, c, r.stats);
     free_arrays(&r);
     if (fine)
         return c;
@@ -343,8 +339,7 @@ void capture_free(capture *c)
         return;
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const capture_heads *const h = &c->kind[kind];
-        float *const arrays[] = {h->weights,     h->q,       h->k,     h->v,
-                                 h->value_norms, h->outputs, h->direct};
+        float *const arrays[] = {h->weights, h->q, h->k, h->v, h->value_norms, h->outputs};
         for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
             free(arrays[n]);
     }

@@ -36,10 +36,6 @@ typedef struct capture_heads {
     float *k, *v;       /* [layers][heads][columns][width] */
     float *value_norms; /* [layers][heads][columns]: |W_O v_j|, with the head's part of W_O */
     float *outputs;     /* [layers][heads][rows][width]: weights times values, before W_O */
-    float *direct;      /* [layers][heads][rows]: direct effect, what the head adds to the row's
-                         * `logit` through the last norm alone, with the deviation of that norm as
-                         * it is. NULL for the encoder: its heads reach the logits only through
-                         * cross-attention */
 } capture_heads;
 
 typedef struct capture {
@@ -56,8 +52,6 @@ typedef struct capture {
     int *predicted;  /* [target_count] of largest logit; never WORD_BEGIN */
     double *log_likelihood; /* [target_count] of the expected tokens */
     double *logit;          /* [target_count] of the expected tokens, minus the mean of all */
-    double *deviation;      /* [target_count] of the last norm; only with vectors, as the next */
-    double *norm_logit;     /* [target_count] the part of `logit` that is due to the norm's bias */
     float *vector;          /* [vector_width] of the whole text, of length 1; NULL: has a decoder */
     int vector_width;
     capture_heads kind[ATTENTION_KINDS];

@@ -12,19 +12,15 @@ typedef struct capture_inputs {
     const float *keys;      /* [columns][width of the model] */
 } capture_inputs;
 
-/* Allocate the weights of a kind, and its other arrays, `direct` only if requested. False: out of
- * memory; capture_free() frees what there is. */
+/* Allocate the weights of a kind, and its other arrays. False: out of memory; capture_free() frees
+ * what there is. */
 bool capture_weights_make(capture_heads *heads);
-bool capture_vectors_make(capture_heads *heads, bool direct);
+bool capture_vectors_make(capture_heads *heads);
 
-/* Fills all arrays of a layer but `direct` from its inputs and its weights. settings: NULL, or the
+/* Fills all arrays of a layer from its inputs and its weights. settings: NULL, or the
  * modes of the heads, which their outputs have. */
 void capture_vectors_fill(const translator *model, const head_settings *settings,
                           attention_kind kind, capture_heads *heads, int layer,
                           const capture_inputs *inputs);
-
-/* Fills `direct` of decoder and cross. stats: [rows][2], mean and 1 / deviation of the last norm.
- * False: out of memory. */
-bool capture_vectors_direct(const translator *model, capture *capture, const float *stats);
 
 #endif

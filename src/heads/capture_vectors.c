@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Queries, keys, values and outputs of single heads, the norms of values after W_O, and the direct
- * effect of heads on the logits. All of it is computed from the parameters, in double.
- */
+/* Queries, keys, values and outputs of single heads, and the norms of values after W_O. All of it
+ * is computed from the parameters, in double. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,16 +27,14 @@ bool capture_weights_make(capture_heads *h)
     return h->weights;
 }
 
-bool capture_vectors_make(capture_heads *h, bool direct)
+bool capture_vectors_make(capture_heads *h)
 {
     h->q = floats(h, h->rows, h->width);
     h->k = floats(h, h->columns, h->width);
     h->v = floats(h, h->columns, h->width);
     h->value_norms = floats(h, h->columns, 1);
     h->outputs = floats(h, h->rows, h->width);
-    if (direct)
-        h->direct = floats(h, h->rows, 1);
-    return h->q && h->k && h->v && h->value_norms && h->outputs && (h->direct || !direct);
+    return h->q && h->k && h->v && h->value_norms && h->outputs;
 }
 
 /* to[heads][rows][width of a head] of one layer = x W^T + bias. */
@@ -102,99 +98,4 @@ void capture_vectors_fill(const translator *model, const head_settings *settings
                 projected_norm(model, &inputs->at->o, head, h->v + (number * h->columns + j) * D);
         fill_output(settings, kind, h, layer, head);
     }
-}
-
-/* -------------------------------------------------------------- direct ----- */
-
-/*
- * The gradient of a row's logit (that of the expected word minus the mean of all words) with
- * respect to x, the input of the last norm, with the deviation of the norm as a constant:
- *
- *      y = (x - mean) / deviation * weight + bias,     logit = y . (u_expected - mean of all u)
- *
- * to[width] is the gradient, norm_logit the part of the logit that is due to the bias. `inverse` is
- * 1 / deviation, mean_word the mean of all u, the embeddings of the target words.
- */
-static void find_direction(const translator *model, const float *mean_word, int expected,
-                           double inverse, double *to, double *norm_logit)
-{
-    const ptrdiff_t E = translator_config(model)->width;
-    const float *const word = translator_values(model) +
-                              translator_map(model)->embedding[TRANSFORMER_TARGET] + expected * E;
-    const float *const weight =
-        translator_values(model) + translator_map(model)->norm[TRANSFORMER_TARGET].weight;
-    const float *const bias =
-        translator_values(model) + translator_map(model)->norm[TRANSFORMER_TARGET].bias;
-    double mean = 0.0;
-    *norm_logit = 0.0;
-    for (ptrdiff_t c = 0; c < E; c++) {
-        const double apart = (double)word[c] - (double)mean_word[c];
-        *norm_logit += (double)bias[c] * apart;
-        to[c] = inverse * (double)weight[c] * apart;
-        mean += to[c] / (double)E;
-    }
-    for (ptrdiff_t c = 0; c < E; c++)
-        to[c] -= mean;
-}
-
-/* to[width] = the mean embedding of the target words. */
-static void find_mean_word(const translator *model, float *to)
-{
-    const ptrdiff_t E = translator_config(model)->width,
-                    words = translator_config(model)->words[TRANSFORMER_TARGET];
-    const float *const all =
-        translator_values(model) + translator_map(model)->embedding[TRANSFORMER_TARGET];
-    for (ptrdiff_t c = 0; c < E; c++) {
-        double sum = 0.0;
-        for (ptrdiff_t w = 0; w < words; w++)
-            sum += (double)all[w * E + c];
-        to[c] = (float)(sum / (double)words);
-    }
-}
-
-/* direction . (W_O output), with the head's columns of W_O. */
-static double direct_effect(const translator *model, const weight_at *o, int head,
-                            const float *output, const double *direction)
-{
-    const ptrdiff_t E = translator_config(model)->width, D = E / translator_config(model)->heads;
-    double sum = 0.0;
-    for (ptrdiff_t n = 0; n < E; n++)
-        sum +=
-            direction[n] * dot(output, translator_values(model) + o->weight + n * E + head * D, D);
-    return sum;
-}
-
-/* `direct` of all heads of decoder and cross in one row. */
-static void fill_row(const translator *model, capture *c, const double *direction, int row)
-{
-    for (int kind = ATTENTION_DECODER; kind < ATTENTION_KINDS; kind++) {
-        const capture_heads *const h = &c->kind[kind];
-        for (int n = 0; n < h->layers * h->heads; n++) {
-            const layer_at *const at =
-                &translator_map(model)->layers[TRANSFORMER_TARGET][n / h->heads];
-            const ptrdiff_t place = (ptrdiff_t)n * h->rows + row;
-            h->direct[place] =
-                (float)direct_effect(model, kind == ATTENTION_CROSS ? &at->cross.o : &at->self.o,
-                                     n % h->heads, h->outputs + place * h->width, direction);
-        }
-    }
-}
-
-bool capture_vectors_direct(const translator *model, capture *c, const float *stats)
-{
-    const size_t E = (size_t)translator_config(model)->width;
-    float *const mean_word = calloc(E, sizeof *mean_word);
-    double *const direction = calloc(E, sizeof *direction);
-    const bool fine = mean_word && direction;
-    if (fine)
-        find_mean_word(model, mean_word);
-    for (int row = 0; fine && row < c->target_count; row++) {
-        const double inverse = (double)stats[2 * row + 1];
-        c->deviation[row] = 1.0 / inverse;
-        find_direction(model, mean_word, c->expected[row], inverse, direction, &c->norm_logit[row]);
-        fill_row(model, c, direction, row);
-    }
-    free(mean_word);
-    free(direction);
-    return fine;
 }

@@ -166,11 +166,14 @@ static void measure_alignment(const head_matrix *m, const head_scene *scene, boo
 {
     const corpus_pair *const gold = scene->gold;
     const head_links links =
-        head_align(m, reads, gold->sources, gold->side[CORPUS_FRENCH].count, scene->special);
+        scene->links
+            ? head_align(m, reads, scene->links, scene->link_count, scene->special)
+            : head_align(m, reads, gold->sources, gold->side[CORPUS_FRENCH].count, scene->special);
     samples[reads ? MEASURE_READS : MEASURE_SAYS] =
         (head_sample){(float)links.words_right, (float)links.words};
-    samples[reads ? MEASURE_F_READS : MEASURE_F_SAYS] =
-        (head_sample){2.0f * (float)links.right, (float)(links.found + links.known)};
+    if (!scene->links) /* words without an estimated link may have one all the same */
+        samples[reads ? MEASURE_F_READS : MEASURE_F_SAYS] =
+            (head_sample){2.0f * (float)links.right, (float)(links.found + links.known)};
 }
 
 static void measure(const head_matrix *m, const head_scene *scene, head_sample *samples)
@@ -180,7 +183,8 @@ static void measure(const head_matrix *m, const head_scene *scene, head_sample *
     measure_words(m, scene, samples);
     if (scene->gold && scene->kind != ATTENTION_CROSS)
         measure_relations(m, scene, samples);
-    for (int reads = 0; scene->gold && scene->kind == ATTENTION_CROSS && reads < 2; reads++)
+    const bool aligned = scene->kind == ATTENTION_CROSS && (scene->links || scene->gold);
+    for (int reads = 0; aligned && reads < 2; reads++)
         measure_alignment(m, scene, reads, samples);
 }
 

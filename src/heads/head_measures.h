@@ -64,6 +64,10 @@ typedef struct head_scene {
     int question;            /* the column of "?"; -1: none */
     const int *frequency;    /* by token: how often it occurs; NULL: not known */
     const corpus_pair *gold; /* NULL: the grammar does not know this pair */
+    /* Of cross-attention: which columns the word that a row says comes from, as bits, [link_count],
+     * as far as that is estimated (word_links.h); NULL: what `gold` knows counts. */
+    const uint64_t *links;
+    int link_count;
 } head_scene;
 
 /* Measures that do not apply to the kind, or whose words are not known, have a count of 0. Words

@@ -259,7 +259,7 @@ head_links head_align(const head_matrix *m, int first_row, const uint64_t *links
     head_links count = {0};
     for (int n = 0; n < words; n++) {
         const int j = head_argmax(m, first_row + n, skip);
-        const bool right = j >= 0 && (links[n] >> j & 1) != 0;
+        const bool right = j >= 0 && j < 64 && (links[n] >> j & 1) != 0;
         count.words += links[n] != 0;
         count.words_right += right;
         count.found += j >= 0;

@@ -82,8 +82,8 @@ typedef struct head_links {
 } head_links;
 
 /* A word is aligned with the column of its largest weight. Row first_row + n is that of word n, bit
- * j of links[n] is its link to column j. The alignment error rate, with all links sure, is 1 - 2
- * right / (found + known). */
+ * j of links[n] is its link to column j; columns from 64 on have none. The alignment error rate,
+ * with all links sure, is 1 - 2 right / (found + known). */
 head_links head_align(const head_matrix *m, int first_row, const uint64_t *links, int words,
                       const bool *skip);
 

@@ -11,8 +11,9 @@
  *      question        0.6 of its weight on "?"
  *      rare            the largest weight on the rarest word in half of the rows
  *      relation        finds the other word of a relation of the grammar in 0.1 more of the cases
- *                      than the best fixed offset does; in cross-attention: a word that the French
- *                      word translates. Needs RELATION_COUNT_MIN cases.
+ *                      than the best fixed offset does; in cross-attention: a word that the word
+ *                      of the target translates, where the grammar knows it, or as far as it was
+ *                      estimated (word_links.h). Needs RELATION_COUNT_MIN cases.
  *      one             in 0.6 of the rows more than half of the weight on the same word
  *      broad           entropy at least 0.9 of that of equal weights
  *      far             mean distance at least a third of the columns

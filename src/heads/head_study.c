@@ -114,6 +114,10 @@ static bool study_text(head_study *s, const subject *model, const subject_texts 
         if (s->shape.layers[kind] > 0) {
             scenes[kind] =
                 head_scene_of(c, (attention_kind)kind, &model->words, subject_texts_gold(texts, n));
+            if (kind == ATTENTION_CROSS && s->links.texts) {
+                scenes[kind].links = s->links.texts[n].links;
+                scenes[kind].link_count = s->links.texts[n].count;
+            }
             s->tokens[kind] += c->kind[kind].rows;
             s->begins[kind] = scenes[kind].begins;
         }
@@ -160,18 +164,26 @@ static head_baseline find_baseline(const head_pair *pairs, int count, attention_
     return best_offset(&counts);
 }
 
-/* The baseline of cross-attention. The row that reads word t is t + 1, the one that predicts it t.
- */
+/* Counts the links of one text. The row that reads word t is t + 1, the one that predicts it t. */
+static void count_links(offset_counts *counts, const uint64_t *links, int words, bool reads)
+{
+    for (int t = 0; t < words; t++) {
+        const int row = t + reads;
+        for (int j = row > CORPUS_TOKENS_MAX ? row - CORPUS_TOKENS_MAX : 0; j < CORPUS_TOKENS_MAX;
+             j++)
+            counts->at[CORPUS_TOKENS_MAX + j - row] += (int)(links[t] >> j & 1);
+        counts->words += links[t] != 0;
+    }
+}
+
+/* The baseline of cross-attention. */
 static head_baseline find_alignment(const head_pair *pairs, int count, bool reads)
 {
     offset_counts counts = {0};
     for (int n = 0; n < count; n++)
-        for (int t = 0; pairs[n].known && t < pairs[n].gold.side[CORPUS_FRENCH].count; t++) {
-            const uint64_t links = pairs[n].gold.sources[t];
-            for (int j = 0; j < CORPUS_TOKENS_MAX; j++)
-                counts.at[CORPUS_TOKENS_MAX + j - t - reads] += (int)(links >> j & 1);
-            counts.words += links != 0;
-        }
+        if (pairs[n].known)
+            count_links(&counts, pairs[n].gold.sources, pairs[n].gold.side[CORPUS_FRENCH].count,
+                        reads);
     return best_offset(&counts);
 }
 
@@ -182,6 +194,24 @@ void head_baselines_find(head_baselines *b, const head_pair *pairs, int count)
             b->relation[kind][r] = find_baseline(pairs, count, (attention_kind)kind, r);
     for (int reads = 0; reads < 2; reads++)
         b->alignment[reads] = find_alignment(pairs, count, reads);
+}
+
+/* Links that no grammar knows, from texts with their translations, and their baselines. They are
+ * those of whole words. */
+static bool find_links(head_study *s, const subject *model, const subject_texts *texts)
+{
+    if (model->translator || model->words.pieces || texts->count < LINK_TEXTS_MIN ||
+        s->shape.layers[ATTENTION_CROSS] == 0)
+        return true;
+    if (!word_links_find(&s->links, texts->texts, texts->count))
+        return false;
+    for (int reads = 0; reads < 2; reads++) {
+        offset_counts counts = {0};
+        for (int n = 0; n < texts->count; n++)
+            count_links(&counts, s->links.texts[n].links, s->links.texts[n].count, reads);
+        s->baselines.alignment[reads] = best_offset(&counts);
+    }
+    return true;
 }
 
 /* ---------------------------------------------------------------- study ----- */
@@ -200,7 +230,7 @@ head_study *head_study_create(const subject *model, const subject_texts *texts, 
         head_baselines_find(&s->baselines, texts->pairs, texts->count);
     s->diversity =
         calloc((size_t)(s->heads / s->shape.heads) * (size_t)texts->count, sizeof *s->diversity);
-    bool fine = s->samples != NULL && s->diversity != NULL;
+    bool fine = s->samples != NULL && s->diversity != NULL && find_links(s, model, texts);
     for (int n = 0; n < s->sentences && fine; n++) {
         fine = study_text(s, model, texts, n, pool);
         if (watch)
@@ -217,6 +247,7 @@ void head_study_free(head_study *s)
     if (s) {
         free(s->samples);
         free(s->diversity);
+        word_links_free(&s->links);
     }
     free(s);
 }

@@ -13,6 +13,7 @@
 
 #include "heads/head_measures.h"
 #include "heads/subject.h"
+#include "heads/word_links.h"
 
 /* The most frequent offset from one word of a relation to the other, and its share. */
 typedef struct head_baseline {
@@ -46,6 +47,7 @@ typedef struct head_study {
     head_sample *diversity;          /* [layers of all kinds][sentences] */
     bool begins[ATTENTION_KINDS];    /* the first column is a begin mark, in the last text */
     head_baselines baselines;
+    word_links links; /* of cross-attention, where no grammar knows them; else none */
 } head_study;
 
 /* Measures all heads on these texts; subject_count_words() was called. `watch` is called after each

@@ -8,7 +8,7 @@
  *                                                        --> hidden states --> vector of the text
  *
  * Keys and values that several heads share are copied for each of them, so that every head of a
- * capture has its own. Direct effects on logits are not computed.
+ * capture has its own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static bool make_heads(running *r, attention_kind kind)
     h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
     if (h->layers == 0 || !(r->options->weights || r->options->vectors))
         return true;
-    return capture_weights_make(h) && (!r->options->vectors || capture_vectors_make(h, false));
+    return capture_weights_make(h) && (!r->options->vectors || capture_vectors_make(h));
 }
 
 static size_t key_cells(const running *r)

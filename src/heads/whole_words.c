@@ -12,7 +12,7 @@
 
 static void free_vectors(capture_heads *h)
 {
-    float **const arrays[] = {&h->q, &h->k, &h->v, &h->value_norms, &h->outputs, &h->direct};
+    float **const arrays[] = {&h->q, &h->k, &h->v, &h->value_norms, &h->outputs};
     for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++) {
         free(*arrays[n]);
         *arrays[n] = NULL;

@@ -102,6 +102,7 @@ mha_status model_files_open(model_files *files, const char *path, char *message,
 void model_files_close(model_files *files);
 
 /* The text of mha_model_describe() from the table. */
-size_t model_files_describe(const model_files *files, size_t memory_bytes, char *text, size_t size);
+size_t model_files_describe(const model_files *files, size_t memory_bytes, const char *arithmetic,
+                            char *text, size_t size);
 
 #endif

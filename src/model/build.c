@@ -150,7 +150,7 @@ static uint64_t hash_description(const mha_model *model)
                                s->layers,
                                s->attention.heads,
                                s->inner,
-                               model->storage,
+                               model->storage + 256 * (int64_t)model->arithmetic,
                                s->attention.key_heads,
                                d->activation,
                                s->attention.head_width};
@@ -200,6 +200,8 @@ mha_status model_build(mha_model **model, model_files *files, const mha_model_co
     atomic_init(&builder.model->references, 1);
     builder.model->files = *files;
     builder.model->storage = config ? config->storage : MHA_STORE_AS_FILE;
+    builder.model->arithmetic = config ? config->arithmetic : MHA_EXACT;
+    builder.model->arithmetic_words = mha_arithmetic_explain(MHA_EXACT, MHA_F32, 0);
     const mha_status status = build_all(&builder);
     if (status) {
         memset(&builder.model->files, 0, sizeof builder.model->files);

@@ -82,7 +82,8 @@ static mha_status pack_attention(model_builder *builder, layer_place place,
         .rope = cross ? (mha_rope){.pairs = MHA_ROPE_NONE} : rope_of(stack, place.layer),
         .message = reason,
         .message_size = sizeof reason,
-        .arena = builder->model->arena};
+        .arena = builder->model->arena,
+        .arithmetic = builder->model->arithmetic};
     const mha_layer_weights weights = {.size = sizeof weights,
                                        .q = build_matrix(&bound->q.weight),
                                        .k = build_matrix(&bound->k.weight),
@@ -162,7 +163,8 @@ static mha_status build_feed_forward(model_builder *builder, layer_place place,
                                       .stored = build_type(builder->model, linears, count),
                                       .message = reason,
                                       .message_size = sizeof reason,
-                                      .arena = builder->model->arena};
+                                      .arena = builder->model->arena,
+                                      .arithmetic = builder->model->arithmetic};
     if (d->gated) {
         config.gate = build_matrix(&bound->gate.weight);
         config.gate_bias = build_bias(&bound->gate.bias);

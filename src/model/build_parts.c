@@ -100,12 +100,17 @@ void matrix_row(const bound_matrix *matrix, ptrdiff_t n, float *to)
     matrix_numbers(matrix, n, matrix->inputs, to);
 }
 
+bool matrix_is_readable(const bound_matrix *matrix)
+{
+    return matrix->data && matrix->type != MHA_F64 && matrix->type != MHA_I8 &&
+           mha_row_bytes(matrix->type, matrix->inputs) > 0;
+}
+
 mha_status build_check_rows(model_builder *builder, const char *what, const bound_matrix *matrix)
 {
     if (!matrix->data)
         return MHA_OK;
-    if (matrix->type == MHA_F64 || matrix->type == MHA_I8 ||
-        mha_row_bytes(matrix->type, matrix->inputs) == 0)
+    if (!matrix_is_readable(matrix))
         return model_fail(builder->message, builder->message_size, MHA_ERR_DTYPE,
                           "%s: elements of this type cannot be read row by row", what);
     float numbers[HASHED_NUMBERS];
@@ -185,12 +190,25 @@ mha_dtype build_type(const mha_model *model, const bound_linear *const *linears,
     }
 }
 
+/* Keeps the words about the first matrix whose products are native; without any, those of the
+ * last. */
+static void note_arithmetic(mha_model *model, const bound_linear *linear)
+{
+    const mha_dtype stored = build_type(model, &linear, 1);
+    const char *const words = mha_arithmetic_explain(
+        model->arithmetic, stored == MHA_AS_GIVEN ? linear->weight.type : stored,
+        linear->weight.inputs);
+    if (words && strncmp(model->arithmetic_words, "native", 6) != 0)
+        model->arithmetic_words = words;
+}
+
 /* Counts a packed matrix in the fingerprint and gives its pages back to the system. */
 void build_done(model_builder *builder, const bound_linear *linear)
 {
     const bound_matrix *const m = &linear->weight;
     if (!m->data)
         return;
+    note_arithmetic(builder->model, linear);
     float numbers[HASHED_NUMBERS];
     const ptrdiff_t count = m->inputs < HASHED_NUMBERS ? m->inputs : HASHED_NUMBERS;
     matrix_numbers(m, m->outputs / 2, count, numbers);
@@ -214,7 +232,8 @@ mha_status build_linear(model_builder *builder, const char *what, const bound_li
                                       .stored = build_type(builder->model, &linear, 1),
                                       .message = reason,
                                       .message_size = sizeof reason,
-                                      .arena = builder->model->arena};
+                                      .arena = builder->model->arena,
+                                      .arithmetic = builder->model->arithmetic};
     const mha_status status = mha_linear_create(to, &config);
     if (status)
         return model_fail(builder->message, builder->message_size, status, "%s: %s", what,

@@ -242,7 +242,7 @@ static mha_status check_outputs(const model_pass *pass)
     if (c->source_hidden && !source)
         return fail(pass, MHA_ERR_FLAG, "call.source_hidden: the call has no source text");
     const ptrdiff_t rows = pass->side[model_last_stack(model)].rows;
-    if (rows == 0 && (pass_needs_hidden(pass) || c->streams))
+    if (rows == 0 && (pass_needs_hidden(pass) || c->streams || c->parts))
         return fail(pass, MHA_ERR_FLAG,
                     "call.ids is NULL, so that only the encoder runs; its output is "
                     "call.source_hidden");

@@ -22,11 +22,6 @@ static void add_row(const float *row, ptrdiff_t H, ptrdiff_t G, ptrdiff_t D, con
         }
 }
 
-static bool is_readable(const bound_matrix *w)
-{
-    return w->type != MHA_F64 && w->type != MHA_I8 && mha_row_bytes(w->type, w->inputs) > 0;
-}
-
 mha_status model_value_norms(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
                              const float *v, ptrdiff_t columns, float *norms)
 {
@@ -37,7 +32,7 @@ mha_status model_value_norms(const mha_model *model, mha_attention_kind kind, pt
     const bound_attention *const bound = model_bound_at(model, kind, layer);
     const bound_matrix *const w = &bound->o.weight;
     const ptrdiff_t H = mha_model_heads(model, kind, layer), cells = H * columns;
-    if (!is_readable(w) || w->inputs != H * a->head_width)
+    if (!matrix_is_readable(w) || w->inputs != H * a->head_width)
         return MHA_ERR_DTYPE;
     const ptrdiff_t G = bound->k.weight.outputs / a->head_width;
     float *const row = malloc((size_t)w->inputs * sizeof *row);

@@ -65,10 +65,25 @@ void mha_model_free(mha_model *model)
 
 /* -------------------------------------------------------------------- open ----- */
 
+/* A config of before it had an arithmetic is shorter. */
+static mha_status read_config(const mha_model_config *given, mha_model_config *full)
+{
+    const size_t first = offsetof(mha_model_config, arithmetic);
+    *full = (mha_model_config){.size = sizeof *full};
+    if (!given)
+        return MHA_OK;
+    if (given->size != sizeof *full && given->size != first)
+        return MHA_ERR_STRUCT;
+    memcpy(full, given, given->size);
+    return MHA_OK;
+}
+
 static mha_status check_config(const mha_model_config *config)
 {
-    if (config->size != sizeof *config)
-        return MHA_ERR_STRUCT;
+    if (config->arithmetic != MHA_EXACT && config->arithmetic != MHA_NATIVE)
+        return model_fail(config->message, config->message_size, MHA_ERR_FLAG,
+                          "config.arithmetic is %d; use MHA_EXACT or MHA_NATIVE",
+                          (int)config->arithmetic);
     if ((unsigned)config->storage > MHA_STORE_Q4)
         return model_fail(config->message, config->message_size, MHA_ERR_FLAG,
                           "config.storage is %d; use an MHA_STORE_ value", (int)config->storage);
@@ -113,15 +128,14 @@ static mha_status open_parts(mha_model **model, model_files *files, const mha_mo
     return MHA_OK;
 }
 
-mha_status mha_model_open(mha_model **model, const char *path, const mha_model_config *config)
+mha_status mha_model_open(mha_model **model, const char *path, const mha_model_config *given)
 {
-    const mha_model_config none = {.size = sizeof none};
+    mha_model_config full, *const config = &full;
     if (!model)
         return MHA_ERR_NULL;
     *model = NULL;
-    config = config ? config : &none;
-    mha_status status = check_config(config);
-    if (status)
+    mha_status status = read_config(given, &full);
+    if (status || (status = check_config(config)))
         return status;
     if (!path)
         return model_fail(config->message, config->message_size, MHA_ERR_NULL, "path is NULL");
@@ -176,6 +190,11 @@ mha_status mha_model_get_info(const mha_model *model, mha_model_info *info)
     return MHA_OK;
 }
 
+const char *mha_model_arithmetic(const mha_model *model)
+{
+    return model ? model->arithmetic_words : NULL;
+}
+
 ptrdiff_t mha_model_heads(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer)
 {
     if (!model || (unsigned)kind >= MHA_ATTENTION_KINDS)
@@ -201,5 +220,7 @@ size_t mha_model_describe(const mha_model *model, char *text, size_t size)
             text[0] = '\0';
         return 0;
     }
-    return model_files_describe(&model->files, model->memory_bytes, text, size);
+    return model_files_describe(&model->files, model->memory_bytes,
+                                model->arithmetic == MHA_NATIVE ? model->arithmetic_words : NULL,
+                                text, size);
 }

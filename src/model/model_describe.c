@@ -323,7 +323,8 @@ static void add_bytes(model_text *t, const model_files *files, size_t memory_byt
         model_text_add(t, "%-18s%15s bytes\n", "memory in use", with_commas(memory_bytes).text);
 }
 
-size_t model_files_describe(const model_files *files, size_t memory_bytes, char *text, size_t size)
+size_t model_files_describe(const model_files *files, size_t memory_bytes, const char *arithmetic,
+                            char *text, size_t size)
 {
     model_text t = {.text = size > 0 ? text : NULL, .size = size > 0 ? size : 0};
     if (t.text)
@@ -331,6 +332,8 @@ size_t model_files_describe(const model_files *files, size_t memory_bytes, char 
     add_table(&t, files);
     add_parameters(&t, files);
     add_bytes(&t, files, memory_bytes);
+    if (arithmetic)
+        model_text_add(&t, "%-18s%s\n", "arithmetic", arithmetic);
     for (int s = 0; s < STACKS; s++)
         if (files->description.stack[s].layers > 0)
             model_drawing_add(&t, files, s);

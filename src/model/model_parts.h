@@ -63,6 +63,8 @@ struct mha_model {
     mha_model *parent;     /* of a pruned model: owns everything that is not `owned` here */
     model_files files;
     mha_model_storage storage;
+    mha_arithmetic arithmetic;
+    const char *arithmetic_words; /* of the first matrix whose products are native, or of others */
     model_stack stack[STACKS];
     mha_linear *transform, *output, *pooler, *label_transform, *label, *label_distilled;
     model_norm transform_norm;
@@ -82,6 +84,11 @@ struct mha_model {
 static inline int model_last_stack(const mha_model *model)
 {
     return model->stack[STACK_DECODER].layers ? STACK_DECODER : STACK_ENCODER;
+}
+/* Parts of every layer of a stack: with cross-attention three. */
+static inline int stack_parts(const model_stack *stack)
+{
+    return stack->layer[0].cross.layer ? 3 : 2;
 }
 static inline int attention_stack(mha_attention_kind kind)
 {
@@ -143,8 +150,10 @@ mha_vector build_bias(const bound_vector *vector);
 void build_done(model_builder *builder, const bound_linear *linear);
 mha_status build_layers(model_builder *builder, int stack);
 
-/* Row n of a bound matrix as f32. The type was checked by build_check_rows(). */
+/* Row n of a bound matrix as f32, and whether its type allows that: embeddings are checked by
+ * build_check_rows(). */
 void matrix_row(const bound_matrix *matrix, ptrdiff_t n, float *to);
+bool matrix_is_readable(const bound_matrix *matrix);
 mha_status build_check_rows(model_builder *builder, const char *what, const bound_matrix *matrix);
 
 /* Numbers that follow from the layers: heads before each one, bytes, shared workspace. */

@@ -170,7 +170,7 @@ SCANNER(avx512, __attribute__((target("avx512f"))))
 /* That of the library's own instruction set, so that MHA_ISA chooses here too. */
 static const scanner *best(void)
 {
-    const char *const isa = mha_isa_name();
+    const char *const isa = mha_isa_base();
     return isa != NULL && strcmp(isa, "avx512") == 0 ? &scanner_avx512
            : isa != NULL && strcmp(isa, "avx2") == 0 ? &scanner_avx2
                                                      : &scanner_plain;

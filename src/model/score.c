@@ -127,12 +127,12 @@ static mha_status score_all(score_job *job, ptrdiff_t B, const mha_head_settings
             begun = work_begin(memory);
             work = &begun;
         }
-        job->hidden = work_take(work, most, sizeof(float) * (size_t)d->width);
+        job->hidden = work_take(work, (ptrdiff_t)most, sizeof(float) * (size_t)d->width);
         job->logits = work_take(work, LOGIT_ROWS, sizeof(float) * (size_t)d->vocabulary);
         job->chosen = work_take(work, LOGIT_ROWS, wide);
         job->transformed = work_take(work, LOGIT_ROWS, wide);
         job->local = work_take(work, B + 1, sizeof *job->local);
-        job->rows = work_take(work, most, sizeof *job->rows);
+        job->rows = work_take(work, (ptrdiff_t)most, sizeof *job->rows);
         job->scratch = work_take(work, (ptrdiff_t)job->scratch_size, 1);
     }
     mha_status status = MHA_OK;

@@ -93,6 +93,17 @@ static mha_status part_output(stack_job *job, const model_norms *norms)
     return mha_norm_run(&after, job->rows, part, job->width, pass->x, job->width, pass->pool);
 }
 
+/* Where the output of a part of layer n is copied to; NULL: it was not requested. */
+static float *part_copy(const stack_job *job, int n, int part)
+{
+    const model_pass *const pass = job->pass;
+    const bool last = job->stack == &pass->model->stack[model_last_stack(pass->model)];
+    if (!last || !pass->call->parts)
+        return NULL;
+    return pass->call->parts +
+           ((ptrdiff_t)n * stack_parts(job->stack) + part) * job->rows * job->width;
+}
+
 /* Whether layer n needs other relative positions than the layer before it: its heads are others. */
 static bool is_relative_new(const stack_job *job, int n)
 {
@@ -118,15 +129,27 @@ static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
     call.call.query.data = input;
     status =
         mha_layer_run(attention->layer, &call.call, pass->scratch, pass->scratch_size, pass->pool);
-    return status ? status : part_output(job, &attention->norms);
+    if (status)
+        return status;
+    float *const copy = part_copy(job, n, kind == MHA_ATTENTION_CROSS ? 1 : 0);
+    if (copy)
+        memcpy(copy, pass->part, (size_t)(job->rows * job->width) * sizeof *copy);
+    return part_output(job, &attention->norms);
 }
 
-static mha_status run_feed_forward(stack_job *job, const model_layer *layer)
+static mha_status run_feed_forward(stack_job *job, int n)
 {
     const model_pass *const pass = job->pass;
+    const model_layer *const layer = &job->stack->layer[n];
     const model_norms *const norms = &layer->ff_norms;
+    float *const copy = part_copy(job, n, stack_parts(job->stack) - 1);
     const float *input;
     mha_status status = part_input(job, &norms->before, &input);
+    /* The sum below stays one with the product, so that results do not depend on the copy. */
+    if (!status && copy)
+        status =
+            mha_feed_forward_run(layer->ff, job->rows, input, job->width, NULL, job->width, copy,
+                                 job->width, pass->scratch, pass->scratch_size, pass->pool);
     if (status)
         return status;
     const bool direct = !norms->inside.weight;
@@ -176,7 +199,7 @@ mha_status stack_run(const model_pass *pass, int stack, float *to, const float *
         if (!status && kind == MHA_ATTENTION_DECODER)
             status = run_attention(&job, MHA_ATTENTION_CROSS, n);
         if (!status)
-            status = run_feed_forward(&job, &job.stack->layer[n]);
+            status = run_feed_forward(&job, n);
         if (status)
             return status;
     }
@@ -201,11 +224,11 @@ mha_status stack_store(const model_pass *pass)
                 .size = sizeof call,
                 .B = 1,
                 .S = (ptrdiff_t)(side->starts[b + 1] - side->starts[b]),
-                .key = {pass->memory + side->starts[b] * width, 0, 0, width},
+                .key = {pass->memory + (ptrdiff_t)side->starts[b] * width, 0, 0, width},
                 .cache = state_cross(state, n),
                 .cache_use = MHA_CACHE_STORE,
                 .sequences = &sequence};
-            mha_status status = mha_cache_truncate(call.cache, sequence, 0);
+            mha_status status = mha_cache_truncate(call.cache, (ptrdiff_t)sequence, 0);
             if (!status)
                 status = mha_layer_run(pass->model->stack[STACK_DECODER].layer[n].cross.layer,
                                        &call, pass->scratch, pass->scratch_size, pass->pool);

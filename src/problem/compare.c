@@ -54,6 +54,7 @@ typedef struct subject {
     comparison *result;
     mha_dtype work;
     double u, tiny, limit;
+    double rounding; /* of p before it is multiplied, relative to it; 0: it is not rounded */
 } subject;
 
 typedef struct place {
@@ -65,15 +66,19 @@ static subject subject_of(const attention_call *call, comparison *result)
 {
     *result = (comparison){.limit = result->limit};
     if (call->shape.q_type == MHA_F64)
-        return (subject){call, result, MHA_F64, 0x1p-53, DBL_MIN, 8.0 * result->limit};
-    return (subject){call, result, MHA_F32, 0x1p-24, (double)FLT_MIN, result->limit};
+        return (subject){call, result, MHA_F64, 0x1p-53, DBL_MIN, 8.0 * result->limit, 0.0};
+    const mha_shape *const s = &call->shape;
+    const bool bf16 = s->q_type == MHA_BF16 && s->k_type == MHA_BF16 && s->v_type == MHA_BF16;
+    const bool native = call->options.arithmetic == MHA_NATIVE && bf16;
+    return (subject){
+        call, result, MHA_F32, 0x1p-24, (double)FLT_MIN, result->limit, native ? 0x1p-8 : 0.0};
 }
 
 static void judge(const subject *s, double *worst, mha_dtype type, double got, double want,
-                  double size, double tiny, place at)
+                  double size, double allowance, place at)
 {
     comparison *result = s->result;
-    const double e = error_past(type, s->work, got, want, s->u * size, s->tiny * tiny);
+    const double e = error_past(type, s->work, got, want, s->u * size, allowance);
     *worst = fmax(*worst, e);
     result->worst = fmax(result->worst, e);
     if (e <= s->limit || result->failures++ > 0)
@@ -92,7 +97,8 @@ static void compare_row(const subject *s, const oracle_row *row, ptrdiff_t b, pt
     const ptrdiff_t at = call_row_index(&o, call->options.q_starts, b, h, i);
     for (ptrdiff_t c = 0; c < call_value_width(call); c++)
         judge(s, &s->result->output, type, number_get(type, o.data, at + c), row->o[c],
-              row->o_size[c], row->o_tiny[c], (place){"output", b, h, i, c});
+              row->o_size[c], s->tiny * row->o_tiny[c] + s->rounding * row->o_mass[c],
+              (place){"output", b, h, i, c});
     if (lse.data == NULL)
         return;
     const ptrdiff_t index = call_row_index(&lse, call->options.q_starts, b, h, i);
@@ -116,7 +122,7 @@ static void compare_weights_row(const subject *s, const oracle_row *row, ptrdiff
     for (ptrdiff_t j = 0; j < s->call->shape.S; j++) {
         const double got = number_get(type, w->data, b * w->sb + n * w->sh + r * w->sl + j);
         judge(s, &s->result->weights, type, got, row->weights[j], row->weights_size[j],
-              row->weights_tiny[j], (place){"weights", b, n, r, j});
+              s->tiny * row->weights_tiny[j], (place){"weights", b, n, r, j});
     }
 }
 

@@ -7,8 +7,9 @@
  *      E = |o - o64| / (2^-24 * sum_j p_j |v_j| * (1 + max_j (sum_c |q_c k_jc| * scale +
  * |bias_j|)))
  *
- * after the rounding to f16 or bf16 storage has been subtracted. For an f64 call 2^-53 stands for
- * 2^-24 and the limit is eight times as large, because the oracle is no more precise than that.
+ * after the rounding to f16 or bf16 storage has been subtracted, and in native arithmetic on bf16
+ * that of p, which is at most 2^-8 * sum_j p_j |v_j|. For an f64 call 2^-53 stands for 2^-24 and
+ * the limit is eight times as large, because the oracle is no more precise than that.
  */
 #ifndef PROBLEM_COMPARE_H
 #define PROBLEM_COMPARE_H

@@ -60,6 +60,9 @@ static void put_products(word_printer *p, const layer_word *w)
     printer_put(p, "weights    %.0f number%s, stored as %s: ", layer_word_weights(w),
                 layer_word_weights(w) > 1.0 ? "s" : "", dtype_name(w->stored));
     put_amount(p, layer_word_weight_bytes(w), "B\n");
+    if (w->native)
+        printer_put(p, "arithmetic %s\n",
+                    mha_arithmetic_explain(MHA_NATIVE, w->stored, has_heads(w) ? w->e : w->k));
     if (has_heads(w)) {
         put_product(p, "q, k and v", w, w->e, w->h * w->d + w->g * (w->d + w->v));
         put_product(p, "output", w, w->h * w->v, w->e);

@@ -147,6 +147,13 @@ static bool set_cache(parser *p, const char *value)
     return true;
 }
 
+static bool set_native(parser *p, const char *value)
+{
+    (void)value;
+    p->word->native = true;
+    return true;
+}
+
 static bool set_causal(parser *p, const char *value)
 {
     (void)value;
@@ -187,13 +194,14 @@ static bool set_threads(parser *p, const char *value)
     return reader_int(&p->in, value, 1, MHA_MAX_THREADS, &p->word->threads);
 }
 
-enum { SUFFIX_COUNT = 11, TYPE_COUNT = 4 };
+enum { SUFFIX_COUNT = 12, TYPE_COUNT = 4 };
 #define TYPED (1u << WORD_LINEAR | LAYERS | CACHES)
 static const suffix suffixes[SUFFIX_COUNT] = {
     {"f32", TYPED, set_type, false},
     {"f16", TYPED, set_type, false},
     {"bf16", TYPED, set_type, false},
     {"i8", TYPED, set_type, false},
+    {"native", 1u << WORD_LINEAR | LAYERS, set_native, false},
     {"cache", 1u << WORD_DECODE, set_cache, true},
     {"causal", 1u << WORD_LAYER, set_causal, false},
     {"grad", 1u << WORD_LAYER, set_grad, false},
@@ -364,6 +372,8 @@ size_t layer_word_print(const layer_word *w, char *text, size_t size)
     put_extents(&p, w);
     if (type != MHA_F32)
         printer_put(&p, ":%s", dtype_name(type));
+    if (w->native)
+        printer_put(&p, ":native");
     if (w->kind == WORD_DECODE && w->cache != MHA_F32)
         printer_put(&p, ":cache=%s", dtype_name(w->cache));
     if (w->causal)
@@ -382,6 +392,11 @@ size_t layer_word_print(const layer_word *w, char *text, size_t size)
 }
 
 /* ------------------------------------------------------------------ work ----- */
+
+mha_arithmetic layer_word_arithmetic(const layer_word *w)
+{
+    return w->native ? MHA_NATIVE : MHA_EXACT;
+}
 
 ptrdiff_t layer_word_rows(const layer_word *w)
 {
@@ -459,6 +474,7 @@ static const char help[] =
     "Presets: bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base\n"
     "Suffixes:\n"
     "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
+    "  native                 products with the weights in this type, instead of f32\n"
     "  cache=T                type of the cache of a step (f32)\n"
     "  causal t=N             as above\n"
     "  grad                   a layer's step of training: forward, then all gradients\n";

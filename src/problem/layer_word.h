@@ -16,6 +16,7 @@
  * Extents:  m n k; or e model width, h query heads, g key/value heads (h), d and v widths of a head
  *           (e/h, d) unless a preset says them, b batch (1), l queries, s tokens in the cache.
  * Suffixes: f32 f16 bf16 i8       type of the stored weights, of the cache in a cache word (f32)
+ *           native                products with the weights in their own type, not in f32
  *           cache=T               type of the cache of a step (f32)
  *           grad                  a layer's step of training: forward, then all gradients
  *           causal gemv nocache text t=N
@@ -49,7 +50,7 @@ typedef struct layer_word {
     ptrdiff_t m, n, k;
     ptrdiff_t e, h, g, d, v, b, l, s;
     mha_dtype stored, cache;
-    bool causal, grad, gemv, no_cache, text;
+    bool native, causal, grad, gemv, no_cache, text;
     int threads; /* 0: not said */
 } layer_word;
 
@@ -63,6 +64,9 @@ bool layer_word_is_model(const layer_word *word);
 /* As word_parse() and word_print(). */
 bool layer_word_parse(layer_word *word, const char *text, char *message, size_t size);
 size_t layer_word_print(const layer_word *word, char *text, size_t size);
+
+/* The arithmetic of its products with weights. */
+mha_arithmetic layer_word_arithmetic(const layer_word *word);
 
 /* Rows that the weights are multiplied with, or the queries of every head. */
 ptrdiff_t layer_word_rows(const layer_word *word);

@@ -17,13 +17,14 @@ bool oracle_row_init(oracle_row *row, const attention_call *call)
 {
     const size_t S = (size_t)call->shape.S, D = (size_t)call->shape.D;
     const size_t Dv = (size_t)call_value_width(call);
-    double *const block = calloc(4 * Dv + 5 * S + 2 * D + 1, sizeof *block);
+    double *const block = calloc(5 * Dv + 5 * S + 2 * D + 1, sizeof *block);
     *row = (oracle_row){.o = block};
     if (block == NULL)
         return false;
     row->o_size = block + Dv;
     row->o_tiny = block + 2 * Dv;
-    row->weights = block + 3 * Dv;
+    row->o_mass = block + 3 * Dv;
+    row->weights = block + 4 * Dv;
     row->weights_size = row->weights + S;
     row->weights_tiny = row->weights + 2 * S;
     row->scores = row->weights + 3 * S;
@@ -68,7 +69,7 @@ static mha_head_mode mode_of(const attention_call *call, ptrdiff_t h)
 
 static double capped(const attention_call *call, double score)
 {
-    const double cap = (double)call->options.softcap;
+    const double cap = call_softcap(call);
     return cap != 0.0 ? cap * tanh(score / cap) : score;
 }
 
@@ -175,6 +176,7 @@ static void sum_values(oracle_row *row, const attention_call *call, ptrdiff_t b,
             row->o[c] += row->scores[j] * row->v[c];
             row->o_size[c] += size * row->scores[j] * fabs(row->v[c]);
             row->o_tiny[c] += fabs(row->v[c]);
+            row->o_mass[c] += row->scores[j] * fabs(row->v[c]);
         }
     }
 }
@@ -187,7 +189,7 @@ void oracle_row_compute(oracle_row *row, const attention_call *call, ptrdiff_t b
                    call_row_index(&call->q, call->options.q_starts, b, h, i), call->shape.D,
                    row->q);
     compute_scores(row, call, b, h, i);
-    memset(row->o, 0, 3 * (size_t)call_value_width(call) * sizeof *row->o);
+    memset(row->o, 0, 4 * (size_t)call_value_width(call) * sizeof *row->o);
     row->lse = -(double)INFINITY;
     row->lse_size = 0.0;
     if (row->attended == 0) {

@@ -21,13 +21,14 @@
  * these are
  *
  *      o_size       size * sum_j p_j |v_j|         o_tiny        sum_j |v_j|
+ *      o_mass       sum_j p_j |v_j|
  *      lse_size     size + |lse|                   weights_tiny  1 for attended keys
  *      weights_size size * p_j, or 1 + the size of the score alone in the modes before softmax
  */
 typedef struct oracle_row {
     ptrdiff_t attended; /* number of keys */
     double lse, lse_size;
-    double *o, *o_size, *o_tiny;                   /* [Dv] */
+    double *o, *o_size, *o_tiny, *o_mass;          /* [Dv] */
     double *weights, *weights_size, *weights_tiny; /* [S], in the mode of the options */
     double *scores, *sizes;                        /* [S], scratch; sizes < 0 where masked */
     double *q, *k, *v;                             /* [D], [D], [Dv], scratch */

@@ -212,6 +212,8 @@ bool problem_twin(problem *twin, const problem *p)
     }
     s->q_type = s->k_type = s->v_type = s->o_type = MHA_F64;
     twin->call.options.weights_type = MHA_F64;
+    if (p->call.shape.q_type != MHA_F64) /* then these digits did not count */
+        twin->call.options.scale64 = twin->call.options.softcap64 = 0.0;
     problem_connect(twin);
     problem_reset(twin);
     return true;

@@ -96,6 +96,18 @@ static bool build_offsets(builder *a)
     return true;
 }
 
+/* The last digits of scale and soft cap, which only a double has. They round to the
+ * floats; types other than f64 get them too, and ignore them. */
+static void build_digits(builder *a)
+{
+    mha_options *const o = &a->p->call.options;
+    rng r = rng_for(a->p->spec.seed, 3);
+    if (has(a, FEATURE_SCALE))
+        o->scale64 = (double)o->scale * (1.0 + 2e-8 * rng_unit(&r));
+    if (has(a, FEATURE_SOFTCAP))
+        o->softcap64 = (double)o->softcap * (1.0 + 2e-8 * rng_unit(&r));
+}
+
 /* --------------------------------------------------------------- tensors ----- */
 
 static rng *layout_of(builder *a)
@@ -357,6 +369,7 @@ static bool build(problem *p, const problem_spec *spec, const problem_word *word
 {
     problem_begin(p, spec, word);
     builder a = {p, word, rng_for(spec->seed, 2)};
+    build_digits(&a);
     if (!too_large(word) && build_lengths(&a) && build_offsets(&a) && build_tensors(&a) &&
         build_bool_masks(&a) && build_additive(&a) && build_per_head(&a) && build_documents(&a) &&
         build_weights(&a) && build_statistics(&a)) {

@@ -23,8 +23,17 @@ ptrdiff_t call_value_width(const attention_call *call)
 
 double call_scale(const attention_call *call)
 {
-    const double given = (double)call->options.scale;
+    const mha_options *o = &call->options;
+    const bool wide = call->shape.q_type == MHA_F64 && o->scale64 != 0.0;
+    const double given = wide ? o->scale64 : (double)o->scale;
     return given != 0.0 ? given : 1.0 / sqrt((double)call->shape.D);
+}
+
+double call_softcap(const attention_call *call)
+{
+    const mha_options *o = &call->options;
+    const bool wide = call->shape.q_type == MHA_F64 && o->softcap64 != 0.0;
+    return wide ? o->softcap64 : (double)o->softcap;
 }
 
 ptrdiff_t call_group_of(const attention_call *call, ptrdiff_t h)

@@ -15,6 +15,7 @@
 ptrdiff_t call_groups(const attention_call *call);
 ptrdiff_t call_value_width(const attention_call *call);
 double call_scale(const attention_call *call);
+double call_softcap(const attention_call *call); /* 0: none */
 
 /* The key/value head of query head h. */
 ptrdiff_t call_group_of(const attention_call *call, ptrdiff_t h);

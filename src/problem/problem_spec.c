@@ -144,6 +144,10 @@ problem_spec problem_spec_case(uint64_t seed, uint64_t index)
         spec.shape.S = 0;
     if (rng_chance(&r, 15))
         spec.features |= FEATURE_STATISTICS;
+    if (spec.shape.q_type != MHA_F64 && rng_chance(&r, 15)) {
+        spec.features |= FEATURE_NATIVE;
+        spec.shape.q_type = spec.shape.k_type = spec.shape.v_type = MHA_BF16;
+    }
     return spec;
 }
 
@@ -232,5 +236,6 @@ problem_word problem_spec_word(const problem_spec *spec)
     w.sink = has(spec, FEATURE_SINKS);
     w.documents = has(spec, FEATURE_DOCUMENTS) ? 2 : 0;
     w.packed = has(spec, FEATURE_PACKED);
+    w.native = has(spec, FEATURE_NATIVE);
     return w;
 }

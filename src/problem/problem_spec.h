@@ -37,6 +37,7 @@ enum {
     FEATURE_MASK_TYPES = 1 << 20,    /* additive masks of any type; else f32 (f64) */
     FEATURE_POISON = 1 << 21,        /* NaN in every key and value that no query attends to */
     FEATURE_STATISTICS = 1 << 22,
+    FEATURE_NATIVE = 1 << 23, /* native arithmetic */
 
     FEATURE_MASKS = FEATURE_CAUSAL | FEATURE_WINDOW | FEATURE_ATTEND | FEATURE_IGNORE |
                     FEATURE_ADD | FEATURE_BIAS | FEATURE_K_LENGTHS | FEATURE_DOCUMENTS,
@@ -66,15 +67,15 @@ typedef struct problem_spec {
     const problem_memory *memory; /* NULL: heap */
 } problem_spec;
 
-/* A spec drawn at random: every feature but statistics, types and layouts, extents from 1 up to a
- * cost of about `cost` = B*H*L*S*(D+Dv). */
+/* A spec drawn at random: every feature but statistics and native arithmetic, types and layouts,
+ * extents from 1 up to a cost of about `cost` = B*H*L*S*(D+Dv). */
 problem_spec problem_spec_random(uint64_t seed, double cost);
 
 /* The same, small and not f64, with just these features and perhaps FEATURE_STRIDES. */
 problem_spec problem_spec_with(uint64_t seed, unsigned features);
 
-/* Case `index` of the series `seed` of `mha verify`: extents may be 0, statistics may be asked
- * for. */
+/* Case `index` of the series `seed` of `mha verify`: extents may be 0, statistics may be requested,
+ * and some are all bf16 in native arithmetic. */
 problem_spec problem_spec_case(uint64_t seed, uint64_t index);
 
 /* What the word of a problem is: all details of features that a word can express. */

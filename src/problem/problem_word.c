@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUFFIX_COUNT = 32 };
+enum { SUFFIX_COUNT = 33 };
 
 typedef struct parser {
     problem_word *word;
@@ -214,6 +214,8 @@ static const suffix suffixes[] = {
     {"k", MUST, set_own_type, 0, 1, NULL, NULL},
     {"v", MUST, set_own_type, 0, 2, NULL, NULL},
     {"o", MUST, set_own_type, 0, 3, NULL, NULL},
+    {"native", NONE, set_flag, FIELD(native), 0, "native",
+     "native arithmetic: products in the storage type (bf16)"},
     {"causal", NONE, set_flag, FIELD(causal), 0, "causal",
      "a query sees keys up to its own position"},
     {"tl", NONE, set_position, 0, MHA_POSITION_TOP_LEFT, "tl br offset=N",
@@ -461,5 +463,6 @@ mha_options word_options(const problem_word *w)
                          .window_left = w->window_left,
                          .window_right = w->window_right,
                          .weights_mode = w->weights_mode,
-                         .dropout = w->dropout};
+                         .dropout = w->dropout,
+                         .arithmetic = w->native ? MHA_NATIVE : MHA_EXACT};
 }

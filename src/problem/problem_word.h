@@ -38,6 +38,7 @@ typedef struct problem_word {
     bool pad_keys_only;
     int documents; /* 0: none */
     bool packed, lse, weights, average, gradients;
+    bool native;         /* MHA_NATIVE */
     unsigned statistics; /* STATISTICS_ROWS and more; 0: none */
     mha_weights_mode weights_mode;
     word_layout layout;

@@ -125,6 +125,8 @@ size_t word_print(const problem_word *word, char *text, size_t size)
     word_printer p = {text, size, 0};
     put_extents(&p, word);
     put_types(&p, word);
+    if (word->native)
+        printer_put(&p, ":native");
     put_position(&p, word);
     put_masks(&p, word);
     put_lengths(&p, word);

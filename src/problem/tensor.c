@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-/* Far more than any machine has; keeps all index arithmetic within 64 bits. */
-#define COUNT_MAX ((ptrdiff_t)1 << 44)
+/* Far more than any machine has; keeps all index arithmetic within the 32 or 64 bits of an index.
+ */
+#define COUNT_MAX (PTRDIFF_MAX >> (sizeof(ptrdiff_t) > 4 ? 19 : 4))
 
 tensor_layout tensor_random_layout(rng *random, bool lead)
 {

@@ -11,7 +11,11 @@
 enum { WORD_TEXT_MAX = 512, WORD_MESSAGE_MAX = 384, WORD_TOKEN_MAX = 64 };
 
 /* Larger than any memory can hold, small enough for products of two in 64 bits. */
+#if PTRDIFF_MAX > INT32_MAX
 #define WORD_EXTENT_MAX ((ptrdiff_t)1 << 31)
+#else
+#define WORD_EXTENT_MAX PTRDIFF_MAX
+#endif
 
 typedef struct word_reader {
     const char *text, *rest;

@@ -75,7 +75,7 @@ static void print_repair(const ablate_report *r, int head)
     char label[HEAD_LABEL_MAX];
     if (head_at(r->shape, head).kind == ATTENTION_ENCODER)
         return;
-    printf("  %7.2f %7.2f", repair->direct, repair->lost);
+    printf("  %7.2f %7.2f %7.2f", repair->direct, repair->removed, repair->lost);
     if (repair->known)
         printf(" %7.2f %7.2f", repair->repair, repair->norm);
     else
@@ -101,7 +101,8 @@ static void print_columns(const ablate_report *r, const char *first, const char 
 /* One row per head, disabled alone. */
 static void print_heads(const ablate_report *r)
 {
-    print_columns(r, "disabled", r->repairs ? "   direct    lost  repair    norm  helper" : "");
+    print_columns(r, "disabled",
+                  r->repairs ? "   direct removed    lost  repair    norm  helper" : "");
     for (int head = 0; head < r->heads; head++) {
         char label[HEAD_LABEL_MAX];
         head_label(head_at(r->shape, head), label);
@@ -192,9 +193,22 @@ static void print_summary(const ablate_report *r)
                r->predicts ? ablate_unit(r) : "", l->sum);
         if (l->damage.interval.low > 1.2 * sum && l->damage.delta > loss_that_matters)
             printf(":\n    the other heads or the norm compensate for a single disabled head%s",
-                   r->translates ? " (--repair)" : "");
+                   r->predicts ? " (--repair)" : "");
         printf(".\n");
     }
+}
+
+/* What the columns of print_repair() are. */
+static void print_repair_words(const ablate_report *r)
+{
+    printf(
+        "direct: what the head adds to the logit of the correct %s, mean per row, past all other "
+        "parts and with\nnorms that divide by what they divide by in the whole model; removed: "
+        "the same, but the norms are computed\nagain; lost: how much the logit drops if the head "
+        "is disabled (--mode zero); repair = 1 - lost / direct; norm:\nwhat norms contribute to "
+        "repair by dividing by less; helper: the head whose contribution grows most with the\n"
+        "norms held fixed.\n",
+        r->translates ? "word" : "token");
 }
 
 /* What was measured, and on what. */
@@ -220,13 +234,7 @@ void ablate_report_text(const ablate_report *r)
     print_title(r);
     print_heads(r);
     if (r->repairs)
-        printf(
-            "direct: what the head adds to the logit of the correct word, mean per row; lost: how "
-            "much the logit\ndrops without it; repair = 1 - lost / direct; norm: what the last "
-            "norm contributes to repair by\ndividing by less; helper: the head whose "
-            "contribution grows most with the norm held fixed.\nMeasured on %d sentences with "
-            "--mode zero.\n",
-            r->repair_sentences);
+        print_repair_words(r);
     print_layers(r);
     if (r->pairs)
         print_pairs(r);
@@ -270,6 +278,7 @@ static void json_heads(json *j, const ablate_report *r)
         if (r->repairs && head_at(r->shape, n).kind != ATTENTION_ENCODER) {
             const head_repair *const repair = &r->repairs[n];
             json_number(j, "direct", repair->direct);
+            json_number(j, "removed", repair->removed);
             json_number(j, "lost", repair->lost);
             json_number(j, "repair", repair->repair);
             json_number(j, "repair_by_norm", repair->norm);

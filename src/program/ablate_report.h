@@ -36,7 +36,6 @@ typedef struct ablate_report {
     int heads;
     head_damage *single;  /* [heads] */
     head_repair *repairs; /* [heads], or NULL */
-    int repair_sentences;
     ablate_layer *layers; /* [layer_count] */
     int layer_count;
     ablate_pair *pairs; /* by `extra`, the largest first; NULL: without --together */

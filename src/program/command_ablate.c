@@ -34,7 +34,12 @@ static const char details[] =
     "the\n"
     "loss of a decoder is in nats per token of the texts, with --pairs of the translations; that\n"
     "of an encoder is 1 - the cosine of a text's vector and that of the whole model. \"mean\" is\n"
-    "then the mean over the same texts.\n"
+    "then the mean over the same texts. Sentence pairs that come with a model (sentences.tsv in "
+    "its\n"
+    "folder) are used if no others are given.\n"
+    "\n"
+    "With --repair, what a head adds to the logit of the correct word directly, past all other\n"
+    "parts of the model, is compared with what the logit loses if the head is disabled.\n"
     "\n"
     "With --words, one word of the source is hidden at a time instead: no token attends to it, in\n"
     "the encoder and in cross-attention. For a TEXT, what each word of the translation then loses\n"
@@ -43,6 +48,7 @@ static const char details[] =
     "Examples:\n"
     "  mha ablate\n"
     "  mha ablate --repair\n"
+    "  mha ablate --repair --model en-fr --pairs test.tsv\n"
     "  mha ablate --mode mean --together --json\n"
     "  mha ablate --svg heads.svg\n"
     "  mha ablate --model all-MiniLM-L6-v2 --texts sentences.txt\n"
@@ -50,7 +56,7 @@ static const char details[] =
     "  mha ablate --words\n"
     "  mha ablate --words --model my-translator --svg words.svg \"The black cat sleeps.\"\n";
 
-enum { MEAN_SENTENCES = 100, REPAIR_SENTENCES = 30 };
+enum { MEAN_SENTENCES = 100 };
 
 typedef struct ablate_request {
     heads_setup setup;
@@ -133,16 +139,23 @@ static mha_status measure_pairs(head_ablation *a, ablate_report *report)
     return status;
 }
 
-/* On the first REPAIR_SENTENCES sentences at most. */
+/* The laboratory is opened once more, as any other model. */
 static mha_status measure_repair(const ablate_request *r, ablate_report *report)
 {
-    const int64_t asked = r->setup.sentences;
-    report->repair_sentences = (int)(asked < REPAIR_SENTENCES ? asked : REPAIR_SENTENCES);
+    const session *const s = &r->setup.session;
+    mha_model *opened = NULL;
+    token_texts texts = {.texts = NULL};
     report->repairs = malloc((size_t)report->heads * sizeof *report->repairs);
-    if (report->repairs == NULL)
-        return MHA_ERR_MEMORY;
-    return head_repair_measure(r->setup.session.model, r->setup.pairs, report->repair_sentences,
-                               r->setup.session.pool, report->repairs, heads_watch);
+    mha_status status = s->any != NULL ? MHA_OK : mha_model_open(&opened, s->path, NULL);
+    if (status == MHA_OK &&
+        (report->repairs == NULL || !token_texts_make(&texts, &s->subject, &r->setup.texts)))
+        status = MHA_ERR_MEMORY;
+    if (status == MHA_OK)
+        status = head_repair_measure(s->any != NULL ? s->any : opened, report->shape, &texts,
+                                     s->pool, report->repairs, heads_watch);
+    token_texts_free(&texts);
+    mha_model_free(opened);
+    return status;
 }
 
 static mha_status measure(const ablate_request *r, head_ablation *a, ablate_report *report)
@@ -244,6 +257,7 @@ static int run_words(ablate_request *r)
 {
     heads_setup *const s = &r->setup;
     s->needs = "a TEXT";
+    s->corpus_only = true;
     const int code = r->text != NULL
                          ? session_open(&s->session, s->model_file, SHIPPED_TRANSLATOR, s->threads)
                          : heads_setup_open(s, "ablate");
@@ -257,13 +271,9 @@ static int run_heads(ablate_request *r, const arg_command *command)
 {
     r->setup.needs = "--texts FILE or --pairs FILE";
     int code = heads_setup_open(&r->setup, "ablate");
-    if (code == EXIT_GO_ON && r->repair && r->setup.session.model == NULL)
-        code = args_wrong("ablate: --repair compares what a head adds to a logit with what is lost "
-                          "without it, which is measured on the laboratory only; --together and "
-                          "the sums of layers show what heads of this model make up for");
-    if (code == EXIT_GO_ON && r->repair && heads_setup_file(&r->setup) != NULL)
-        code = args_wrong("ablate: --repair is measured on the corpus; leave out --texts and "
-                          "--pairs");
+    if (code == EXIT_GO_ON && r->repair && !subject_predicts(&r->setup.session.subject))
+        code = args_wrong("ablate: --repair compares what a head adds to the logit of a token with "
+                          "what is lost without it; this model predicts no tokens");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r->setup, command, "split seed");
     return code == EXIT_GO_ON ? run(r) : code;

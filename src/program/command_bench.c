@@ -61,6 +61,11 @@ static void print_row(const measure_case *s)
            sum.best, work / sum.seconds * 1e-9, unit, sum.peak * 1e-9, unit, s->rounds,
            measure_clock(s));
     fflush(stdout);
+    if (sum.upper > 1.0)
+        fprintf(stderr,
+                "mha: note: %s: a share above 1 is a fault of the meter, whose peak was disturbed; "
+                "measure again\n",
+                what->word);
 }
 
 /* Speeds are given both as GFLOP/s and as GB/s, whichever bounds the problem. */
@@ -73,6 +78,7 @@ static void json_row(json *j, const measure_case *s, const char *isa)
     json_number(j, what->memory_bound ? "share_of_bandwidth" : "share_of_peak", sum.upper);
     json_number(j, "median", sum.median);
     json_number(j, "best", sum.best);
+    json_bool(j, "disturbed", sum.upper > 1.0);
     json_number(j, "gflops", what->flops / sum.seconds * 1e-9);
     json_number(j, "gbps", what->bytes / sum.seconds * 1e-9);
     json_number(j, what->memory_bound ? "peak_gbps" : "peak_gflops", sum.peak * 1e-9);

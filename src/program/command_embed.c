@@ -263,6 +263,7 @@ int command_embed(int argc, char **argv)
         {"npy", ARG_TEXT, &r.npy, "FILE", "write the vectors to a NumPy file", 0, 0},
         {OPTION_TOKENIZER(&r.model.tokenizer)},
         {OPTION_STORE(&r.model.store)},
+        {OPTION_ARITHMETIC(&r.model.arithmetic)},
         {OPTION_THREADS(&r.model.threads)},
         {OPTION_JSON(&r.as_json)},
     };

@@ -116,6 +116,8 @@ static void explain_backward(const problem_word *w, word_printer *p)
                 "products   five instead of two: scores, gradients of weights, values, queries and "
                 "keys; %.4g GFLOP if nothing is masked\n",
                 flops * 1e-9);
+    if (w->native)
+        printer_put(p, "arithmetic exact, in f32: gradients have no native products\n");
     printer_put(p,
                 "tasks      %td: query heads that share keys stay together, since they add to the "
                 "same gradients",

@@ -292,6 +292,7 @@ int command_generate(int argc, char **argv)
         {"quiet", ARG_FLAG, &r.quiet, NULL, "no speed on standard error", 0, 0},
         {OPTION_TOKENIZER(&r.model.tokenizer)},
         {OPTION_STORE(&r.model.store)},
+        {OPTION_ARITHMETIC(&r.model.arithmetic)},
         {OPTION_THREADS(&r.model.threads)},
     };
     const arg_command command = {

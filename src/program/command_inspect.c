@@ -72,6 +72,7 @@ int command_inspect(int argc, char **argv)
         {OPTION_MODEL_PATH(&request.path)},
         {OPTION_TOKENIZER(&request.tokenizer)},
         {OPTION_STORE(&request.store)},
+        {OPTION_ARITHMETIC(&request.arithmetic)},
         {OPTION_JSON(&as_json)},
     };
     const arg_command command = {

@@ -128,6 +128,7 @@ int command_score(int argc, char **argv)
         {"tokens", ARG_FLAG, &r.tokens, NULL, "also the log-probability of each token", 0, 0},
         {OPTION_TOKENIZER(&r.model.tokenizer)},
         {OPTION_STORE(&r.model.store)},
+        {OPTION_ARITHMETIC(&r.model.arithmetic)},
         {OPTION_THREADS(&r.model.threads)},
         {OPTION_JSON(&r.as_json)},
     };

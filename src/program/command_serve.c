@@ -30,7 +30,7 @@ static const char details[] =
     "and\n"
     "on the other heads. The server accepts connections from this machine only, and only with the\n"
     "secret in the printed URL, which changes on every start. Ctrl-C ends it. The model is as for\n"
-    "\"mha heads\".\n"
+    "\"mha heads\", roles are found as by \"mha view\", once at the start.\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
@@ -121,28 +121,29 @@ static int open_session(session *s, const serve_request *r)
     return code;
 }
 
-/* The roles on the texts of --texts. */
-static bool study_texts(serve_app *app, const session *s, const char *file, page_study *study)
+/* The roles on the texts of --texts, or on the sentences that come with the model; without both the
+ * page shows those on the sentence. `from` gets the name of the file. */
+static bool study_texts(serve_app *app, const session *s, const char *given, page_study *study,
+                        char from[MODEL_SENTENCES_MAX])
 {
     text_set set;
-    bool fine = text_set_read(&set, s, file, PAGE_STUDY_SENTENCES) == EXIT_GO_ON;
+    bool fine = text_set_read_study(&set, s, given, PAGE_STUDY_SENTENCES, from) == EXIT_GO_ON;
     const subject_texts texts = text_set_texts(&set);
-    if (fine && page_study_texts(study, app->model, &texts, file, app->pool) != MHA_OK)
+    if (texts.count == 0)
+        app->study = NULL;
+    else if (fine && page_study_texts(study, app->model, &texts, from, app->pool) != MHA_OK)
         fine = heads_failed(MHA_ERR_MEMORY) == EXIT_GO_ON;
     text_set_free(&set, s);
     return fine;
 }
 
-/* Finds the roles of the heads. A model that is too short for the corpus gets a page without, and
- * so does one that is no translator: it shows those on the sentence. */
-static bool make_study(serve_app *app, const session *s, const char *texts, page_study *study)
+/* Finds the roles of the heads, once. A model that is too short for the corpus gets a page without.
+ */
+static bool make_study(serve_app *app, const session *s, const char *texts, page_study *study,
+                       char from[MODEL_SENTENCES_MAX])
 {
-    if (texts != NULL)
-        return study_texts(app, s, texts, study);
-    if (s->model == NULL) {
-        app->study = NULL;
-        return true;
-    }
+    if (texts != NULL || s->model == NULL)
+        return study_texts(app, s, texts, study, from);
     const mha_status status = page_study_make(study, app->model, PAGE_STUDY_SENTENCES, app->pool);
     if (status == MHA_ERR_LENGTH) {
         heads_too_short(app->model->translator);
@@ -156,13 +157,14 @@ static bool make_study(serve_app *app, const session *s, const char *texts, page
 
 static int run_with(const serve_request *r, session *s)
 {
+    char from[MODEL_SENTENCES_MAX];
     page_study study = {.heads = NULL};
     serve_app app = {.model = &s->subject,
                      .model_file = r->model_file,
                      .texts = r->texts,
                      .pool = s->pool,
                      .study = &study};
-    const bool fine = make_study(&app, s, r->texts, &study) && serve(r, &app);
+    const bool fine = make_study(&app, s, r->texts, &study, from) && serve(r, &app);
     page_study_free(&study);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }

@@ -3,8 +3,8 @@
  * mha show: what every head of a model attends to in one sentence, as heat maps.
  *
  *      text --subject_read()--> words --subject_run()--> weights of all heads
- *      sentences of the corpus --heads_table_make()--> their roles, and which are to be drawn
- *      both --show_maps_make()--> sheets, as text, SVG, TikZ or JSON
+ *      sentences of the corpus, or of the model --heads_table_make()--> their roles, and which are
+ * to be drawn both --show_maps_make()--> sheets, as text, SVG, TikZ or JSON
  */
 #include <limits.h>
 #include <stdio.h>
@@ -27,11 +27,12 @@ static const char details[] =
     "how much its word attends to each word of the columns. Rows of the decoder are the words\n"
     "that it reads, rows of cross-attention the words that it writes. Maps are drawn in colour\n"
     "if the terminal has colours, else with characters from light to dark. The strongest one\n"
-    "stands for the largest value of a layer. Below the title of a head is its role: for the\n"
-    "laboratory found on sentences of its grammar, as by \"mha heads\", for other models on TEXT,\n"
-    "or on the texts of --texts. --where takes the conditions of \"mha heads\". A head may also "
-    "be\n"
-    "written \"cross L2 H4\".\n"
+    "stands for the largest value of a layer. Below the title of a head is its role, which is\n"
+    "found as by \"mha heads\": for the laboratory on sentences of its grammar, for other models "
+    "on\n"
+    "the texts of --texts, on the sentence pairs that come with the model (sentences.tsv in its\n"
+    "folder), or, without both, on TEXT alone. --where takes the conditions of \"mha heads\". A\n"
+    "head may also be written \"cross L2 H4\".\n"
     "\n"
     "Examples:\n"
     "  mha show --words \"The cat that I saw yesterday ran away.\"\n"
@@ -202,6 +203,20 @@ static int save(const show_request *r, const show_maps *maps)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* What the roles were found on. */
+static void print_study(const show_request *r)
+{
+    const heads_setup *const s = &r->setup;
+    const int count = (int)s->sentences;
+    if (s->pairs != NULL)
+        printf("roles: on %d corpus sentence%s\n", count, count == 1 ? "" : "s");
+    else if (heads_setup_file(s) != NULL)
+        printf("roles: on %d %s%s of %s\n", count, s->pairs_file != NULL ? "sentence pair" : "text",
+               count == 1 ? "" : "s", heads_setup_file(s));
+    else
+        printf("roles: on this text alone\n");
+}
+
 /* The sentence, its translation, and the sheets. --width overrides the width of the terminal. */
 static void print(const show_request *r, const show_scene *scene, const show_maps *maps)
 {
@@ -212,6 +227,8 @@ static void print(const show_request *r, const show_scene *scene, const show_map
     printf("%s\n", text->text);
     if (text->translation != NULL)
         printf("%s\n", text->translation);
+    if (scene->roles != NULL)
+        print_study(r);
     if (maps->count == 0)
         printf("\nno head matches\n");
     for (int n = 0; n < maps->count; n++) {
@@ -249,7 +266,9 @@ static void print_json(const show_request *r, const show_scene *scene, const sho
     json_string(&j, "model", r->setup.session.path);
     json_string(&j, "text", text->text);
     json_string(&j, "values", r->norm ? "norm" : "raw");
-    json_integer(&j, "study", r->study);
+    json_integer(&j, "study", r->study > 0 ? r->setup.sentences : 0);
+    if (r->study > 0 && heads_setup_file(&r->setup) != NULL)
+        json_string(&j, "study_file", heads_setup_file(&r->setup));
     if (text->source.count > 0)
         json_strings(&j, "source", text->source.words, text->source.count);
     if (text->target.count > 0)
@@ -360,6 +379,7 @@ static int run(show_request *r)
     r->setup.sentences = r->study > 0 ? r->study : 1;
     r->setup.own_text = r->study == 0;
     r->setup.text = r->text;
+    r->setup.role_text = true;
     int code = heads_setup_open(&r->setup, "show");
     if (code == EXIT_GO_ON)
         code = check_model(r);

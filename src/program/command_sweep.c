@@ -147,12 +147,12 @@ static int open_results(const sweep_request *r, sweep_table *table)
                            r->output);
     if (r->resume && !sweep_table_read(table, r->output, message))
         return args_failed("%s", message);
-    if (table->isa[0] != '\0' && strcmp(table->isa, mha_isa_name()) != 0 &&
+    if (table->isa[0] != '\0' && strcmp(table->isa, mha_isa_base()) != 0 &&
         count_missing(r, table) > 0)
         fprintf(stderr,
                 "mha: note: the results were made with %s, but this is %s: they will differ in "
                 "some bits. MHA_ISA=%s forces the former on a CPU that has it\n",
-                table->isa, mha_isa_name(), table->isa);
+                table->isa, mha_isa_base(), table->isa);
     return EXIT_GO_ON;
 }
 

@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file_lock.h"
@@ -18,6 +19,7 @@
 #include "program/long_run.h"
 #include "program/session.h"
 #include "program/train_finish.h"
+#include "translator/marian_folder.h"
 
 enum { VALIDATION_MAX = 256 };
 
@@ -45,12 +47,29 @@ static void say_resumed(const train_request *r, const training *t)
     if (!r->quiet)
         fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
                 training_steps_done(t));
-    if (strcmp(isa, mha_isa_name()) != 0)
+    if (strcmp(isa, mha_isa_base()) != 0)
         fprintf(stderr,
                 "mha: note: the checkpoint was made with %s, but this is %s: the model will differ "
                 "in some bits from one trained without interruption. MHA_ISA=%s forces the former "
                 "on a CPU that has it\n",
-                isa, mha_isa_name(), isa);
+                isa, mha_isa_base(), isa);
+}
+
+/* A new training, which begins with the model of --start if there is one. */
+static training *create(const train_request *r, training_data *data, mha_pool *pool,
+                        char message[TRANSFORMER_MESSAGE_MAX])
+{
+    transformer_map map;
+    if (r->start == NULL)
+        return training_create(&r->config, data, pool, message);
+    transformer_map_fill(&map, &r->config.model);
+    float *const values = malloc(map.count * sizeof *values);
+    snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory");
+    training *made = NULL;
+    if (values && marian_folder_values(r->start, &r->config.model, values, message) == MHA_OK)
+        made = training_create_from(&r->config, values, data, pool, message);
+    free(values);
+    return made;
 }
 
 /* Creates the training or loads its checkpoint. */
@@ -59,7 +78,7 @@ static int begin(const train_request *r, const train_text *text, mha_pool *pool,
     char message[TRANSFORMER_MESSAGE_MAX];
     training_data *const data = text != NULL ? text_data_base(text->data) : NULL;
     *made = r->resume ? training_load(r->checkpoint, data, pool, message)
-                      : training_create(&r->config, data, pool, message);
+                      : create(r, data, pool, message);
     if (*made == NULL)
         return args_failed("%s", message);
     const int code = compare_settings(r, training_get_config(*made));

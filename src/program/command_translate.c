@@ -20,6 +20,7 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/maps.h"
+#include "program/model_session.h"
 #include "program/options.h"
 #include "program/session.h"
 #include "program/translate_any.h"
@@ -53,7 +54,7 @@ static const char details[] =
     "  mha translate --evaluate 1000\n";
 
 typedef struct translate_request {
-    const char *model_file, *svg, *split_name, *penalty, *head_name;
+    const char *model_file, *svg, *split_name, *penalty, *head_name, *store, *arithmetic;
     int64_t beam, best, layer, evaluate, threads; /* 0: not given */
     int head;                                     /* 0: all */
     uint64_t seed;
@@ -429,8 +430,13 @@ static int run_command(const translate_request *r, const arg_command *command, c
                        int words)
 {
     translate_run run = {.request = r};
-    int code = session_open_text(&run.session, r->model_file, usual_model(r), r->threads);
+    mha_model_config storage = {.size = sizeof storage};
+    int code = model_storage_read("translate", r->store, r->arithmetic, &storage);
+    if (code != EXIT_GO_ON)
+        return code;
+    code = session_open_text(&run.session, r->model_file, usual_model(r), r->threads, &storage);
     if (code == EXIT_GO_ON && run.session.any != NULL) {
+        model_arithmetic_note(run.session.any, &storage);
         code = args_refuse(command, own_options,
                            "is about the grammar of the laboratory; it needs --model lab");
         if (code == EXIT_GO_ON && r->as_json)
@@ -442,7 +448,10 @@ static int run_command(const translate_request *r, const arg_command *command, c
         if (code == EXIT_GO_ON)
             code = run_any(r, &run.session, argv, words);
     } else if (code == EXIT_GO_ON) {
-        code = run_with(r, command, &run, argv, words);
+        code = args_refuse(command, "store arithmetic",
+                           "is not for the models of the laboratory, whose weights are f32");
+        if (code == EXIT_GO_ON)
+            code = run_with(r, command, &run, argv, words);
     }
     session_close(&run.session);
     return code;
@@ -471,6 +480,8 @@ int command_translate(int argc, char **argv)
         {OPTION_SEED(&r.seed)},
         {"errors", ARG_FLAG, &r.errors, NULL, "print the sentences that are wrong", 0, 0},
         {"no-cache", ARG_FLAG, &r.no_cache, NULL, "recompute all words in every step", 0, 0},
+        {OPTION_STORE(&r.store)},
+        {OPTION_ARITHMETIC(&r.arithmetic)},
         {OPTION_THREADS(&r.threads)},
         {OPTION_JSON(&r.as_json)},
     };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* mha version: the program's version, its instruction set, compiler and default threads. */
-#define _GNU_SOURCE /* sched_getaffinity */
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -24,11 +22,10 @@
 /* CPUs that this process may use, which is what a pool with default threads gets. */
 static int cpu_count(void)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return CPU_COUNT(&set);
+    mha_pool *pool = NULL;
+    const int count = mha_pool_create(&pool, 0) == MHA_OK ? mha_pool_threads(pool) : 1;
+    mha_pool_free(pool);
+    return count;
 }
 
 static void report_json(const char *isa, int threads)

@@ -32,7 +32,9 @@ static const char details[] =
     "its translation. It is one file that any browser opens from disk, without a network. Two or\n"
     "more sentences can be compared with each other. Roles of the laboratory are found on "
     "sentences\n"
-    "of its grammar, those of other models on each sentence, or on the texts of --texts.\n"
+    "of its grammar, those of other models on the texts of --texts, on the sentence pairs that "
+    "come\n"
+    "with the model (sentences.tsv in its folder), or, without both, on each sentence.\n"
     "\n"
     "--weights shows attention weights of any model: a safetensors file with a tensor\n"
     "[heads, rows, columns] for each layer, named layer.0, layer.1 ... or encoder.0,\n"
@@ -63,6 +65,7 @@ typedef struct view_run {
     page_sentence *sentences; /* [count] */
     int count;
     page_study study;
+    char study_file[MODEL_SENTENCES_MAX]; /* which the page names */
     page_ablation ablation;
     page_import *import; /* instead of a model */
 } view_run;
@@ -178,28 +181,28 @@ static bool read_ablation(view_run *run)
            failed(message);
 }
 
-/* The roles on the texts of a file. */
+/* The roles on the texts of a file, or on sentences that come with the model; of a model without
+ * them they are those on the sentences themselves. */
 static bool study_texts(view_run *run)
 {
     text_set set;
-    bool fine =
-        text_set_read(&set, &run->session, run->request->texts, run->request->study) == EXIT_GO_ON;
+    bool fine = text_set_read_study(&set, &run->session, run->request->texts, run->request->study,
+                                    run->study_file) == EXIT_GO_ON;
     const subject_texts texts = text_set_texts(&set);
-    fine = fine && (page_study_texts(&run->study, &run->session.subject, &texts,
-                                     run->request->texts, run->session.pool) == MHA_OK ||
-                    out_of_memory());
+    if (fine && texts.count > 0)
+        fine = page_study_texts(&run->study, &run->session.subject, &texts, run->study_file,
+                                run->session.pool) == MHA_OK ||
+               out_of_memory();
     text_set_free(&set, &run->session);
     return fine;
 }
 
 /* Finds the roles; a model that is too short for the corpus needs --study 0. Other models than
- * translators have no corpus: their roles are those on the sentences themselves. */
+ * translators have no corpus. */
 static bool make_study(view_run *run)
 {
-    if (run->request->texts != NULL)
+    if (run->request->texts != NULL || run->session.model == NULL)
         return study_texts(run);
-    if (run->session.model == NULL)
-        return true;
     const mha_status status = page_study_make(&run->study, &run->session.subject,
                                               (int)run->request->study, run->session.pool);
     if (status == MHA_OK)

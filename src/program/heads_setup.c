@@ -29,8 +29,18 @@ static int check_texts(const heads_setup *s, const char *command)
     return EXIT_GO_ON;
 }
 
+/* Takes the sentences that come with the model, unless the user gave something else. */
+static void take_sentences(heads_setup *s)
+{
+    const bool wanted = s->text == NULL || (s->role_text && !s->own_text);
+    if (wanted && !s->corpus_only && heads_setup_file(s) == NULL &&
+        model_sentences(&s->session, s->sentences_file))
+        s->pairs_file = s->sentences_file;
+}
+
 static int read_texts(heads_setup *s, const char *command)
 {
+    take_sentences(s);
     int code = check_texts(s, command);
     if (code != EXIT_GO_ON)
         return code;

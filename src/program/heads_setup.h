@@ -17,13 +17,17 @@ typedef struct heads_setup {
     uint64_t seed;
     const char *needs; /* what to give if there is no text: "--texts FILE"; NULL: or a TEXT */
     bool own_text;     /* the heads are measured on the user's text, not on the corpus */
+    bool corpus_only;  /* of other models than translators no sentences will do */
+    bool role_text; /* `text` is shown; heads are measured on the sentences of the model, and only
+                     * if it has none on `text` */
 
     /* Made by heads_setup_open(). */
     session session;
     corpus_split split;
-    head_pair *pairs;    /* [sentences] */
-    text_set set;        /* of a file, or of `text`; then there are no pairs */
-    subject_texts texts; /* the pairs or the set */
+    head_pair *pairs;                         /* [sentences] */
+    text_set set;                             /* of a file, or of `text`; then there are no pairs */
+    subject_texts texts;                      /* the pairs or the set */
+    char sentences_file[MODEL_SENTENCES_MAX]; /* of the model, if they are read */
 } heads_setup;
 
 /* A row of the option tables of these commands. */
@@ -35,7 +39,8 @@ typedef struct heads_setup {
  *      --pairs FILE          the sentence pairs of the file
  *      --texts FILE          the texts of the file
  *      translator            sentences of the corpus
- *      any other model       the user's text
+ *      any other model       the user's text, or the sentences that come with the model, which are
+ *                            then `pairs_file`
  */
 int heads_setup_open(heads_setup *setup, const char *command);
 void heads_setup_close(heads_setup *setup);

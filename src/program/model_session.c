@@ -29,6 +29,31 @@ static int find_path(const char *command, const char *given, char path[MODEL_PAT
                       command);
 }
 
+/* In the order of mha_arithmetic. */
+static const char *const arithmetics[] = {"exact", "native"};
+
+int model_storage_read(const char *command, const char *store, const char *arithmetic,
+                       mha_model_config *config)
+{
+    const int type =
+        store != NULL ? option_choose(command, "type of weights", store, stores, STORE_COUNT) : 0;
+    const int kind =
+        arithmetic != NULL ? option_choose(command, "arithmetic", arithmetic, arithmetics, 2) : 0;
+    config->storage = (mha_model_storage)type;
+    config->arithmetic = (mha_arithmetic)kind;
+    return type < 0 || kind < 0 ? EXIT_USAGE : EXIT_GO_ON;
+}
+
+void model_arithmetic_note(const mha_model *model, const mha_model_config *config)
+{
+    const char *const words = mha_model_arithmetic(model);
+    if (config->arithmetic == MHA_NATIVE && words != NULL && strncmp(words, "native", 6) != 0)
+        fprintf(
+            stderr,
+            "mha: note: no weights of this model are stored in a type with "
+            "native products, so products are exact; --store bf16 or --store i8 stores them so\n");
+}
+
 int model_session_open(model_session *s, const char *command, const model_request *request)
 {
     char message[MODEL_MESSAGE_MAX] = "";
@@ -37,21 +62,19 @@ int model_session_open(model_session *s, const char *command, const model_reques
     int code = find_path(command, request->path, path);
     if (code != EXIT_GO_ON)
         return code;
-    const int store = request->store != NULL ? option_choose(command, "type of weights",
-                                                             request->store, stores, STORE_COUNT)
-                                             : 0;
-    if (store < 0)
-        return EXIT_USAGE;
+    mha_model_config config = {.size = sizeof config,
+                               .tokenizer = request->tokenizer,
+                               .message = message,
+                               .message_size = sizeof message};
+    code = model_storage_read(command, request->store, request->arithmetic, &config);
+    if (code != EXIT_GO_ON)
+        return code;
     if ((code = session_open_pool(&s->pool, request->threads)) != EXIT_GO_ON)
         return code;
-    const mha_model_config config = {.size = sizeof config,
-                                     .storage = (mha_model_storage)store,
-                                     .tokenizer = request->tokenizer,
-                                     .message = message,
-                                     .message_size = sizeof message};
     const mha_status status = mha_model_open(&s->model, path, &config);
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
+    model_arithmetic_note(s->model, &config);
     mha_model_get_info(s->model, &s->info);
     return EXIT_GO_ON;
 }

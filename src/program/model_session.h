@@ -22,9 +22,13 @@ enum { MODEL_MESSAGE_MAX = 512 };
 #define OPTION_STORE(target) \
     "store", ARG_TEXT, target, "TYPE", "weights as f32, f16, bf16, i8, q8 or q4 (as the file)", 0, 0
 
+#define OPTION_ARITHMETIC(target)        \
+    "arithmetic", ARG_TEXT, target, "A", \
+        "products: exact, or native in the weights' type (exact)", 0, 0
+
 typedef struct model_request {
-    const char *path, *tokenizer, *store; /* NULL: not given */
-    int64_t threads;                      /* 0: not given */
+    const char *path, *tokenizer, *store, *arithmetic; /* NULL: not given */
+    int64_t threads;                                   /* 0: not given */
 } model_request;
 
 typedef struct model_session {
@@ -32,6 +36,13 @@ typedef struct model_session {
     mha_pool *pool;
     mha_model_info info;
 } model_session;
+
+/* Reads --store and --arithmetic, NULL where they are not given, into a configuration. */
+int model_storage_read(const char *command, const char *store, const char *arithmetic,
+                       mha_model_config *config);
+
+/* Says on stderr that native arithmetic was requested and there is none in this model. */
+void model_arithmetic_note(const mha_model *model, const mha_model_config *config);
 
 /* Opens the model and starts the threads. `command` is named in messages. The caller
  * ends with model_session_close(), after an error too. */

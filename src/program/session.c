@@ -91,11 +91,14 @@ static bool is_other(const char *path)
     return is_in_folder(path) && !is_translator(path);
 }
 
-static int load_other(session *s, bool heads)
+static int load_other(session *s, bool heads, const mha_model_config *storage)
 {
     char message[SUBJECT_MESSAGE_MAX] = "";
-    const mha_model_config config = {
-        .size = sizeof config, .message = message, .message_size = sizeof message};
+    const mha_model_config config = {.size = sizeof config,
+                                     .storage = storage->storage,
+                                     .message = message,
+                                     .message_size = sizeof message,
+                                     .arithmetic = storage->arithmetic};
     const mha_status status = mha_model_open(&s->any, s->path, &config);
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
@@ -106,12 +109,13 @@ static int load_other(session *s, bool heads)
     return heads ? args_failed("%s: %s", s->path, message) : EXIT_GO_ON;
 }
 
-static int load_any(session *s, const char *model_file, shipped_model usual, bool heads)
+static int load_any(session *s, const char *model_file, shipped_model usual, bool heads,
+                    const mha_model_config *storage)
 {
     if (!model_path_find(model_file, usual, s->path))
         return EXIT_FAILED;
     if (is_other(s->path))
-        return load_other(s, heads);
+        return load_other(s, heads, storage);
     const int code = load_translator(s);
     if (code != EXIT_GO_ON)
         return code;
@@ -120,24 +124,26 @@ static int load_any(session *s, const char *model_file, shipped_model usual, boo
 }
 
 static int open_with(session *s, const char *model_file, shipped_model usual, bool heads,
-                     int64_t threads)
+                     int64_t threads, const mha_model_config *storage)
 {
     int count;
     *s = (session){.path = ""};
     int code = prepare(threads, &count);
     if (code == EXIT_GO_ON)
-        code = load_any(s, model_file, usual, heads);
+        code = load_any(s, model_file, usual, heads, storage);
     return code == EXIT_GO_ON ? start_threads(&s->pool, count) : code;
 }
 
 int session_open(session *s, const char *model_file, shipped_model usual, int64_t threads)
 {
-    return open_with(s, model_file, usual, true, threads);
+    const mha_model_config as_file = {.storage = MHA_STORE_AS_FILE};
+    return open_with(s, model_file, usual, true, threads, &as_file);
 }
 
-int session_open_text(session *s, const char *model_file, shipped_model usual, int64_t threads)
+int session_open_text(session *s, const char *model_file, shipped_model usual, int64_t threads,
+                      const mha_model_config *storage)
 {
-    return open_with(s, model_file, usual, false, threads);
+    return open_with(s, model_file, usual, false, threads, storage);
 }
 
 void session_close(session *s)

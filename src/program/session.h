@@ -8,7 +8,7 @@
 #ifndef PROGRAM_SESSION_H
 #define PROGRAM_SESSION_H
 
-#include <mha/mha.h>
+#include <mha/mha_model.h>
 
 #include "heads/subject.h"
 #include "translator/model_path.h"
@@ -29,9 +29,10 @@ typedef struct session {
 int session_open(session *session, const char *model_file, shipped_model usual, int64_t threads);
 
 /* The same for a command that can do without the heads: a model that cannot show them, such as one
- * whose layers have different numbers of heads, has a subject without methods. */
+ * whose layers have different numbers of heads, has a subject without methods. Its weights are
+ * stored and multiplied as `storage` says, which is not for translators of "mha train". */
 int session_open_text(session *session, const char *model_file, shipped_model usual,
-                      int64_t threads);
+                      int64_t threads, const mha_model_config *storage);
 void session_close(session *session);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */

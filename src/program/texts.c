@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/terminal.h"
 #include "format/text_file.h"
@@ -129,6 +130,24 @@ int text_set_read_pairs(text_set *set, const session *s, const char *given, int6
         code = add_pairs(set, s, given, &file, most);
     pair_file_close(&file);
     return code;
+}
+
+bool model_sentences(const session *s, char path[MODEL_SENTENCES_MAX])
+{
+    struct stat about;
+    snprintf(path, MODEL_SENTENCES_MAX, "%s/" MODEL_SENTENCES, s->path);
+    return s->any != NULL && s->subject.shape.layers[ATTENTION_CROSS] > 0 &&
+           stat(path, &about) == 0;
+}
+
+int text_set_read_study(text_set *set, const session *s, const char *given, int64_t most,
+                        char from[MODEL_SENTENCES_MAX])
+{
+    *set = (text_set){.texts = NULL};
+    if (given == NULL)
+        return model_sentences(s, from) ? text_set_read_pairs(set, s, from, most) : EXIT_GO_ON;
+    snprintf(from, MODEL_SENTENCES_MAX, "%s", given);
+    return text_set_read(set, s, given, most);
 }
 
 /* ------------------------------------------------------------------ set ----- */

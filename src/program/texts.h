@@ -27,6 +27,17 @@ int text_set_read(text_set *set, const session *session, const char *path, int64
  * are left out, counted, and mentioned on stderr. */
 int text_set_read_pairs(text_set *set, const session *session, const char *given, int64_t most);
 
+/* Sentence pairs that come with an encoder-decoder, on which its heads are measured unless the user
+ * gives others: a file of this name in the model's folder. False: there is none. */
+#define MODEL_SENTENCES "sentences.tsv"
+enum { MODEL_SENTENCES_MAX = MODEL_PATH_MAX + sizeof "/" MODEL_SENTENCES };
+bool model_sentences(const session *session, char path[MODEL_SENTENCES_MAX]);
+
+/* Texts to find the roles of heads on: those of `given`, the file of --texts, or if it is NULL, the
+ * sentences of the model; `from` gets the name of the file. No texts: there are none. */
+int text_set_read_study(text_set *set, const session *session, const char *given, int64_t most,
+                        char from[MODEL_SENTENCES_MAX]);
+
 /* The same with a single text. */
 int text_set_one(text_set *set, const session *session, const char *text);
 

@@ -7,6 +7,7 @@
 
 #include "program/options.h"
 #include "program/train_request.h"
+#include "translator/marian_folder.h"
 
 enum { HELP_MAX = 112 };
 
@@ -17,7 +18,8 @@ static const char details[] =
     "corresponding lines. A vocabulary of subwords is learnt from them, BLEU and chrF are printed\n"
     "during the training, and the model is written as a folder in Hugging Face's form, which "
     "other\n"
-    "programs open too.\n"
+    "programs open too. --start FOLDER trains such a model further, on the same or other pairs:\n"
+    "its sizes, tokenizer and weights are taken over, the learning rate begins again.\n"
     "\n"
     "The settings determine a training completely: the same settings and files give the same bits\n"
     "on the same instruction set, for any number of threads, and whether or not the training was\n"
@@ -29,7 +31,8 @@ static const char details[] =
     "  mha train --resume\n"
     "  mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000 --curve "
     "loss.svg\n"
-    "  mha train --pairs train.tsv --valid valid.tsv -o my-translator\n";
+    "  mha train --pairs train.tsv --valid valid.tsv -o my-translator\n"
+    "  mha train --pairs mine.tsv --valid some.tsv --start models/en-fr --lr 3e-4 -o mine\n";
 
 /* The settings that options can set: name, placeholder of the value, which kind of training they
  * are for, help. */
@@ -66,7 +69,7 @@ static const struct {
     {"sentences", "N", USE_LABORATORY, "different sentence pairs, 0: no limit"},
     {"unknown", "P", USE_LABORATORY, "share of sentences with an unknown word"},
 };
-enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 18 };
+enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 19 };
 
 typedef char option_help[HELP_MAX];
 
@@ -104,6 +107,8 @@ static int list_options(train_request *r, arg_option *options, option_help *help
          0, 0},
         {"positions", ARG_NUMBER, &r->positions, "N",
          "with --pairs: tokens of the longest sentence (256)", 2, 1 << 16},
+        {"start", ARG_TEXT, &r->start, "FOLDER",
+         "with --pairs: begin with this model instead of random weights", 0, 0},
     };
     for (size_t n = 0; n < sizeof files / sizeof files[0]; n++)
         options[count++] = files[n];
@@ -159,6 +164,24 @@ static int parse(train_request *r, int argc, char **argv)
 
 /* ------------------------------------------------------------ checking ----- */
 
+/* The options for sizes of a model; those of --start are given by its config.json. */
+static int check_start(const train_request *r)
+{
+    static const char *const sizes[] = {"width", "heads", "ff", "encoder-layers", "decoder-layers"};
+    const char *name = r->tokenizer != NULL ? "tokenizer"
+                       : r->vocabulary > 0  ? "vocabulary"
+                       : r->positions > 0   ? "positions"
+                       : r->layers != NULL  ? "layers"
+                                            : NULL;
+    for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++)
+        if (r->given[training_setting_find(sizes[n])] != NULL)
+            name = sizes[n];
+    return name != NULL ? args_wrong("train: the model of --start has its sizes and its tokenizer; "
+                                     "leave out --%s",
+                                     name)
+                        : EXIT_GO_ON;
+}
+
 /* Options of one kind of training are errors with the other. */
 static int check_kind(const train_request *r)
 {
@@ -166,9 +189,9 @@ static int check_kind(const train_request *r)
         return args_wrong("train: --pairs also needs --valid FILE, pairs that are not in the first "
                           "file");
     if (r->pairs == NULL && (r->valid != NULL || r->tokenizer != NULL || r->vocabulary > 0 ||
-                             r->positions > 0 || r->translate >= 0))
-        return args_wrong("train: --valid, --vocabulary, --tokenizer, --positions and --translate "
-                          "need --pairs FILE");
+                             r->positions > 0 || r->translate >= 0 || r->start != NULL))
+        return args_wrong("train: --valid, --vocabulary, --tokenizer, --positions, --translate and "
+                          "--start need --pairs FILE");
     const setting_use refused = r->pairs != NULL ? USE_LABORATORY : USE_PAIRS;
     for (int n = 0; n < SETTING_OPTIONS; n++)
         if (setting_options[n].use == refused &&
@@ -177,7 +200,7 @@ static int check_kind(const train_request *r)
                               r->pairs != NULL ? "without" : "with");
     if (r->tokenizer != NULL && r->vocabulary > 0)
         return args_wrong("train: --tokenizer has its vocabulary; leave out --vocabulary");
-    return EXIT_GO_ON;
+    return r->start != NULL ? check_start(r) : EXIT_GO_ON;
 }
 
 /* The number of words is that of the tokenizer as soon as it is known. */
@@ -213,6 +236,8 @@ static int read_settings(train_request *r)
         r->config.warm_up > r->config.steps / 10)
         r->config.warm_up = r->config.steps / 10;
     char message[TRANSFORMER_MESSAGE_MAX];
+    if (r->start != NULL && marian_folder_config(r->start, &r->config.model, message) != MHA_OK)
+        return args_failed("%s", message);
     if (!r->resume && !training_config_check(&r->config, message))
         return args_wrong("train: %s%s", option_setting_dashes(message), message);
     return EXIT_GO_ON;

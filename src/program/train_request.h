@@ -27,6 +27,7 @@ typedef struct train_request {
     const char *given[TRAINING_SETTINGS];  /* NULL: not given */
     const char *layers;                    /* of encoder and decoder */
     const char *pairs, *valid, *tokenizer; /* NULL: the laboratory; a vocabulary is learnt */
+    const char *start;                     /* folder of the model to begin with; NULL: none */
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
     int64_t threads, evaluate, translate; /* sentences at the end, and during the training */
     int64_t vocabulary, positions;        /* 0: not given */

@@ -71,10 +71,13 @@ static int keep_tokenizer(const train_text *t, const char *path)
 static int open_tokenizer(train_text *t, const train_request *r)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "", kept[TRAIN_PATH_MAX + 32];
+    char started[TRAIN_PATH_MAX + 32];
     struct stat there;
     snprintf(kept, sizeof kept, "%s/tokenizer.json", r->output);
+    snprintf(started, sizeof started, "%s/tokenizer.json", r->start != NULL ? r->start : "");
     const char *const given = r->tokenizer != NULL                   ? r->tokenizer
                               : r->resume && stat(kept, &there) == 0 ? kept
+                              : r->start != NULL                     ? started
                                                                      : NULL;
     if (given == NULL && !r->quiet)
         progress("learning %d subwords of %" PRId64 " pairs ...",
@@ -129,6 +132,9 @@ int train_text_open(train_text *t, train_request *r, mha_pool *pool)
     if (code != EXIT_GO_ON)
         return code;
     const int words = (int)mha_tokenizer_size(t->tokenizer);
+    if (r->start != NULL && words != r->config.model.words[TRANSFORMER_TARGET])
+        return args_failed("%s: config.json has %d words, tokenizer.json has %d", r->start,
+                           r->config.model.words[TRANSFORMER_TARGET], words);
     r->config.model.words[TRANSFORMER_SOURCE] = r->config.model.words[TRANSFORMER_TARGET] = words;
     return make_data(t, r, pool);
 }

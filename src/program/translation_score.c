@@ -60,7 +60,7 @@ static int score_all(const score_job *job, int64_t count, const char *what)
     for (int64_t n = 0; n < count && code == EXIT_GO_ON; n += TOGETHER) {
         if (what != NULL)
             progress("%s: %lld of %lld sentences", what, (long long)n, (long long)count);
-        code = score_some(job, (size_t)n, count - n < TOGETHER ? count - n : TOGETHER);
+        code = score_some(job, (size_t)n, (ptrdiff_t)(count - n < TOGETHER ? count - n : TOGETHER));
     }
     progress_end();
     return code;

@@ -164,7 +164,7 @@ static void read_piece(reading *r, wire w)
     while (next_field(&w, &field)) {
         if (is_field(&field, 1, WIRE_BYTES)) {
             piece = (const char *)field.bytes;
-            length = field.value;
+            length = (size_t)field.value;
         } else if (is_field(&field, 2, WIRE_4_BYTES)) {
             score = float_of_bits(field.value);
         } else if (is_field(&field, 3, WIRE_VARINT)) {
@@ -238,7 +238,8 @@ static void read_rules(reading *r, const wire_field *field)
     r->model->rules = NULL;
     if (field->value == 0)
         return;
-    const mha_status status = precompiled_create(&r->model->rules, field->bytes, field->value);
+    const mha_status status =
+        precompiled_create(&r->model->rules, field->bytes, (size_t)field->value);
     if (status != MHA_OK)
         fail(r, status,
              status == MHA_ERR_MEMORY ? "out of memory" : "the rules of normalisation are damaged");

@@ -44,7 +44,7 @@ static const char *read_pieces(sentencepiece_model *model, const arrays *a)
         const gguf_string piece = gguf_next_string(a->tokens, &at);
         const float score = (float)gguf_array_number(a->scores, n);
         const int64_t type = gguf_array_integer(a->types, n);
-        if (piece.length > 0 && memchr(piece.text, 0, piece.length) != NULL)
+        if (piece.length > 0 && memchr(piece.text, 0, (size_t)piece.length) != NULL)
             return "a piece of tokenizer.ggml.tokens has a zero byte";
         if (isnan(score))
             return "a score of tokenizer.ggml.scores is not a number";
@@ -52,7 +52,8 @@ static const char *read_pieces(sentencepiece_model *model, const arrays *a)
             return "a type of tokenizer.ggml.token_type is unknown";
         const unsigned flags = sentencepiece_type_flags((uint64_t)type);
         model->byte_fallback = model->byte_fallback || flags & PIECE_BYTE;
-        if (!vocab_add(model->vocabulary, (int32_t)n, piece.text, piece.length, score, flags))
+        if (!vocab_add(model->vocabulary, (int32_t)n, piece.text, (size_t)piece.length, score,
+                       flags))
             return "out of memory";
     }
     return NULL;
@@ -84,7 +85,7 @@ static const char *read_rules(sentencepiece_model *model, const gguf_file *file)
         return NULL;
     if (rules->type != GGUF_ARRAY || (rules->element != GGUF_U8 && rules->element != GGUF_I8))
         return "tokenizer.ggml.precompiled_charsmap is not a list of bytes";
-    const mha_status status = precompiled_create(&model->rules, rules->data, rules->count);
+    const mha_status status = precompiled_create(&model->rules, rules->data, (size_t)rules->count);
     if (status == MHA_ERR_MEMORY)
         return "out of memory";
     return status == MHA_OK ? NULL : "tokenizer.ggml.precompiled_charsmap is damaged";

@@ -200,7 +200,7 @@ static mha_status encode_rows(decoding *d, const int64_t *starts)
             return status;
     }
     for (int s = 0; s < d->sentences; s++)
-        normalise(d, starts[s + 1] - starts[s], d->x + starts[s] * width,
+        normalise(d, (ptrdiff_t)(starts[s + 1] - starts[s]), d->x + starts[s] * width,
                   &d->model->map.norm[TRANSFORMER_SOURCE], d->memory + s * d->longest * width);
     return MHA_OK;
 }

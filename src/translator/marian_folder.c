@@ -15,7 +15,6 @@
 
 enum { NAME_MAX_LENGTH = 4096 };
 
-#define PREFIX "model." /* of all names but that of the bias */
 #define LOGITS_BIAS "final_logits_bias"
 
 static mha_status fail(char message[TRANSFORMER_MESSAGE_MAX], mha_status status, const char *path,
@@ -126,7 +125,7 @@ typedef struct folder_writer {
     const char *path;
     char *message;
     transformer_tensor tensors[TRANSFORMER_TENSORS_MAX];
-    char names[TRANSFORMER_TENSORS_MAX][TRANSFORMER_NAME_MAX + sizeof PREFIX];
+    char names[TRANSFORMER_TENSORS_MAX][TRANSFORMER_NAME_MAX + sizeof MARIAN_PREFIX];
     uint64_t shapes[TRANSFORMER_TENSORS_MAX + 1][2];
     safetensors_item items[TRANSFORMER_TENSORS_MAX + 1];
     uint16_t *halves; /* [values], or NULL */
@@ -152,7 +151,7 @@ static mha_status convert(folder_writer *w, const transformer_tensor *tensor)
 static safetensors_item item_of(folder_writer *w, int number)
 {
     const transformer_tensor *const tensor = &w->tensors[number];
-    snprintf(w->names[number], sizeof w->names[number], PREFIX "%s", tensor->name);
+    snprintf(w->names[number], sizeof w->names[number], MARIAN_PREFIX "%s", tensor->name);
     for (int axis = 0; axis < tensor->rank; axis++)
         w->shapes[number][axis] = (uint64_t)tensor->shape[axis];
     return (safetensors_item){.name = w->names[number],

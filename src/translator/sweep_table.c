@@ -89,7 +89,7 @@ void sweep_table_write(FILE *file, const void *table)
     char line[SETTINGS_MAX];
     settings_line(&t->settings, line);
     fprintf(file, FORMAT_LINE "\n" ISA_LINE "%s\n%s\ndata,heads,seed,train_loss,words_right,exact",
-            t->isa[0] != '\0' ? t->isa : mha_isa_name(), line);
+            t->isa[0] != '\0' ? t->isa : mha_isa_base(), line);
     for (int n = 0; n < t->settings.points; n++)
         fprintf(file, ",valid@%" PRId64, sweep_step(&t->settings, n));
     fputc('\n', file);

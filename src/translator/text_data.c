@@ -162,7 +162,7 @@ static mha_status set_fill(id_set *set, const pair_file *file, const mha_tokeniz
     encoding job = {file, tokenizer, calloc((size_t)pieces, sizeof *job.pieces)};
     if (!job.pieces)
         return MHA_ERR_MEMORY;
-    mha_pool_run(pool, pieces, encode_task, &job);
+    mha_pool_run(pool, (ptrdiff_t)pieces, encode_task, &job);
     const mha_status status = join(set, &job, pieces, positions, counts);
     for (int64_t n = 0; n < pieces; n++)
         free(job.pieces[n].ids);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/rng.h"
@@ -48,10 +49,19 @@ bool training_start(training *t)
 training *training_create(const training_config *config, training_data *data, mha_pool *pool,
                           char message[TRANSFORMER_MESSAGE_MAX])
 {
+    return training_create_from(config, NULL, data, pool, message);
+}
+
+training *training_create_from(const training_config *config, const float *values,
+                               training_data *data, mha_pool *pool,
+                               char message[TRANSFORMER_MESSAGE_MAX])
+{
     if (!training_config_check(config, message))
         return NULL;
     training *const t = training_allocate(config, data, pool);
-    if (t)
+    if (t && values)
+        memcpy(t->values, values, t->count * sizeof *values);
+    else if (t)
         transformer_init(&config->model, config->seed, t->values);
     if (t && training_start(t))
         return t;

@@ -79,6 +79,11 @@ typedef struct training training;
  * with the reason in `message`, for an invalid configuration or if out of memory. */
 training *training_create(const training_config *config, training_data *data, mha_pool *pool,
                           char message[TRANSFORMER_MESSAGE_MAX]);
+/* The same, but the parameters begin with these values, in the order of the map, instead of random
+ * ones. They are copied. */
+training *training_create_from(const training_config *config, const float *values,
+                               training_data *data, mha_pool *pool,
+                               char message[TRANSFORMER_MESSAGE_MAX]);
 void training_free(training *training);
 
 const training_config *training_get_config(const training *training);
@@ -148,7 +153,7 @@ mha_status training_save(const training *training, const char *path,
 training *training_load(const char *path, training_data *data, mha_pool *pool,
                         char message[TRANSFORMER_MESSAGE_MAX]);
 
-/* The instruction set (mha_isa_name()) with which the loaded checkpoint was made: with another one
+/* The instruction set (mha_isa_base()) with which the loaded checkpoint was made: with another one
  * the training continues with different bits. "" if the training was not loaded. */
 const char *training_loaded_isa(const training *training);
 

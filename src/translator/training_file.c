@@ -207,7 +207,7 @@ static void marks_to_numbers(const training *t, double *numbers)
 mha_status training_save(const training *t, const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const safetensors_report report = {path, message, TRANSFORMER_MESSAGE_MAX};
-    const char *const isa = mha_isa_name();
+    const char *const isa = mha_isa_base();
     file_buffers *const r = buffers_create(t->mark_count);
     if (!r)
         return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");

@@ -35,6 +35,16 @@ with_pkg_config_static() {
         $2 -static "$root/tests/consumer/$3" -o "$stage/$1" $flags && "$stage/$1"
 }
 
+# A program of several machines, with the wrapper of its MPI; one rank needs no mpirun.
+with_mpi() {
+    local flags
+    flags=$(pkg-config --cflags --libs "libmha_mpi-$1") &&
+        "mpicc.$1" -Wall -Wextra -Wpedantic -Werror "$root/tests/consumer/consumer_mpi.c" \
+            -o "$stage/mpi-$1" $flags &&
+        LD_LIBRARY_PATH=$(pkg-config --variable=libdir libmha) OMPI_ALLOW_RUN_AS_ROOT=1 \
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$stage/mpi-$1"
+}
+
 # What programs are compiled with is the folder of our headers, and nothing of other libraries.
 cflags_are_our_own() {
     ! pkg-config --cflags libmha_model | tr ' ' '\n' | grep -v -e '^-I' -e '^$'
@@ -62,5 +72,8 @@ check pkg_config_model with_pkg_config model gcc consumer_model.c libmha_model
 check pkg_config_model_cpp with_pkg_config model_cpp "g++ -x c++" consumer_model.c libmha_model
 check pkg_config_static with_pkg_config_static static gcc consumer.c
 check pkg_config_model_static with_pkg_config_static model_static gcc consumer_model.c libmha_model
+for mpi in openmpi mpich; do
+    [ ! -e "$build/libmha_mpi-$mpi.so" ] || check "pkg_config_mpi_$mpi" with_mpi $mpi
+done
 check cflags_are_our_own cflags_are_our_own
 finish

@@ -47,7 +47,7 @@ has_no_executable_stack() {
 baseline_has_no_avx() {
     ! objdump -d "$build/libmha.a" | awk '
         /file format/ { file = $1 }
-        /%[yz]mm|%k[1-7]/ && file !~ /kernels_avx/ { found[file]++ }
+        /%[yz]mm|%k[1-7]/ && file !~ /(kernels|native|pairs)_avx/ { found[file]++ }
         END { for (file in found) print file, found[file] }' | grep .
 }
 

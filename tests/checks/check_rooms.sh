@@ -18,9 +18,12 @@ cd "$root/src" || exit 1
 # In the order of the top CMakeLists.txt.
 rooms="base core $(sed -n 's/^foreach(room IN ITEMS \(.*\))$/\1/p' ../CMakeLists.txt)"
 
-# uses ROOM: the rooms it may use. The core may replace files, which is in base.
+# uses ROOM: the rooms it may use. The core may replace files, which is in base. libmha_mpi is not
+# one library but one for every MPI, so its CMakeLists.txt has no add_room().
 uses() {
     [ "$1" != core ] || echo base
+    [ "$1" != mpi ] || echo core
+    [ "$1" != mpi_program ] || echo base core mpi
     sed -n "/^add_room($1\$/,/SOURCES/s/^ *USES //p" "$1/CMakeLists.txt"
 }
 
@@ -131,6 +134,8 @@ includes_stay_inside() {
 archive() {
     case $1 in
     core) echo "$build/libmha.a" ;;
+    # Built once for every MPI; one is enough.
+    mpi) compgen -G "$build/libmha_mpi-*.a" | head -n 1 ;;
     *) echo "$build/src/$1/libmha_$1.a" ;;
     esac
 }
@@ -149,6 +154,8 @@ links_stay_inside() {
     table=$(definitions)
     [ "$(wc -l <<<"$table")" -gt 500 ] || { echo "too few symbols in $build"; return 1; }
     for room in $rooms; do
+        [ "$room" != mpi_program ] || continue # programs, one for every MPI
+        [ "$room" != mpi ] || [ -n "$(archive mpi)" ] || continue # no MPI is installed
         [ -f "$(archive "$room")" ] || { echo "src/$room is not built"; status=1; continue; }
         while read -r symbol other; do
             if ! may_use "$room" "$other"; then

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 #
 # check_symbols.sh LIBRARY: what a shared library gives, needs and keeps. LIBRARY may be the folder
-# that holds libmha.so and libmha_model.so; then both are checked.
+# that holds libmha.so and libmha_model.so; then both are checked,
+# and libmha_mpi-*.so.
 #
 #   - it exports nothing but mha_*
 #   - it imports nothing that prints or ends the program
 #   - it keeps no writable data but what is listed below, with the reason
 set -u
 
-# best_plus_one: the best instruction set, found once (dispatch.c).
-allowed_globals="best_plus_one"
+# runnable: the instruction sets that this CPU can run, found once (dispatch.c).
+allowed_globals="runnable"
 
 forbidden_imports="abort exit _exit _Exit quick_exit printf puts putchar fprintf vprintf vfprintf
 fputs fputc fwrite perror __assert_fail __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk
@@ -21,7 +22,7 @@ if [ $# -ne 1 ] || [ ! -r "$1" ]; then
     exit 2
 fi
 libraries=$1
-[ -d "$1" ] && libraries="$1/libmha.so $1/libmha_model.so"
+[ -d "$1" ] && libraries="$1/libmha.so $1/libmha_model.so $(ls "$1"/libmha_mpi-*.so 2>/dev/null)"
 passed=0
 failed=0
 skipped=0
@@ -82,7 +83,7 @@ check_one() { # LIBRARY
     report "$(basename "$library") imports nothing that prints or ends the program" "$found"
 
     table=$(objdump -t "$library" 2>/dev/null)
-    if ! echo "$table" | grep -qE ' mha_(attention|model_open)$'; then
+    if ! echo "$table" | grep -qE ' mha_(attention|model_open|mpi_rows)$'; then
         skip "$(basename "$library") no writable globals" "the library is stripped"
         return
     fi

@@ -4,7 +4,8 @@
  * and heads it is computed with, the layout, the way a sequence is cut into calls, and whatever
  * else is requested.
  *
- * Shapes lie around every size at which keys or queries may be split.
+ * Shapes lie around every size at which keys or queries may be split. A part of the problems in
+ * bf16 is computed in native arithmetic (MHA_NATIVE), which makes the same promise.
  */
 #include "support/problems.h"
 
@@ -47,18 +48,28 @@ static void free_pools(mha_pool **pools)
 
 /* ------------------------------------------------------------------ specs */
 
-/* The four types in turn, f32 most often. */
-static void set_types(mha_shape *s, int64_t n)
+static void set_type(problem_spec *spec, mha_dtype type)
 {
-    static const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_F32, MHA_BF16};
-    s->q_type = s->o_type = types[n % 4];
-    s->k_type = s->v_type = types[n % 4];
+    mha_shape *const s = &spec->shape;
+    s->q_type = s->o_type = s->k_type = s->v_type = type;
+}
+
+/* The four types in turn, f32 most often, and bf16 in native arithmetic. */
+static void set_types(problem_spec *spec, int64_t n)
+{
+    static const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_BF16, MHA_F32, MHA_BF16};
+    set_type(spec, types[n % 5]);
+    spec->features |= n % 5 == 4 ? FEATURE_NATIVE : 0;
 }
 
 static problem_spec random_spec(uint64_t seed, unsigned without)
 {
     problem_spec spec = problem_spec_random(seed, 6e5);
     spec.features = (spec.features & ~(without | FEATURE_WEIGHTS)) | OUTPUTS;
+    if (seed % 3 == 0) {
+        set_type(&spec, MHA_BF16);
+        spec.features |= FEATURE_NATIVE;
+    }
     return spec;
 }
 
@@ -74,7 +85,7 @@ static problem_spec long_spec(int64_t n, ptrdiff_t L, unsigned features)
         .logits = 3,
     };
     spec.shape.D = widths[n * 5 % WIDTHS];
-    set_types(&spec.shape, n / 3);
+    set_types(&spec, n / 3);
     return spec;
 }
 
@@ -290,7 +301,7 @@ static void tokens_from_the_first(void)
             .features = FEATURE_LSE | FEATURE_CAUSAL | (n % 3 ? FEATURE_STRIDES : 0),
             .seed = 64000 + (uint64_t)n,
         };
-        set_types(&spec.shape, n);
+        set_types(&spec, n);
         check_tokens(&spec);
     }
 }
@@ -306,7 +317,7 @@ static void tokens_with_many_keys(void)
                 FEATURE_LSE | FEATURE_CAUSAL | (n % 3 == 1 ? FEATURE_SINKS | FEATURE_ALIBI : 0),
             .seed = 64500 + (uint64_t)n,
         };
-        set_types(&spec.shape, n);
+        set_types(&spec, n);
         check_tokens(&spec);
     }
 }

@@ -223,6 +223,48 @@ static void masks_of_far_keys(void)
     munmap(mask, size);
 }
 
+/* One query (1, 0), keys (1, 0) and (0, 1), values likewise: the first element of the output is
+ * 1/(1 + exp(-s)), s the capped score. */
+static double weight_of(double scale, double cap, bool wide, mha_options options)
+{
+    const double q[] = {1, 0}, kv[] = {1, 0, 0, 1};
+    const float q32[] = {1, 0}, kv32[] = {1, 0, 0, 1};
+    const mha_dtype type = wide ? MHA_F64 : MHA_F32;
+    const mha_shape shape = {.B = 1,
+                             .H = 1,
+                             .L = 1,
+                             .S = 2,
+                             .D = 2,
+                             .q_type = type,
+                             .k_type = type,
+                             .v_type = type,
+                             .o_type = type};
+    double o[2] = {0, 0};
+    float o32[2] = {0, 0};
+    options.size = sizeof options;
+    options.scale = (float)scale;
+    options.softcap = (float)cap;
+    const mha_view keys = mha_view_bhld(wide ? (const void *)kv : kv32, 1, 2, 2);
+    const mha_status status =
+        mha_attention(&shape, mha_view_bhld(wide ? (const void *)q : q32, 1, 1, 2), keys, keys,
+                      mha_out_bhld(wide ? (void *)o : o32, 1, 1, 2), &options, NULL);
+    CHECK(status == MHA_OK, "%s", mha_status_string(status));
+    return wide ? o[0] : (double)o32[0];
+}
+
+/* A scale and a soft cap of f64 keep all digits; other types do not read them. */
+static void f64_has_all_digits(void)
+{
+    const double scale = 0.1, cap = 0.3, exact = 1 / (1 + exp(-cap * tanh(scale / cap)));
+    const mha_options digits = {.scale64 = scale, .softcap64 = cap}, other = {.scale64 = 3};
+    CHECK(fabs(weight_of(scale, cap, true, digits) - exact) < 1e-15, "f64 with all digits");
+    CHECK(fabs(weight_of(0, 0, true, digits) - exact) < 1e-15, "f64 without the floats");
+    const double rounded = fabs(weight_of(scale, cap, true, (mha_options){0}) - exact);
+    CHECK(rounded > 1e-12 && rounded < 1e-8, "f64 of floats is off by %g", rounded);
+    CHECK(weight_of(scale, cap, false, other) == weight_of(scale, cap, false, (mha_options){0}),
+          "f32 does not read them");
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -235,5 +277,6 @@ int main(int argc, char **argv)
     RUN(mean_over_no_head_is_refused);
     RUN(forked_child_frees_the_pool);
     RUN(masks_of_far_keys);
+    RUN(f64_has_all_digits);
     return test_end();
 }

@@ -78,7 +78,7 @@ static void exp_slot(const mhak_table *kernels, const float *x, float *y)
 static double exp_bound(const mhak_table *kernels, float x)
 {
     const bool table = strcmp(kernels->name, "avx512") == 0;
-    return (table ? 1.75 : 1) + fabs((double)x) * (kernels == &mhak_table_c ? 1.25 : 0.25);
+    return (table ? 1.75 : 1) + fabs((double)x) * (kernel_fuses(kernels) ? 0.25 : 1.25);
 }
 
 /* The worst error, as a multiple of the bound. */

@@ -130,8 +130,9 @@ static void drop_bits_are_those_of_the_counter(const mhak_table *kernels)
         for (int j = 0; j < MHAK_BLOCK; j++) {
             const uint32_t bit = 1u << j % 32;
             words[j / 32] = (words[j / 32] & ~bit) |
-                            (oracle_keeps(drop.seed, (double)drop.threshold / 65536, drop.batch,
-                                          drop.head, row, (ptrdiff_t)block * MHAK_BLOCK + j)
+                            (oracle_keeps(drop.seed, (double)drop.threshold / 65536,
+                                          (ptrdiff_t)drop.batch, (ptrdiff_t)drop.head,
+                                          (ptrdiff_t)row, (ptrdiff_t)block * MHAK_BLOCK + j)
                                  ? bit
                                  : 0);
         }

@@ -398,7 +398,7 @@ static void weigh_gives_weights(const mhak_table *kernels)
         span_set(&s, whole / 2, n % 4 == 0 ? NAN : -INFINITY);
         span want = span_copy(&s);
         float *const w = want.origin;
-        for (int j = 0; j < whole; j++)
+        for (int j = 0; j < n; j++)
             w[j] = bit_of(keep.origin, j) ? kernel_exp(kernels, w[j] - finite_base(m)) * factor : 0;
         span_seal(&keep);
         kernels->exp_scale(s.origin, n, keep.origin, m, factor, s.origin);
@@ -414,14 +414,14 @@ static void exp_scale_add_adds_weights(const mhak_table *kernels)
     test_random random = {test_seed(84)};
     for (int n = 1; n <= 2 * MHAK_BLOCK; n++) {
         const int whole = whole_vectors(kernels, n);
-        span s = span_new(&random, E_F32, 0, whole), sum = span_new(&random, E_F32, 0, whole);
+        span s = span_new(&random, E_F32, 0, whole), sum = span_new(&random, E_F32, 0, n);
         span keep = span_new(&random, E_WORD, 0, (whole + 31) / 32);
         span_fill_normal(&s, &random);
         span_fill_normal(&sum, &random);
         span want = span_copy(&sum);
         const float *const x = s.origin;
         float *const w = want.origin;
-        for (int j = 0; j < whole; j++)
+        for (int j = 0; j < n; j++)
             if (bit_of(keep.origin, j))
                 w[j] += kernel_exp(kernels, x[j] - 0.5f) * 0.25f;
         span_seal(&keep);

@@ -30,12 +30,12 @@ static void wrong_configurations(void)
     const mha_vector bias_odd = {(const char *)w + 2, MHA_F32};
     const mha_vector bias_unknown = {w, (mha_dtype)99};
     const size_t size = sizeof(mha_linear_config);
-#define BAD(text, status, ...) \
-    {                          \
-        text, status,          \
-        {                      \
-            __VA_ARGS__, NULL  \
-        }                      \
+#define BAD(text, status, ...)           \
+    {                                    \
+        text, status,                    \
+        {                                \
+            __VA_ARGS__, NULL, MHA_EXACT \
+        }                                \
     }
     const bad_config table[] = {
         BAD("size 0", MHA_ERR_STRUCT, 0, 4, 4, good, bias, MHA_F32, NULL, 0),

@@ -184,7 +184,7 @@ static void check_text(const call *c)
     memset(text, 0, length + 64);
     CHECK(length > 0 && mha_plan_explain(plan, text, length + 1) == length, "length");
     if (CHECK(strlen(text) == length, "%zu characters, not %zu", strlen(text), length)) {
-        const char *const isa = mha_isa_name();
+        const char *const isa = mha_isa_base();
         CHECK(strstr(text, c->shape.o_type == MHA_F64 ? "reference"
                            : isa                      ? isa
                                                       : "no isa"),

@@ -257,6 +257,8 @@ static void choose_rows(fuzz *f, const player *p, mha_layer_call *call, ptrdiff_
         call->S = *columns = fuzz_columns(f, longest + more);
     if (!keyed && fuzz_pick(f, 4) == 0 && *columns >= longest + more)
         call->S = 0;
+    if (!call->key.data && !p->cache && call->S == 0) /* means L, also where keys were intended */
+        *columns = call->L;
 }
 
 /* What goes without saying in self-attention, and what a cache knows better. */

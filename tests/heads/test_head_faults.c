@@ -26,6 +26,7 @@ static transformer_config config;
 static translator *model;
 static head_pair *pairs;
 static subject_texts texts; /* the pairs */
+static mha_model *opened;   /* the translator as any model */
 
 /* A job returns whether it succeeded. */
 typedef bool (*job)(void);
@@ -107,7 +108,15 @@ static bool prune(void)
 static bool repair(void)
 {
     head_repair repairs[HEADS_MAX];
-    return head_repair_measure(model, pairs, 1, NULL, repairs, NULL) == MHA_OK;
+    const subject_texts own = {.pairs = pairs, .count = 1};
+    token_texts tokens;
+    subject all;
+    subject_of_translator(&all, model);
+    const bool done =
+        token_texts_make(&tokens, &all, &own) &&
+        head_repair_measure(opened, all.shape, &tokens, NULL, repairs, NULL) == MHA_OK;
+    token_texts_free(&tokens);
+    return done;
 }
 
 static bool compare(void)
@@ -118,9 +127,7 @@ static bool compare(void)
     return head_likeness_measure(&all, &texts, 3, NULL, apart) == MHA_OK;
 }
 
-/* The translator as any model, on a text of three words; and its words joined. */
-static mha_model *opened;
-
+/* On a text of three words; and its words joined. */
 static bool run_model(void)
 {
     static const uint8_t changes[8] = {[2] = HEAD_ZERO, [5] = HEAD_UNIFORM};
@@ -168,6 +175,14 @@ static bool batches(void)
     const bool done = b && subject_batches_run(b, &options, &loss) == MHA_OK &&
                       subject_batches_run(b, &none, &loss) == MHA_OK;
     subject_batches_free(b);
+    return done;
+}
+
+static bool link_words(void)
+{
+    word_links links;
+    const bool done = word_links_find(&links, &any_text, 1);
+    word_links_free(&links);
     return done;
 }
 
@@ -240,6 +255,7 @@ static void running_models(void)
     meet_failures(join_words, 1);
     read_pair();
     meet_failures(batches, 1);
+    meet_failures(link_words, 1);
     meet_failures(hide_words, 7);
     meet_failures(align, 3);
     subject_text_free(&any, &any_text);
@@ -284,7 +300,8 @@ int main(int argc, char **argv)
             RUN(running_models);
         RUN(ablating);
         RUN(pruning);
-        RUN(repairing);
+        if (opened)
+            RUN(repairing);
     }
     free(pairs);
     mha_model_free(opened);

@@ -458,14 +458,17 @@ static void descriptions_in_words(void)
         char message[500], text[8192], part[100];
         model_builder_folder(&folder, models[n].config, models[n].tensors, 2);
         if (CHECK(open_built(&folder, &files, message) == MHA_OK, "%s", message)) {
-            const size_t length = model_files_describe(&files, 1234567, text, sizeof text);
+            const size_t length = model_files_describe(&files, 1234567, NULL, text, sizeof text);
             CHECK(length == strlen(text) && strstr(text, "1,234,567") &&
                       strstr(text, files.description.family) && strstr(text, "self-attention"),
                   "%s:\n%s", models[n].name, text);
-            CHECK(model_files_describe(&files, 1234567, part, sizeof part) == length &&
+            CHECK(model_files_describe(&files, 1234567, NULL, part, sizeof part) == length &&
                       strlen(part) == sizeof part - 1 && strncmp(part, text, sizeof part - 1) == 0,
                   "%s: a part", models[n].name);
-            CHECK(model_files_describe(&files, 1234567, NULL, 0) == length, "the length");
+            CHECK(model_files_describe(&files, 1234567, NULL, NULL, 0) == length, "the length");
+            CHECK(model_files_describe(&files, 1234567, "native", text, sizeof text) > length &&
+                      strstr(text, "native"),
+                  "arithmetic");
             model_files_close(&files);
         }
         temp_folder_free(&folder);

@@ -180,6 +180,9 @@ static void requests_to_the_encoder_alone(void)
     call = good;
     call.streams = numbers;
     CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "streams");
+    call.streams = NULL;
+    call.parts = numbers;
+    CHECK(mha_model_run(model, &call, NULL, 0, NULL) == MHA_ERR_FLAG, "parts");
     call = good;
     call.captures = &capture;
     call.capture_count = 1;

@@ -256,7 +256,8 @@ static void any_chunks(void)
 /* Other outputs, captures and chosen rows change nothing. */
 static void check_outputs(const bits_case *c, const bits_result *expected, bits_result *result)
 {
-    static float streams[4 * MOST * WIDTH], weights[B * 8 * LENGTH * LENGTH];
+    static float streams[4 * MOST * WIDTH], parts[12 * MOST * WIDTH];
+    static float weights[B * 8 * LENGTH * LENGTH];
     int64_t starts[B + 1], source_starts[B + 1];
     static const int64_t rows[] = {20, 0, 5};
     static float chosen[3 * WORDS];
@@ -265,6 +266,7 @@ static void check_outputs(const bits_case *c, const bits_result *expected, bits_
     const mha_capture capture = {
         .kind = kind, .layer = 1, .weights = mha_out_bhld(weights, 8, LENGTH, LENGTH)};
     call.streams = streams;
+    call.parts = parts;
     call.captures = &capture;
     call.capture_count = 1;
     CHECK(mha_model_run(c->model, &call, NULL, 0, NULL) == MHA_OK, "run");
@@ -274,7 +276,7 @@ static void check_outputs(const bits_case *c, const bits_result *expected, bits_
     call.logits = chosen;
     call.logit_rows = rows;
     call.logit_row_count = 3;
-    call.hidden = call.streams = NULL;
+    call.hidden = call.streams = call.parts = NULL;
     call.capture_count = 0;
     CHECK(mha_model_run(c->model, &call, NULL, 0, NULL) == MHA_OK, "run");
     for (int n = 0; n < 3; n++)

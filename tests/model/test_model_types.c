@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mha/mha_model.h"
 #include "support/gguf_builder.h"
@@ -108,9 +109,68 @@ static void mixed_types(void)
     temp_folder_free(&folder);
 }
 
+/* Matrices stored as bf16, i8 or, where it can be, in blocks are multiplied so; others exactly,
+ * with the same bits. */
+static void native_arithmetic(void)
+{
+    static const mha_model_storage storages[] = {MHA_STORE_BF16, MHA_STORE_I8, MHA_STORE_F32,
+                                                 MHA_STORE_Q8};
+    static float exact[2][TOKENS * WORDS], native[2][TOKENS * WORDS];
+    const temp_folder folder = temp_folder_new();
+    write_mixed(&folder);
+    for (int s = 0; s < 4; s++) {
+        const bool is_native =
+            s < 2 || (s == 3 && mha_arithmetic_explain(MHA_NATIVE, MHA_Q8_0, WIDTH)[0] == 'n');
+        mha_model *plain = open_as(&folder, storages[s]), *model = NULL;
+        const mha_model_config config = {
+            .size = sizeof config, .storage = storages[s], .arithmetic = MHA_NATIVE};
+        CHECK(mha_model_open(&model, temp_path(&folder, "m.gguf"), &config) == MHA_OK, "open");
+        run(plain, exact[0], exact[1]);
+        run(model, native[0], native[1]);
+        double error = 0, size = 0;
+        for (int n = 0; n < TOKENS * WORDS; n++) {
+            error += pow((double)native[0][n] - (double)exact[0][n], 2);
+            size += pow((double)exact[0][n], 2);
+        }
+        CHECK(is_native ? error > 0 && sqrt(error / size) < 0.05 : error == 0, "storage %d: %g",
+              (int)storages[s], sqrt(error / size));
+        CHECK(memcmp(native[0], native[1], sizeof native[0]) == 0, "storage %d: steps differ",
+              (int)storages[s]);
+        CHECK(strncmp(mha_model_arithmetic(model), is_native ? "native" : "exact", 5) == 0,
+              "storage %d: %s", (int)storages[s], mha_model_arithmetic(model));
+        CHECK(strncmp(mha_model_arithmetic(plain), "exact", 5) == 0, "plain: %s",
+              mha_model_arithmetic(plain));
+        mha_model_free(plain);
+        mha_model_free(model);
+    }
+    temp_folder_free(&folder);
+}
+
+/* A program that was built before there was an arithmetic has a shorter struct. */
+static void configurations_of_before(void)
+{
+    const temp_folder folder = temp_folder_new();
+    mha_model *model = NULL;
+    mha_model_config config = {.size = offsetof(mha_model_config, arithmetic)};
+    config.arithmetic = MHA_NATIVE; /* beyond its size: must not be read */
+    write_mixed(&folder);
+    CHECK(mha_model_open(&model, temp_path(&folder, "m.gguf"), &config) == MHA_OK, "short");
+    CHECK(model && strncmp(mha_model_arithmetic(model), "exact: ", 7) == 0, "arithmetic is read");
+    mha_model_free(model);
+    config.size = sizeof config;
+    config.arithmetic = (mha_arithmetic)2;
+    CHECK(mha_model_open(&model, temp_path(&folder, "m.gguf"), &config) == MHA_ERR_FLAG, "2");
+    config.size -= 1;
+    CHECK(mha_model_open(&model, temp_path(&folder, "m.gguf"), &config) == MHA_ERR_STRUCT, "size");
+    CHECK(mha_model_arithmetic(NULL) == NULL, "NULL");
+    temp_folder_free(&folder);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(mixed_types);
+    RUN(native_arithmetic);
+    RUN(configurations_of_before);
     return test_end();
 }

@@ -259,6 +259,27 @@ static void planted_mistakes_are_found(void)
     expect_mistake(IN_RESULT, 2, "other bits without log-sum-exp");
 }
 
+/* The last digits of scale and soft cap are those of f64 calls alone: a twin must not have them. */
+static void twins_are_the_same_problem(void)
+{
+    static const mha_dtype types[] = {MHA_F32, MHA_BF16, MHA_F64};
+    for (int n = 0; n < 3; n++) {
+        const mha_dtype type = types[n];
+        const problem_spec spec = {.shape = {1, 2, 2, 16, 9, 8, 5, type, type, type, type},
+                                   .features = FEATURE_LSE | FEATURE_SCALE | FEATURE_SOFTCAP,
+                                   .seed = 1};
+        char message[WORD_MESSAGE_MAX];
+        check_result result;
+        problem p;
+        if (!CHECK(problem_build(&p, &spec, message, sizeof message), "%s", message))
+            return;
+        CHECK(p.call.options.scale64 != (double)p.call.options.scale, "no last digits");
+        check_problem(&p, NULL, &result);
+        CHECK(!result.failed, "type %d: %s", (int)type, result.what);
+        problem_free(&p);
+    }
+}
+
 /* A refused call is a failure too, and says why. */
 static void refused_calls_are_found(void)
 {
@@ -365,6 +386,7 @@ int main(int argc, char **argv)
     RUN(pairs_agree_with_the_predicate);
     RUN(random_cases_repeat);
     RUN(planted_mistakes_are_found);
+    RUN(twins_are_the_same_problem);
     RUN(refused_calls_are_found);
     RUN(suggestions);
     RUN(sentences_are_split);

@@ -43,6 +43,9 @@ static void linears(void)
     CHECK(w.stored == MHA_BF16 && w.threads == 0, "type");
     read_word("linear:m1n2k3:f32", "linear:m1n2k3");
     read_word("linear:m1n2k3:t=2:i8", "linear:m1n2k3:i8:t=2");
+    const layer_word native = read_word("linear:m1n2k3:native:bf16", "linear:m1n2k3:bf16:native");
+    CHECK(layer_word_arithmetic(&native) == MHA_NATIVE, "native");
+    CHECK(layer_word_arithmetic(&w) == MHA_EXACT, "exact");
     const layer_word o = read_word("openblas:m1n2k3:t=2:gemv", "openblas:m1n2k3:gemv:t=2");
     CHECK(o.kind == WORD_OPENBLAS && o.gemv && o.threads == 2, "openblas");
 }
@@ -117,6 +120,8 @@ static void wrong_words_are_named(void)
         {"linear:m4n4k4:t=0", "is not in 1..1024"},
         {"linear:m4n4k4:t=1:t=1", "t was given before"},
         {"linear:m4n4k4:i8=1", "takes no value"},
+        {"cache:gpt2-small:s8:native", "does not go with cache"},
+        {"layer:bert-base:l4:native:native", "native was given before"},
         {"openblas:m4n4k4:gemv", "has m1"},
         {"openblas:m4n4k4:bf16", "does not go with openblas"},
         {"translate:b4:text", "does not go with translate"},

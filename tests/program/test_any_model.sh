@@ -304,7 +304,7 @@ says "no texts to ablate on" "$err" "give --texts FILE"
 exits 2 heads --model bert --gold "$text"
 says "no grammar" "$err" "--gold is about the corpus"
 exits 2 ablate --model bert --texts texts.txt --repair
-says "no direct effects" "$err" "measured on the laboratory only"
+says "no direct effects" "$err" "this model predicts no tokens"
 exits 2 prune --model bert --texts texts.txt --keep 2 --curve curve.svg
 says "no curve" "$err" "--curve is for the laboratory"
 exits 2 prune --model bert --texts texts.txt --keep 1 -o out

@@ -122,6 +122,45 @@ same "its short name" "$(sed -n 1p everyday.fr)" "$out"
 exits 0 show --study 0 --json "I love you."
 json "show uses it"
 same "show: the model" "$model" "$(value model)"
+
+# ------------------------------------------------------ sentences of the model -----
+
+# Roles do not depend on the sentence that is shown: they are found on sentences.tsv.
+roles() { of '[m["role"] for m in j["maps"]]'; }
+same "a hundred pairs" "100 100" "$(wc -l <"$model/sentences.tsv") $(grep -c $'^[^\t]*\t[^\t]*$' "$model/sentences.tsv")"
+exits 0 show --kind cross --json "I love you."
+json "roles"
+same "found on the model's sentences" "100 $model/sentences.tsv" \
+    "$(of 'j["study"], j["study_file"]' | tr -d "(),'")"
+roles >one
+exits 0 show --kind cross --json "Where is the old man that I saw yesterday?"
+roles >two
+same "the same on another sentence" "" "$(diff one two)"
+says "heads of cross-attention align" "$(cat one)" "aligned: says"
+exits 0 show --head "cross 2.1" "I love you."
+says "show says on how many" "$out" "roles: on 100 sentence pairs of $model/sentences.tsv"
+exits 0 heads --model en-fr --kind cross --json
+json "heads without a text"
+same "heads and show agree" "" "$(diff one <(of '[h["role"] for h in j["heads"]]'))"
+same "estimated links" True "$(of '600 < j["estimated_links"] <= j["words"]')"
+exits 0 view -o page.html "I love you."
+same "the page has the study" "100" "$(grep -A 1 '"study": {' page.html | grep -o '[0-9]*')"
+mkdir alone
+cp "$model"/*.json "$weights" alone/
+exits 0 show --model alone --head "cross 2.1" "I love you."
+says "without the file: on the text" "$out" "roles: on this text alone"
+exits 2 heads --model alone
+says "without the file: nothing to measure on" "$err" "a TEXT, --texts FILE or --pairs FILE"
+exits 2 ablate --words --model en-fr
+says "parts of speech are known of the corpus only" "$err" "give a TEXT"
+exits 0 prune --model en-fr --sentences 2 --keep 63 --json
+json "prune without a file"
+same "prune: the model's sentences" "$model/sentences.tsv" "$(value pairs)"
+exits 0 ablate --model en-fr --sentences 5 --repair --json
+json "repair of the translator"
+same "cross 2 has direct effects" 8 "$(of 'sum(h["kind"] == "cross" and h["layer"] == 2 and
+    h["direct"] > 0.05 for h in j["heads"])')"
+
 exits 0 heads --sentences 1 --json
 json "heads uses the laboratory"
 says "heads: the model" "$out" "lab-en-fr.safetensors"

@@ -39,6 +39,18 @@ says "--top alone" "$err" "give --rank"
 exits 2 embed --model "$translator" --pooling none text
 exits 2 embed --model "$translator" --store f12 text
 says "types of weights" "$err" "f32"
+exits 2 embed --model "$translator" --arithmetic fast text
+says "arithmetics" "$err" "native"
+
+# Native arithmetic: said where there is none, and where it is.
+exits 0 inspect --arithmetic native "$translator"
+says "native arithmetic of f32: a note" "$err" "so products are exact; --store bf16 or --store i8"
+says "native arithmetic of f32: the description" "$out" "exact, in f32"
+exits 0 inspect --store i8 --arithmetic native "$translator"
+silent "native arithmetic of i8: no note" "$err"
+says "native arithmetic of i8" "$out" "native: rows rounded to 8 bits"
+exits 0 inspect --store i8 "$translator"
+silent "exact arithmetic is not mentioned" "$(grep arithmetic <<<"$out")"
 
 # Files are not trusted: what they write never controls the terminal.
 escape=$(printf '\033')

@@ -56,8 +56,16 @@ same "intervals" True "$(of 'all(h["low"] <= h["delta"] <= h["high"] for h in j[
 exits 0 ablate --model marian --pairs pairs.tsv --sentences 2 --mode mean --together --svg a.svg
 says "pairs are named" "$out" "on 2 sentence pairs of pairs.tsv"
 says "in the picture" "$(cat a.svg)" "2 sentence pairs of pairs.tsv"
-exits 2 ablate --model marian --pairs pairs.tsv --repair
-says "repair is of the laboratory" "$err" "--together"
+exits 0 ablate --model marian --pairs pairs.tsv --repair --json
+json "repair of pairs"
+same "direct effects of decoder and cross" True "$(of 'all(("direct" in h) == (h["kind"] != "encoder")
+    for h in j["heads"])')"
+same "repair is a quotient" True "$(of 'all(h["repair"] is None or
+    abs(h["repair"] - 1 + h["lost"] / h["direct"]) < 1e-3 for h in j["heads"] if "direct" in h)')"
+same "small direct effects have none" True "$(of 'all((h["repair"] is None) == (abs(h["direct"]) < 0.05)
+    for h in j["heads"] if "direct" in h)')"
+exits 0 ablate --model marian --pairs pairs.tsv --repair
+says "columns of repair" "$out" "direct removed    lost  repair    norm  helper"
 exits 0 prune --model marian --pairs pairs.tsv --keep 16 -o small --json
 same "pruned on pairs" "pairs.tsv 2" "$(of 'j["pairs"], len(j["steps"])' | tr -d "(),'")"
 same "steps have intervals" True "$(of 'all(s["alone_low"] <= s["alone"] <= s["alone_high"] and

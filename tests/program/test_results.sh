@@ -47,7 +47,8 @@ says "too large a word" "$err" "does not fit in memory"
 exits 0 explain b2h16g4l512s2048d64:causal:br:bf16
 says "explain: the canonical word first" "$(head -n 1 "$scratch/out")" \
     "b2h16g4l512s2048d64:bf16:causal:br"
-says "explain: the instruction set" "$out" "$("$mha" version | sed -n 's/^isa *//p')"
+says "explain: the instruction set" "$out" \
+    "$("$mha" version | sed -nE 's/^isa *//; s/(vnni|bf16|dot)$//; s/^(c|avx2|avx512|neon)$/\1/p')"
 exits 0 explain --threads 3 l64d64
 says "explain: the workspace" "$out" "threads    3: "
 exits 0 explain --json b1h12l65536d64:weights:mask=bool50:lse:packed:docs=2:bias
@@ -57,6 +58,10 @@ exits 0 explain layer:bert-base:l512
 golden explain_layer
 exits 0 explain decode:gpt2-small:s1024:cache=i8
 golden explain_decode
+exits 0 explain layer:bert-base:l128:i8:native
+says "native arithmetic is explained" "$out" "arithmetic native: rows rounded to 8 bits"
+exits 0 explain linear:m4n4k4:native
+says "exact arithmetic instead of native, too" "$out" "arithmetic exact, in f32: weights of this type"
 exits 0 explain --json decode:gpt3:s2048:bf16:cache=i8
 json "explain of a step"
 says "explain: keys of a layer word" "$keys" "isa plan threads word"
@@ -77,7 +82,7 @@ print([r["word"] for r in json.load(open(sys.argv[1]))])' "$scratch/out")" \
 import json, sys
 print("share_of_bandwidth" in json.load(open(sys.argv[1]))[1])' "$scratch/out")" "True"
 fi
-exits 0 bench --json linear:m64n96k128:i8 linear:m1n96k128 layer:e64h4g2l32:causal \
+exits 0 bench --json linear:m64n96k128:i8 linear:m1n96k128 linear:m64n96k128:i8:native layer:e64h4g2l32:causal \
     decode:e64h4s33:cache=i8 cache:h4d16s64:f16
 json "bench of layer words"
 if command -v python3 >/dev/null; then
@@ -87,7 +92,7 @@ for r in json.load(open(sys.argv[1])):
     kind = "memory" if "share_of_bandwidth" in r else "arithmetic"
     print(r["word"], kind, r["seconds"] > 0, end=" ")' "$scratch/out")" \
         "linear:m64n96k128:i8 arithmetic True linear:m1n96k128 memory True \
-layer:e64h4g2l32:causal arithmetic True decode:e64h4s33:cache=i8 memory True \
+linear:m64n96k128:i8:native arithmetic True layer:e64h4g2l32:causal arithmetic True decode:e64h4s33:cache=i8 memory True \
 cache:h4d16s64:f16 memory True"
 fi
 exits 0 bench --json b2h4g2l96d32:causal:bias:alibi:sink:grad b2h2l64d16:packed:bf16:grad

@@ -203,7 +203,8 @@ gone stopped.checkpoint.safetensors
 # Another instruction set goes on, and says what that means.
 interrupted INT train -o other.safetensors "${long[@]}"
 exits 0 tensors other.checkpoint.safetensors
-isa=$("$mha" version | sed -n 's/^isa *//p')
+# The bits of a training depend on the base of the instruction set: its name without an extension.
+isa=$("$mha" version | sed -nE 's/^isa *(avx512|avx2|neon|c).*/\1/p')
 says "a checkpoint says what made it" "$out" "isa = $isa"
 exits 1 translate --model other.checkpoint.safetensors "he sleeps"
 says "a checkpoint is no model" "$err" 'a checkpoint, not a model: "mha train --resume" makes a model from it'

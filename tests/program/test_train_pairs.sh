@@ -84,6 +84,22 @@ cmp -s model/tokenizer.json other/tokenizer.json && ok "a tokenizer can be given
 exits 1 train "${small[@]}" --steps 2 -o model
 says "an existing model is kept" "$err" "--force"
 
+# a model that is trained further
+exits 2 train --start model
+says "a start without pairs" "$err" "--start need --pairs"
+exits 2 train "${small[@]}" --start model -o more
+says "sizes are those of the start" "$err" "leave out --"
+exits 1 train --pairs all.tsv --valid valid.tsv --start nowhere -o more
+says "a start that is not there" "$err" "nowhere/config.json"
+further=(--pairs all.tsv --valid valid.tsv --batch-tokens 120 --evaluate 8 --start model --ema 0 --translate 0)
+exits 0 train "${further[@]}" --steps 3 --lr 1e-9 --warm-up 0 --type f32 -o more
+exits 0 translate --model more "The girl looks at the sea."
+says "it begins where the other ended" "$out" "La fille regarde la mer."
+cmp -s model/tokenizer.json more/tokenizer.json && ok "with its tokenizer" || bad "another tokenizer"
+exits 0 train "${further[@]}" --steps 10 -o further --threads 2
+exits 0 train "${further[@]}" --steps 10 -o again --threads 1
+cmp -s further/model.safetensors again/model.safetensors && ok "and the same bits again" || bad "other bits"
+
 # two files with corresponding lines are the same pairs
 cut -f 1 all.tsv >all.en
 cut -f 2 all.tsv >all.fr

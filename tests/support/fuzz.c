@@ -415,6 +415,8 @@ static void fill_training(fuzz *f, const mha_shape *s, mha_options *o)
         o->flags |= MHA_TRAINING;
         o->dropout = fuzz_rare(f) ? fuzz_real(f) : (float)fuzz_pick(f, 200) / 256;
         o->dropout_seed = (uint64_t)fuzz_pick(f, 256);
+        for (int n = 0; n < 4; n++)
+            o->dropout_first[n] = (int64_t)(o->dropout_seed * (uint64_t)(n + 1)) - 2;
     }
 }
 
@@ -424,6 +426,10 @@ void fuzz_options(fuzz *f, const mha_shape *s, ptrdiff_t columns, mha_options *o
     fill_lengths(f, s, o, q_rows, k_rows);
     o->scale = fuzz_real(f);
     o->softcap = fuzz_pick(f, 4) == 3 ? fuzz_real(f) : 0;
+    if (fuzz_rare(f)) {
+        o->scale64 = (double)fuzz_real(f);
+        o->softcap64 = (double)fuzz_real(f);
+    }
     fill_positions(f, s, o);
     fill_masks(f, s, o);
     fill_training(f, s, o);

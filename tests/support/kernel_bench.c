@@ -16,34 +16,52 @@
 
 /* ----------------------------------------------------------------- tables */
 
-/* NULL: not part of this build. */
-static const struct {
+/* native NULL: not part of this build. */
+typedef struct table {
     const char *name;
-    const mhak_table *kernels;
-} tables[] = {
-    {"c", &mhak_table_c},
+    const mhak_native *native;
+} table;
+
 #ifdef MHA_HAVE_AVX2
-    {"avx2", &mhak_table_avx2},
+#define AVX2(x) &mhak_native_##x
 #else
-    {"avx2", NULL},
+#define AVX2(x) NULL
 #endif
 #ifdef MHA_HAVE_AVX512
-    {"avx512", &mhak_table_avx512},
+#define AVX512(x) &mhak_native_##x
 #else
-    {"avx512", NULL},
+#define AVX512(x) NULL
 #endif
 #ifdef MHA_HAVE_NEON
-    {"neon", &mhak_table_neon},
+#define NEON(x) &mhak_native_##x
 #else
-    {"neon", NULL},
+#define NEON(x) NULL
 #endif
+#ifdef MHA_HAVE_WASM
+#define WASM(x) &mhak_native_##x
+#else
+#define WASM(x) NULL
+#endif
+
+static const table tables[] = {
+    {"c", &mhak_native_c},
+    {"avx2", AVX2(avx2)},
+    {"avx2vnni", AVX2(avx2vnni)},
+    {"avx512", AVX512(avx512)},
+    {"avx512vnni", AVX512(avx512vnni)},
+    {"avx512bf16", AVX512(avx512bf16)},
+    {"neon", NEON(neon)},
+    {"neondot", NEON(neondot)},
+    {"neonbf16", NEON(neonbf16)},
+    {"wasm", WASM(wasm)},
 };
 
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
 static struct {
-    const mhak_table *kernels;
+    const mhak_native *native;
     void (*body)(const mhak_table *kernels);
+    void (*native_body)(const mhak_native *native);
     const char *missing;
 } now;
 
@@ -55,20 +73,43 @@ static bool wanted(const char *isa)
 
 static void run_body(void)
 {
-    now.body(now.kernels);
+    if (now.body)
+        now.body(now.native->base);
+    else
+        now.native_body(now.native);
+}
+
+/* Does it have kernels of its own, beside those of native arithmetic? */
+static bool is_base(const mhak_native *native)
+{
+    return !strcmp(native->name, native->base->name);
+}
+
+static void run_all(const char *name)
+{
+    for (int n = 0; n < TABLES; n++) {
+        const mhak_native *const native = tables[n].native;
+        if (!wanted(tables[n].name) || !native || !mhai_cpu_runs(tables[n].name) ||
+            (now.body && !is_base(native)))
+            continue;
+        char full[100];
+        snprintf(full, sizeof full, "%s/%s", name, tables[n].name);
+        now.native = native;
+        test_run(full, run_body);
+    }
 }
 
 void kernel_run(const char *name, void (*body)(const mhak_table *kernels))
 {
-    for (int n = 0; n < TABLES; n++) {
-        if (!wanted(tables[n].name) || !tables[n].kernels || !mhai_cpu_runs(tables[n].name))
-            continue;
-        char full[100];
-        snprintf(full, sizeof full, "%s/%s", name, tables[n].name);
-        now.kernels = tables[n].kernels;
-        now.body = body;
-        test_run(full, run_body);
-    }
+    now.body = body;
+    run_all(name);
+}
+
+void native_run(const char *name, void (*body)(const mhak_native *native))
+{
+    now.body = NULL;
+    now.native_body = body;
+    run_all(name);
 }
 
 static void say_missing(void)
@@ -79,7 +120,7 @@ static void say_missing(void)
 void kernel_report_missing(void)
 {
     for (int n = 0; n < TABLES; n++) {
-        now.missing = !tables[n].kernels               ? "not part of this build"
+        now.missing = !tables[n].native                ? "not part of this build"
                       : !mhai_cpu_runs(tables[n].name) ? "this CPU cannot run it"
                                                        : NULL;
         if (wanted(tables[n].name) && now.missing) {
@@ -223,9 +264,14 @@ void span_check(const span *got, const span *want, const char *format, ...)
 
 /* ----------------------------------------------------------------- models */
 
+bool kernel_fuses(const mhak_table *kernels)
+{
+    return strcmp(kernels->name, "c") != 0 && strcmp(kernels->name, "wasm") != 0;
+}
+
 float kernel_fma(const mhak_table *kernels, float a, float b, float c)
 {
-    return kernels == &mhak_table_c ? a * b + c : fmaf(a, b, c);
+    return kernel_fuses(kernels) ? fmaf(a, b, c) : a * b + c;
 }
 
 float kernel_exp(const mhak_table *kernels, float x)

@@ -14,7 +14,7 @@
 #ifndef MHA_KERNEL_BENCH_H
 #define MHA_KERNEL_BENCH_H
 
-#include "core/kernels/kernels.h"
+#include "core/kernels/native.h"
 #include "support/guard.h"
 #include "support/test.h"
 
@@ -24,6 +24,10 @@
  * that table only. */
 void kernel_run(const char *name, void (*body)(const mhak_table *kernels));
 #define RUN_KERNELS(body) kernel_run(#body, body)
+
+/* The same for every table of native arithmetic. */
+void native_run(const char *name, void (*body)(const mhak_native *native));
+#define RUN_NATIVE(body) native_run(#body, body)
 
 /* Report each table that cannot be tested here as skipped. */
 void kernel_report_missing(void);
@@ -75,6 +79,9 @@ void span_check(const span *got, const span *want, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ----------------------------------------------------------------- models */
+
+/* Whether it has a fused multiply-add. */
+bool kernel_fuses(const mhak_table *kernels);
 
 /* a*b + c with the roundings of this table: one where the machine has the instruction. */
 float kernel_fma(const mhak_table *kernels, float a, float b, float c);

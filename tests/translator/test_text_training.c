@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/convert.h"
 #include "support/temp_files.h"
 #include "text/bpe_learn.h"
 #include "text/unicode_library.h"
@@ -344,6 +345,88 @@ static void values_that_do_not_fit_are_refused(void)
     teardown(&c);
 }
 
+/* Writes `text` in the place of `old`, which the file must contain. */
+static void change_file(const char *path, const char *old, const char *text)
+{
+    char bytes[8192], message[TRANSFORMER_MESSAGE_MAX];
+    FILE *file = fopen(path, "rb");
+    const size_t length = file ? fread(bytes, 1, sizeof bytes - 1, file) : 0;
+    if (file)
+        fclose(file);
+    bytes[length] = '\0';
+    char *const at = strstr(bytes, old);
+    file = at ? fopen(path, "wb") : NULL;
+    snprintf(message, sizeof message, "%s has no %s", path, old);
+    if (!CHECK(file != NULL, "%s", message))
+        return;
+    fprintf(file, "%.*s%s%s", (int)(at - bytes), bytes, text, at + strlen(old));
+    fclose(file);
+}
+
+/* Changes config.json and expects that the folder is refused for this reason. */
+static void expect_refused(const char *folder, const char *old, const char *text,
+                           const char *reason)
+{
+    char path[4096], message[TRANSFORMER_MESSAGE_MAX] = "";
+    transformer_config config = {.width = -1};
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    change_file(path, old, text);
+    CHECK(marian_folder_config(folder, &config, message) == MHA_ERR_FORMAT &&
+              strstr(message, reason) && config.width == -1,
+          "%s", message);
+    change_file(path, text, old);
+}
+
+static void a_folder_is_read_back(void)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    training *const t = training_create(&config, text_data_base(c.data), NULL, message);
+    const size_t bytes = t->count * sizeof(float);
+    const char *const path = temp_path(&c.folder, "model");
+    float *const values = malloc(bytes);
+    transformer_config read;
+    for (int half = 0; half < 2; half++) {
+        const marian_content content =
+            content_of(&c, &config.model, t->values, half ? MHA_F16 : MHA_F32);
+        CHECK(marian_folder_write(path, &content, message) == MHA_OK, "%s", message);
+        CHECK(marian_folder_config(path, &read, message) == MHA_OK, "%s", message);
+        CHECK(memcmp(&read, &config.model, sizeof read) == 0, "other sizes");
+        CHECK(marian_folder_values(path, &read, values, message) == MHA_OK, "%s", message);
+        for (size_t n = 0; n < t->count; n++)
+            if (!CHECK(values[n] == (half ? convert_f16_to_f32(convert_f32_to_f16(t->values[n]))
+                                          : t->values[n]),
+                       "value %zu", n))
+                break;
+    }
+    training *const again =
+        training_create_from(&config, values, text_data_base(c.data), NULL, message);
+    CHECK(memcmp(again->values, values, bytes) == 0, "the training begins with other values");
+    expect_refused(path, "\"marian\"", "\"bart\"", "\"model_type\" is not \"marian\"");
+    expect_refused(path, "\"relu\"", "\"gelu\"", "\"activation_function\" is not \"relu\"");
+    expect_refused(path, "\"scale_embedding\": true", "\"scale_embedding\": false", "is not true");
+    expect_refused(path, "\"d_model\": ", "\"d_model\": -", "\"d_model\" is not a positive");
+    expect_refused(path, "\"decoder_ffn_dim\": ", "\"decoder_ffn_dim\": 1",
+                   "\"decoder_ffn_dim\" is not that of the encoder");
+    read.ff_width++;
+    CHECK(marian_folder_values(path, &read, values, message) == MHA_ERR_FORMAT &&
+              strstr(message, "has another shape than config.json says"),
+          "%s", message);
+    read.ff_width--;
+    read.layers[TRANSFORMER_SOURCE]++;
+    CHECK(marian_folder_values(path, &read, values, message) == MHA_ERR_FORMAT &&
+              strstr(message, "there is no tensor \"model.encoder.layers."),
+          "%s", message);
+    CHECK(marian_folder_config("/nonexistent", &read, message) == MHA_ERR_FILE, "%s", message);
+    training_free(again);
+    training_free(t);
+    free(values);
+    teardown(&c);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -354,5 +437,6 @@ int main(int argc, char **argv)
     RUN(patience_ends_a_training);
     RUN(the_library_opens_the_folder_and_agrees);
     RUN(values_that_do_not_fit_are_refused);
+    RUN(a_folder_is_read_back);
     return test_end();
 }

@@ -13,6 +13,8 @@ packed sequences, chunks), `mask` returns a `Mask`, which is that rule instead o
 
 `accelerate` runs linears, norms and feed-forwards on libmha too, and `restore` undoes it.
 
+`require` returns a model if all of its attention runs on libmha, and raises an error if not.
+
 `capture` returns the weights of all heads for a text, as Model.capture() of mha does, `heads`
 measures what each head attends to, and `gates` disables heads while a model runs.
 """
@@ -30,6 +32,7 @@ try:
     from ._capture import capture
     from ._heads import Heads, gates, heads, layers
     from ._mask import Mask, mask
+    from ._own import require, watch
 except ImportError as error:
     raise ImportError(
         f"mha.hf needs torch and a recent version of transformers: {error}; "
@@ -47,12 +50,14 @@ __all__ = [
     "layers",
     "mask",
     "register",
+    "require",
     "restore",
 ]
 
 
 def register(name: str = "mha") -> None:
-    """Register `attn_implementation=name` with transformers.
+    """Register `attn_implementation=name` with transformers, and a warning where a model has
+    attention of its own, which then does not run on libmha.
 
     Both functions are registered under one name: without a mask function of that name transformers
     leaves masks out, and padding and causality would silently be lost.
@@ -64,3 +69,4 @@ def register(name: str = "mha") -> None:
         )
     AttentionInterface.register(name, attention)
     AttentionMaskInterface.register(name, mask)
+    watch()

@@ -23,6 +23,7 @@ from transformers.pytorch_utils import Conv1D
 import mha
 
 from ._blocks import Encoder, encoder_parts, is_encoder
+from ._own import has_own_attention, warn_own
 from ._whole import Whole, is_whole
 
 _MARK = "_mha_replaced"  # the attribute of a module whose forward is replaced
@@ -257,6 +258,9 @@ def _roots(model: nn.Module) -> Iterator[PreTrainedModel]:
 def _on_mha(model: PreTrainedModel) -> None:
     """Attention through mha, if the model has transformers' interface."""
     before = model.config._attn_implementation
+    if has_own_attention(model):
+        warn_own(model, 4)
+        return
     try:
         model.set_attn_implementation("mha")
     except (ValueError, KeyError, ImportError):

@@ -23,6 +23,14 @@ How ONNX's inputs and attributes are passed to the library:
 Needs the packages onnx and numpy.
 """
 
+try:
+    import numpy as _numpy  # noqa: F401
+    import onnx as _onnx  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"mha.onnx needs NumPy and onnx ({error}): pip install numpy onnx"
+    ) from error
+
 from mha.onnx._backend import (
     MhaBackend,
     MhaBackendRep,

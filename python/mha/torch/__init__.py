@@ -7,13 +7,22 @@
     sdpa                            context manager: existing code runs on libmha
     MultiheadAttention              torch's module, drop-in, same state dict
     replace, restore                swap all such modules of a model, and back
+    onnx_translations               the operator as ONNX's Attention, for torch.onnx.export()
+    set_arithmetic                  how bfloat16 is computed: natively (the default) or in float32
     FallbackWarning                 says when torch computes instead, and why
 
 The operator is torch.ops.mha.attention. Threads are torch's: torch.set_num_threads().
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(f"mha.torch needs PyTorch ({error}): pip install torch") from error
+
 from ._attention import Result, attention
 from ._module import MultiheadAttention, replace, restore
+from ._onnx import onnx_translations
+from ._operator import set_arithmetic
 from ._route import sdpa
 from ._sdpa import FallbackWarning, explain, scaled_dot_product_attention
 
@@ -23,10 +32,12 @@ __all__ = [
     "Result",
     "attention",
     "explain",
+    "onnx_translations",
     "replace",
     "restore",
     "scaled_dot_product_attention",
     "sdpa",
+    "set_arithmetic",
 ]
 
 # Pickles and messages use the module that users import, not the file of the definition.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ._attention import attention
 from ._sdpa import warn_fallback, why_not
+from ._trace import traced
 
 
 class Projections(NamedTuple):
@@ -108,11 +109,12 @@ class Call(NamedTuple):
         return options
 
 
-def _check_mask(name: str, mask: Tensor, shape: tuple[int, ...]) -> None:
+def _check_mask(name: str, mask: Tensor, shape: tuple[int, ...], error: type) -> None:
+    """`error` is the exception that torch raises for another shape."""
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise RuntimeError(f"only bool and floating types of {name} are supported")
     if tuple(mask.shape) != shape:
-        raise RuntimeError(
+        raise error(
             f"The shape of the {mask.dim()}D {name} is {tuple(mask.shape)}, but should be {shape}."
         )
 
@@ -132,11 +134,13 @@ def _check(call: Call, heads: int) -> None:
             f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} "
             "do not fit: one batch for all, as many keys as values"
         )
-    if call.attn_mask is not None:
+    # With the hint alone torch does not look at the mask.
+    hint = call.is_causal and call.key_padding_mask is None and not call.need_weights
+    if call.attn_mask is not None and not hint:
         shape = (length, keys) if call.attn_mask.dim() == 2 else (batch * heads, length, keys)
-        _check_mask("attn_mask", call.attn_mask, shape)
+        _check_mask("attn_mask", call.attn_mask, shape, RuntimeError)
     if call.key_padding_mask is not None:
-        _check_mask("key_padding_mask", call.key_padding_mask, (batch, keys))
+        _check_mask("key_padding_mask", call.key_padding_mask, (batch, keys), AssertionError)
 
 
 def by_operator(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | None]:
@@ -157,7 +161,9 @@ def by_operator(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor 
     return F.linear(output.flatten(2), p.out, p.out_bias), weights
 
 
-def _by_torch(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | None]:
+def _by_torch(
+    call: Call, p: Projections, heads: int, static: tuple[Tensor | None, Tensor | None]
+) -> tuple[Tensor, Tensor | None]:
     turn = call.batch_first and call.query.dim() == 3
     query, key, value = (t.transpose(0, 1) if turn else t for t in call.tensors()[:3])
     output, weights = F.multi_head_attention_forward(
@@ -182,6 +188,8 @@ def _by_torch(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | 
         q_proj_weight=p.q,
         k_proj_weight=p.k,
         v_proj_weight=p.v,
+        static_k=static[0],
+        static_v=static[1],
         average_attn_weights=call.average_attn_weights,
         is_causal=call.is_causal,
     )
@@ -191,12 +199,8 @@ def _by_torch(call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | 
 def layer(
     call: Call, p: Projections, heads: int, run: Callable[..., Any] = by_operator
 ) -> tuple[Tensor, Tensor | None]:
-    """One call of a layer, checked, with or without a batch; `run` gets it with one. Calls that
-    libmha cannot compute go to torch with a FallbackWarning."""
-    why = why_not(*call.tensors())
-    if why:
-        warn_fallback(why)
-        return _by_torch(call, p, heads)
+    """One call of a layer that libmha can compute, checked, with or without a batch; `run` gets it
+    with one."""
     width = (p.q if p.packed is None else p.packed).shape[1]
     if call.query.shape[-1] != width:
         raise AssertionError(
@@ -214,6 +218,7 @@ def layer(
     return output[0], None if weights is None else weights[0]
 
 
+@traced
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -243,8 +248,6 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """torch.nn.functional.multi_head_attention_forward with its arguments, (L, N, E) in and out;
     returning weights does not need a slower path."""
-    if static_k is not None or static_v is not None:
-        raise NotImplementedError("static_k and static_v: project them, then use attention()")
     call = Call(
         query,
         key,
@@ -270,4 +273,11 @@ def multi_head_attention_forward(
         bias_v,
         add_zero_attn,
     )
-    return layer(call, projections, num_heads)
+    static = (static_k, static_v)
+    why = why_not(*call.tensors())
+    if static_k is not None or static_v is not None:
+        why = "static_k and static_v are given"
+    if not why:
+        return layer(call, projections, num_heads)
+    warn_fallback(why, 5)
+    return _by_torch(call, projections, num_heads, static)

@@ -7,6 +7,11 @@ from torch import Tensor, nn
 
 from . import _functional, _packed
 from ._functional import Call, Projections
+from ._sdpa import warn_fallback, why_not
+from ._trace import module_node, proxy_in
+
+# The arguments of forward(), which come first in a Call.
+_NAMES = Call._fields[:8]
 
 
 class MultiheadAttention(nn.MultiheadAttention):
@@ -34,11 +39,6 @@ class MultiheadAttention(nn.MultiheadAttention):
         super().__init__(*args, **kwargs)
         _adopt(self)
 
-    def _reset_parameters(self) -> None:
-        self._qkv_same_embed_dim = self.in_proj_weight is not None
-        super()._reset_parameters()
-        _adopt(self)
-
     def forward(
         self,
         query: Tensor,
@@ -62,7 +62,16 @@ class MultiheadAttention(nn.MultiheadAttention):
             self.batch_first,
             self.dropout if self.training else 0.0,
         )
-        return _functional.layer(call, self._projections(), self.num_heads, self._run)
+        why = why_not(*call.tensors())
+        if not why:
+            return _functional.layer(call, self._projections(), self.num_heads, self._run)
+        arguments = dict(zip(_NAMES, call))
+        proxy = proxy_in(arguments.values())
+        if proxy is not None:
+            return module_node(self, proxy, arguments)
+        # torch's module, not its function: nested tensors have a path of their own there.
+        warn_fallback(why, 6)
+        return super().forward(**arguments)
 
     def _run(self, call: Call, p: Projections, heads: int) -> tuple[Tensor, Tensor | None]:
         if self.pack and _packed.can_run(call, p):
@@ -84,11 +93,22 @@ class MultiheadAttention(nn.MultiheadAttention):
         )
 
 
+def _stay(module: nn.Module, inputs: Any) -> None:
+    """A hook that does nothing. torch's encoder layers compute the whole layer themselves,
+    bypassing their attention module, unless a module within has a hook."""
+
+
 def _adopt(module: nn.MultiheadAttention) -> None:
-    # torch's encoder layers check this before they compute the whole layer themselves, bypassing
-    # their attention module; it has no other use here.
-    module._qkv_same_embed_dim = False
     module._packed = _packed.Packed()
+    if _stay not in module._forward_pre_hooks.values():
+        module.register_forward_pre_hook(_stay)
+
+
+def _release(module: nn.MultiheadAttention) -> None:
+    del module._packed
+    hooks = module._forward_pre_hooks
+    for number in [n for n, hook in hooks.items() if hook is _stay]:
+        del hooks[number]
 
 
 def _exchange(model: nn.Module, old: type, new: type) -> list[str]:
@@ -126,9 +146,7 @@ def restore(model: nn.Module) -> list[str]:
     """Undo replace()."""
     names = _exchange(model, MultiheadAttention, nn.MultiheadAttention)
     for name in names:
-        module = model.get_submodule(name)
-        module._qkv_same_embed_dim = module.in_proj_weight is not None
-        del module._packed
+        _release(model.get_submodule(name))
     for module in model.modules():
         if hasattr(module, "_nested_before_replace"):
             del module._nested_before_replace

@@ -3,17 +3,22 @@
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._attention import attention
+from . import _operator
+from ._attention import autocast, compute, seed
 from ._plain import needs_gradients
+from ._quick import quick
+from ._trace import function_node, proxy_in
 
 _theirs = F.scaled_dot_product_attention
+_NOTHING = (None,) * (len(_operator.TENSORS) - 4)  # the tensors that torch's function lacks
+_TRANSFORMS = (torch._C._functorch.TransformType.Vmap, torch._C._functorch.TransformType.Grad)
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -48,8 +53,9 @@ def why_not(*tensors: Tensor | None) -> str:
             return f"a tensor is on {tensor.device.type}, libmha computes on CPUs"
     if torch.compiler.is_compiling():
         return ""
-    if torch._C._functorch.peek_interpreter_stack():
-        return "torch.func transforms (vmap, jvp, ...) are active"
+    for transform in torch._C._functorch.get_interpreter_stack() or ():
+        if transform.key() not in _TRANSFORMS:
+            return f"the transform {transform.key()} of torch.func is active"
     if forward_ad._current_level >= 0:
         return "forward-mode differentiation is active"
     return ""
@@ -63,8 +69,10 @@ def _why_not_call(
         return why
     if query.dtype not in _DTYPES:
         return f"the type is {query.dtype}; libmha has float32, float16, bfloat16 and float64"
-    widths = (*query.shape[-1:], *value.shape[-1:])
-    if 0 in query.shape[-1:] or max(widths, default=0) > 1024:
+    # Without max() and `in`, which torch.compile cannot use on widths that it does not know.
+    if query.dim() > 0 and (query.shape[-1] == 0 or query.shape[-1] > 1024):
+        return "heads are of width 0 or above 1024"
+    if value.dim() > 0 and value.shape[-1] > 1024:
         return "heads are of width 0 or above 1024"
     if not 0.0 <= dropout < 1.0 - 2.0**-17:
         return f"a dropout of {dropout} leaves nothing"
@@ -129,8 +137,12 @@ def _as_four(tensor: Tensor) -> Tensor:
     return tensor.flatten(0, -4)
 
 
-def warn_fallback(why: str) -> None:
-    warnings.warn(f"torch computes this attention, not libmha: {why}", FallbackWarning, 4)
+def warn_fallback(why: str, level: int = 4) -> None:
+    """Say it, unless torch.compile is tracing, which does not trace warnings: it would break the
+    graph, or fail."""
+    if torch.compiler.is_compiling():
+        return
+    warnings.warn(f"torch computes this attention, not libmha: {why}", FallbackWarning, level)
 
 
 def _fall_back(why: str, need_weights: bool) -> None:
@@ -142,6 +154,61 @@ def _fall_back(why: str, need_weights: bool) -> None:
     warn_fallback(why)
 
 
+def _by_libmha(
+    tensors: tuple[Tensor, ...],
+    mask: Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+    weights: int,
+) -> tuple[Tensor, Tensor | None]:
+    """A call with four axes, of the two options that torch's function has."""
+    position = "top-left" if is_causal else ""
+    settings = (seed(dropout), is_causal, position, 0, -1, -1, scale, 0.0, dropout, None)
+    inputs = (*autocast(tensors), mask, *_NOTHING)
+    output, _, shown, _ = compute(inputs, settings, weights, False, False)
+    return output, shown
+
+
+@overload
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    *,
+    need_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    *,
+    need_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    *,
+    need_weights: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -153,7 +220,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     *,
     need_weights: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Any:
     """torch.nn.functional.scaled_dot_product_attention by libmha: the same arguments, shapes,
     broadcasting, causal alignment (top-left) and errors.
 
@@ -167,6 +234,10 @@ def scaled_dot_product_attention(
     >>> weights[0, 0].tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
+    if not dropout_p and not need_weights:
+        output = quick(query, key, value, attn_mask, is_causal, scale)
+        if output is not None:
+            return output
 
     def by_torch() -> Tensor:
         return _theirs(
@@ -175,6 +246,11 @@ def scaled_dot_product_attention(
 
     why = _why_not_call(query, key, value, attn_mask, dropout_p, scale)
     if why:
+        proxy = proxy_in((query, key, value, attn_mask))
+        if proxy is not None:
+            given = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+            more = {"need_weights": need_weights}
+            return function_node(proxy, scaled_dot_product_attention, given, more)
         _fall_back(why, need_weights)
         return by_torch()
     if _is_wrong(query, key, value, attn_mask, enable_gqa):
@@ -185,20 +261,10 @@ def scaled_dot_product_attention(
         return by_torch()
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"{k.shape[-2]} keys and {v.shape[-2]} values; give as many of both")
-    result = attention(
-        q,
-        k,
-        v,
-        mask=mask,
-        causal=is_causal,
-        position="top-left" if is_causal else None,
-        scale=scale,
-        dropout=dropout_p,
-        return_weights=need_weights,
-    )
+    output, weights = _by_libmha((q, k, v), mask, dropout_p, is_causal, scale, int(need_weights))
     if not need_weights:
-        return result if len(lead) == 2 else result.reshape(*lead, *result.shape[-2:])
-    return tuple(part.reshape(*lead, *part.shape[-2:]) for part in (result.output, result.weights))
+        return output if len(lead) == 2 else output.reshape(*lead, *output.shape[-2:])
+    return tuple(part.reshape(*lead, *part.shape[-2:]) for part in (output, weights))
 
 
 def explain(

@@ -61,7 +61,7 @@ INLINE vf vexp_fine(const float unit, vf x, const vf *rest)
 /* What x * x, rounded to `square`, has lost. */
 INLINE vf vsquare_lost(vf x, vf square)
 {
-#if defined(MHAK_ISA_C)
+#if defined(MHAK_ISA_C) || defined(MHAK_ISA_WASM) /* no fused multiply-add */
     const vf high = (vf)((vi)x & ~0xfff), low = x - high;
     return ((high * high - square) + vset1(2.0f) * high * low) + low * low;
 #else

@@ -158,7 +158,7 @@ INLINE void vstore_bf16(uint16_t *p, vf x)
     vstore_u16(p, (nan & (vi)quiet) | (~nan & (vi)even));
 }
 
-#if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_C)
+#if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_WASM) || defined(MHAK_ISA_C)
 INLINE vf vquads_f32(const float *p, ptrdiff_t step)
 {
     return (void)step, vload(p);
@@ -192,15 +192,10 @@ INLINE vf two_eights(const float *a, const float *b)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
 }
-/* Half as many loads as with quarters of rows; loads are the bottleneck of these kernels. */
-INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
+/* Eight elements of rows t and t + 4 in a[t], of rows t + 8 and t + 12 in b[t]. */
+INLINE void eights_to_columns(const vf a[4], const vf b[4], vf x[8])
 {
-    vf a[4], b[4], low[4], high[4];
-    for (int t = 0; t < 4; t++) {
-        const float *const p = rows[t];
-        a[t] = two_eights(p, p + step);
-        b[t] = two_eights(p + 2 * step, p + 3 * step);
-    }
+    vf low[4], high[4];
     vtranspose(a, low);
     vtranspose(b, high);
     for (int t = 0; t < 4; t++) {
@@ -208,9 +203,37 @@ INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
         x[4 + t] = _mm512_shuffle_f32x4(low[t], high[t], 0xdd);
     }
 }
+/* Half as many loads as with quarters of rows; loads are the bottleneck of these kernels. */
+INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[8])
+{
+    vf a[4], b[4];
+    for (int t = 0; t < 4; t++) {
+        const float *const p = rows[t];
+        a[t] = two_eights(p, p + step);
+        b[t] = two_eights(p + 2 * step, p + 3 * step);
+    }
+    eights_to_columns(a, b, x);
+}
+/* The same for VL rows that may lie anywhere, from element c on. */
+INLINE void vcolumns_of(const float *const rows[VL], ptrdiff_t c, vf x[8])
+{
+    vf a[4], b[4];
+    for (int t = 0; t < 4; t++) {
+        a[t] = two_eights(rows[t] + c, rows[t + 4] + c);
+        b[t] = two_eights(rows[t + 8] + c, rows[t + 12] + c);
+    }
+    eights_to_columns(a, b, x);
+}
 #else
 enum { F32_COLUMNS = 4 };
 
+INLINE void vcolumns_of(const float *const rows[VL], ptrdiff_t c, vf x[4])
+{
+    vf quads[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = vquads_f32(rows[t] + c, VL > 4 ? rows[(t + 4) % VL] - rows[t] : 0);
+    vtranspose(quads, x);
+}
 INLINE void vcolumns_f32(const void *const rows[4], ptrdiff_t step, vf x[4])
 {
     vf quads[4];
@@ -273,6 +296,63 @@ INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
 {
     vcolumns_halves(vquads_bf16, rows, step, x);
 }
+#endif
+
+/*
+ * bf16 in pairs, for files that are compiled for products of them: vcolumns_pairs makes four
+ * vectors of elements 0 and 1, 2 and 3, .. of VL rows as above. vzip_rows puts 2 VL elements of two
+ * rows side by side, in two vectors. vstore_pairs rounds two vectors of floats to 2 VL numbers in a
+ * row, to nearest even; subnormal numbers become 0.
+ */
+#if defined(MHAK_DOT_BF16)
+#if defined(MHAK_ISA_AVX512)
+INLINE void vcolumns_pairs(const void *const rows[4], ptrdiff_t step, vu x[4])
+{
+    vf quads[4], pairs[4];
+    for (int t = 0; t < 4; t++)
+        quads[t] = (vf)vquads_pairs(rows[t], step);
+    vtranspose(quads, pairs);
+    for (int t = 0; t < 4; t++)
+        x[t] = (vu)pairs[t];
+}
+INLINE void vzip_rows(const uint16_t *a, const uint16_t *b, vu x[2])
+{
+    const __m512i low = _mm512_set_epi32(0x2f000f, 0x2e000e, 0x2d000d, 0x2c000c, 0x2b000b, 0x2a000a,
+                                         0x290009, 0x280008, 0x270007, 0x260006, 0x250005, 0x240004,
+                                         0x230003, 0x220002, 0x210001, 0x200000);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const __m512i first = _mm512_loadu_si512(a), second = _mm512_loadu_si512(b);
+    x[0] = (vu)_mm512_permutex2var_epi16(first, low, second);
+    x[1] = (vu)_mm512_permutex2var_epi16(first, high, second);
+}
+INLINE void vstore_pairs(uint16_t *p, vf a, vf b)
+{
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+}
+#else
+INLINE void vcolumns_pairs(const void *const rows[4], ptrdiff_t step, vu x[4])
+{
+    vf quads[4], pairs[4];
+    (void)step;
+    for (int t = 0; t < 4; t++)
+        quads[t] = (vf)vload_u32(rows[t]);
+    vtranspose(quads, pairs);
+    for (int t = 0; t < 4; t++)
+        x[t] = (vu)pairs[t];
+}
+INLINE void vzip_rows(const uint16_t *a, const uint16_t *b, vu x[2])
+{
+    const uint16x8_t first = vld1q_u16(a), second = vld1q_u16(b);
+    x[0] = (vu)vzip1q_u16(first, second);
+    x[1] = (vu)vzip2q_u16(first, second);
+}
+/* The instruction rounds subnormal numbers as others: products take them as 0. */
+INLINE void vstore_pairs(uint16_t *p, vf a, vf b)
+{
+    const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)a);
+    vst1q_u16(p, (uint16x8_t)vcvtq_high_bf16_f32(low, (float32x4_t)b));
+}
+#endif
 #endif
 
 #endif

@@ -119,9 +119,10 @@ typedef struct mhak_statistics {
  *
  *      x = (digits[0] + 256 * digits[1] + 65536 * digits[2]) * scale
  *
- * It takes the place of 32 floats. sums are those of x, over inputs that share a scale: all of
- * them, or two halves. low and high correct sums of products for the bias b of the weights: they
- * are -b times the sum of the whole numbers, high in units of 256.
+ * In native arithmetic only digits[0] is used. It takes the place of 32 floats. sums are those of
+ * x, over inputs that share a scale: all of them, or two halves. low and high correct sums of
+ * products for the bias b of the weights: they are -b times the sum of the whole numbers, high in
+ * units of 256.
  */
 enum { MHAK_DIGITS = 3 };
 
@@ -133,6 +134,43 @@ typedef struct mhak_digits {
 } mhak_digits;
 
 _Static_assert(sizeof(mhak_digits) == sizeof(float) * MHAK_BLOCK_GROUP, "in place of the floats");
+
+/*
+ * Rows of one head, or of heads that share keys, with 1 to MHAK_BLOCK keys; all of it f32. Strides
+ * are in elements. Row r sees the first min(keys, sees + rise * r) keys, at least one.
+ *
+ * With `own` each row has keys and values of its own: those of row r begin k_row * r and v_row * r
+ * elements later. Then k is not NULL, and d at least 8.
+ */
+typedef struct mhak_attend {
+    int rows, keys, d, dv; /* d is at most MHAK_DEPTH */
+    ptrdiff_t sees;
+    int rise; /* 0 or 1 */
+    float scale;
+    const float *q, *k; /* k NULL: the keys are in groups */
+    ptrdiff_t q_stride, k_stride;
+    bool own;
+    ptrdiff_t k_row, v_row;                       /* 0 without `own` */
+    const float *groups[MHAK_BLOCK / MHAK_GROUP]; /* as in product_groups */
+    const float *v[MHAK_BLOCK / MHAK_CHAIN];      /* the first row of each chain of keys */
+    ptrdiff_t v_stride;
+    const float *mask; /* added to the scores; -inf hides a key. NULL: none */
+    ptrdiff_t mask_stride;
+    float *o, *weights; /* weights NULL: not wanted */
+    ptrdiff_t o_stride, weights_stride;
+    int columns;           /* of the weights: those past the keys become 0 */
+    float *m, *l;          /* [rows] */
+    mhak_prefetch next[3]; /* rows of the next call: its queries, keys and values */
+
+    /* Scratch. With `packs`, keys are packed even for few rows, since later calls use them too,
+     * with `packed`. */
+    int tile_rows;
+    bool packs, packed;
+    float *panels;            /* [MHAK_BLOCK][d] */
+    float *scaled, *s, *sums; /* [tile_rows]: queries, MHAK_BLOCK scores, dv in whole vectors */
+    ptrdiff_t ld_scaled, ld_sums;
+    float *inverse; /* [tile_rows] */
+} mhak_attend;
 
 typedef struct mhak_table {
     const char *name;
@@ -238,7 +276,8 @@ typedef struct mhak_table {
 
     /*
      * Folds columns [first, last) of a block of scores into the running softmax of `rows` rows;
-     * first and last are multiples of `vector`.
+     * first is a multiple of `vector`, and so is last where keep is given. Columns of the last
+     * vector past `last` count as -inf.
      *
      * Invariant, over every key folded in so far:
      *      m = max score        l = sum exp(score - m)        o = sum exp(score - m) * v
@@ -250,6 +289,12 @@ typedef struct mhak_table {
      */
     void (*fold)(float *s, int rows, int first, int last, const uint32_t *keep, float *m, float *l,
                  float *alpha, const mhak_hold *hold);
+
+    /* The same when mask is added to the scores: that of column j of row r is mask[r*stride +
+     * j-first]. Where it is -inf, the score counts as -inf, whatever it holds. Sets seen[r] where a
+     * row sees a key; returns whether any key is hidden from any row. */
+    bool (*fold_added)(float *s, int rows, int first, int last, const float *mask, ptrdiff_t stride,
+                       float *m, float *l, float *alpha, bool *seen);
 
     /*
      * o = alpha * o + p . v for `rows` rows and keys [first, last) of a block, last > 0; first =
@@ -289,8 +334,8 @@ typedef struct mhak_table {
     /* s[j] -= slope * |position - j| for j < n rounded up to whole vectors. */
     void (*alibi)(float *s, int n, float slope, float position);
 
-    /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n rounded up to
-     * whole vectors. to may be s. */
+    /* to[j] = exp(s[j] - m) * factor where the keep bit is 1, else 0, for j < n; s has whole
+     * vectors. to may be s. */
     void (*exp_scale)(const float *s, int n, const uint32_t *keep, float m, float factor,
                       float *to);
 
@@ -318,6 +363,11 @@ typedef struct mhak_table {
      */
     void (*product_transposed)(const float *x, ptrdiff_t ldx, const float *w, ptrdiff_t ldw,
                                int depth, int rows, int columns, float *y, ptrdiff_t ldy);
+
+    /* sums[r] = the sum of a[r*lda + c] * b[r*ldb + c] over ascending c < n, in double, each row a
+     * plain sum. */
+    void (*dot_rows)(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, int rows, int n,
+                     double *sums);
 
     /* d[j] = p[j] * (d[j] - delta) where the keep bit is 1, else 0, for j < n rounded up to whole
      * vectors: from the gradient of a weight to that of a score. */
@@ -350,6 +400,15 @@ typedef struct mhak_table {
      * `vector`. */
     void (*exp_row)(const float *x, ptrdiff_t n, float *y);
 
+    /*
+     * Rows from queries to output, with the bits of product, fold, pv and store_rows one after
+     * another: o = p . v / l, m and l as after fold, and p / l as weights.
+     *
+     * Returns false, with any numbers in the outputs, where these slots alone do not give the
+     * result: a row has no p above 0, or an output is not finite and there are hidden keys.
+     */
+    bool (*attend)(const mhak_attend *x);
+
     /* A slice of a panel of weights of a block type as a panel of f32: `depth` inputs, whole
      * blocks, to[c*nr + n] for input c and output n. */
     void (*load_blocks[MHAK_BLOCK_TYPES])(const void *slice, int depth, float *to);
@@ -364,11 +423,21 @@ typedef struct mhak_table {
     void (*product_digits[MHAK_BLOCK_TYPES])(const float *x, ptrdiff_t ldx, const void *slice,
                                              int depth, int rows, bool add, float *y,
                                              ptrdiff_t ldy);
+
+    /*
+     * Both for native arithmetic: with one digit, inputs being rounded to the nearest of 127 steps
+     * of a scale, which is the largest of 32 inputs in size divided by 127. If 127 divided by that
+     * one is not finite, all 32 are 0.
+     */
+    void (*digit_rows)(float *x, ptrdiff_t ldx, int rows, int depth, int shared, int bias);
+    void (*product_digit[MHAK_BLOCK_TYPES])(const float *x, ptrdiff_t ldx, const void *slice,
+                                            int depth, int rows, bool add, float *y, ptrdiff_t ldy);
 } mhak_table;
 
 extern const mhak_table mhak_table_c;
 extern const mhak_table mhak_table_avx2;
 extern const mhak_table mhak_table_avx512;
 extern const mhak_table mhak_table_neon;
+extern const mhak_table mhak_table_wasm;
 
 #endif

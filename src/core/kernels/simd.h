@@ -6,6 +6,8 @@
  *
  *      vf, vi           vectors of VL floats or int32
  *      vload vstore     any alignment
+ *      vload_some(p,n)  n lanes, the others 0; no memory outside of them is touched
+ *      vstore_some      the same for a store
  *      vtouch           load and forget: brings a line into the L1 cache
  *      vset1            the same number in every lane
  *      vfma(a,b,c)      a*b + c, in one rounding where the hardware has it
@@ -16,6 +18,7 @@
  *      vmask(t)         bit i of lane i of t, all ones or zeros
  *      vreach(a,b)      bit i where a >= b in lane i
  *      vpush(a,b)       the last lane of a, then all but the last of b
+ *      vd, vlow, vhigh  vectors of VL/2 doubles, and the halves of a vector as such
  *      vload_f16 ...    VL stored halves to floats, and back with round to nearest even
  *      vload_i8         VL stored integers to floats
  *      vmul_wide        32 x 32 to 64 bits, in two halves
@@ -23,6 +26,9 @@
  *      vdot(b,c,q,x)    c + the sum of four products of bytes in every lane, q unsigned, of b bits,
  * x signed; AVX2 and AVX-512 alone have it, and its callers are DOT_TARGET. vdot_begin() starts
  * with a sum, vdot_end() gives what has become of it after at most vdot_run() such steps
+ *      vdot_bf16(c,w,x) c + the sum of two products of bf16 in every lane, where MHAK_DOT_BF16 is
+ * defined; vdot_i8(c,w,x) c + the sum of four products of bytes, where MHAK_DOT_I8 is: w has
+ * MHAK_DOT_I8_BIAS added to it and is a byte without a sign if that is not 0, x has a sign
  *      byte_bits(p)     bit i set where byte i of BYTES bytes is not 0
  */
 #ifndef MHAK_SIMD_H
@@ -44,10 +50,13 @@ enum { VL = 8, BYTES = 32 };
 #elif defined(MHAK_ISA_NEON)
 #include <arm_neon.h>
 enum { VL = 4, BYTES = 16 };
+#elif defined(MHAK_ISA_WASM)
+#include <wasm_simd128.h>
+enum { VL = 4, BYTES = 16 };
 #elif defined(MHAK_ISA_C)
 enum { VL = 4, BYTES = 8 };
 #else
-#error "define MHAK_ISA_AVX512, MHAK_ISA_AVX2, MHAK_ISA_NEON or MHAK_ISA_C"
+#error "define MHAK_ISA_AVX512, MHAK_ISA_AVX2, MHAK_ISA_NEON, MHAK_ISA_WASM or MHAK_ISA_C"
 #endif
 
 /* Forces what is computed from p to be computed where it is used: compilers like to keep the
@@ -67,6 +76,7 @@ INLINE float *next_row(float *row, ptrdiff_t stride)
 }
 
 typedef float vf __attribute__((vector_size(4 * VL)));
+typedef double vd __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef int8_t vb __attribute__((vector_size(VL)));
@@ -255,7 +265,54 @@ INLINE float vmax_lanes(vf x)
     return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
 }
 
-#else /* four lanes: NEON and plain C */
+#else /* four lanes: NEON, WebAssembly and plain C */
+
+#if defined(MHAK_ISA_WASM)
+INLINE vf vmax(vf a, vf b)
+{
+    return (vf)wasm_f32x4_pmax((v128_t)b, (v128_t)a);
+}
+INLINE vi vload_u16(const uint16_t *p)
+{
+    return (vi)wasm_u32x4_load16x4(p);
+}
+INLINE void vstore_u16(uint16_t *p, vi x)
+{
+    wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4((v128_t)x, (v128_t)x), 0);
+}
+INLINE vf vload_i8(const int8_t *p)
+{
+    const v128_t wide = wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p));
+    return (vf)wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(wide));
+}
+INLINE uint32_t vmask(vi t)
+{
+    return (uint32_t)wasm_i32x4_bitmask((v128_t)t);
+}
+#else
+INLINE vf vmax(vf a, vf b)
+{
+    return vsel(a > b, a, b);
+}
+INLINE vi vload_u16(const uint16_t *p)
+{
+    return (vi){p[0], p[1], p[2], p[3]};
+}
+INLINE void vstore_u16(uint16_t *p, vi x)
+{
+    for (int i = 0; i < VL; i++)
+        p[i] = (uint16_t)x[i];
+}
+INLINE vf vload_i8(const int8_t *p)
+{
+    return (vf){(float)p[0], (float)p[1], (float)p[2], (float)p[3]};
+}
+INLINE uint32_t vmask(vi t)
+{
+    const vi b = t & (vi){1, 2, 4, 8};
+    return (uint32_t)(b[0] | b[1] | b[2] | b[3]);
+}
+#endif
 
 #if defined(MHAK_ISA_NEON)
 INLINE vf vfma(vf a, vf b, vf c)
@@ -281,7 +338,7 @@ INLINE vf vfma(vf a, vf b, vf c)
  * separately. */
 INLINE vf vload_f16(const uint16_t *p)
 {
-    const vi h = {p[0], p[1], p[2], p[3]};
+    const vi h = vload_u16(p);
     const vi magnitude = (h & 0x7fff) << 13;
     const vf scaled = (vf)magnitude * 0x1p112f;
     const vi special = magnitude >= (0x7c00 << 13);
@@ -319,10 +376,6 @@ INLINE vf vset1(float x)
 {
     return (vf){x, x, x, x};
 }
-INLINE vf vmax(vf a, vf b)
-{
-    return vsel(a > b, a, b);
-}
 INLINE vf vpush(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 3, 4, 5, 6);
@@ -336,24 +389,6 @@ INLINE vf vkeep(uint32_t bits, vf a, vf b)
     const vi lane = {1, 2, 4, 8};
     const int32_t w = (int32_t)bits;
     return vsel((((vi){w, w, w, w}) & lane) == lane, a, b);
-}
-INLINE vi vload_u16(const uint16_t *p)
-{
-    return (vi){p[0], p[1], p[2], p[3]};
-}
-INLINE vf vload_i8(const int8_t *p)
-{
-    return (vf){(float)p[0], (float)p[1], (float)p[2], (float)p[3]};
-}
-INLINE void vstore_u16(uint16_t *p, vi x)
-{
-    for (int i = 0; i < VL; i++)
-        p[i] = (uint16_t)x[i];
-}
-INLINE uint32_t vmask(vi t)
-{
-    const vi b = t & (vi){1, 2, 4, 8};
-    return (uint32_t)(b[0] | b[1] | b[2] | b[3]);
 }
 INLINE uint32_t vreach(vf a, vf b)
 {
@@ -370,6 +405,69 @@ INLINE float vmax_lanes(vf x)
     return a > b ? a : b;
 }
 
+#endif
+
+#if defined(MHAK_ISA_AVX512)
+INLINE vd vlow(vf x)
+{
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+}
+INLINE vd vhigh(vf x)
+{
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+}
+#elif defined(MHAK_ISA_AVX2)
+INLINE vd vlow(vf x)
+{
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+}
+INLINE vd vhigh(vf x)
+{
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
+#else
+INLINE vd vlow(vf x)
+{
+    return (vd){(double)x[0], (double)x[1]};
+}
+INLINE vd vhigh(vf x)
+{
+    return (vd){(double)x[2], (double)x[3]};
+}
+#endif
+
+/* Parts of a vector. Where there is no instruction for them, they go through a small buffer. */
+#if defined(MHAK_ISA_AVX512)
+INLINE vf vload_some(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+INLINE void vstore_some(float *p, vf x, int n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x);
+}
+#else
+#if defined(MHAK_ISA_AVX2)
+INLINE vf vload_some(const float *p, int n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
+}
+#else
+INLINE vf vload_some(const float *p, int n)
+{
+    float x[VL] = {0};
+    for (int t = 0; t < VL && t < n; t++)
+        x[t] = p[t];
+    return vload(x);
+}
+#endif
+INLINE void vstore_some(float *p, vf x, int n)
+{
+    for (int t = 0; t < VL; t++)
+        if (t < n)
+            p[t] = x[t];
+}
 #endif
 
 /* Lane by lane a * b as 64 bits, in two halves. */
@@ -390,6 +488,15 @@ INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
     const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), m);
     *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
     *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+#elif defined(MHAK_ISA_WASM)
+INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
+{
+    const v128_t m = wasm_u32x4_splat(b);
+    const vu x = (vu)wasm_u64x2_extmul_low_u32x4((v128_t)a, m);
+    const vu y = (vu)wasm_u64x2_extmul_high_u32x4((v128_t)a, m);
+    *low = __builtin_shufflevector(x, y, 0, 2, 4, 6);
+    *high = __builtin_shufflevector(x, y, 1, 3, 5, 7);
 }
 #else
 INLINE void vmul_wide(vu a, uint32_t b, vu *high, vu *low)
@@ -486,6 +593,38 @@ INLINE vi vdot_end(const int bits, vi sum, vdots c)
 }
 #endif
 
+/* Products of native arithmetic, in files that are compiled for them. */
+#if defined(MHAK_DOT_BF16) && defined(MHAK_ISA_AVX512)
+INLINE vf vdot_bf16(vf sum, vu w, vu x)
+{
+    return (vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)x);
+}
+#elif defined(MHAK_DOT_BF16) && defined(MHAK_ISA_NEON)
+INLINE vf vdot_bf16(vf sum, vu w, vu x)
+{
+    return (vf)vbfdotq_f32((float32x4_t)sum, (bfloat16x8_t)w, (bfloat16x8_t)x);
+}
+#endif
+#if defined(MHAK_DOT_I8) && defined(MHAK_ISA_AVX512)
+#define MHAK_DOT_I8_BIAS 128
+INLINE vi vdot_i8(vi sum, vu w, vu x)
+{
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+}
+#elif defined(MHAK_DOT_I8) && defined(MHAK_ISA_AVX2)
+#define MHAK_DOT_I8_BIAS 128
+INLINE vi vdot_i8(vi sum, vu w, vu x)
+{
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)x);
+}
+#elif defined(MHAK_DOT_I8) && defined(MHAK_ISA_NEON)
+#define MHAK_DOT_I8_BIAS 0
+INLINE vi vdot_i8(vi sum, vu w, vu x)
+{
+    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)w, (int8x16_t)x);
+}
+#endif
+
 /* Bytes to bits: for the boolean masks. */
 #if defined(MHAK_ISA_AVX512) || defined(MHAK_ISA_AVX2)
 INLINE uint32_t byte_bits(const uint8_t *p)
@@ -501,6 +640,12 @@ INLINE uint32_t byte_bits(const uint8_t *p)
     const uint8x16_t x = vld1q_u8(p);
     const uint8x16_t set = vandq_u8(vtstq_u8(x, x), vld1q_u8(weight));
     return (uint32_t)vaddv_u8(vget_low_u8(set)) | (uint32_t)vaddv_u8(vget_high_u8(set)) << 8;
+}
+#elif defined(MHAK_ISA_WASM)
+INLINE uint32_t byte_bits(const uint8_t *p)
+{
+    const v128_t zero = wasm_i8x16_eq(wasm_v128_load(p), wasm_i8x16_splat(0));
+    return ~(uint32_t)wasm_i8x16_bitmask(zero) & 0xffffu;
 }
 #else
 INLINE uint32_t byte_bits(const uint8_t *p)

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GATHER, ALL_TO_ALL and GRID: every rank computes some heads of its team's rows, over the keys of
+ * all. In each step some heads travel while those of the step before are computed:
+ *
+ *      post(0)
+ *      wait, unpack(step)      rows of all ranks are now in the order of their tokens
+ *      post(step + 1)          the next heads, on their way during
+ *      compute(step)           pieces of the operator, in slices
+ *      return(step)            outputs to those who have the rows, with more than one head rank
+ *
+ * Nothing is ever added up across ranks, so results have the bits of one call. A backward pass is
+ * the same with more tensors: gradients of queries come from all keys, those of keys from all
+ * queries, so with several teams scores are computed twice.
+ */
+#include "mpi/mpi_parts.h"
+
+#include <string.h>
+
+enum { TAG_IN = 1, TAG_OUT = 2, TAG_SUMS = 3, KEY_SLICE = 2048 };
+
+static const mhai_mpi_tokens everything = {0, PTRDIFF_MAX};
+
+typedef struct grid {
+    mhai_mpi_call *call;
+    const mha_mpi_plan *plan;
+    int rank, ranks, team;
+    int in[MHAI_MPI_OPERANDS], in_count; /* tensors that travel to where they are needed */
+    int common;                          /* the first of these go to all ranks, others to a team */
+    int out[MHAI_MPI_OPERANDS], out_count; /* tensors that go back */
+    char *sends, *receives, *out_sends, *out_receives;
+} grid;
+
+static bool same_team(const grid *g, int rank)
+{
+    return mhai_mpi_team(g->plan, rank) == g->team;
+}
+
+/* ---------------------------------------------------------------- parcels ----- */
+
+/* How many of the tensors go from one rank to the other. */
+static int count_to(const grid *g, int from, int to)
+{
+    return mhai_mpi_team(g->plan, from) == mhai_mpi_team(g->plan, to) ? g->in_count : g->common;
+}
+
+static size_t in_bytes(const grid *g, int from, int to, mhai_mpi_heads heads)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < count_to(g, from, to); n++) {
+        const mhai_mpi_tensor *const t = &g->call->own[g->in[n]];
+        bytes += mhai_mpi_parcel_bytes(t, &t->side->ranks[from], heads, everything);
+    }
+    return bytes;
+}
+
+/* Outputs of some heads for the rows of `to`. */
+static size_t out_bytes(const grid *g, int to, mhai_mpi_heads heads)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < g->out_count; n++) {
+        const mhai_mpi_tensor *const t = &g->call->own[g->out[n]];
+        bytes += mhai_mpi_parcel_bytes(t, &t->side->ranks[to], heads, everything);
+    }
+    return bytes;
+}
+
+/* Copies between tensors and a parcel of their rows: `packing`, or unpacking. */
+static void move_parcel(const grid *g, const int *list, int count, int owner, mhai_mpi_heads heads,
+                        const mhai_mpi_tensor *tensors, char *parcel, bool packing)
+{
+    for (int n = 0; n < count; n++) {
+        const mhai_mpi_tensor *const t = &tensors[list[n]];
+        const mhai_mpi_rows *const rows = &t->side->ranks[owner];
+        const mhai_mpi_tensor packed = mhai_mpi_packed(t, rows, heads, everything, parcel);
+        if (packing)
+            mhai_mpi_copy(&packed, t, rows, heads, everything);
+        else
+            mhai_mpi_copy(t, &packed, rows, heads, everything);
+        parcel += mhai_mpi_parcel_bytes(t, rows, heads, everything);
+    }
+    (void)g;
+}
+
+/* ------------------------------------------------------------------- in ----- */
+
+/* Sends the next heads of this rank's rows to those who compute them, and expects theirs. Parcels
+ * for ranks of the same heads are one. */
+static void post(grid *g, ptrdiff_t step)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    const mhai_mpi_heads mine = mhai_mpi_step_heads(plan, g->rank, step);
+    char *at = g->receives;
+    for (int from = 0; from < g->ranks; from++) {
+        const size_t bytes = from == g->rank ? 0 : in_bytes(g, from, g->rank, mine);
+        mhai_mpi_receive(&g->call->exchange, at, bytes, from, TAG_IN);
+        at += bytes;
+    }
+    at = g->sends;
+    for (int share = 0; share < plan->head_ranks; share++) {
+        const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, share, step);
+        move_parcel(g, g->in, g->in_count, g->rank, heads, g->call->own, at, true);
+        for (int n = 1; n < g->ranks; n++) {
+            const int to = (g->rank + n) % g->ranks;
+            if (to % plan->head_ranks == share)
+                mhai_mpi_send(&g->call->exchange, at, in_bytes(g, g->rank, to, heads), to, TAG_IN);
+        }
+        at += in_bytes(g, g->rank, g->rank, heads);
+    }
+}
+
+/* What has arrived, and this rank's own rows, in the order of tokens. */
+static void unpack(const grid *g, ptrdiff_t step)
+{
+    const mhai_mpi_heads heads = mhai_mpi_step_heads(g->plan, g->rank, step);
+    mhai_mpi_call *const call = g->call;
+    const char *at = g->receives;
+    for (int n = 0; n < g->in_count; n++)
+        call->used[g->in[n]].head_first = heads.first;
+    for (int from = 0; from < g->ranks; from++) {
+        if (from == g->rank)
+            continue;
+        move_parcel(g, g->in, count_to(g, from, g->rank), from, heads, call->used,
+                    (char *)(uintptr_t)at, false);
+        at += in_bytes(g, from, g->rank, heads);
+    }
+    for (int n = 0; n < g->in_count; n++) {
+        const mhai_mpi_tensor *const t = &call->own[g->in[n]];
+        mhai_mpi_copy(&call->used[g->in[n]], t, &t->side->ranks[g->rank], heads, everything);
+    }
+}
+
+/* ------------------------------------------------------------------ out ----- */
+
+/* Sends the results of a step to those of the team who have the rows, and expects those of the
+ * heads that others have computed. */
+static void give_back(grid *g, ptrdiff_t step)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    const mhai_mpi_heads mine = mhai_mpi_step_heads(plan, g->rank, step);
+    mhai_mpi_call *const call = g->call;
+    char *at = g->out_receives;
+    for (int from = g->team * plan->head_ranks; from < (g->team + 1) * plan->head_ranks; from++) {
+        const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, from, step);
+        const size_t bytes = from == g->rank ? 0 : out_bytes(g, g->rank, heads);
+        mhai_mpi_receive(&call->exchange, at, bytes, from, TAG_OUT);
+        at += bytes;
+    }
+    at = g->out_sends;
+    for (int to = g->team * plan->head_ranks; to < (g->team + 1) * plan->head_ranks; to++) {
+        const size_t bytes = to == g->rank ? 0 : out_bytes(g, to, mine);
+        if (to == g->rank)
+            continue;
+        move_parcel(g, g->out, g->out_count, to, mine, call->used, at, true);
+        mhai_mpi_send(&call->exchange, at, bytes, to, TAG_OUT);
+        at += bytes;
+    }
+    for (int n = 0; n < g->out_count; n++) {
+        const mhai_mpi_tensor *const t = &call->own[g->out[n]];
+        mhai_mpi_copy(t, &call->used[g->out[n]], &t->side->ranks[g->rank], mine, everything);
+    }
+}
+
+static void take_back(const grid *g, ptrdiff_t step)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    char *at = g->out_receives;
+    for (int from = g->team * plan->head_ranks; from < (g->team + 1) * plan->head_ranks; from++) {
+        const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, from, step);
+        if (from == g->rank)
+            continue;
+        move_parcel(g, g->out, g->out_count, g->rank, heads, g->call->own, at, false);
+        at += out_bytes(g, g->rank, heads);
+    }
+}
+
+/* ------------------------------------------------------------- computing ----- */
+
+static ptrdiff_t start_of(const int64_t *starts, ptrdiff_t b)
+{
+    return starts ? (ptrdiff_t)starts[b] : 0;
+}
+
+/* Gradients of keys [first, last), tokens of the layout, from all rows: of a packed sequence, or of
+ * all batches. */
+static void run_keys(mhai_mpi_call *call, mhai_mpi_piece piece, ptrdiff_t first, ptrdiff_t last)
+{
+    const mha_options *const o = &call->options;
+    const ptrdiff_t origin = call->packed ? start_of(o->k_starts, piece.b) : 0;
+    const ptrdiff_t rows = call->packed
+                               ? start_of(o->q_starts, piece.b + 1) - start_of(o->q_starts, piece.b)
+                               : call->plan->shape.L;
+    piece.queries = (mhai_mpi_tokens){0, rows};
+    piece.d_kv = true;
+    for (ptrdiff_t t = first; t < last; t += KEY_SLICE) {
+        piece.keys = (mhai_mpi_tokens){t - origin, mhai_mpi_min(last, t + KEY_SLICE) - origin};
+        mhai_mpi_piece_run(call, &piece);
+        if (call->work)
+            mhai_mpi_progress(&call->exchange);
+    }
+}
+
+static void run_all_keys(const grid *g, mhai_mpi_heads heads)
+{
+    mhai_mpi_call *const call = g->call;
+    const mhai_mpi_rows *const rows = &g->plan->keys.teams[g->team];
+    mhai_mpi_piece piece = {.heads = heads, .b = -1};
+    for (ptrdiff_t n = 0; n < rows->runs; n++) {
+        const ptrdiff_t first = rows->run[n].first, last = rows->run[n].last;
+        if (!call->packed)
+            run_keys(call, piece, first, last);
+        for (piece.b = 0; call->packed && piece.b < g->plan->shape.B; piece.b++)
+            run_keys(call, piece, mhai_mpi_max(first, start_of(call->options.k_starts, piece.b)),
+                     mhai_mpi_min(last, start_of(call->options.k_starts, piece.b + 1)));
+    }
+}
+
+/* One team has all rows and keys of its heads: all gradients at once. */
+static void run_together(const grid *g, mhai_mpi_heads heads)
+{
+    const mha_options *const o = &g->call->options;
+    const bool packed = g->call->packed;
+    const ptrdiff_t batches = packed ? g->plan->shape.B : 1;
+    for (ptrdiff_t b = 0; b < batches; b++) {
+        const ptrdiff_t rows =
+            packed ? start_of(o->q_starts, b + 1) - start_of(o->q_starts, b) : g->plan->shape.L;
+        const ptrdiff_t keys =
+            packed ? start_of(o->k_starts, b + 1) - start_of(o->k_starts, b) : g->plan->shape.S;
+        const mhai_mpi_piece piece = {.heads = heads,
+                                      .b = packed ? b : -1,
+                                      .queries = {0, rows},
+                                      .keys = {0, keys},
+                                      .d_q = true,
+                                      .d_kv = true,
+                                      .d_sums = true};
+        mhai_mpi_piece_run(g->call, &piece);
+    }
+}
+
+static void compute(const grid *g, ptrdiff_t step)
+{
+    mhai_mpi_call *const call = g->call;
+    const mhai_mpi_heads heads = mhai_mpi_step_heads(g->plan, g->rank, step);
+    for (int n = 0; n < g->out_count; n++)
+        call->used[g->out[n]].head_first = heads.first;
+    if (call->backward && g->plan->teams == 1) {
+        run_together(g, heads);
+        return;
+    }
+    const mhai_mpi_tensor *const gradients = &call->own[MHAI_MPI_D_Q];
+    if (!call->backward || gradients->data || call->own[MHAI_MPI_D_ADD].data ||
+        call->own[MHAI_MPI_D_BIAS].data)
+        mhai_mpi_rows_run(call, heads, &g->plan->queries.teams[g->team]);
+    if (call->own[MHAI_MPI_D_K].data || call->own[MHAI_MPI_D_V].data)
+        run_all_keys(g, heads);
+    const mhai_mpi_piece sums = {
+        .heads = heads, .b = -1, .queries = {0, g->plan->shape.L}, .d_sums = true};
+    if (call->sums[0])
+        mhai_mpi_piece_run(call, &sums);
+}
+
+/* Sums over the rows of a head are complete on the ranks that compute it. */
+static void share_sums(grid *g)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    const ptrdiff_t R = plan->shape.G ? plan->shape.H / plan->shape.G : 0;
+    for (int n = 0; n < 3; n++)
+        for (int k = 1; g->call->sums[n] && k < plan->head_ranks; k++) {
+            const int base = g->team * plan->head_ranks, me = g->rank - base;
+            const int to = base + (me + k) % plan->head_ranks;
+            const int from = base + (me + plan->head_ranks - k) % plan->head_ranks;
+            const mhai_mpi_heads mine = {mhai_mpi_step_heads(plan, g->rank, 0).first,
+                                         mhai_mpi_step_heads(plan, g->rank, plan->steps).last};
+            const mhai_mpi_heads his = {mhai_mpi_step_heads(plan, from, 0).first,
+                                        mhai_mpi_step_heads(plan, from, plan->steps).last};
+            mhai_mpi_send(&g->call->exchange, (const char *)(g->call->sums[n] + mine.first * R),
+                          sizeof(float) * (size_t)((mine.last - mine.first) * R), to, TAG_SUMS);
+            mhai_mpi_receive(&g->call->exchange, (char *)(g->call->sums[n] + his.first * R),
+                             sizeof(float) * (size_t)((his.last - his.first) * R), from, TAG_SUMS);
+        }
+    if (g->call->exchange.count > 0)
+        mhai_mpi_finish(&g->call->exchange);
+}
+
+/* --------------------------------------------------------------- carving ----- */
+
+/* Which tensors travel. */
+static void list_tensors(grid *g)
+{
+    const mhai_mpi_call *const call = g->call;
+    const mha_mpi_plan *const plan = g->plan;
+    for (int n = 0; g->ranks > 1 && n < MHAI_MPI_D_Q; n++) {
+        const bool key = n == MHAI_MPI_K || n == MHAI_MPI_V;
+        const bool read = key || (call->backward ? true : n != MHAI_MPI_O && n != MHAI_MPI_LSE);
+        if (!call->own[n].data || !read || (call->own[n].sl == 0 && n >= MHAI_MPI_ATTEND))
+            continue;
+        if (key || call->backward || plan->head_ranks > 1)
+            g->in[g->in_count++] = n;
+        if (key || call->backward)
+            g->common = g->in_count;
+    }
+    if (plan->head_ranks == 1)
+        return;
+    for (int n = MHAI_MPI_O; !call->backward && n <= MHAI_MPI_LSE; n++)
+        if (call->own[n].data)
+            g->out[g->out_count++] = n;
+    for (int n = MHAI_MPI_D_Q; n < MHAI_MPI_OPERANDS; n++)
+        if (call->own[n].data)
+            g->out[g->out_count++] = n;
+}
+
+/* A buffer for the rows of some heads at a time. */
+static void carve_buffer(const grid *g, int which, const mhai_mpi_rows *rows, mhai_mpi_work *work)
+{
+    const mhai_mpi_heads heads = {0, g->plan->heads};
+    const mhai_mpi_tensor *const t = &g->call->own[which];
+    char *const data = mhai_mpi_take(work, mhai_mpi_parcel_bytes(t, rows, heads, everything));
+    g->call->used[which] =
+        mhai_mpi_packed(t, rows, heads, everything, data ? data : g->call->own[which].data);
+}
+
+static void carve_buffers(const grid *g, mhai_mpi_work *work)
+{
+    memcpy(g->call->used, g->call->own, sizeof g->call->used);
+    for (int n = 0; n < g->in_count; n++) {
+        const mhai_mpi_side *const side = g->call->own[g->in[n]].side;
+        carve_buffer(g, g->in[n], n < g->common ? &side->all : &side->teams[g->team], work);
+    }
+    for (int n = 0; n < g->out_count; n++)
+        carve_buffer(g, g->out[n], &g->call->own[g->out[n]].side->teams[g->team], work);
+}
+
+/* Parcels under way, with as many heads as a step can have, and requests for their messages. */
+static void carve_parcels(grid *g, mhai_mpi_work *work)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    const mhai_mpi_heads heads = {0, plan->heads};
+    size_t in = 0, out = 0, returned = 0, messages = 0;
+    for (int rank = 0; rank < g->ranks; rank++) {
+        if (rank == g->rank)
+            continue;
+        const size_t sent = in_bytes(g, g->rank, rank, heads);
+        const size_t received = in_bytes(g, rank, g->rank, heads);
+        in += received;
+        messages += mhai_mpi_messages(plan->group, sent) + mhai_mpi_messages(plan->group, received);
+        if (!same_team(g, rank))
+            continue;
+        out += out_bytes(g, rank, heads);
+        returned += out_bytes(g, g->rank, heads);
+        messages += mhai_mpi_messages(plan->group, out_bytes(g, rank, heads)) +
+                    mhai_mpi_messages(plan->group, out_bytes(g, g->rank, heads));
+    }
+    messages += 6 * (size_t)plan->head_ranks *
+                mhai_mpi_messages(plan->group, sizeof(float) * (size_t)plan->shape.H);
+    g->receives = mhai_mpi_take(work, in);
+    g->sends = mhai_mpi_take(
+        work, g->ranks > 1 ? (size_t)plan->head_ranks * in_bytes(g, g->rank, g->rank, heads) : 0);
+    g->out_sends = mhai_mpi_take(work, out);
+    g->out_receives = mhai_mpi_take(work, returned);
+    g->call->exchange.requests =
+        mhai_mpi_take(work, (g->ranks > 1 ? messages : 0) * sizeof(MPI_Request));
+}
+
+static grid begin(mhai_mpi_call *call)
+{
+    const mha_mpi_plan *const plan = call->plan;
+    grid g = {.call = call,
+              .plan = plan,
+              .rank = plan->group->rank,
+              .ranks = plan->group->ranks,
+              .team = mhai_mpi_team(plan, plan->group->rank)};
+    list_tensors(&g);
+    return g;
+}
+
+/* --------------------------------------------------------------- running ----- */
+
+static mha_status run(grid *g)
+{
+    mhai_mpi_exchange *const x = &g->call->exchange;
+    const ptrdiff_t steps = g->plan->steps;
+    if (g->ranks > 1 && steps > 0)
+        post(g, 0);
+    for (ptrdiff_t step = 0; step < steps; step++) {
+        if (mhai_mpi_finish(x))
+            return x->status;
+        if (g->ranks > 1)
+            unpack(g, step);
+        if (step > 0)
+            take_back(g, step - 1);
+        if (g->ranks > 1 && step + 1 < steps)
+            post(g, step + 1);
+        compute(g, step);
+        give_back(g, step);
+    }
+    if (mhai_mpi_finish(x))
+        return x->status;
+    if (steps > 0)
+        take_back(g, steps - 1);
+    share_sums(g);
+    return x->status ? x->status : g->call->status;
+}
+
+mha_status mhai_mpi_grid(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
+{
+    grid g = begin(call);
+    carve_buffers(&g, work);
+    carve_parcels(&g, work);
+    if (runs)
+        return run(&g);
+    for (ptrdiff_t step = 0; step < g.plan->steps; step++)
+        compute(&g, step);
+    return call->status;
+}
+
+uint64_t mhai_mpi_grid_sent(const mhai_mpi_call *call)
+{
+    mhai_mpi_call copy = *call;
+    const grid g = begin(&copy);
+    const mha_mpi_plan *const plan = g.plan;
+    uint64_t bytes = 0;
+    for (ptrdiff_t step = 0; step < plan->steps; step++)
+        for (int rank = 0; rank < g.ranks; rank++) {
+            if (rank == g.rank)
+                continue;
+            bytes += in_bytes(&g, g.rank, rank, mhai_mpi_step_heads(plan, rank, step));
+            if (same_team(&g, rank))
+                bytes += out_bytes(&g, rank, mhai_mpi_step_heads(plan, g.rank, step));
+        }
+    return bytes;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# mpi_job.sh MPI RANKS SECONDS PROGRAM [ARGUMENT...]: run a program of one MPI (openmpi, mpich, mpi) on so
+# many ranks of this machine, more than it has cores if need be. The job has a session of its own and a
+# time limit; whatever is left of it afterwards, stopped or in sessions that MPI has made, is killed:
+# everything with its mark in its environment. MPI_JOB_FLAGS are further flags of mpirun;
+# MPI_JOB_LINGER are seconds before the rest is killed.
+set -u
+mpi=$1 ranks=$2 seconds=$3
+shift 3
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export UCX_LOG_LEVEL=error UCX_TLS=${UCX_TLS:-self,sm}
+MPI_JOB_MARK=mark-$$-$(date +%s%N)
+export MPI_JOB_MARK
+runner=mpirun.$mpi
+[ "$mpi" != mpi ] || runner=mpirun
+
+# Kills the processes of this job, but for this script.
+clean_up() {
+    local file pid
+    for file in $(grep -laz "^MPI_JOB_MARK=$MPI_JOB_MARK\$" /proc/[0-9]*/environ 2>/dev/null); do
+        pid=${file#/proc/}
+        pid=${pid%/environ}
+        [ "$pid" = $$ ] || kill -9 "$pid" 2>/dev/null
+    done
+}
+trap clean_up EXIT
+
+setsid timeout -k 2 "$seconds" "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@"
+status=$?
+# mpirun may end before ranks that survive another one.
+sleep "${MPI_JOB_LINGER:-0}"
+[ $status -ne 124 ] || echo "mpi_job: no end after $seconds seconds"
+exit $status
