@@ -14,7 +14,7 @@
 
 int main(int argc, char **argv)
 {
-    enum { LIMIT = 1 };
+    enum { LIMIT = 1, SLACK = 4 };
     const mha_mpi_group_config config = {.size = sizeof config, .timeout = LIMIT};
     const mha_mpi_plan_config gather = {.size = sizeof gather, .scheme = MHA_MPI_GATHER};
     const char *const how = argc > 2 ? argv[1] : "exit";
@@ -27,6 +27,10 @@ int main(int argc, char **argv)
     CHECK(spread_run_alone(s, true) == MHA_OK, "alone");
     CHECK(mha_mpi_plan_create(&plan, group, &gather, &s->shape, &s->queries, &s->keys) == MHA_OK,
           "plan");
+    /* Connections are made by the first messages, with the help of mpirun, which may itself fail over
+     * a dead rank. All of them exist before one dies. */
+    for (int pass = 0; pass < 2; pass++)
+        CHECK(spread_run(s, plan, pass, NULL) == MHA_OK, "all ranks alive");
     hooks_reset();
     if (rank == ranks - 1) {
         hook.fault = strcmp(how, "exit") == 0   ? HOOK_EXIT
@@ -40,7 +44,7 @@ int main(int argc, char **argv)
         status = spread_run(s, plan, n % 2, NULL);
     const double took = MPI_Wtime() - start;
     CHECK(status == MHA_ERR_TIMEOUT || status == MHA_ERR_MPI, "%s", mha_status_string(status));
-    CHECK(took < LIMIT + 1.0, "after %g seconds", took);
+    CHECK(took < LIMIT + SLACK, "after %g seconds", took);
     const int code = mpi_test_end_alone();
     /* To a file: what a survivor prints may be lost with mpirun. */
     char name[512];

@@ -5,10 +5,11 @@
 # many ranks of this machine, more than it has cores if need be. The job has a session of its own and a
 # time limit; whatever is left of it afterwards, stopped or in sessions that MPI has made, is killed:
 # everything with its mark in its environment. MPI_JOB_FLAGS are further flags of mpirun;
-# MPI_JOB_LINGER are seconds before the rest is killed.
+# MPI_JOB_LINGER are seconds that ranks may run on after mpirun has ended.
 set -u
 mpi=$1 ranks=$2 seconds=$3
 shift 3
+program=$(readlink -f "$1")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
@@ -19,13 +20,28 @@ export MPI_JOB_MARK
 runner=mpirun.$mpi
 [ "$mpi" != mpi ] || runner=mpirun
 
-# Kills the processes of this job, but for this script.
-clean_up() {
+# The processes of this job, but for this script.
+processes() {
     local file pid
     for file in $(grep -laz "^MPI_JOB_MARK=$MPI_JOB_MARK\$" /proc/[0-9]*/environ 2>/dev/null); do
         pid=${file#/proc/}
         pid=${pid%/environ}
-        [ "$pid" = $$ ] || kill -9 "$pid" 2>/dev/null
+        [ "$pid" = $$ ] || echo "$pid"
+    done
+}
+
+# Those of them that are ranks: processes of the program.
+ranks_running() {
+    local pid
+    for pid in $(processes); do
+        [ "$(readlink -f "/proc/$pid/exe")" != "$program" ] || echo "$pid"
+    done
+}
+
+clean_up() {
+    local pid
+    for pid in $(processes); do
+        kill -9 "$pid" 2>/dev/null
     done
 }
 trap clean_up EXIT
@@ -33,6 +49,10 @@ trap clean_up EXIT
 setsid timeout -k 2 "$seconds" "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@"
 status=$?
 # mpirun may end before ranks that survive another one.
-sleep "${MPI_JOB_LINGER:-0}"
+for ((second = 0; second < ${MPI_JOB_LINGER:-0}; second++)); do
+    [ -n "$(ranks_running)" ] || break
+    sleep 1
+done
+[ -z "$(ranks_running)" ] || echo "mpi_job: still running:" $(ranks_running)
 [ $status -ne 124 ] || echo "mpi_job: no end after $seconds seconds"
 exit $status
