@@ -146,6 +146,8 @@ int command_train(int argc, char **argv)
         file_lock_take(&checkpoint, r.checkpoint, "training"))
         code = train_files_protect(&r);
     if (code == EXIT_GO_ON)
+        train_files_clean(&r);
+    if (code == EXIT_GO_ON)
         code = run_with_threads(&r, argc, argv);
     file_lock_release(&checkpoint);
     file_lock_release(&model);

@@ -240,9 +240,14 @@ wait $job 2>/dev/null
 set +m
 there busy.safetensors.lock
 gone free.safetensors free free.lock free.safetensors.lock
+for file in busy.safetensors.12-0.tmp busy.checkpoint.safetensors.345678-3.tmp busy.safetensors.my.tmp; do
+    echo unfinished >$file
+done
 exits 0 train -o busy.safetensors "${small[@]}" --steps 3 --quiet
 silent "a stale lock" "$err"
 gone busy.safetensors.lock busy.checkpoint.safetensors.lock
+gone busy.safetensors.12-0.tmp busy.checkpoint.safetensors.345678-3.tmp
+there busy.safetensors.my.tmp
 rm -f *.lock
 ln -s one.safetensors locked.safetensors.lock
 exits 1 train -o locked.safetensors "${small[@]}" --steps 3
