@@ -28,8 +28,8 @@
 #
 # Every program ends with "NAME: N passed, N failed, N skipped". One that does not, or that exits
 # with an error without reporting a failure, has crashed and counts as one failure. A part that
-# cannot run here counts as one skipped. Logs are in build/test-logs, and the seconds that each
-# program took in build/test-logs/times. The last line is the sum.
+# cannot run here counts as one skipped. Logs are in build/test-logs, and the seconds of CPU time that
+# each program took in build/test-logs/times. The last line is the sum.
 set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
@@ -81,16 +81,17 @@ judge() {
 # job PART NAME COMMAND...: run a test program in the background, two at a time. Its output is
 # printed in one piece.
 job() {
-    local part=$1 name=$2 log=$logs/$1-$2.log report started
+    local part=$1 name=$2 log=$logs/$1-$2.log report TIMEFORMAT='%U %S'
     shift 2
     while [ "$(jobs -rp | wc -l)" -ge $jobs_at_once ]; do
         wait -n
     done
     {
-        started=$SECONDS
-        (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null
+        { time (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null; } \
+            2>"$log.time"
         report=$(judge "$part" "$name" $? "$log")
-        echo "$((SECONDS - started)) $part $name" >>"$times"
+        awk -v name="$part $name" '{ print int($1 + $2 + 0.5), name }' "$log.time" >>"$times"
+        rm "$log.time"
         [ -z "$report" ] || printf '%s\n' "$report"
     } 2>/dev/null &
 }
