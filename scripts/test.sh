@@ -38,7 +38,7 @@ all_parts=(release format rooms docs consumer symbols mpi cli view python torch 
     wasm)
 jobs_at_once=2
 cpu_limit=600   # seconds of CPU time per process: a slow or busy machine is no failure
-hang_limit=3600 # seconds per program, whatever it does
+stall_limit=900 # seconds in which a program and its children do nothing at all
 logs=build/test-logs
 results=$logs/results
 times=$logs/times
@@ -87,7 +87,7 @@ job() {
         wait -n
     done
     {
-        (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null
+        (ulimit -t $cpu_limit && exec tests/support/until_stalled.sh $stall_limit "$@") >"$log" 2>&1 </dev/null
         report=$(judge "$part" "$name" $? "$log")
         times >"$log.time" # the second line: user and system time of finished programs, "0m1.5s 0m0.1s"
         awk -F '[ms ]+' -v name="$part $name" \
@@ -226,6 +226,7 @@ part_rooms() {
 
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
+    job docs check_stalled tests/checks/check_stalled.sh
 }
 
 part_consumer() {

@@ -20,8 +20,7 @@ give_up() {
     --batch 2 --evaluate 1 --quiet >"$scratch/log" 2>&1 || give_up "no model: $(cat "$scratch/log")"
 "$mha" serve >"$scratch/address" 2>"$scratch/log" &
 server=$!
-for _ in $(seq 100); do
-    [ -s "$scratch/address" ] && break
+while [ ! -s "$scratch/address" ] && kill -0 $server 2>/dev/null; do
     sleep 0.1
 done
 if grep -q "built without libmicrohttpd" "$scratch/log"; then
