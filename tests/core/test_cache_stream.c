@@ -336,17 +336,17 @@ static void large_and_empty(void)
     mha_stream stream = stream_of(b);
     mha_cache *const cache = cache_of(MHA_CACHE_PAGED, 0), *loaded;
     CHECK(mha_cache_save_to(cache, &stream) == MHA_OK, "save");
-    put(b, AT_CAPACITY, 1 << 24);
-    put(b, AT_PAGES, 1 << 20);
-    sign(b);
-    stream = stream_of(b);
     mha_cache_config expected = mha_cache_get_config(cache);
     expected.capacity = 1 << 24;
-    expected.pages = 1 << 20;
+    expected.pages = sizeof(size_t) > 4 ? 1 << 20 : 1 << 17;
+    put(b, AT_CAPACITY, (uint64_t)expected.capacity);
+    put(b, AT_PAGES, (uint64_t)expected.pages);
+    sign(b);
+    stream = stream_of(b);
     const size_t before = memory_now();
     CHECK(mha_cache_load_from(&loaded, &stream, &expected) == MHA_OK, "%s", message);
     const size_t after = memory_now();
-    CHECK(mha_cache_bytes(loaded) > (size_t)1 << 30, "%zu bytes", mha_cache_bytes(loaded));
+    CHECK(mha_cache_bytes(loaded) > (size_t)1 << 28, "%zu bytes", mha_cache_bytes(loaded));
     CHECK(same_tokens(loaded, cache, 0), "other tokens");
     /* An emulator counts its own tables too: 24 MB for this range of addresses. */
     CHECK(before == 0 || after - before < (size_t)64 << 20, "%zu bytes are used for %zu",
