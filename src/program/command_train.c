@@ -43,16 +43,16 @@ static int compare_settings(const train_request *r, const training_config *confi
 /* Bits depend on the instruction set, so a change of it is worth a note. */
 static void say_resumed(const train_request *r, const training *t)
 {
-    const char *const isa = training_loaded_isa(t);
+    const char *const isa = training_loaded_isa(t), *const now = training_isa(t);
     if (!r->quiet)
         fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
                 training_steps_done(t));
-    if (strcmp(isa, mha_isa_base()) != 0)
+    if (strcmp(isa, now) != 0)
         fprintf(stderr,
                 "mha: note: the checkpoint was made with %s, but this is %s: the model will differ "
                 "in some bits from one trained without interruption. MHA_ISA=%s forces the former "
                 "on a CPU that has it\n",
-                isa, mha_isa_base(), isa);
+                isa, now, isa);
 }
 
 /* A new training, which begins with the model of --start if there is one. */
