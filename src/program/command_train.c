@@ -55,6 +55,15 @@ static void say_resumed(const train_request *r, const training *t)
                 isa, now, isa);
 }
 
+/* How native products are computed here: a CPU without instructions for them takes longer. */
+static void say_arithmetic(const train_request *r, const training *t)
+{
+    const training_config *const c = training_get_config(t);
+    if (c->arithmetic == MHA_NATIVE && !r->quiet)
+        fprintf(stderr, "products are %s\n",
+                mha_arithmetic_explain(MHA_NATIVE, MHA_BF16, c->model.width));
+}
+
 /* A new training, which begins with the model of --start if there is one. */
 static training *create(const train_request *r, training_data *data, mha_pool *pool,
                         char message[TRANSFORMER_MESSAGE_MAX])
@@ -84,6 +93,8 @@ static int begin(const train_request *r, const train_text *text, mha_pool *pool,
     const int code = compare_settings(r, training_get_config(*made));
     if (code == EXIT_GO_ON && r->resume)
         say_resumed(r, *made);
+    if (code == EXIT_GO_ON)
+        say_arithmetic(r, *made);
     return code;
 }
 

@@ -404,3 +404,8 @@ bool training_setting_read(training_config *config, int number, const char *text
     }
     return false;
 }
+
+bool training_setting_is_recorded(const training_config *config, int number)
+{
+    return settings[number].kind != SETTING_ARITHMETIC || config->arithmetic != MHA_EXACT;
+}

@@ -138,12 +138,6 @@ static char *add_pair(metadata *m, const char *key)
     return text;
 }
 
-/* A setting that a file lacks if it has its default. */
-static bool is_left_out(const training_config *config, int setting)
-{
-    return config->arithmetic == MHA_EXACT && setting == training_setting_find("arithmetic");
-}
-
 /* Fills in all pairs; the checksum over settings, words and tensors comes last. */
 static void fill_metadata(metadata *m, const training *t, const char *isa, const parts *p,
                           double *marks)
@@ -151,7 +145,7 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
     m->count = 0;
     snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", TRAINING_FORMAT);
     for (int n = 0; n < TRAINING_SETTINGS; n++)
-        if (!is_left_out(&t->config, n))
+        if (training_setting_is_recorded(&t->config, n))
             training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
     snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
     snprintf(add_pair(m, "isa"), TRAINING_TEXT_MAX, "%s", isa);
@@ -248,7 +242,7 @@ static mha_status read_settings(const safetensors_file *file, training_config *c
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
         const char *const text = safetensors_value(file, name);
-        if (!text && is_left_out(config, n))
+        if (!text && !training_setting_is_recorded(config, n))
             continue;
         if (!text)
             return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
@@ -307,7 +301,7 @@ static mha_status compare_parts(const safetensors_file *file, const training_con
 {
     size_t pairs = PAIRS;
     for (int n = 0; n < TRAINING_SETTINGS; n++)
-        pairs -= is_left_out(config, n);
+        pairs -= !training_setting_is_recorded(config, n);
     mha_status status = MHA_OK;
     for (size_t n = 0; n < p->count && status == MHA_OK; n++)
         status = compare_part(file, &p->list[n], r);
