@@ -98,18 +98,21 @@ static ptrdiff_t even_rows(const mhai_factor *f, ptrdiff_t first, ptrdiff_t dept
 
 /* Two rows, or one, of a factor that is not f32. */
 static void pair_converted(const outer_block *block, const mhai_factor *f, ptrdiff_t first,
-                           ptrdiff_t rows, ptrdiff_t column, int count, uint32_t *to)
+                           ptrdiff_t rows, ptrdiff_t column, int count, uint32_t *to, int width,
+                           ptrdiff_t step)
 {
     float wide[MHAK_PAIR][BLOCK_LEFT > BLOCK_RIGHT ? BLOCK_LEFT : BLOCK_RIGHT];
     const ptrdiff_t stride = wide[1] - wide[0];
     for (ptrdiff_t i = 0; i < rows; i++)
         block->kernels->load_row[f->type](factor_row(f, first + i, column), count, 1.0f, wide[i]);
-    block->outer->native->pair_rows(wide[0], stride, (int)rows, count, to, 0);
+    block->outer->native->pair_rows(wide[0], stride, (int)rows, count, to, 0, width, step);
 }
 
-/* Columns [column, column + count) of rows [first, first + depth) of a factor, as pairs of rows. */
+/* Columns [column, column + count) of rows [first, first + depth) of a factor, as pairs of rows in
+ * panels of `width` columns that are `step` words apart. */
 static void load_pairs(const outer_block *block, const mhai_factor *f, ptrdiff_t first,
-                       ptrdiff_t depth, ptrdiff_t column, int count, uint32_t *to, ptrdiff_t ld)
+                       ptrdiff_t depth, ptrdiff_t column, int count, uint32_t *to, ptrdiff_t ld,
+                       int width, ptrdiff_t step)
 {
     for (ptrdiff_t i = 0, rows; i < depth; i += rows) {
         ptrdiff_t stride;
@@ -118,27 +121,26 @@ static void load_pairs(const outer_block *block, const mhai_factor *f, ptrdiff_t
         uint32_t *const at = to + i / MHAK_PAIR * ld;
         if (f->type == MHA_F32) {
             block->outer->native->pair_rows(factor_row(f, first + i, column), stride, (int)rows,
-                                            count, at, ld);
+                                            count, at, ld, width, step);
         } else {
             rows = mhai_min(rows, MHAK_PAIR);
-            pair_converted(block, f, first + i, rows, column, count, at);
+            pair_converted(block, f, first + i, rows, column, count, at, width, step);
         }
     }
 }
 
-/* Both factors as pairs. Columns past the last are 0. */
+/* Both factors as pairs. Columns past the last of a panel are 0. */
 static void load_both_pairs(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
 {
-    const ptrdiff_t nr = block->kernels->nr;
+    const ptrdiff_t nr = block->kernels->nr, step = nr * (BLOCK_DEPTH / MHAK_PAIR);
+    uint32_t *const b = block->b;
     load_pairs(block, &block->outer->left, first, depth, block->left, (int)block->lefts, block->a,
-               left_stride());
-    for (ptrdiff_t c = 0; c < block->rights; c += nr) {
-        const int count = (int)mhai_min(nr, block->rights - c);
-        uint32_t *const panel = (uint32_t *)block->b + c * (BLOCK_DEPTH / MHAK_PAIR);
-        if (count < nr)
-            memset(panel, 0, sizeof *panel * (size_t)(mhai_ceil_div(depth, MHAK_PAIR) * nr));
-        load_pairs(block, &block->outer->right, first, depth, block->right + c, count, panel, nr);
-    }
+               left_stride(), BLOCK_LEFT, 0);
+    if (block->rights % nr != 0)
+        memset(b + block->rights / nr * step, 0,
+               sizeof *b * (size_t)(mhai_ceil_div(depth, MHAK_PAIR) * nr));
+    load_pairs(block, &block->outer->right, first, depth, block->right, (int)block->rights, b, nr,
+               (int)nr, step);
 }
 
 /* Where the block's row r is in y. */
@@ -260,38 +262,70 @@ void mhai_outer_matrix(const mha_linear *linear, const mhai_factor *d_y, const m
 
 /* ----------------------------------------------------------------- d_bias ----- */
 
-enum { SUM_COLUMNS = 64 }; /* of a task */
+enum {
+    SUM_COLUMNS = 256, /* most columns of a task: long runs of every row */
+    SUM_LEAST = 64,    /* fewer, if there are several threads, but not below this */
+    SUM_ROWS = 8,      /* rows that are added to a column before its sum is stored */
+    SUM_GROUP = 8      /* columns whose sums are in registers meanwhile */
+};
 
 typedef struct column_sum {
     const mhak_table *kernels;
     const mhai_factor *factor;
-    ptrdiff_t rows;
+    ptrdiff_t rows, columns; /* columns of a task */
     float *sums;
     bool add;
 } column_sum;
 
+/* Adds some rows to the sums of their columns, in ascending order. */
+static void add_rows(const float *const rows[SUM_ROWS], ptrdiff_t count, ptrdiff_t columns,
+                     double *sums)
+{
+    ptrdiff_t c = 0;
+    for (; c + SUM_GROUP <= columns; c += SUM_GROUP) {
+        double group[SUM_GROUP];
+        memcpy(group, sums + c, sizeof group);
+        for (ptrdiff_t r = 0; r < count; r++)
+            for (int t = 0; t < SUM_GROUP; t++)
+                group[t] += (double)rows[r][c + t];
+        memcpy(sums + c, group, sizeof group);
+    }
+    for (; c < columns; c++)
+        for (ptrdiff_t r = 0; r < count; r++)
+            sums[c] += (double)rows[r][c];
+}
+
 static void sum_columns(void *arg, int worker, ptrdiff_t number)
 {
     const column_sum *const job = arg;
-    const ptrdiff_t first = number * SUM_COLUMNS;
-    const ptrdiff_t count = mhai_min(SUM_COLUMNS, job->factor->columns - first);
+    const mhai_factor *const f = job->factor;
+    const ptrdiff_t first = number * job->columns;
+    const ptrdiff_t columns = mhai_min(job->columns, f->columns - first);
     double sums[SUM_COLUMNS] = {0};
-    float row[SUM_COLUMNS];
+    float wide[SUM_ROWS][SUM_COLUMNS];
     (void)worker;
-    for (ptrdiff_t r = 0; r < job->rows; r++) {
-        job->kernels->load_row[job->factor->type](factor_row(job->factor, r, first), (int)count,
-                                                  1.0f, row);
-        for (ptrdiff_t c = 0; c < count; c++)
-            sums[c] += (double)row[c];
+    for (ptrdiff_t r = 0, count; r < job->rows; r += count) {
+        const float *rows[SUM_ROWS];
+        count = mhai_min(SUM_ROWS, job->rows - r);
+        for (ptrdiff_t i = 0; i < count; i++) {
+            const void *const row = factor_row(f, r + i, first);
+            rows[i] = f->type == MHA_F32 ? row : wide[i];
+            if (f->type != MHA_F32)
+                job->kernels->load_row[f->type](row, (int)columns, 1.0f, wide[i]);
+        }
+        add_rows(rows, count, columns, sums);
     }
-    for (ptrdiff_t c = 0; c < count; c++)
+    for (ptrdiff_t c = 0; c < columns; c++)
         job->sums[first + c] = (float)(job->add ? (double)job->sums[first + c] + sums[c] : sums[c]);
 }
 
 void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
                       float *sums, bool add, mha_pool *pool)
 {
-    column_sum job = {kernels, factor, rows, sums, add};
+    const ptrdiff_t share = mhai_ceil_div(factor->columns, mha_pool_threads(pool));
+    const ptrdiff_t columns =
+        mhai_max(SUM_LEAST, mhai_min(SUM_COLUMNS, mhai_round_up(share, SUM_GROUP)));
+    column_sum job = {kernels, factor, rows, columns, sums, add};
     if (sums)
-        mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &job);
+        mha_pool_run(pool, mhai_ceil_div(factor->columns, columns), sum_columns, &job);
 }

@@ -208,34 +208,37 @@ static void fill_with_ties(span *x, int rows, int n, ptrdiff_t stride, test_rand
 static void pair_rows_rounds_to_nearest_even(const mhak_native *native)
 {
     test_random random = {test_seed(207)};
+    span want = span_new(&random, E_BF16, 0, 1); /* rounds what it is set to */
     const int vector = native->base->vector;
     for (int n = 0; n < DEPTHS; n++)
         for (int rows = 1; rows <= 5; rows++) {
             const int columns = depths[n], padded = round_up(columns, vector);
             const int pairs = (rows + 1) / 2;
             const ptrdiff_t stride = columns + random_between(&random, 0, 5);
-            const ptrdiff_t ld = padded + vector * random_between(&random, 0, 1);
+            const int width = rows % 2 ? padded : vector; /* one panel, or many */
+            const ptrdiff_t ld = width + vector * random_between(&random, 0, 1);
+            const ptrdiff_t step = pairs * ld, panels = padded / width;
             span x = span_rows(&random, E_F32, 0, rows, stride, columns);
             fill_with_ties(&x, rows, columns, stride, &random);
             span_seal(&x);
-            span to = span_rows(&random, E_WORD, 0, pairs, ld, padded);
-            native->pair_rows(x.origin, stride, rows, columns, to.origin, ld);
+            span to = span_rows(&random, E_WORD, 0, panels * pairs, ld, width);
+            native->pair_rows(x.origin, stride, rows, columns, to.origin, ld, width, step);
             for (int k = 0; k < pairs; k++)
                 for (int c = 0; c < 2 * padded; c++) {
                     const int row = 2 * k + c % 2, column = c / 2;
-                    span want = span_new(&random, E_BF16, 0, 1);
                     span_set(&want, 0,
                              row < rows && column < columns
                                  ? (double)span_get(&x, row * stride + column)
                                  : 0.0);
-                    const float got = half_of(((uint32_t *)to.origin)[k * ld + column], c % 2);
+                    const ptrdiff_t at = column / width * step + k * ld + column % width;
+                    const float got = half_of(((uint32_t *)to.origin)[at], c % 2);
                     CHECK(same_float(got, span_get(&want, 0)), "row %d of %d, column %d of %d: %a",
                           row, rows, column, columns, (double)got);
-                    span_free(&want);
                 }
             span_free(&x);
             span_free(&to);
         }
+    span_free(&want);
 }
 
 /* One element of y += x^T . w, in the order of the contract, and in double precision. */
@@ -262,7 +265,7 @@ static span random_pairs(const mhak_native *native, test_random *random, int pai
     span made = span_rows(random, E_WORD, 0, pairs, ld, columns);
     span_fill_normal(&rows, random);
     uint32_t *const all = calloc((size_t)(pairs * padded), sizeof *all);
-    native->pair_rows(rows.origin, padded, 2 * pairs, padded, all, padded);
+    native->pair_rows(rows.origin, padded, 2 * pairs, padded, all, padded, padded, 0);
     for (int k = 0; k < pairs; k++)
         memcpy((uint32_t *)made.origin + k * ld, all + k * padded, sizeof *all * (size_t)columns);
     free(all);

@@ -67,11 +67,14 @@ typedef struct mhak_native {
     void (*product_bf16)(const void *x, ptrdiff_t ldx, const void *panel, int depth, int rows,
                          bool add, float *y, ptrdiff_t ldy);
 
-    /* Makes pairs of rows for outer_bf16: to[k*ld + c] holds element c of rows 2k and 2k + 1 of x,
-     * rounded to bf16, in its lower and upper half; a row that is missing is 0. The rows have n
-     * elements and are `stride` apart. Words up to the next whole vector are written, as 0. */
-    void (*pair_rows)(const float *x, ptrdiff_t stride, int rows, int n, uint32_t *to,
-                      ptrdiff_t ld);
+    /*
+     * Makes pairs of rows for outer_bf16, in panels of `width` columns, whole vectors, `step` words
+     * apart: to[c/width*step + k*ld + c%width] holds element c of rows 2k and 2k + 1 of x, rounded
+     * to bf16, in its lower and upper half; a row that is missing is 0. The rows have n elements
+     * and are `stride` apart. Words up to the next whole vector are written, as 0.
+     */
+    void (*pair_rows)(const float *x, ptrdiff_t stride, int rows, int n, uint32_t *to, ptrdiff_t ld,
+                      int width, ptrdiff_t step);
 
     /*
      * y += x^T . w, as product_transposed of the base table, for a panel of nr columns of w and
