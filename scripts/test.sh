@@ -7,7 +7,8 @@
 #   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
 #   docs       the examples run; README and manual agree with the header
-#   consumer   programs built against the installed library, in C and C++; releases, uninstalling
+#   consumer   programs built against the installed library, in C and C++, or with the
+#              amalgamation; releases, uninstalling
 #   symbols    what the shared library exports, imports and keeps
 #   mpi        libmha_mpi on 1 to 8 ranks, with every MPI that is here
 #   cli        the program mha
@@ -239,6 +240,7 @@ part_consumer() {
     fi
     job consumer check_consumer tests/checks/check_consumer.sh build
     job consumer check_dist tests/checks/check_dist.sh build
+    job consumer check_amalgamation tests/checks/check_amalgamation.sh build
 }
 
 part_symbols() {
