@@ -214,6 +214,11 @@ part_rooms() {
 
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
+    if command -v cmark-gfm >/dev/null; then
+        job docs check_site tests/checks/check_site.sh
+    else
+        skip docs "no cmark-gfm"
+    fi
 }
 
 part_consumer() {
@@ -483,6 +488,20 @@ part_wasm() {
     else
         job wasm test_example node tests/wasm/test_example.mjs build/wasm/package models/en-fr \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job wasm test_live_file tests/page/test_live.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)" file
+        job wasm test_offline tests/page/test_offline.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+    fi
+    if ! command -v firefox-esr >/dev/null; then
+        skip wasm "no firefox-esr"
+    elif [ ! -d "$tools/node_modules/puppeteer-core" ] &&
+        ! timeout 120 npm install --silent --no-save --prefix "$tools" puppeteer-core@24.20.0 \
+            playwright-core@1.65.0 >>$logs/view-npm.log 2>&1; then
+        skip wasm "npm cannot install puppeteer-core"
+    else
+        job wasm test_firefox tests/page/test_firefox.sh build/mha \
+            "$tools/node_modules/puppeteer-core" "$(command -v firefox-esr)"
     fi
 }
 
