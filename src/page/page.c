@@ -164,10 +164,11 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     json_open_object(j, NULL);
     bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
-    if (fine && s->has_effects)
+    if (fine && s->has_effects) {
         fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
                put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
-    put_changed(j, page->subject, s, kind);
+        put_changed(j, page->subject, s, kind);
+    }
     json_close(j);
     return fine;
 }
