@@ -128,6 +128,29 @@ for (const name of ["lab", "en-fr"]) {
     console.log(`     ${name}: ${since(begun)} in all`);
 }
 
+await test("the_first_sentence_has_the_same_bits", async () => {
+    const page = await open("lab");
+    const data = dataOf(join(folder, "lab.html"));
+    const [first] = data.sentences;
+    const answer = await askWorker(page, { text: first.text });
+    const [got] = JSON.parse(answer.text).sentences;
+    got.kinds.forEach((kind, n) => sameKind(kind, first.kinds[n]));
+    equal(data.study.sentences, 10, "the study is in the page");
+    await page.close();
+});
+
+await test("the_page_may_not_connect", async () => {
+    const page = await open("lab");
+    const policy = await page.getAttribute('meta[http-equiv="Content-Security-Policy"]', "content");
+    equal(
+        policy,
+        "default-src 'none'; worker-src blob:; style-src 'unsafe-inline'; " +
+            "script-src 'unsafe-inline' 'wasm-unsafe-eval'; img-src data: blob:",
+        "the policy",
+    );
+    await page.close();
+});
+
 await test("a_cell_shows_the_number_of_mha_show", async () => {
     const { maps, text: sentence } = readJson("lab-show.json");
     const map = maps.find(({ kind, layer, head }) => kind === "cross" && layer === 2 && head === 3);

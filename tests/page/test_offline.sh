@@ -18,7 +18,7 @@ give_up() {
 # prepare NAME TEXT FIRST: a live page that begins with FIRST, and what the command line says of TEXT.
 prepare() {
     local name=$1 text=$2 first=$3
-    "$mha" view --live --model "$name" --study 10 -o "$scratch/$name.html" "$first" \
+    env -u MHA_ISA "$mha" view --live --model "$name" --study 10 -o "$scratch/$name.html" "$first" \
         >"$scratch/log" 2>&1 || give_up "no page of $name"
     "$mha" view --model "$name" --study 10 -o "$scratch/$name-static.html" "$text" \
         >"$scratch/log" 2>&1 || give_up "no static page of $name"
