@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page's JSON. The put_ functions below write one part of it each, in the order in which the page
- * has them; those that encode floats return false if out of memory, and the JSON is then discarded.
+ * The page's JSON. The put_ functions below write one part of it each, in the order in which the
+ * page has them; those that encode floats return false if out of memory, and the JSON is then
+ * discarded.
  */
 #include "page/page.h"
 

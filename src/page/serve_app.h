@@ -12,8 +12,8 @@
  * has no losses without single heads, which take most of the time. Only "text" is required.
  * A wrong request is answered with {"error": "reason"} and status 400.
  *
- * A page of "mha view --live" has no server: its requests go to the same function, which runs in the
- * browser (js/src/mhajs_page.h).
+ * A page of "mha view --live" has no server: its requests go to the same function, which runs in
+ * the browser (js/src/mhajs_page.h).
  */
 #ifndef PAGE_SERVE_APP_H
 #define PAGE_SERVE_APP_H
