@@ -64,6 +64,11 @@ MHA_API void mha_mpi_group_free(mha_mpi_group *group);
 MHA_API int mha_mpi_group_rank(const mha_mpi_group *group);
 MHA_API int mha_mpi_group_ranks(const mha_mpi_group *group);
 
+/* (all) For decisions that all ranks must make alike: *number becomes that of the lowest rank whose
+ * number is not 0, or stays 0 if there is none. MHA_ERR_AGREE, with *number set, if the `bytes`
+ * bytes at `same` differ between ranks. Numbers are from 0 to INT_MAX - 1 (MHA_ERR_LENGTH). */
+MHA_API mha_status mha_mpi_agree(mha_mpi_group *group, int *number, const void *same, size_t bytes);
+
 /* ============================================================ 2. layout ===== */
 
 typedef enum mha_mpi_split {

@@ -113,6 +113,25 @@ mha_status mhai_mpi_wait(mha_mpi_group *group, int count, MPI_Request *requests)
 
 enum { WORST, HASH, NOT_HASH, AGREED };
 
+/* What all ranks say. *rank: the lowest that has a code other than 0, and *code its code, from 0
+ * on; -1: none. *same: whether all hashes are equal. */
+static mha_status compare(mha_mpi_group *group, int *code, uint64_t hash, int *rank, bool *same)
+{
+    /* The largest number of all: the lowest rank that has a code comes first. */
+    const int64_t mine[AGREED] = {*code ? ((int64_t)(group->ranks - group->rank) << 32) + *code : 0,
+                                  (int64_t)hash, (int64_t)~hash};
+    int64_t all[AGREED];
+    MPI_Request request = MPI_REQUEST_NULL;
+    mha_status status = mhai_mpi_result(
+        group, MPI_Iallreduce(mine, all, AGREED, MPI_INT64_T, MPI_MAX, group->comm, &request));
+    if (status || (status = mhai_mpi_wait(group, 1, &request)))
+        return status;
+    *rank = all[WORST] ? group->ranks - (int)(all[WORST] >> 32) : -1;
+    *code = (int)(all[WORST] & INT32_MAX);
+    *same = (uint64_t)all[HASH] == ~(uint64_t)all[NOT_HASH];
+    return MHA_OK;
+}
+
 mha_status mhai_mpi_agree(mha_mpi_group *group, mha_status status, uint64_t hash, char *message,
                           size_t message_size)
 {
@@ -121,29 +140,45 @@ mha_status mhai_mpi_agree(mha_mpi_group *group, mha_status status, uint64_t hash
                              "the group is broken by an earlier error");
     if (group->ranks == 1)
         return status;
-    /* The largest number of all: the lowest rank that refuses comes first. */
-    const int64_t refusal = ((int64_t)(group->ranks - group->rank) << 32) - (int64_t)status;
-    const int64_t mine[AGREED] = {status ? refusal : 0, (int64_t)hash, (int64_t)~hash};
-    int64_t all[AGREED];
-    MPI_Request request = MPI_REQUEST_NULL;
-    mha_status result = mhai_mpi_result(
-        group, MPI_Iallreduce(mine, all, AGREED, MPI_INT64_T, MPI_MAX, group->comm, &request));
-    if (result || (result = mhai_mpi_wait(group, 1, &request)))
+    int code = -(int)status, rank;
+    bool same;
+    const mha_status result = compare(group, &code, hash, &rank, &same);
+    if (result)
         return mhai_mpi_fail(message, message_size, result, "no agreement: %s",
                              mha_status_string(result));
-    if (all[WORST] != 0) {
-        const int rank = group->ranks - (int)(all[WORST] >> 32);
-        result = (mha_status) - (int)(all[WORST] & INT32_MAX);
+    status = (mha_status)-code;
+    if (rank >= 0)
         return rank == group->rank
-                   ? result
-                   : mhai_mpi_fail(message, message_size, result, "rank %d refuses: %s", rank,
-                                   mha_status_string(result));
-    }
-    if ((uint64_t)all[HASH] != ~(uint64_t)all[NOT_HASH])
+                   ? status
+                   : mhai_mpi_fail(message, message_size, status, "rank %d refuses: %s", rank,
+                                   mha_status_string(status));
+    if (!same)
         return mhai_mpi_fail(message, message_size, MHA_ERR_AGREE,
                              "the ranks were not given the same arguments, or have different "
                              "versions or instruction sets of libmha");
     return MHA_OK;
+}
+
+mha_status mha_mpi_agree(mha_mpi_group *group, int *number, const void *same, size_t bytes)
+{
+    enum { INVALID = INT_MAX };
+    int rank, code;
+    bool equal = true;
+    if (!group || !number || (!same && bytes > 0))
+        return MHA_ERR_NULL;
+    if (group->broken)
+        return group->broken;
+    code = *number < 0 ? INVALID : *number;
+    if (group->ranks > 1) {
+        const uint64_t hash = mhai_mpi_hash(MHAI_MPI_HASH_START, same, bytes);
+        const mha_status status = compare(group, &code, hash, &rank, &equal);
+        if (status)
+            return status;
+    }
+    if (code == INVALID)
+        return MHA_ERR_LENGTH;
+    *number = code;
+    return equal ? MHA_OK : MHA_ERR_AGREE;
 }
 
 /* ------------------------------------------------------------- creation ----- */

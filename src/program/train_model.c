@@ -32,10 +32,13 @@ static void add_number(note_list *list, const char *name, double value)
 static void make_notes(note_list *list, const training *t)
 {
     const training_history history = training_get_history(t);
-    for (list->count = 0; list->count < TRAINING_SETTINGS; list->count++) {
+    list->count = 0;
+    for (int n = 0; n < TRAINING_SETTINGS; n++) {
+        if (training_setting_is_usual(training_get_config(t), n))
+            continue;
         snprintf(list->names[list->count], sizeof list->names[0], "training.%s",
-                 training_setting_name(list->count));
-        training_setting_text(training_get_config(t), list->count, list->texts[list->count]);
+                 training_setting_name(n));
+        training_setting_text(training_get_config(t), n, list->texts[list->count++]);
     }
     if (history.mark_count == 0)
         return;

@@ -144,7 +144,8 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
     m->count = 0;
     snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", TRAINING_FORMAT);
     for (int n = 0; n < TRAINING_SETTINGS; n++)
-        training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
+        if (!training_setting_is_usual(&t->config, n))
+            training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
     snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
     snprintf(add_pair(m, "isa"), TRAINING_TEXT_MAX, "%s", isa);
     snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64, t->data->hash);
@@ -240,6 +241,8 @@ static mha_status read_settings(const safetensors_file *file, training_config *c
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
         const char *const text = safetensors_value(file, name);
+        if (!text && training_setting_is_usual(config, n))
+            continue;
         if (!text)
             return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
         char again[TRAINING_TEXT_MAX] = "";
@@ -292,13 +295,22 @@ static mha_status compare_part(const safetensors_file *file, const file_part *pa
     return MHA_OK;
 }
 
-static mha_status compare_parts(const safetensors_file *file, const parts *p,
-                                const safetensors_report *r)
+/* Pairs of the metadata: of the settings, those that a file has. */
+static size_t count_pairs(const training_config *config)
+{
+    size_t count = PAIRS;
+    for (int n = 0; n < TRAINING_SETTINGS; n++)
+        count -= training_setting_is_usual(config, n);
+    return count;
+}
+
+static mha_status compare_parts(const safetensors_file *file, const training_config *config,
+                                const parts *p, const safetensors_report *r)
 {
     mha_status status = MHA_OK;
     for (size_t n = 0; n < p->count && status == MHA_OK; n++)
         status = compare_part(file, &p->list[n], r);
-    if (status == MHA_OK && (file->count != p->count || file->pair_count != PAIRS))
+    if (status == MHA_OK && (file->count != p->count || file->pair_count != count_pairs(config)))
         status = safetensors_fail(r, MHA_ERR_FORMAT, "it contains more than a training has");
     return status;
 }
@@ -365,7 +377,7 @@ static mha_status build(training **made, const safetensors_file *file,
     if (!b)
         return safetensors_fail(r, MHA_ERR_MEMORY, "out of memory");
     list_parts(&b->parts, config, (uint64_t)step, marks);
-    status = compare_parts(file, &b->parts, r);
+    status = compare_parts(file, config, &b->parts, r);
     if (status == MHA_OK)
         *made = training_allocate(config, data, pool);
     if (*made && training_reserve(*made, (size_t)step, marks)) {
