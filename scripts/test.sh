@@ -250,6 +250,7 @@ part_mpi() {
         job mpi "program-$mpi" tests/mpi/mpi_program.sh "build/mha-mpi-$mpi" "$mpi" \
             build/examples/15_many_machines
         job mpi "train-$mpi" tests/mpi/mpi_train.sh build/mha "build/mha-mpi-$mpi" "$mpi"
+        job mpi "hosts-$mpi" tests/mpi/mpi_hosts.sh "build/tests/mpi-$mpi" "build/mha-mpi-$mpi" "$mpi"
         mpi_job cache "$mpi" 1 mpi_cache
         mpi_job cache "$mpi" 4 mpi_cache
         mpi_job layer "$mpi" 1 mpi_layer

@@ -30,6 +30,8 @@ static int happens(void)
     case HOOK_STOP:
         kill(getpid(), SIGSTOP);
         return 0;
+    case HOOK_LINK:
+        return system(getenv("MPI_DEATH_COMMAND")) != 0;
     case HOOK_LATE:
         nanosleep(&late, NULL);
         return 0;

@@ -16,7 +16,8 @@ typedef enum hook_fault {
     HOOK_EXIT, /* the rank ends */
     HOOK_KILL, /* by SIGKILL */
     HOOK_STOP, /* the rank stops, and does not go on */
-    HOOK_LATE  /* the call waits for a while first */
+    HOOK_LATE, /* the call waits for a while first */
+    HOOK_LINK  /* the command in MPI_DEATH_COMMAND is run, which takes the link of the rank down */
 } hook_fault;
 
 typedef struct hooks {
