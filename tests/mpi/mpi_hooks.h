@@ -21,8 +21,8 @@ typedef enum hook_fault {
 } hook_fault;
 
 typedef struct hooks {
-    int calls; /* since the last reset, MPI_Test aside */
-    int tests; /* calls of MPI_Test */
+    int calls; /* since the last reset, MPI_Testany aside */
+    int tests; /* calls of MPI_Testany */
     uint64_t sent, received;
     int largest; /* bytes of a message */
 
