@@ -257,6 +257,7 @@ part_mpi() {
         mpi_job layer "$mpi" 3 mpi_layer
         mpi_job sums "$mpi" 3 mpi_sums
         mpi_job sums "$mpi" 5 mpi_sums
+        mpi_job weights "$mpi" 4 mpi_weights
         mpi_job counts "$mpi" 1 mpi_counts
         mpi_job counts "$mpi" 4 mpi_counts
         mpi_job counts "$mpi" 6 mpi_counts 10

@@ -92,6 +92,7 @@ static void no_position(bent *b)
 static void wants_weights(bent *b)
 {
     b->options.weights = mha_out_bhld(b->work, 1, 1, 1);
+    b->options.flags |= MHA_AVERAGE_WEIGHTS;
 }
 static void other_scale(bent *b)
 {
@@ -145,7 +146,7 @@ static const fault faults[] = {{"q is NULL", no_q, MHA_ERR_NULL, 0},
                                {"an unknown flag", bad_flag, MHA_ERR_FLAG, 0},
                                {"a length above S", bad_length, MHA_ERR_LENGTH, 0},
                                {"no position", no_position, MHA_ERR_POSITION, 0},
-                               {"weights", wants_weights, MHA_ERR_FLAG, 1},
+                               {"a mean of weights", wants_weights, MHA_ERR_FLAG, 1},
                                {"another scale", other_scale, MHA_ERR_AGREE, 0},
                                {"causal or not", other_causal, MHA_ERR_AGREE, 0},
                                {"another offset", other_offset, MHA_ERR_AGREE, 0},
