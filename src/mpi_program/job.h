@@ -11,6 +11,7 @@
 /* From the command line. */
 typedef struct job_request {
     ptrdiff_t tokens, heads, groups, width, count;
+    ptrdiff_t link; /* Gb/s that a rank can send, for the model of a bench; 0: not known */
     mha_mpi_scheme scheme;
     mha_mpi_split split;
     bool full, backward; /* full: not causal */

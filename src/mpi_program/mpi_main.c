@@ -26,6 +26,7 @@ static const char usage[] =
     "  --split S     blocks or zigzag\n"
     "  --mask S      causal or full\n"
     "  --pass S      forward or both\n"
+    "  --link N      of a bench: Gb/s between machines, to compare waiting with the model\n"
     "  --count N     problems (verify: 50), or runs of which the best counts (bench: 5)\n"
     "  --timeout N   seconds without an answer of another rank (60; train: 600)\n";
 
@@ -56,11 +57,8 @@ static bool read_option(job_request *r, double *timeout, const char *name, const
     const struct {
         const char *name;
         ptrdiff_t *to;
-    } numbers[] = {{"--tokens", &r->tokens},
-                   {"--heads", &r->heads},
-                   {"--groups", &r->groups},
-                   {"--width", &r->width},
-                   {"--count", &r->count}};
+    } numbers[] = {{"--tokens", &r->tokens}, {"--heads", &r->heads}, {"--groups", &r->groups},
+                   {"--width", &r->width},   {"--count", &r->count}, {"--link", &r->link}};
     for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
         if (strcmp(name, numbers[n].name) == 0)
             return (*numbers[n].to = whole(value)) > 0;
