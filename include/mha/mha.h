@@ -142,7 +142,8 @@ MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t cou
  *     sums are f32. i8: each row of inputs is rounded to 8 bits with a scale and a zero of its own,
  *     sums are int32, so that they are exact and the same on every CPU. Block types: 32 inputs of a
  *     row have a scale, sums over these are int32. Faster where the CPU has instructions for it,
- *     and less accurate everywhere (docs/numerics.md).
+ *     and less accurate everywhere (docs/numerics.md). Backward passes of linears and layers are
+ *     native for bf16 and exact for i8.
  *
  * Where there are no native products (f32, f16, i8 with more than 65536 inputs, block types without
  * AVX2 or AVX-512 with VNNI), MHA_NATIVE computes as MHA_EXACT does; mha_arithmetic_explain() and
@@ -1146,8 +1147,9 @@ typedef struct mha_linear_gradients {
                              rows, d_weight has the bits of one call */
 } mha_linear_gradients;
 
-/* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored. Every
- * sum has a fixed order: the same bits for any number of threads. `work` needs
+/* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored;
+ * products with those of bf16 are native if those of the linear are, and d_y and x are then rounded
+ * to bf16. Every sum has a fixed order: the same bits for any number of threads. `work` needs
  * mha_linear_backward_work_size() bytes; NULL: allocated and freed. */
 MHA_API mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
                                        mha_dtype x_type, ptrdiff_t x_stride,

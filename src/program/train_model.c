@@ -34,7 +34,7 @@ static void make_notes(note_list *list, const training *t)
     const training_history history = training_get_history(t);
     list->count = 0;
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
-        if (training_setting_is_usual(training_get_config(t), n))
+        if (!training_setting_is_recorded(training_get_config(t), n))
             continue;
         snprintf(list->names[list->count], sizeof list->names[0], "training.%s",
                  training_setting_name(n));
