@@ -10,7 +10,7 @@ enum { PIECE = 1 << 16 }; /* numbers per task */
 bool gradient_sum_init(gradient_sum *s, size_t count, int leaves)
 {
     *s = (gradient_sum){.count = count};
-    for (int level = 0; leaves - 1 >> level > 0; level++) {
+    for (int level = 0; (leaves - 1) >> level > 0; level++) {
         s->levels[level] = malloc(count * sizeof *s->levels[level]);
         if (!s->levels[level])
             return false;
