@@ -688,11 +688,19 @@ MHA_API mha_status mha_cache_reorder(mha_cache *cache, const int64_t *parents);
  * writes a new file beside the old one and renames it; a link, a pipe or a device is not replaced
  * (MHA_ERR_FILE). A damaged file is MHA_ERR_FORMAT. The message, if requested, says what is wrong
  * and where.
+ *
+ * A file says how much memory its cache needs, which may be far more than it holds. Loading refuses
+ * (MHA_ERR_MEMORY, before it allocates) a cache of 64 MB or more of which less than a thousandth is
+ * stored. mha_cache_load_as() loads a cache of any size that has the configuration `expected`, and
+ * no other (MHA_ERR_FORMAT); its size and message are not used. NULL: as mha_cache_load().
  */
 MHA_API mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
                                   size_t message_size);
 MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *message,
                                   size_t message_size);
+MHA_API mha_status mha_cache_load_as(mha_cache **cache, const char *path,
+                                     const mha_cache_config *expected, char *message,
+                                     size_t message_size);
 
 /*
  * Bytes to or from anywhere, such as a part of a larger file. write() takes and read() gives all
@@ -711,11 +719,8 @@ typedef struct mha_stream {
 } mha_stream;
 
 /*
- * The same bytes to a stream and from it. Loading reads exactly the bytes that were written. With
- * `expected`, a cache of any other configuration is MHA_ERR_FORMAT before memory is allocated for
- * it; NULL: any. Its size and message are not used. Without it the bytes say how much memory the
- * cache reserves, which may be far more than they are: a cache that is almost empty is saved in few
- * bytes. Memory beyond that of the stored tokens is reserved, not used.
+ * The same bytes to a stream and from it, with `expected` as above. Loading reads exactly the bytes
+ * that were written. Memory beyond that of the stored tokens is reserved, not used.
  */
 MHA_API mha_status mha_cache_save_to(const mha_cache *cache, const mha_stream *stream);
 MHA_API mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,

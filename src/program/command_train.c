@@ -198,6 +198,8 @@ int train_together(int argc, char **argv, const training_team *team)
     if (code == EXIT_GO_ON)
         code = agree(team, take_files(&r, &model, &checkpoint));
     if (code == EXIT_GO_ON)
+        train_files_clean(&r);
+    if (code == EXIT_GO_ON)
         code = run_with_threads(&r, argc, argv);
     file_lock_release(&checkpoint);
     file_lock_release(&model);

@@ -54,9 +54,10 @@ export async function startBrowser(playwrightPath, browserPath) {
             acceptDownloads: true,
             ...options,
         });
+        context.setDefaultTimeout(600000); // a busy machine is slow, not broken
         const page = await context.newPage();
         watch(page);
-        await page.goto(`${pathToFileURL(path)}#${hash}`, { timeout: 120000 });
+        await page.goto(`${pathToFileURL(path)}#${hash}`);
         await page.waitForSelector("#view > *");
         return page;
     }

@@ -118,10 +118,7 @@ exits 0 train "${long[@]}" -o whole
 set -m
 "$mha" train "${long[@]}" -o half --log watched.csv >out 2>err </dev/null &
 job=$!
-for ((n = 0; n < 600; n++)); do
-    [ ! -s watched.csv ] || break
-    sleep 0.05
-done
+await watched.csv $job
 kill -INT $job
 wait $job 2>/dev/null
 code=$?
