@@ -2,14 +2,18 @@
 #
 # cmake -DSOURCE=src/page/web -DOUTPUT=page_template.c -P page_template.cmake
 #
-# Puts the page of "mha view" together: page.html with page.css and, as one script, the modules that
+# Puts the page of "mha view" together: page.html with its two style sheets and, as one script, the modules that
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
 # The result is C: two strings, the page before its data and after it.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
-file(READ ${SOURCE}/page.css style)
+set(style "")
+foreach(sheet page.css views.css)
+    file(READ ${SOURCE}/${sheet} text)
+    string(APPEND style "${text}")
+endforeach()
 
 string(REGEX MATCH "<!-- modules: ([a-z_. ]*) -->" marker "${page}")
 string(REPLACE " " ";" modules "${CMAKE_MATCH_1}")

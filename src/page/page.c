@@ -176,7 +176,8 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     return fine;
 }
 
-static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
+static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
+                         const page_steps *steps)
 {
     const subject_text *const text = &s->text;
     bool fine = true;
@@ -209,6 +210,8 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
         if (s->heads->kind[kind].layers > 0)
             fine &= put_kind(j, page, s, (attention_kind)kind);
     json_close(j);
+    if (steps != NULL)
+        fine &= page_steps_put(j, steps);
     json_close(j);
     return fine;
 }
@@ -238,8 +241,11 @@ char *page_json(const page_data *page)
     if (page->import != NULL)
         fine = page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
-        fine &= put_sentence(&j, page, &page->sentences[n]);
+        fine &= put_sentence(&j, page, &page->sentences[n],
+                             page->steps != NULL ? &page->steps[n] : NULL);
     json_close(&j);
+    if (page->matrices != NULL)
+        fine &= page_matrices_put(&j, page->matrices);
     json_close(&j);
     fine &= ferror(file) == 0;
     fine &= fclose(file) == 0;

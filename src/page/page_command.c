@@ -35,6 +35,8 @@ char *page_command_text(const page_command *command, const page_sentence *senten
         fputs(" --words", file);
     if (command->study != PAGE_STUDY_SENTENCES)
         fprintf(file, " --study %d", command->study);
+    if (command->output != NULL && command->weights == NULL && command->layer != 1)
+        fprintf(file, " --layer %d", command->layer);
     for (int n = 0; n < count; n++)
         put_option(file, " ", sentences[n].text.text);
     fclose(file);

@@ -12,6 +12,7 @@ typedef struct page_command {
     const char *weights, *tokens, *ablation, *texts; /* files */
     bool words;                                      /* join the pieces of words */
     int study;                                       /* sentences */
+    int layer;                                       /* that of the computation; 1 is the default */
 } page_command;
 
 /* The command line, quoted for a shell, for free(). NULL: out of memory. */

@@ -6,6 +6,9 @@
  *      POST api/view    {"text": "the cat sleeps", "to": "le chat dort", "changes": [
  *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}]}
  *
+ *                      "compute": {"kind": "cross", "layer": 1} instead of a page requests the
+ *                      steps and matrices of one attention (page_compute.h)
+ *
  * The second answer is the JSON of such a page (page.h), of a model with these heads disabled
  * ("zero") or with equal weights on all columns that they see ("uniform"). Only "text" is required.
  * A wrong request is answered with {"error": "reason"} and status 400.

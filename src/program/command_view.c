@@ -55,7 +55,7 @@ static const char details[] =
 typedef struct view_request {
     const char *model_file, *target, *output;
     const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
-    int64_t threads, study;
+    int64_t threads, study, layer;
     bool words;
 } view_request;
 
@@ -63,6 +63,8 @@ typedef struct view_run {
     const view_request *request;
     session session;
     page_sentence *sentences; /* [count] */
+    page_steps *steps;        /* [count] */
+    page_matrices matrices;
     int count;
     page_study study;
     char study_file[MODEL_SENTENCES_MAX]; /* which the page names */
@@ -108,6 +110,30 @@ static bool fill_sentence(view_run *run, int n, const char *text)
     return fine;
 }
 
+/* The layers whose computation the page has, from 0: that of the request, or the last one of kinds
+ * that have fewer. */
+static void find_layers(const view_run *run, int layers[ATTENTION_KINDS])
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const int last = run->session.subject.shape.layers[kind] - 1;
+        layers[kind] = run->request->layer <= last ? (int)run->request->layer - 1 : last;
+    }
+}
+
+/* The computation of all sentences; false after a message. */
+static bool make_steps(view_run *run)
+{
+    const uint8_t *const changes[ATTENTION_KINDS] = {NULL};
+    const subject *const model = &run->session.subject;
+    int layers[ATTENTION_KINDS];
+    find_layers(run, layers);
+    bool fine = page_matrices_make(&run->matrices, model, layers, false);
+    for (int n = 0; fine && n < run->count; n++)
+        fine = page_steps_make(&run->steps[n], model, &run->sentences[n].text, changes, layers,
+                               run->session.pool);
+    return fine || out_of_memory();
+}
+
 /* What was written and how large it is. */
 static void report(const view_run *run)
 {
@@ -135,7 +161,8 @@ static bool write_page(const view_run *run)
                                .ablation = r->ablation,
                                .texts = r->texts,
                                .words = r->words,
-                               .study = (int)r->study};
+                               .study = (int)r->study,
+                               .layer = (int)r->layer};
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
@@ -144,6 +171,8 @@ static bool write_page(const view_run *run)
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
                             .import = run->import,
                             .sentences = run->sentences,
+                            .steps = run->import == NULL ? run->steps : NULL,
+                            .matrices = run->import == NULL ? &run->matrices : NULL,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine =
@@ -158,7 +187,8 @@ static bool write_page(const view_run *run)
 static bool make_room(view_run *run)
 {
     run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
-    return run->sentences != NULL;
+    run->steps = calloc((size_t)run->count, sizeof *run->steps);
+    return run->sentences != NULL && run->steps != NULL;
 }
 
 static void free_room(view_run *run)
@@ -166,6 +196,10 @@ static void free_room(view_run *run)
     for (int n = 0; run->sentences != NULL && n < run->count; n++)
         page_sentence_free(&run->sentences[n], &run->session.subject);
     free(run->sentences);
+    for (int n = 0; run->steps != NULL && n < run->count; n++)
+        page_steps_free(&run->steps[n]);
+    free(run->steps);
+    page_matrices_free(&run->matrices);
     page_study_free(&run->study);
     page_ablation_free(&run->ablation);
 }
@@ -224,6 +258,8 @@ static bool make_page(view_run *run, char **texts)
     }
     if (fine && run->request->study > 0)
         fine = make_study(run);
+    if (fine && run->request->layer > 0)
+        fine = make_steps(run);
     fine = fine && write_page(run);
     free_room(run);
     return fine;
@@ -264,7 +300,7 @@ static int check(const arg_command *command, const view_request *r, int words)
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study texts threads",
+        return args_refuse(command, "to model study texts layer threads",
                            "is for a model; leave it out with --weights");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
@@ -277,7 +313,7 @@ static int check(const arg_command *command, const view_request *r, int words)
 
 int command_view(int argc, char **argv)
 {
-    view_request r = {.output = "view.html", .study = PAGE_STUDY_SENTENCES};
+    view_request r = {.output = "view.html", .study = PAGE_STUDY_SENTENCES, .layer = 1};
     const arg_option options[] = {
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
@@ -290,6 +326,8 @@ int command_view(int argc, char **argv)
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"layer", ARG_NUMBER, &r.layer, "N",
+         "the layer that the view Compute shows step by step (1; 0: none)", 0, 100000},
         {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };

@@ -2,6 +2,7 @@
 // The live part of a page that "mha serve" serves: translates the typed sentence, disables heads,
 // and shows the effect on the translation and on the other heads. Changed heads are in the address:
 // closed=cross.1.2.zero,encoder.2.1.uniform.
+import { ask } from "./ask.js";
 import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
 import { joinPage } from "./join.js";
@@ -65,17 +66,7 @@ export function shiftOf(head, before) {
 }
 
 async function post(body, signal) {
-    const answer = await fetch("api/view", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(body),
-        signal,
-    });
-    const text = await answer.text();
-    if (answer.ok) return readPage(text);
-    let message = text;
-    if (answer.headers.get("Content-Type") === "application/json") message = JSON.parse(text).error;
-    throw new Error(message);
+    return readPage(await ask(body, signal));
 }
 
 // -------------------------------------------------------------- the bar -----

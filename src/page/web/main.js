@@ -11,6 +11,7 @@ import { headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { flowView } from "./flow.js";
+import { computeView, moveStep, stopPlaying, togglePlay } from "./compute.js";
 import { startLive } from "./live.js";
 import { hasPieces, joinPage } from "./join.js";
 
@@ -20,6 +21,7 @@ const VIEWS = {
     compare: { name: "Compare", make: compareView },
     align: { name: "Alignment", make: alignView, kind: "cross" },
     flow: { name: "Flow", make: flowView },
+    compute: { name: "Compute", make: computeView },
 };
 const ASIDE = 390;
 
@@ -39,6 +41,7 @@ function keyWords() {
         ["a", "map or arcs"],
         ["c", "stretch the colours"],
         sentences.some(({ roles }) => roles) ? ["g", "the grammar\u2019s pairs"] : null,
+        ["\u2190 \u2192 p", "compute: the step before, the next, play"],
         ...GENERAL_KEYS,
         ...(app.live ? LIVE_KEYS : []),
     ].filter((line) => line !== null);
@@ -92,6 +95,7 @@ const app = {
         showCommand();
     },
     set(patch) {
+        if ("view" in patch) stopPlaying();
         const moved = ["sentence", "kind"].some(
             (name) => name in patch && patch[name] !== app.state[name],
         );
@@ -288,7 +292,7 @@ function navigation() {
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
               ),
-        view === "head" || view === "compare" ? headPicker() : null,
+        ["head", "compare", "compute"].includes(view) ? headPicker() : null,
         sentencePicker(),
         hasPieces(app.tokens)
             ? chooser(
@@ -376,6 +380,14 @@ const ACTIONS = {
     },
     "?": () => showKeys(),
 };
+// Keys of one view, outside of its figures.
+const VIEW_ACTIONS = {
+    compute: {
+        ArrowRight: () => moveStep(app, 1),
+        ArrowLeft: () => moveStep(app, -1),
+        p: () => togglePlay(app),
+    },
+};
 Object.keys(VIEWS).forEach((view, n) => {
     ACTIONS[n + 1] = () => app.set({ view });
 });
@@ -399,9 +411,11 @@ function toggleTheme() {
 function onKey(event) {
     const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.getElementById("keys").open || !(event.key in ACTIONS)) return;
+    const own = event.target.tagName === "CANVAS" ? {} : VIEW_ACTIONS[app.state.view];
+    const action = own?.[event.key] ?? ACTIONS[event.key];
+    if (document.getElementById("keys").open || !action) return;
     event.preventDefault();
-    ACTIONS[event.key]();
+    action();
 }
 
 async function copyCommand(event) {

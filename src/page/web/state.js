@@ -3,11 +3,13 @@
 // Fields with their initial value are left out.
 
 export const BEGINNING = {
-    view: "wall", // wall, head, compare, align, flow
+    view: "wall", // wall, head, compare, align, flow, compute
     sentence: 0,
     kind: "encoder",
     layer: 1,
     head: 1,
+    heads: "", // several heads in one figure: "1,2,5"; "": all
+    step: "whole", // compute: see STEP_WORDS
     from: 0, // flow: the layer at the top; 0: the last one
     mode: "raw", // see MODES
     form: "map", // map, arcs
