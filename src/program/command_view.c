@@ -163,6 +163,7 @@ static bool write_page(const view_run *run)
                                .words = r->words,
                                .study = (int)r->study,
                                .layer = (int)r->layer};
+    const bool has_steps = run->import == NULL && r->layer > 0;
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
@@ -171,8 +172,8 @@ static bool write_page(const view_run *run)
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
                             .import = run->import,
                             .sentences = run->sentences,
-                            .steps = run->import == NULL ? run->steps : NULL,
-                            .matrices = run->import == NULL ? &run->matrices : NULL,
+                            .steps = has_steps ? run->steps : NULL,
+                            .matrices = has_steps ? &run->matrices : NULL,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine =

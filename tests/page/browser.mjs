@@ -28,7 +28,30 @@ export const text = (page, selector) => page.locator(selector).textContent();
 export const hashOf = (page) => page.evaluate(() => location.hash);
 export const focused = (page) => page.evaluate(() => document.activeElement.id);
 
-// {open(path, hash, options), save(page, selector), scratch, problems, end()}: problems are errors
+// Shows another state of an open page.
+export async function goTo(page, hash) {
+    await page.evaluate((to) => {
+        location.hash = to;
+    }, hash);
+    await page.waitForFunction(() => document.querySelector("#view > *"));
+    await page.waitForTimeout(50);
+}
+
+// Pixels by which a page is wider than its window.
+export function overflow(page) {
+    return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+}
+
+// What axe-core finds wrong with a page, as short texts.
+export async function axeProblems(page, toolsPath) {
+    const axe = readFileSync(join(toolsPath, "node_modules/axe-core/axe.min.js"), "utf8");
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => window.axe.run());
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`);
+}
+
+// {open(path, hash, options), openAddress(address, hash, options) of a server, save(page, selector),
+// scratch, problems, end()}: problems are errors
 // and warnings of the console, dialogs, and requests that leave the file.
 export async function startBrowser(playwrightPath, browserPath) {
     const { chromium } = await import(pathToFileURL(join(playwrightPath, "index.mjs")));
@@ -36,27 +59,31 @@ export async function startBrowser(playwrightPath, browserPath) {
     const scratch = mkdtempSync(join(tmpdir(), "mha-view-"));
     const problems = [];
 
-    function watch(page) {
+    function watch(page, own) {
         page.on("console", (message) => {
             if (["error", "warning"].includes(message.type())) problems.push(message.text());
         });
         page.on("pageerror", (error) => problems.push(String(error)));
         page.on("dialog", (dialog) => problems.push(`dialog ${dialog.message()}`));
         page.on("request", (request) => {
-            if (!/^(file|blob|data):/.test(request.url()))
+            if (!/^(file|blob|data):/.test(request.url()) && !request.url().startsWith(own))
                 problems.push(`request to ${request.url()}`);
         });
     }
 
-    async function open(path, hash = "", options = {}) {
+    function open(path, hash = "", options = {}) {
+        return openAddress(String(pathToFileURL(path)), hash, options);
+    }
+
+    async function openAddress(address, hash = "", options = {}) {
         const context = await browser.newContext({
             viewport: { width: 1300, height: 900 },
             acceptDownloads: true,
             ...options,
         });
         const page = await context.newPage();
-        watch(page);
-        await page.goto(`${pathToFileURL(path)}#${hash}`, { timeout: 120000 });
+        watch(page, address);
+        await page.goto(`${address}#${hash}`, { timeout: 120000 });
         await page.waitForSelector("#view > *");
         return page;
     }
@@ -72,5 +99,5 @@ export async function startBrowser(playwrightPath, browserPath) {
         await browser.close();
         rmSync(scratch, { recursive: true });
     }
-    return { open, save, scratch, problems, end };
+    return { open, openAddress, save, scratch, problems, end };
 }

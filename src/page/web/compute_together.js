@@ -116,7 +116,7 @@ export function outputStep(t) {
                 { concat: { row: i }, wo: { column: n } },
             );
             if (chosen.length < t.H)
-                own.lines.push(`and the other ${t.H - chosen.length} heads: ${signed(others)}`);
+                own.lines.push(`and the other heads (${t.H - chosen.length}): ${signed(others)}`);
             return own;
         };
     return {

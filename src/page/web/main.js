@@ -338,7 +338,7 @@ function render() {
     document.getElementById("navigation").replaceChildren(navigation());
     document
         .getElementById("view")
-        .replaceChildren((VIEWS[app.state.view] ?? VIEWS.wall).make(app));
+        .replaceChildren(VIEWS[app.state.view].make(app));
     showCommand();
     announce();
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });

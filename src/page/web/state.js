@@ -28,6 +28,9 @@ export const BEGINNING = {
     closed: "",
 };
 
+// The views, by their names in the address.
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute"];
+
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
@@ -44,7 +47,7 @@ export function withinPage(state, page) {
     const kinds = page.sentences[state.sentence].kinds;
     const has = (name) => kinds.some((kind) => kind.name === name);
     if (!has(state.kind)) state.kind = kinds[0].name;
-    if (state.view === "align" && !has("cross")) state.view = "wall";
+    if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross"))) state.view = "wall";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);
