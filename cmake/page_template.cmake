@@ -5,7 +5,7 @@
 # Puts the page of "mha view" together: page.html with its two style sheets and, as one script, the modules that
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
-# The result is C: two strings, the page before its data and after it.
+# The result is C: two strings, the page before its data and after it, and our own lecture.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
@@ -43,6 +43,8 @@ math(EXPR at "${at} + 13")
 string(SUBSTRING "${page}" ${at} -1 tail)
 quoted(head "${head}")
 quoted(tail "${tail}")
+file(READ ${SOURCE}/../lecture.txt lecture)
+quoted(lecture "${lecture}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
 
@@ -50,4 +52,6 @@ const unsigned char page_template_head[] = {
 ${head}0};
 const unsigned char page_template_tail[] = {
 ${tail}0};
+const unsigned char page_lecture_text[] = {
+${lecture}0};
 ")

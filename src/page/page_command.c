@@ -31,6 +31,7 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     put_option(file, " --tokens ", command->tokens);
     put_option(file, " --ablation ", command->ablation);
     put_option(file, " --texts ", command->texts);
+    put_option(file, " --lecture ", command->lecture);
     if (command->words)
         fputs(" --words", file);
     if (command->study != PAGE_STUDY_SENTENCES)

@@ -7,4 +7,7 @@
  * the length of strings. */
 extern const unsigned char page_template_head[], page_template_tail[];
 
+/* src/page/lecture.txt, with a 0 at its end. */
+extern const unsigned char page_lecture_text[];
+
 #endif

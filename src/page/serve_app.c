@@ -51,6 +51,7 @@ static char *make_data(const serve_app *app, bool changed, const page_sentence *
     const page_data page = {.subject = app->model,
                             .command = command,
                             .study = app->study,
+                            .lecture = app->lecture,
                             .sentences = sentence,
                             .count = 1};
     char *const text = command != NULL ? page_json(&page) : NULL;

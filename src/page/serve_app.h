@@ -24,7 +24,8 @@ typedef struct serve_app {
     const char *model_file; /* as the user named it; NULL: the default model */
     const char *texts;      /* the file of --texts; NULL: none */
     mha_pool *pool;
-    const page_study *study; /* NULL: none */
+    const page_study *study;     /* NULL: none */
+    const page_lecture *lecture; /* NULL: none */
 } serve_app;
 
 /* For the routes of an http_service; `arg` is a serve_app. */

@@ -54,7 +54,7 @@ static const char details[] =
 
 typedef struct view_request {
     const char *model_file, *target, *output;
-    const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
+    const char *weights, *tokens, *ablation, *texts, *lecture; /* files; NULL: none */
     int64_t threads, study, layer;
     bool words;
 } view_request;
@@ -70,6 +70,7 @@ typedef struct view_run {
     char study_file[MODEL_SENTENCES_MAX]; /* which the page names */
     page_ablation ablation;
     page_import *import; /* instead of a model */
+    page_lecture lecture;
 } view_run;
 
 static bool out_of_memory(void)
@@ -160,6 +161,7 @@ static bool write_page(const view_run *run)
                                .tokens = r->tokens,
                                .ablation = r->ablation,
                                .texts = r->texts,
+                               .lecture = r->lecture,
                                .words = r->words,
                                .study = (int)r->study,
                                .layer = (int)r->layer};
@@ -174,6 +176,7 @@ static bool write_page(const view_run *run)
                             .sentences = run->sentences,
                             .steps = has_steps ? run->steps : NULL,
                             .matrices = has_steps ? &run->matrices : NULL,
+                            .lecture = &run->lecture,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine =
@@ -203,6 +206,7 @@ static void free_room(view_run *run)
     page_matrices_free(&run->matrices);
     page_study_free(&run->study);
     page_ablation_free(&run->ablation);
+    page_lecture_free(&run->lecture);
 }
 
 /* Read before the translations, so that a wrong file is reported at once. */
@@ -214,6 +218,13 @@ static bool read_ablation(view_run *run)
         return true;
     return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
            failed(message);
+}
+
+/* The lecture of a file, or our own. */
+static bool read_lecture(view_run *run)
+{
+    char message[TEXT_FILE_MESSAGE_MAX];
+    return page_lecture_read(&run->lecture, run->request->lecture, message) || failed(message);
 }
 
 /* The roles on the texts of a file, or on sentences that come with the model; of a model without
@@ -252,7 +263,7 @@ static bool make_study(view_run *run)
 /* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run) && read_lecture(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
@@ -277,7 +288,7 @@ static int run_import(const view_request *r)
         failed(message);
         return EXIT_FAILED;
     }
-    const bool fine = read_ablation(&run) && write_page(&run);
+    const bool fine = read_ablation(&run) && read_lecture(&run) && write_page(&run);
     free_room(&run);
     page_import_close(run.import);
     return fine ? EXIT_FINE : EXIT_FAILED;
@@ -327,6 +338,8 @@ int command_view(int argc, char **argv)
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"lecture", ARG_TEXT, &r.lecture, "FILE", "a lecture to give with the page (our own)", 0,
+         0},
         {"layer", ARG_NUMBER, &r.layer, "N",
          "the layer that the view Compute shows step by step (1; 0: none)", 0, 100000},
         {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},

@@ -3,7 +3,8 @@
 // Next, back and play move through the steps; every cell explains itself.
 import { computationOf } from "./compute_data.js";
 import { contextOf, resultText, STEP_WORDS, stepsOf } from "./compute_steps.js";
-import { headColor, matrixFigure } from "./matrix_figure.js";
+import { matrixFigure } from "./matrix_figure.js";
+import { headColor, headsChooser } from "./several.js";
 import { figureView } from "./figure_view.js";
 import { el } from "./dom.js";
 
@@ -91,51 +92,6 @@ function stepBar(app, steps, index) {
                 ),
             ),
         ),
-    );
-}
-
-// Which heads are shown together; no choice: all.
-export function headsChooser(app, count, chosen, label) {
-    const toggle = (n) => {
-        const next = chosen.includes(n) ? chosen.filter((other) => other !== n) : [...chosen, n];
-        const all = next.length === count || next.length === 0;
-        app.set({ heads: all ? "" : next.sort((a, b) => a - b).join(",") });
-    };
-    const numbers = Array.from({ length: count }, (_, n) => n + 1);
-    return el(
-        "div",
-        { class: "heads-chooser", role: "group", "aria-label": label },
-        numbers.map((n) =>
-            el(
-                "button",
-                {
-                    type: "button",
-                    id: `heads-${n}`,
-                    style: `--head:${headColor(n)}`,
-                    "aria-pressed": String(chosen.includes(n)),
-                    "aria-label": `head ${n}`,
-                    onclick: () => toggle(n),
-                },
-                String(n),
-            ),
-        ),
-        chosen.length < count
-            ? el(
-                  "button",
-                  { type: "button", id: "heads-all", onclick: () => app.set({ heads: "" }) },
-                  "all",
-              )
-            : count > 4
-              ? el(
-                    "button",
-                    {
-                        type: "button",
-                        id: "heads-four",
-                        onclick: () => app.set({ heads: "1,2,3,4" }),
-                    },
-                    "four",
-                )
-              : null,
     );
 }
 

@@ -3,7 +3,7 @@
 // A matrix is what matrix_figure.js draws, with explain(i, j) as compute_explain.js describes.
 import { exactText } from "./data.js";
 import { at, explainProduct, explainSum, fixed, given, place, signed } from "./compute_explain.js";
-import { headColor } from "./matrix_figure.js";
+import { chosenHeads, headColor } from "./several.js";
 import {
     absent,
     forwardStep,
@@ -38,14 +38,6 @@ export function contextOf(app, c) {
         cross: kind === "cross",
         changed: "",
     };
-}
-
-// The heads that are shown together, by number; without a choice all of them.
-export function chosenHeads({ heads }, count) {
-    const numbers = [...new Set(heads.split(",").map(Number))].filter((n) => n >= 1 && n <= count);
-    return numbers.length > 0
-        ? numbers.sort((a, b) => a - b)
-        : Array.from({ length: count }, (_, n) => n + 1);
 }
 
 // --------------------------------------------------------- the stream -----

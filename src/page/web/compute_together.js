@@ -2,7 +2,7 @@
 // The steps after the heads: their outputs are joined, W_O mixes them, the stream gets the sum, and
 // the feed-forward follows.
 import { at, explainProduct, explainSum, fixed, given, place, signed } from "./compute_explain.js";
-import { headColor } from "./matrix_figure.js";
+import { headColor } from "./several.js";
 
 // A matrix that the page does not have: only its shape.
 export function absent(name, rows, columns) {
@@ -87,6 +87,14 @@ function outputParts(t, i, n) {
     return { terms, others, bias: linear.o.bias[n] };
 }
 
+// The output, if the model did not say it: computed here, in double precision.
+function computedOutput(t) {
+    return Float32Array.from({ length: t.c.rows * t.E }, (_, at) => {
+        const { terms, others, bias } = outputParts(t, Math.floor(at / t.E), at % t.E);
+        return terms.reduce((sum, [a, b]) => sum + a * b, bias + others);
+    });
+}
+
 export function outputStep(t) {
     const { c, chosen } = t;
     const joined = joinedMatrix(t);
@@ -101,9 +109,9 @@ export function outputStep(t) {
                   o.weight[n * o.inputs + (chosen[Math.floor(j / t.D)] - 1) * t.D + (j % t.D)],
           )
         : absent("W_O", chosen.length * t.D, t.E);
+    const values = c.added ?? (o && computedOutput(t));
     const added =
-        c.added &&
-        given("added", "output", c.rows, t.E, at(c.added, t.E), { rowWords: t.rowWords });
+        values && given("added", "output", c.rows, t.E, at(values, t.E), { rowWords: t.rowWords });
     if (added && o)
         added.explain = (i, n) => {
             const { terms, others, bias } = outputParts(t, i, n);
@@ -127,7 +135,10 @@ export function outputStep(t) {
             (chosen.length < t.H
                 ? ` Shown are the rows of W_O that read the ${chosen.length} chosen heads; the output has what all ${t.H} add.`
                 : "") +
-            (o ? "" : " This page does not have the matrix."),
+            (o ? "" : " This page does not have the matrix.") +
+            (c.added || !o
+                ? ""
+                : " The output is computed by the page from the numbers beside it."),
         formula: "MultiHead = Concat(head_1, \u2026, head_h) W_O",
         equations: [[joined, "\u00d7", weight], ...(added ? [["=", added]] : [])],
     };
@@ -250,7 +261,9 @@ export function forwardStep(t) {
                 ? `Two matrices and a function between them: ${E} numbers become ${c.inner}, negative ones become 0 (ReLU), and ${E} come out.`
                 : "Two matrices and a function between them; this page does not have what is inside.") +
             " Here no word looks at another.",
-        formula: "FF(x) = max(0, x W_in + b) W_out + b",
+        formula: inside
+            ? "FF(x) = max(0, x W_in + b) W_out + b"
+            : "FF(x) = f(x W_in + b) W_out + b",
         equations: inside
             ? [[input], ["\u2192", inside], ["\u2192", added]]
             : [[input], ["\u2192", added]],

@@ -194,19 +194,3 @@ export function matrixFigure(m, room, lit) {
 export function rowName(m, i) {
     return m.rowWords?.[i] ?? String(i + 1);
 }
-
-// Colours of heads that can be told apart, also by those who see few hues.
-const HEAD_COLORS = [
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#e69f00",
-    "#8c6bb1",
-    "#808080",
-];
-
-export function headColor(number) {
-    return HEAD_COLORS[(number - 1) % HEAD_COLORS.length];
-}

@@ -3,7 +3,7 @@
 // Fields with their initial value are left out.
 
 export const BEGINNING = {
-    view: "wall", // wall, head, compare, align, flow, compute
+    view: "wall", // wall, head, compare, align, flow, compute, model
     sentence: 0,
     kind: "encoder",
     layer: 1,
@@ -19,17 +19,18 @@ export const BEGINNING = {
     sort: "layer",
     find: "",
     other: "", // the second head: sentence.kind.layer.head
-    mix: "mean", // align: mean over heads, or head
+    mix: "mean", // align: mean over heads, several in colours, or head
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
     words: 0, // 1: tokens joined to whole words
     theme: "",
+    stop: 0, // of the lecture, from 1; 0: none is given
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
 };
 
 // The views, by their names in the address.
-export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute"];
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model"];
 
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
@@ -47,7 +48,8 @@ export function withinPage(state, page) {
     const kinds = page.sentences[state.sentence].kinds;
     const has = (name) => kinds.some((kind) => kind.name === name);
     if (!has(state.kind)) state.kind = kinds[0].name;
-    if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross"))) state.view = "wall";
+    if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross")))
+        state.view = "wall";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);
@@ -55,6 +57,11 @@ export function withinPage(state, page) {
     state.row = inRange(state.row, -1, kind.rows - 1);
     state.column = inRange(state.column, -1, kind.columns - 1);
     return state;
+}
+
+// What Back returns to: everything but the theme.
+export function placeText(state) {
+    return stateText({ ...state, theme: BEGINNING.theme });
 }
 
 // As the part of an address after "#"; "": everything is as at the beginning.
