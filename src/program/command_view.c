@@ -43,6 +43,13 @@ static const char details[] =
     "layer.0.norms [heads, columns] the page also shows how a weight is computed. --ablation adds\n"
     "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
+    "The view Compute shows one layer of each kind step by step, with its matrices: --layer. The\n"
+    "page comes with a lecture of ten stops; --lecture replaces it by a text file:\n"
+    "  # Title\n"
+    "  ## Title of a stop\n"
+    "  @ view=compute&step=project&head=3\n"
+    "  Text of the stop. The line @ is what the page's address has after its #.\n"
+    "\n"
     "Examples:\n"
     "  mha view \"The cat that I saw yesterday ran away.\"\n"
     "  mha view -o cats.html \"The black cat sleeps.\" \"The black cats sleep.\"\n"
@@ -50,7 +57,8 @@ static const char details[] =
     "  mha ablate --json > cost.json\n"
     "  mha view --model lab --ablation cost.json \"the cat sleeps\"\n"
     "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
-    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
+    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n"
+    "  mha view --model lab --layer 2 --lecture talk.txt \"the cat sleeps\"\n";
 
 typedef struct view_request {
     const char *model_file, *target, *output;

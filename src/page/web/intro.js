@@ -120,13 +120,13 @@ function differentCards(app) {
             "button",
             {
                 type: "button",
-                class: "card",
+                class: "small-card",
                 id: `differs-${head.kind}-${head.layer}-${head.head}`,
-                "aria-label": `${headName(head)}: ${role.words}`,
+                title: role.words,
                 onclick: () =>
                     app.set({ view: "head", kind: head.kind, layer: head.layer, head: head.head }),
             },
-            el("span", { class: "card-head" }, el("b", {}, headName(head))),
+            el("b", {}, headName(head)),
             canvas,
             roleBadge(role),
         );
@@ -161,11 +161,11 @@ export function intro(app, fresh) {
         el(
             "div",
             { class: "intro-row" },
-            el("section", {}, el("h4", {}, "The model: its attentions"), modelMap(app)),
+            el("section", {}, el("h3", {}, "The model: its attentions"), modelMap(app)),
             el(
                 "section",
                 { class: "grow" },
-                el("h4", {}, "Heads that differ"),
+                el("h3", {}, "Heads that differ"),
                 el("div", { class: "different" }, differentCards(app)),
             ),
         ),

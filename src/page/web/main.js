@@ -329,6 +329,7 @@ function navigation() {
     return el(
         "div",
         { class: "bar nav" },
+        el("h2", { class: "hidden" }, `View: ${VIEWS[view].name}`),
         chooser(
             "view",
             "View",

@@ -22,13 +22,19 @@ function sheetCell(app, { head, role }, draws) {
             type: "button",
             class: closed ? "card sheet-cell changed" : "card sheet-cell",
             id: `sheet-${head.kind}-${head.layer}-${head.head}`,
-            "aria-label": `${headName(head)}: ${role.words}`,
             title: `${headName(head)}: ${role.words}`,
             onclick: () =>
                 app.set({ view: "head", kind: head.kind, layer: head.layer, head: head.head }),
         },
         canvas,
-        el("span", { class: "card-head" }, `${head.layer}.${head.head}`, roleBadge(role, "")),
+        el(
+            "span",
+            { class: "card-head" },
+            el("span", { class: "hidden" }, `${head.kind} `),
+            `${head.layer}.${head.head}`,
+            roleBadge(role, ""),
+            el("span", { class: "hidden" }, role.words),
+        ),
     );
 }
 
@@ -37,7 +43,7 @@ function kindSheet(app, { name, layers, heads }, draws) {
     return el(
         "section",
         { class: "sheet-kind", style: `--heads:${heads}`, "aria-labelledby": `sheet-${name}` },
-        el("h3", { id: `sheet-${name}` }, `${KIND_WORDS[name]}: ${layers} \u00d7 ${heads} heads`),
+        el("h2", { id: `sheet-${name}` }, `${KIND_WORDS[name]}: ${layers} \u00d7 ${heads} heads`),
         el("p", { class: "hint" }, KIND_TEXTS[name]),
         el(
             "div",
