@@ -2,6 +2,7 @@
 // The steps after the heads: their outputs are joined, W_O mixes them, the stream gets the sum, and
 // the feed-forward follows.
 import { at, explainProduct, explainSum, fixed, given, place, signed } from "./compute_explain.js";
+import { largestSize } from "./matrix_figure.js";
 import { headColor } from "./several.js";
 
 // A matrix that the page does not have: only its shape.
@@ -31,6 +32,8 @@ function joinedMatrix(t) {
 }
 
 export function joinStep(t) {
+    const joined = joinedMatrix(t),
+        most = largestSize(joined.rows, joined.columns, joined.value); // colours of all strips
     const strips = t.chosen.flatMap((number, n) => {
         const strip = given(
             `strip-${number}`,
@@ -43,6 +46,7 @@ export function joinStep(t) {
                 colors: [headColor(number)],
                 bands: t.D,
                 strip: true,
+                most,
             },
         );
         strip.explain = (i, j) => ({
@@ -52,7 +56,6 @@ export function joinStep(t) {
         });
         return n === 0 ? [strip] : ["|", strip];
     });
-    const joined = joinedMatrix(t);
     joined.explain = (i, j) => ({
         lines: [
             `column ${j + 1} is number ${(j % t.D) + 1} of head ${t.chosen[Math.floor(j / t.D)]}, for ${t.rowWords[i]}`,
