@@ -88,7 +88,8 @@ elif [ "$(id -u)" -ne 0 ]; then
 fi
 
 apt() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >&2
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq \
+        -o DPkg::Lock::Timeout=600 "$@" >&2
 }
 
 echo "Installing ${missing[*]}" >&2

@@ -28,8 +28,8 @@
 #
 # Every program ends with "NAME: N passed, N failed, N skipped". One that does not, or that exits
 # with an error without reporting a failure, has crashed and counts as one failure. A part that
-# cannot run here counts as one skipped. Logs are in build/test-logs, and the seconds that each
-# program took in build/test-logs/times. The last line is the sum.
+# cannot run here counts as one skipped. Logs are in build/test-logs, and the seconds of CPU time that
+# each program took in build/test-logs/times. The last line is the sum.
 set -u
 cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
@@ -81,16 +81,18 @@ judge() {
 # job PART NAME COMMAND...: run a test program in the background, two at a time. Its output is
 # printed in one piece.
 job() {
-    local part=$1 name=$2 log=$logs/$1-$2.log report started
+    local part=$1 name=$2 log=$logs/$1-$2.log report
     shift 2
     while [ "$(jobs -rp | wc -l)" -ge $jobs_at_once ]; do
         wait -n
     done
     {
-        started=$SECONDS
         (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null
         report=$(judge "$part" "$name" $? "$log")
-        echo "$((SECONDS - started)) $part $name" >>"$times"
+        times >"$log.time" # the second line: user and system time of finished programs, "0m1.5s 0m0.1s"
+        awk -F '[ms ]+' -v name="$part $name" \
+            'NR == 2 { print int(60 * ($1 + $3) + $2 + $4 + 0.5), name }' "$log.time" >>"$times"
+        rm "$log.time"
         [ -z "$report" ] || printf '%s\n' "$report"
     } 2>/dev/null &
 }
@@ -175,6 +177,15 @@ chooses_isa() {
     esac
 }
 
+# The share of random cases with an instruction set: all of them with the best one of this CPU.
+effort_of() {
+    case $1 in
+    c) echo 0.25 ;;
+    avx2) cpu_runs avx512 && echo 0.5 || echo 1 ;;
+    *) echo 1 ;;
+    esac
+}
+
 part_release() {
     local isa name
     for name in $(programs); do
@@ -186,7 +197,8 @@ part_release() {
             continue
         fi
         for name in $(programs_of "$isa"); do
-            ! chooses_isa "$name" || job release "$name-$isa" env MHA_ISA="$isa" "build/tests/$name"
+            ! chooses_isa "$name" || job release "$name-$isa" \
+                env MHA_ISA="$isa" MHA_TEST_EFFORT="$(effort_of "$isa")" "build/tests/$name"
         done
     done
 }
@@ -395,7 +407,7 @@ part_asan() {
     export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1
     for name in $(programs); do
-        job asan "$name" env MHA_TEST_EFFORT=0.2 "build/asan/tests/$name"
+        job asan "$name" env MHA_TEST_EFFORT=0.1 "build/asan/tests/$name"
     done
 }
 
@@ -491,14 +503,14 @@ part_wasm() {
 
 # summarise PART: one line of the table.
 summarise() {
-    awk -v part="$1" -v seconds="$2" '
+    awk -v part="$1" -v seconds="$(awk -v part="$1" '$2 == part { sum += $1 } END { print sum + 0 }' "$times")" '
         $1 == part { passed += $3; failed += $4; skipped += $5 }
-        END { printf "%-10s %7d passed %5d failed %5d skipped %6d s\n",
+        END { printf "%-10s %7d passed %5d failed %5d skipped %6d s of CPU time\n",
                      part, passed, failed, skipped, seconds }' "$results"
 }
 
 main() {
-    local parts=("$@") part started table=""
+    local parts=("$@") part
     [ $# -gt 0 ] || parts=("${all_parts[@]}")
     rm -rf $logs
     mkdir -p $logs
@@ -508,14 +520,16 @@ main() {
     scripts/install-deps.sh test || echo "continuing without them"
     # Downloads of pip run in the background, to be ready for their part.
     [[ " ${parts[*]} " != *" python "* ]] || (scripts/python-venv.sh --packages >/dev/null 2>&1 &)
+    # A part begins while the last programs of the one before it still run.
     build build release && for part in "${parts[@]}"; do
         echo "== $part"
-        started=$SECONDS
         "part_$part"
-        wait
-        table+=$(summarise "$part" $((SECONDS - started)))$'\n'
     done
-    printf '\n%s' "$table"
+    wait
+    echo
+    for part in "${parts[@]}"; do
+        summarise "$part"
+    done
     echo "slowest: $(sort -rn "$times" | awk 'NR <= 8 { printf "%s%s %s %d s", sep, $2, $3, $1; sep = ", " }')"
     awk '{ passed += $3; failed += $4; skipped += $5 }
          END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped

@@ -11,11 +11,14 @@
  * Products of native arithmetic have one part, of rows in the type of the weights; these are used
  * as they are stored (kernels/native.h).
  *
- * Few rows have one part only, so that weights are one stream, read once, in their storage type;
- * for many rows a slice of weights is converted to f32 first. Weights of block types are converted
- * for few rows too, or multiplied as they are, if the kernels can (kernels/digits.inc). Chains of
- * MHAK_SLICE inputs are added in the same order everywhere: the bits of a row do not depend on the
- * number of rows, on parts, tasks or threads.
+ * Few rows have one part only, so that weights are one stream, read once; up to FEW_ROWS in their
+ * storage type, while for many rows a slice of weights is converted to f32 first. Weights of block
+ * types are converted for few rows too, or multiplied as they are, if the kernels can
+ * (kernels/digits.inc). Chains of MHAK_SLICE inputs are added in the same order everywhere: the
+ * bits of a row do not depend on the number of rows, on parts, tasks or threads.
+ *
+ * The copy of the rows stays for the next task of the same thread, if that has the same rows and
+ * all inputs are one part: several threads share few rows in many tasks.
  */
 #include "core/linear.h"
 
@@ -24,11 +27,12 @@ enum {
     BLOCK_ROWS = 96,              /* rows of a task */
     FLAT_ROWS = 256,              /* the same, of at most MHAK_SLICE inputs */
     PART_INPUTS = 5 * MHAK_SLICE, /* inputs of a part: with BLOCK_ROWS 480 KiB */
-    TASK_COLUMNS = 1024,          /* columns of a task whose sums wait for another part */
-    NATIVE_BYTES = 128 * 1024,    /* of the rows of a task with native products, */
-    NATIVE_ROWS = 256,            /* which has at most so many, */
-    NATIVE_LEAST = 16,            /* and at least so many, if there are */
-    FINISH_COLUMNS = 128,         /* columns finished together: long runs of y in every row */
+    WHOLE_INPUTS = BLOCK_ROWS / 2 * PART_INPUTS, /* of all rows together: one part */
+    TASK_COLUMNS = 1024,       /* columns of a task whose sums wait for another part */
+    NATIVE_BYTES = 128 * 1024, /* of the rows of a task with native products, */
+    NATIVE_ROWS = 256,         /* which has at most so many, */
+    NATIVE_LEAST = 16,         /* and at least so many, if there are */
+    FINISH_COLUMNS = 128,      /* columns finished together: long runs of y in every row */
     TASKS_PER_THREAD = 4
 };
 
@@ -62,11 +66,17 @@ static ptrdiff_t block_rows(const gemm_kind *kind)
     return kind->inputs <= MHAK_SLICE ? FLAT_ROWS : BLOCK_ROWS;
 }
 
+/* Rows up to which all inputs are one part. */
+static ptrdiff_t whole_rows(const gemm_kind *kind)
+{
+    return mhai_max(FEW_ROWS, WHOLE_INPUTS / mhai_max(1, kind->inputs));
+}
+
 /* Inputs of a part. */
 static ptrdiff_t part_of(const gemm_kind *kind, ptrdiff_t rows)
 {
-    return rows <= FEW_ROWS || kind->native_bytes > 0 ? kind->inputs
-                                                      : mhai_min(kind->inputs, PART_INPUTS);
+    return rows <= whole_rows(kind) || kind->native_bytes > 0 ? kind->inputs
+                                                              : mhai_min(kind->inputs, PART_INPUTS);
 }
 
 /* Panels whose sums are kept at the same time: a few that are finished together, or all of a task
@@ -110,13 +120,17 @@ static cut cut_of(const mhai_product *product, int threads)
 
 /* ------------------------------------------------------------- workspace ----- */
 
+/* What a task leaves for the next one comes first: it is at the same place in every task. */
 typedef struct gemm_scratch {
-    float *x;     /* [rows][row_length()]: a part of the inputs; native: one row of them */
+    ptrdiff_t *loaded; /* the row whose block x and native hold, all inputs of it; or NOTHING */
+    float *x;          /* [rows][row_length()]: a part of the inputs; native: one row of them */
+    void *native;      /* [rows][native_stride()]: rows of native products */
+    mhak_i8_row *i8_rows;
     float *sums;  /* [rows][kept_panels() * nr] */
     float *panel; /* a slice of a panel as f32; not for native products */
-    void *native; /* [rows][native_stride()]: rows of native products */
-    mhak_i8_row *i8_rows;
 } gemm_scratch;
+
+enum { NOTHING = -1 };
 
 static ptrdiff_t row_length(const gemm_kind *kind, ptrdiff_t rows)
 {
@@ -129,13 +143,14 @@ static gemm_scratch take_scratch(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_
     const bool native = kind->native_bytes > 0;
     const size_t nr = (size_t)kind->kernels->nr;
     gemm_scratch s;
+    s.loaded = mhai_work_take(work, 1, sizeof *s.loaded);
     s.x =
         mhai_work_take(work, (size_t)((native ? 1 : rows) * row_length(kind, rows)), sizeof(float));
+    s.native = mhai_work_take(work, native ? (size_t)(rows * native_stride(kind)) : 0, 1);
+    s.i8_rows = mhai_work_take(work, native ? (size_t)rows : 0, sizeof(mhak_i8_row));
     s.sums =
         mhai_work_take(work, (size_t)(rows * kept_panels(kind, rows, panels)) * nr, sizeof(float));
     s.panel = mhai_work_take(work, native ? 0 : MHAK_SLICE * nr, sizeof(float));
-    s.native = mhai_work_take(work, native ? (size_t)(rows * native_stride(kind)) : 0, 1);
-    s.i8_rows = mhai_work_take(work, native ? (size_t)rows : 0, sizeof(mhak_i8_row));
     return s;
 }
 
@@ -143,7 +158,7 @@ static gemm_scratch take_scratch(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_
 static size_t scratch_size(const gemm_kind *kind, ptrdiff_t rows, ptrdiff_t panels)
 {
     mhai_work few = {0}, many = {0};
-    take_scratch(kind, mhai_min(rows, FEW_ROWS), panels, &few);
+    take_scratch(kind, mhai_min(rows, whole_rows(kind)), panels, &few);
     take_scratch(kind, rows, panels, &many);
     return few.used > many.used ? few.used : many.used;
 }
@@ -180,6 +195,15 @@ typedef struct gemm_task {
     ptrdiff_t ldx, ldy; /* floats per row of scratch.x and scratch.sums */
     gemm_scratch scratch;
 } gemm_task;
+
+/* Has the last task of this thread left all inputs of the rows of this one? If this task has them
+ * in one part, the next one may find them. */
+static bool has_rows(const gemm_task *task, bool one_part)
+{
+    const bool same = one_part && *task->scratch.loaded == task->row;
+    *task->scratch.loaded = one_part ? task->row : NOTHING;
+    return same;
+}
 
 static const void *x_row(const mhai_product *p, ptrdiff_t row)
 {
@@ -302,7 +326,8 @@ static void sum_inputs(const gemm_task *task)
     const ptrdiff_t inputs = kind.inputs, part = part_of(&kind, task->rows);
     for (ptrdiff_t first = 0; first < inputs; first += part) {
         const ptrdiff_t last = mhai_min(inputs, first + part);
-        load_inputs(task, first, last - first);
+        if (!has_rows(task, part == inputs))
+            load_inputs(task, first, last - first);
         for (int p = 0, next; p < task->panels; p = next) {
             next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
             for (int n = p; n < next; n++)
@@ -364,7 +389,8 @@ static void sum_native(const gemm_task *task)
 {
     const gemm_kind kind = kind_of(task->linear);
     const ptrdiff_t stride = native_stride(&kind);
-    load_native(task, stride);
+    if (!has_rows(task, true))
+        load_native(task, stride);
     for (int p = 0, next; p < task->panels; p = next) {
         next = (int)mhai_min(task->panels, p + task->ldy / task->nr);
         for (int n = p; n < next; n++)
@@ -436,6 +462,8 @@ void mhai_gemm(const mhai_product *product, void *work, mha_pool *pool)
                .cut = cut_of(product, threads),
                .scratches = mhai_work_begin(work).base};
     all.scratch_size = scratch_size(&kind, mhai_min(product->rows, all.cut.rows), all.cut.panels);
+    for (int t = 0; t < threads; t++)
+        *(ptrdiff_t *)(all.scratches + (size_t)t * all.scratch_size) = NOTHING;
     mha_pool_run(mhai_pool_worth(pool, operations(product)),
                  all.cut.row_blocks * all.cut.panel_ranges, run_task, &all);
 }

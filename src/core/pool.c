@@ -5,9 +5,9 @@
  * mha_pool_run() hands out tasks by a counter, one index per thread.
  *
  * A model makes hundreds of short runs one after another, and waking a thread takes longer than
- * many of them. So a thread that waits first polls for a few microseconds, and only then sleeps on
- * a condition. How long it polls adapts: polling that was in vain, as on a busy machine, is
- * shortened.
+ * many of them. So a thread that waits first polls for some microseconds, and only then sleeps on a
+ * condition. How long it polls adapts to how long it had to wait: longer if a little more would
+ * have been enough, shorter if it was in vain, as for a pool that is rarely used.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* WebAssembly without shared memory has no threads. A pool has its threads in number only there:
@@ -41,7 +42,8 @@ struct mha_pool {
     int next, count;     /* indices [next, count) are still to be taken */
     atomic_int running;  /* taken but not finished; changed with the lock, polled without */
     atomic_uint changes; /* runs begun, and one more when stop is set; in the same way */
-    int patience;        /* of callers of runs */
+    int64_t begun;       /* when the last of these was, as now_ns() has it */
+    int64_t patience;    /* of callers of runs */
     bool busy;           /* a run is in progress */
     bool stop;
     pthread_t created[];
@@ -49,7 +51,18 @@ struct mha_pool {
 
 /* --------------------------------------------------------------- polling ----- */
 
-enum { PATIENCE_LEAST = 32, PATIENCE_MOST = 2048 }; /* polls; the most take about 30 us */
+enum {
+    PATIENCE_LEAST = 1000,   /* nanoseconds */
+    PATIENCE_MOST = 100000,  /* about what the kernel takes to wake a thread of a virtual machine */
+    POLLS_BETWEEN_CLOCKS = 8 /* reading the clock takes as long as a few of them */
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 static void pause_cpu(void)
 {
@@ -60,33 +73,35 @@ static void pause_cpu(void)
 #endif
 }
 
-/* The patience of the next time, after polling has succeeded or not. */
-static int adapted(int patience, bool success)
+/* The patience of the next time, if polling for `needed` would have been enough this time. */
+static int64_t adapted(int64_t patience, int64_t needed)
 {
-    const int next = success ? 2 * patience : patience / 2;
+    const int64_t next = needed <= PATIENCE_MOST ? 2 * patience : patience / 2;
     return next < PATIENCE_LEAST ? PATIENCE_LEAST : next > PATIENCE_MOST ? PATIENCE_MOST : next;
 }
 
-/* Polls until the number of changes is another one than `seen`. */
-static int poll_changes(const mha_pool *pool, unsigned seen, int patience)
+/* Polls until the number of changes is another one than `seen`, or the time is over. */
+static void poll_changes(const mha_pool *pool, unsigned seen, int64_t until)
 {
-    for (int n = 0; n < patience; n++) {
-        if (atomic_load_explicit(&pool->changes, memory_order_relaxed) != seen)
-            return adapted(patience, true);
-        pause_cpu();
-    }
-    return adapted(patience, false);
+    do
+        for (int n = 0; n < POLLS_BETWEEN_CLOCKS; n++) {
+            if (atomic_load_explicit(&pool->changes, memory_order_relaxed) != seen)
+                return;
+            pause_cpu();
+        }
+    while (now_ns() < until);
 }
 
-/* Polls until no index is running. */
-static int poll_running(const mha_pool *pool, int patience)
+/* Polls until no index is running, or the time is over. */
+static void poll_running(const mha_pool *pool, int64_t until)
 {
-    for (int n = 0; n < patience; n++) {
-        if (atomic_load_explicit(&pool->running, memory_order_relaxed) == 0)
-            return adapted(patience, true);
-        pause_cpu();
-    }
-    return adapted(patience, false);
+    do
+        for (int n = 0; n < POLLS_BETWEEN_CLOCKS; n++) {
+            if (atomic_load_explicit(&pool->running, memory_order_relaxed) == 0)
+                return;
+            pause_cpu();
+        }
+    while (now_ns() < until);
 }
 
 /* ------------------------------------------------------------------ runs ----- */
@@ -109,16 +124,18 @@ static void take_indices(mha_pool *pool)
 static void *thread_main(void *arg)
 {
     mha_pool *const pool = arg;
-    int patience = PATIENCE_LEAST;
+    int64_t patience = PATIENCE_LEAST;
     pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
         take_indices(pool);
         const unsigned seen = atomic_load_explicit(&pool->changes, memory_order_relaxed);
         pthread_mutex_unlock(&pool->lock);
-        patience = poll_changes(pool, seen, patience);
+        const int64_t start = now_ns();
+        poll_changes(pool, seen, start + patience);
         pthread_mutex_lock(&pool->lock);
-        if (atomic_load_explicit(&pool->changes, memory_order_relaxed) == seen)
+        while (atomic_load_explicit(&pool->changes, memory_order_relaxed) == seen)
             pthread_cond_wait(&pool->wake, &pool->lock);
+        patience = adapted(patience, pool->begun - start);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -133,6 +150,7 @@ static void run_alone(int workers, void (*work)(void *arg, int index), void *arg
 /* Tells all threads that there is an index to take, or that they shall stop. */
 static void announce(mha_pool *pool)
 {
+    pool->begun = now_ns();
     atomic_fetch_add_explicit(&pool->changes, 1, memory_order_relaxed);
     pthread_cond_broadcast(&pool->wake);
 }
@@ -142,13 +160,13 @@ static void wait_for_others(mha_pool *pool)
 {
     if (atomic_load_explicit(&pool->running, memory_order_relaxed) == 0)
         return;
-    const int patience = pool->patience;
+    const int64_t start = now_ns(), patience = pool->patience;
     pthread_mutex_unlock(&pool->lock);
-    const int next = poll_running(pool, patience);
+    poll_running(pool, start + patience);
     pthread_mutex_lock(&pool->lock);
-    pool->patience = next;
     while (atomic_load_explicit(&pool->running, memory_order_relaxed) > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
+    pool->patience = adapted(patience, now_ns() - start);
 }
 
 static void run_own(mha_pool *pool, int workers, void (*work)(void *arg, int index), void *arg)

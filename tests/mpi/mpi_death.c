@@ -27,8 +27,8 @@ int main(int argc, char **argv)
     CHECK(spread_run_alone(s, true) == MHA_OK, "alone");
     CHECK(mha_mpi_plan_create(&plan, group, &gather, &s->shape, &s->queries, &s->keys) == MHA_OK,
           "plan");
-    /* Connections are made by the first messages, with the help of mpirun, which may itself fail over
-     * a dead rank. All of them exist before one dies. */
+    /* Connections are made by the first messages, with the help of mpirun, which may itself fail
+     * over a dead rank. All of them exist before one dies. */
     for (int pass = 0; pass < 2; pass++)
         CHECK(spread_run(s, plan, pass, NULL) == MHA_OK, "all ranks alive");
     hooks_reset();
