@@ -29,6 +29,9 @@ if(MHA_BUILD_PROGRAM)
     install(FILES completions/mha.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
     install(FILES models/lab-en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
+    # "make wasm" builds it; "mha view --live" needs it.
+    install(FILES ${PROJECT_BINARY_DIR}/wasm/mha_page.wasm OPTIONAL
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/mha)
     install(DIRECTORY models/en-fr DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
 endif()
 

@@ -144,7 +144,7 @@ _mha() {
         options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --texts --study --ablation --weights --tokens --lecture --layer --words --threads --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --lecture --layer --words --threads --help" ;;
     serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind

@@ -28,6 +28,8 @@ packages="
     test   libc6-dev-arm64-cross   /usr/aarch64-linux-gnu/include/stdio.h
     test   qemu-user               qemu-aarch64
     test   chromium                chromium
+    test   firefox-esr             firefox-esr
+    test   cmark-gfm               cmark-gfm
     test   nodejs                  node
     test   npm                     npm
     test   python3                 python3
@@ -41,6 +43,8 @@ packages="
     wasm   emscripten              emcc
     wasm   nodejs                  node
     wasm   npm                     npm
+    site   cmark-gfm               cmark-gfm
+    site   python3                 python3
     lint   clang                   clang
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy

@@ -6,7 +6,7 @@
 #   release    every test program, once per instruction set of this CPU
 #   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
-#   docs       the examples run; README and manual agree with the header
+#   docs       the examples run; README and manual agree with the header; the site has no broken link
 #   consumer   programs built against the installed library, in C and C++
 #   symbols    what the shared library exports, imports and keeps
 #   mpi        libmha_mpi on 1 to 8 ranks, with every MPI that is here
@@ -21,7 +21,7 @@
 #   valgrind   some test programs under Valgrind
 #   aarch64    the test programs that depend on the machine, cross compiled, under qemu-user
 #   wasm       some of them compiled for WebAssembly, under node: same bits as MHA_ISA=c; the package
-#              for npm, installed from its archive; its example page in a browser
+#              for npm, installed from its archive; its example page and live pages in browsers
 #
 # One more part is not among all of them: "quick", every test program once with the best instruction
 # set of this CPU and a third of its random cases, for daily work ("make check").
@@ -226,6 +226,11 @@ part_rooms() {
 
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
+    if command -v cmark-gfm >/dev/null; then
+        job docs check_site tests/checks/check_site.sh
+    else
+        skip docs "no cmark-gfm"
+    fi
 }
 
 part_consumer() {
@@ -496,6 +501,20 @@ part_wasm() {
     else
         job wasm test_example node tests/wasm/test_example.mjs build/wasm/package models/en-fr \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job wasm test_live_file tests/page/test_live.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)" file
+        job wasm test_offline tests/page/test_offline.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+    fi
+    if ! command -v firefox-esr >/dev/null; then
+        skip wasm "no firefox-esr"
+    elif [ ! -d "$tools/node_modules/puppeteer-core" ] &&
+        ! timeout 120 npm install --silent --no-save --prefix "$tools" puppeteer-core@24.43.1 \
+            playwright-core@1.65.0 >>$logs/view-npm.log 2>&1; then
+        skip wasm "npm cannot install puppeteer-core"
+    else
+        job wasm test_firefox tests/page/test_firefox.sh build/mha \
+            "$tools/node_modules/puppeteer-core" "$(command -v firefox-esr)"
     fi
 }
 

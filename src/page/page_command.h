@@ -11,6 +11,7 @@ typedef struct page_command {
     const char *model_file, *target;
     const char *weights, *tokens, *ablation, *texts, *lecture; /* files */
     bool words;                                                /* join the pieces of words */
+    bool live;                                                 /* with the model inside */
     int study;                                                 /* sentences */
     int layer; /* that of the computation; 1 is the default */
 } page_command;

@@ -35,7 +35,7 @@ export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute"
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-        if (!(name in state)) continue;
+        if (!Object.hasOwn(state, name)) continue;
         state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;
     }
     return withinPage(state, page);
@@ -50,6 +50,7 @@ export function withinPage(state, page) {
     if (!has(state.kind)) state.kind = kinds[0].name;
     if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross")))
         state.view = "wall";
+    if (!["light", "dark"].includes(state.theme)) state.theme = "";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);
