@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-peers soak format lint install clean help build-deps
+.PHONY: wasm site build run check test bench bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -58,6 +58,15 @@ lint: ## clang-format, clang-tidy, cppcheck, gcc -fanalyzer
 
 install: build ## install below $(DESTDIR)$(prefix)
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(prefix)"
+
+uninstall: ## remove what the last make install has written
+	@DESTDIR="$(DESTDIR)" scripts/uninstall.sh build
+
+amalgamation: ## the core as one file, build/amalgamation/mha.c and mha.h: cc -O2 -c mha.c
+	@python3 scripts/amalgamate.py build/amalgamation
+
+dist: ## the release of the last commit in build/dist: tarball, bill of materials, checksums
+	@scripts/dist.sh
 
 clean: ## remove everything that was built
 	@rm -rf build

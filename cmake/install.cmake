@@ -63,7 +63,7 @@ add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config m
                 mha_cache_first mha_cache_free_pages mha_cache_bytes mha_cache_append mha_cache_read
                 mha_cache_export_size mha_cache_export mha_cache_import
                 mha_cache_truncate mha_cache_fork mha_cache_copy mha_cache_remove mha_cache_shift
-                mha_cache_reorder mha_cache_save mha_cache_load mha_cache_save_to
+                mha_cache_reorder mha_cache_save mha_cache_load mha_cache_load_as mha_cache_save_to
                 mha_cache_load_from mha_cache_attention mha_cache_work_size)
 add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mha_linear_run
                 mha_linear_work_size mha_linear_update mha_linear_backward

@@ -127,7 +127,7 @@ _mha() {
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
-            --average-every --patience --seed --sentences --unknown --threads --resume --force
+            --average-every --patience --arithmetic --seed --sentences --unknown --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
     sweep)

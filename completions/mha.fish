@@ -110,6 +110,7 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l lr -x -d "learning rat
 complete -c mha -n "__fish_seen_subcommand_from train" -l warm-up -x -d "steps until the peak learning rate"
 complete -c mha -n "__fish_seen_subcommand_from train" -l dropout -x -d "dropout rate"
 complete -c mha -n "__fish_seen_subcommand_from train" -l label-smoothing -x -d "share of the target spread over all words"
+complete -c mha -n "__fish_seen_subcommand_from train" -l arithmetic -x -a "exact native" -d "how products are computed"
 complete -c mha -n "__fish_seen_subcommand_from train" -l weight-decay -x -d "weight decay of matrices"
 complete -c mha -n "__fish_seen_subcommand_from train" -l clip -x -d "largest gradient norm"
 complete -c mha -n "__fish_seen_subcommand_from train" -l pairs -r -F -d "sentence pairs to train on"

@@ -213,7 +213,8 @@ def train(model: Translator, data: list[list[Pair]], begin: int, o: argparse.Nam
         for group in optimizer.param_groups:
             group["lr"] = rate(step, o)
         optimizer.zero_grad(set_to_none=True)
-        loss, tokens = loss_of(model, data[0], batch, begin, o.label_smoothing)
+        with torch.autocast("cpu", torch.bfloat16, enabled=o.arithmetic == "native"):
+            loss, tokens = loss_of(model, data[0], batch, begin, o.label_smoothing)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -291,6 +292,7 @@ def main() -> None:
     add("--ema", type=float, default=0.998)
     add("--seed", type=int, default=1)
     add("--threads", type=int, default=torch.get_num_threads())
+    add("--arithmetic", choices=["exact", "native"], default="exact", help="native: autocast to bf16")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)

@@ -43,6 +43,15 @@ packages="
     wasm   emscripten              emcc
     wasm   nodejs                  node
     wasm   npm                     npm
+    i686   gcc-i686-linux-gnu      i686-linux-gnu-gcc
+    i686   libc6-dev-i386-cross    /usr/i686-linux-gnu/include/stdio.h
+    musl   musl-tools              musl-gcc
+    riscv64  gcc-riscv64-linux-gnu   riscv64-linux-gnu-gcc
+    riscv64  libc6-dev-riscv64-cross /usr/riscv64-linux-gnu/include/stdio.h
+    riscv64  qemu-user               qemu-riscv64
+    s390x  gcc-s390x-linux-gnu     s390x-linux-gnu-gcc
+    s390x  libc6-dev-s390x-cross   /usr/s390x-linux-gnu/include/stdio.h
+    s390x  qemu-user               qemu-s390x
     site   cmark-gfm               cmark-gfm
     site   python3                 python3
     lint   clang                   clang

@@ -3,7 +3,7 @@
 #
 # soak.sh [PERCENT]: the tests that take long. Every test program with twenty times the random
 # cases, exp() over every float, 10,000 random configurations against the float64 oracle, all of
-# this for every instruction set of this CPU; then fuzzing, ten minutes per target of the core and
+# this for every instruction set of this CPU; RISC-V and IBM Z under qemu-user; then fuzzing, ten minutes per target of the core and
 # one per file format. Stops at the first failure; the last line counts passed, failed, skipped.
 # PERCENT below 100 does only that share: soak.sh 1 shows in a few minutes that everything runs.
 set -u
@@ -61,6 +61,8 @@ for isa in "${isas[@]}"; do
         part "$isa: $name" env MHA_ISA="$isa" MHA_TEST_EFFORT="$effort" "build/tests/$name"
     done
 done
+
+part "other machines" scripts/test.sh riscv64 s390x
 
 if command -v clang >/dev/null; then
     part "the fuzzers" cmake --preset asan -B build/fuzz -DCMAKE_C_COMPILER=clang -DMHA_FUZZ=ON

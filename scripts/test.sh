@@ -7,7 +7,8 @@
 #   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
 #   docs       the examples run; README and manual agree with the header; the site has no broken link
-#   consumer   programs built against the installed library, in C and C++
+#   consumer   programs built against the installed library, in C and C++, or with the
+#              amalgamation; releases, uninstalling
 #   symbols    what the shared library exports, imports and keeps
 #   mpi        libmha_mpi on 1 to 8 ranks, with every MPI that is here
 #   cli        the program mha
@@ -20,11 +21,14 @@
 #   tsan       the test programs that use threads, under ThreadSanitizer (gcc)
 #   valgrind   some test programs under Valgrind
 #   aarch64    the test programs that depend on the machine, cross compiled, under qemu-user
+#   i686       a choice of test programs on 32-bit x86
+#   musl       the same with musl instead of glibc
 #   wasm       some of them compiled for WebAssembly, under node: same bits as MHA_ISA=c; the package
 #              for npm, installed from its archive; its example page and live pages in browsers
 #
-# One more part is not among all of them: "quick", every test program once with the best instruction
-# set of this CPU and a third of its random cases, for daily work ("make check").
+# Three more parts are not among all of them: "quick", every test program once with the best instruction
+# set of this CPU and a third of its random cases, for daily work ("make check"); "riscv64" and "s390x",
+# the choice of the part i686 on these machines, under qemu-user ("make soak").
 #
 # Every program ends with "NAME: N passed, N failed, N skipped". One that does not, or that exits
 # with an error without reporting a failure, has crashed and counts as one failure. A part that
@@ -35,10 +39,10 @@ cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
 all_parts=(release format rooms docs consumer symbols mpi cli view python torch models asan tsan valgrind aarch64
-    wasm)
+    i686 musl wasm)
 jobs_at_once=2
 cpu_limit=600   # seconds of CPU time per process: a slow or busy machine is no failure
-hang_limit=3600 # seconds per program, whatever it does
+stall_limit=900 # seconds in which a program and its children do nothing at all
 logs=build/test-logs
 results=$logs/results
 times=$logs/times
@@ -87,7 +91,7 @@ job() {
         wait -n
     done
     {
-        (ulimit -t $cpu_limit && exec timeout -k 10 $hang_limit "$@") >"$log" 2>&1 </dev/null
+        (ulimit -t $cpu_limit && exec tests/support/until_stalled.sh $stall_limit "$@") >"$log" 2>&1 </dev/null
         report=$(judge "$part" "$name" $? "$log")
         times >"$log.time" # the second line: user and system time of finished programs, "0m1.5s 0m0.1s"
         awk -F '[ms ]+' -v name="$part $name" \
@@ -226,6 +230,7 @@ part_rooms() {
 
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
+    job docs check_stalled tests/checks/check_stalled.sh
     if command -v cmark-gfm >/dev/null; then
         job docs check_site tests/checks/check_site.sh
     else
@@ -239,6 +244,8 @@ part_consumer() {
         return
     fi
     job consumer check_consumer tests/checks/check_consumer.sh build
+    job consumer check_dist tests/checks/check_dist.sh build
+    job consumer check_amalgamation tests/checks/check_amalgamation.sh build
 }
 
 part_symbols() {
@@ -476,6 +483,45 @@ part_aarch64() {
         job aarch64 "$name" env MHA_TEST_EFFORT=0.03 \
             qemu-aarch64 -L /usr/aarch64-linux-gnu "build/aarch64/tests/$name"
     done
+}
+
+# The programs that tests/CMakeLists.txt has chosen for other platforms.
+portable_programs() {
+    sed -n '/^set(portable_tests/,/)/p' tests/CMakeLists.txt | grep -ow 'test_[a-z0-9_]*'
+}
+
+# portable_part PART [EMULATOR...]: these programs, built by the preset of the same name.
+portable_part() {
+    local part=$1 name
+    shift
+    if ! scripts/install-deps.sh "$part" >"$logs/$part-deps.log" 2>&1; then
+        skip "$part" "its compiler is missing and cannot be installed"
+        return
+    fi
+    build "$part" "$part" || return
+    if ! "$@" "build/$part/tests/test_beam" >/dev/null 2>&1; then
+        skip "$part" "this machine cannot run its programs"
+        return
+    fi
+    for name in $(portable_programs); do
+        job "$part" "$name" env MHA_TEST_EFFORT=0.05 "$@" "build/$part/tests/$name"
+    done
+}
+
+part_i686() {
+    portable_part i686
+}
+
+part_musl() {
+    portable_part musl
+}
+
+part_riscv64() {
+    portable_part riscv64 qemu-riscv64 -L /usr/riscv64-linux-gnu
+}
+
+part_s390x() {
+    portable_part s390x qemu-s390x -L /usr/s390x-linux-gnu
 }
 
 # The driver of the browser is the one of the part view.

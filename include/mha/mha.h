@@ -142,7 +142,8 @@ MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t cou
  *     sums are f32. i8: each row of inputs is rounded to 8 bits with a scale and a zero of its own,
  *     sums are int32, so that they are exact and the same on every CPU. Block types: 32 inputs of a
  *     row have a scale, sums over these are int32. Faster where the CPU has instructions for it,
- *     and less accurate everywhere (docs/numerics.md).
+ *     and less accurate everywhere (docs/numerics.md). Backward passes of linears and layers are
+ *     native for bf16 and exact for i8.
  *
  * Where there are no native products (f32, f16, i8 with more than 65536 inputs, block types without
  * AVX2 or AVX-512 with VNNI), MHA_NATIVE computes as MHA_EXACT does; mha_arithmetic_explain() and
@@ -687,11 +688,19 @@ MHA_API mha_status mha_cache_reorder(mha_cache *cache, const int64_t *parents);
  * writes a new file beside the old one and renames it; a link, a pipe or a device is not replaced
  * (MHA_ERR_FILE). A damaged file is MHA_ERR_FORMAT. The message, if requested, says what is wrong
  * and where.
+ *
+ * A file says how much memory its cache needs, which may be far more than it holds. Loading refuses
+ * (MHA_ERR_MEMORY, before it allocates) a cache of 64 MB or more of which less than a thousandth is
+ * stored. mha_cache_load_as() loads a cache of any size that has the configuration `expected`, and
+ * no other (MHA_ERR_FORMAT); its size and message are not used. NULL: as mha_cache_load().
  */
 MHA_API mha_status mha_cache_save(const mha_cache *cache, const char *path, char *message,
                                   size_t message_size);
 MHA_API mha_status mha_cache_load(mha_cache **cache, const char *path, char *message,
                                   size_t message_size);
+MHA_API mha_status mha_cache_load_as(mha_cache **cache, const char *path,
+                                     const mha_cache_config *expected, char *message,
+                                     size_t message_size);
 
 /*
  * Bytes to or from anywhere, such as a part of a larger file. write() takes and read() gives all
@@ -710,11 +719,8 @@ typedef struct mha_stream {
 } mha_stream;
 
 /*
- * The same bytes to a stream and from it. Loading reads exactly the bytes that were written. With
- * `expected`, a cache of any other configuration is MHA_ERR_FORMAT before memory is allocated for
- * it; NULL: any. Its size and message are not used. Without it the bytes say how much memory the
- * cache reserves, which may be far more than they are: a cache that is almost empty is saved in few
- * bytes. Memory beyond that of the stored tokens is reserved, not used.
+ * The same bytes to a stream and from it, with `expected` as above. Loading reads exactly the bytes
+ * that were written. Memory beyond that of the stored tokens is reserved, not used.
  */
 MHA_API mha_status mha_cache_save_to(const mha_cache *cache, const mha_stream *stream);
 MHA_API mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,
@@ -1146,8 +1152,9 @@ typedef struct mha_linear_gradients {
                              rows, d_weight has the bits of one call */
 } mha_linear_gradients;
 
-/* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored. Every
- * sum has a fixed order: the same bits for any number of threads. `work` needs
+/* The backward pass of mha_linear_run() on the same x. Weights are used as they are stored;
+ * products with those of bf16 are native if those of the linear are, and d_y and x are then rounded
+ * to bf16. Every sum has a fixed order: the same bits for any number of threads. `work` needs
  * mha_linear_backward_work_size() bytes; NULL: allocated and freed. */
 MHA_API mha_status mha_linear_backward(const mha_linear *linear, ptrdiff_t rows, const void *x,
                                        mha_dtype x_type, ptrdiff_t x_stride,

@@ -29,7 +29,7 @@ def test_bits_of_one_machine(ranks: int) -> None:
     done = subprocess.run(
         [ROOT / "tests/mpi/mpi_job.sh", "openmpi", str(ranks), "120", sys.executable,
          Path(__file__).with_name("mpi_ranks.py"), module],
-        env=environment, capture_output=True, text=True, timeout=200, check=False,
+        env=environment, capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"checks on {ranks} ranks" in done.stdout

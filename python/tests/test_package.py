@@ -46,9 +46,7 @@ def wheel() -> Path:
 
 def run(*command: object, **settings: Any) -> str:
     """What a command prints; it must succeed."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=120, **settings
-    )
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -11,10 +11,26 @@
 
 uint64_t hash_key(void);
 
+/* The product of two numbers of 64 bits; its upper half is stored in *high. */
+static inline uint64_t hash_product(uint64_t a, uint64_t b, uint64_t *high)
+{
+#ifdef __SIZEOF_INT128__
+    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+    *high = (uint64_t)(product >> 64);
+#else /* in halves of 32 bits: no sum overflows */
+    const uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    const uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
+    const uint64_t other = a_low * b_high + (uint32_t)middle;
+    *high = a_high * b_high + (middle >> 32) + (other >> 32);
+#endif
+    return a * b;
+}
+
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
-    const unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    uint64_t high;
+    const uint64_t low = hash_product(a, b, &high);
+    return low ^ high;
 }
 
 static inline uint64_t hash_number(uint64_t key, uint64_t number)
@@ -40,7 +56,9 @@ static inline uint64_t hash_bytes(uint64_t key, const char *bytes, size_t length
  * eighths: little memory is unused, and a search still ends soon. */
 static inline size_t hash_slot(uint64_t hash, size_t count)
 {
-    return (size_t)((unsigned __int128)hash * count >> 64);
+    uint64_t slot;
+    hash_product(hash, count, &slot);
+    return (size_t)slot;
 }
 
 static inline bool hash_full(size_t filled, size_t count)

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +22,19 @@ static int check_replaceable(const char *path)
     return S_ISREG(there.st_mode) ? 0 : EOPNOTSUPP;
 }
 
+/*
+ * Locks a new file for as long as it is open, by which leftover_files.c knows that a process is
+ * writing it. False if it was removed before it was locked. Where files cannot be locked they are
+ * never removed.
+ */
+static bool lock_new(int fd)
+{
+    struct stat about;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(fd, &about) != 0 || about.st_nlink > 0;
+}
+
 int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
 {
     int error = check_replaceable(path);
@@ -30,6 +45,10 @@ int mhai_file_open_new(const char *path, char *name, size_t size, int *fd)
         snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
         *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         error = *fd < 0 ? errno : 0;
+        if (!error && !lock_new(*fd)) {
+            close(*fd);
+            error = EEXIST;
+        }
     }
     return error;
 }

@@ -94,6 +94,7 @@ static training_config config_of(const layer_word *w)
         config.batch = (int)w->b;
         config.sentences = w->b;
     }
+    config.arithmetic = layer_word_arithmetic(w);
     return config;
 }
 
@@ -121,6 +122,7 @@ static bool make_training(bench_case *bench, model_body *p, const layer_word *w,
         return false;
     }
     bench->flops = 3.0 * forward_flops(&config.model, p->pairs);
+    bench->peak = config.arithmetic == MHA_NATIVE ? PEAK_BF16 : PEAK_F32;
     bench->run = run_training;
     return true;
 }

@@ -105,7 +105,8 @@ mha_status mhai_cache_check(mhai_call *call)
     if (o->k_starts)
         return mhai_fail(o, MHA_ERR_FLAG,
                          "options.k_starts does not go with a cache, which knows its sequences");
-    if ((uintptr_t)o->k_lengths % sizeof(int64_t) || (uintptr_t)call->sequences % sizeof(int64_t))
+    if (!mhai_aligned(o->k_lengths, sizeof(int64_t)) ||
+        !mhai_aligned(call->sequences, sizeof(int64_t)))
         return mhai_fail(o, MHA_ERR_ALIGN, "k_lengths or sequences is not aligned to its elements");
     if ((status = check_sequences(call, o)) || (status = check_k_lengths(call)) ||
         (status = mhai_cache_columns(call)))

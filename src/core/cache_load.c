@@ -171,6 +171,21 @@ static mha_status plan_cache(const mhai_file *file, const header *h, mha_cache *
     return room_for(file, &planned->config, h->pages) ? MHA_OK : fail_short(file);
 }
 
+/*
+ * What a cache could hold beyond its tokens is not in the file, which may be forged. Is its memory
+ * at most 64 MB, or so much that a thousandth of it is stored?
+ */
+static mha_status check_memory(const mhai_file *file, const mha_cache *planned, uint64_t bytes)
+{
+    const uint64_t memory = mha_cache_bytes(planned);
+    if (memory >> 26 == 0 || memory >> 10 <= bytes)
+        return MHA_OK;
+    return mhai_file_fail(file, MHA_ERR_MEMORY,
+                          "%s: %llu bytes describe a cache of %llu; a cache that is almost empty "
+                          "is loaded only where its configuration is given as expected",
+                          file->stream.name, (unsigned long long)bytes, (unsigned long long)memory);
+}
+
 static bool possible(const mha_cache *cache, uint64_t length, uint64_t first)
 {
     if (cache->config.kind != MHA_CACHE_RING)
@@ -344,8 +359,8 @@ static mha_status load_tokens(mhai_file *file, const mha_cache *planned, uint64_
     return status ? status : check_hash(file);
 }
 
-/* Reads the cache that the header describes. */
-static mha_status load_planned(mhai_file *file, mha_cache *planned, uint64_t pages,
+/* Reads the cache that the header describes, which the caller may have expected. */
+static mha_status load_planned(mhai_file *file, mha_cache *planned, const header *h, bool expected,
                                mha_cache **cache)
 {
     const size_t sequences = (size_t)planned->config.sequences;
@@ -356,8 +371,10 @@ static mha_status load_planned(mhai_file *file, mha_cache *planned, uint64_t pag
     planned->lengths = lengths;
     planned->firsts = lengths + sequences;
     mha_status status = get_lengths(file, planned);
+    if (!status && !expected)
+        status = check_memory(file, planned, h->bytes);
     if (!status)
-        status = load_tokens(file, planned, pages, cache);
+        status = load_tokens(file, planned, h->pages, cache);
     free(lengths);
     if (status) {
         mha_cache_free(*cache);
@@ -382,7 +399,17 @@ static mha_status load_stream(mhai_file *file, const mha_cache *expected, mha_ca
         return mhai_file_fail(file, MHA_ERR_FORMAT,
                               "%s: it is a cache of another configuration than expected",
                               file->stream.name);
-    return load_planned(file, &planned, h.pages, cache);
+    return load_planned(file, &planned, &h, expected != NULL, cache);
+}
+
+/* The cache that the caller expects, if any. */
+static mha_status plan_expected(const mhai_file *file, const mha_cache_config *expected,
+                                mha_cache *wanted)
+{
+    const mha_status status = expected ? mhai_cache_plan(wanted, expected) : MHA_OK;
+    if (status)
+        mhai_file_fail(file, status, "%s: expected describes no cache", file->stream.name);
+    return status;
 }
 
 mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,
@@ -398,13 +425,8 @@ mha_status mha_cache_load_from(mha_cache **cache, const mha_stream *stream,
         return MHA_ERR_STRUCT;
     if (!cache || !file.stream.read)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "stream.read" : "cache");
-    if (expected) {
-        const mha_status status = mhai_cache_plan(&wanted, expected);
-        if (status)
-            return mhai_file_fail(&file, status, "%s: expected describes no cache",
-                                  file.stream.name);
-    }
-    return load_stream(&file, expected ? &wanted : NULL, cache);
+    const mha_status status = plan_expected(&file, expected, &wanted);
+    return status ? status : load_stream(&file, expected ? &wanted : NULL, cache);
 }
 
 /* ----------------------------------------------------------------- files ----- */
@@ -447,7 +469,7 @@ static mha_status verify_file(mhai_file *file)
     return check_hash(file);
 }
 
-static mha_status load_file(mhai_file *file, mha_cache **cache)
+static mha_status load_file(mhai_file *file, const mha_cache *expected, mha_cache **cache)
 {
     struct stat info;
     if (fstat(*(const int *)file->stream.context, &info) != 0) {
@@ -461,12 +483,14 @@ static mha_status load_file(mhai_file *file, mha_cache **cache)
     if (status)
         return status;
     file->verified = true;
-    return rewind_file(file) ? load_stream(file, NULL, cache) : fail_short(file);
+    return rewind_file(file) ? load_stream(file, expected, cache) : fail_short(file);
 }
 
-mha_status mha_cache_load(mha_cache **cache, const char *path, char *message, size_t message_size)
+mha_status mha_cache_load_as(mha_cache **cache, const char *path, const mha_cache_config *expected,
+                             char *message, size_t message_size)
 {
     int fd = -1;
+    mha_cache wanted;
     mhai_file file = {.stream = {.size = sizeof file.stream,
                                  .read = read_file,
                                  .context = &fd,
@@ -478,13 +502,21 @@ mha_status mha_cache_load(mha_cache **cache, const char *path, char *message, si
         *cache = NULL;
     if (!cache || !path)
         return mhai_file_fail(&file, MHA_ERR_NULL, "%s is NULL", cache ? "path" : "cache");
+    mha_status status = plan_expected(&file, expected, &wanted);
+    if (status)
+        return status;
     /* Non-blocking: a pipe without a writer must not hold up the caller. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         file.error = errno;
         return mhai_file_error(&file, "opened");
     }
-    const mha_status status = load_file(&file, cache);
+    status = load_file(&file, expected ? &wanted : NULL, cache);
     close(fd);
     return status;
+}
+
+mha_status mha_cache_load(mha_cache **cache, const char *path, char *message, size_t message_size)
+{
+    return mha_cache_load_as(cache, path, NULL, message, message_size);
 }

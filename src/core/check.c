@@ -342,7 +342,7 @@ static mha_status check_arrays_aligned(const mha_options *o)
                   {"weights_heads", o->weights_heads, 8},
                   {"weights_rows", o->weights_rows, 8}};
     for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
-        if ((uintptr_t)arrays[n].data % arrays[n].size)
+        if (!mhai_aligned(arrays[n].data, arrays[n].size))
             return mhai_fail(o, MHA_ERR_ALIGN, "options.%s is not aligned to its %zu-byte elements",
                              arrays[n].name, arrays[n].size);
     return MHA_OK;

@@ -87,6 +87,13 @@ static inline ptrdiff_t mhai_round_up(ptrdiff_t a, ptrdiff_t b)
     return mhai_ceil_div(a, b) * b;
 }
 
+/* Is a pointer aligned as elements of `size` bytes must be? Some 32-bit machines align numbers of 8
+ * bytes to 4. */
+static inline bool mhai_aligned(const void *data, size_t size)
+{
+    return (uintptr_t)data % (size == sizeof(int64_t) ? _Alignof(int64_t) : size) == 0;
+}
+
 /* Floats from one row of `width` elements to the next: one vector more than needed, since rows that
  * are a power of two apart would compete for the same cache sets. */
 static inline ptrdiff_t mhai_row_floats(ptrdiff_t width)
@@ -218,6 +225,26 @@ static inline bool mhai_call_keeps(const mhai_call *call, const mhak_drop *drop,
 static inline bool mhai_averages(const mhai_call *call)
 {
     return (call->options.flags & MHA_AVERAGE_WEIGHTS) != 0;
+}
+
+/* Scores are multiplied by this before they are summed over `heads`, so that a sum of finite ones
+ * is finite. A power of two: the mean has the same bits. Weights, which are at most 1, need none.
+ */
+static inline double mhai_mean_scale(const mhai_call *call, ptrdiff_t heads)
+{
+    double scale = 1;
+    while (call->options.weights_mode != MHA_WEIGHTS_SOFTMAX && scale * (double)heads > 1)
+        scale /= 2;
+    return scale;
+}
+
+/* sum * factor where rounding alone could make a finite sum infinite, beyond `most`. */
+static inline double mhai_mean(double sum, double factor, double most)
+{
+    const double mean = sum * factor;
+    if (sum - sum != 0) /* infinite, or not a number */
+        return sum;
+    return mean > most ? most : mean < -most ? -most : mean;
 }
 
 /* Chosen heads and rows of the returned weights. */

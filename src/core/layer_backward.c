@@ -40,7 +40,7 @@ void mhai_layer_back_output(const mhai_layer_back *back)
     const mhai_factor d_y = {g->d_output.data, g->d_output_type, c->output_width, back->d_rows, 1};
     const mhai_factor heads = {job->heads, MHA_F32, c->H * c->Dv, job->queries.numbers,
                                c->H * c->Dv};
-    mhai_outer_matrix(kernels, &d_y, &heads, job->queries.count, &g->o, false, back->work,
+    mhai_outer_matrix(job->layer->out, &d_y, &heads, job->queries.count, &g->o, false, back->work,
                       job->pool);
     mhai_column_sums(kernels, &d_y, job->queries.count, g->o_bias, false, job->pool);
 }
@@ -204,7 +204,8 @@ static void weight_gradients(const mhai_layer_back *back)
                                  job->stride[p]};
         const mhai_factor x = {mhai_layer_input(&job->call, p)->data, job->call.input_type,
                                inputs[p], back->live[1], 1};
-        mhai_outer_matrix(kernels, &d_y, &x, rows, matrices[p], false, back->work, job->pool);
+        mhai_outer_matrix(job->layer->in[p].linear, &d_y, &x, rows, matrices[p], false, back->work,
+                          job->pool);
         mhai_column_sums(kernels, &d_y, rows, biases[p], false, job->pool);
     }
 }

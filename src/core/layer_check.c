@@ -211,7 +211,7 @@ static mha_status check_sequences(const mhai_layer_job *job)
 {
     const mha_layer_call *const call = &job->call;
     const mha_options *const o = &job->attention.options;
-    if ((uintptr_t)call->sequences % sizeof(int64_t))
+    if (!mhai_aligned(call->sequences, sizeof *call->sequences))
         return mhai_fail(o, MHA_ERR_ALIGN, "call.sequences is not aligned to its elements");
     for (ptrdiff_t b = 0; b < call->B; b++)
         if (!mhai_cache_has(call->cache, call->sequences ? call->sequences[b] : b))

@@ -338,7 +338,7 @@ mha_status mhai_check_vector(const mha_options *message, const char *name, const
     const mha_status status = mhai_check_plain(message, name, vector->type);
     if (status)
         return status;
-    if ((uintptr_t)vector->data % mha_dtype_size(vector->type))
+    if (!mhai_aligned(vector->data, mha_dtype_size(vector->type)))
         return mhai_fail(message, MHA_ERR_ALIGN, "%s is not aligned to its elements", name);
     return MHA_OK;
 }

@@ -5,7 +5,8 @@
  *      linear.c            the caller's matrices -> panels, once; section 8 of mha.h
  *      linear_blocks.c     block types in panels
  *      gemm.c              rows x panels, cut into tasks
- *      linear_backward.c   the products of the backward pass
+ *      linear_backward.c   the backward pass: gradients of inputs
+ *      linear_outer.c      gradients of weights and biases
  *      feed_forward.c      two linears with an activation between them; section 11 of mha.h
  *
  * Panel p holds outputs [p*nr, (p+1)*nr) of all inputs, input after input:
@@ -179,6 +180,12 @@ mha_status mhai_linear_check_rows(const mha_linear *linear, ptrdiff_t rows, mha_
 
 /* -------------------------------------------------------------- backward ----- */
 
+/* Are the products of the backward pass native? Those of i8 are exact. */
+static inline bool mhai_is_native_back(const mha_linear *linear)
+{
+    return linear->native && linear->stored == MHA_BF16;
+}
+
 /* d_x = d_y W. Here x is the gradient d_y of the outputs of some panels, `columns` wide, and y is
  * the gradient d_x of all inputs. */
 void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool);
@@ -197,6 +204,7 @@ typedef struct mhai_factor {
 /* y[m*ldy + n] = the sum over rows of left[row][m] * right[row][n], or adds that sum to it. */
 typedef struct mhai_outer {
     const mhak_table *kernels;
+    const mhak_native *native; /* products of bf16; NULL: they are exact */
     mhai_factor left, right;
     ptrdiff_t count; /* rows */
     bool add;
@@ -208,8 +216,8 @@ typedef struct mhai_outer {
     size_t scratch_size;
 } mhai_outer;
 
-/* The gradient of a matrix, if requested: written, or added to what is there. */
-void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
+/* The gradient of the matrix of a linear, if requested: written, or added to what is there. */
+void mhai_outer_matrix(const mha_linear *linear, const mhai_factor *d_y, const mhai_factor *x,
                        ptrdiff_t rows, const mha_matrix_out *to, bool add, void *work,
                        mha_pool *pool);
 size_t mhai_outer_work_size(const mhak_table *kernels, int threads);

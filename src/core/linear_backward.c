@@ -3,10 +3,11 @@
  * Gradients of y = x W^T + bias (section 10 of mha.h).
  *
  *      d_x = d_y W             the product of gemm.c with W transposed, some panels at a time
- *      d_W = d_y^T . x         a task is a block of d_W and sums over all rows
- *      d_bias                  sums of the columns of d_y
+ *      d_W = d_y^T . x         linear_outer.c
+ *      d_bias                  sums of the columns of d_y; there too
  *
  * Each number is summed by one task over ascending rows or outputs, whatever the number of threads.
+ * If products of the linear are native and its weights bf16, these are native too.
  */
 #include "core/linear.h"
 
@@ -63,6 +64,36 @@ static void transpose_tile(const mha_linear *linear, ptrdiff_t p, ptrdiff_t inpu
             to[r * nr + c] *= linear->scales[p * nr + r];
 }
 
+/* A tile of pairs of inputs, [input pair][nr outputs], to one of pairs of outputs, [output
+ * pair][nr inputs]. Both have zeros where there are no weights. */
+static void transpose_pairs(const mha_linear *linear, ptrdiff_t p, ptrdiff_t input, int outputs,
+                            uint16_t *to)
+{
+    const int nr = linear->kernels->nr, inputs = (int)mhai_min(nr, linear->depth - input);
+    const uint16_t *const tile = mhai_linear_slice(linear, p, input);
+    for (int n = 0; n < outputs; n += MHAK_PAIR, to += MHAK_PAIR * nr) {
+        for (int c = 0; c < inputs; c += MHAK_PAIR) {
+            const uint16_t *const from = tile + c * nr + MHAK_PAIR * n;
+            const uint16_t block[4] = {from[0], from[2], from[1], from[3]};
+            memcpy(to + MHAK_PAIR * c, block, sizeof block);
+        }
+        memset(to + MHAK_PAIR * inputs, 0, sizeof *to * (size_t)(MHAK_PAIR * (nr - inputs)));
+    }
+}
+
+/* One panel of the transposed weights, for native products. */
+static void transpose_native(void *arg, int worker, ptrdiff_t number)
+{
+    const transposition *const pass = arg;
+    const mha_linear *const linear = pass->product->linear;
+    const ptrdiff_t nr = linear->kernels->nr, outputs = pass->transposed.depth;
+    uint16_t *const panel = (uint16_t *)pass->transposed.weights + number * outputs * nr;
+    (void)worker;
+    for (ptrdiff_t n = 0; n < outputs; n += nr)
+        transpose_pairs(linear, pass->product->first_panel + n / nr, (pass->first + number) * nr,
+                        (int)mhai_min(nr, outputs - n), panel + n * nr);
+}
+
 /* One panel of the transposed weights. */
 static void transpose_panel(void *arg, int worker, ptrdiff_t number)
 {
@@ -77,15 +108,36 @@ static void transpose_panel(void *arg, int worker, ptrdiff_t number)
                        (int)mhai_min(nr, outputs - n), panel + n * nr);
 }
 
+/* The linear of the transposed weights, without memory: its inputs are `columns` of d_y. */
+static mha_linear transposed_of(const mha_linear *linear, ptrdiff_t columns)
+{
+    const bool native = mhai_is_native_back(linear);
+    return (mha_linear){.kernels = linear->kernels,
+                        .native = native ? linear->native : NULL,
+                        .inputs = columns,
+                        .depth = mhai_round_up(columns, native ? MHAK_PAIR : 1),
+                        .stored = native ? MHA_BF16 : MHA_F32,
+                        .together = native ? MHAK_PAIR : 1};
+}
+
+/* Takes its memory, for that many panels of inputs. */
+static void take_transposed(mha_linear *transposed, ptrdiff_t panels, mhai_work *work)
+{
+    const size_t outputs = (size_t)(panels * transposed->kernels->nr);
+    transposed->weights = mhai_work_take(work, outputs * (size_t)transposed->depth,
+                                         mha_dtype_size(transposed->stored));
+    transposed->bias = mhai_work_take(work, outputs, sizeof(float));
+}
+
 size_t mhai_gemm_back_work_size(const mha_linear *linear, ptrdiff_t rows, ptrdiff_t columns,
                                 int threads)
 {
-    const ptrdiff_t nr = linear->kernels->nr;
     const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, columns);
+    mha_linear transposed = transposed_of(linear, columns);
     mhai_work work = {0};
-    mhai_work_take(&work, (size_t)(panels * columns * nr), sizeof(float));
-    mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
-    return work.used + mhai_gemm_work_size(linear->kernels, NULL, rows, columns, panels, threads) +
+    take_transposed(&transposed, panels, &work);
+    return work.used +
+           mhai_gemm_work_size(linear->kernels, transposed.native, rows, columns, panels, threads) +
            MHAI_ALIGN - 1;
 }
 
@@ -94,19 +146,15 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
     const mha_linear *const linear = product->linear;
     const ptrdiff_t nr = linear->kernels->nr, all = mhai_ceil_div(linear->inputs, nr);
     const ptrdiff_t panels = transposed_panels(linear->kernels, linear->inputs, product->columns);
+    transposition pass = {.product = product,
+                          .transposed = transposed_of(linear, product->columns)};
     mhai_work work = mhai_work_begin(memory);
-    transposition pass = {.product = product};
-    pass.transposed = (mha_linear){.kernels = linear->kernels,
-                                   .inputs = product->columns,
-                                   .depth = product->columns,
-                                   .together = 1};
-    pass.transposed.weights =
-        mhai_work_take(&work, (size_t)(panels * product->columns * nr), sizeof(float));
-    pass.transposed.bias = mhai_work_take(&work, (size_t)(panels * nr), sizeof(float));
+    take_transposed(&pass.transposed, panels, &work);
     memset(pass.transposed.bias, 0, sizeof(float) * (size_t)(panels * nr));
     for (; product->rows > 0 && pass.first < all; pass.first += panels) {
         const ptrdiff_t count = mhai_min(panels, all - pass.first);
-        mha_pool_run(pool, count, transpose_panel, &pass);
+        mha_pool_run(pool, count, pass.transposed.native ? transpose_native : transpose_panel,
+                     &pass);
         pass.transposed.panels = count;
         mhai_product part = *product;
         part.linear = &pass.transposed;
@@ -116,213 +164,6 @@ void mhai_gemm_back(const mhai_product *product, void *memory, mha_pool *pool)
         part.y = mhai_out_at(product->y, product->y_type, pass.first * nr);
         mhai_gemm(&part, work.base + work.used, pool);
     }
-}
-
-/* -------------------------------------------------------- d_W = d_y^T . x ----- */
-
-enum {
-    BLOCK_LEFT = 256,  /* most rows of a task's block of d_W: columns of its left factor */
-    BLOCK_RIGHT = 256, /* most columns of the block */
-    LEAST_LEFT = 32,   /* blocks shrink down to this size if there are too few */
-    LEAST_RIGHT = 64,
-    BLOCK_DEPTH = 128, /* rows of the factors summed at a time. The bits of results depend on it */
-    BLOCKS_PER_THREAD = 4
-};
-
-typedef struct outer_block {
-    const mhai_outer *outer;
-    const mhak_table *kernels;
-    ptrdiff_t left, right; /* the first columns of the two factors */
-    ptrdiff_t lefts, rights;
-    float *a;    /* [BLOCK_DEPTH][lda] of the left factor */
-    float *b;    /* panels [BLOCK_RIGHT / nc][BLOCK_DEPTH][nc] of the right one */
-    float *sums; /* [lefts][BLOCK_RIGHT] */
-} outer_block;
-
-static ptrdiff_t left_stride(void)
-{
-    return mhai_row_floats(BLOCK_LEFT);
-}
-
-static outer_block block_take(const mhai_outer *outer, mhai_work *work)
-{
-    outer_block block = {.outer = outer, .kernels = outer->kernels};
-    block.a = mhai_work_take(work, (size_t)(BLOCK_DEPTH * left_stride()), sizeof(float));
-    block.b = mhai_work_take(work, (size_t)BLOCK_DEPTH * BLOCK_RIGHT, sizeof(float));
-    block.sums = mhai_work_take(work, (size_t)BLOCK_LEFT * BLOCK_RIGHT, sizeof(float));
-    return block;
-}
-
-static const void *factor_row(const mhai_factor *factor, ptrdiff_t row, ptrdiff_t column)
-{
-    const ptrdiff_t at = (factor->rows ? factor->rows[row] : row) * factor->stride;
-    return mhai_at(factor->data, factor->type, at + column);
-}
-
-/* Columns [column, column + count) of rows [first, first + depth) of a factor. */
-static void load_part(const outer_block *block, const mhai_factor *f, ptrdiff_t first,
-                      ptrdiff_t depth, ptrdiff_t column, int count, float *to, ptrdiff_t ld)
-{
-    const ptrdiff_t together = f->rows ? 1 : depth;
-    for (ptrdiff_t i = 0; i < depth; i += together)
-        block->kernels->load_rows[f->type](factor_row(f, first + i, column), f->stride,
-                                           (int)together, count, 1.0f, to + i * ld, ld);
-}
-
-static void load_left(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
-{
-    load_part(block, &block->outer->left, first, depth, block->left, (int)block->lefts, block->a,
-              left_stride());
-}
-
-/* Panels of nc columns, so that consecutive rows lie side by side. Columns past the last are 0. */
-static void load_right(const outer_block *block, ptrdiff_t first, ptrdiff_t depth)
-{
-    const ptrdiff_t nc = block->kernels->nc;
-    for (ptrdiff_t c = 0; c < block->rights; c += nc) {
-        const int count = (int)mhai_min(nc, block->rights - c);
-        float *const panel = block->b + c * BLOCK_DEPTH;
-        if (count < nc)
-            memset(panel, 0, sizeof(float) * (size_t)(depth * nc));
-        load_part(block, &block->outer->right, first, depth, block->right + c, count, panel, nc);
-    }
-}
-
-/* Where the block's row r is in y. */
-static float *block_row(const outer_block *block, ptrdiff_t r)
-{
-    return block->outer->y + (block->left + r) * block->outer->ldy + block->right;
-}
-
-/* The sums begin with 0, or with what they are added to: then they continue the chain of the call
- * before, and the rows may have come in any number of calls. */
-static void begin_sums(const outer_block *block)
-{
-    memset(block->sums, 0, sizeof(float) * (size_t)block->lefts * BLOCK_RIGHT);
-    for (ptrdiff_t r = 0; block->outer->add && r < block->lefts; r++)
-        memcpy(block->sums + r * BLOCK_RIGHT, block_row(block, r),
-               sizeof(float) * (size_t)block->rights);
-}
-
-static void sum_block(const outer_block *block)
-{
-    const ptrdiff_t nc = block->kernels->nc;
-    begin_sums(block);
-    for (ptrdiff_t first = 0; first < block->outer->count; first += BLOCK_DEPTH) {
-        const ptrdiff_t depth = mhai_min(BLOCK_DEPTH, block->outer->count - first);
-        load_left(block, first, depth);
-        load_right(block, first, depth);
-        for (ptrdiff_t c = 0; c < block->rights; c += nc)
-            block->kernels->product_transposed(block->a, left_stride(), block->b + c * BLOCK_DEPTH,
-                                               nc, (int)depth, (int)block->lefts, (int)nc,
-                                               block->sums + c, BLOCK_RIGHT);
-    }
-}
-
-static void outer_task(void *arg, int worker, ptrdiff_t number)
-{
-    const mhai_outer *const outer = arg;
-    const ptrdiff_t across = mhai_ceil_div(outer->right.columns, outer->rights);
-    mhai_work work = {.base = outer->scratches + (size_t)worker * outer->scratch_size};
-    outer_block block = block_take(outer, &work);
-    block.left = number / across * outer->lefts;
-    block.right = number % across * outer->rights;
-    block.lefts = mhai_min(outer->lefts, outer->left.columns - block.left);
-    block.rights = mhai_min(outer->rights, outer->right.columns - block.right);
-    sum_block(&block);
-    for (ptrdiff_t r = 0; r < block.lefts; r++)
-        memcpy(block_row(&block, r), block.sums + r * BLOCK_RIGHT,
-               sizeof(float) * (size_t)block.rights);
-}
-
-static size_t outer_scratch_size(const mhak_table *kernels)
-{
-    const mhai_outer none = {.kernels = kernels};
-    mhai_work work = {0};
-    block_take(&none, &work);
-    return work.used;
-}
-
-size_t mhai_outer_work_size(const mhak_table *kernels, int threads)
-{
-    return (size_t)threads * outer_scratch_size(kernels) + MHAI_ALIGN - 1;
-}
-
-static ptrdiff_t count_blocks(const mhai_outer *outer)
-{
-    return mhai_ceil_div(outer->left.columns, outer->lefts) *
-           mhai_ceil_div(outer->right.columns, outer->rights);
-}
-
-/* Chooses blocks as large as possible while every thread gets some. */
-static void choose_blocks(mhai_outer *outer, int threads)
-{
-    const ptrdiff_t wanted = threads > 1 ? (ptrdiff_t)BLOCKS_PER_THREAD * threads : 1;
-    outer->lefts = BLOCK_LEFT;
-    outer->rights = BLOCK_RIGHT;
-    while (count_blocks(outer) < wanted && outer->rights > LEAST_RIGHT)
-        outer->rights /= 2;
-    while (count_blocks(outer) < wanted && outer->lefts > LEAST_LEFT)
-        outer->lefts /= 2;
-}
-
-static void run_outer(mhai_outer outer, void *work, mha_pool *pool)
-{
-    outer.scratches = mhai_work_begin(work).base;
-    outer.scratch_size = outer_scratch_size(outer.kernels);
-    choose_blocks(&outer, mha_pool_threads(pool));
-    mha_pool_run(pool, count_blocks(&outer), outer_task, &outer);
-}
-
-void mhai_outer_matrix(const mhak_table *kernels, const mhai_factor *d_y, const mhai_factor *x,
-                       ptrdiff_t rows, const mha_matrix_out *to, bool add, void *work,
-                       mha_pool *pool)
-{
-    mhai_outer outer = {.kernels = kernels, .count = rows, .add = add, .y = to->data};
-    const bool by_outputs = to->in_stride == 1; /* a row of d_W belongs to an output */
-    outer.left = by_outputs ? *d_y : *x;
-    outer.right = by_outputs ? *x : *d_y;
-    outer.ldy = by_outputs ? to->out_stride : to->in_stride;
-    if (to->data)
-        run_outer(outer, work, pool);
-}
-
-/* ----------------------------------------------------------------- d_bias ----- */
-
-enum { SUM_COLUMNS = 64 }; /* of a task */
-
-typedef struct column_sum {
-    const mhak_table *kernels;
-    const mhai_factor *factor;
-    ptrdiff_t rows;
-    float *sums;
-    bool add;
-} column_sum;
-
-static void sum_columns(void *arg, int worker, ptrdiff_t number)
-{
-    const column_sum *const job = arg;
-    const ptrdiff_t first = number * SUM_COLUMNS;
-    const ptrdiff_t count = mhai_min(SUM_COLUMNS, job->factor->columns - first);
-    double sums[SUM_COLUMNS] = {0};
-    float row[SUM_COLUMNS];
-    (void)worker;
-    for (ptrdiff_t r = 0; r < job->rows; r++) {
-        job->kernels->load_row[job->factor->type](factor_row(job->factor, r, first), (int)count,
-                                                  1.0f, row);
-        for (ptrdiff_t c = 0; c < count; c++)
-            sums[c] += (double)row[c];
-    }
-    for (ptrdiff_t c = 0; c < count; c++)
-        job->sums[first + c] = (float)(job->add ? (double)job->sums[first + c] + sums[c] : sums[c]);
-}
-
-void mhai_column_sums(const mhak_table *kernels, const mhai_factor *factor, ptrdiff_t rows,
-                      float *sums, bool add, mha_pool *pool)
-{
-    column_sum job = {kernels, factor, rows, sums, add};
-    if (sums)
-        mha_pool_run(pool, mhai_ceil_div(factor->columns, SUM_COLUMNS), sum_columns, &job);
 }
 
 /* ----------------------------------------------------------------- checks ----- */
@@ -406,7 +247,7 @@ static void run_backward(const mha_linear *linear, ptrdiff_t rows, const mhai_fa
                                   .y_stride = g->d_x_stride};
     if (g->d_x)
         mhai_gemm_back(&product, work, pool);
-    mhai_outer_matrix(linear->kernels, &d_y, x, rows, &g->d_weight, g->accumulate, work, pool);
+    mhai_outer_matrix(linear, &d_y, x, rows, &g->d_weight, g->accumulate, work, pool);
     mhai_column_sums(linear->kernels, &d_y, rows, g->d_bias, g->accumulate, pool);
 }
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 /* The sum of two clamped numbers and a row number does not overflow. */
-static ptrdiff_t clamp(ptrdiff_t x)
+static ptrdiff_t clamp(int64_t x)
 {
     const ptrdiff_t most = PTRDIFF_MAX / 2 - 2 * MHAI_MAX_EXTENT;
-    return mhai_max(-most, mhai_min(x, most));
+    return x > most ? most : x < -most ? -most : (ptrdiff_t)x;
 }
 
 static ptrdiff_t offset_of(const mhai_call *call, const mhai_batch *batch)
@@ -22,7 +22,7 @@ static ptrdiff_t offset_of(const mhai_call *call, const mhai_batch *batch)
     case MHA_POSITION_BOTTOM_RIGHT:
         return batch->keys - batch->queries;
     case MHA_POSITION_OFFSET:
-        return clamp(options->offsets ? (ptrdiff_t)options->offsets[batch->b] : options->offset);
+        return clamp(options->offsets ? options->offsets[batch->b] : options->offset);
     case MHA_POSITION_UNSET:
     case MHA_POSITION_TOP_LEFT:
         break;

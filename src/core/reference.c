@@ -5,6 +5,7 @@
  */
 #include "core/plan.h"
 
+#include <float.h>
 #include <math.h>
 
 /* One row: its place, and scratch for S scores and their visibility. */
@@ -345,6 +346,7 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
     const ptrdiff_t rows = mhai_weights_rows(call), sets = average ? 1 : all;
     const ptrdiff_t slot = task % rows, set = task / rows % sets, b = task / rows / sets;
     const ptrdiff_t heads = average ? all : 1, i = mhai_weights_row(call, slot);
+    const double scale = mhai_mean_scale(call, heads);
     double *const sum = (double *)scratch + S;
     if (i >= mhai_batch_of(call, b).queries || heads == 0)
         return;
@@ -354,10 +356,11 @@ void mhai_reference_weights(const mhai_call *call, ptrdiff_t task, void *scratch
         const row_job job = job_at(call, b, mhai_weights_head(call, set + n), i, scratch);
         shown(&job);
         for (ptrdiff_t j = 0; j < S; j++)
-            sum[j] += job.score[j];
+            sum[j] += job.score[j] * scale;
     }
     const ptrdiff_t at =
         b * o->weights.sb + (average ? 0 : set * o->weights.sh) + slot * o->weights.sl;
     for (ptrdiff_t j = 0; j < S; j++)
-        mhai_element_write(o->weights.data, o->weights_type, at + j, sum[j] / (double)heads);
+        mhai_element_write(o->weights.data, o->weights_type, at + j,
+                           mhai_mean(sum[j], 1 / ((double)heads * scale), DBL_MAX));
 }

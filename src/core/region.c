@@ -169,7 +169,7 @@ static void add(mhai_regions *list, bool output, mhai_region r, ptrdiff_t elemen
         return;
     if (!r.data)
         list->status = mhai_fail(o, MHA_ERR_NULL, "%s is NULL", r.name);
-    else if ((uintptr_t)r.data % (uintptr_t)element)
+    else if (!mhai_aligned(r.data, (size_t)element))
         list->status = mhai_fail(o, MHA_ERR_ALIGN, "%s is not aligned to its %td-byte elements",
                                  r.name, element);
     if (list->status)

@@ -9,8 +9,8 @@
 #include "core/cache.h"
 #include "core/tile.h"
 
+#include <float.h>
 #include <math.h>
-#include <string.h>
 
 ptrdiff_t mhai_weights_heads(const mhai_call *call)
 {
@@ -207,16 +207,33 @@ static ptrdiff_t out_row(const weights_job *job, int r)
     return job->worker.batch.b * out->sb + head + job->worker.scratch->rows[r].slot * out->sl;
 }
 
-static void store_block(const weights_job *job, const float *s, ptrdiff_t base)
+static void store_block(const weights_job *job, const float *s, float factor, ptrdiff_t base)
 {
     const mhai_call *const call = job->worker.call;
     const mha_options *const o = &call->options;
-    const float factor = 1.0f / (float)job->heads;
     const int keys = (int)mhai_min(MHAK_BLOCK, call->shape.S - base);
     for (int r = 0; r < job->rows; r++)
         job->worker.plan->kernels->store_row[o->weights_type](
             s + r * MHAK_BLOCK, keys, factor,
             mhai_out_at(o->weights.data, o->weights_type, out_row(job, r) + base));
+}
+
+/* The mean over the heads in one block of keys. Scores may be as large as a float can be. */
+static void store_mean(weights_job *job, ptrdiff_t base)
+{
+    float *const sum = job->worker.scratch->sum, *const s = job->worker.scratch->s;
+    const size_t floats = (size_t)job->rows * MHAK_BLOCK;
+    const bool softmax = job->worker.call->options.weights_mode == MHA_WEIGHTS_SOFTMAX;
+    const float scale = (float)mhai_mean_scale(job->worker.call, job->heads);
+    const float factor = 1.0f / (float)job->heads / scale;
+    for (ptrdiff_t n = 0; n < job->heads; n++) {
+        one_head(job, base, n);
+        for (size_t x = 0; x < floats; x++)
+            sum[x] = n > 0 ? sum[x] + s[x] * scale : s[x] * scale;
+    }
+    for (size_t x = 0; !softmax && x < floats; x++)
+        sum[x] = (float)mhai_mean((double)sum[x], (double)factor, (double)FLT_MAX);
+    store_block(job, sum, softmax ? factor : 1.0f, base);
 }
 
 /* What is shown of extra key n: its weight, or its score. */
@@ -235,41 +252,36 @@ static void store_extras(weights_job *job)
 {
     const mhai_call *const call = job->worker.call;
     const mha_options *const o = &call->options;
+    const float scale = (float)mhai_mean_scale(call, job->heads);
     for (int n = 0; n < mhai_extras(call); n++) {
         for (ptrdiff_t h = 0; h < job->heads; h++) {
             take_head(job, mhai_weights_head(call, job->first + h));
             for (int r = 0; r < job->rows; r++) {
                 float *const sum = job->worker.scratch->sum + r;
-                *sum = (h > 0 ? *sum : 0.0f) + extra_value(job, r, n);
+                *sum = (h > 0 ? *sum : 0.0f) + extra_value(job, r, n) * scale;
             }
         }
         for (int r = 0; r < job->rows; r++)
-            mhai_element_write(o->weights.data, o->weights_type,
-                               out_row(job, r) + call->shape.S + n,
-                               (double)(job->worker.scratch->sum[r] / (float)job->heads));
+            mhai_element_write(
+                o->weights.data, o->weights_type, out_row(job, r) + call->shape.S + n,
+                mhai_mean((double)job->worker.scratch->sum[r],
+                          1 / ((double)job->heads * (double)scale), (double)FLT_MAX));
     }
 }
 
 void mhai_weights_task(const mhai_run *run, const mhai_scratch *scratch, ptrdiff_t number)
 {
     weights_job job = job_of(run, scratch, number);
-    const size_t floats = (size_t)job.rows * MHAK_BLOCK;
     if (job.rows == 0 || job.heads == 0)
         return;
     find_sums(&job);
     for (ptrdiff_t base = 0; base < run->plan->shape.S; base += MHAK_BLOCK) {
-        one_head(&job, base, job.first);
-        if (job.heads == 1) {
-            store_block(&job, scratch->s, base);
-            continue;
+        if (job.heads > 1) {
+            store_mean(&job, base);
+        } else {
+            one_head(&job, base, job.first);
+            store_block(&job, scratch->s, 1.0f, base);
         }
-        memcpy(scratch->sum, scratch->s, floats * sizeof(float));
-        for (ptrdiff_t n = 1; n < job.heads; n++) {
-            one_head(&job, base, n);
-            for (size_t x = 0; x < floats; x++)
-                scratch->sum[x] += scratch->s[x];
-        }
-        store_block(&job, scratch->sum, base);
     }
     store_extras(&job);
 }

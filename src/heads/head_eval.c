@@ -59,7 +59,8 @@ head_eval *head_eval_create(const translator *model, const head_pair *pairs, int
     e->sentences = count;
     e->batch_count = (count + BATCH_SENTENCES - 1) / BATCH_SENTENCES;
     e->batches = calloc((size_t)e->batch_count + 1, sizeof(batch *));
-    e->network = network_create(translator_config(model), translator_values(model), pool);
+    e->network =
+        network_create(translator_config(model), translator_values(model), MHA_EXACT, pool);
     if (e->network && make_batches(e, pairs))
         return e;
     head_eval_free(e);

@@ -153,7 +153,7 @@ mha_status mha_state_create(mha_state **state, const mha_model *model,
 
 /* -------------------------------------------------------------------- read ----- */
 
-static bool has_sequence(const mha_state *state, ptrdiff_t sequence)
+static bool has_sequence(const mha_state *state, int64_t sequence)
 {
     return state && sequence >= 0 && sequence < state->sequences;
 }
@@ -242,7 +242,7 @@ mha_status mha_state_reorder(mha_state *state, const int64_t *parents)
     if (!state || !parents)
         return MHA_ERR_NULL;
     for (ptrdiff_t n = 0; n < state->sequences; n++)
-        if (!has_sequence(state, (ptrdiff_t)parents[n]))
+        if (!has_sequence(state, parents[n]))
             return MHA_ERR_SEQUENCE;
     int32_t *const old = malloc((size_t)(state->sequences * state->capacity) * sizeof *old);
     if (!old)

@@ -105,14 +105,21 @@ static ptrdiff_t keys_of(const mhai_mpi_call *call, ptrdiff_t b)
     return call->packed ? (ptrdiff_t)(o->k_starts[b + 1] - o->k_starts[b]) : call->plan->shape.S;
 }
 
-ptrdiff_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b)
+/* Such an offset is beyond all rows, and still may be moved by any number of them. */
+static int64_t clamp_offset(int64_t offset)
+{
+    const int64_t most = INT64_MAX / 2;
+    return offset > most ? most : offset < -most ? -most : offset;
+}
+
+int64_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b)
 {
     const mha_options *const o = &call->options;
     if (o->position == MHA_POSITION_BOTTOM_RIGHT)
         return keys_of(call, b) - queries_of(call, b);
     if (o->position != MHA_POSITION_OFFSET)
         return 0;
-    return o->offsets ? (ptrdiff_t)o->offsets[b] : o->offset;
+    return clamp_offset(o->offsets ? o->offsets[b] : o->offset);
 }
 
 /* A part of the call has other extents, so what unset means is decided by the whole. */

@@ -281,7 +281,7 @@ void mhai_mpi_piece_run(mhai_mpi_call *call, const mhai_mpi_piece *piece);
 void mhai_mpi_rows_run(mhai_mpi_call *call, mhai_mpi_heads heads, const mhai_mpi_rows *rows);
 
 /* The position of query 0 of a batch among its keys, and its numbers of queries and keys. */
-ptrdiff_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b);
+int64_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b);
 
 /* -------------------------------------------------------------- schemes ----- */
 

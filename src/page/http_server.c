@@ -8,7 +8,8 @@
  *
  * libmicrohttpd's own timeout restarts with each byte, so a client could hold a connection for ever
  * with one byte at a time. Therefore each connection has a deadline here, and http_server_tick()
- * shuts down those that have passed it.
+ * shuts down those that have passed it. A client could also open many connections and send nothing:
+ * on_connection() makes room for others.
  */
 #include "page/http_server.h"
 
@@ -32,6 +33,7 @@ enum { CONNECTION_MEMORY = 32768, QUEUE = 128 };
 /* An open connection. */
 typedef struct open_connection {
     bool used;
+    bool finished; /* its request is complete, or it was shut down */
     int fd;
     double deadline; /* as clock_seconds() */
 } open_connection;
@@ -75,8 +77,9 @@ static bool put_headers(struct MHD_Response *response, const char *type)
     return fine;
 }
 
-/* Takes over answer->text. */
-static enum MHD_Result send_answer(struct MHD_Connection *connection, const http_answer *answer)
+/* Takes over answer->text. `allowed`: the methods that would not be refused; NULL: it was not. */
+static enum MHD_Result send_answer(struct MHD_Connection *connection, const http_answer *answer,
+                                   const char *allowed)
 {
     struct MHD_Response *const response =
         MHD_create_response_from_buffer(strlen(answer->text), answer->text, MHD_RESPMEM_MUST_FREE);
@@ -84,9 +87,11 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const http
         free(answer->text);
         return MHD_NO;
     }
-    const enum MHD_Result result = put_headers(response, answer->type)
-                                       ? MHD_queue_response(connection, answer->status, response)
-                                       : MHD_NO;
+    const bool fine =
+        put_headers(response, answer->type) &&
+        (allowed == NULL || MHD_add_response_header(response, "Allow", allowed) == MHD_YES);
+    const enum MHD_Result result =
+        fine ? MHD_queue_response(connection, answer->status, response) : MHD_NO;
     MHD_destroy_response(response);
     return result;
 }
@@ -94,7 +99,15 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const http
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
 {
     const http_answer answer = {status, "text/plain; charset=utf-8", strdup(text)};
-    return answer.text != NULL ? send_answer(connection, &answer) : MHD_NO;
+    return answer.text != NULL ? send_answer(connection, &answer, NULL) : MHD_NO;
+}
+
+static enum MHD_Result refuse_method(struct MHD_Connection *connection, const http_route *route)
+{
+    const http_answer answer = {MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain; charset=utf-8",
+                                strdup("This method is not allowed here.\n")};
+    const char *const allowed = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
+    return answer.text != NULL ? send_answer(connection, &answer, allowed) : MHD_NO;
 }
 
 /* -------------------------------------------------------------- checks ----- */
@@ -160,6 +173,12 @@ static const http_route *find_route(const http_service *service, const char *pat
     return NULL;
 }
 
+/* HEAD is answered as GET is; libmicrohttpd leaves out the body. */
+static bool is_allowed(const http_route *route, const char *method)
+{
+    return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
+}
+
 /* Whether the body is announced to be too long; a chunked one is counted as it arrives. */
 static bool announces_too_much(struct MHD_Connection *connection)
 {
@@ -181,9 +200,8 @@ static enum MHD_Result begin_request(const http_server *server, struct MHD_Conne
     const http_route *const route = find_route(server->service, path);
     if (route == NULL)
         return refuse(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
-    if (strcmp(route->method, method) != 0)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                      "This method is not allowed here.\n");
+    if (!is_allowed(route, method))
+        return refuse_method(connection, route);
     if (announces_too_much(connection))
         return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too long.\n");
     request *const r = calloc(1, sizeof *r);
@@ -215,9 +233,29 @@ static void add_connection(http_server *server, int fd)
 {
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
         if (!server->connections[n].used) {
-            server->connections[n] = (open_connection){true, fd, clock_seconds() + HTTP_SECONDS};
+            server->connections[n] = (open_connection){
+                .used = true, .fd = fd, .deadline = clock_seconds() + HTTP_SECONDS};
             return;
         }
+}
+
+/* If too many connections have not sent their request, the oldest of them ends. */
+static void limit_unfinished(http_server *server)
+{
+    open_connection *oldest = NULL;
+    int count = 0;
+    for (int n = 0; n < HTTP_CONNECTIONS; n++) {
+        open_connection *const each = &server->connections[n];
+        if (!each->used || each->finished)
+            continue;
+        count++;
+        if (oldest == NULL || each->deadline < oldest->deadline)
+            oldest = each;
+    }
+    if (count <= HTTP_UNFINISHED)
+        return;
+    oldest->finished = true;
+    shutdown(oldest->fd, SHUT_RDWR);
 }
 
 /* Called when a connection is opened and before its descriptor is closed. So no entry has a
@@ -232,8 +270,10 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **s
     open_connection *const there = find_connection(server, fd);
     if (there != NULL)
         there->used = false;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         add_connection(server, fd);
+        limit_unfinished(server);
+    }
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -252,8 +292,10 @@ static void extend_deadlines(http_server *server, struct MHD_Connection *connect
     for (int n = 0; n < HTTP_CONNECTIONS; n++)
         server->connections[n].deadline += seconds;
     open_connection *const own = find_connection(server, fd_of(connection));
-    if (own != NULL)
+    if (own != NULL) {
         own->deadline = clock_seconds() + HTTP_SECONDS;
+        own->finished = true;
+    }
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -309,7 +351,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     const http_answer answer = make_answer(server, connection, r);
-    return answer.text != NULL ? send_answer(connection, &answer) : MHD_NO;
+    return answer.text != NULL ? send_answer(connection, &answer, NULL) : MHD_NO;
 }
 
 static void on_completed(void *arg, struct MHD_Connection *connection, void **state,

@@ -5,7 +5,10 @@
  *
  * A connection carries one request. Requests are answered one after another on one thread, so the
  * functions that answer them need no locks. A slow client loses its connection after HTTP_SECONDS,
- * or after HTTP_CROWDED_SECONDS while all HTTP_CONNECTIONS are in use and others have to wait.
+ * or after HTTP_CROWDED_SECONDS while all HTTP_CONNECTIONS are in use and others have to wait. All
+ * clients have the same address, so none can be given a share of its own. Instead at most
+ * HTTP_UNFINISHED connections may be without a complete request: one more closes the oldest of them,
+ * and slow clients, however many, never keep others out.
  */
 #ifndef PAGE_HTTP_SERVER_H
 #define PAGE_HTTP_SERVER_H
@@ -16,7 +19,8 @@
 enum {
     HTTP_SECRET_LETTERS = 32, /* 128 bits */
     HTTP_BODY_MAX = 16384,
-    HTTP_CONNECTIONS = 32,    /* at a time; more wait in the system's queue */
+    HTTP_CONNECTIONS = 512,   /* at a time; more wait in the system's queue */
+    HTTP_UNFINISHED = 384,    /* of them may still be sending their request */
     HTTP_SECONDS = 10,        /* time to send a request, and again to receive its answer */
     HTTP_CROWDED_SECONDS = 3, /* the same while no connection is free */
     HTTP_URL_MAX = 64,

@@ -63,6 +63,11 @@ static void put_products(word_printer *p, const layer_word *w)
     if (w->native)
         printer_put(p, "arithmetic %s\n",
                     mha_arithmetic_explain(MHA_NATIVE, w->stored, has_heads(w) ? w->e : w->k));
+    if (w->native && w->grad)
+        printer_put(p, "gradients  %s\n",
+                    w->stored == MHA_BF16
+                        ? "native products with the weights; those of the heads are exact, in f32"
+                        : "exact, in f32: only bf16 has native products of gradients");
     if (has_heads(w)) {
         put_product(p, "q, k and v", w, w->e, w->h * w->d + w->g * (w->d + w->v));
         put_product(p, "output", w, w->h * w->v, w->e);

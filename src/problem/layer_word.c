@@ -201,7 +201,7 @@ static const suffix suffixes[SUFFIX_COUNT] = {
     {"f16", TYPED, set_type, false},
     {"bf16", TYPED, set_type, false},
     {"i8", TYPED, set_type, false},
-    {"native", 1u << WORD_LINEAR | LAYERS, set_native, false},
+    {"native", 1u << WORD_LINEAR | LAYERS | 1u << WORD_TRAIN, set_native, false},
     {"cache", 1u << WORD_DECODE, set_cache, true},
     {"causal", 1u << WORD_LAYER, set_causal, false},
     {"grad", 1u << WORD_LAYER, set_grad, false},
@@ -474,7 +474,8 @@ static const char help[] =
     "Presets: bert-base bert-large gpt2-small gpt2-large gpt3 transformer-base\n"
     "Suffixes:\n"
     "  f32 f16 bf16 i8        type of the weights, in a cache word of the cache (f32)\n"
-    "  native                 products with the weights in this type, instead of f32\n"
+    "  native                 products with the weights in this type, instead of f32; those of\n"
+    "                         a training in bf16\n"
     "  cache=T                type of the cache of a step (f32)\n"
     "  causal t=N             as above\n"
     "  grad                   a layer's step of training: forward, then all gradients\n";

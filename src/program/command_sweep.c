@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file_lock.h"
+#include "base/leftover_files.h"
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "program/args.h"
@@ -203,7 +204,11 @@ int command_sweep(int argc, char **argv)
     int code = sweep_options_read(&r, argc, argv);
     if (code != EXIT_GO_ON)
         return code;
-    code = file_lock_take(&lock, r.output, "sweep") ? run(&r, argc, argv) : EXIT_FAILED;
+    code = EXIT_FAILED;
+    if (file_lock_take(&lock, r.output, "sweep")) {
+        leftover_files_remove(r.output);
+        code = run(&r, argc, argv);
+    }
     file_lock_release(&lock);
     return code;
 }

@@ -43,16 +43,25 @@ static int compare_settings(const train_request *r, const training_config *confi
 /* Bits depend on the instruction set, so a change of it is worth a note. */
 static void say_resumed(const train_request *r, const training *t)
 {
-    const char *const isa = training_loaded_isa(t);
+    const char *const isa = training_loaded_isa(t), *const now = training_isa(t);
     if (!r->quiet)
         fprintf(stderr, "resumed from %s after step %" PRId64 "\n", r->checkpoint,
                 training_steps_done(t));
-    if (strcmp(isa, mha_isa_base()) != 0)
+    if (strcmp(isa, now) != 0)
         fprintf(stderr,
                 "mha: note: the checkpoint was made with %s, but this is %s: the model will differ "
                 "in some bits from one trained without interruption. MHA_ISA=%s forces the former "
                 "on a CPU that has it\n",
-                isa, mha_isa_base(), isa);
+                isa, now, isa);
+}
+
+/* How native products are computed here: a CPU without instructions for them takes longer. */
+static void say_arithmetic(const train_request *r, const training *t)
+{
+    const training_config *const c = training_get_config(t);
+    if (c->arithmetic == MHA_NATIVE && !r->quiet)
+        fprintf(stderr, "products are %s\n",
+                mha_arithmetic_explain(MHA_NATIVE, MHA_BF16, c->model.width));
 }
 
 /* A new training, which begins with the model of --start if there is one. */
@@ -84,6 +93,8 @@ static int begin(const train_request *r, const train_text *text, mha_pool *pool,
     const int code = compare_settings(r, training_get_config(*made));
     if (code == EXIT_GO_ON && r->resume)
         say_resumed(r, *made);
+    if (code == EXIT_GO_ON)
+        say_arithmetic(r, *made);
     return code;
 }
 
@@ -145,6 +156,8 @@ int command_train(int argc, char **argv)
     if (file_lock_take(&model, r.output, "training") &&
         file_lock_take(&checkpoint, r.checkpoint, "training"))
         code = train_files_protect(&r);
+    if (code == EXIT_GO_ON)
+        train_files_clean(&r);
     if (code == EXIT_GO_ON)
         code = run_with_threads(&r, argc, argv);
     file_lock_release(&checkpoint);

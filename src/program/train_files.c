@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/leftover_files.h"
 #include "base/output_file.h"
 #include "program/args.h"
 #include "program/train_request.h"
@@ -111,4 +112,34 @@ int train_files_protect(const train_request *r)
             "again",
             r->checkpoint);
     return EXIT_GO_ON;
+}
+
+const char *train_files_in_folder(int n)
+{
+    static const char *const names[] = {TRAIN_MODEL_FILE, "config.json", "generation_config.json",
+                                        "tokenizer.json", "tokenizer_config.json"};
+    return n < (int)(sizeof names / sizeof names[0]) ? names[n] : NULL;
+}
+
+static void clean_folder(const char *folder)
+{
+    char path[TRAIN_PATH_MAX + 64];
+    for (int n = 0; train_files_in_folder(n) != NULL; n++) {
+        snprintf(path, sizeof path, "%s/%s", folder, train_files_in_folder(n));
+        leftover_files_remove(path);
+    }
+}
+
+void train_files_clean(const train_request *r)
+{
+    const char *const paths[] = {r->output, r->checkpoint, r->curve, r->log};
+    char validation[TRAIN_PATH_MAX + 32];
+    for (int n = 0; n < 4; n++)
+        if (paths[n] != NULL)
+            leftover_files_remove(paths[n]);
+    if (r->pairs == NULL)
+        return;
+    snprintf(validation, sizeof validation, "%s" TRAIN_VALIDATION, r->output);
+    clean_folder(r->output);
+    clean_folder(validation);
 }

@@ -32,10 +32,13 @@ static void add_number(note_list *list, const char *name, double value)
 static void make_notes(note_list *list, const training *t)
 {
     const training_history history = training_get_history(t);
-    for (list->count = 0; list->count < TRAINING_SETTINGS; list->count++) {
+    list->count = 0;
+    for (int n = 0; n < TRAINING_SETTINGS; n++) {
+        if (!training_setting_is_recorded(training_get_config(t), n))
+            continue;
         snprintf(list->names[list->count], sizeof list->names[0], "training.%s",
-                 training_setting_name(list->count));
-        training_setting_text(training_get_config(t), list->count, list->texts[list->count]);
+                 training_setting_name(n));
+        training_setting_text(training_get_config(t), n, list->texts[list->count++]);
     }
     if (history.mark_count == 0)
         return;
@@ -108,12 +111,9 @@ int train_model_score_folder(const train_model *m, const char *folder, int64_t m
 
 static void delete_folder(const char *folder)
 {
-    static const char *const names[] = {"model.safetensors", "config.json",
-                                        "generation_config.json", "tokenizer.json",
-                                        "tokenizer_config.json"};
     char path[TRAIN_PATH_MAX + 64];
-    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[n]);
+    for (int n = 0; train_files_in_folder(n) != NULL; n++) {
+        snprintf(path, sizeof path, "%s/%s", folder, train_files_in_folder(n));
         unlink(path);
     }
     rmdir(folder);
@@ -123,7 +123,7 @@ int train_model_score(const train_model *m, const training *t, int64_t most,
                       translation_score *score)
 {
     char folder[TRAIN_PATH_MAX + 32];
-    snprintf(folder, sizeof folder, "%s.validation", m->request->output);
+    snprintf(folder, sizeof folder, "%s" TRAIN_VALIDATION, m->request->output);
     int code = train_model_write(m, t, folder) == MHA_OK ? EXIT_GO_ON : EXIT_FAILED;
     if (code == EXIT_GO_ON)
         code = train_model_score_folder(m, folder, most, score);

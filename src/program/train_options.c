@@ -65,6 +65,7 @@ static const struct {
     {"average", "N", USE_BOTH, "mean of weights at N points of the end, 0: none"},
     {"average-every", "N", USE_BOTH, "steps between these points"},
     {"patience", "N", USE_BOTH, "end after N validations without gain, 0: never"},
+    {"arithmetic", "A", USE_BOTH, "products: exact, or native in bf16, faster"},
     {"seed", "N", USE_BOTH, "seed of all random numbers"},
     {"sentences", "N", USE_LABORATORY, "different sentence pairs, 0: no limit"},
     {"unknown", "P", USE_LABORATORY, "share of sentences with an unknown word"},

@@ -20,6 +20,7 @@
 
 #define TRAIN_OUTPUT MODEL_LABORATORY
 #define TRAIN_MODEL_FILE "model.safetensors" /* in the folder of a model of files */
+#define TRAIN_VALIDATION ".validation"       /* after its name: a folder while it is measured */
 
 enum { TRAIN_PATH_MAX = 4096 };
 
@@ -53,5 +54,12 @@ int train_files_check(const train_request *request);
 /* Refuses to replace a model or checkpoint without --force or --resume, and to resume without a
  * checkpoint. To be called while the locks are held: the files may be another training's. */
 int train_files_protect(const train_request *request);
+
+/* Removes new files that a training of the same names left when it was killed. To be called while
+ * the locks are held. */
+void train_files_clean(const train_request *request);
+
+/* The n-th file of the folder of a model; NULL if there are not so many. */
+const char *train_files_in_folder(int n);
 
 #endif

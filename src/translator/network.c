@@ -8,23 +8,34 @@
 
 /* --------------------------------------------------------------- parts ----- */
 
-static mha_linear *make_linear(const float *values, const weight_at *at, int outputs, int inputs)
+/* Weights are packed in the type in which they are multiplied. */
+static mha_dtype packed_type(const network *net)
 {
-    const mha_linear_config config = {.size = sizeof config,
-                                      .inputs = inputs,
-                                      .outputs = outputs,
-                                      .weight =
-                                          mha_matrix_out_in(values + at->weight, MHA_F32, inputs),
-                                      .bias = {values + at->bias, MHA_F32}};
+    return net->arithmetic == MHA_NATIVE ? MHA_BF16 : MHA_F32;
+}
+
+static mha_linear *make_linear(const network *net, const weight_at *at, int outputs, int inputs)
+{
+    const mha_linear_config config = {
+        .size = sizeof config,
+        .inputs = inputs,
+        .outputs = outputs,
+        .weight = mha_matrix_out_in(net->values + at->weight, MHA_F32, inputs),
+        .bias = {net->values + at->bias, MHA_F32},
+        .stored = packed_type(net),
+        .arithmetic = net->arithmetic};
     mha_linear *linear;
     return mha_linear_create(&linear, &config) == MHA_OK ? linear : NULL;
 }
 
-static mha_layer *make_layer(const transformer_config *model, const attention_at *at,
-                             const float *values)
+static mha_layer *make_layer(const network *net, const attention_at *at)
 {
-    const mha_layer_config config = {.size = sizeof config, .E = model->width, .H = model->heads};
-    const mha_layer_weights weights = transformer_layer_weights(model, at, values);
+    const mha_layer_config config = {.size = sizeof config,
+                                     .E = net->config.width,
+                                     .H = net->config.heads,
+                                     .stored = packed_type(net),
+                                     .arithmetic = net->arithmetic};
+    const mha_layer_weights weights = transformer_layer_weights(&net->config, at, net->values);
     mha_layer *layer;
     return mha_layer_create(&layer, &config, &weights) == MHA_OK ? layer : NULL;
 }
@@ -33,7 +44,7 @@ static bool add_attention(network *net, tower *side, part_kind kind, const atten
 {
     network_part *const p = &side->parts[side->end++];
     *p = (network_part){.kind = kind, .norm = &at->norm, .attention = at};
-    p->layer = make_layer(&net->config, at, net->values);
+    p->layer = make_layer(net, at);
     return p->layer != NULL;
 }
 
@@ -42,8 +53,8 @@ static bool add_feed_forward(network *net, tower *side, const feed_forward_at *a
     const int width = net->config.width, inside = net->config.ff_width;
     network_part *const p = &side->parts[side->end++];
     *p = (network_part){.kind = PART_FF, .norm = &at->norm, .ff = at};
-    p->in = make_linear(net->values, &at->in, inside, width);
-    p->out = make_linear(net->values, &at->out, width, inside);
+    p->in = make_linear(net, &at->in, inside, width);
+    p->out = make_linear(net, &at->out, width, inside);
     return p->in != NULL && p->out != NULL;
 }
 
@@ -85,7 +96,9 @@ static bool add_unembed(network *net)
     const mha_linear_config config = {.size = sizeof config,
                                       .inputs = net->config.width,
                                       .outputs = net->config.words[TRANSFORMER_TARGET],
-                                      .weight = target_embedding(net)};
+                                      .weight = target_embedding(net),
+                                      .stored = packed_type(net),
+                                      .arithmetic = net->arithmetic};
     return mha_linear_create(&net->unembed, &config) == MHA_OK;
 }
 
@@ -98,13 +111,15 @@ static bool add_codes(network *net)
     return net->codes != NULL;
 }
 
-network *network_create(const transformer_config *config, const float *values, mha_pool *pool)
+network *network_create(const transformer_config *config, const float *values,
+                        mha_arithmetic arithmetic, mha_pool *pool)
 {
     network *const net = calloc(1, sizeof *net);
     if (!net)
         return NULL;
     net->config = *config;
     net->values = values;
+    net->arithmetic = arithmetic;
     net->pool = pool;
     transformer_map_fill(&net->map, config);
     if (add_side(net, TRANSFORMER_SOURCE) && add_side(net, TRANSFORMER_TARGET) &&

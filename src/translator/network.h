@@ -19,8 +19,11 @@ typedef struct network network;
 
 /* Returns NULL if out of memory. `values` are the parameters in the order of the map; they
  * belong to the caller and are read until network_free() or network_update(). `pool` may be NULL.
- */
-network *network_create(const transformer_config *config, const float *values, mha_pool *pool);
+ *
+ * With MHA_NATIVE all products with matrices, forward and backward, are those of bf16: both factors
+ * are rounded to it, sums are f32, and so is everything else. The values stay as they are. */
+network *network_create(const transformer_config *config, const float *values,
+                        mha_arithmetic arithmetic, mha_pool *pool);
 void network_free(network *network);
 
 /* Must be called after the parameters have changed, or to use others. After an error the network

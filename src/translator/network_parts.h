@@ -55,6 +55,7 @@ struct network {
     transformer_config config;
     transformer_map map;
     const float *values;
+    mha_arithmetic arithmetic;
     mha_pool *pool;
     float *codes; /* [positions][width] */
     tower sides[TRANSFORMER_SIDES];

@@ -64,7 +64,7 @@ static void settings_line(const sweep_settings *s, char line[SETTINGS_MAX])
     char text[TRAINING_TEXT_MAX];
     size_t used = (size_t)snprintf(line, SETTINGS_MAX, "#");
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
-        if (!is_common(n))
+        if (!is_common(n) || !training_setting_is_recorded(&s->config, n))
             continue;
         training_setting_text(&s->config, n, text);
         used += (size_t)snprintf(line + used, SETTINGS_MAX - used, " %s=%s",

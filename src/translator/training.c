@@ -41,7 +41,7 @@ training *training_allocate(const training_config *config, training_data *data, 
 
 bool training_start(training *t)
 {
-    t->network = network_create(&t->config.model, t->values, t->pool);
+    t->network = network_create(&t->config.model, t->values, t->config.arithmetic, t->pool);
     t->network_values = t->values;
     return t->network != NULL;
 }
@@ -97,6 +97,11 @@ const float *training_values(const training *t)
 int64_t training_steps_done(const training *t)
 {
     return t->step;
+}
+
+const char *training_isa(const training *t)
+{
+    return t->config.arithmetic == MHA_NATIVE ? mha_isa_name() : mha_isa_base();
 }
 
 const char *training_loaded_isa(const training *t)

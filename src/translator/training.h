@@ -52,6 +52,8 @@ typedef struct training_config {
     int patience;           /* validations without a lower loss until training ends; 0: no limit */
     double unknown;         /* share of sentences in which one word and its translation become
                              * WORD_UNKNOWN */
+    mha_arithmetic arithmetic; /* of products with matrices, forward and backward: exact, or native
+                                * in bf16; parameters, moments and sums are f32 */
 } training_config;
 
 /* The settings of the shipped laboratory; words and positions are those of the corpus. And those
@@ -64,12 +66,15 @@ bool training_config_check(const training_config *config, char message[TRANSFORM
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 32, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 33, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
+/* Whether files name this setting: all are, except for exact arithmetic, which files from before
+ * there was a choice do not name either. */
+bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */
 
@@ -153,8 +158,10 @@ mha_status training_save(const training *training, const char *path,
 training *training_load(const char *path, training_data *data, mha_pool *pool,
                         char message[TRANSFORMER_MESSAGE_MAX]);
 
-/* The instruction set (mha_isa_base()) with which the loaded checkpoint was made: with another one
- * the training continues with different bits. "" if the training was not loaded. */
+/* The instruction set on which the bits of this training depend: mha_isa_base(), or mha_isa_name()
+ * in native arithmetic. And the one with which the loaded checkpoint was made: with another one the
+ * training continues with different bits. "" if the training was not loaded. */
+const char *training_isa(const training *training);
 const char *training_loaded_isa(const training *training);
 
 #endif

@@ -210,7 +210,8 @@ typedef enum setting_kind {
     SETTING_UINT64,
     SETTING_REAL,
     SETTING_FORM,
-    SETTING_SCHEDULE
+    SETTING_SCHEDULE,
+    SETTING_ARITHMETIC
 } setting_kind;
 
 #define AT(member) offsetof(training_config, member)
@@ -252,6 +253,7 @@ static const struct setting {
     {"average-every", SETTING_INT64, AT(average_every)},
     {"patience", SETTING_INT, AT(patience)},
     {"unknown", SETTING_REAL, AT(unknown)},
+    {"arithmetic", SETTING_ARITHMETIC, AT(arithmetic)},
 };
 _Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
 
@@ -269,6 +271,8 @@ int training_setting_find(const char *name)
 }
 
 static const char *const schedule_names[SCHEDULES] = {"cosine", "inverse-sqrt"};
+static const char *const arithmetic_names[] = {[MHA_EXACT] = "exact", [MHA_NATIVE] = "native"};
+enum { ARITHMETICS = sizeof arithmetic_names / sizeof arithmetic_names[0] };
 
 /* The shortest text from which exactly this number is read. */
 static void real_text(double value, char text[TRAINING_TEXT_MAX])
@@ -303,6 +307,9 @@ void training_setting_text(const training_config *config, int number, char text[
     case SETTING_SCHEDULE:
         snprintf(text, TRAINING_TEXT_MAX, "%s", schedule_names[*(const training_schedule *)at]);
         break;
+    case SETTING_ARITHMETIC:
+        snprintf(text, TRAINING_TEXT_MAX, "%s", arithmetic_names[*(const mha_arithmetic *)at]);
+        break;
     }
 }
 
@@ -321,6 +328,16 @@ static bool read_schedule(const char *text, training_schedule *schedule)
     for (int n = 0; n < SCHEDULES; n++)
         if (strcmp(text, schedule_names[n]) == 0) {
             *schedule = (training_schedule)n;
+            return true;
+        }
+    return false;
+}
+
+static bool read_arithmetic(const char *text, mha_arithmetic *arithmetic)
+{
+    for (int n = 0; n < ARITHMETICS; n++)
+        if (strcmp(text, arithmetic_names[n]) == 0) {
+            *arithmetic = (mha_arithmetic)n;
             return true;
         }
     return false;
@@ -382,6 +399,13 @@ bool training_setting_read(training_config *config, int number, const char *text
         return read_form(text, at);
     case SETTING_SCHEDULE:
         return read_schedule(text, at);
+    case SETTING_ARITHMETIC:
+        return read_arithmetic(text, at);
     }
     return false;
+}
+
+bool training_setting_is_recorded(const training_config *config, int number)
+{
+    return settings[number].kind != SETTING_ARITHMETIC || config->arithmetic != MHA_EXACT;
 }

@@ -10,7 +10,8 @@
  *      history.validation   [marks][step, loss, words right, BLEU, chrF]
  *      "__metadata__"       the kind of file, every setting by its name, the number of steps done,
  *                           the instruction set, a hash of the vocabulary and data, and a checksum
- *                           of everything
+ *                           of everything. The arithmetic is there if it is not exact: files from
+ *                           before there was a choice are those of exact trainings
  *
  * Files are not trusted: the settings are checked, then all tensors are compared with those of a
  * training with these settings, and only then memory is allocated.
@@ -27,7 +28,7 @@
 enum {
     PARTS_MAX = 4 * TRANSFORMER_TENSORS_MAX + 2,
     PART_NAME_MAX = TRANSFORMER_NAME_MAX + 16,
-    PAIRS = TRAINING_SETTINGS + 5, /* format, steps-done, isa, vocabulary, checksum */
+    PAIRS = TRAINING_SETTINGS + 5, /* at most: format, steps-done, isa, vocabulary, checksum */
     MARK_COLUMNS = 5
 };
 
@@ -144,7 +145,8 @@ static void fill_metadata(metadata *m, const training *t, const char *isa, const
     m->count = 0;
     snprintf(add_pair(m, "format"), TRAINING_TEXT_MAX, "%s", TRAINING_FORMAT);
     for (int n = 0; n < TRAINING_SETTINGS; n++)
-        training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
+        if (training_setting_is_recorded(&t->config, n))
+            training_setting_text(&t->config, n, add_pair(m, training_setting_name(n)));
     snprintf(add_pair(m, "steps-done"), TRAINING_TEXT_MAX, "%" PRId64, t->step);
     snprintf(add_pair(m, "isa"), TRAINING_TEXT_MAX, "%s", isa);
     snprintf(add_pair(m, "vocabulary"), TRAINING_TEXT_MAX, "%016" PRIx64, t->data->hash);
@@ -207,7 +209,7 @@ static void marks_to_numbers(const training *t, double *numbers)
 mha_status training_save(const training *t, const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const safetensors_report report = {path, message, TRANSFORMER_MESSAGE_MAX};
-    const char *const isa = mha_isa_base();
+    const char *const isa = training_isa(t);
     file_buffers *const r = buffers_create(t->mark_count);
     if (!r)
         return safetensors_fail(&report, MHA_ERR_MEMORY, "out of memory");
@@ -240,6 +242,8 @@ static mha_status read_settings(const safetensors_file *file, training_config *c
     for (int n = 0; n < TRAINING_SETTINGS; n++) {
         const char *const name = training_setting_name(n);
         const char *const text = safetensors_value(file, name);
+        if (!text && !training_setting_is_recorded(config, n))
+            continue;
         if (!text)
             return safetensors_fail(r, MHA_ERR_FORMAT, "the setting \"%s\" is missing", name);
         char again[TRAINING_TEXT_MAX] = "";
@@ -292,13 +296,16 @@ static mha_status compare_part(const safetensors_file *file, const file_part *pa
     return MHA_OK;
 }
 
-static mha_status compare_parts(const safetensors_file *file, const parts *p,
-                                const safetensors_report *r)
+static mha_status compare_parts(const safetensors_file *file, const training_config *config,
+                                const parts *p, const safetensors_report *r)
 {
+    size_t pairs = PAIRS;
+    for (int n = 0; n < TRAINING_SETTINGS; n++)
+        pairs -= !training_setting_is_recorded(config, n);
     mha_status status = MHA_OK;
     for (size_t n = 0; n < p->count && status == MHA_OK; n++)
         status = compare_part(file, &p->list[n], r);
-    if (status == MHA_OK && (file->count != p->count || file->pair_count != PAIRS))
+    if (status == MHA_OK && (file->count != p->count || file->pair_count != pairs))
         status = safetensors_fail(r, MHA_ERR_FORMAT, "it contains more than a training has");
     return status;
 }
@@ -365,7 +372,7 @@ static mha_status build(training **made, const safetensors_file *file,
     if (!b)
         return safetensors_fail(r, MHA_ERR_MEMORY, "out of memory");
     list_parts(&b->parts, config, (uint64_t)step, marks);
-    status = compare_parts(file, &b->parts, r);
+    status = compare_parts(file, config, &b->parts, r);
     if (status == MHA_OK)
         *made = training_allocate(config, data, pool);
     if (*made && training_reserve(*made, (size_t)step, marks)) {

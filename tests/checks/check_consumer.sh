@@ -11,7 +11,7 @@ trap 'rm -rf "$stage"' EXIT
 prefix=$stage/root/opt/mha
 
 installs() {
-    DESTDIR=$stage/root cmake --install "$build" --prefix /opt/mha
+    DESTDIR=$stage/root flock "$build/install.lock" cmake --install "$build" --prefix /opt/mha
 }
 
 

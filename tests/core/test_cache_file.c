@@ -458,6 +458,28 @@ static void files_that_are_none(void)
     temp_folder_free(&folder);
 }
 
+/* A large empty cache comes back only where it is expected; any other is refused then. */
+static void expected_caches(void)
+{
+    const temp_folder folder = temp_folder_new();
+    mha_cache_config config = {
+        .size = sizeof config, .sequences = 1, .capacity = 1 << 20, .G = 4, .D = 16};
+    mha_cache *cache, *loaded;
+    CHECK(mha_cache_create(&cache, &config) == MHA_OK, "create");
+    const char *const path = temp_path(&folder, "large");
+    CHECK(save(cache, path) == MHA_OK, "save");
+    CHECK(load(&loaded, path, "almost empty") == MHA_ERR_MEMORY && !loaded, "not expected");
+    CHECK(mha_cache_load_as(&loaded, path, &config, NULL, 0) == MHA_OK, "expected");
+    CHECK(mha_cache_bytes(loaded) == mha_cache_bytes(cache), "another size");
+    mha_cache_free(loaded);
+    config.D = 8;
+    CHECK(mha_cache_load_as(&loaded, path, &config, NULL, 0) == MHA_ERR_FORMAT && !loaded, "other");
+    config.D = 0;
+    CHECK(mha_cache_load_as(&loaded, path, &config, NULL, 0) == MHA_ERR_SHAPE && !loaded, "none");
+    mha_cache_free(cache);
+    temp_folder_free(&folder);
+}
+
 static void null_arguments(void)
 {
     mha_cache *const good = cache_of(MHA_CACHE_RING, MHA_F32, MHA_F32, 2), *cache = good;
@@ -483,6 +505,7 @@ int main(int argc, char **argv)
     RUN(contiguous_lies);
     RUN(random_lies);
     RUN(files_that_are_none);
+    RUN(expected_caches);
     RUN(null_arguments);
     return test_end();
 }

@@ -176,7 +176,6 @@ static void forked_child_frees_the_pool(void)
         return;
     const pid_t child = fork();
     if (child == 0) {
-        alarm(20);
         mha_pool_free(pool);
         _exit(0);
     }
@@ -265,6 +264,61 @@ static void f64_has_all_digits(void)
           "f32 does not read them");
 }
 
+/* The mean over heads of scores that are finite is finite, however large they are. */
+static void means_of_large_scores_are_finite(void)
+{
+    enum { MOST_HEADS = 13 };
+    static const float x[MOST_HEADS * 4];
+    static float y[MOST_HEADS * 4];
+    const float most = 3.4028234e38f, bias[4] = {-most, -INFINITY, most, 1};
+    for (int heads = 1; heads <= MOST_HEADS; heads++) {
+        const mha_shape shape = {.B = 1, .H = heads, .L = 2, .S = 2, .D = 2};
+        const mha_view in = mha_view_bhld(x, heads, 2, 2);
+        float weights[4];
+        const mha_options options = {.size = sizeof options,
+                                     .flags = MHA_AVERAGE_WEIGHTS,
+                                     .bias = {bias, 0, 0, 2},
+                                     .weights = {weights, 0, 0, 2},
+                                     .weights_mode = MHA_WEIGHTS_BIAS};
+        const mha_status status =
+            mha_attention(&shape, in, in, in, mha_out_bhld(y, heads, 2, 2), &options, NULL);
+        CHECK(status == MHA_OK, "%s", mha_status_string(status));
+        for (int e = 0; e < 4; e++)
+            CHECK(bias[e] == weights[e] || fabsf(weights[e] / bias[e] - 1) < 3e-7f,
+                  "%d heads: %g for %g", heads, (double)weights[e], (double)bias[e]);
+    }
+}
+
+/* The same in f64, whose masks are as large as a double can be. */
+static void means_of_large_doubles_are_finite(void)
+{
+    enum { HEADS = 7 };
+    static const double x[HEADS * 2], most = 1.7976931348623157e308;
+    static double y[HEADS * 2], weight;
+    const double bias = -most;
+    const mha_shape shape = {.B = 1,
+                             .H = HEADS,
+                             .L = 1,
+                             .S = 1,
+                             .D = 2,
+                             .q_type = MHA_F64,
+                             .k_type = MHA_F64,
+                             .v_type = MHA_F64,
+                             .o_type = MHA_F64};
+    const mha_view in = mha_view_bhld(x, HEADS, 1, 2);
+    const mha_options options = {.size = sizeof options,
+                                 .flags = MHA_AVERAGE_WEIGHTS,
+                                 .bias = {&bias, 0, 0, 1},
+                                 .bias_type = MHA_F64,
+                                 .weights = {&weight, 0, 0, 1},
+                                 .weights_type = MHA_F64,
+                                 .weights_mode = MHA_WEIGHTS_BIAS};
+    const mha_status status =
+        mha_attention(&shape, in, in, in, mha_out_bhld(y, HEADS, 1, 2), &options, NULL);
+    CHECK(status == MHA_OK, "%s", mha_status_string(status));
+    CHECK(fabs(weight / bias - 1) < 1e-15, "%g", weight);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(argc, argv);
@@ -278,5 +332,7 @@ int main(int argc, char **argv)
     RUN(forked_child_frees_the_pool);
     RUN(masks_of_far_keys);
     RUN(f64_has_all_digits);
+    RUN(means_of_large_scores_are_finite);
+    RUN(means_of_large_doubles_are_finite);
     return test_end();
 }

@@ -185,6 +185,136 @@ static void product_bf16_sums_pairs(const mhak_native *native)
         }
 }
 
+/* ---------------------------------------------------------- pairs of rows ---- */
+
+static float half_of(uint32_t word, int which)
+{
+    const uint32_t bits = which ? word & 0xffff0000u : word << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Normal numbers, ties among them. */
+static void fill_with_ties(span *x, int rows, int n, ptrdiff_t stride, test_random *random)
+{
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < n; c++)
+            span_set(x, r * stride + c,
+                     c % 3 == 0 ? 1.0 + (double)(c % 64) / 128 + 1.0 / 256
+                                : (double)test_random_normal(random));
+}
+
+static void pair_rows_rounds_to_nearest_even(const mhak_native *native)
+{
+    test_random random = {test_seed(207)};
+    span want = span_new(&random, E_BF16, 0, 1); /* rounds what it is set to */
+    const int vector = native->base->vector;
+    for (int n = 0; n < DEPTHS; n++)
+        for (int rows = 1; rows <= 5; rows++) {
+            const int columns = depths[n], padded = round_up(columns, vector);
+            const int pairs = (rows + 1) / 2;
+            const ptrdiff_t stride = columns + random_between(&random, 0, 5);
+            const int width = rows % 2 ? padded : vector; /* one panel, or many */
+            const ptrdiff_t ld = width + vector * random_between(&random, 0, 1);
+            const ptrdiff_t step = pairs * ld, panels = padded / width;
+            span x = span_rows(&random, E_F32, 0, rows, stride, columns);
+            fill_with_ties(&x, rows, columns, stride, &random);
+            span_seal(&x);
+            span to = span_rows(&random, E_WORD, 0, panels * pairs, ld, width);
+            native->pair_rows(x.origin, stride, rows, columns, to.origin, ld, width, step);
+            for (int k = 0; k < pairs; k++)
+                for (int c = 0; c < 2 * padded; c++) {
+                    const int row = 2 * k + c % 2, column = c / 2;
+                    span_set(&want, 0,
+                             row < rows && column < columns
+                                 ? (double)span_get(&x, row * stride + column)
+                                 : 0.0);
+                    const ptrdiff_t at = column / width * step + k * ld + column % width;
+                    const float got = half_of(((uint32_t *)to.origin)[at], c % 2);
+                    CHECK(same_float(got, span_get(&want, 0)), "row %d of %d, column %d of %d: %a",
+                          row, rows, column, columns, (double)got);
+                }
+            span_free(&x);
+            span_free(&to);
+        }
+    span_free(&want);
+}
+
+/* One element of y += x^T . w, in the order of the contract, and in double precision. */
+static float outer_chain(const mhak_native *native, const uint32_t *x, ptrdiff_t ldx,
+                         const uint32_t *w, int pairs, double *exact, double *size)
+{
+    float sum = 0;
+    *exact = *size = 0;
+    for (int i = 0; i < 2 * pairs; i++) {
+        const float a = half_of(x[i / 2 * ldx], i % 2);
+        const float b = half_of(w[i / 2 * native->base->nr], i % 2);
+        sum = kernel_fma(native->base, a, b, sum);
+        *exact += (double)a * (double)b;
+        *size += fabs((double)a * (double)b);
+    }
+    return sum;
+}
+
+static span random_pairs(const mhak_native *native, test_random *random, int pairs, int columns,
+                         ptrdiff_t ld)
+{
+    const int padded = round_up(columns, native->base->vector);
+    span rows = span_rows(random, E_F32, 0, 2 * pairs, padded, padded);
+    span made = span_rows(random, E_WORD, 0, pairs, ld, columns);
+    span_fill_normal(&rows, random);
+    uint32_t *const all = calloc((size_t)(pairs * padded), sizeof *all);
+    native->pair_rows(rows.origin, padded, 2 * pairs, padded, all, padded, padded, 0);
+    for (int k = 0; k < pairs; k++)
+        memcpy((uint32_t *)made.origin + k * ld, all + k * padded, sizeof *all * (size_t)columns);
+    free(all);
+    span_free(&rows);
+    span_seal(&made);
+    return made;
+}
+
+static void check_outer(const mhak_native *native, test_random *random, int pairs, int rows)
+{
+    const int nr = native->base->nr;
+    const ptrdiff_t ldx = rows + random_between(random, 0, 9);
+    const ptrdiff_t ldy = nr + random_between(random, 0, 20);
+    span x = random_pairs(native, random, pairs, rows, ldx);
+    span w = random_pairs(native, random, pairs, nr, nr);
+    span y = span_rows(random, E_F32, 0, rows, ldy, nr);
+    span_fill_normal(&y, random);
+    span want = span_copy(&y), before = span_copy(&y);
+    native->outer_bf16(x.origin, ldx, w.origin, pairs, rows, y.origin, ldy);
+    for (int r = 0; r < rows; r++)
+        for (int n = 0; n < nr; n++) {
+            const float was = span_get(&before, r * ldy + n);
+            double exact, size;
+            const float chain = outer_chain(native, (const uint32_t *)x.origin + r, ldx,
+                                            (const uint32_t *)w.origin + n, pairs, &exact, &size);
+            const float got = span_get(&y, r * ldy + n);
+            if (!native->bf16)
+                span_set(&want, r * ldy + n, (double)(was + chain));
+            else if (CHECK(fabs((double)got - exact - (double)was) <=
+                               (size + fabs((double)was)) * 0x1p-24 * (2 * pairs + 2),
+                           "%d pairs, row %d, column %d: %a, not %a", pairs, r, n, (double)got,
+                           exact + (double)was))
+                span_set(&want, r * ldy + n, (double)got);
+        }
+    span_check(&y, &want, "%d pairs, %d rows", pairs, rows);
+    span *const all[] = {&x, &w, &y, &want, &before};
+    for (int s = 0; s < 5; s++)
+        span_free(all[s]);
+}
+
+static void outer_bf16_sums_pairs(const mhak_native *native)
+{
+    static const int pairs[] = {1, 2, 3, 7, 8, 33, 64};
+    test_random random = {test_seed(208)};
+    for (size_t n = 0; n < sizeof pairs / sizeof pairs[0]; n++)
+        for (int rows = 1; rows <= 2 * native->base->mr_qk + 1; rows++)
+            check_outer(native, &random, pairs[n], rows);
+}
+
 /* ---------------------------------------------------------------------- i8 ---- */
 
 static int i8_input(const mhak_native *native, const void *row, ptrdiff_t at)
@@ -404,7 +534,8 @@ static void product_i8_does_not_overflow(const mhak_native *native)
 static void every_slot_is_filled(const mhak_native *native)
 {
     if (!CHECK(native->base && native->name && native->row_bf16 && native->product_bf16 &&
-                   native->row_i8 && native->product_i8 && native->bf16_words && native->i8_words,
+                   native->pair_rows && native->outer_bf16 && native->row_i8 &&
+                   native->product_i8 && native->bf16_words && native->i8_words,
                "a slot is empty"))
         return;
     CHECK(strncmp(native->name, native->base->name, strlen(native->base->name)) == 0, "%s is %s",
@@ -420,6 +551,8 @@ int main(int argc, char **argv)
     RUN_NATIVE(every_slot_is_filled);
     RUN_NATIVE(row_bf16_rounds_to_nearest_even);
     RUN_NATIVE(product_bf16_sums_pairs);
+    RUN_NATIVE(pair_rows_rounds_to_nearest_even);
+    RUN_NATIVE(outer_bf16_sums_pairs);
     RUN_NATIVE(row_i8_is_its_contract);
     RUN_NATIVE(row_i8_is_nan_if_an_input_is_not_finite);
     RUN_NATIVE(product_i8_is_exact);

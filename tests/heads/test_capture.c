@@ -166,7 +166,7 @@ static void likelihoods_are_the_networks(void)
 {
     subject *const s = subject_new(test_seed(6));
     capture *const c = take(s, &everything);
-    network *const net = network_create(&s->config, s->values, NULL);
+    network *const net = network_create(&s->config, s->values, MHA_EXACT, NULL);
     int64_t starts[TRANSFORMER_SIDES][2] = {{0}};
     int positions[CORPUS_TOKENS_MAX];
     float logits[TARGET + 1];
@@ -395,7 +395,7 @@ static void gate_gradients_are_derivatives(void)
     subject *const s = subject_new(test_seed(14));
     smoothen(s);
     capture *const c = take(s, &everything);
-    network *const net = network_create(&s->config, s->values, NULL);
+    network *const net = network_create(&s->config, s->values, MHA_EXACT, NULL);
     head_settings *const heads = head_settings_create(&s->config, 1);
     float *const gradients = malloc(s->map.count * sizeof *gradients);
     int64_t starts[TRANSFORMER_SIDES][2] = {{0}};

@@ -125,6 +125,8 @@ static void wrong_changes_are_refused(void)
     CHECK(feed(&c, c.state, 1, 0, 0, 4, NULL) == MHA_OK, "prompt");
     static const int64_t parents[] = {0, 3, 1};
     CHECK(mha_state_reorder(c.state, parents) == MHA_ERR_SEQUENCE, "parent");
+    static const int64_t far[] = {0, (int64_t)1 << 32, 1};
+    CHECK(mha_state_reorder(c.state, far) == MHA_ERR_SEQUENCE, "parent beyond 32 bits");
     CHECK(mha_state_truncate(c.state, 3, 0) == MHA_ERR_SEQUENCE, "sequence");
     CHECK(mha_state_truncate(c.state, 1, 5) == MHA_ERR_LENGTH, "longer");
     CHECK(mha_state_fork(c.state, 0, -1) == MHA_ERR_SEQUENCE, "from");

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # mpi_job.sh MPI RANKS SECONDS PROGRAM [ARGUMENT...]: run a program of one MPI (openmpi, mpich, mpi) on so
-# many ranks of this machine, more than it has cores if need be. The job has a session of its own and a
-# time limit; whatever is left of it afterwards, stopped or in sessions that MPI has made, is killed:
+# many ranks of this machine, more than it has cores if need be. The job has a session of its own, and
+# every rank so many seconds of CPU time; ranks that wait for others use it too. Whatever is left of it afterwards, stopped or in sessions that MPI has made, is killed:
 # everything with its mark in its environment. MPI_JOB_FLAGS are further flags of mpirun;
 # MPI_JOB_LINGER are seconds that ranks may run on after mpirun has ended.
 set -u
@@ -46,7 +46,8 @@ clean_up() {
 }
 trap clean_up EXIT
 
-setsid timeout -k 2 "$seconds" "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@"
+stall=$(dirname "$0")/../support/until_stalled.sh
+(ulimit -t "$seconds" && exec setsid --wait "$stall" 300 "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@")
 status=$?
 # mpirun may end before ranks that survive another one.
 for ((second = 0; second < ${MPI_JOB_LINGER:-0}; second++)); do
@@ -54,5 +55,5 @@ for ((second = 0; second < ${MPI_JOB_LINGER:-0}; second++)); do
     sleep 1
 done
 [ -z "$(ranks_running)" ] || echo "mpi_job: still running:" $(ranks_running)
-[ $status -ne 124 ] || echo "mpi_job: no end after $seconds seconds"
+[ $status -ne 124 ] || echo "mpi_job: no progress"
 exit $status

@@ -84,9 +84,10 @@ export async function startBrowser(playwrightPath, browserPath) {
             acceptDownloads: true,
             ...options,
         });
+        context.setDefaultTimeout(600000); // a busy machine is slow, not broken
         const page = await context.newPage();
         watch(page, address);
-        await page.goto(`${address}#${hash}`, { timeout: 120000 });
+        await page.goto(`${address}#${hash}`);
         await page.waitForSelector("#view > *");
         return page;
     }

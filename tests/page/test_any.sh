@@ -31,8 +31,7 @@ python3 "$here/../program/tiny_models.py" || give_up "no models"
 } >log 2>&1 || give_up "no page: $(cat log)"
 "$mha" serve --model bert >address 2>log &
 server=$!
-for _ in $(seq 100); do
-    [ -s address ] && break
+while [ ! -s address ] && kill -0 $server 2>/dev/null; do
     sleep 0.1
 done
 if ! [ -s address ] && ! grep -q "built without libmicrohttpd" log; then

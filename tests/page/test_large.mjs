@@ -20,6 +20,17 @@ function weightOf(map, i, j) {
 
 const mapOf = (layer, head) => (layer - 1) * HEADS + head - 1;
 
+// How many times as long as on an idle machine of 2020 a page takes now: by a loop that takes 50 ms there.
+async function slowness(page) {
+    const ms = await page.evaluate(() => {
+        const begin = performance.now();
+        let sum = 0;
+        for (let n = 0; n < 1e6; n++) sum = (sum + n * n) % 1000003;
+        return performance.now() - begin + (sum < 0);
+    });
+    return Math.max(1, ms / 50);
+}
+
 // "word3 -> word4: 0.5 ± 0.0001": {value, error}.
 async function told(page, selector) {
     const said = await text(page, selector);
@@ -47,7 +58,7 @@ await test("it_opens_soon", async () => {
         `    ${(statSync(path).size / 1e6).toFixed(1)} MB, ready ${ready.toFixed(0)} ms after its ` +
             `address was opened`,
     );
-    check(ready < LOAD_MS, `${ready} ms are too many`);
+    check(ready < LOAD_MS * (await slowness(page)), `${ready} ms are too many`);
     equal(await page.locator(".card").count(), 12 * HEADS, "all heads");
     const painted = () =>
         page.evaluate(() => [...document.querySelectorAll(".thumb")].map((c) => c.width === 112));
@@ -56,8 +67,6 @@ await test("it_opens_soon", async () => {
     await page.locator(".card").last().scrollIntoViewIfNeeded();
     await page.waitForFunction(
         () => [...document.querySelectorAll(".thumb")].at(-1).width === 112,
-        null,
-        { timeout: 5000 },
     );
     check((await text(page, "#about")).includes("rounded to 12 bits"), "the precision is stated");
     await page.context().close();
@@ -128,7 +137,7 @@ await test("moving_in_the_map_is_quick", async () => {
         return (performance.now() - begin) / 40;
     });
     console.log(`    ${each.toFixed(1)} ms a step`);
-    check(each < 250, `${each} ms a step`);
+    check(each < 250 * (await slowness(page)), `${each} ms a step`);
     checkTold(await told(page, "#main-value"), mapOf(1, 2), 0, 40, "after 40 steps");
     await page.context().close();
 });

@@ -28,8 +28,7 @@ if [ "${4-}" = file ]; then
 fi
 "$mha" serve >"$scratch/address" 2>"$scratch/log" &
 server=$!
-for _ in $(seq 100); do
-    [ -s "$scratch/address" ] && break
+while [ ! -s "$scratch/address" ] && kill -0 $server 2>/dev/null; do
     sleep 0.1
 done
 if grep -q "built without libmicrohttpd" "$scratch/log"; then

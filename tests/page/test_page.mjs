@@ -377,10 +377,7 @@ await test("keys_and_themes", async () => {
     await page.keyboard.press("t");
     equal(await page.locator("html").getAttribute("data-theme"), "dark", "dark by a key");
     await page.emulateMedia({ media: "print" });
-    check(
-        await page.waitForSelector('html[data-theme="light"]', { timeout: 5000 }),
-        "paper is light",
-    );
+    check(await page.waitForSelector('html[data-theme="light"]'), "paper is light");
     await close(page);
     const dark = await open("", { colorScheme: "dark" });
     equal(await dark.locator("html").getAttribute("data-theme"), "dark", "as the system says");

@@ -21,6 +21,13 @@ run() {
     err=$(cat "$scratch/err")
 }
 
+# await FILE PROCESS: wait until there is something in the file, or the process has ended.
+await() {
+    while [ ! -s "$1" ] && kill -0 "$2" 2>/dev/null; do
+        sleep 0.05
+    done
+}
+
 ok() {
     passed=$((passed + 1))
     echo "ok   $1"

@@ -60,6 +60,10 @@ exits 0 explain decode:gpt2-small:s1024:cache=i8
 golden explain_decode
 exits 0 explain layer:bert-base:l128:i8:native
 says "native arithmetic is explained" "$out" "arithmetic native: rows rounded to 8 bits"
+exits 0 explain layer:bert-base:l128:i8:native:grad
+says "gradients of i8 are exact" "$out" "gradients  exact, in f32: only bf16"
+exits 0 explain layer:bert-base:l128:bf16:native:grad
+says "gradients of bf16 are native" "$out" "gradients  native products with the weights"
 exits 0 explain linear:m4n4k4:native
 says "exact arithmetic instead of native, too" "$out" "arithmetic exact, in f32: weights of this type"
 exits 0 explain --json decode:gpt3:s2048:bf16:cache=i8

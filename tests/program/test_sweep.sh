@@ -178,10 +178,7 @@ long=(sweep "${small[@]}" --heads 1,2,4,8 --data 12,0 --seeds 40 -o stopped.csv 
 set -m
 "$mha" "${long[@]}" >out 2>err </dev/null &
 job=$!
-for ((n = 0; n < 600; n++)); do
-    [ ! -s stopped.csv ] || break
-    sleep 0.05
-done
+await stopped.csv $job
 exits 1 "${long[@]}" --force
 says "two at once" "$err" "stopped.csv"
 kill -INT $job

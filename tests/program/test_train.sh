@@ -29,16 +29,13 @@ same_files() {
 # afterwards $code and $err are what came of it. Only with job control does a shell start background
 # jobs that listen to it.
 interrupted() {
-    local signal=$1 job n
+    local signal=$1 job
     shift
     rm -f watched.csv
     set -m
     "$mha" "$@" --log watched.csv >out 2>err </dev/null &
     job=$!
-    for ((n = 0; n < 600; n++)); do
-        [ ! -s watched.csv ] || break
-        sleep 0.05
-    done
+    await watched.csv $job
     kill -"$signal" $job
     wait $job 2>/dev/null
     code=$?
@@ -225,10 +222,7 @@ rm -f kept
 set -m
 "$mha" train -o busy.safetensors "${small[@]}" --steps 1000000 --log busy.csv >out 2>err </dev/null &
 job=$!
-for ((n = 0; n < 600; n++)); do
-    [ ! -s busy.csv ] || break
-    sleep 0.05
-done
+await busy.csv $job
 for arguments in "-o busy.safetensors" "-o ./busy.safetensors --checkpoint free --force" \
     "-o free.safetensors --checkpoint busy.checkpoint.safetensors" "-o busy.safetensors --resume"; do
     # shellcheck disable=SC2086
@@ -240,9 +234,14 @@ wait $job 2>/dev/null
 set +m
 there busy.safetensors.lock
 gone free.safetensors free free.lock free.safetensors.lock
+for file in busy.safetensors.12-0.tmp busy.checkpoint.safetensors.345678-3.tmp busy.safetensors.my.tmp; do
+    echo unfinished >$file
+done
 exits 0 train -o busy.safetensors "${small[@]}" --steps 3 --quiet
 silent "a stale lock" "$err"
 gone busy.safetensors.lock busy.checkpoint.safetensors.lock
+gone busy.safetensors.12-0.tmp busy.checkpoint.safetensors.345678-3.tmp
+there busy.safetensors.my.tmp
 rm -f *.lock
 ln -s one.safetensors locked.safetensors.lock
 exits 1 train -o locked.safetensors "${small[@]}" --steps 3
@@ -254,10 +253,7 @@ mkdir folder
 set -m
 "$mha" train -o folder/model "${long[@]}" --checkpoint kept --log begun.csv >out 2>err </dev/null &
 job=$!
-for ((n = 0; n < 600; n++)); do
-    [ ! -s begun.csv ] || break
-    sleep 0.05
-done
+await begun.csv $job
 rm -r folder
 wait $job 2>/dev/null
 code=$?

@@ -96,8 +96,9 @@ exits 0 train "${further[@]}" --steps 3 --lr 1e-9 --warm-up 0 --type f32 -o more
 exits 0 translate --model more "The girl looks at the sea."
 says "it begins where the other ended" "$out" "La fille regarde la mer."
 cmp -s model/tokenizer.json more/tokenizer.json && ok "with its tokenizer" || bad "another tokenizer"
-exits 0 train "${further[@]}" --steps 10 -o further --threads 2
-exits 0 train "${further[@]}" --steps 10 -o again --threads 1
+exits 0 train "${further[@]}" --steps 10 -o further --threads 2 --arithmetic native
+says "how products are computed" "$err" "products are native: rows rounded to bf16"
+exits 0 train "${further[@]}" --steps 10 -o again --threads 1 --arithmetic native
 cmp -s further/model.safetensors again/model.safetensors && ok "and the same bits again" || bad "other bits"
 
 # two files with corresponding lines are the same pairs
@@ -109,20 +110,22 @@ cmp -s one/model.safetensors two/model.safetensors && ok "two files give the sam
 
 # --------------------------------------------------------- stopping and going on
 
-long=("${small[@]}" --steps 150 --head-dropout 0.1 --average 3 --average-every 20 --ema 0 --translate 0)
+exits 2 train "${small[@]}" --arithmetic fast
+says "an arithmetic that is none" "$err" "--arithmetic fast: not a valid value"
+long=("${small[@]}" --steps 150 --head-dropout 0.1 --average 3 --average-every 20 --ema 0 --translate 0
+    --arithmetic native)
 exits 0 train "${long[@]}" -o whole
 set -m
 "$mha" train "${long[@]}" -o half --log watched.csv >out 2>err </dev/null &
 job=$!
-for ((n = 0; n < 600; n++)); do
-    [ ! -s watched.csv ] || break
-    sleep 0.05
-done
+await watched.csv $job
 kill -INT $job
 wait $job 2>/dev/null
 code=$?
 set +m
 if [ "$code" -eq 130 ]; then
+    exits 2 train "${small[@]}" --arithmetic exact -o half --resume
+    says "another arithmetic" "$err" "--arithmetic exact: the checkpoint was made with native"
     exits 0 train "${long[@]}" -o half --threads 1 --resume
     cmp -s whole/model.safetensors half/model.safetensors && ok "a resumed training has the same bits" ||
         bad "other bits after --resume"

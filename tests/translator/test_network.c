@@ -31,7 +31,7 @@ static bool setup_seed(network_case *c, uint64_t seed, int pairs, int longest, m
     c->batch = network_case_batch(&c->config, seed, pairs, longest);
     c->values = network_case_values(&c->config, seed);
     c->gradients = malloc(c->map.count * sizeof *c->gradients);
-    c->network = network_create(&c->config, c->values, pool);
+    c->network = network_create(&c->config, c->values, MHA_EXACT, pool);
     return CHECK(c->gradients && c->network, "no network");
 }
 
@@ -384,7 +384,7 @@ static void update_equals_creation(void)
     backward(&c);
     memcpy(wanted, c.gradients, size);
     network_free(c.network);
-    c.network = network_create(&c.config, others, NULL);
+    c.network = network_create(&c.config, others, MHA_EXACT, NULL);
     CHECK(forward(&c, c.batch, &mode).sum == loss, "loss");
     backward(&c);
     CHECK(memcmp(wanted, c.gradients, size) == 0, "gradients");

@@ -24,7 +24,7 @@ static void making(void)
     bool made = false;
     for (int fail_at = 1; !made && fail_at < 1000; fail_at++) {
         faults_arm(MEMORY, fail_at, false);
-        network *const net = network_create(&network_small, values, NULL);
+        network *const net = network_create(&network_small, values, MHA_EXACT, NULL);
         made = net != NULL;
         CHECK(made == (faults_requests(MEMORY) < fail_at), "request %d", fail_at);
         network_free(net);
@@ -63,7 +63,7 @@ static void steps(void)
     double wanted[2] = {0}, losses[2] = {0};
     bool done = false;
     for (int fail_at = 0; !done && fail_at < 1000; fail_at++) {
-        network *const net = network_create(&network_small, values, NULL);
+        network *const net = network_create(&network_small, values, MHA_EXACT, NULL);
         faults_arm(MEMORY, fail_at, false);
         const mha_status status = step(net, both, values, losses, gradients);
         done = fail_at > 0 && faults_requests(MEMORY) < fail_at;

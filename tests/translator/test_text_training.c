@@ -174,14 +174,20 @@ static void pairs_are_learnt_by_heart(void)
     text_case c;
     if (!setup(&c, pairs_text, POSITIONS))
         return;
-    const training_config config = small_config(&c);
-    training *const t = training_create(&config, text_data_base(c.data), NULL, message);
-    if (CHECK(t, "%s", message)) {
-        const double loss = train(t);
-        CHECK(loss < 0.06, "loss %g", loss);
-        CHECK(training_is_best(t) && !training_is_exhausted(t), "one validation");
+    double losses[2] = {NAN, NAN};
+    for (int n = 0; n < 2; n++) {
+        training_config config = small_config(&c);
+        config.arithmetic = n ? MHA_NATIVE : MHA_EXACT;
+        training *const t = training_create(&config, text_data_base(c.data), NULL, message);
+        if (CHECK(t, "%s", message)) {
+            losses[n] = train(t);
+            CHECK(losses[n] < 0.06, "arithmetic %d: loss %g", n, losses[n]);
+            CHECK(training_is_best(t) && !training_is_exhausted(t), "one validation");
+        }
+        training_free(t);
     }
-    training_free(t);
+    CHECK(losses[0] != losses[1] && fabs(losses[0] - losses[1]) < 0.01, "loss %g, natively %g",
+          losses[0], losses[1]);
     teardown(&c);
 }
 

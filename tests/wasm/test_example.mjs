@@ -33,7 +33,7 @@ const browser = await chromium.launch({ executablePath: browserPath, args: ['--n
 const page = await browser.newPage(), errors = [];
 page.on('pageerror', (error) => errors.push(error.message));
 await page.goto(`http://127.0.0.1:${server.address().port}/example.html?model=model`);
-await page.waitForSelector('canvas', { timeout: 60000 }).catch(() => {});
+await page.waitForSelector('canvas', { timeout: 600000 }).catch(() => {});
 const heads = await page.locator('canvas').count();
 check(heads > 1, `${heads} heads are drawn`);
 const size = () => page.evaluate(() => document.querySelector('canvas')?.width);

@@ -149,13 +149,18 @@ INLINE vf vload_bf16(const uint16_t *p)
 {
     return (vf)(vload_u16(p) << 16);
 }
-INLINE void vstore_bf16(uint16_t *p, vf x)
+/* Rounded to nearest even, in the lower half of every lane. */
+INLINE vu vround_bf16(vf x)
 {
     const vu bits = (vu)x;
     const vu even = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     const vi nan = x != x;
     const vu quiet = (bits >> 16) | 0x40u;
-    vstore_u16(p, (nan & (vi)quiet) | (~nan & (vi)even));
+    return (vu)((nan & (vi)quiet) | (~nan & (vi)even));
+}
+INLINE void vstore_bf16(uint16_t *p, vf x)
+{
+    vstore_u16(p, (vi)vround_bf16(x));
 }
 
 #if defined(MHAK_ISA_NEON) || defined(MHAK_ISA_WASM) || defined(MHAK_ISA_C)
@@ -302,7 +307,8 @@ INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
  * bf16 in pairs, for files that are compiled for products of them: vcolumns_pairs makes four
  * vectors of elements 0 and 1, 2 and 3, .. of VL rows as above. vzip_rows puts 2 VL elements of two
  * rows side by side, in two vectors. vstore_pairs rounds two vectors of floats to 2 VL numbers in a
- * row, to nearest even; subnormal numbers become 0.
+ * row, to nearest even; subnormal numbers become 0. vzip_pairs rounds them in the same way, to
+ * pairs of an element of each.
  */
 #if defined(MHAK_DOT_BF16)
 #if defined(MHAK_ISA_AVX512)
@@ -329,6 +335,13 @@ INLINE void vstore_pairs(uint16_t *p, vf a, vf b)
 {
     _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(b, a));
 }
+INLINE vu vzip_pairs(vf a, vf b)
+{
+    const __m512i order = _mm512_set_epi32(
+        0x1f000f, 0x1e000e, 0x1d000d, 0x1c000c, 0x1b000b, 0x1a000a, 0x190009, 0x180008, 0x170007,
+        0x160006, 0x150005, 0x140004, 0x130003, 0x120002, 0x110001, 0x100000);
+    return (vu)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+}
 #else
 INLINE void vcolumns_pairs(const void *const rows[4], ptrdiff_t step, vu x[4])
 {
@@ -352,7 +365,18 @@ INLINE void vstore_pairs(uint16_t *p, vf a, vf b)
     const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)a);
     vst1q_u16(p, (uint16x8_t)vcvtq_high_bf16_f32(low, (float32x4_t)b));
 }
+INLINE vu vzip_pairs(vf a, vf b)
+{
+    const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)a);
+    const uint16x8_t both = (uint16x8_t)vcvtq_high_bf16_f32(low, (float32x4_t)b);
+    return (vu)vzip1q_u16(both, vextq_u16(both, both, 4));
+}
 #endif
+#else
+INLINE vu vzip_pairs(vf a, vf b)
+{
+    return vround_bf16(a) | vround_bf16(b) << 16;
+}
 #endif
 
 #endif

@@ -17,11 +17,18 @@
 #ifndef MHAK_KERNELS_H
 #define MHAK_KERNELS_H
 
+#include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/kernels/block_layout.h"
+
+/* Results are defined to the bit, so an operation on floats must be rounded to a float. The x87 unit
+ * of 32-bit x86 rounds only some of them. */
+#if FLT_EVAL_METHOD != 0
+#error "libmha needs float arithmetic in float; on 32-bit x86, compile with -msse2 -mfpmath=sse"
+#endif
 
 enum {
     MHAK_BLOCK = 128,

@@ -68,6 +68,26 @@ typedef struct mhak_native {
                          bool add, float *y, ptrdiff_t ldy);
 
     /*
+     * Makes pairs of rows for outer_bf16, in panels of `width` columns, whole vectors, `step` words
+     * apart: to[c/width*step + k*ld + c%width] holds element c of rows 2k and 2k + 1 of x, rounded
+     * to bf16, in its lower and upper half; a row that is missing is 0. The rows have n elements
+     * and are `stride` apart. Words up to the next whole vector are written, as 0.
+     */
+    void (*pair_rows)(const float *x, ptrdiff_t stride, int rows, int n, uint32_t *to, ptrdiff_t ld,
+                      int width, ptrdiff_t step);
+
+    /*
+     * y += x^T . w, as product_transposed of the base table, for a panel of nr columns of w and
+     * pairs of rows:
+     *
+     *      y[r*ldy + n] += the chain over ascending k of x[k*ldx + r] . w[k*nr + n]
+     *
+     * where a product of two pairs is added to the chain as in product_bf16.
+     */
+    void (*outer_bf16)(const uint32_t *x, ptrdiff_t ldx, const uint32_t *w, int pairs, int rows,
+                       float *y, ptrdiff_t ldy);
+
+    /*
      * Makes a row for product_i8, zeros up to the next quad included: n inputs. With low the
      * smallest input or 0, high the largest input or 0,
      *
