@@ -2,15 +2,20 @@
 #
 # cmake -DSOURCE=src/page/web -DHOST=js/host.mjs -DOUTPUT=page_template.c -P page_template.cmake
 #
-# Puts the page of "mha view" together: page.html with page.css and, as one script, the modules that
+# Puts the page of "mha view" together: page.html with its two style sheets and, as one script, the modules that
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
 # The script of a Worker, worker.js, is joined with js/host.mjs in the same way.
-# The result is C: three strings, the page before its data and after it, and the Worker's script.
+# The result is C: four strings, the page before its data and after it, the Worker's script, and our
+# own lecture.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
-file(READ ${SOURCE}/page.css style)
+set(style "")
+foreach(sheet page.css views.css)
+    file(READ ${SOURCE}/${sheet} text)
+    string(APPEND style "${text}")
+endforeach()
 
 string(REGEX MATCH "<!-- modules: ([a-z_. ]*) -->" marker "${page}")
 string(REPLACE " " ";" modules "${CMAKE_MATCH_1}")
@@ -49,6 +54,8 @@ math(EXPR at "${at} + 13")
 string(SUBSTRING "${page}" ${at} -1 tail)
 quoted(head "${head}")
 quoted(tail "${tail}")
+file(READ ${SOURCE}/../lecture.txt lecture)
+quoted(lecture "${lecture}")
 quoted(worker "${worker}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
@@ -57,6 +64,8 @@ const unsigned char page_template_head[] = {
 ${head}0};
 const unsigned char page_template_tail[] = {
 ${tail}0};
+const unsigned char page_lecture_text[] = {
+${lecture}0};
 const unsigned char page_template_worker[] = {
 ${worker}0};
 ")

@@ -144,8 +144,8 @@ _mha() {
         options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --words --threads --help" ;;
-    serve) options="--port --model --texts --threads --open --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --lecture --layer --words --threads --help" ;;
+    serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind
             --where --sort --like --gold --pieces --threads --json --help"

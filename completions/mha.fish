@@ -91,6 +91,8 @@ complete -c mha -n "__fish_seen_subcommand_from show view" -l to -x -d "what the
 complete -c mha -n "__fish_seen_subcommand_from show view" -l study -x -d "sentences for roles"
 complete -c mha -n "__fish_seen_subcommand_from view" -l ablation -r -F -d "what mha ablate --json printed"
 complete -c mha -n "__fish_seen_subcommand_from view" -l weights -r -F -d "attention weights, instead of a model"
+complete -c mha -n "__fish_seen_subcommand_from view serve" -l lecture -r -F -d "a lecture for the page"
+complete -c mha -n "__fish_seen_subcommand_from view" -l layer -x -d "the layer that Compute shows"
 complete -c mha -n "__fish_seen_subcommand_from view" -l live -d "the model inside of the page"
 complete -c mha -n "__fish_seen_subcommand_from view" -l tokens -r -F -d "the words of the weights"
 complete -c mha -n "__fish_seen_subcommand_from serve" -l port -x -d "the port, 0 for any"

@@ -331,10 +331,10 @@ part_view() {
     job view test_roles tests/page/test_roles.sh build/mha "$tools/modules"
     if ! command -v chromium >/dev/null; then
         skip view "no chromium"
-    elif [ ! -d "$tools/node_modules/playwright-core" ] &&
+    elif [ ! -d "$tools/node_modules/axe-core" ] &&
         ! timeout 120 npm install --silent --no-save --prefix "$tools" playwright-core@1.65.0 \
-            >$logs/view-npm.log 2>&1; then
-        skip view "npm cannot install playwright-core"
+            axe-core@4.14.0 >$logs/view-npm.log 2>&1; then
+        skip view "npm cannot install playwright-core and axe-core"
     else
         job view test_page tests/page/test_view.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
@@ -344,6 +344,7 @@ part_view() {
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
         job view test_any tests/page/test_any.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job view test_teach tests/page/test_teach.sh build/mha "$tools" "$(command -v chromium)"
     fi
 }
 

@@ -125,6 +125,35 @@ static void add(run *r, ptrdiff_t rows)
         row_add(r->added + row * width, (int)width, r->x + row * width);
 }
 
+/* The steps that are requested of a layer; NULL: none. */
+static computation *steps_of(const run *r, attention_kind kind, int layer)
+{
+    computation *const steps = r->options->steps[kind];
+    return steps && steps->layer == layer ? steps : NULL;
+}
+
+/* Keeps rows of the stream, if steps are requested. False: out of memory. */
+static bool keep(const run *r, const computation *steps, float **to, const float *rows)
+{
+    return !steps ||
+           computation_copy(to, rows, (ptrdiff_t)steps->rows * translator_config(r->model)->width);
+}
+
+/* The stream before an attention and what it is made of. `stream` is x before the part. */
+static bool keep_input(const run *r, computation *steps)
+{
+    const transformer_config *const config = translator_config(r->model);
+    const capture_heads *const h = &r->c->kind[steps->kind];
+    const bool cross = steps->kind == ATTENTION_CROSS;
+    steps->rows = h->rows;
+    steps->columns = h->columns;
+    steps->width = config->width;
+    steps->norm_first = config->form == FORM_LABORATORY;
+    return keep(r, steps, &steps->input, r->normed) &&
+           (!cross ||
+            computation_copy(&steps->memory, r->memory, (ptrdiff_t)steps->columns * steps->width));
+}
+
 /* x += attention(norm(x)) of one layer; captures what was requested. */
 static mha_status attend(run *r, attention_kind kind, int layer)
 {
@@ -153,7 +182,10 @@ static mha_status attend(run *r, attention_kind kind, int layer)
         options.ignore_mask = (mha_view){r->options->hidden, 0, 0, 0};
     if (kind == ATTENTION_CROSS)
         call.key = mha_view_ble(r->memory, h->columns, width);
+    computation *const steps = steps_of(r, kind, layer);
     normalise(r, h->rows, &own->norm, r->normed);
+    if (steps && !(keep_input(r, steps) && keep(r, steps, &steps->stream, r->x)))
+        return MHA_ERR_MEMORY;
     const mha_status status = mha_layer_run(kind == ATTENTION_CROSS ? packed->cross : packed->self,
                                             &call, NULL, 0, r->pool);
     if (status != MHA_OK)
@@ -162,7 +194,18 @@ static mha_status attend(run *r, attention_kind kind, int layer)
     if (r->options->vectors)
         capture_vectors_fill(r->model, r->settings, kind, h, layer, &inputs);
     add(r, h->rows);
+    if (steps && !(keep(r, steps, &steps->added, r->added) && keep(r, steps, &steps->joined, r->x)))
+        return MHA_ERR_MEMORY;
     return MHA_OK;
+}
+
+/* What a feed-forward has left behind. */
+static bool keep_feed_forward(const run *r, computation *steps)
+{
+    steps->inner = translator_config(r->model)->ff_width;
+    return keep(r, steps, &steps->ff_input, r->normed) &&
+           keep(r, steps, &steps->ff_added, r->added) && keep(r, steps, &steps->result, r->x) &&
+           computation_copy(&steps->inside, r->inside, (ptrdiff_t)steps->rows * steps->inner);
 }
 
 /* x += W_out relu(W_in norm(x)) of one layer. */
@@ -181,24 +224,47 @@ static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
     status = mha_linear_run(packed->out, rows, r->inside, MHA_F32, inside, r->added, MHA_F32, width,
                             NULL, 0, r->pool);
     add(r, rows);
-    return status;
+    computation *const steps =
+        steps_of(r, side == TRANSFORMER_SOURCE ? ATTENTION_ENCODER : ATTENTION_CROSS, layer);
+    return status == MHA_OK && steps && !keep_feed_forward(r, steps) ? MHA_ERR_MEMORY : status;
 }
 
-/* x = embeddings of the words at positions 0, 1, ... */
-static void embed(run *r, int side, const int *words, int rows)
+/* The embeddings and the position codes whose sum is x, if the first steps are requested. */
+static bool keep_embedding(const run *r, int side, const float *embedding, const int *words,
+                           int rows)
 {
+    const transformer_config *const config = translator_config(r->model);
+    const ptrdiff_t width = config->width, count = rows * width;
+    computation *const steps =
+        steps_of(r, side == TRANSFORMER_SOURCE ? ATTENTION_ENCODER : ATTENTION_DECODER, 0);
+    if (!steps)
+        return true;
+    if (!computation_copy(&steps->words, r->x, count) ||
+        !computation_copy(&steps->codes, r->x, count))
+        return false;
+    transformer_positions(config, 0, rows, steps->codes);
+    for (ptrdiff_t n = 0; n < count; n++)
+        steps->words[n] =
+            embedding[words[n / width] * width + n % width] * sqrtf((float)config->width);
+    return true;
+}
+
+/* x = embeddings of the words at positions 0, 1, ... False: out of memory. */
+static bool embed(run *r, int side, const int *words, int rows)
+{
+    const float *const embedding =
+        translator_values(r->model) + translator_map(r->model)->embedding[side];
     int positions[CORPUS_TOKENS_MAX]; /* translator_longest() is at most that */
     for (int n = 0; n < rows; n++)
         positions[n] = n;
-    transformer_embed(translator_config(r->model),
-                      translator_values(r->model) + translator_map(r->model)->embedding[side],
-                      words, positions, rows, r->x);
+    transformer_embed(translator_config(r->model), embedding, words, positions, rows, r->x);
+    return keep_embedding(r, side, embedding, words, rows);
 }
 
 static mha_status encode(run *r)
 {
-    mha_status status = MHA_OK;
-    embed(r, TRANSFORMER_SOURCE, r->c->source, r->c->source_count);
+    mha_status status =
+        embed(r, TRANSFORMER_SOURCE, r->c->source, r->c->source_count) ? MHA_OK : MHA_ERR_MEMORY;
     for (int n = 0; n < translator_config(r->model)->layers[TRANSFORMER_SOURCE] && status == MHA_OK;
          n++) {
         status = attend(r, ATTENTION_ENCODER, n);
@@ -214,8 +280,7 @@ static mha_status decode(run *r)
 {
     const transformer_config *const config = translator_config(r->model);
     const int rows = r->c->target_count;
-    mha_status status = MHA_OK;
-    embed(r, TRANSFORMER_TARGET, r->c->target, rows);
+    mha_status status = embed(r, TRANSFORMER_TARGET, r->c->target, rows) ? MHA_OK : MHA_ERR_MEMORY;
     for (int n = 0; n < config->layers[TRANSFORMER_TARGET] && status == MHA_OK; n++) {
         status = attend(r, ATTENTION_DECODER, n);
         if (status == MHA_OK)

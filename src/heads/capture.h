@@ -15,6 +15,7 @@
 #ifndef HEADS_CAPTURE_H
 #define HEADS_CAPTURE_H
 
+#include "heads/computation.h"
 #include "translator/head_settings.h"
 #include "translator/translator.h"
 
@@ -25,6 +26,8 @@ typedef struct capture_options {
                          * cross-attention; positions stay as they are. NULL: none */
     bool weights;       /* capture the weights */
     bool vectors;       /* capture all arrays of capture_heads */
+    computation *steps[ATTENTION_KINDS]; /* filled for the layers that they name; NULL: none. Also
+                                          * if the run fails they are for computation_free() */
 } capture_options;
 
 /* The heads of one kind. Arrays that were not requested are NULL. */

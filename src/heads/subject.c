@@ -47,6 +47,11 @@ const char *subject_word(const subject *s, int number, char room[SUBJECT_WORD_MA
     return s->methods->word(s, number, room);
 }
 
+bool subject_weights(const subject *s, computation_weights *weights)
+{
+    return s->methods->weights(s, weights);
+}
+
 /* --------------------------------------------------------------- losses ----- */
 
 static double log_likelihood(const capture *c)

@@ -8,8 +8,9 @@
  *                               without changes to some of them
  *
  * subject_translator.c implements it for our translator, subject_model.c for models of
- * libmha_model. The corpus, its grammar and gradients are known for a translator only: functions
- * that need them take its `translator`, which is NULL for other models.
+ * libmha_model; computation_weights.c copies the parameters of either. The corpus, its grammar and
+ * gradients are known for a translator only: functions that need them take its `translator`, which
+ * is NULL for other models.
  */
 #ifndef HEADS_SUBJECT_H
 #define HEADS_SUBJECT_H
@@ -68,6 +69,7 @@ typedef struct subject_methods {
     capture *(*run)(const subject *subject, const subject_text *text,
                     const capture_options *options, mha_pool *pool);
     const char *(*word)(const subject *subject, int number, char room[SUBJECT_WORD_MAX]);
+    bool (*weights)(const subject *subject, computation_weights *weights);
 } subject_methods;
 
 struct subject {
@@ -111,8 +113,16 @@ void subject_warn(const subject *subject, const subject_text *text);
 capture *subject_run(const subject *subject, const subject_text *text,
                      const capture_options *options, mha_pool *pool);
 
+/* The parameters of an attention; kind and layer are set, and must exist. False: out of memory.
+ * computation_weights_free() either way. */
+bool subject_weights(const subject *subject, computation_weights *weights);
+
 /* The word of a token of the target, which may be in `room`. */
 const char *subject_word(const subject *subject, int number, char room[SUBJECT_WORD_MAX]);
+
+/* Implementations of subject_weights(). */
+bool computation_weights_of_translator(const subject *subject, computation_weights *weights);
+bool computation_weights_of_model(const subject *subject, computation_weights *weights);
 
 /* What a text loses when heads are changed. `plain` is the capture of the unchanged model. For a
  * model that predicts: the decrease of the log-likelihood of the expected tokens. */

@@ -293,7 +293,8 @@ static bool has_all_heads(const mha_model *model, const mha_model_info *info)
 
 bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_MESSAGE_MAX])
 {
-    static const subject_methods methods = {read_text, free_text, warn, subject_model_run, word_of};
+    static const subject_methods methods = {
+        read_text, free_text, warn, subject_model_run, word_of, computation_weights_of_model};
     const mha_tokenizer *const tokenizer = mha_model_tokenizer(model);
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model, &info);

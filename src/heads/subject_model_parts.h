@@ -61,6 +61,23 @@ void model_continues(const mha_tokenizer *tokenizer, const int32_t *ids, ptrdiff
 bool subject_picture_read(const subject *subject, const char *path, model_text *text,
                           char *message);
 
+/* What a run returns for the steps of computation.h; NULL: they are not requested. */
+typedef struct model_steps {
+    int rows, source_rows, layers; /* of the stack that reads ids or pixels */
+    ptrdiff_t width;
+    float *streams; /* [layers + 1][rows][width] as in mha_model_call */
+    float *parts;   /* [parts][rows][width] as in mha_model_call */
+    float *memory;  /* [source_rows][width] what the encoder of an encoder-decoder computes */
+} model_steps;
+
+/* Makes room before the run, and fills the steps of the options after it (subject_model_steps.c).
+ * False: out of memory. model_steps_free() either way. */
+bool model_steps_make(model_steps *steps, const subject *subject, const capture_options *options,
+                      const model_text *text);
+bool model_steps_fill(const model_steps *steps, const subject *subject, const capture *capture,
+                      const capture_options *options);
+void model_steps_free(model_steps *steps);
+
 /* subject_methods.run of a model. */
 capture *subject_model_run(const subject *subject, const subject_text *text,
                            const capture_options *options, mha_pool *pool);

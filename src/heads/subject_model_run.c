@@ -30,6 +30,7 @@ typedef struct running {
     float *keys, *values; /* [layers of all kinds][G][longest columns][D], as captured */
     float *hidden;        /* [rows][width] */
     float *logits;        /* [target_count][vocabulary] */
+    model_steps steps;
 } running;
 
 /* --------------------------------------------------------------- changes ----- */
@@ -107,6 +108,7 @@ static bool allocate(running *r)
     else
         r->hidden = calloc(rows * (size_t)r->info.width + 1, sizeof *r->hidden);
     return r->captures && (r->logits || r->hidden) &&
+           model_steps_make(&r->steps, r->subject, r->options, r->text) &&
            (!r->options->vectors || (r->keys && r->values));
 }
 
@@ -117,6 +119,7 @@ static void release(running *r)
     free(r->values);
     free(r->hidden);
     free(r->logits);
+    model_steps_free(&r->steps);
 }
 
 /* -------------------------------------------------------------- captures ----- */
@@ -297,7 +300,10 @@ static mha_status call_model(running *r, const mha_head_settings *heads, mha_poo
                                  .source_ignored =
                                      both ? (const uint8_t *)r->options->hidden : NULL,
                                  .captures = r->captures,
-                                 .capture_count = r->capture_count};
+                                 .capture_count = r->capture_count,
+                                 .streams = r->steps.streams,
+                                 .parts = r->steps.parts,
+                                 .source_hidden = r->steps.memory};
     return mha_model_run(model_of(r->subject), &call, NULL, 0, pool);
 }
 
@@ -316,7 +322,8 @@ static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
             r->c->expected[row] = 0;
         predict(r, row);
     }
-    return finish_vectors(r) && (r->logits || make_vector(r));
+    return finish_vectors(r) && model_steps_fill(&r->steps, r->subject, r->c, r->options) &&
+           (r->logits || make_vector(r));
 }
 
 capture *subject_model_run(const subject *s, const subject_text *text,

@@ -138,7 +138,8 @@ static const char *word_of(const subject *s, int number, char room[SUBJECT_WORD_
 
 void subject_of_translator(subject *s, const translator *model)
 {
-    static const subject_methods methods = {read_text, free_text, warn, run_text, word_of};
+    static const subject_methods methods = {
+        read_text, free_text, warn, run_text, word_of, computation_weights_of_translator};
     *s = (subject){.methods = &methods,
                    .shape = head_shape_of(translator_config(model)),
                    .width = translator_config(model)->width,

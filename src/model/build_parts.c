@@ -100,6 +100,11 @@ void matrix_row(const bound_matrix *matrix, ptrdiff_t n, float *to)
     matrix_numbers(matrix, n, matrix->inputs, to);
 }
 
+void vector_numbers(const bound_vector *vector, float *to)
+{
+    plain_numbers(vector->type, vector->data, 1, vector->count, to);
+}
+
 bool matrix_is_readable(const bound_matrix *matrix)
 {
     return matrix->data && matrix->type != MHA_F64 && matrix->type != MHA_I8 &&
@@ -131,7 +136,7 @@ mha_status build_vector(model_builder *builder, const bound_vector *vector, floa
     float *const numbers = build_array(builder, (size_t)vector->count, sizeof *numbers);
     if (!numbers)
         return no_memory(builder, "a vector");
-    plain_numbers(vector->type, vector->data, 1, vector->count, numbers);
+    vector_numbers(vector, numbers);
     for (ptrdiff_t n = 0; n < vector->count && add != 0.0f; n++)
         numbers[n] += add;
     hash_numbers(builder, numbers, vector->count);

@@ -5,8 +5,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "model/model_parts.h"
+#include "model/forward.h"
 
 /* norms[H][columns] += (row n of W_O, the part of head h) . v)^2 */
 static void add_row(const float *row, ptrdiff_t H, ptrdiff_t G, ptrdiff_t D, const float *v,
@@ -76,4 +77,94 @@ mha_pooling model_pooling(const mha_model *model)
 {
     const mha_pooling pooling = model->files.description.usage.pooling;
     return pooling == MHA_POOLING_MODEL ? MHA_POOLING_MEAN : pooling;
+}
+
+/* ------------------------------------------------------------- projections ----- */
+
+/* NULL: there is no such matrix. */
+static const bound_linear *projection_at(const mha_model *model, mha_attention_kind kind,
+                                         ptrdiff_t layer, model_projection which)
+{
+    if (!model_attention_at(model, kind, layer))
+        return NULL;
+    const bound_attention *const a = model_bound_at(model, kind, layer);
+    const bound_linear *const all[MODEL_PROJECTIONS] = {&a->q, &a->k, &a->v, &a->o};
+    return all[which];
+}
+
+mha_status model_projection_size(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
+                                 model_projection which, ptrdiff_t *outputs, ptrdiff_t *inputs)
+{
+    const bound_linear *const linear = projection_at(model, kind, layer, which);
+    if (!linear)
+        return MHA_ERR_INDEX;
+    *outputs = linear->weight.outputs;
+    *inputs = linear->weight.inputs;
+    return matrix_is_readable(&linear->weight) ? MHA_OK : MHA_ERR_DTYPE;
+}
+
+mha_status model_projection_read(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
+                                 model_projection which, float *weight, float *bias)
+{
+    const bound_linear *const linear = projection_at(model, kind, layer, which);
+    if (!linear)
+        return MHA_ERR_INDEX;
+    const bound_matrix *const w = &linear->weight;
+    if (!matrix_is_readable(w))
+        return MHA_ERR_DTYPE;
+    for (ptrdiff_t n = 0; n < w->outputs; n++)
+        matrix_row(w, n, weight + n * w->inputs);
+    memset(bias, 0, (size_t)w->outputs * sizeof *bias);
+    if (linear->bias.data)
+        vector_numbers(&linear->bias, bias);
+    return MHA_OK;
+}
+
+/* ------------------------------------------------------------------- parts ----- */
+
+int model_layer_parts(const mha_model *model)
+{
+    return stack_parts(&model->stack[model_last_stack(model)]);
+}
+
+bool model_norm_first(const mha_model *model)
+{
+    return model->files.description.norm_first;
+}
+
+/* y = norm(x), or a copy of x if there is no norm. */
+static mha_status norm_rows(const mha_model *model, const model_norm *norm, ptrdiff_t rows,
+                            const float *x, float *y)
+{
+    const ptrdiff_t width = model->files.description.width;
+    if (!norm->weight) {
+        memcpy(y, x, (size_t)(rows * width) * sizeof *y);
+        return MHA_OK;
+    }
+    const mha_norm_config config = model_norm_config(model, norm, width);
+    return mha_norm_run(&config, rows, x, width, y, width, NULL);
+}
+
+mha_status model_part_steps(const mha_model *model, int part, ptrdiff_t rows, const float *stream,
+                            const float *computed, float *input, float *after)
+{
+    const model_stack *const stack = &model->stack[model_last_stack(model)];
+    const int each = stack_parts(stack), place = part % each;
+    const model_layer *const layer = &stack->layer[part / each];
+    const model_norms *const norms = place == each - 1         ? &layer->ff_norms
+                                     : place == 1 && each == 3 ? &layer->cross.norms
+                                                               : &layer->self.norms;
+    const ptrdiff_t count = rows * model->files.description.width;
+    float *const sum = malloc((size_t)count * sizeof *sum + 1);
+    if (!sum)
+        return MHA_ERR_MEMORY;
+    mha_status status = norm_rows(model, &norms->before, rows, stream, input);
+    if (status == MHA_OK)
+        status = norm_rows(model, &norms->inside, rows, computed, sum);
+    for (ptrdiff_t n = 0; status == MHA_OK && n < count; n++)
+        sum[n] += stream[n];
+    if (status == MHA_OK)
+        status = norm_rows(model, &norms->after, rows, sum, after);
+    free(sum);
+    return status;
 }

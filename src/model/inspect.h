@@ -33,4 +33,35 @@ int model_picture_marks(const mha_model *model);
 /* How the hidden states of an encoder become the vector of a text; never MHA_POOLING_MODEL. */
 mha_pooling model_pooling(const mha_model *model);
 
+/* The matrices of an attention. */
+typedef enum model_projection {
+    MODEL_PROJECTION_Q,
+    MODEL_PROJECTION_K,
+    MODEL_PROJECTION_V,
+    MODEL_PROJECTION_O,
+    MODEL_PROJECTIONS
+} model_projection;
+
+/* The extents of a matrix. Then weight[outputs][inputs] and bias[outputs], 0 if there is none, as
+ * f32 of the model's files. MHA_ERR_INDEX: there is no such attention. MHA_ERR_DTYPE: the matrix is
+ * not stored in a type that can be read row by row. */
+mha_status model_projection_size(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
+                                 model_projection which, ptrdiff_t *outputs, ptrdiff_t *inputs);
+mha_status model_projection_read(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer,
+                                 model_projection which, float *weight, float *bias);
+
+/* Parts of every layer of the stack that reads ids: 2, or 3 with cross-attention. */
+int model_layer_parts(const mha_model *model);
+
+/* Whether the norms of that stack come before its parts. */
+bool model_norm_first(const mha_model *model);
+
+/*
+ * The steps around a part, which are counted as in mha_model_call, from the stream before it and
+ * from what it computed: input = before(stream), after = after(stream + inside(computed)); norms
+ * that the model does not have are left out. All are [rows][width]. MHA_ERR_MEMORY: out of memory.
+ */
+mha_status model_part_steps(const mha_model *model, int part, ptrdiff_t rows, const float *stream,
+                            const float *computed, float *input, float *after);
+
 #endif

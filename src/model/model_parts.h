@@ -153,6 +153,7 @@ mha_status build_layers(model_builder *builder, int stack);
 /* Row n of a bound matrix as f32, and whether its type allows that: embeddings are checked by
  * build_check_rows(). */
 void matrix_row(const bound_matrix *matrix, ptrdiff_t n, float *to);
+void vector_numbers(const bound_vector *vector, float *to); /* all of them, as f32 */
 bool matrix_is_readable(const bound_matrix *matrix);
 mha_status build_check_rows(model_builder *builder, const char *what, const bound_matrix *matrix);
 

@@ -52,6 +52,16 @@ static void put_side(json *j, const char *name, const subject_side *side)
         page_side_put(j, name, side->words, side->marks, side->continues, side->count);
 }
 
+/* Which words of the source a translator does not know; other models have pieces for all words. */
+static void put_unknown(json *j, const subject *model, const subject_side *side)
+{
+    json_open_array(j, "unknown");
+    for (int n = 0; n < side->count; n++)
+        if (model->translator != NULL && side->numbers[n] == WORD_UNKNOWN)
+            json_integer(j, NULL, n);
+    json_close(j);
+}
+
 /* The words that the model predicts, and how likely the expected ones are. */
 static void put_predicted(json *j, const subject *model, const capture *heads)
 {
@@ -174,7 +184,8 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     return fine;
 }
 
-static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
+static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
+                         const page_steps *steps)
 {
     const subject_text *const text = &s->text;
     bool fine = true;
@@ -188,6 +199,7 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
     }
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);
+    put_unknown(j, page->subject, &text->source);
     if (text->expected != NULL) {
         json_strings(j, "expected", text->expected, text->target.count);
         put_predicted(j, page->subject, s->heads);
@@ -207,6 +219,8 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s)
         if (s->heads->kind[kind].layers > 0)
             fine &= put_kind(j, page, s, (attention_kind)kind);
     json_close(j);
+    if (steps != NULL)
+        fine &= page_steps_put(j, steps);
     json_close(j);
     return fine;
 }
@@ -232,12 +246,17 @@ char *page_json(const page_data *page)
         page_study_put(&j, page->study);
     if (page->ablation != NULL)
         page_ablation_put(&j, page->ablation);
+    if (page->lecture != NULL)
+        page_lecture_put(&j, page->lecture);
     json_open_array(&j, "sentences");
     if (page->import != NULL)
         fine = page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
-        fine &= put_sentence(&j, page, &page->sentences[n]);
+        fine &= put_sentence(&j, page, &page->sentences[n],
+                             page->steps != NULL ? &page->steps[n] : NULL);
     json_close(&j);
+    if (page->matrices != NULL)
+        fine &= page_matrices_put(&j, page->matrices);
     json_close(&j);
     fine &= ferror(file) == 0;
     fine &= fclose(file) == 0;

@@ -7,6 +7,8 @@
  *      page_import.h      or, instead of a model and sentences, a file of attention weights
  *      page_study.h       roles and importance of the heads over a corpus
  *      page_ablation.h    the result of "mha ablate --json"
+ *      page_lecture.h     a lecture: states of the page with texts
+ *      page_compute.h     one attention of each kind step by step
  *      page_command.h     the command line that makes the page again
  *
  *      {"format": "mha-view-2", "command": ..., "model": {...}, "study": {...}, "ablation": {...},
@@ -24,7 +26,9 @@
 
 #include "page/page_ablation.h"
 #include "page/page_command.h"
+#include "page/page_compute.h"
 #include "page/page_import.h"
+#include "page/page_lecture.h"
 #include "page/page_sentence.h"
 #include "page/page_study.h"
 
@@ -37,6 +41,9 @@ typedef struct page_data {
     const page_ablation *ablation; /* NULL: none */
     page_import *import;           /* NULL: none; otherwise there are no other sentences */
     const page_sentence *sentences;
+    const page_steps *steps;       /* [count]; NULL: none */
+    const page_matrices *matrices; /* NULL: none */
+    const page_lecture *lecture;   /* NULL: none */
     int count;
 } page_data;
 

@@ -33,10 +33,13 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     put_option(file, " --tokens ", command->tokens);
     put_option(file, " --ablation ", command->ablation);
     put_option(file, " --texts ", command->texts);
+    put_option(file, " --lecture ", command->lecture);
     if (command->words)
         fputs(" --words", file);
     if (command->study != PAGE_STUDY_SENTENCES)
         fprintf(file, " --study %d", command->study);
+    if (command->output != NULL && command->weights == NULL && command->layer != 1)
+        fprintf(file, " --layer %d", command->layer);
     for (int n = 0; n < count; n++)
         put_option(file, " ", sentences[n].text.text);
     fclose(file);

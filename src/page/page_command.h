@@ -9,10 +9,11 @@
 typedef struct page_command {
     const char *output; /* NULL: the page of "mha serve" */
     const char *model_file, *target;
-    const char *weights, *tokens, *ablation, *texts; /* files */
-    bool words;                                      /* join the pieces of words */
-    bool live;                                       /* with the model inside */
-    int study;                                       /* sentences */
+    const char *weights, *tokens, *ablation, *texts, *lecture; /* files */
+    bool words;                                                /* join the pieces of words */
+    bool live;                                                 /* with the model inside */
+    int study;                                                 /* sentences */
+    int layer; /* that of the computation; 1 is the default */
 } page_command;
 
 /* The command line, quoted for a shell, for free(). NULL: out of memory. */

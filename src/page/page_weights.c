@@ -44,6 +44,15 @@ static void put_byte(base64 *b, unsigned byte)
         put_group(b, 4);
 }
 
+/* Writes what is held, and ends the text. */
+static char *finish(base64 *b)
+{
+    if (b->held > 0)
+        put_group(b, b->held + 1);
+    b->text[b->used] = '\0';
+    return b->text;
+}
+
 char *page_floats_text(const float *values, size_t count)
 {
     base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};
@@ -52,10 +61,40 @@ char *page_floats_text(const float *values, size_t count)
     for (size_t n = 0; n < count; n++)
         for (int byte = 0; byte < 4; byte++)
             put_byte(&b, float_bits(values[n]) >> 8 * byte & 255);
-    if (b.held > 0)
-        put_group(&b, b.held + 1);
-    b.text[b.used] = '\0';
-    return b.text;
+    return finish(&b);
+}
+
+/* The bits of a float as f16; false: it is none. */
+static bool half_bits(float value, unsigned *half)
+{
+    const uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000u;
+    const int exponent = (int)(bits >> 23 & 255) - 127;
+    const uint32_t fraction = bits & 0x7fffffu;
+    if (exponent >= -14 && exponent <= 15 && (fraction & 0x1fffu) == 0) {
+        *half = sign | (uint32_t)(exponent + 15) << 10 | fraction >> 13;
+        return true;
+    }
+    const float steps = fabsf(value) * 16777216.0f; /* f16 below 2^-14 are multiples of 2^-24 */
+    *half = sign | (unsigned)(steps < 1024.0f ? steps : 0.0f);
+    return steps < 1024.0f && steps == floorf(steps);
+}
+
+char *page_numbers_text(const float *values, size_t count)
+{
+    base64 b = {.text = malloc((2 * count + 2) / 3 * 4 + 2)};
+    unsigned half;
+    if (b.text == NULL)
+        return NULL;
+    b.text[b.used++] = '.';
+    for (size_t n = 0; n < count; n++) {
+        if (!half_bits(values[n], &half)) {
+            free(b.text);
+            return page_floats_text(values, count);
+        }
+        put_byte(&b, half & 255);
+        put_byte(&b, half >> 8);
+    }
+    return finish(&b);
 }
 
 void page_write_bytes(FILE *file, const unsigned char *bytes, size_t size)

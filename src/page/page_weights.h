@@ -25,6 +25,10 @@ enum { PAGE_PICTURE_SIDE = 64 };
 
 /* All of these return texts for free(); NULL: out of memory. */
 char *page_floats_text(const float *values, size_t count);
+
+/* The same, or, if all of them are 16-bit floats (f16), "." and base64 of those: half as long, and
+ * no bit is lost. */
+char *page_numbers_text(const float *values, size_t count);
 char *page_compact_text(const head_matrix *m);
 
 /* A small picture of a head, at most PAGE_PICTURE_SIDE rows and columns of cells. A cell is one

@@ -36,8 +36,10 @@ static char *make_command(const serve_app *app, bool changed, const page_sentenc
     const char *const given = sentence->text.given;
     if (app->command != NULL)
         return strdup(app->command);
-    page_command call = {
-        .model_file = app->model_file, .texts = app->texts, .study = PAGE_STUDY_SENTENCES};
+    page_command call = {.model_file = app->model_file,
+                         .texts = app->texts,
+                         .study = PAGE_STUDY_SENTENCES,
+                         .layer = 1};
     if (changed)
         return page_command_text(&call, NULL, 0);
     call.output = "view.html";
@@ -52,6 +54,7 @@ static char *make_data(const serve_app *app, bool changed, const page_sentence *
     const page_data page = {.subject = app->model,
                             .command = command,
                             .study = app->study,
+                            .lecture = app->lecture,
                             .sentences = sentence,
                             .count = 1};
     char *const text = command != NULL ? page_json(&page) : NULL;
@@ -76,6 +79,51 @@ static char *answer_request(const serve_app *app, const serve_request *asked,
     return text;
 }
 
+/* {"format": "mha-compute-1", "steps": [...], "matrices": [...]} for free(); NULL: out of memory.
+ */
+static char *compute_text(const page_steps *steps, const page_matrices *matrices)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const file = open_memstream(&text, &size);
+    if (file == NULL)
+        return NULL;
+    json j = json_begin(file);
+    json_open_object(&j, NULL);
+    json_string(&j, "format", "mha-compute-1");
+    bool fine = page_steps_put(&j, steps) && page_matrices_put(&j, matrices);
+    json_close(&j);
+    fine = fclose(file) == 0 && fine;
+    if (!fine) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* The same for a request; NULL with a message. */
+static char *answer_compute(const serve_app *app, const serve_request *r,
+                            char message[SUBJECT_MESSAGE_MAX])
+{
+    int layers[ATTENTION_KINDS] = {-1, -1, -1};
+    subject_text read;
+    char *text = NULL;
+    layers[r->kind] = r->layer;
+    if (subject_read(app->model, &r->request, app->pool, &read, message)) {
+        page_steps steps;
+        page_matrices matrices;
+        snprintf(message, SUBJECT_MESSAGE_MAX, "out of memory");
+        const bool fine =
+            page_steps_make(&steps, app->model, &read, r->request.changes, layers, app->pool);
+        if (page_matrices_make(&matrices, app->model, layers, true) && fine)
+            text = compute_text(&steps, &matrices);
+        page_matrices_free(&matrices);
+        page_steps_free(&steps);
+    }
+    subject_text_free(app->model, &read);
+    return text;
+}
+
 http_answer serve_view(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
@@ -83,7 +131,8 @@ http_answer serve_view(void *arg, char *body, size_t length)
     serve_request request;
     if (!serve_request_read(&request, app->model->shape, body, length, message))
         return error_answer(message);
-    char *const text = answer_request(app, &request, message);
+    char *const text = request.compute ? answer_compute(app, &request, message)
+                                       : answer_request(app, &request, message);
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
 }
 

@@ -7,6 +7,9 @@
  *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}],
  *                        "effects": true}
  *
+ *                      "compute": {"kind": "cross", "layer": 1} instead of a page requests the
+ *                      steps and matrices of one attention (page_compute.h)
+ *
  * The second answer is the JSON of such a page (page.h), of a model with these heads disabled
  * ("zero") or with equal weights on all columns that they see ("uniform"). With "effects" false it
  * has no losses without single heads, which take most of the time. Only "text" is required.
@@ -26,8 +29,9 @@ typedef struct serve_app {
     const char *model_file; /* as the user named it; NULL: the default model */
     const char *texts;      /* the file of --texts; NULL: none */
     mha_pool *pool;
-    const page_study *study; /* NULL: none */
-    const char *command;     /* the command line of every answer; NULL: one that makes its page */
+    const page_study *study;     /* NULL: none */
+    const page_lecture *lecture; /* NULL: none */
+    const char *command; /* the command line of every answer; NULL: one that makes its page */
 } serve_app;
 
 /* For the routes of an http_service; `arg` is a serve_app. */

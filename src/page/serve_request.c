@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads {"text": ..., "to": ..., "changes": [...], "effects": ...} token by token. Unknown keys are
- * errors: they are mistakes of the client, which would otherwise get an answer to another question.
+ * Reads {"text": ..., "to": ..., "changes": [...], "effects": ..., "compute": {...}} token by
+ * token. Unknown keys are errors: they are mistakes of the client, which would otherwise get an
+ * answer to another question.
  */
 #include "page/serve_request.h"
 
@@ -113,6 +114,36 @@ static bool read_changes(reading *r)
     return token == JSON_ARRAY_END || wrong(r, "\"changes\" must contain objects only");
 }
 
+/* Reads {"kind": "encoder", "layer": 1}. */
+static bool read_compute(reading *r)
+{
+    const char *name = NULL;
+    uint64_t layer = 0;
+    int kind;
+    json_reader_token token = json_reader_next(&r->json);
+    if (token != JSON_OBJECT)
+        return wrong(r, "\"compute\" must be an object");
+    while ((token = json_reader_next(&r->json)) == JSON_KEY) {
+        const char *const key = r->json.text;
+        const bool known = strcmp(key, "kind") == 0    ? read_string(r, &name)
+                           : strcmp(key, "layer") == 0 ? read_number(r, &layer)
+                                                       : wrong(r, "compute: unknown key; the keys "
+                                                                  "are kind and layer");
+        if (!known)
+            return false;
+    }
+    if (token != JSON_OBJECT_END)
+        return false;
+    if (name == NULL || !find_kind(name, &kind))
+        return wrong(r, "compute: \"kind\" must be encoder, decoder or cross");
+    if (layer < 1 || layer > (uint64_t)r->shape.layers[kind])
+        return wrong(r, "compute: there is no such layer");
+    r->request->compute = true;
+    r->request->kind = (attention_kind)kind;
+    r->request->layer = (int)layer - 1;
+    return true;
+}
+
 static bool read_all(reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
@@ -123,9 +154,11 @@ static bool read_all(reading *r)
         const bool known = strcmp(key, "text") == 0 ? read_string(r, &r->request->request.text)
                            : strcmp(key, "to") == 0 ? read_string(r, &r->request->request.target)
                            : strcmp(key, "changes") == 0 ? read_changes(r)
-                           : strcmp(key, "effects") == 0
-                               ? read_bool(r, &r->request->effects)
-                               : wrong(r, "unknown key; the keys are text, to, changes, effects");
+                           : strcmp(key, "effects") == 0 ? read_bool(r, &r->request->effects)
+                           : strcmp(key, "compute") == 0
+                               ? read_compute(r)
+                               : wrong(r, "unknown key; the keys are text, to, changes, effects, "
+                                          "compute");
         if (!known)
             return false;
     }

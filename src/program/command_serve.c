@@ -38,7 +38,7 @@ static const char details[] =
     "  mha serve --model all-MiniLM-L6-v2\n";
 
 typedef struct serve_request {
-    const char *model_file, *texts;
+    const char *model_file, *texts, *lecture;
     int64_t port, threads;
     bool open;
 } serve_request;
@@ -157,15 +157,21 @@ static bool make_study(serve_app *app, const session *s, const char *texts, page
 
 static int run_with(const serve_request *r, session *s)
 {
-    char from[MODEL_SENTENCES_MAX];
+    char from[MODEL_SENTENCES_MAX], message[TEXT_FILE_MESSAGE_MAX];
     page_study study = {.heads = NULL};
+    page_lecture lecture;
     serve_app app = {.model = &s->subject,
                      .model_file = r->model_file,
                      .texts = r->texts,
                      .pool = s->pool,
-                     .study = &study};
-    const bool fine = make_study(&app, s, r->texts, &study, from) && serve(r, &app);
+                     .study = &study,
+                     .lecture = &lecture};
+    bool fine = page_lecture_read(&lecture, r->lecture, message);
+    if (!fine)
+        args_failed("%s", message);
+    fine = fine && make_study(&app, s, r->texts, &study, from) && serve(r, &app);
     page_study_free(&study);
+    page_lecture_free(&lecture);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -195,6 +201,8 @@ int command_serve(int argc, char **argv)
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
         {OPTION_MODEL(&r.model_file, "en-fr")},
         {OPTION_TEXTS(&r.texts)},
+        {"lecture", ARG_TEXT, &r.lecture, "FILE", "a lecture to give with the page (our own)", 0,
+         0},
         {OPTION_THREADS(&r.threads)},
         {"open", ARG_FLAG, &r.open, NULL, "open the address in a browser (xdg-open)", 0, 0},
     };

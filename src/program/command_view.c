@@ -45,6 +45,13 @@ static const char details[] =
     "layer.0.norms [heads, columns] the page also shows how a weight is computed. --ablation adds\n"
     "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
+    "The view Compute shows one layer of each kind step by step, with its matrices: --layer. The\n"
+    "page comes with a lecture of ten stops; --lecture replaces it by a text file:\n"
+    "  # Title\n"
+    "  ## Title of a stop\n"
+    "  @ view=compute&step=project&head=3\n"
+    "  Text of the stop. The line @ is what the page's address has after its #.\n"
+    "\n"
     "--live writes the page of \"mha serve\" as one file, with the model and the code that runs "
     "it:\n"
     "type other sentences, disable heads, without a server or a network. It begins with TEXT, or\n"
@@ -58,12 +65,13 @@ static const char details[] =
     "  mha view --model lab --ablation cost.json \"the cat sleeps\"\n"
     "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha view --live --model lab -o live.html\n"
-    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
+    "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n"
+    "  mha view --model lab --layer 2 --lecture talk.txt \"the cat sleeps\"\n";
 
 typedef struct view_request {
     const char *model_file, *target, *output;
-    const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
-    int64_t threads, study;
+    const char *weights, *tokens, *ablation, *texts, *lecture; /* files; NULL: none */
+    int64_t threads, study, layer;
     bool words, live;
 } view_request;
 
@@ -71,11 +79,14 @@ typedef struct view_run {
     const view_request *request;
     session session;
     page_sentence *sentences; /* [count] */
+    page_steps *steps;        /* [count] */
+    page_matrices matrices;
     int count;
     page_study study;
     char study_file[MODEL_SENTENCES_MAX]; /* which the page names */
     page_ablation ablation;
     page_import *import; /* instead of a model */
+    page_lecture lecture;
 } view_run;
 
 static bool out_of_memory(void)
@@ -114,6 +125,30 @@ static bool fill_sentence(view_run *run, int n, const char *text)
     else
         fprintf(stderr, "mha: %s\n", message);
     return fine;
+}
+
+/* The layers whose computation the page has, from 0: that of the request, or the last one of kinds
+ * that have fewer. */
+static void find_layers(const view_run *run, int layers[ATTENTION_KINDS])
+{
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+        const int last = run->session.subject.shape.layers[kind] - 1;
+        layers[kind] = run->request->layer <= last ? (int)run->request->layer - 1 : last;
+    }
+}
+
+/* The computation of all sentences; false after a message. */
+static bool make_steps(view_run *run)
+{
+    const uint8_t *const changes[ATTENTION_KINDS] = {NULL};
+    const subject *const model = &run->session.subject;
+    int layers[ATTENTION_KINDS];
+    find_layers(run, layers);
+    bool fine = page_matrices_make(&run->matrices, model, layers, false);
+    for (int n = 0; fine && n < run->count; n++)
+        fine = page_steps_make(&run->steps[n], model, &run->sentences[n].text, changes, layers,
+                               run->session.pool);
+    return fine || out_of_memory();
 }
 
 /* What was written and how large it is. */
@@ -156,9 +191,12 @@ static bool write_page(const view_run *run)
                                .tokens = r->tokens,
                                .ablation = r->ablation,
                                .texts = r->texts,
+                               .lecture = r->lecture,
                                .words = r->words,
                                .live = r->live,
-                               .study = (int)r->study};
+                               .study = (int)r->study,
+                               .layer = (int)r->layer};
+    const bool has_steps = run->import == NULL && !r->live && r->layer > 0;
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
@@ -167,6 +205,9 @@ static bool write_page(const view_run *run)
                             .ablation = r->ablation != NULL ? &run->ablation : NULL,
                             .import = run->import,
                             .sentences = run->sentences,
+                            .steps = has_steps ? run->steps : NULL,
+                            .matrices = has_steps ? &run->matrices : NULL,
+                            .lecture = &run->lecture,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine = text != NULL ? write_text(run, text) : out_of_memory();
@@ -180,7 +221,8 @@ static bool write_page(const view_run *run)
 static bool make_room(view_run *run)
 {
     run->sentences = calloc((size_t)run->count, sizeof *run->sentences);
-    return run->sentences != NULL;
+    run->steps = calloc((size_t)run->count, sizeof *run->steps);
+    return run->sentences != NULL && run->steps != NULL;
 }
 
 static void free_room(view_run *run)
@@ -188,8 +230,13 @@ static void free_room(view_run *run)
     for (int n = 0; run->sentences != NULL && n < run->count; n++)
         page_sentence_free(&run->sentences[n], &run->session.subject);
     free(run->sentences);
+    for (int n = 0; run->steps != NULL && n < run->count; n++)
+        page_steps_free(&run->steps[n]);
+    free(run->steps);
+    page_matrices_free(&run->matrices);
     page_study_free(&run->study);
     page_ablation_free(&run->ablation);
+    page_lecture_free(&run->lecture);
 }
 
 /* Read before the translations, so that a wrong file is reported at once. */
@@ -201,6 +248,13 @@ static bool read_ablation(view_run *run)
         return true;
     return page_ablation_read(&run->ablation, run->request->ablation, &shape, message) ||
            failed(message);
+}
+
+/* The lecture of a file, or our own. */
+static bool read_lecture(view_run *run)
+{
+    char message[TEXT_FILE_MESSAGE_MAX];
+    return page_lecture_read(&run->lecture, run->request->lecture, message) || failed(message);
 }
 
 /* The roles on the texts of a file, or on sentences that come with the model; of a model without
@@ -239,13 +293,15 @@ static bool make_study(view_run *run)
 /* All sentences, then the study, then the page. Frees what it made. */
 static bool make_page(view_run *run, char **texts)
 {
-    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run);
+    bool fine = (make_room(run) || out_of_memory()) && read_ablation(run) && read_lecture(run);
     for (int n = 0; fine && n < run->count; n++) {
         progress("sentence %d of %d", n + 1, run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
     if (fine && run->request->study > 0)
         fine = make_study(run);
+    if (fine && run->request->layer > 0)
+        fine = make_steps(run);
     fine = fine && write_page(run);
     free_room(run);
     return fine;
@@ -262,7 +318,7 @@ static int run_import(const view_request *r)
         failed(message);
         return EXIT_FAILED;
     }
-    const bool fine = read_ablation(&run) && write_page(&run);
+    const bool fine = read_ablation(&run) && read_lecture(&run) && write_page(&run);
     free_room(&run);
     page_import_close(run.import);
     return fine ? EXIT_FINE : EXIT_FAILED;
@@ -297,7 +353,7 @@ static int check(const arg_command *command, const view_request *r, int words)
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study texts threads live",
+        return args_refuse(command, "to model study texts layer threads live",
                            "is for a model; leave it out with --weights");
     if (r->live && words > 1)
         return args_wrong("view: a live page begins with one sentence, not with %d", words);
@@ -315,7 +371,7 @@ static int check(const arg_command *command, const view_request *r, int words)
 
 int command_view(int argc, char **argv)
 {
-    view_request r = {.output = "view.html", .study = PAGE_STUDY_SENTENCES};
+    view_request r = {.output = "view.html", .study = PAGE_STUDY_SENTENCES, .layer = 1};
     const arg_option options[] = {
         {"o", ARG_TEXT, &r.output, "FILE", "the page to write (view.html)", 0, 0},
         {"to", ARG_TEXT, &r.target, "FRENCH", "what the decoder reads (the model's translation)", 0,
@@ -328,6 +384,10 @@ int command_view(int argc, char **argv)
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"lecture", ARG_TEXT, &r.lecture, "FILE", "a lecture to give with the page (our own)", 0,
+         0},
+        {"layer", ARG_NUMBER, &r.layer, "N",
+         "the layer that the view Compute shows step by step (1; 0: none)", 0, 100000},
         {"live", ARG_FLAG, &r.live, NULL, "put the model into the page: it answers by itself", 0,
          0},
         {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},

@@ -28,7 +28,33 @@ export const text = (page, selector) => page.locator(selector).textContent();
 export const hashOf = (page) => page.evaluate(() => location.hash);
 export const focused = (page) => page.evaluate(() => document.activeElement.id);
 
-// {open(path, hash, options), save(page, selector), scratch, problems, end()}: problems are errors
+// Shows another state of an open page.
+export async function goTo(page, hash) {
+    await page.evaluate((to) => {
+        location.hash = to;
+    }, hash);
+    await page.waitForFunction(() => document.querySelector("#view > *"));
+    await page.waitForTimeout(50);
+}
+
+// Pixels by which a page is wider than its window.
+export function overflow(page) {
+    return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+}
+
+// What axe-core finds wrong with a page without some of its elements, as short texts.
+export async function axeProblems(page, toolsPath, ...without) {
+    const axe = readFileSync(join(toolsPath, "node_modules/axe-core/axe.min.js"), "utf8");
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(
+        (exclude) => window.axe.run({ include: [["html"]], exclude }),
+        without.map((selector) => [selector]),
+    );
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`);
+}
+
+// {open(path, hash, options), openAddress(address, hash, options) of a server, save(page, selector),
+// scratch, problems, end()}: problems are errors
 // and warnings of the console, dialogs, and requests that leave the file.
 export async function startBrowser(playwrightPath, browserPath) {
     const { chromium } = await import(pathToFileURL(join(playwrightPath, "index.mjs")));
@@ -36,19 +62,23 @@ export async function startBrowser(playwrightPath, browserPath) {
     const scratch = mkdtempSync(join(tmpdir(), "mha-view-"));
     const problems = [];
 
-    function watch(page) {
+    function watch(page, own) {
         page.on("console", (message) => {
             if (["error", "warning"].includes(message.type())) problems.push(message.text());
         });
         page.on("pageerror", (error) => problems.push(String(error)));
         page.on("dialog", (dialog) => problems.push(`dialog ${dialog.message()}`));
         page.on("request", (request) => {
-            if (!/^(file|blob|data):/.test(request.url()))
+            if (!/^(file|blob|data):/.test(request.url()) && !request.url().startsWith(own))
                 problems.push(`request to ${request.url()}`);
         });
     }
 
-    async function open(path, hash = "", options = {}) {
+    function open(path, hash = "", options = {}) {
+        return openAddress(String(pathToFileURL(path)), hash, options);
+    }
+
+    async function openAddress(address, hash = "", options = {}) {
         const context = await browser.newContext({
             viewport: { width: 1300, height: 900 },
             acceptDownloads: true,
@@ -56,8 +86,8 @@ export async function startBrowser(playwrightPath, browserPath) {
         });
         context.setDefaultTimeout(600000); // a busy machine is slow, not broken
         const page = await context.newPage();
-        watch(page);
-        await page.goto(`${pathToFileURL(path)}#${hash}`);
+        watch(page, address);
+        await page.goto(`${address}#${hash}`);
         await page.waitForSelector("#view > *");
         return page;
     }
@@ -73,5 +103,5 @@ export async function startBrowser(playwrightPath, browserPath) {
         await browser.close();
         rmSync(scratch, { recursive: true });
     }
-    return { open, save, scratch, problems, end };
+    return { open, openAddress, save, scratch, problems, end };
 }

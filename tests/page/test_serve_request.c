@@ -88,10 +88,24 @@ static void wrong_bodies_are_refused_with_a_message(void)
          "whole number"},
         {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 1, \"head\": 1}]}",
          "zero or uniform"},
+        {"{\"text\": \"a\", \"compute\": []}", "must be an object"},
+        {"{\"text\": \"a\", \"compute\": {\"layer\": 1}}", "kind"},
+        {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\"}}", "no such layer"},
+        {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\", \"layer\": 3}}", "no such layer"},
+        {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\", \"head\": 1}}", "unknown key"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)
         CHECK(!read_body(cases[n][0]) && strstr(message, cases[n][1]) != NULL, "%s: %s",
               cases[n][0], message);
+}
+
+static void steps_are_requested(void)
+{
+    CHECK(read_body("{\"text\": \"a\", \"compute\": {\"kind\": \"cross\", \"layer\": 2}}"), "%s",
+          message);
+    CHECK(request.compute && request.kind == ATTENTION_CROSS && request.layer == 1,
+          "%d %d of layer %d", request.compute, (int)request.kind, request.layer);
+    CHECK(read_body("{\"text\": \"a\"}") && !request.compute, "none without the key");
 }
 
 /* Bytes of a good body are changed, left out and doubled: no crash, no refusal without a message,
@@ -137,6 +151,7 @@ int main(int argc, char **argv)
     RUN(changes_reach_their_heads);
     RUN(effects_are_requested_unless_declined);
     RUN(wrong_bodies_are_refused_with_a_message);
+    RUN(steps_are_requested);
     RUN(damaged_bodies);
     return test_end();
 }

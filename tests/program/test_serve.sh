@@ -147,13 +147,24 @@ page text "the cat sleeps"
 page to --to "le chien dort" "the cat sleeps"
 page first "the cat that i saw yesterday ran away"
 client "the data of mha view" '
-def file(path): return data_of(open(path, encoding="utf-8").read())
+def whole(path): return data_of(open(path, encoding="utf-8").read())
+def file(path):
+    data = whole(path)
+    del data["matrices"]
+    for sentence in data["sentences"]: del sentence["steps"]
+    return data
 def same(what, got, other):
     if got != other: print(what, "differs")
 same("a text", view({"text": "the cat sleeps"})[1], file("text/view.html"))
 same("no changes", view({"changes": [], "text": "the cat sleeps"})[1], file("text/view.html"))
 same("a target", view({"text": "the cat sleeps", "to": "le chien dort"})[1], file("to/view.html"))
 same("the page", data_of(ask(root)[1].decode()), file("first/view.html"))
+# What a page from disk has of one layer is what is asked for.
+data = whole("text/view.html")
+for n, kind in enumerate(("encoder", "decoder", "cross")):
+    status, got = view({"text": "the cat sleeps", "compute": {"kind": kind, "layer": 1}})
+    same("steps of " + kind, got["steps"], data["sentences"][0]["steps"][n:n + 1])
+    for name, matrix in data["matrices"][n].items(): same(name, got["matrices"][0][name], matrix)
 '
 client "changed heads" '
 import base64, struct

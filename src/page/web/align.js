@@ -3,35 +3,38 @@
 // of each head where the grammar knows the alignment.
 import { headName } from "./data.js";
 import { headsOfLayer, largestOf, meanWeights } from "./metrics.js";
-import { ribbonsFigure, strongest, windowOf } from "./figures.js";
+import { arcsFigure, lineWidth, ribbonsFigure, strongest, windowOf } from "./figures.js";
+import { chosenHeads, headSeries, headsChooser } from "./several.js";
 import { figureView } from "./figure_view.js";
 import { chooser, el, picker, tableElement } from "./dom.js";
 
 // Rows of the expected words. A word is said by the row before the one that reads it.
-function alignmentMatrix(app, heads, title) {
+function alignmentMatrix(app, heads, title, several) {
     const sentence = app.sentence(),
         { columns } = heads[0];
     const shift = sentence.expected && app.state.reads ? 1 : 0;
     const rowWords = sentence.expected ? sentence.expected.slice(0, -1) : sentence.target;
     const weights = meanWeights(heads);
-    const values = weights.slice(shift * columns, (shift + rowWords.length) * columns);
+    const part = (all) => all.slice(shift * columns, (shift + rowWords.length) * columns);
+    const values = part(weights);
     return {
         name: `mha-alignment-${title.replaceAll(/[^A-Za-z0-9]+/g, "-")}`,
         title,
         summary:
-            `The source above, the translation below; wide ribbons are large weights. ` +
+            "Ribbons go from a word of the translation to words of the source; wide ones are large weights. " +
             (shift
                 ? "Each word with the row that has just read it."
                 : "Each word with the row that says it.") +
-            (sentence.alignment && app.state.gold
-                ? " Dashed: the alignment of the grammar."
-                : ""),
+            (sentence.alignment && app.state.gold ? " Dashed: the alignment of the grammar." : ""),
         rows: rowWords.length,
         columns,
         rowWords,
         columnWords: sentence.source,
         values,
-        most: largestOf(values, 0.3),
+        series: several ? headSeries(heads, (head) => part(head.weights)) : undefined,
+        most: several
+            ? Math.max(...heads.map((head) => largestOf(part(head.weights), 0.3)))
+            : largestOf(values, 0.3),
         visible: () => true,
         selected: -1,
         marks:
@@ -63,6 +66,12 @@ function wordPicker(app, matrix) {
     return picker("align-word", "Around", words, Math.max(0, app.state.row), (row) =>
         app.set({ row: Number(row) }),
     );
+}
+
+// Two lines of words with ribbons between them; in a narrow window two columns.
+function alignmentFigure(part) {
+    const width = Math.max(lineWidth(part.rowWords), lineWidth(part.columnWords));
+    return (width > part.room.width ? arcsFigure : ribbonsFigure)(part);
 }
 
 function errorTable(app, heads) {
@@ -105,12 +114,20 @@ export function alignView(app) {
     const layer = app.state.kind === "cross" ? app.state.layer : layers;
     const ofLayer = headsOfLayer(heads, layer);
     const one = app.state.mix === "head";
-    const chosen = one ? ofLayer.filter((head) => head.head === app.state.head) : ofLayer;
+    const several = app.state.mix === "several",
+        numbersShown = chosenHeads(app.state, ofLayer.length);
+    const chosen = one
+        ? ofLayer.filter((head) => head.head === app.state.head)
+        : several
+          ? ofLayer.filter((head) => numbersShown.includes(head.head))
+          : ofLayer;
     const numbers = (count) => Array.from({ length: count }, (_, n) => [n + 1, String(n + 1)]);
     const title = one
         ? `Alignment by ${headName(chosen[0])}`
-        : `Alignment by cross ${layer}, mean of ${chosen.length} heads`;
-    const matrix = alignmentMatrix(app, chosen, title);
+        : several
+          ? `Alignment by cross ${layer}, ${chosen.length} heads in their colours`
+          : `Alignment by cross ${layer}, mean of ${chosen.length} heads`;
+    const matrix = alignmentMatrix(app, chosen, title, several);
     return el(
         "div",
         {},
@@ -124,7 +141,7 @@ export function alignView(app) {
             chooser(
                 "mix",
                 "Heads",
-                { mean: "Mean of heads", head: "One head" },
+                { mean: "Mean of heads", several: "Heads in colours", head: "One head" },
                 app.state.mix,
                 (mix) => app.set({ kind: "cross", layer, mix }),
             ),
@@ -152,7 +169,8 @@ export function alignView(app) {
                   )
                 : null,
         ),
-        figureView(ribbonsFigure(shownPart(app, matrix)), {
+        several ? headsChooser(app, ofLayer.length, numbersShown, "Heads") : null,
+        figureView(alignmentFigure(shownPart(app, matrix)), {
             id: "main",
             hint: "Point at a word, or move with the arrow keys.",
         }).element,

@@ -9,7 +9,7 @@ export const KIND_WORDS = {
 };
 
 // Little-endian, as is every machine that runs a browser.
-function decodeFloats(text) {
+export function decodeFloats(text) {
     const letters = atob(text);
     const bytes = new Uint8Array(letters.length);
     for (let n = 0; n < letters.length; n++) bytes[n] = letters.charCodeAt(n);

@@ -78,7 +78,8 @@ function moved(figure, cursor, key) {
 const TABLE_CELLS = 20000;
 
 // Returns {element, redraw(figure), cursor}. options: id, cursor, hint, onmove(i, j),
-// onchoose(i, j), drag: moving the pressed mouse chooses too.
+// onchoose(i, j), drag: moving the pressed mouse chooses too, plain: only title and figure, if the
+// view around it says the values.
 export function figureView(figure, options) {
     let cursor = options.cursor ?? null;
     let shown = figure;
@@ -168,33 +169,35 @@ export function figureView(figure, options) {
         );
     const element = el(
         "figure",
-        {},
+        { class: options.plain ? "plain" : null },
         el(
             "div",
             { class: "figure-head" },
             heading,
-            el(
-                "div",
-                { class: "saves" },
-                figure.rows * figure.columns <= TABLE_CELLS ? tableButton : null,
-                save("svg", () =>
-                    download(
-                        `${shown.name}.svg`,
-                        new Blob([figureSvg(shown, currentLook(), null)], {
-                            type: "image/svg+xml",
-                        }),
-                    ),
-                ),
-                save("png", () => savePng(shown, null)),
-                save("csv", () =>
-                    download(
-                        `${shown.name}.csv`,
-                        new Blob([figureCsv(shown)], { type: "text/csv" }),
-                    ),
-                ),
-            ),
+            options.plain
+                ? null
+                : el(
+                      "div",
+                      { class: "saves" },
+                      figure.rows * figure.columns <= TABLE_CELLS ? tableButton : null,
+                      save("svg", () =>
+                          download(
+                              `${shown.name}.svg`,
+                              new Blob([figureSvg(shown, currentLook(), null)], {
+                                  type: "image/svg+xml",
+                              }),
+                          ),
+                      ),
+                      save("png", () => savePng(shown, null)),
+                      save("csv", () =>
+                          download(
+                              `${shown.name}.csv`,
+                              new Blob([figureCsv(shown)], { type: "text/csv" }),
+                          ),
+                      ),
+                  ),
         ),
-        readout,
+        options.plain ? null : readout,
         el("div", { class: "scroll" }, canvas),
         caption,
         tableRoom,

@@ -84,7 +84,7 @@ export function heatmapFigure(m) {
         (m.room.width - left - right) / m.columns,
         (m.room.height - top) / m.rows,
     );
-    const size = Math.max(worded ? 15 : 1, Math.min(56, Math.floor(room)));
+    const size = Math.max(worded ? 15 : 1, Math.min(72, Math.floor(room)));
     const map = m.diverging ? "diverging" : "sequential";
     const even = (part) => (m.root ? Math.sign(part) * Math.sqrt(Math.abs(part)) : part);
     const share = (value) => (m.diverging ? 0.5 + even(value / m.most) / 2 : even(value / m.most));
@@ -115,12 +115,18 @@ export function heatmapFigure(m) {
         for (let i = 0; i < m.rows; i++)
             for (let j = 0; j < m.columns; j++) {
                 const text = Math.abs(value(i, j)).toFixed(2).replace(/^0/, "");
+                const sign = !m.diverging ? "" : value(i, j) < 0 ? "\u2212" : "+";
                 if (m.visible(i, j) && text !== ".00")
-                    painter.text(left + (j + 0.5) * size, top + (i + 0.5) * size + 3.5, text, {
-                        size: 10.5,
-                        anchor: "middle",
-                        fill: inkOn(look.theme, map, share(value(i, j))),
-                    });
+                    painter.text(
+                        left + (j + 0.5) * size,
+                        top + (i + 0.5) * size + 3.5,
+                        sign + text,
+                        {
+                            size: 10.5,
+                            anchor: "middle",
+                            fill: inkOn(look.theme, map, share(value(i, j))),
+                        },
+                    );
             }
     }
 
@@ -218,7 +224,33 @@ export function heatmapFigure(m) {
     };
 }
 
-// Rows on the left, columns on the right, a line for each weight.
+// What is drawn: the values of the figure in the accent's colour, or several heads, each in its own,
+// side by side: {color, values, shift}.
+const SERIES_GAP = 2.5;
+
+function seriesOf(m, look) {
+    if (!m.series) return [{ color: look.accent, values: m.values, shift: 0 }];
+    return m.series.map((one, n) => ({
+        ...one,
+        shift: (n - (m.series.length - 1) / 2) * SERIES_GAP,
+    }));
+}
+
+function eachCell(m, act) {
+    for (let i = 0; i < m.rows; i++) for (let j = 0; j < m.columns; j++) act(i, j);
+}
+
+// The value of a cell; of several heads each.
+function describeSeries(m, i, j) {
+    if (!m.series || !m.visible(i, j)) return describeCell(m, i, j);
+    const values = m.series.map(
+        ({ name, values: own }) => `${name} ${exactText(own[i * m.columns + j])}`,
+    );
+    return `${m.rowWords[i]} \u2192 ${m.columnWords[j]}: ${values.join(", ")}`;
+}
+
+// Rows on the left, columns on the right, a line for each weight. m.series: several heads in one
+// figure, [{name, color, values}]; m.values are then their mean.
 export function arcsFigure(m) {
     const line = 30,
         top = 26;
@@ -228,6 +260,10 @@ export function arcsFigure(m) {
         x1 = left + span;
     const height = top + Math.max(m.rows, m.columns) * line + GAP;
     const strength = (i, j) => Math.min(1, m.values[i * m.columns + j] / m.most);
+    const arc = (i, j, shift) => {
+        const [y0, y1] = [rowY(i) + shift, rowY(j) + shift];
+        return [left, y0, left + span * 0.45, y0, left + span * 0.55, y1, x1, y1];
+    };
     return {
         ...m,
         width: x1 + widest(m.columnWords) + 3 * GAP,
@@ -236,44 +272,21 @@ export function arcsFigure(m) {
             const chosen = cursor?.i ?? m.selected;
             painter.text(left - GAP, 14, "looks", { size: 11, fill: look.dim, anchor: "end" });
             painter.text(x1 + GAP, 14, "at", { size: 11, fill: look.dim });
-            for (let i = 0; i < m.rows; i++)
-                for (let j = 0; j < m.columns; j++) {
-                    const a = strength(i, j),
+            seriesOf(m, look).forEach(({ color, values, shift }) =>
+                eachCell(m, (i, j) => {
+                    const a = Math.min(1, values[i * m.columns + j] / m.most),
                         fade = chosen >= 0 && chosen !== i ? 0.16 : 1;
-                    if (!m.visible(i, j) || a < 0.01) continue;
+                    if (!m.visible(i, j) || a < 0.01) return;
                     painter.curve(
-                        [
-                            left,
-                            rowY(i),
-                            left + span * 0.45,
-                            rowY(i),
-                            left + span * 0.55,
-                            rowY(j),
-                            x1,
-                            rowY(j),
-                        ],
-                        look.accent,
+                        arc(i, j, shift),
+                        color,
                         0.5 + 7 * a,
                         fade * Math.min(1, 0.12 + a),
                     );
-                }
+                }),
+            );
             for (const [i, j] of m.marks ?? [])
-                painter.curve(
-                    [
-                        left,
-                        rowY(i),
-                        left + span * 0.45,
-                        rowY(i),
-                        left + span * 0.55,
-                        rowY(j),
-                        x1,
-                        rowY(j),
-                    ],
-                    look.gold,
-                    1.5,
-                    1,
-                    [3, 4],
-                );
+                painter.curve(arc(i, j, 0), look.gold, 1.5, 1, [3, 4]);
             m.rowWords.forEach((word, i) =>
                 painter.text(left - GAP, rowY(i) + 4.5, word, {
                     anchor: "end",
@@ -304,7 +317,7 @@ export function arcsFigure(m) {
             if (x < left + span / 2) return place < m.rows ? { i, j: strongest(m, i) } : null;
             return place < m.columns ? { i: m.selected >= 0 ? m.selected : 0, j: place } : null;
         },
-        describe: (i, j) => describeCell(m, i, j),
+        describe: (i, j) => describeSeries(m, i, j),
         table: () => matrixTable(m),
     };
 }
@@ -428,18 +441,15 @@ export function ribbonsFigure(m) {
         height: y1 + 14,
         draw(painter, look, cursor) {
             const chosen = cursor?.i ?? m.selected;
-            for (let i = 0; i < m.rows; i++)
-                for (let j = 0; j < m.columns; j++) {
-                    const a = weight(i, j) / m.most;
-                    if (a < 0.02) continue;
+            seriesOf(m, look).forEach(({ color, values, shift }) =>
+                eachCell(m, (i, j) => {
+                    const a = values[i * m.columns + j] / m.most;
+                    if (a < 0.02) return;
                     const fade = chosen >= 0 && chosen !== i ? 0.18 : 0.75;
-                    painter.curve(
-                        path(i, j),
-                        look.accent,
-                        1 + 15 * a,
-                        fade * Math.min(1, 0.15 + a),
-                    );
-                }
+                    const thick = (1 + 15 * a) / Math.sqrt(m.series?.length ?? 1);
+                    painter.curve(path(i, j, shift), color, thick, fade * Math.min(1, 0.15 + a));
+                }),
+            );
             for (const [i, j] of m.marks ?? [])
                 painter.curve(
                     path(i, j),
@@ -475,7 +485,7 @@ export function ribbonsFigure(m) {
             if (places === below) return { i: best, j: strongest(m, best) };
             return { i: strongestRow(m, best), j: best };
         },
-        describe: (i, j) => describeCell(m, i, j),
+        describe: (i, j) => describeSeries(m, i, j),
         table: () => matrixTable(m),
     };
 }

@@ -12,12 +12,14 @@ import {
     meanWeights,
     rollout,
 } from "./metrics.js";
-import { heatmapFigure } from "./figures.js";
+import { heatmapFigure, lineWidth } from "./figures.js";
 import { flowFigure } from "./flow_figure.js";
 import { figureView } from "./figure_view.js";
 import { el, picker } from "./dom.js";
 
 const WORDS_SHOWN = 18;
+const WORDS_LEAST = 3;
+const LEVEL_NAMES = 84; // pixels
 const PRODUCTS_MAX = 5e8; // multiplications for the map of all words
 
 // One layer down: the share of each word below.
@@ -59,17 +61,23 @@ function allLevels(app, layer, row) {
     return { levels, mixings };
 }
 
-// Of many words, those with the largest share in any level below the top.
-function shownPlaces(levels) {
+// Of many words, those with the largest share in any level below the top; as many as fit.
+function shownPlaces(levels, width) {
     const most = Float64Array.from(levels[1].words, (_, n) =>
         Math.max(...levels.slice(1).map(({ shares }) => shares[n])),
     );
-    return largestPlaces(most, WORDS_SHOWN);
+    const wide = (places) =>
+        LEVEL_NAMES +
+        Math.max(...levels.slice(1).map(({ words }) => lineWidth(places.map((p) => words[p]))));
+    let shown = largestPlaces(most, WORDS_SHOWN);
+    while (shown.length > WORDS_LEAST && wide(shown) > width)
+        shown = largestPlaces(most, shown.length - 1);
+    return shown;
 }
 
 function flowParts(app, layer, row) {
     const { levels, mixings } = allLevels(app, layer, row);
-    const below = shownPlaces(levels),
+    const below = shownPlaces(levels, app.width()),
         places = levels.map((_, n) => (n === 0 ? [row] : below));
     const shown = levels.map(({ name, words, shares }, n) => ({
         name,

@@ -23,6 +23,7 @@ import { ablationPart } from "./ablation.js";
 import { longMap } from "./long_map.js";
 import { showCell } from "./cell.js";
 import { changeOf } from "./live.js";
+import { givenHeads, headSeries, headsChooser } from "./several.js";
 
 // Cells where the grammar says that two words belong together: {row, column, name}.
 export function goldCells(page, head) {
@@ -93,7 +94,7 @@ export function headMatrix(app, head, extra = {}) {
         visible: (i, j) => isVisible(head, i, j),
         marks: gold ? goldCells(app.page, head).map(({ row, column }) => [row, column]) : [],
         selected: app.state.row,
-        room: { width: app.width(), height: 620 },
+        room: { width: app.width(), height: Math.max(620, window.innerHeight - 330) },
         ...extra,
     };
 }
@@ -182,9 +183,7 @@ function nearestHeads(app, item) {
 }
 
 function scoreWords({ score, threshold, over }) {
-    return score === null
-        ? ""
-        : `${score.toFixed(2)} (needs ${threshold.toFixed(2)}) over ${over}`;
+    return score === null ? "" : `${score.toFixed(2)} (needs ${threshold.toFixed(2)}) over ${over}`;
 }
 
 // The role over many sentences, if they were studied, and on this one.
@@ -301,26 +300,25 @@ function changedWords(app, head) {
     ];
 }
 
-// The weights of this head on the grammar's relations of this sentence.
+// The weights of this head on all pairs of words that the grammar knows in this sentence.
 function relations(app, head) {
-    const cells = goldCells(app.page, head).filter(({ name }) => name !== "alignment");
+    const cells = goldCells(app.page, head);
     if (cells.length === 0) return null;
-    const strongest = cells
+    const sorted = cells
         .map((cell) => ({ ...cell, weight: head.weights[cell.row * head.columns + cell.column] }))
-        .sort((a, b) => b.weight - a.weight)
-        .slice(0, 6);
+        .sort((a, b) => b.weight - a.weight);
     return el(
         "div",
         {},
-        el("h4", {}, "Relations of the grammar"),
+        el("h4", {}, `Pairs of the grammar: ${cells.length} outlined in the map`),
         el(
             "ul",
             { class: "relations" },
-            strongest.map(({ row, column, name, weight }) =>
+            sorted.map(({ row, column, name, weight }) =>
                 el(
                     "li",
                     {},
-                    el("span", {}, `${head.rowWords[row]} \u2192 ${head.columnWords[column]}`),
+                    el("span", {}, `${head.rowLabels[row]} \u2192 ${head.columnWords[column]}`),
                     el("small", {}, name),
                     el("b", {}, weight.toFixed(3)),
                 ),
@@ -377,11 +375,46 @@ function controls(app) {
     );
 }
 
+// The other heads of the layer that arcs show together with this one; none: only this one.
+function arcHeads(app) {
+    const ofLayer = app
+        .items()
+        .map(({ head }) => head)
+        .filter(({ layer }) => layer === app.state.layer);
+    const numbers = givenHeads(app.state, ofLayer.length);
+    return {
+        count: ofLayer.length,
+        numbers,
+        heads: ofLayer.filter(({ head }) => numbers.includes(head)),
+    };
+}
+
+function withSeries(app, matrix) {
+    const { heads } = arcHeads(app);
+    if (app.state.form !== "arcs" || heads.length === 0) return matrix;
+    const series = headSeries(heads, (head) => shownValues(head, app.state.mode));
+    return {
+        ...matrix,
+        title: `${heads.length} heads of layer ${app.state.layer}, each in its colour`,
+        series,
+        most: Math.max(
+            ...series.map(({ values }) => largestOf(values)),
+            matrix.most > 1 ? matrix.most : 0.3,
+        ),
+    };
+}
+
+function arcsChooser(app) {
+    if (app.state.form !== "arcs" || app.item().head.large) return null;
+    const { count, numbers } = arcHeads(app);
+    return headsChooser(app, count, numbers, "Several heads");
+}
+
 // The map or the arcs of a text that is short enough to show all words.
 function shortMap(app, matrix, { onrow, onchoose }) {
     const figure = () =>
         (app.state.form === "arcs" ? arcsFigure : heatmapFigure)({
-            ...matrix,
+            ...withSeries(app, matrix),
             selected: app.state.row,
         });
     const main = figureView(figure(), {
@@ -426,6 +459,7 @@ export function headView(app) {
         "div",
         {},
         controls(app),
+        arcsChooser(app),
         el(
             "div",
             { class: "split" },

@@ -13,10 +13,10 @@ export function roleBadge(role, name = role.role) {
     );
 }
 
-// The letters of this wall, as buttons that find their heads, and a list of all letters.
-export function legend(app) {
+// The letters of some heads, as buttons that find them on the wall, and a list of all letters.
+export function legend(app, items = app.items()) {
     const counts = new Map();
-    for (const { role } of app.items()) counts.set(role.rule, (counts.get(role.rule) ?? 0) + 1);
+    for (const { role } of items) counts.set(role.rule, (counts.get(role.rule) ?? 0) + 1);
     const entries = Object.entries(RULES).map(([rule, { letter, name, words }]) => ({
         rule,
         letter,
@@ -32,7 +32,7 @@ export function legend(app) {
                 class: "quiet",
                 id: `legend-${entry.rule}`,
                 title: `${entry.words}: find these`,
-                onclick: () => app.set({ find: entry.name.split(" ")[0] }),
+                onclick: () => app.set({ view: "wall", find: entry.name.split(" ")[0] }),
             },
             roleBadge({ ...entry, role: entry.name }, `${entry.name} ${entry.count}`),
         );

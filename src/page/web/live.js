@@ -107,7 +107,14 @@ function liveBar(live) {
     );
     const message = el("output", { id: "live-message", class: "readout", "aria-live": "polite" });
     const changes = el("div", { id: "live-changes", class: "bar" });
-    return { input, message, changes, element: el("div", {}, form, changes, message) };
+    const difference = el("div", {});
+    return {
+        input,
+        message,
+        changes,
+        difference,
+        element: el("div", {}, form, changes, message, difference),
+    };
 }
 
 function changeButtons(live) {
@@ -177,6 +184,44 @@ export function effectText(now, then) {
         `The text becomes ${lost >= 0 ? "less" : "more"} likely, by ` +
         `${Math.abs(lost).toFixed(2)} nats in all.`
     );
+}
+
+// The words of two texts with what was removed and what is new: [{word, change}], by their longest
+// common subsequence.
+export function wordChanges(before, after) {
+    const a = before.split(" "),
+        b = after.split(" ");
+    const common = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
+    for (let i = a.length - 1; i >= 0; i--)
+        for (let j = b.length - 1; j >= 0; j--)
+            common[i][j] =
+                a[i] === b[j]
+                    ? common[i + 1][j + 1] + 1
+                    : Math.max(common[i + 1][j], common[i][j + 1]);
+    const list = [];
+    let i = 0,
+        j = 0;
+    while (i < a.length || j < b.length) {
+        if (i < a.length && j < b.length && a[i] === b[j]) {
+            list.push({ word: a[i++], change: "" });
+            j++;
+        } else if (j >= b.length || (i < a.length && common[i + 1][j] >= common[i][j + 1])) {
+            list.push({ word: a[i++], change: "del" });
+        } else list.push({ word: b[j++], change: "ins" });
+    }
+    return list;
+}
+
+// The translation with all heads and with those that are left, changed words marked.
+function differenceLine(live) {
+    const [now] = live.app.page.sentences,
+        [then] = live.open.sentences;
+    if (live.closed === "" || !now.translation || now.translation === then.translation) return [];
+    const marked = wordChanges(then.translation, now.translation).flatMap(({ word, change }) => [
+        change ? el(change, {}, word) : word,
+        " ",
+    ]);
+    return [el("p", { class: "difference", id: "live-difference", lang: "fr" }, marked)];
 }
 
 // ------------------------------------------------------------- the heads -----
@@ -306,6 +351,7 @@ export function startLive(app) {
         bar.changes.replaceChildren(...changeButtons(live));
         kept?.focus();
         bar.message.textContent = summary(live);
+        bar.difference.replaceChildren(...differenceLine(live));
     }
     const bar = liveBar(live);
     const room = document.getElementById("live");

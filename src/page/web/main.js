@@ -4,14 +4,18 @@
 // script.
 import { headName, KIND_WORDS, readPage } from "./data.js";
 import { roleHere, studiedRole } from "./roles.js";
-import { readState, stateText, withinPage } from "./state.js";
+import { placeText, readState, stateText, withinPage } from "./state.js";
 import { chooser, el, NARROW, picker } from "./dom.js";
 import { wallView } from "./wall.js";
 import { headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
+import { modelView } from "./model.js";
 import { flowView } from "./flow.js";
+import { computeView, moveStep, stopPlaying, togglePlay } from "./compute.js";
 import { startLive } from "./live.js";
+import { goToStop, lectureActions, showLecture } from "./lecture.js";
+import { intro } from "./intro.js";
 import { hasPieces, joinPage } from "./join.js";
 
 const VIEWS = {
@@ -20,6 +24,8 @@ const VIEWS = {
     compare: { name: "Compare", make: compareView },
     align: { name: "Alignment", make: alignView, kind: "cross" },
     flow: { name: "Flow", make: flowView },
+    compute: { name: "Compute", make: computeView },
+    model: { name: "Model", make: modelView },
 };
 const ASIDE = 390;
 
@@ -39,6 +45,9 @@ function keyWords() {
         ["a", "map or arcs"],
         ["c", "stretch the colours"],
         sentences.some(({ roles }) => roles) ? ["g", "the grammar\u2019s pairs"] : null,
+        ["\u2190 \u2192", "compute: the step before, the next; in a lecture the stop"],
+        ["p", "compute: play"],
+        ["l", "begin or end the lecture"],
         ...GENERAL_KEYS,
         ...(app.live ? LIVE_KEYS : []),
     ].filter((line) => line !== null);
@@ -60,7 +69,7 @@ const LIVE_KEYS = [
 // What views see:
 //   app.page, app.state     the data and what is shown of it
 //   app.tokens              the data before tokens are joined to words; else the same as app.page
-//   app.set(patch)          changes the state and makes the view again
+//   app.set(patch)          changes the state, for which Back returns, and makes the view again
 //   app.note(patch)         changes the state only
 //   app.show(page, patch)   shows other data
 //   app.live                see live.js; null if the page is a file
@@ -74,11 +83,17 @@ const app = {
     live: null,
     refreshCards() {},
     sentence: () => app.page.sentences[app.state.sentence],
-    items: () => measuredItems(app.sentence(), app.state.kind),
+    items: (kind = app.state.kind) => measuredItems(app.sentence(), kind),
     item: () =>
         app
             .items()
             .find(({ head }) => head.layer === app.state.layer && head.head === app.state.head),
+    // The layer of a kind whose steps are in the page; null: none, or a live page, which has all.
+    stepLayer: (kind) =>
+        app.live
+            ? null
+            : (app.tokens.sentences[app.state.sentence].steps?.find((one) => one.kind === kind)
+                  ?.layer ?? null),
     width: () =>
         Math.max(
             280,
@@ -91,17 +106,26 @@ const app = {
         history.replaceState(null, "", `#${stateText(app.state)}`);
         showCommand();
     },
+    // As note(), but Back returns to the state before.
+    go(patch) {
+        const before = placeText(app.state);
+        const next = withinPage(choosePage({ ...app.state, ...patch }), app.page);
+        if (placeText(next) !== before) history.pushState(null, "", `#${stateText(next)}`);
+        app.note(next);
+    },
     set(patch) {
+        if ("view" in patch) stopPlaying();
         const moved = ["sentence", "kind"].some(
             (name) => name in patch && patch[name] !== app.state[name],
         );
-        app.note(moved ? { row: -1, column: -1, ...patch } : patch);
+        app.go(moved ? { row: -1, column: -1, ...patch } : patch);
         app.render();
     },
     show(page, patch) {
         app.tokens = page;
         app.page = null;
-        app.note(patch);
+        if (patch.closed !== app.state.closed) app.go(patch);
+        else app.note(patch);
         app.render();
     },
     render,
@@ -134,6 +158,7 @@ function measuredItems(sentence, kind) {
 // ----------------------------------------------------- header and navigation -----
 
 const WORDS_ABOVE = 36;
+const DOUBTFUL = 0.3; // probability below which a word is marked
 
 // A line of words; of a long text only its beginning.
 function wordLine(words, attributes, make) {
@@ -150,13 +175,23 @@ function plainWord(word) {
     return el("span", { class: "word" }, word);
 }
 
+// A word of the source; one that the model does not know is marked.
+function sourceWord(sentence, word, i) {
+    if (!sentence.unknown?.includes(i)) return plainWord(word);
+    return el(
+        "span",
+        { class: "word unknown", title: `\u201c${word}\u201d: the model does not know this word` },
+        word,
+    );
+}
+
 function saidWord(sentence, word, i) {
     const chance = Math.exp(sentence.log_likelihood[i]);
     const other = sentence.said[i] !== word;
     return el(
         "span",
         {
-            class: other ? "word wrong" : "word",
+            class: other ? "word wrong" : chance < DOUBTFUL ? "word doubtful" : "word",
             style: `--chance:${chance.toFixed(3)}`,
             title:
                 `${word}: probability ${chance.toFixed(4)}` +
@@ -176,7 +211,11 @@ function sentenceLine() {
         { source, target, expected } = sentence;
     const translates = app.page.model?.family === "translator";
     const lines = [
-        source ? wordLine(source, { lang: translates ? "en" : null }, plainWord) : null,
+        source
+            ? wordLine(source, { lang: translates ? "en" : null }, (word, i) =>
+                  sourceWord(sentence, word, i),
+              )
+            : null,
         expected && source
             ? wordLine(expected, { lang: translates ? "fr" : null, class: "said" }, (word, i) =>
                   saidWord(sentence, word, i),
@@ -218,9 +257,13 @@ function confidenceLine({ confidence, unsure }) {
 }
 
 // What the lines below the words mean: each word is read by the model, also if it predicts another.
-function wordLegend({ source, target, expected, said }) {
+function wordLegend({ source, target, expected, said, unknown, log_likelihood: likelihood }) {
     const words = source ? expected : target.slice(1);
     const wrong = words.some((word, i) => said[i] !== word);
+    const doubtful = words.some(
+        (word, i) =>
+            said[i] === word && likelihood[i] !== null && Math.exp(likelihood[i]) < DOUBTFUL,
+    );
     return el(
         "div",
         { class: "hint", id: "word-legend" },
@@ -230,6 +273,16 @@ function wordLegend({ source, target, expected, said }) {
                   " ",
                   el("span", { class: "wrong" }, "Wavy red"),
                   ": the model\u2019s own prediction is another word; point at it to see which.",
+              ]
+            : null,
+        doubtful
+            ? [" ", el("span", { class: "doubtful" }, "Dotted"), `: probability below ${DOUBTFUL}.`]
+            : null,
+        unknown?.length
+            ? [
+                  " ",
+                  el("span", { class: "unknown" }, "Crossed"),
+                  ": the model does not know the word.",
               ]
             : null,
     );
@@ -276,19 +329,20 @@ function navigation() {
     return el(
         "div",
         { class: "bar nav" },
+        el("h2", { class: "hidden" }, `View: ${VIEWS[view].name}`),
         chooser(
             "view",
             "View",
             Object.fromEntries(viewNames().map((key) => [key, VIEWS[key].name])),
             view,
-            (to) => app.set({ view: to }),
+            showView,
         ),
-        view === "align"
+        view === "align" || view === "model"
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
               ),
-        view === "head" || view === "compare" ? headPicker() : null,
+        ["head", "compare", "compute"].includes(view) ? headPicker() : null,
         sentencePicker(),
         hasPieces(app.tokens)
             ? chooser(
@@ -326,15 +380,25 @@ function applyTheme() {
     document.getElementById("theme").textContent = theme === "dark" ? "Light" : "Dark";
 }
 
+// A page from disk has the steps of one layer: Compute begins there.
+function showView(view) {
+    const layer = view === "compute" ? app.stepLayer(app.state.kind) : null;
+    app.set(layer === null ? { view } : { view, layer });
+}
+
 // Keeps the focus on the same element if it still exists.
 function render() {
     const focused = document.activeElement?.id;
     applyTheme();
     document.getElementById("sentence-room").replaceChildren(sentenceLine());
     document.getElementById("navigation").replaceChildren(navigation());
+    showLecture(app);
     document
         .getElementById("view")
-        .replaceChildren((VIEWS[app.state.view] ?? VIEWS.wall).make(app));
+        .replaceChildren(
+            ...(app.state.view === "wall" ? [intro(app, stateText(app.state) === "")] : []),
+            VIEWS[app.state.view].make(app),
+        );
     showCommand();
     announce();
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
@@ -369,6 +433,7 @@ const ACTIONS = {
     c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
     g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
     d: () => app.set({ view: "compare", other: "" }),
+    l: () => goToStop(app, app.state.stop > 0 ? 0 : 1),
     t: () => toggleTheme(),
     "/": () => {
         app.set({ view: "wall" });
@@ -376,8 +441,16 @@ const ACTIONS = {
     },
     "?": () => showKeys(),
 };
+// Keys of one view, outside of its figures.
+const VIEW_ACTIONS = {
+    compute: {
+        ArrowRight: () => moveStep(app, 1),
+        ArrowLeft: () => moveStep(app, -1),
+        p: () => togglePlay(app),
+    },
+};
 Object.keys(VIEWS).forEach((view, n) => {
-    ACTIONS[n + 1] = () => app.set({ view });
+    ACTIONS[n + 1] = () => showView(view);
 });
 
 function showKeys() {
@@ -399,9 +472,16 @@ function toggleTheme() {
 function onKey(event) {
     const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.getElementById("keys").open || !(event.key in ACTIONS)) return;
+    const own =
+        event.target.tagName === "CANVAS"
+            ? {}
+            : app.state.stop > 0
+              ? lectureActions(app)
+              : VIEW_ACTIONS[app.state.view];
+    const action = own?.[event.key] ?? ACTIONS[event.key];
+    if (document.getElementById("keys").open || !action) return;
     event.preventDefault();
-    ACTIONS[event.key]();
+    action();
 }
 
 async function copyCommand(event) {
@@ -473,6 +553,7 @@ function begin() {
         element.hidden = !modelNames().includes(element.dataset.model);
     if (document.documentElement.hasAttribute("data-live")) addLive();
     document.getElementById("theme").addEventListener("click", toggleTheme);
+    document.getElementById("lecture-start").addEventListener("click", () => goToStop(app, 1));
     document.getElementById("help").addEventListener("click", ACTIONS["?"]);
     document.getElementById("copy").addEventListener("click", copyCommand);
     document.addEventListener("keydown", onKey);

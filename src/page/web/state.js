@@ -3,11 +3,13 @@
 // Fields with their initial value are left out.
 
 export const BEGINNING = {
-    view: "wall", // wall, head, compare, align, flow
+    view: "wall", // wall, head, compare, align, flow, compute, model
     sentence: 0,
     kind: "encoder",
     layer: 1,
     head: 1,
+    heads: "", // several heads in one figure: "1,2,5"; "": all
+    step: "whole", // compute: see STEP_WORDS
     from: 0, // flow: the layer at the top; 0: the last one
     mode: "raw", // see MODES
     form: "map", // map, arcs
@@ -17,17 +19,18 @@ export const BEGINNING = {
     sort: "layer",
     find: "",
     other: "", // the second head: sentence.kind.layer.head
-    mix: "mean", // align: mean over heads, or head
+    mix: "mean", // align: mean over heads, several in colours, or head
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
     words: 0, // 1: tokens joined to whole words
     theme: "",
+    stop: 0, // of the lecture, from 1; 0: none is given
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
 };
 
 // The views, by their names in the address.
-export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow"];
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model"];
 
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
@@ -55,6 +58,11 @@ export function withinPage(state, page) {
     state.row = inRange(state.row, -1, kind.rows - 1);
     state.column = inRange(state.column, -1, kind.columns - 1);
     return state;
+}
+
+// What Back returns to: everything but the theme.
+export function placeText(state) {
+    return stateText({ ...state, theme: BEGINNING.theme });
 }
 
 // As the part of an address after "#"; "": everything is as at the beginning.

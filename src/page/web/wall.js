@@ -162,7 +162,7 @@ function card(app, item, most, likeness, draws) {
 }
 
 // Draws pictures once, when they scroll into view; on paper all at once.
-function drawsWhenSeen() {
+export function drawsWhenSeen() {
     if (matchMedia("print").matches) return drawPicture;
     const heads = new Map();
     const watcher = new IntersectionObserver(
@@ -182,7 +182,7 @@ function drawsWhenSeen() {
 }
 
 // Arrow keys move from card to card by their places on the screen.
-function moveFocus(event) {
+export function moveFocus(event) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
         event.key
     ];
