@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -41,6 +41,9 @@ site: build wasm ## write the documentation, live pages and a reference of the h
 bench: build ## print the table of docs/benchmarks.md, measured here
 	@scripts/install-deps.sh bench || echo "continuing without it"
 	@build/mha bench --table
+
+bench-mpi: build ## libmha_mpi over links of 1 and 10 Gb/s, between network namespaces; needs root
+	@scripts/bench-mpi.sh
 
 bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, CTranslate2 and others
 	@scripts/bench-peers.sh $(PEERS)

@@ -97,7 +97,7 @@ endif()
 
 if(MHA_MPI_NAMES)
     add_manual_page(libmha_mpi mha_mpi_group_create mha_mpi_group_from_int mha_mpi_group_free
-                    mha_mpi_group_rank mha_mpi_group_ranks mha_mpi_rows mha_mpi_plan_create
+                    mha_mpi_group_rank mha_mpi_group_ranks mha_mpi_agree mha_mpi_rows mha_mpi_plan_create
                     mha_mpi_plan_free mha_mpi_plan_work_size mha_mpi_plan_sent
                     mha_mpi_plan_explain mha_mpi_plan_run mha_mpi_plan_backward
                     mha_mpi_cache_create mha_mpi_cache_free mha_mpi_cache_length

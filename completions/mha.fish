@@ -118,6 +118,7 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l tokenizer -r -F -d "a 
 complete -c mha -n "__fish_seen_subcommand_from train" -l positions -x -d "tokens of the longest sentence"
 complete -c mha -n "__fish_seen_subcommand_from train" -l start -r -d "begin with this model"
 complete -c mha -n "__fish_seen_subcommand_from train" -l batch-tokens -x -d "target tokens per step"
+complete -c mha -n "__fish_seen_subcommand_from train" -l micro-batches -x -d "parts of a step; more need less memory"
 complete -c mha -n "__fish_seen_subcommand_from train" -l schedule -x -a "cosine inverse-sqrt" -d "after the peak"
 complete -c mha -n "__fish_seen_subcommand_from train" -l head-dropout -x -d "dropout rate of whole heads"
 complete -c mha -n "__fish_seen_subcommand_from train" -l bpe-dropout -x -d "dropout rate of merges"

@@ -39,6 +39,7 @@ packages="
     test   openmpi-bin             mpirun.openmpi
     test   libmpich-dev            mpicc.mpich
     test   mpich                   mpirun.mpich
+    test   iproute2                ip
     wasm   cmake                   cmake
     wasm   emscripten              emcc
     wasm   nodejs                  node
