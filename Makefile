@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm build run check test bench bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -29,14 +29,21 @@ check: build-deps ## the tests for daily work: a few minutes
 test: build-deps ## run all tests; the last line counts passed, failed and skipped
 	@scripts/test.sh
 
-wasm: ## build libmha.wasm, libmha_model.wasm and the package for npm in build/wasm/
+wasm: ## build the modules of WebAssembly and the package for npm in build/wasm/
 	@scripts/install-deps.sh wasm
 	@test -f build/wasm/CMakeCache.txt || cmake --preset wasm
-	@cmake --build --preset wasm --parallel $(JOBS) --target wasm_package
+	@cmake --build --preset wasm --parallel $(JOBS) --target wasm_package mha_page_module
+
+site: build wasm ## write the documentation, live pages and a reference of the headers to build/site/
+	@scripts/install-deps.sh site
+	@scripts/site.sh build/mha build/site
 
 bench: build ## print the table of docs/benchmarks.md, measured here
 	@scripts/install-deps.sh bench || echo "continuing without it"
 	@build/mha bench --table
+
+bench-mpi: build ## libmha_mpi over links of 1 and 10 Gb/s, between network namespaces; needs root
+	@scripts/bench-mpi.sh
 
 bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, CTranslate2 and others
 	@scripts/bench-peers.sh $(PEERS)

@@ -29,6 +29,9 @@ if(MHA_BUILD_PROGRAM)
     install(FILES completions/mha.fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
     install(FILES models/lab-en-fr.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
+    # "make wasm" builds it; "mha view --live" needs it.
+    install(FILES ${PROJECT_BINARY_DIR}/wasm/mha_page.wasm OPTIONAL
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/mha)
     install(DIRECTORY models/en-fr DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
 endif()
 
@@ -94,7 +97,7 @@ endif()
 
 if(MHA_MPI_NAMES)
     add_manual_page(libmha_mpi mha_mpi_group_create mha_mpi_group_from_int mha_mpi_group_free
-                    mha_mpi_group_rank mha_mpi_group_ranks mha_mpi_rows mha_mpi_plan_create
+                    mha_mpi_group_rank mha_mpi_group_ranks mha_mpi_agree mha_mpi_rows mha_mpi_plan_create
                     mha_mpi_plan_free mha_mpi_plan_work_size mha_mpi_plan_sent
                     mha_mpi_plan_explain mha_mpi_plan_run mha_mpi_plan_backward
                     mha_mpi_cache_create mha_mpi_cache_free mha_mpi_cache_length

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 #
-# cmake -DSOURCE=src/page/web -DOUTPUT=page_template.c -P page_template.cmake
+# cmake -DSOURCE=src/page/web -DHOST=js/host.mjs -DOUTPUT=page_template.c -P page_template.cmake
 #
 # Puts the page of "mha view" together: page.html with page.css and, as one script, the modules that
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
-# The result is C: two strings, the page before its data and after it.
+# The script of a Worker, worker.js, is joined with js/host.mjs in the same way.
+# The result is C: three strings, the page before its data and after it, and the Worker's script.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
@@ -13,13 +14,22 @@ file(READ ${SOURCE}/page.css style)
 
 string(REGEX MATCH "<!-- modules: ([a-z_. ]*) -->" marker "${page}")
 string(REPLACE " " ";" modules "${CMAKE_MATCH_1}")
-set(script "")
-foreach(module IN LISTS modules)
-    file(READ ${SOURCE}/${module} text)
-    string(REGEX REPLACE "\nimport [^;]*;" "" text "${text}")
-    string(REGEX REPLACE "\nexport " "\n" text "${text}")
-    string(APPEND script "${text}")
-endforeach()
+
+# joined(RESULT FILE...): modules as one script.
+function(joined result)
+    set(script "")
+    foreach(file IN LISTS ARGN)
+        file(READ ${file} text)
+        string(REGEX REPLACE "\nimport [^;]*;" "" text "${text}")
+        string(REGEX REPLACE "\nexport " "\n" text "${text}")
+        string(APPEND script "${text}")
+    endforeach()
+    set(${result} "${script}" PARENT_SCOPE)
+endfunction()
+
+list(TRANSFORM modules PREPEND ${SOURCE}/)
+joined(script ${modules})
+joined(worker ${HOST} ${SOURCE}/worker.js)
 
 string(REPLACE "${marker}" "<script type=\"module\">\n${script}</script>" page "${page}")
 string(REPLACE "<!-- style -->" "<style>\n${style}</style>" page "${page}")
@@ -39,6 +49,7 @@ math(EXPR at "${at} + 13")
 string(SUBSTRING "${page}" ${at} -1 tail)
 quoted(head "${head}")
 quoted(tail "${tail}")
+quoted(worker "${worker}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
 
@@ -46,4 +57,6 @@ const unsigned char page_template_head[] = {
 ${head}0};
 const unsigned char page_template_tail[] = {
 ${tail}0};
+const unsigned char page_template_worker[] = {
+${worker}0};
 ")

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 #
-# The build for WebAssembly: two modules for js/, and the program and some tests for node.
+# The build for WebAssembly: two modules for js/, one for pages, and the program and some tests for
+# node.
 #
 #      libmha.wasm         the room core: attention and layers
 #      libmha_model.wasm   libmha_model on top of it: models and tokenizers
+#      mha_page.wasm       the room page: what "mha serve" answers, for pages of "mha view --live"
 #
 # A module exports all functions of its headers and those of js/src/. What it imports, a few system
 # calls, is in js/host.mjs; the script that emcc writes along is not used.
 include(cmake/wasm_libraries.cmake)
 
-foreach(room IN ITEMS format text model)
+foreach(room IN ITEMS format text model corpus translator heads page)
     add_subdirectory(src/${room})
 endforeach()
 
@@ -52,6 +54,10 @@ add_module(libmha_model
     HEADERS ${PROJECT_SOURCE_DIR}/include/mha/mha_model.h ${js}/mhajs_model.h
     SOURCES ${js}/mhajs_model.c ${js}/mhajs_tokenizer.c
     LIBRARIES mha_model)
+add_module(mha_page
+    HEADERS ${js}/mhajs_page.h
+    SOURCES ${js}/mhajs_page.c
+    LIBRARIES mha_page mha_heads mha_translator mha_model)
 
 # The package for npm: "npm pack build/wasm/package" makes its archive.
 set(package ${PROJECT_BINARY_DIR}/package)
@@ -72,7 +78,7 @@ endif()
 # Programs for node: they see its files and its environment.
 add_link_options(-O1 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sNODERAWFS=1 -sEXIT_RUNTIME=1
                  --pre-js ${PROJECT_SOURCE_DIR}/cmake/wasm_environment.js)
-foreach(room IN ITEMS corpus translator heads problem draw bench claims page program)
+foreach(room IN ITEMS problem draw bench claims program)
     add_subdirectory(src/${room})
 endforeach()
 if(MHA_BUILD_TESTS)

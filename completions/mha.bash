@@ -95,7 +95,7 @@ _mha() {
         --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
         --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
         --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | \
-        --batch-tokens | --schedule | --head-dropout | --bpe-dropout | --copy | --ema | --average | --average-every | --patience | \
+        --batch-tokens | --micro-batches | --schedule | --head-dropout | --bpe-dropout | --copy | --ema | --average | --average-every | --patience | \
         --vocabulary | --positions | --translate | \
         --unknown | --checkpoint-every | --rank | --top | --longest | --most | --system | \
         --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --stop | --context) return ;;
@@ -125,7 +125,7 @@ _mha() {
     corpus) options="--split --count --seed --stats --json --help" ;;
     train)
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
-            --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
+            --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
             --average-every --patience --arithmetic --seed --sentences --unknown --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
@@ -144,7 +144,7 @@ _mha() {
         options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --texts --study --ablation --weights --tokens --words --threads --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --words --threads --help" ;;
     serve) options="--port --model --texts --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The attention operator. Its options are those of mhajs_options in src/mhajs.h, in this order.
-import { load } from './host.mjs';
+import { load } from './load.mjs';
 import { Scope, counted, float, typed } from './scope.mjs';
 
 const CAUSAL = 1, WINDOW = 2;

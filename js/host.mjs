@@ -1,46 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What a module of WebAssembly needs around it: its bytes, memory that grows, the environment
-// variable MHA_ISA, and files. Files are those that put() was given: nothing else can be opened, and
+// What a module of WebAssembly needs around it: memory that grows, the environment variable MHA_ISA,
+// and files. Files are those that put() was given: nothing else can be opened, and
 // nothing can be written. The numbers of errors and the layout of `struct stat` are emscripten's.
+// Pages of "mha view --live" contain this file too, in the script of their Worker.
 
 const E = { ACCES: 2, BADF: 8, INVAL: 28, NODEV: 43, NOENT: 44, NOSYS: 52 };
 const FILE = 0o100444, FOLDER = 0o040555;
-const given = new Map(); // of useModule()
-const loaded = new Map();
 
 const isNode = typeof process === 'object' && !!process.versions?.node;
-
-/** The bytes (or compiled module) of `name`, instead of the file beside this script. */
-export function useModule(name, source) {
-    given.set(name, source);
-    loaded.delete(name);
-}
-
-async function compile(name) {
-    const source = given.get(name) ?? new URL(`./${name}.wasm`, import.meta.url);
-    if (source instanceof WebAssembly.Module)
-        return source;
-    if (!(source instanceof URL))
-        return WebAssembly.compile(source);
-    if (source.protocol === 'file:' && isNode) {
-        const { readFile } = await import('node:fs/promises');
-        return WebAssembly.compile(await readFile(source));
-    }
-    const answer = await fetch(source);
-    if (!answer.ok)
-        throw new Error(`libmha: ${source} cannot be loaded (${answer.status} ${answer.statusText})`);
-    return WebAssembly.compile(await answer.arrayBuffer());
-}
-
-/** The running module `name`, "libmha" or "libmha_model"; made once. */
-export function load(name) {
-    if (!loaded.has(name)) {
-        const host = compile(name).then((module) => new Host(module));
-        host.catch(() => loaded.delete(name)); // another attempt may succeed
-        loaded.set(name, host);
-    }
-    return loaded.get(name);
-}
 
 export class Host {
     #files = new Map(); // by path

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Multi-head attention as a layer: projections, heads, output projection.
-import { load } from './host.mjs';
+import { load } from './load.mjs';
 import { extents, optionRecord } from './attention.mjs';
 import { Owned, Scope, counted, float } from './scope.mjs';
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole models: opened from their files, they encode, generate, and show their heads.
 import { filesOf } from './files.mjs';
-import { load } from './host.mjs';
+import { load } from './load.mjs';
 import { Owned, Scope, counted, float } from './scope.mjs';
 import { Tokenizer } from './tokenizer.mjs';
 

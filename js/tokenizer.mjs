@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Text to token ids and back.
 import { filesOf } from './files.mjs';
-import { load } from './host.mjs';
+import { load } from './load.mjs';
 import { Owned, Scope } from './scope.mjs';
 
 const MARKS = 1, PLAIN = 2, SKIP_MARKS = 4;

@@ -28,6 +28,8 @@ packages="
     test   libc6-dev-arm64-cross   /usr/aarch64-linux-gnu/include/stdio.h
     test   qemu-user               qemu-aarch64
     test   chromium                chromium
+    test   firefox-esr             firefox-esr
+    test   cmark-gfm               cmark-gfm
     test   nodejs                  node
     test   npm                     npm
     test   python3                 python3
@@ -37,6 +39,7 @@ packages="
     test   openmpi-bin             mpirun.openmpi
     test   libmpich-dev            mpicc.mpich
     test   mpich                   mpirun.mpich
+    test   iproute2                ip
     wasm   cmake                   cmake
     wasm   emscripten              emcc
     wasm   nodejs                  node
@@ -50,6 +53,8 @@ packages="
     s390x  gcc-s390x-linux-gnu     s390x-linux-gnu-gcc
     s390x  libc6-dev-s390x-cross   /usr/s390x-linux-gnu/include/stdio.h
     s390x  qemu-user               qemu-s390x
+    site   cmark-gfm               cmark-gfm
+    site   python3                 python3
     lint   clang                   clang
     lint   clang-format            clang-format
     lint   clang-tidy              clang-tidy

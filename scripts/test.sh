@@ -6,7 +6,7 @@
 #   release    every test program, once per instruction set of this CPU
 #   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
-#   docs       the examples run; README and manual agree with the header
+#   docs       the examples run; README and manual agree with the header; the site has no broken link
 #   consumer   programs built against the installed library, in C and C++, or with the
 #              amalgamation; releases, uninstalling
 #   symbols    what the shared library exports, imports and keeps
@@ -24,7 +24,7 @@
 #   i686       a choice of test programs on 32-bit x86
 #   musl       the same with musl instead of glibc
 #   wasm       some of them compiled for WebAssembly, under node: same bits as MHA_ISA=c; the package
-#              for npm, installed from its archive; its example page in a browser
+#              for npm, installed from its archive; its example page and live pages in browsers
 #
 # Three more parts are not among all of them: "quick", every test program once with the best instruction
 # set of this CPU and a third of its random cases, for daily work ("make check"); "riscv64" and "s390x",
@@ -231,6 +231,11 @@ part_rooms() {
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
     job docs check_stalled tests/checks/check_stalled.sh
+    if command -v cmark-gfm >/dev/null; then
+        job docs check_site tests/checks/check_site.sh
+    else
+        skip docs "no cmark-gfm"
+    fi
 }
 
 part_consumer() {
@@ -256,6 +261,22 @@ mpi_job() {
         "build/tests/mpi-$mpi/$program" "$@"
 }
 
+# libmha_mpi compiled with the sanitizers, on three ranks of one MPI. Leaks are not looked for: MPI leaves many,
+# of plugins that are no longer there when they are reported.
+mpi_sanitized() {
+    local mpi=$1 log=$logs/build-mpi-sanitized.log name
+    if ! cmake --build build --parallel 2 --target "mpi_sanitized_$mpi" >"$log" 2>&1; then
+        echo "FAIL mpi: the build with sanitizers failed; see $log"
+        record mpi build-sanitized 0 1 0
+        return
+    fi
+    for name in "mpi_laws 6 3" mpi_sums mpi_cache "mpi_weights 8"; do
+        job mpi "sanitized-${name%% *}" env UBSAN_OPTIONS=print_stacktrace=1 \
+            ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 tests/mpi/mpi_job.sh "$mpi" 3 300 \
+            "build/tests/mpi-$mpi-sanitized/"$name
+    done
+}
+
 # Random problems on every number of ranks, 45 each and half as many of RING; then everything else
 # on three.
 part_mpi() {
@@ -268,12 +289,15 @@ part_mpi() {
         done
         job mpi "program-$mpi" tests/mpi/mpi_program.sh "build/mha-mpi-$mpi" "$mpi" \
             build/examples/15_many_machines
+        job mpi "train-$mpi" tests/mpi/mpi_train.sh build/mha "build/mha-mpi-$mpi" "$mpi"
+        job mpi "hosts-$mpi" tests/mpi/mpi_hosts.sh "build/tests/mpi-$mpi" "build/mha-mpi-$mpi" "$mpi"
         mpi_job cache "$mpi" 1 mpi_cache
         mpi_job cache "$mpi" 4 mpi_cache
         mpi_job layer "$mpi" 1 mpi_layer
         mpi_job layer "$mpi" 3 mpi_layer
         mpi_job sums "$mpi" 3 mpi_sums
         mpi_job sums "$mpi" 5 mpi_sums
+        mpi_job weights "$mpi" 4 mpi_weights
         mpi_job counts "$mpi" 1 mpi_counts
         mpi_job counts "$mpi" 4 mpi_counts
         mpi_job counts "$mpi" 6 mpi_counts 10
@@ -283,6 +307,7 @@ part_mpi() {
         job mpi "death-$mpi" tests/mpi/mpi_death.sh "build/tests/mpi-$mpi" "$mpi"
     done
     [ -n "$found" ] || skip mpi "no MPI"
+    [ -z "$found" ] || mpi_sanitized ${found%% m*}
 }
 
 part_cli() {
@@ -541,6 +566,20 @@ part_wasm() {
     else
         job wasm test_example node tests/wasm/test_example.mjs build/wasm/package models/en-fr \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
+        job wasm test_live_file tests/page/test_live.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)" file
+        job wasm test_offline tests/page/test_offline.sh build/mha \
+            "$tools/node_modules/playwright-core" "$(command -v chromium)"
+    fi
+    if ! command -v firefox-esr >/dev/null; then
+        skip wasm "no firefox-esr"
+    elif [ ! -d "$tools/node_modules/puppeteer-core" ] &&
+        ! timeout 120 npm install --silent --no-save --prefix "$tools" puppeteer-core@24.43.1 \
+            playwright-core@1.65.0 >>$logs/view-npm.log 2>&1; then
+        skip wasm "npm cannot install puppeteer-core"
+    else
+        job wasm test_firefox tests/page/test_firefox.sh build/mha \
+            "$tools/node_modules/puppeteer-core" "$(command -v firefox-esr)"
     fi
 }
 

@@ -64,6 +64,11 @@ MHA_API void mha_mpi_group_free(mha_mpi_group *group);
 MHA_API int mha_mpi_group_rank(const mha_mpi_group *group);
 MHA_API int mha_mpi_group_ranks(const mha_mpi_group *group);
 
+/* (all) For decisions that all ranks must make alike: *number becomes that of the lowest rank whose
+ * number is not 0, or stays 0 if there is none. MHA_ERR_AGREE, with *number set, if the `bytes`
+ * bytes at `same` differ between ranks. Numbers are from 0 to INT_MAX - 1 (MHA_ERR_LENGTH). */
+MHA_API mha_status mha_mpi_agree(mha_mpi_group *group, int *number, const void *same, size_t bytes);
+
 /* ============================================================ 2. layout ===== */
 
 typedef enum mha_mpi_split {
@@ -143,8 +148,12 @@ MHA_API size_t mha_mpi_plan_explain(const mha_mpi_plan *plan, char *text, size_t
  * call: offsets, lengths, starts, heads, key axes. What has a query axis has this rank's rows:
  * masks, biases, q_documents, log-sum-exp. Which options are given, and which of their strides are
  * 0, is the same on all ranks, also on one without rows. With packed sequences, rows (b, i) of
- * masks and biases are those rows of sequence b that this rank has, counted from 0. Weights and
- * statistics are refused (MHA_ERR_FLAG), and packed sequences by RING.
+ * masks and biases are those rows of sequence b that this rank has, counted from 0.
+ *
+ * Weights are of all heads and of this rank's rows, (b, h, row, j) with the S columns of the whole,
+ * by GATHER, ALL_TO_ALL and GRID. Refused (MHA_ERR_FLAG): chosen heads or rows of weights and their
+ * mean, weights of packed sequences, and of query lengths by other schemes than GATHER; statistics;
+ * packed sequences by RING.
  *
  * `work` needs mha_mpi_plan_work_size() bytes.
  */

@@ -8,7 +8,8 @@
     tokens = group.rows(4096)                 # which tokens this rank has
     o = group.attention(q, k, v, tokens=4096, causal=True)
 
-q, k and v are this rank's rows, [batch, heads, rows, width], of NumPy or PyTorch; so is the result. All
+q, k and v are this rank's rows, [batch, heads, rows, width], of NumPy or PyTorch, in float32, float16 or
+bfloat16 (of NumPy that of ml_dtypes); the result has the type of q. All
 ranks call the same methods in the same order. torch_attention() has gradients. The library is that of
 libmha_mpi for the MPI that mpi4py uses, found by its name or as MHA_MPI_LIBRARY says.
 """
@@ -25,7 +26,7 @@ __all__ = ["Error", "Group", "torch_attention"]
 
 _SCHEMES = {"auto": 0, "gather": 1, "all-to-all": 2, "grid": 3, "ring": 4}
 _SPLITS = {"blocks": 0, "zigzag": 1}
-_TYPES = {"float32": 0, "float16": 1}
+_TYPES = {"float32": 0, "float16": 1, "int16": 2}  # bfloat16 is held as its bits, in int16
 _pointer = ctypes.c_void_p
 _size = ctypes.c_ssize_t
 
@@ -183,21 +184,34 @@ def _view(array: np.ndarray) -> _View:
     return _View(array.ctypes.data, *steps)
 
 
+def _type_of(x: Any) -> str:
+    """The name of the type of an array or tensor; bfloat16 of NumPy is that of ml_dtypes."""
+    return str(x.dtype).removeprefix("torch.")
+
+
 def _numpy(x: Any) -> np.ndarray:
     """An array whose last axis is contiguous; that of a tensor shares its memory."""
-    array = x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
-    if array.ndim != 4 or str(array.dtype) not in _TYPES:
-        raise ValueError("arrays are [batch, heads, rows, width] of float32 or float16")
+    x = x.detach() if hasattr(x, "detach") else np.asarray(x)
+    if x.ndim != 4 or _type_of(x) not in ("float32", "float16", "bfloat16"):
+        raise ValueError("arrays are [batch, heads, rows, width] of float32, float16 or bfloat16")
+    if hasattr(x, "detach"):
+        import torch
+
+        array = (x.view(torch.int16) if x.dtype == torch.bfloat16 else x).numpy()
+    else:
+        array = x.view(np.int16) if _type_of(x) == "bfloat16" else x
     fits = array.size == 0 or array.shape[3] < 2 or array.strides[3] == array.itemsize
     return array if fits else np.ascontiguousarray(array)
 
 
 def _like(x: Any, array: np.ndarray) -> Any:
+    """The array as x is one, array or tensor; bits of bfloat16 as bfloat16 again."""
     if hasattr(x, "detach"):
         import torch
 
-        return torch.from_numpy(array)
-    return array
+        tensor = torch.from_numpy(array)
+        return tensor.view(torch.bfloat16) if array.dtype == np.int16 else tensor
+    return array.view(x.dtype) if array.dtype == np.int16 else array
 
 
 class _Call:
@@ -342,7 +356,7 @@ class Group:
 
 
 def torch_attention(group: Group, q: Any, k: Any, v: Any, **settings: Any) -> Any:
-    """Group.attention() of float32 tensors, with gradients."""
+    """Group.attention() of tensors, with gradients; sums of gradients are float32."""
     import torch
 
     class Attention(torch.autograd.Function):
@@ -354,6 +368,8 @@ def torch_attention(group: Group, q: Any, k: Any, v: Any, **settings: Any) -> An
 
         @staticmethod
         def backward(ctx: Any, *d_o: Any) -> Any:
-            return group.attention_backward(d_o[0].contiguous(), *ctx.saved_tensors, **settings)
+            saved = ctx.saved_tensors
+            gradients = group.attention_backward(d_o[0].contiguous(), *saved, **settings)
+            return tuple(g.to(x.dtype) for g, x in zip(gradients, saved))
 
     return Attention.apply(q, k, v)

@@ -66,8 +66,23 @@ try:
     o.backward(torch.from_numpy(np.ascontiguousarray(d_o[:, :, rows])))
     for name, x, b in zip("qkv", own, gradients):
         check(same(x.grad.numpy(), b[:, :, rows]), f"torch: other bits in d_{name}")
+    brief = [torch.from_numpy(x).bfloat16() for x in (q, k, v)]
+    want = alone.attention(*brief, tokens=TOKENS, causal=True)
+    own = [x[:, :, rows].requires_grad_() for x in brief]
+    o = mha_mpi.torch_attention(group, *own, tokens=TOKENS, causal=True)
+    check(o.dtype == torch.bfloat16 and torch.equal(o, want[:, :, rows]), "bfloat16")
+    o.sum().backward()
+    check(all(x.grad.dtype == torch.bfloat16 and x.grad.isfinite().all() for x in own),
+          "gradients of bfloat16")
+    near = alone.attention(q, k, v, tokens=TOKENS, causal=True)
+    check(abs(want.float().numpy() - near).max() < 0.05, "bfloat16 is near float32")
 except ImportError:
     pass
+try:
+    group.attention(q.astype(np.int16), k, v, tokens=TOKENS)
+    check(False, "integers")
+except ValueError:
+    checks += 1
 alone.free()
 group.free()
 if MPI.COMM_WORLD.Get_rank() == 0:

@@ -25,16 +25,34 @@ static void read_options(mhai_mpi_call *call, const mha_options *options)
 static mha_status check_wishes(const mhai_mpi_call *call)
 {
     const mha_options *const o = &call->options;
-    if (!call->backward && (o->weights.data || o->statistics))
+    if (!call->backward && o->statistics)
         return fail(call, MHA_ERR_FLAG,
-                    "weights and statistics are not computed over ranks; "
-                    "mha_attention_weights() takes the log-sum-exp of this call");
+                    "statistics are not computed over ranks; take them of the weights");
     if ((o->q_starts != NULL) != (o->k_starts != NULL))
         return fail(call, MHA_ERR_FLAG, "queries and keys must both be packed, or neither");
     if (call->plan->shape.q_type == MHA_F64 && call->plan->scheme == MHA_MPI_RING)
         return fail(call, MHA_ERR_DTYPE, "MHA_MPI_RING is for f32, f16 and bf16");
     if (call->packed && call->plan->scheme == MHA_MPI_RING)
         return fail(call, MHA_ERR_FLAG, "MHA_MPI_RING has no packed sequences; use another scheme");
+    return MHA_OK;
+}
+
+/* Weights are rows of all keys, as masks are; they travel back only as whole tensors. */
+static mha_status check_weights(const mhai_mpi_call *call)
+{
+    const mha_options *const o = &call->options;
+    const mha_mpi_plan *const plan = call->plan;
+    if (call->backward || !o->weights.data)
+        return MHA_OK;
+    if (o->weights_heads || o->weights_rows || (o->flags & MHA_AVERAGE_WEIGHTS))
+        return fail(
+            call, MHA_ERR_FLAG,
+            "weights over ranks are of all heads and of all rows of this rank, not of chosen "
+            "ones or their mean");
+    if (call->packed || plan->scheme == MHA_MPI_RING || (o->q_lengths && plan->head_ranks > 1))
+        return fail(call, MHA_ERR_FLAG,
+                    "weights are for neither packed sequences nor MHA_MPI_RING, and with q_lengths "
+                    "for MHA_MPI_GATHER only");
     return MHA_OK;
 }
 
@@ -151,7 +169,8 @@ mha_status mhai_mpi_call_read(mhai_mpi_call *call, const mha_mpi_plan *plan,
         return status;
     read_options(call, options);
     call->packed = call->options.q_starts != NULL;
-    if (status || (status = check_wishes(call)) || (status = check_lists(call)))
+    if (status || (status = check_wishes(call)) || (status = check_weights(call)) ||
+        (status = check_lists(call)))
         return status;
     return check_position(call);
 }
@@ -224,6 +243,9 @@ static void add_operands(mhai_mpi_call *call, const mha_view *q, const mha_view 
     add_mask(call, MHAI_MPI_IGNORE, p->ignore_mask, MHA_I8);
     add_mask(call, MHAI_MPI_ADD, p->add_mask, p->add_mask_type);
     add_mask(call, MHAI_MPI_BIAS, p->bias, p->bias_type);
+    if (!call->backward)
+        add(call, MHAI_MPI_WEIGHTS, view_of(p->weights),
+            (kind){&plan->queries, p->weights_type, s->S, R});
     const mha_view documents = {p->q_documents, p->q_documents_sb, 0, 1};
     add(call, MHAI_MPI_DOCUMENTS, documents, (kind){&plan->queries, MHA_F32, 1, 0});
 }
@@ -474,6 +496,9 @@ uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call)
                                o->k_documents != NULL,
                                o->q_documents != NULL,
                                o->lse.data != NULL,
+                               call->own[MHAI_MPI_WEIGHTS].data != NULL,
+                               call->own[MHAI_MPI_WEIGHTS].data ? (int64_t)o->weights_type : 0,
+                               call->own[MHAI_MPI_WEIGHTS].data ? (int64_t)o->weights_mode : 0,
                                call->gradients.d_lse.data != NULL,
                                call->gradients.d_o_type,
                                call->gradients.d_q.data != NULL,

@@ -53,23 +53,25 @@ mha_status mhai_mpi_result(mha_mpi_group *group, int code)
     return group->broken;
 }
 
-/* Looks at the requests once. *left: how many are not done; done ones become MPI_REQUEST_NULL. */
+/* Looks at all requests at once, since every look lets MPI look at everything. *left: how many are
+ * not done; done ones become MPI_REQUEST_NULL. */
 static mha_status look(mha_mpi_group *group, int count, MPI_Request *requests, int *left,
                        bool *moved)
 {
+    int done = 1, which = 0;
     *left = 0;
     *moved = false;
-    for (int n = 0; n < count; n++) {
-        int done = 0;
-        if (requests[n] == MPI_REQUEST_NULL)
-            continue;
+    while (done) {
         const mha_status status =
-            mhai_mpi_result(group, MPI_Test(&requests[n], &done, MPI_STATUS_IGNORE));
+            mhai_mpi_result(group, MPI_Testany(count, requests, &which, &done, MPI_STATUS_IGNORE));
         if (status)
             return status;
-        *moved = *moved || done;
-        *left += !done;
+        if (which == MPI_UNDEFINED)
+            break;
+        *moved = true;
     }
+    for (int n = 0; n < count; n++)
+        *left += requests[n] != MPI_REQUEST_NULL;
     return MHA_OK;
 }
 
@@ -83,35 +85,71 @@ mha_status mhai_mpi_poll(mha_mpi_group *group, int count, MPI_Request *requests,
     return status;
 }
 
-/* At first others may have the core; after a while without news this rank sleeps between looks, so
- * that waiting costs little. */
-static void give_way(double idle)
+/* CPU time of this thread. */
+static double cpu_now(void)
 {
-    const struct timespec nap = {0, 50000};
-    if (idle < 2e-4)
-        sched_yield();
-    else
-        nanosleep(&nap, NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* At first others may have the core; then this rank sleeps between looks, the longer the less
+ * happens, so that waiting costs little and ends at most an eighth later than it could. */
+static void give_way(double idle)
+{
+    const double most = 1e-3, nap = idle / 8.0 < most ? idle / 8.0 : most;
+    if (idle < 5e-5)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){0, (long)(1e9 * nap)}, NULL);
+}
+
+/*
+ * MPI moves parts of messages while it is looked at, without saying so. But a look that moves
+ * nothing costs about the same each time: one that costs clearly more than the cheapest has copied
+ * something, and more may be there.
+ */
 mha_status mhai_mpi_wait(mha_mpi_group *group, int count, MPI_Request *requests)
 {
-    double progress = mhai_mpi_now();
+    double progress = mhai_mpi_now(), busy = progress, cheapest = 1.0;
     int left = 0;
     for (;;) {
+        const double start = cpu_now();
         const mha_status status = mhai_mpi_poll(group, count, requests, &left, &progress);
+        const double cost = cpu_now() - start, now = mhai_mpi_now();
         if (status || left == 0)
             return status;
-        const double idle = mhai_mpi_now() - progress;
-        if (idle > group->timeout)
+        if (now - progress > group->timeout)
             return group->broken = MHA_ERR_TIMEOUT;
-        give_way(idle);
+        cheapest = cost < cheapest ? cost : cheapest;
+        if (cost > 2.0 * cheapest + 5e-6 || progress > busy)
+            busy = now;
+        give_way(now - busy);
     }
 }
 
 /* ------------------------------------------------------------ agreement ----- */
 
 enum { WORST, HASH, NOT_HASH, AGREED };
+
+/* What all ranks say. *rank: the lowest that has a code other than 0, and *code its code, from 0
+ * on; -1: none. *same: whether all hashes are equal. */
+static mha_status compare(mha_mpi_group *group, int *code, uint64_t hash, int *rank, bool *same)
+{
+    /* The largest number of all: the lowest rank that has a code comes first. */
+    const int64_t mine[AGREED] = {*code ? ((int64_t)(group->ranks - group->rank) << 32) + *code : 0,
+                                  (int64_t)hash, (int64_t)~hash};
+    int64_t all[AGREED];
+    MPI_Request request = MPI_REQUEST_NULL;
+    mha_status status = mhai_mpi_result(
+        group, MPI_Iallreduce(mine, all, AGREED, MPI_INT64_T, MPI_MAX, group->comm, &request));
+    if (status || (status = mhai_mpi_wait(group, 1, &request)))
+        return status;
+    *rank = all[WORST] ? group->ranks - (int)(all[WORST] >> 32) : -1;
+    *code = (int)(all[WORST] & INT32_MAX);
+    *same = (uint64_t)all[HASH] == ~(uint64_t)all[NOT_HASH];
+    return MHA_OK;
+}
 
 mha_status mhai_mpi_agree(mha_mpi_group *group, mha_status status, uint64_t hash, char *message,
                           size_t message_size)
@@ -121,29 +159,45 @@ mha_status mhai_mpi_agree(mha_mpi_group *group, mha_status status, uint64_t hash
                              "the group is broken by an earlier error");
     if (group->ranks == 1)
         return status;
-    /* The largest number of all: the lowest rank that refuses comes first. */
-    const int64_t refusal = ((int64_t)(group->ranks - group->rank) << 32) - (int64_t)status;
-    const int64_t mine[AGREED] = {status ? refusal : 0, (int64_t)hash, (int64_t)~hash};
-    int64_t all[AGREED];
-    MPI_Request request = MPI_REQUEST_NULL;
-    mha_status result = mhai_mpi_result(
-        group, MPI_Iallreduce(mine, all, AGREED, MPI_INT64_T, MPI_MAX, group->comm, &request));
-    if (result || (result = mhai_mpi_wait(group, 1, &request)))
+    int code = -(int)status, rank;
+    bool same;
+    const mha_status result = compare(group, &code, hash, &rank, &same);
+    if (result)
         return mhai_mpi_fail(message, message_size, result, "no agreement: %s",
                              mha_status_string(result));
-    if (all[WORST] != 0) {
-        const int rank = group->ranks - (int)(all[WORST] >> 32);
-        result = (mha_status) - (int)(all[WORST] & INT32_MAX);
+    status = (mha_status)-code;
+    if (rank >= 0)
         return rank == group->rank
-                   ? result
-                   : mhai_mpi_fail(message, message_size, result, "rank %d refuses: %s", rank,
-                                   mha_status_string(result));
-    }
-    if ((uint64_t)all[HASH] != ~(uint64_t)all[NOT_HASH])
+                   ? status
+                   : mhai_mpi_fail(message, message_size, status, "rank %d refuses: %s", rank,
+                                   mha_status_string(status));
+    if (!same)
         return mhai_mpi_fail(message, message_size, MHA_ERR_AGREE,
                              "the ranks were not given the same arguments, or have different "
                              "versions or instruction sets of libmha");
     return MHA_OK;
+}
+
+mha_status mha_mpi_agree(mha_mpi_group *group, int *number, const void *same, size_t bytes)
+{
+    enum { INVALID = INT_MAX };
+    int rank, code;
+    bool equal = true;
+    if (!group || !number || (!same && bytes > 0))
+        return MHA_ERR_NULL;
+    if (group->broken)
+        return group->broken;
+    code = *number < 0 ? INVALID : *number;
+    if (group->ranks > 1) {
+        const uint64_t hash = mhai_mpi_hash(MHAI_MPI_HASH_START, same, bytes);
+        const mha_status status = compare(group, &code, hash, &rank, &equal);
+        if (status)
+            return status;
+    }
+    if (code == INVALID)
+        return MHA_ERR_LENGTH;
+    *number = code;
+    return equal ? MHA_OK : MHA_ERR_AGREE;
 }
 
 /* ------------------------------------------------------------- creation ----- */

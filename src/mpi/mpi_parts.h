@@ -137,6 +137,7 @@ enum {
     MHAI_MPI_D_V,
     MHAI_MPI_D_ADD,
     MHAI_MPI_D_BIAS,
+    MHAI_MPI_WEIGHTS, /* written by a run */
     MHAI_MPI_OPERANDS
 };
 

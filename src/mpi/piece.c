@@ -107,6 +107,7 @@ static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p
     o.add_mask = mask_at(call, p, MHAI_MPI_ADD);
     o.bias = mask_at(call, p, MHAI_MPI_BIAS);
     o.lse = out_at(&call->used[MHAI_MPI_LSE], p, first_query(call, p), 0);
+    o.weights = out_at(&call->used[MHAI_MPI_WEIGHTS], p, first_query(call, p), 0);
     if (documents->data) {
         const mha_view view = view_at(documents, p, first_query(call, p), 0);
         o.q_documents = view.data;

@@ -55,7 +55,8 @@ static void fill_data(const job *j, const job_data *d, uint64_t seed, const int6
 mha_status job_create(job *j, mha_mpi_group *group, const job_request *request, uint64_t seed)
 {
     const int rank = mha_mpi_group_rank(group);
-    const mha_mpi_plan_config config = {.size = sizeof config, .scheme = request->scheme};
+    const mha_mpi_plan_config config = {
+        .size = sizeof config, .scheme = request->scheme, .heads = request->link > 0};
     *j = (job){
         .shape = {.B = 1,
                   .H = request->heads,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of mha-mpi work on: one problem, of which this rank has some rows. */
+/* What verify and bench of mha-mpi work on, one problem of which this rank has some rows; and the
+ * commands. */
 #ifndef MHA_MPI_PROGRAM_JOB_H
 #define MHA_MPI_PROGRAM_JOB_H
 
@@ -10,6 +11,7 @@
 /* From the command line. */
 typedef struct job_request {
     ptrdiff_t tokens, heads, groups, width, count;
+    ptrdiff_t link; /* Gb/s that a rank can send, for the model of a bench; 0: not known */
     mha_mpi_scheme scheme;
     mha_mpi_split split;
     bool full, backward; /* full: not causal */
@@ -46,5 +48,7 @@ ptrdiff_t job_differs(const job *j, bool backward);
 
 int mpi_bench(mha_mpi_group *group, const job_request *request);
 int mpi_verify(mha_mpi_group *group, const job_request *request);
+/* argv[0] is "train". Returns the same exit code on all ranks, unless the group is broken. */
+int mpi_train(mha_mpi_group *group, int argc, char **argv);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page's JSON and the page around it. The put_ functions below write one part of the JSON each,
- * in the order in which the page has them; those that encode floats return false if out of memory,
- * and the JSON is then discarded.
+ * The page's JSON. The put_ functions below write one part of it each, in the order in which the
+ * page has them; those that encode floats return false if out of memory, and the JSON is then
+ * discarded.
  */
 #include "page/page.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "page/page_attention.h"
-#include "page/page_template.h"
 #include "page/page_weights.h"
 #include "page/page_words.h"
 
@@ -26,8 +25,6 @@ page_heads page_heads_of(const subject *model, const page_import *import)
     }
     return shape;
 }
-
-/* ---------------------------------------------------------------- JSON ----- */
 
 /* Floats as base64 of their bytes (page_weights.h). */
 static bool put_floats(json *j, const char *key, const float *values, size_t count)
@@ -168,10 +165,11 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     json_open_object(j, NULL);
     bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
-    if (fine && s->has_effects)
+    if (fine && s->has_effects) {
         fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
                put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
-    put_changed(j, page->subject, s, kind);
+        put_changed(j, page->subject, s, kind);
+    }
     json_close(j);
     return fine;
 }
@@ -248,48 +246,4 @@ char *page_json(const page_data *page)
         text = NULL;
     }
     return text;
-}
-
-/* ---------------------------------------------------------------- page ----- */
-
-/* Writes JSON into a script element. "<" occurs only inside strings of JSON, where it can be
- * escaped: then no text can end the element early. */
-static void put_escaped(FILE *file, const char *text)
-{
-    while (*text != '\0') {
-        const size_t plain = strcspn(text, "<");
-        fwrite(text, 1, plain, file);
-        text += plain;
-        if (*text == '<') {
-            fputs("\\u003c", file);
-            text++;
-        }
-    }
-}
-
-void page_write(FILE *file, const void *json_text)
-{
-    fputs((const char *)page_template_head, file);
-    put_escaped(file, json_text);
-    fputs((const char *)page_template_tail, file);
-}
-
-/* Two insertions into the template: an attribute that tells the page that it is live, and
- * permission for requests to its own server. Both places are in the template, in this order. */
-void page_write_live(FILE *file, const char *json_text)
-{
-    static const char *const inserts[][2] = {
-        {"<html", " data-live"},
-        {"default-src 'none';", " connect-src 'self';"},
-    };
-    const char *head = (const char *)page_template_head;
-    for (size_t n = 0; n < sizeof inserts / sizeof inserts[0]; n++) {
-        const char *const at = strstr(head, inserts[n][0]) + strlen(inserts[n][0]);
-        fwrite(head, 1, (size_t)(at - head), file);
-        fputs(inserts[n][1], file);
-        head = at;
-    }
-    fputs(head, file);
-    put_escaped(file, json_text);
-    fputs((const char *)page_template_tail, file);
 }

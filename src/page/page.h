@@ -52,6 +52,27 @@ char *page_json(const page_data *page);
 void page_write(FILE *file, const void *json_text);
 
 /* The same for "mha serve": this page may send requests to the server that it comes from. */
-void page_write_live(FILE *file, const char *json_text);
+void page_write_served(FILE *file, const char *json_text);
+
+/* A file inside of a page. */
+typedef struct page_file {
+    const char *name;
+    const unsigned char *bytes;
+    size_t size;
+} page_file;
+
+/* A page that runs its model itself, in the browser. */
+typedef struct page_live {
+    const char *json_text;  /* with one sentence */
+    page_file module;       /* mha_page.wasm */
+    const page_file *files; /* [count] of the model */
+    int count;
+    const char *model;  /* the name of the file that is the model; "": all of them, as a folder */
+    bool is_translator; /* one of "mha train" */
+} page_live;
+
+/* Writes such a page; `live` is a page_live. A page that is incomplete, because memory ran out,
+ * says so when it is opened. */
+void page_write_live(FILE *file, const void *live);
 
 #endif

@@ -25,6 +25,8 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     if (command->output == NULL)
         fputs("mha serve", file);
     put_option(file, "mha view -o ", command->output);
+    if (command->live)
+        fputs(" --live", file);
     put_option(file, " --model ", command->model_file);
     put_option(file, " --to ", command->target);
     put_option(file, " --weights ", command->weights);

@@ -11,6 +11,7 @@ typedef struct page_command {
     const char *model_file, *target;
     const char *weights, *tokens, *ablation, *texts; /* files */
     bool words;                                      /* join the pieces of words */
+    bool live;                                       /* with the model inside */
     int study;                                       /* sentences */
 } page_command;
 

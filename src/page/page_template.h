@@ -7,4 +7,7 @@
  * the length of strings. */
 extern const unsigned char page_template_head[], page_template_tail[];
 
+/* The script of the Worker that runs the model of a page (web/worker.js with js/host.mjs). */
+extern const unsigned char page_template_worker[];
+
 #endif

@@ -58,6 +58,22 @@ char *page_floats_text(const float *values, size_t count)
     return b.text;
 }
 
+void page_write_bytes(FILE *file, const unsigned char *bytes, size_t size)
+{
+    char group[4];
+    base64 b = {.text = group};
+    for (size_t n = 0; n < size; n++) {
+        put_byte(&b, bytes[n]);
+        if (b.held == 0)
+            fwrite(group, 1, sizeof group, file);
+        b.used = 0;
+    }
+    if (b.held > 0) {
+        put_group(&b, b.held + 1);
+        fwrite(group, 1, sizeof group, file);
+    }
+}
+
 /* ------------------------------------------------------------- compact ----- */
 
 enum { SCALE_LETTERS = 6, LEVELS = 4095 };

@@ -16,6 +16,7 @@
 #define PAGE_WEIGHTS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "format/json_writer.h"
 #include "heads/head_metrics.h"
@@ -29,6 +30,9 @@ char *page_compact_text(const head_matrix *m);
 /* A small picture of a head, at most PAGE_PICTURE_SIDE rows and columns of cells. A cell is one
  * letter: round(63 sqrt(w)) of the largest weight w in it. */
 char *page_picture_text(const head_matrix *m);
+
+/* Writes the base64 of some bytes. */
+void page_write_bytes(FILE *file, const unsigned char *bytes, size_t size);
 
 /* Writes such a text under a key and frees it. False if the text is NULL (out of memory). */
 bool page_put_text(json *j, const char *key, char *text);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "page/serve_request.h"
 
@@ -33,6 +34,8 @@ static http_answer error_answer(const char *message)
 static char *make_command(const serve_app *app, bool changed, const page_sentence *sentence)
 {
     const char *const given = sentence->text.given;
+    if (app->command != NULL)
+        return strdup(app->command);
     page_command call = {
         .model_file = app->model_file, .texts = app->texts, .study = PAGE_STUDY_SENTENCES};
     if (changed)
@@ -57,15 +60,16 @@ static char *make_data(const serve_app *app, bool changed, const page_sentence *
 }
 
 /* The JSON that answers a request, for free(); NULL with a message. */
-static char *answer_request(const serve_app *app, const pair_request *request, bool changed,
+static char *answer_request(const serve_app *app, const serve_request *asked,
                             char message[SUBJECT_MESSAGE_MAX])
 {
+    const double cost = asked->effects ? PAGE_LIVE_COST : 0.0;
     page_sentence *const sentence = calloc(1, sizeof *sentence);
     char *text = NULL;
     snprintf(message, SUBJECT_MESSAGE_MAX, "out of memory");
     if (sentence != NULL &&
-        page_sentence_make(sentence, app->model, request, PAGE_LIVE_COST, app->pool, message))
-        text = make_data(app, changed, sentence);
+        page_sentence_make(sentence, app->model, &asked->request, cost, app->pool, message))
+        text = make_data(app, asked->changed, sentence);
     if (sentence != NULL)
         page_sentence_free(sentence, app->model);
     free(sentence);
@@ -79,7 +83,7 @@ http_answer serve_view(void *arg, char *body, size_t length)
     serve_request request;
     if (!serve_request_read(&request, app->model->shape, body, length, message))
         return error_answer(message);
-    char *const text = answer_request(app, &request.request, request.changed, message);
+    char *const text = answer_request(app, &request, message);
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
 }
 
@@ -87,16 +91,16 @@ http_answer serve_view(void *arg, char *body, size_t length)
 http_answer serve_page(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
-    const pair_request request = {app->model->first_text, NULL, {NULL}};
+    const serve_request first = {.request = {.text = app->model->first_text}, .effects = true};
     char message[SUBJECT_MESSAGE_MAX];
     http_answer answer = {200, "text/html; charset=utf-8", NULL};
     (void)body;
     (void)length;
-    char *const text = answer_request(app, &request, false, message);
+    char *const text = answer_request(app, &first, message);
     size_t size;
     FILE *const file = text != NULL ? open_memstream(&answer.text, &size) : NULL;
     if (file != NULL) {
-        page_write_live(file, text);
+        page_write_served(file, text);
         fclose(file);
     }
     free(text);

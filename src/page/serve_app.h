@@ -4,11 +4,16 @@
  *
  *      GET              the page of "mha view", made live: it sends the requests below
  *      POST api/view    {"text": "the cat sleeps", "to": "le chat dort", "changes": [
- *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}]}
+ *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}],
+ *                        "effects": true}
  *
  * The second answer is the JSON of such a page (page.h), of a model with these heads disabled
- * ("zero") or with equal weights on all columns that they see ("uniform"). Only "text" is required.
+ * ("zero") or with equal weights on all columns that they see ("uniform"). With "effects" false it
+ * has no losses without single heads, which take most of the time. Only "text" is required.
  * A wrong request is answered with {"error": "reason"} and status 400.
+ *
+ * A page of "mha view --live" has no server: its requests go to the same function, which runs in
+ * the browser (js/src/mhajs_page.h).
  */
 #ifndef PAGE_SERVE_APP_H
 #define PAGE_SERVE_APP_H
@@ -22,6 +27,7 @@ typedef struct serve_app {
     const char *texts;      /* the file of --texts; NULL: none */
     mha_pool *pool;
     const page_study *study; /* NULL: none */
+    const char *command;     /* the command line of every answer; NULL: one that makes its page */
 } serve_app;
 
 /* For the routes of an http_service; `arg` is a serve_app. */

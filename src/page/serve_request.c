@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads {"text": ..., "to": ..., "changes": [...]} token by token. Unknown keys are errors: they
- * are mistakes of the client, which would otherwise get an answer to another question.
+ * Reads {"text": ..., "to": ..., "changes": [...], "effects": ...} token by token. Unknown keys are
+ * errors: they are mistakes of the client, which would otherwise get an answer to another question.
  */
 #include "page/serve_request.h"
 
@@ -44,6 +44,13 @@ static bool read_number(reading *r, uint64_t *number)
     if (json_reader_next(&r->json) != JSON_NUMBER || !json_reader_integer(&r->json, number))
         return wrong(r, "a whole number was expected");
     return true;
+}
+
+static bool read_bool(reading *r, bool *value)
+{
+    const json_reader_token token = json_reader_next(&r->json);
+    *value = token == JSON_TRUE;
+    return *value || token == JSON_FALSE || wrong(r, "true or false was expected");
 }
 
 static bool find_kind(const char *name, int *kind)
@@ -115,9 +122,10 @@ static bool read_all(reading *r)
         const char *const key = r->json.text;
         const bool known = strcmp(key, "text") == 0 ? read_string(r, &r->request->request.text)
                            : strcmp(key, "to") == 0 ? read_string(r, &r->request->request.target)
-                           : strcmp(key, "changes") == 0
-                               ? read_changes(r)
-                               : wrong(r, "unknown key; the keys are text, to, changes");
+                           : strcmp(key, "changes") == 0 ? read_changes(r)
+                           : strcmp(key, "effects") == 0
+                               ? read_bool(r, &r->request->effects)
+                               : wrong(r, "unknown key; the keys are text, to, changes, effects");
         if (!known)
             return false;
     }
@@ -130,7 +138,7 @@ bool serve_request_read(serve_request *request, head_shape shape, char *body, si
                         char message[SUBJECT_MESSAGE_MAX])
 {
     reading r = {.request = request, .shape = shape, .message = message};
-    *request = (serve_request){.changed = false};
+    *request = (serve_request){.effects = true};
     if (!mhai_utf8_valid(body, length))
         return wrong(&r, "this is not UTF-8");
     r.json = json_reader_begin(body, length);

@@ -10,6 +10,7 @@ enum { SERVE_HEADS_MAX = 4096 }; /* heads of one kind that a request can change 
 typedef struct serve_request {
     pair_request request; /* its texts point into the body, its changes into `changes` */
     bool changed;         /* at least one head is changed */
+    bool effects;         /* the effect of each single head is requested too */
     uint8_t changes[ATTENTION_KINDS][SERVE_HEADS_MAX]; /* [layers][heads] of head_mode */
 } serve_request;
 

@@ -91,11 +91,38 @@ static int begin(const train_request *r, const train_text *text, mha_pool *pool,
     if (*made == NULL)
         return args_failed("%s", message);
     const int code = compare_settings(r, training_get_config(*made));
-    if (code == EXIT_GO_ON && r->resume)
+    if (code == EXIT_GO_ON && r->resume && !train_follows(r))
         say_resumed(r, *made);
     if (code == EXIT_GO_ON)
         say_arithmetic(r, *made);
     return code;
+}
+
+/* The code of the process of lowest rank that does not go on; its own of one that is alone. */
+static int agree(const training_team *team, int code)
+{
+    int number = code + 1; /* EXIT_GO_ON is 0 */
+    if (team == NULL)
+        return code;
+    const mha_status status = team->agree(team->context, &number, 0);
+    return status == MHA_OK ? number - 1 : args_failed("%s", mha_status_string(status));
+}
+
+/* The others have begun too, with the same settings and files. */
+static int join(const training_team *team, training *t)
+{
+    if (team == NULL)
+        return EXIT_GO_ON;
+    const mha_status status = training_join(t, team);
+    const int parts = training_get_config(t)->micro_batches;
+    if (status == MHA_OK && parts < team->ranks && team->rank == 0)
+        fprintf(stderr,
+                "mha: note: a step has %d part%s, so only %d of %d processes have work; "
+                "--micro-batches %d has work for all\n",
+                parts, parts == 1 ? "" : "s", parts, team->ranks, team->ranks);
+    if (status == MHA_ERR_AGREE)
+        return args_failed("the processes do not have the same settings, files or checkpoint");
+    return status == MHA_OK ? EXIT_GO_ON : args_failed("%s", mha_status_string(status));
 }
 
 /* Sentences of a validation. Those of the laboratory are alike, so fewer are enough. */
@@ -109,22 +136,26 @@ static int run(const train_request *r, const train_text *text, mha_pool *pool, i
 {
     train_model model;
     int code = train_model_open(&model, r, text, pool);
+    const bool writes = !train_follows(r);
     train_loop_job job = {.model = &model,
-                          .checkpoint = r->checkpoint,
-                          .curve = r->curve,
-                          .log = r->log,
+                          .checkpoint = writes ? r->checkpoint : NULL,
+                          .curve = writes ? r->curve : NULL,
+                          .log = writes ? r->log : NULL,
                           .every_steps = r->every_steps,
                           .every_seconds = r->every_seconds,
                           .validation = validation_sentences(r),
-                          .translate = text != NULL ? r->translate : 0,
+                          .translate = text != NULL && writes ? r->translate : 0,
                           .quiet = r->quiet};
     if (code == EXIT_GO_ON)
         code = begin(r, text, pool, &job.training);
+    code = agree(r->team, code);
+    if (code == EXIT_GO_ON)
+        code = join(r->team, job.training);
     if (code == EXIT_GO_ON)
         code = train_loop(&job);
     if (code == EXIT_GO_ON)
-        code = train_finish(r, &job, pool);
-    else if (code > 128)
+        code = agree(r->team, writes ? train_finish(r, &job, pool) : EXIT_FINE);
+    else if (code > 128 && writes)
         long_run_say_resume(argc, argv, !r->resume);
     training_free(job.training);
     train_model_close(&model);
@@ -138,6 +169,7 @@ static int run_with_threads(train_request *r, int argc, char **argv)
     int code = session_open_pool(&pool, r->threads);
     if (code == EXIT_GO_ON && r->pairs != NULL)
         code = train_text_open(&text, r, pool);
+    code = agree(r->team, code);
     if (code == EXIT_GO_ON)
         code = run(r, r->pairs != NULL ? &text : NULL, pool, argc, argv);
     train_text_close(&text);
@@ -145,17 +177,26 @@ static int run_with_threads(train_request *r, int argc, char **argv)
     return code;
 }
 
-int command_train(int argc, char **argv)
+/* Locks and protects the files; the process that writes them does it for all. */
+static int take_files(const train_request *r, file_lock *model, file_lock *checkpoint)
 {
-    train_request r = {.output = TRAIN_OUTPUT, .every = "5m", .type_name = "f16", .evaluate = 1000};
+    if (train_follows(r))
+        return EXIT_GO_ON;
+    return file_lock_take(model, r->output, "training") &&
+                   file_lock_take(checkpoint, r->checkpoint, "training")
+               ? train_files_protect(r)
+               : EXIT_FAILED;
+}
+
+int train_together(int argc, char **argv, const training_team *team)
+{
+    train_request r = {
+        .output = TRAIN_OUTPUT, .every = "5m", .type_name = "f16", .evaluate = 1000, .team = team};
     file_lock model = {.name = NULL}, checkpoint = {.name = NULL};
-    int code = train_options_read(&r, argc, argv);
-    if (code != EXIT_GO_ON)
-        return code;
-    code = EXIT_FAILED;
-    if (file_lock_take(&model, r.output, "training") &&
-        file_lock_take(&checkpoint, r.checkpoint, "training"))
-        code = train_files_protect(&r);
+    int code = agree(team, train_options_read(&r, argc, argv));
+    r.quiet = r.quiet || train_follows(&r);
+    if (code == EXIT_GO_ON)
+        code = agree(team, take_files(&r, &model, &checkpoint));
     if (code == EXIT_GO_ON)
         train_files_clean(&r);
     if (code == EXIT_GO_ON)
@@ -163,4 +204,9 @@ int command_train(int argc, char **argv)
     file_lock_release(&checkpoint);
     file_lock_release(&model);
     return code;
+}
+
+int command_train(int argc, char **argv)
+{
+    return train_together(argc, argv, NULL);
 }

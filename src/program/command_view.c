@@ -7,6 +7,7 @@
  *      a file of "mha ablate" --page_ablation_read()--> what they are worth over a corpus
  *      or, instead of a model, a file of weights --page_import_open()--> what heads do
  *      all of it --page_json(), page_write()--> the page
+ *      with --live, the model and what runs it --live_engine_open(), page_write_live()--> the page
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
+#include "program/live_engine.h"
 #include "program/options.h"
 #include "program/session.h"
 #include "program/texts.h"
@@ -43,6 +45,11 @@ static const char details[] =
     "layer.0.norms [heads, columns] the page also shows how a weight is computed. --ablation adds\n"
     "the output of \"mha ablate --json\" for the same model.\n"
     "\n"
+    "--live writes the page of \"mha serve\" as one file, with the model and the code that runs "
+    "it:\n"
+    "type other sentences, disable heads, without a server or a network. It begins with TEXT, or\n"
+    "with an example. The numbers are those of MHA_ISA=c.\n"
+    "\n"
     "Examples:\n"
     "  mha view \"The cat that I saw yesterday ran away.\"\n"
     "  mha view -o cats.html \"The black cat sleeps.\" \"The black cats sleep.\"\n"
@@ -50,13 +57,14 @@ static const char details[] =
     "  mha ablate --json > cost.json\n"
     "  mha view --model lab --ablation cost.json \"the cat sleeps\"\n"
     "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
+    "  mha view --live --model lab -o live.html\n"
     "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n";
 
 typedef struct view_request {
     const char *model_file, *target, *output;
     const char *weights, *tokens, *ablation, *texts; /* files; NULL: none */
     int64_t threads, study;
-    bool words;
+    bool words, live;
 } view_request;
 
 typedef struct view_run {
@@ -123,6 +131,20 @@ static void report(const view_run *run)
            heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
 }
 
+static bool write_text(const view_run *run, const char *text)
+{
+    live_engine engine;
+    if (!run->request->live)
+        return output_file_write(run->request->output, page_write, text);
+    bool fine = live_engine_open(&engine, &run->session);
+    if (fine) {
+        const page_live page = live_engine_page(&engine, text);
+        fine = output_file_write(run->request->output, page_write_live, &page);
+    }
+    live_engine_close(&engine);
+    return fine;
+}
+
 /* The page contains the command that makes it again, so it is rebuilt from the request. */
 static bool write_page(const view_run *run)
 {
@@ -135,6 +157,7 @@ static bool write_page(const view_run *run)
                                .ablation = r->ablation,
                                .texts = r->texts,
                                .words = r->words,
+                               .live = r->live,
                                .study = (int)r->study};
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
@@ -146,8 +169,7 @@ static bool write_page(const view_run *run)
                             .sentences = run->sentences,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
-    const bool fine =
-        text != NULL ? output_file_write(r->output, page_write, text) : out_of_memory();
+    const bool fine = text != NULL ? write_text(run, text) : out_of_memory();
     free(text);
     free(command);
     if (fine)
@@ -246,14 +268,25 @@ static int run_import(const view_request *r)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* What can be wrong with a live page is found out before anything is computed. Its first sentence
+ * is computed as the browser computes the others: with the kernels that have the same bits. */
+static bool prepare_live(void)
+{
+    char module[MODEL_PATH_MAX];
+    return model_path_find_module(module) && setenv("MHA_ISA", "c", 1) == 0;
+}
+
 static int run_command(const view_request *r, char **texts, int count)
 {
-    view_run run = {.request = r, .count = count};
-    if (!output_file_check(r->output))
+    view_run run = {.request = r, .count = count > 0 ? count : 1};
+    if (!output_file_check(r->output) || (r->live && !prepare_live()))
         return EXIT_FAILED;
     int code = session_open(&run.session, r->model_file, SHIPPED_TRANSLATOR, r->threads);
+    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures)
+        code = args_failed("this model reads pictures, which cannot be typed; leave out --live");
+    char *first = (char *)run.session.subject.first_text;
     if (code == EXIT_GO_ON)
-        code = make_page(&run, texts) ? EXIT_FINE : EXIT_FAILED;
+        code = make_page(&run, count > 0 ? texts : &first) ? EXIT_FINE : EXIT_FAILED;
     session_close(&run.session);
     return code;
 }
@@ -264,8 +297,13 @@ static int check(const arg_command *command, const view_request *r, int words)
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study texts threads",
+        return args_refuse(command, "to model study texts threads live",
                            "is for a model; leave it out with --weights");
+    if (r->live && words > 1)
+        return args_wrong("view: a live page begins with one sentence, not with %d", words);
+    if (r->live)
+        return args_refuse(command, "to tokens",
+                           "is not for a live page; leave it out with --live");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
     if (words > SENTENCES_MAX)
@@ -290,6 +328,8 @@ int command_view(int argc, char **argv)
         {"weights", ARG_TEXT, &r.weights, "FILE", "attention weights to show instead of a model", 0,
          0},
         {"tokens", ARG_TEXT, &r.tokens, "FILE", "the words for --weights (1, 2, ...)", 0, 0},
+        {"live", ARG_FLAG, &r.live, NULL, "put the model into the page: it answers by itself", 0,
+         0},
         {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };

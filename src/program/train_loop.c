@@ -90,6 +90,8 @@ static void show(const train_loop_job *job, const train_pace *pace, bool lasting
 int train_loop_save(const train_loop_job *job)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
+    if (job->checkpoint == NULL)
+        return EXIT_FINE;
     const mha_status status = training_save(job->training, job->checkpoint, message);
     if (status == MHA_OK)
         return EXIT_FINE;
@@ -120,7 +122,7 @@ static int stop_failing(const train_loop_job *job, const char *what, mha_status 
 {
     progress_end();
     fprintf(stderr, "mha: %s: %s\n", what, mha_status_string(status));
-    if (train_loop_save(job) == EXIT_FINE)
+    if (job->checkpoint != NULL && train_loop_save(job) == EXIT_FINE)
         args_failed("saved in %s; --resume continues from there", job->checkpoint);
     return EXIT_FAILED;
 }
@@ -133,7 +135,7 @@ static int stop_diverged(const train_loop_job *job)
             "mha: the training has diverged: the loss of step %" PRId64 " is not a number. Start "
             "again with a lower --lr (it was %g), a longer --warm-up or another --seed\n",
             training_steps_done(job->training), training_get_config(job->training)->learning_rate);
-    if (access(job->checkpoint, F_OK) == 0)
+    if (job->checkpoint != NULL && access(job->checkpoint, F_OK) == 0)
         args_failed(
             "%s was saved before that, but with the same settings --resume would diverge at "
             "the same step: delete it",
@@ -161,7 +163,8 @@ static void judge(const train_loop_job *job)
 /* With patience the result is the best model, so that is what is written. */
 static int keep_best(const train_loop_job *job)
 {
-    if (training_get_config(job->training)->patience == 0 || !training_is_best(job->training))
+    if (training_get_config(job->training)->patience == 0 || !training_is_best(job->training) ||
+        train_follows(job->model->request))
         return EXIT_GO_ON;
     return train_model_write(job->model, job->training, job->model->request->output) == MHA_OK
                ? EXIT_GO_ON
@@ -221,16 +224,18 @@ static int take_step(const train_loop_job *job, train_pace *pace)
     return EXIT_GO_ON;
 }
 
-/* Saves a checkpoint; returns the exit code that shells use for the signal. */
-static int stop_interrupted(const train_loop_job *job)
+/* Saves a checkpoint; `code` is the exit code that shells use for the signal. */
+static int stop_interrupted(const train_loop_job *job, int code)
 {
     progress_end();
+    if (job->checkpoint == NULL)
+        return code;
     if (train_loop_save(job) != EXIT_FINE)
         return EXIT_FAILED;
     fprintf(stderr, "mha: stopped after step %" PRId64 " of %" PRId64 ", saved in %s\n",
             training_steps_done(job->training), training_get_config(job->training)->steps,
             job->checkpoint);
-    return 128 + long_run_signal();
+    return code;
 }
 
 static bool goes_on(const train_loop_job *job)
@@ -239,18 +244,30 @@ static bool goes_on(const train_loop_job *job)
            !training_is_exhausted(job->training);
 }
 
+/* Whether to go on: an exit code that this process or another of its team has, or EXIT_GO_ON. After
+ * the last step a signal comes too late. */
+static int look_around(const train_loop_job *job, int code)
+{
+    const training_team *const team = job->model->request->team;
+    const int met = goes_on(job) ? long_run_signal() : 0;
+    int number = code != EXIT_GO_ON ? code : met != 0 ? 128 + met : 0;
+    if (team != NULL && team->agree(team->context, &number, 0) != MHA_OK)
+        return code != EXIT_GO_ON ? code : args_failed("another process is gone");
+    return number != 0 ? number : EXIT_GO_ON;
+}
+
 int train_loop(const train_loop_job *job)
 {
     const double now = clock_seconds();
     train_pace pace = {
         .started = now, .saved = now, .first_step = training_steps_done(job->training)};
     long_run run;
-    int code = EXIT_GO_ON;
     long_run_begin(&run);
-    while (code == EXIT_GO_ON && goes_on(job) && long_run_signal() == 0)
-        code = take_step(job, &pace);
-    if (code == EXIT_GO_ON && goes_on(job))
-        code = stop_interrupted(job);
+    int code = look_around(job, EXIT_GO_ON);
+    while (code == EXIT_GO_ON && goes_on(job))
+        code = look_around(job, take_step(job, &pace));
+    if (code > 128)
+        code = stop_interrupted(job, code);
     long_run_end(&run);
     progress_end();
     return code;

@@ -46,6 +46,7 @@ static const struct {
     {"steps", "N", USE_BOTH, "training steps"},
     {"batch", "N", USE_LABORATORY, "sentence pairs per step"},
     {"batch-tokens", "N", USE_PAIRS, "target tokens per step"},
+    {"micro-batches", "N", USE_BOTH, "parts of a step; more need less memory"},
     {"width", "N", USE_BOTH, "width of the model"},
     {"heads", "N", USE_BOTH, "heads per attention"},
     {"ff", "N", USE_BOTH, "width of the feed-forward layer"},

@@ -40,7 +40,19 @@ typedef struct train_request {
     double every_seconds;
     mha_dtype type;
     training_config config; /* without --resume */
+
+    const training_team *team; /* processes that train together; NULL: one alone */
 } train_request;
+
+/* Whether another process of the team writes the files and prints the progress. */
+static inline bool train_follows(const train_request *request)
+{
+    return request->team != NULL && request->team->rank > 0;
+}
+
+/* "mha train" as one of a team, which may be NULL. Returns the exit code, which is the same for
+ * all; what is printed is printed by the process of rank 0, and errors also by the others. */
+int train_together(int argc, char **argv, const training_team *team);
 
 /* Reads and checks the command line. */
 int train_options_read(train_request *request, int argc, char **argv);

@@ -88,7 +88,7 @@ static int open_tokenizer(train_text *t, const train_request *r)
     progress_end();
     if (status != MHA_OK)
         return args_failed("no vocabulary: %s", message[0] ? message : mha_status_string(status));
-    return given == kept ? EXIT_GO_ON : keep_tokenizer(t, kept);
+    return given == kept || train_follows(r) ? EXIT_GO_ON : keep_tokenizer(t, kept);
 }
 
 /* ---------------------------------------------------------------- data ----- */

@@ -165,6 +165,32 @@ batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split spl
     return b;
 }
 
+/* The rows of pairs [first, end) of a side. */
+static void copy_side(batch *to, const batch *from, int side, int first, int end)
+{
+    const int64_t row = from->starts[side][first];
+    const size_t bytes = (size_t)(from->starts[side][end] - row) * sizeof(int);
+    memcpy(to->words[side], from->words[side] + row, bytes);
+    if (side == TRANSFORMER_TARGET)
+        memcpy(to->expected, from->expected + row, bytes);
+    for (int n = first; n < end; n++)
+        close_sentence(to, side, n - first,
+                       (int)(from->starts[side][n + 1] - from->starts[side][n]));
+}
+
+batch *batch_part(const batch *whole, int first, int end)
+{
+    size_t most = 0;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const size_t rows = (size_t)(whole->starts[side][end] - whole->starts[side][first]);
+        most = rows > most ? rows : most;
+    }
+    batch *const b = allocate(end - first, most);
+    for (int side = 0; b && side < TRANSFORMER_SIDES; side++)
+        copy_side(b, whole, side, first, end);
+    return b;
+}
+
 void batch_free(batch *b)
 {
     free(b);

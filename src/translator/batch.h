@@ -51,6 +51,8 @@ batch *batch_pack(const numbered_pair *pairs, int count);
  * out of memory. */
 batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
                     const uint64_t *indices, int pairs, double unknown);
+/* A copy of pairs [first, end). Returns NULL if out of memory. */
+batch *batch_part(const batch *whole, int first, int end);
 void batch_free(batch *batch);
 
 #endif

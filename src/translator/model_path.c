@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Searches for models, also relative to the running program. */
+/* Searches for models, and the module of live pages, also relative to the running program. */
 #include "translator/model_path.h"
 
 #include <stdio.h>
@@ -85,4 +85,21 @@ bool model_path_find(const char *requested, shipped_model usual, char path[MODEL
             if (strcmp(name, shipped[n].name) == 0)
                 return find_shipped((shipped_model)n, path);
     return given(name, path);
+}
+
+bool model_path_find_module(char path[MODEL_PATH_MAX])
+{
+    static const char *const places[] = {MHA_DATA_FROM_PROGRAM "/mha", "wasm"};
+    char folder[MODEL_PATH_MAX], installed[MODEL_PATH_MAX];
+    program_folder(folder);
+    for (int n = 0; n < 2; n++)
+        if (join(folder, places[n], MODEL_PAGE_MODULE, path) && access(path, R_OK) == 0)
+            return true;
+    join(folder, places[0], MODEL_PAGE_MODULE, installed);
+    fprintf(stderr,
+            "mha: --live needs " MODEL_PAGE_MODULE
+            ", which runs the model in the browser. Looked for %s and %s.\n"
+            "\"make wasm\" in the source tree builds it; \"make install\" then installs it too.\n",
+            installed, path);
+    return false;
 }

@@ -27,4 +27,11 @@ typedef enum shipped_model {
  */
 bool model_path_find(const char *requested, shipped_model usual, char path[MODEL_PATH_MAX]);
 
+/* The module that pages of "mha view --live" contain. */
+#define MODEL_PAGE_MODULE "mha_page.wasm"
+
+/* Finds it: among the installed data, or where "make wasm" puts it beside the program. False, with
+ * a message on stderr, if it is nowhere. */
+bool model_path_find_module(char path[MODEL_PATH_MAX]);
+
 #endif

@@ -35,6 +35,8 @@ typedef struct network_mode {
     double dropout;         /* probability; on attention weights, outputs of parts, embeddings */
     uint64_t dropout_seed;  /* of this step; every layer derives its own seed from it */
     double label_smoothing; /* affects the gradient, not the reported loss */
+    ptrdiff_t words;        /* whose mean the loss is, where the batch is a part of them; 0: the
+                               expected words of the batch */
 
     /* Gates and modes of the heads, and where the gradients of the gates go: for each sentence of
      * the batch, or one for all. In training there must be no modes. NULL: all heads unchanged. */
@@ -58,8 +60,8 @@ mha_status network_forward(network *network, const batch *pairs, const network_m
 /* The score of every row of the target in the last forward pass. */
 const row_score *network_scores(const network *network);
 
-/* Writes the gradients of the mean loss per word (label smoothing included) of the last forward
- * pass, in the order of the map. MHA_ERR_FLAG if that pass was not in training mode. */
+/* Writes the gradients of the mean loss per word (label smoothing included; mode.words) of the last
+ * forward pass, in the order of the map. MHA_ERR_FLAG if that pass was not in training mode. */
 mha_status network_backward(network *network, float *gradients);
 
 #endif

@@ -185,7 +185,9 @@ static void score_task(void *arg, int worker, ptrdiff_t number)
     const loss_pass *const pass = arg;
     const network *const net = pass->net;
     const int words = net->config.words[TRANSFORMER_TARGET];
-    const float share = (float)(1.0 / (double)net->batch->rows[TRANSFORMER_TARGET]);
+    const ptrdiff_t all =
+        net->mode.words > 0 ? net->mode.words : net->batch->rows[TRANSFORMER_TARGET];
+    const float share = (float)(1.0 / (double)all);
     for (ptrdiff_t n = number * TASK_ROWS; n < task_end(number, pass->rows); n++) {
         const ptrdiff_t row = pass->first + n;
         float *const logits = net->logits + n * net->logit_stride;

@@ -19,6 +19,7 @@ enum { EVALUATED_AT_ONCE = 64 }; /* sentences; fixed, so that scores are reprodu
 training *training_allocate(const training_config *config, training_data *data, mha_pool *pool)
 {
     const bool averages = config->ema > 0.0 || config->average > 0;
+    bool sums = false;
     training *const t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
@@ -30,10 +31,11 @@ training *training_allocate(const training_config *config, training_data *data, 
     if (optimizer_init(&t->optimizer, &config->model)) {
         t->count = t->optimizer.count;
         t->values = calloc(t->count, sizeof *t->values);
-        t->gradients = calloc(t->count, sizeof *t->gradients);
+        t->gradients = calloc(t->count + 1, sizeof *t->gradients);
+        sums = gradient_sum_init(&t->sum, t->count + 1, config->micro_batches);
         t->average = averages ? calloc(t->count, sizeof *t->average) : NULL;
     }
-    if (t->values && t->gradients && (t->average || !averages))
+    if (t->values && t->gradients && sums && (t->average || !averages))
         return t;
     training_free(t);
     return NULL;
@@ -78,6 +80,7 @@ void training_free(training *t)
     optimizer_free(&t->optimizer);
     free(t->values);
     free(t->gradients);
+    gradient_sum_free(&t->sum);
     free(t->average);
     free(t->losses);
     free(t->marks);
@@ -142,25 +145,30 @@ static mha_status update_network(training *t, const float *values)
     return status;
 }
 
-static network_mode training_mode(const training *t)
+/* Random numbers of a step: one for each of its parts. */
+static network_mode training_mode(const training *t, const batch *whole, int part)
 {
     /* The constant makes this series differ from those of the corpus and the parameters. */
     rng r = rng_for(t->config.seed + UINT64_C(0x5bf0363571c8e29d), (uint64_t)t->step);
+    for (int n = 0; n < part; n++)
+        rng_next(&r);
     const network_mode mode = {
         .training = true,
         .dropout = t->config.dropout,
         .dropout_seed = rng_next(&r),
         .label_smoothing = t->config.label_smoothing,
+        .words = whole->rows[TRANSFORMER_TARGET],
     };
     return mode;
 }
 
 /* Gates of 0 for the heads that are dropped, and larger ones for the others; NULL: out of memory.
  */
-static head_settings *drop_heads(const training *t, int sentences)
+static head_settings *drop_heads(const training *t, int sentences, int part)
 {
     const double rate = t->config.head_dropout;
-    rng r = rng_for(t->config.seed + UINT64_C(0x94d1c3b7a650e8f2), (uint64_t)t->step);
+    rng r = rng_for(t->config.seed + UINT64_C(0x94d1c3b7a650e8f2) + ((uint64_t)part << 32),
+                    (uint64_t)t->step);
     head_settings *const heads = head_settings_create(&t->config.model, sentences);
     for (int kind = 0; heads && kind < ATTENTION_KINDS; kind++) {
         const int count = heads->layers[kind] * sentences * heads->heads;
@@ -170,38 +178,83 @@ static head_settings *drop_heads(const training *t, int sentences)
     return heads;
 }
 
-static mha_status find_gradients(training *t, const batch *pairs, network_loss *loss)
+/* Gradients and loss of one part of a step. */
+static mha_status find_gradients(training *t, const batch *whole, const batch *pairs, int part)
 {
-    network_mode mode = training_mode(t);
+    network_mode mode = training_mode(t, whole, part);
+    network_loss loss;
     head_settings *heads = NULL;
     if (t->config.head_dropout > 0.0) {
-        mode.heads = heads = drop_heads(t, pairs->pairs);
+        mode.heads = heads = drop_heads(t, pairs->pairs, part);
         if (!heads)
             return MHA_ERR_MEMORY;
     }
-    mha_status status = update_network(t, t->values);
-    if (status == MHA_OK)
-        status = network_forward(t->network, pairs, &mode, loss);
+    mha_status status = network_forward(t->network, pairs, &mode, &loss);
     if (status == MHA_OK)
         status = network_backward(t->network, t->gradients);
+    if (status == MHA_OK)
+        t->gradients[t->count] = (float)(loss.sum / (double)mode.words);
     head_settings_free(heads);
     return status;
 }
 
-/* Memory for the loss is reserved first, so that no error can occur after the parameters have
+/* Part `leaf` of a step is computed and added to the sum. */
+static mha_status add_part(training *t, const batch *whole, int leaf, int leaves)
+{
+    const int64_t pairs = whole->pairs;
+    batch *const part =
+        batch_part(whole, (int)(leaf * pairs / leaves), (int)((leaf + 1) * pairs / leaves));
+    mha_status status = part ? find_gradients(t, whole, part, leaf) : MHA_ERR_MEMORY;
+    if (status == MHA_OK && t->team)
+        status = t->team->add(t->team->context, leaf, leaves, t->gradients, t->count + 1);
+    else if (status == MHA_OK)
+        gradient_sum_add(&t->sum, leaf, &t->gradients, t->pool);
+    batch_free(part);
+    return status;
+}
+
+/* The gradients of a step: the sum over its parts, of which a process of a team computes some. A
+ * step with fewer pairs than micro-batches has fewer parts. */
+static mha_status sum_gradients(training *t, const batch *whole)
+{
+    const int most = t->config.micro_batches;
+    const int leaves = whole->pairs < most ? whole->pairs : most;
+    const int rank = t->team ? t->team->rank : 0, ranks = t->team ? t->team->ranks : 1;
+    mha_status status = update_network(t, t->values);
+    if (leaves == 1 && !t->team)
+        return status ? status : find_gradients(t, whole, whole, 0);
+    gradient_sum_begin(&t->sum);
+    for (int n = (int)((int64_t)rank * leaves / ranks);
+         n < (int)((int64_t)(rank + 1) * leaves / ranks) && status == MHA_OK; n++)
+        status = add_part(t, whole, n, leaves);
+    if (t->team)
+        return t->team->finish(t->team->context, status, leaves, t->gradients, t->count + 1);
+    if (status == MHA_OK)
+        gradient_sum_finish(&t->sum, &t->gradients, t->pool);
+    return status;
+}
+
+/* The batch of the next step, and memory for its loss: nothing can fail after the parameters have
  * changed. */
+static mha_status prepare_step(training *t, batch **pairs)
+{
+    *pairs = NULL;
+    if (training_reserve(t, (size_t)t->step + 1, t->mark_count))
+        *pairs = t->data->step(t->data, &t->config, t->step);
+    return *pairs ? MHA_OK : MHA_ERR_MEMORY;
+}
+
 mha_status training_step(training *t, training_result *result)
 {
-    if (!training_reserve(t, (size_t)t->step + 1, t->mark_count))
-        return MHA_ERR_MEMORY;
-    batch *const pairs = t->data->step(t->data, &t->config, t->step);
-    if (!pairs)
-        return MHA_ERR_MEMORY;
-    network_loss loss;
-    const mha_status status = find_gradients(t, pairs, &loss);
+    batch *pairs;
+    mha_status status = prepare_step(t, &pairs);
+    if (status == MHA_OK)
+        status = sum_gradients(t, pairs);
+    else if (t->team)
+        status = t->team->finish(t->team->context, status, 1, t->gradients, t->count + 1);
     if (status == MHA_OK) {
         *result = (training_result){
-            .loss = loss.sum / (double)loss.words,
+            .loss = (double)t->gradients[t->count],
             .gradient_norm = optimizer_step(&t->optimizer, &t->config, t->step, t->gradients,
                                             t->values, t->pool),
             .learning_rate = optimizer_rate(&t->config, t->step),
@@ -213,6 +266,31 @@ mha_status training_step(training *t, training_result *result)
     }
     batch_free(pairs);
     return status;
+}
+
+/* FNV-1a over what must be the same in all processes. */
+static uint64_t identity(const training *t)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ t->data->hash ^ (uint64_t)t->step << 32;
+    char text[TRAINING_TEXT_MAX];
+    for (int n = 0; n < TRAINING_SETTINGS; n++) {
+        training_setting_text(&t->config, n, text);
+        for (const char *at = text; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    }
+    for (size_t n = 0; n < t->count; n++) {
+        uint32_t bits;
+        memcpy(&bits, &t->values[n], sizeof bits);
+        hash = (hash ^ bits) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+mha_status training_join(training *t, const training_team *team)
+{
+    int nothing = 0;
+    t->team = team;
+    return team->agree(team->context, &nothing, identity(t));
 }
 
 /* ------------------------------------------------------------ evaluate ----- */

@@ -8,6 +8,7 @@
  *      training_data     sentence pairs, from the grammar or files     training_data.h
  *      training_step()   the pairs of a step -> packed batch           batch.c
  *                        forward and backward                          network*.c
+ *                        sum over micro-batches                        gradient_sum.c
  *                        clip, AdamW                                   optimizer.c
  *      training_save()   all of it to a file, and back                 training_file.c
  */
@@ -34,6 +35,8 @@ typedef struct training_config {
     int64_t steps;              /* length of the schedule */
     int batch;                  /* sentence pairs per step; laboratory */
     int batch_tokens;           /* target tokens per step at most, without marks; files */
+    int micro_batches;          /* parts of a step, computed one after another, or by several
+                                 * processes; their gradients are added along one tree */
     int64_t sentences;          /* different training sentences, which repeat; 0: always new ones */
     int64_t warm_up;            /* steps of rising learning rate, then it falls */
     double learning_rate;       /* its maximum */
@@ -66,14 +69,14 @@ bool training_config_check(const training_config *config, char message[TRANSFORM
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 33, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 34, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
-/* Whether files name this setting: all are, except for exact arithmetic, which files from before
- * there was a choice do not name either. */
+/* Whether files name this setting: all are, except for exact arithmetic and one micro-batch, which
+ * files from before there was a choice do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */
@@ -108,6 +111,28 @@ typedef struct training_result {
 /* Makes one step. An error leaves the training unchanged. If the gradient is not finite, no
  * parameter changes, but the step counts. */
 mha_status training_step(training *training, training_result *result);
+
+/*
+ * Processes that train together. Each has the same training, computes some micro-batches of every
+ * step, and gets the sum of all gradients; so all have the same bits as one process alone.
+ *
+ *      add      takes a copy of the gradients of micro-batch `leaf` of `leaves`
+ *      finish   called by all at the end of a step: what one process refuses (`mine`), all refuse,
+ *               with one code; else `total` is the sum, in the order of gradient_sum.h
+ *      agree    called by all: *number, from 0 on, becomes that of the process of lowest rank that
+ *               has another than 0; MHA_ERR_AGREE if `same` is not the same everywhere
+ */
+typedef struct training_team {
+    int rank, ranks;
+    void *context; /* the first argument of the functions */
+    mha_status (*add)(void *context, int leaf, int leaves, const float *data, size_t count);
+    mha_status (*finish)(void *context, mha_status mine, int leaves, float *total, size_t count);
+    mha_status (*agree)(void *context, int *number, uint64_t same);
+} training_team;
+
+/* From now on steps are made with others; all processes call it, and must have the same settings,
+ * pairs, parameters and number of steps done: MHA_ERR_AGREE. `team` must stay valid. */
+mha_status training_join(training *training, const training_team *team);
 
 /* Loss and share of right words (each predicted from the true words before it) of training_values()
  * on sentences [0, count) of a split, without dropout. MHA_ERR_LENGTH if count is 0. */

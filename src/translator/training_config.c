@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_MAX = 1 << 16, BATCH_TOKENS_MAX = 1 << 20 };
+enum { BATCH_MAX = 1 << 16, BATCH_TOKENS_MAX = 1 << 20, MICRO_BATCHES_MAX = 4096 };
 
 /* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
 #define DROPOUT_MOST 0.999
@@ -37,6 +37,7 @@ training_config training_defaults(void)
         .seed = 1,
         .steps = 8000,
         .batch = 128,
+        .micro_batches = 1,
         .warm_up = 400,
         .learning_rate = 2e-3,
         .beta1 = 0.9,
@@ -64,6 +65,7 @@ training_config training_text_defaults(void)
         .seed = 1,
         .steps = 8000,
         .batch_tokens = 2048,
+        .micro_batches = 1,
         .warm_up = 1000,
         .learning_rate = 1e-3,
         .beta1 = 0.9,
@@ -178,6 +180,9 @@ static bool check_batch(const training_config *c, char message[TRANSFORMER_MESSA
     if (!laboratory && (c->batch_tokens < 1 || c->batch_tokens > BATCH_TOKENS_MAX))
         return wrong(message, "batch-tokens %d: a step must have from 1 to %d target tokens",
                      c->batch_tokens, BATCH_TOKENS_MAX);
+    if (c->micro_batches < 1 || c->micro_batches > MICRO_BATCHES_MAX)
+        return wrong(message, "micro-batches %d: a step must have from 1 to %d parts",
+                     c->micro_batches, MICRO_BATCHES_MAX);
     if (c->sentences < 0)
         return wrong(message,
                      "sentences %" PRId64 ": it must be 0, for always new ones, or "
@@ -234,6 +239,7 @@ static const struct setting {
     {"steps", SETTING_INT64, AT(steps)},
     {"batch", SETTING_INT, AT(batch)},
     {"batch-tokens", SETTING_INT, AT(batch_tokens)},
+    {"micro-batches", SETTING_INT, AT(micro_batches)},
     {"sentences", SETTING_INT64, AT(sentences)},
     {"warm-up", SETTING_INT64, AT(warm_up)},
     {"lr", SETTING_REAL, AT(learning_rate)},
@@ -407,5 +413,7 @@ bool training_setting_read(training_config *config, int number, const char *text
 
 bool training_setting_is_recorded(const training_config *config, int number)
 {
+    if (settings[number].at == AT(micro_batches))
+        return config->micro_batches != 1;
     return settings[number].kind != SETTING_ARITHMETIC || config->arithmetic != MHA_EXACT;
 }

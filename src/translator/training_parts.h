@@ -3,6 +3,7 @@
 #ifndef TRANSLATOR_TRAINING_PARTS_H
 #define TRANSLATOR_TRAINING_PARTS_H
 
+#include "translator/gradient_sum.h"
 #include "translator/network.h"
 #include "translator/optimizer.h"
 #include "translator/training_data.h"
@@ -15,8 +16,11 @@ struct training {
     grammar_data grammar; /* the data, if no other is given */
     int64_t step;         /* steps done */
     size_t count;         /* parameters */
-    float *values, *gradients;
-    float *average; /* of the values over time; NULL: not configured */
+    float *values;
+    float *gradients; /* [count + 1]; the last is the loss, which is summed as they are */
+    gradient_sum sum;
+    const training_team *team; /* NULL: alone */
+    float *average;            /* of the values over time; NULL: not configured */
     optimizer optimizer;
     network *network;
     const float *network_values; /* those of the last network_update(); NULL: changed since then */

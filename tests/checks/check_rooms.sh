@@ -23,7 +23,7 @@ rooms="base core $(sed -n 's/^foreach(room IN ITEMS \(.*\))$/\1/p' ../CMakeLists
 uses() {
     [ "$1" != core ] || echo base
     [ "$1" != mpi ] || echo core
-    [ "$1" != mpi_program ] || echo base core mpi
+    [ "$1" != mpi_program ] || echo base core mpi translator program
     sed -n "/^add_room($1\$/,/SOURCES/s/^ *USES //p" "$1/CMakeLists.txt"
 }
 

@@ -92,6 +92,7 @@ static void no_position(bent *b)
 static void wants_weights(bent *b)
 {
     b->options.weights = mha_out_bhld(b->work, 1, 1, 1);
+    b->options.flags |= MHA_AVERAGE_WEIGHTS;
 }
 static void other_scale(bent *b)
 {
@@ -145,7 +146,7 @@ static const fault faults[] = {{"q is NULL", no_q, MHA_ERR_NULL, 0},
                                {"an unknown flag", bad_flag, MHA_ERR_FLAG, 0},
                                {"a length above S", bad_length, MHA_ERR_LENGTH, 0},
                                {"no position", no_position, MHA_ERR_POSITION, 0},
-                               {"weights", wants_weights, MHA_ERR_FLAG, 1},
+                               {"a mean of weights", wants_weights, MHA_ERR_FLAG, 1},
                                {"another scale", other_scale, MHA_ERR_AGREE, 0},
                                {"causal or not", other_causal, MHA_ERR_AGREE, 0},
                                {"another offset", other_offset, MHA_ERR_AGREE, 0},
@@ -319,6 +320,47 @@ static void check_isa(int rank, int ranks)
     unsetenv("MHA_ISA");
 }
 
+/* mha_version() as libmha_mpi calls it: the linker puts this between. */
+static int version_more;
+int __real_mha_version(void);
+int __wrap_mha_version(void);
+int __wrap_mha_version(void)
+{
+    return __real_mha_version() + version_more;
+}
+
+/* Ranks with another version of libmha may compute other bits. */
+static void check_version(int rank, int ranks)
+{
+    mha_mpi_group *group = NULL;
+    version_more = rank == ranks - 1;
+    CHECK(ranks == 1 || mha_mpi_group_create(&group, MPI_COMM_WORLD, NULL) == MHA_ERR_AGREE,
+          "two versions in one group");
+    version_more = 0;
+}
+
+static void check_numbers(mha_mpi_group *group)
+{
+    const int rank = mha_mpi_group_rank(group), ranks = mha_mpi_group_ranks(group);
+    const char bytes[] = "the same";
+    int number = 0, other = rank;
+    CHECK(mha_mpi_agree(group, &number, bytes, sizeof bytes) == MHA_OK && number == 0, "nothing");
+    number = rank == 0 ? 0 : 40 + rank;
+    CHECK(mha_mpi_agree(group, &number, NULL, 0) == MHA_OK && number == (ranks > 1 ? 41 : 0),
+          "%d of the lowest rank", number);
+    number = rank == ranks - 1 ? 7 : 0;
+    CHECK(mha_mpi_agree(group, &number, &other, sizeof other) ==
+                  (ranks > 1 ? MHA_ERR_AGREE : MHA_OK) &&
+              number == 7,
+          "other bytes, and %d", number);
+    number = rank == 0 ? -1 : 0;
+    CHECK(mha_mpi_agree(group, &number, NULL, 0) == MHA_ERR_LENGTH, "a negative number");
+    CHECK(mha_mpi_agree(group, NULL, NULL, 0) == MHA_ERR_NULL &&
+              mha_mpi_agree(NULL, &number, NULL, 0) == MHA_ERR_NULL &&
+              mha_mpi_agree(group, &number, NULL, 1) == MHA_ERR_NULL,
+          "NULL");
+}
+
 /* ----------------------------------------------------------------- layouts ----- */
 
 /* Zig-zag: run r from the front and run r from the back. Blocks: as equal as possible. */
@@ -385,6 +427,10 @@ int main(int argc, char **argv)
     check_groups();
     mpi_test("one_instruction_set_in_a_group");
     check_isa(rank, ranks);
+    mpi_test("one_version_in_a_group");
+    check_version(rank, ranks);
+    mpi_test("ranks_decide_alike");
+    check_numbers(group);
     mpi_test("layouts_are_what_they_say");
     check_layouts(group);
     mpi_test("plans_explain_themselves");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpi_death HOW CALL FILE: the last rank exits, is killed or stops at a call of MPI. Every other
- * rank returns an error within its time limit and says so in FILE.RANK; then it ends at once, since
- * MPI cannot be ended in order any more.
+ * mpi_death HOW CALL FILE: the last rank exits, is killed, stops or loses its link at a call of
+ * MPI. Every rank that still runs returns an error within its time limit and says so in FILE.RANK;
+ * then it ends at once, since MPI cannot be ended in order any more.
  */
 #include "mpi/mpi_hooks.h"
 #include "mpi/mpi_test.h"
@@ -35,6 +35,7 @@ int main(int argc, char **argv)
     if (rank == ranks - 1) {
         hook.fault = strcmp(how, "exit") == 0   ? HOOK_EXIT
                      : strcmp(how, "kill") == 0 ? HOOK_KILL
+                     : strcmp(how, "link") == 0 ? HOOK_LINK
                                                 : HOOK_STOP;
         hook.at = call;
     }

@@ -30,6 +30,8 @@ static int happens(void)
     case HOOK_STOP:
         kill(getpid(), SIGSTOP);
         return 0;
+    case HOOK_LINK:
+        return system(getenv("MPI_DEATH_COMMAND")) != 0;
     case HOOK_LATE:
         nanosleep(&late, NULL);
         return 0;
@@ -77,8 +79,8 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *copy, MPI_Request *request)
     return happens() ? MPI_ERR_OTHER : PMPI_Comm_idup(comm, copy, request);
 }
 
-int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
+int MPI_Testany(int count, MPI_Request *requests, int *which, int *done, MPI_Status *status)
 {
     hook.tests++;
-    return PMPI_Test(request, done, status);
+    return PMPI_Testany(count, requests, which, done, status);
 }

@@ -16,12 +16,13 @@ typedef enum hook_fault {
     HOOK_EXIT, /* the rank ends */
     HOOK_KILL, /* by SIGKILL */
     HOOK_STOP, /* the rank stops, and does not go on */
-    HOOK_LATE  /* the call waits for a while first */
+    HOOK_LATE, /* the call waits for a while first */
+    HOOK_LINK  /* the command in MPI_DEATH_COMMAND is run, which takes the link of the rank down */
 } hook_fault;
 
 typedef struct hooks {
-    int calls; /* since the last reset, MPI_Test aside */
-    int tests; /* calls of MPI_Test */
+    int calls; /* since the last reset, MPI_Testany aside */
+    int tests; /* calls of MPI_Testany */
     uint64_t sent, received;
     int largest; /* bytes of a message */
 

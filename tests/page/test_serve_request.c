@@ -54,6 +54,13 @@ static void changes_reach_their_heads(void)
     }
 }
 
+static void effects_are_requested_unless_declined(void)
+{
+    CHECK(read_body("{\"text\": \"a\"}") && request.effects, "%s", message);
+    CHECK(read_body("{\"text\": \"a\", \"effects\": true}") && request.effects, "%s", message);
+    CHECK(read_body("{\"text\": \"a\", \"effects\": false}") && !request.effects, "%s", message);
+}
+
 static void wrong_bodies_are_refused_with_a_message(void)
 {
     static const char *const cases[][2] = {
@@ -66,6 +73,7 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{}", "no \"text\""},
         {"{\"text\": 1}", "a text was expected"},
         {"{\"text\": \"a\", \"model\": \"b\"}", "unknown key; the keys are text"},
+        {"{\"text\": \"a\", \"effects\": 0}", "true or false"},
         {"{\"text\": \"a\", \"changes\": {}}", "an array"},
         {"{\"text\": \"a\", \"changes\": [[]]}", "objects"},
         {"{\"text\": \"a\", \"changes\": [{}]}", "kind"},
@@ -127,6 +135,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(a_text_is_enough);
     RUN(changes_reach_their_heads);
+    RUN(effects_are_requested_unless_declined);
     RUN(wrong_bodies_are_refused_with_a_message);
     RUN(damaged_bodies);
     return test_end();

@@ -188,8 +188,9 @@ fi
 set -m
 "$mha" verify --configs 1000000 >/dev/null 2>&1 &
 job=$!
-sleep 0.3
-kill -INT $job
+while kill -INT $job 2>/dev/null; do # the first may come before the program has started
+    sleep 0.1
+done
 wait $job 2>/dev/null
 code=$?
 set +m

@@ -32,6 +32,19 @@ exits 2 view
 says "nothing to show" "$err" "TEXT is missing"
 exits 2 view --to "le chat dort" "the cat sleeps" "the dog sleeps"
 says "one translation of two sentences" "$err" "--to is the translation of one sentence, not of 2"
+exits 2 view --live "the cat sleeps" "the dog sleeps"
+says "a live page of two sentences" "$err" "begins with one sentence, not with 2"
+exits 2 view --live --to "le chat dort" "the cat sleeps"
+says "a live page of a translation" "$err" "--to is not for a live page"
+exits 2 view --live --weights x.safetensors
+says "a live page of weights" "$err" "--live is for a model"
+# A copy of the program has no files beside it.
+mkdir lonely
+cp "$mha" lonely/mha
+whole=$mha mha=$scratch/lonely/mha
+exits 1 view --live --model /nonexistent
+says "no module" "$err" '"make wasm" in the source tree builds it'
+mha=$whole
 exits 2 view --mdel x "the cat sleeps"
 says "wrong option" "$err" "did you mean --model?"
 exits 1 view --model /nonexistent "the cat sleeps"

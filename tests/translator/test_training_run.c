@@ -140,7 +140,8 @@ static void validate(training *t)
 
 static void same_bits_for_any_threads(void)
 {
-    const training_config config = small_config();
+    training_config config = small_config();
+    config.micro_batches = 3;
     training *const alone = create(&config, NULL);
     take_steps(alone, 6);
     validate(alone);
@@ -157,6 +158,56 @@ static void same_bits_for_any_threads(void)
         mha_pool_free(pool);
     }
     training_free(alone);
+}
+
+/* Gradients of the first step with micro-batches: another order of sums, so nearly the same. */
+static void check_near(const training *whole, const training *parts)
+{
+    double difference = 0.0, all = 0.0;
+    for (size_t n = 0; n <= whole->count; n++) {
+        const double d = (double)whole->gradients[n] - (double)parts->gradients[n];
+        difference += d * d;
+        all += (double)whole->gradients[n] * (double)whole->gradients[n];
+    }
+    CHECK(difference <= 1e-10 * all, "%d parts: %g of %g", parts->config.micro_batches, difference,
+          all);
+    CHECK(difference > 0.0, "the sum has another order");
+}
+
+/* Also of a number of parts that is no power of two, and with more parts than pairs. */
+static void micro_batches_give_the_same_gradients(void)
+{
+    training_config config = small_config();
+    config.dropout = 0.0;
+    training *const whole = create(&config, NULL);
+    take_steps(whole, 1);
+    for (int parts = 2; parts <= 14; parts += 3) {
+        config.micro_batches = parts;
+        training *const t = create(&config, NULL);
+        take_steps(t, 1);
+        check_near(whole, t);
+        training_free(t);
+    }
+    training_free(whole);
+}
+
+static void micro_batches_drop_different_numbers(void)
+{
+    training_config config = small_config();
+    config.sentences = 1;
+    config.batch = 2;
+    config.micro_batches = 2;
+    config.unknown = 0.0;
+    config.head_dropout = 0.3;
+    training *const t = create(&config, NULL);
+    take_steps(t, 1);
+    /* Two parts with the same pair: their gradients differ by what was dropped. */
+    const float *const left = t->sum.levels[0], *const total = t->gradients;
+    size_t other = 0;
+    for (size_t n = 0; n < t->count; n++)
+        other += left[n] + left[n] != total[n];
+    CHECK(other > t->count / 4, "%zu of %zu gradients", other, t->count);
+    training_free(t);
 }
 
 static void evaluation_changes_nothing(void)
@@ -189,9 +240,10 @@ static void check_same_settings(const training_config *a, const training_config 
 
 /* Compares a training that was stopped after `first` steps and resumed with another number of
  * threads with one that was not stopped. */
-static void check_resumed(int64_t first, const char *path)
+static void check_resumed(int64_t first, int micro_batches, const char *path)
 {
-    const training_config config = small_config();
+    training_config config = small_config();
+    config.micro_batches = micro_batches;
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     mha_pool *pool = NULL;
     training *const whole = create(&config, NULL), *const part = create(&config, NULL);
@@ -222,8 +274,9 @@ static void check_resumed(int64_t first, const char *path)
 static void resumed_trainings_have_the_same_bits(void)
 {
     const temp_folder folder = temp_folder_new();
-    check_resumed(0, temp_path(&folder, "begun"));
-    check_resumed(5, temp_path(&folder, "halfway"));
+    check_resumed(0, 1, temp_path(&folder, "begun"));
+    check_resumed(5, 1, temp_path(&folder, "halfway"));
+    check_resumed(2, 3, temp_path(&folder, "parts"));
     temp_folder_free(&folder);
 }
 
@@ -480,6 +533,8 @@ int main(int argc, char **argv)
     RUN(learns_from_new_sentences);
     RUN(pairs_come_again);
     RUN(same_bits_for_any_threads);
+    RUN(micro_batches_give_the_same_gradients);
+    RUN(micro_batches_drop_different_numbers);
     RUN(evaluation_changes_nothing);
     RUN(resumed_trainings_have_the_same_bits);
     RUN(the_same_training_gives_the_same_file);

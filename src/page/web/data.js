@@ -217,8 +217,9 @@ function makeHeads(page, sentence, kind) {
 }
 
 // The page with page.sentences[s].heads.encoder[n] and so on, and special words in other brackets.
-export function readPage(text) {
-    const page = JSON.parse(text);
+// `known`: properties of the page that the text may lack.
+export function readPage(text, known = {}) {
+    const page = { ...known, ...JSON.parse(text) };
     if (page.format !== "mha-view-2") throw new Error(`unknown format ${page.format}`);
     page.sentences.forEach((sentence, index) => {
         sentence.index = index;

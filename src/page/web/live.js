@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The live part of a page that "mha serve" serves: translates the typed sentence, disables heads,
-// and shows the effect on the translation and on the other heads. Changed heads are in the address:
-// closed=cross.1.2.zero,encoder.2.1.uniform.
+// The live part of a page, of "mha serve" or "mha view --live": translates the typed sentence,
+// disables heads, and shows the effect on the translation and on the other heads. ask.js asks the
+// model. Changed heads are in the address: closed=cross.1.2.zero,encoder.2.1.uniform.
+import { ask, startAsking } from "./ask.js";
 import { headName, isVisible, readPage } from "./data.js";
 import { el } from "./dom.js";
 import { joinPage } from "./join.js";
@@ -15,7 +16,7 @@ export function readChanges(text) {
     return text
         .split(",")
         .map((part) => part.split("."))
-        .filter(([, , , change]) => change in CHANGE_WORDS)
+        .filter(([, , , change]) => Object.hasOwn(CHANGE_WORDS, change ?? ""))
         .map(([kind, layer, head, change]) => ({
             kind,
             layer: Number(layer),
@@ -28,13 +29,29 @@ function sameHead(a, b) {
     return a.kind === b.kind && a.layer === b.layer && a.head === b.head;
 }
 
+function changesText(changes) {
+    return changes
+        .map(({ kind, layer, head, change }) => [kind, layer, head, change].join("."))
+        .join(",");
+}
+
 // The changes in the form of the address, with that of one head set; "": the head is unchanged.
 export function withChange(text, head, change) {
     const others = readChanges(text).filter((other) => !sameHead(other, head));
     if (change) others.push({ kind: head.kind, layer: head.layer, head: head.head, change });
-    return others
-        .map(({ kind, layer, head: number, change: how }) => [kind, layer, number, how].join("."))
-        .join(",");
+    return changesText(others);
+}
+
+// The same without heads that the page does not have: an address may be of another model.
+export function knownChanges(text, page) {
+    const [{ kinds }] = page.sentences;
+    const within = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;
+    return changesText(
+        readChanges(text).filter(({ kind: name, layer, head }) => {
+            const kind = kinds.find((one) => one.name === name);
+            return kind && within(layer, kind.layers) && within(head, kind.heads);
+        }),
+    );
 }
 
 export function changeOf(text, head) {
@@ -62,20 +79,6 @@ export function shiftOf(head, before) {
                     head.weights[i * head.columns + j] - before.weights[i * before.columns + j],
                 );
     return { shift: sum / 2 / rows, rows };
-}
-
-async function post(body, signal) {
-    const answer = await fetch("api/view", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(body),
-        signal,
-    });
-    const text = await answer.text();
-    if (answer.ok) return readPage(text);
-    let message = text;
-    if (answer.headers.get("Content-Type") === "application/json") message = JSON.parse(text).error;
-    throw new Error(message);
 }
 
 // -------------------------------------------------------------- the bar -----
@@ -223,6 +226,9 @@ export function liveLabel(app, head) {
 // The live part of the page: live.open is the page of the same text with all heads enabled.
 export function startLive(app) {
     const [{ text: beginning }] = app.page.sentences;
+    // What answers of a Worker lack, since it is the same in all of them, such as the study.
+    const { sentences: _, ...known } = app.tokens;
+    startAsking(known.command);
     let waiting = 0,
         asking = null,
         wanted = { text: beginning, closed: "" }; // what is shown or has been requested
@@ -251,20 +257,22 @@ export function startLive(app) {
         },
         async ask(change) {
             wanted = { ...wanted, ...change };
+            wanted.closed = knownChanges(wanted.closed, live.open);
             const { text, closed } = wanted;
             clearTimeout(waiting);
             asking?.abort();
             const own = (asking = new AbortController());
             try {
-                const { open, page } = await answers(text, closed, own.signal);
-                if (own.signal.aborted) return;
-                Object.assign(live, { text, closed, open });
-                app.show(page, { text, closed });
-                tell();
+                for await (const { open, page } of answers(text, closed, own.signal)) {
+                    if (own.signal.aborted) return;
+                    Object.assign(live, { text, closed, open });
+                    app.show(page, { text, closed });
+                    tell();
+                }
             } catch (error) {
                 if (own.signal.aborted) return;
                 wanted = { text: live.text, closed: live.closed };
-                bar.message.textContent = problemText(error);
+                bar.message.textContent = error.message;
             }
         },
     };
@@ -276,15 +284,20 @@ export function startLive(app) {
         if (joined.of !== live.open) joined = { of: live.open, page: joinPage(live.open) };
         return joined.page;
     }
-    async function answers(text, closed, signal) {
-        const open = text === live.text ? live.open : await post({ text, changes: [] }, signal);
-        const changes = readChanges(closed);
-        return { open, page: changes.length ? await post({ text, changes }, signal) : open };
+    async function post(request, signal) {
+        return readPage(await ask(request, signal), known);
     }
-    function problemText(error) {
-        return error instanceof TypeError
-            ? "The server does not answer: start \u201cmha serve\u201d again and open its address."
-            : error.message;
+    // Two answers: the effects of single heads take most of the time, so they come second.
+    async function* answers(text, closed, signal) {
+        const changes = readChanges(closed);
+        const quick = { text, effects: false };
+        const open =
+            text === live.text ? live.open : await post({ ...quick, changes: [] }, signal);
+        const page = changes.length ? await post({ ...quick, changes }, signal) : open;
+        yield { open, page };
+        if (page.sentences[0].kinds[0].losses) return;
+        const whole = await post({ text, changes, effects: true }, signal);
+        yield { open: changes.length ? open : whole, page: whole };
     }
     function tell() {
         const focused = document.activeElement;

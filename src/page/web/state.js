@@ -26,10 +26,13 @@ export const BEGINNING = {
     closed: "",
 };
 
+// The views, by their names in the address.
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow"];
+
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-        if (!(name in state)) continue;
+        if (!Object.hasOwn(state, name)) continue;
         state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;
     }
     return withinPage(state, page);
@@ -42,7 +45,9 @@ export function withinPage(state, page) {
     const kinds = page.sentences[state.sentence].kinds;
     const has = (name) => kinds.some((kind) => kind.name === name);
     if (!has(state.kind)) state.kind = kinds[0].name;
-    if (state.view === "align" && !has("cross")) state.view = "wall";
+    if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross")))
+        state.view = "wall";
+    if (!["light", "dark"].includes(state.theme)) state.theme = "";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);
     state.head = inRange(state.head, 1, kind.heads);

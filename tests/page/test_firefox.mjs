@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// A live page in Firefox, from disk. Arguments: puppeteer-core, Firefox, the folder that
+// test_firefox.sh prepared.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { dataOf } from "./browser.mjs";
+import { check, equal, finish, test } from "./harness.mjs";
+
+const [puppeteerPath, browserPath, folder] = process.argv.slice(2);
+const { main } = JSON.parse(readFileSync(join(puppeteerPath, "package.json"), "utf8"));
+const { default: puppeteer } = await import(pathToFileURL(join(puppeteerPath, main)));
+const browser = await puppeteer.launch({
+    browser: "firefox",
+    executablePath: browserPath,
+    headless: true,
+    timeout: 0,
+    protocolTimeout: 600000,
+});
+const [wanted] = dataOf(join(folder, "static.html")).sentences;
+const problems = [];
+
+await test("firefox_translates_and_closes_a_head", async () => {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(120000);
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("console", (message) => {
+        if (["error", "warn"].includes(message.type())) problems.push(message.text());
+    });
+    const start = performance.now();
+    const text = encodeURIComponent(wanted.text);
+    await page.goto(`${pathToFileURL(join(folder, "lab.html"))}#kind=cross&text=${text}`);
+    await page.waitForFunction((words) => document.title.endsWith(words), {}, wanted.text);
+    console.log(`     the first answer after ${((performance.now() - start) / 1000).toFixed(2)} s`);
+    const message = () => page.$eval("#live-message", (element) => element.textContent);
+    check((await message()).includes(`\u201c${wanted.translation}\u201d`), await message());
+    await page.click("#zero-1-1");
+    await page.waitForSelector("#reopen-cross-1-1");
+    check(!(await message()).includes("All heads are enabled"), await message());
+    await page.click("#reopen-all");
+    await page.waitForFunction(() =>
+        document.getElementById("live-message").textContent.includes("All heads are enabled"),
+    );
+    await page.close();
+});
+
+await test("firefox_reports_nothing", async () => {
+    equal(problems.join("\n"), "", "the console");
+});
+
+await browser.close();
+finish("test_firefox");
