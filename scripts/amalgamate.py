@@ -64,6 +64,7 @@ BEGIN = """/* SPDX-License-Identifier: MIT */
 #endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wunused-function" /* no table of kernels needs all of them */
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=off")
 #else
