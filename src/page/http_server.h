@@ -7,8 +7,8 @@
  * functions that answer them need no locks. A slow client loses its connection after HTTP_SECONDS,
  * or after HTTP_CROWDED_SECONDS while all HTTP_CONNECTIONS are in use and others have to wait. All
  * clients have the same address, so none can be given a share of its own. Instead at most
- * HTTP_UNFINISHED connections may be without a complete request: one more closes the oldest of them,
- * and slow clients, however many, never keep others out.
+ * HTTP_UNFINISHED connections may be without a complete request: one more closes the oldest of
+ * them, and slow clients, however many, never keep others out.
  */
 #ifndef PAGE_HTTP_SERVER_H
 #define PAGE_HTTP_SERVER_H

@@ -24,8 +24,8 @@
 
 #include "core/kernels/block_layout.h"
 
-/* Results are defined to the bit, so an operation on floats must be rounded to a float. The x87 unit
- * of 32-bit x86 rounds only some of them. */
+/* Results are defined to the bit, so an operation on floats must be rounded to a float. The x87
+ * unit of 32-bit x86 rounds only some of them. */
 #if FLT_EVAL_METHOD != 0
 #error "libmha needs float arithmetic in float; on 32-bit x86, compile with -msse2 -mfpmath=sse"
 #endif
