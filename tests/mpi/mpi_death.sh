@@ -18,7 +18,7 @@ trap 'rm -rf "$notes"' EXIT
 for how in exit kill stop; do
     for call in 1 6; do
         rm -f "$notes"/*
-        output=$("$here/mpi_job.sh" "$mpi" 3 60 "$folder/mpi_death" $how $call "$notes/rank" 2>&1)
+        output=$(MPI_JOB_FILES="$notes/rank.0 $notes/rank.1" "$here/mpi_job.sh" "$mpi" 3 60 "$folder/mpi_death" $how $call "$notes/rank" 2>&1)
         returned=$(cat "$notes"/rank.[01] 2>/dev/null | grep -c "^returned MHA_ERR_")
         # MPICH's mpirun kills the survivors of a killed rank itself, most of the time before they can
         # return. Those that return do so with an error, and none is left that does neither.

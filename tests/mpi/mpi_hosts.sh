@@ -45,7 +45,7 @@ for call in 1 6; do
     ip -n "$hosts_prefix-switch" link set port3 up
     # The launcher is no part of the call: what it does about the lost host is not waited for.
     output=$(HOSTS_FLAGS=$recovery MPI_DEATH_COMMAND=$(hosts_cut 2) MPI_JOB_LINGER=10 \
-        hosts_run "$mpi" 3 8 "$folder/mpi_death" link $call "$notes/rank" 2>&1)
+        MPI_JOB_FILES="$notes/rank.0 $notes/rank.1 $notes/rank.2" hosts_run "$mpi" 3 60 "$folder/mpi_death" link $call "$notes/rank" 2>&1)
     output+=$(echo && tail "$notes"/* 2>&1)
     [ "$(cat "$notes"/rank.[012] 2>/dev/null | grep -c "^returned MHA_ERR_")" -eq 3 ]
     verdict "a link goes down at call $call"

@@ -3,9 +3,11 @@
 #
 # mpi_job.sh MPI RANKS SECONDS PROGRAM [ARGUMENT...]: run a program of one MPI (openmpi, mpich, mpi) on so
 # many ranks of this machine, more than it has cores if need be. The job has a session of its own, and
-# every rank so many seconds of CPU time; ranks that wait for others use it too. Whatever is left of it afterwards, stopped or in sessions that MPI has made, is killed:
-# everything with its mark in its environment. MPI_JOB_FLAGS are further flags of mpirun;
-# MPI_JOB_LINGER are seconds that ranks may run on after mpirun has ended.
+# every rank so many seconds of CPU time; ranks that wait for others use it too. Whatever is left of it
+# afterwards, stopped or in sessions that MPI has made, is killed: everything with its mark in its
+# environment. MPI_JOB_FLAGS are further flags of mpirun; MPI_JOB_LINGER are seconds that ranks may run on
+# after mpirun has ended; MPI_JOB_FILES are files that end the job once all of them are there, for ranks
+# after which mpirun would wait for ever.
 set -u
 mpi=$1 ranks=$2 seconds=$3
 shift 3
@@ -46,8 +48,21 @@ clean_up() {
 }
 trap clean_up EXIT
 
+all_there() {
+    local file
+    for file in "$@"; do
+        [ -s "$file" ] || return
+    done
+}
+
 stall=$(dirname "$0")/../support/until_stalled.sh
-(ulimit -t "$seconds" && exec setsid --wait "$stall" 300 "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@")
+(ulimit -t "$seconds" && exec setsid --wait "$stall" 300 "$runner" ${MPI_JOB_FLAGS:-} -np "$ranks" "$@") &
+job=$!
+while [ -n "${MPI_JOB_FILES:-}" ] && kill -0 $job 2>/dev/null; do
+    sleep 0.2
+    ! all_there $MPI_JOB_FILES || clean_up
+done
+wait $job
 status=$?
 # mpirun may end before ranks that survive another one.
 for ((second = 0; second < ${MPI_JOB_LINGER:-0}; second++)); do
