@@ -174,9 +174,9 @@ silent "docs/claims.md has every line of the table" "$missing"
 # --------------------------------------------------------------- stopping
 
 # After the first result a signal ends it; what is done is kept.
-long=(sweep "${small[@]}" --heads 1,2,4,8 --data 12,0 --seeds 40 -o stopped.csv --threads 1)
+long=(sweep "${small[@]}" --heads 1,2,4,8 --data 12,0 --seeds 400 -o stopped.csv --threads 1)
 set -m
-"$mha" "${long[@]}" >out 2>err </dev/null &
+"$mha" "${long[@]}" >job.out 2>job.err </dev/null &
 job=$!
 await stopped.csv $job
 exits 1 "${long[@]}" --force
@@ -186,8 +186,8 @@ wait $job 2>/dev/null
 code=$?
 set +m
 same "exit code of the signal" 130 "$code"
-says "what is kept" "$(cat err)" "of 320 trainings are done and kept in stopped.csv"
-says "how to go on" "$(cat err)" "-o stopped.csv --threads 1 --resume"
+says "what is kept" "$(cat job.err)" "of 3200 trainings are done and kept in stopped.csv"
+says "how to go on" "$(cat job.err)" "-o stopped.csv --threads 1 --resume"
 kept=$(grep -c '^[0-9]' stopped.csv)
 seeds=$((kept / 8 + 1))
 exits 0 sweep "${small[@]}" --heads 1,2,4,8 --data 12,0 --seeds $seeds -o stopped.csv --resume
