@@ -40,7 +40,8 @@ watch() {
 }
 
 stalled=$(mktemp -u)
-"$@" &
+# In the background a shell lets commands ignore an interrupt, which some tests send.
+env --default-signal=INT,QUIT "$@" &
 command=$!
 watch $command "$stalled" &
 watcher=$!
