@@ -524,6 +524,11 @@ portable_part() {
         return
     fi
     for name in $(portable_programs); do
+        if [ "$part $name" = "musl test_cache_stream" ]; then
+            # Linked statically, musl's own calls of malloc() are counted too.
+            skip musl "test_cache_stream counts allocations, which musl's calloc() makes by malloc()"
+            continue
+        fi
         job "$part" "$name" env MHA_TEST_EFFORT=0.05 "$@" "build/$part/tests/$name"
     done
 }
