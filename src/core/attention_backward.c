@@ -78,7 +78,9 @@ static void delta_of(const mhai_backward *pass, const mhai_batch *batch, ptrdiff
             dots[r] -= (double)((const float *)
                                     d_lse->data)[mhai_q_index(&pass->call, batch, d_lse, h, i + r)];
         delta[i + r] = (float)dots[r];
-        const float lse = sinks ? mhai_back_lse(pass, batch, h, i + r) : -INFINITY;
+        if (!sinks)
+            continue;
+        const float lse = mhai_back_lse(pass, batch, h, i + r);
         if (lse != -INFINITY)
             *sink -= exp((double)sinks[h] - (double)lse) * (double)delta[i + r];
     }

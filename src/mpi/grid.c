@@ -66,7 +66,7 @@ static size_t out_bytes(const grid *g, int to, mhai_mpi_heads heads)
 }
 
 /* Copies between tensors and a parcel of their rows: `packing`, or unpacking. */
-static void move_parcel(const grid *g, const int *list, int count, int owner, mhai_mpi_heads heads,
+static void move_parcel(const int *list, int count, int owner, mhai_mpi_heads heads,
                         const mhai_mpi_tensor *tensors, char *parcel, bool packing)
 {
     for (int n = 0; n < count; n++) {
@@ -79,7 +79,6 @@ static void move_parcel(const grid *g, const int *list, int count, int owner, mh
             mhai_mpi_copy(t, &packed, rows, heads, everything);
         parcel += mhai_mpi_parcel_bytes(t, rows, heads, everything);
     }
-    (void)g;
 }
 
 /* ------------------------------------------------------------------- in ----- */
@@ -99,7 +98,7 @@ static void post(grid *g, ptrdiff_t step)
     at = g->sends;
     for (int share = 0; share < plan->head_ranks; share++) {
         const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, share, step);
-        move_parcel(g, g->in, g->in_count, g->rank, heads, g->call->own, at, true);
+        move_parcel(g->in, g->in_count, g->rank, heads, g->call->own, at, true);
         for (int n = 1; n < g->ranks; n++) {
             const int to = (g->rank + n) % g->ranks;
             if (to % plan->head_ranks == share)
@@ -120,7 +119,7 @@ static void unpack(const grid *g, ptrdiff_t step)
     for (int from = 0; from < g->ranks; from++) {
         if (from == g->rank)
             continue;
-        move_parcel(g, g->in, count_to(g, from, g->rank), from, heads, call->used,
+        move_parcel(g->in, count_to(g, from, g->rank), from, heads, call->used,
                     (char *)(uintptr_t)at, false);
         at += in_bytes(g, from, g->rank, heads);
     }
@@ -131,6 +130,30 @@ static void unpack(const grid *g, ptrdiff_t step)
 }
 
 /* ------------------------------------------------------------------ out ----- */
+
+/* Copies a result of these heads to the rows of this rank: in a run not to those past a query
+ * length, which nobody has computed and the caller keeps. */
+static void deliver(const grid *g, int operand, const mhai_mpi_tensor *from, mhai_mpi_heads heads)
+{
+    const mhai_mpi_call *const call = g->call;
+    const mha_options *const o = &call->options;
+    const mhai_mpi_tensor *const to = &call->own[operand];
+    const mhai_mpi_rows *const rows = &to->side->ranks[g->rank];
+    if (call->backward || !o->q_lengths) {
+        mhai_mpi_copy(to, from, rows, heads, everything);
+        return;
+    }
+    for (ptrdiff_t b = 0; b < g->plan->shape.B; b++) {
+        const ptrdiff_t first = call->packed ? (ptrdiff_t)o->q_starts[b] : 0;
+        const ptrdiff_t batch = call->packed ? 0 : b;
+        mhai_mpi_tensor to_batch = *to, from_batch = *from;
+        to_batch.data += batch * to->sb;
+        from_batch.data += batch * from->sb;
+        to_batch.batches = from_batch.batches = 1;
+        mhai_mpi_copy(&to_batch, &from_batch, rows, heads,
+                      (mhai_mpi_tokens){first, first + (ptrdiff_t)o->q_lengths[b]});
+    }
+}
 
 /* Sends the results of a step to those of the team who have the rows, and expects those of the
  * heads that others have computed. */
@@ -151,14 +174,12 @@ static void give_back(grid *g, ptrdiff_t step)
         const size_t bytes = to == g->rank ? 0 : out_bytes(g, to, mine);
         if (to == g->rank)
             continue;
-        move_parcel(g, g->out, g->out_count, to, mine, call->used, at, true);
+        move_parcel(g->out, g->out_count, to, mine, call->used, at, true);
         mhai_mpi_send(&call->exchange, at, bytes, to, TAG_OUT);
         at += bytes;
     }
-    for (int n = 0; n < g->out_count; n++) {
-        const mhai_mpi_tensor *const t = &call->own[g->out[n]];
-        mhai_mpi_copy(t, &call->used[g->out[n]], &t->side->ranks[g->rank], mine, everything);
-    }
+    for (int n = 0; n < g->out_count; n++)
+        deliver(g, g->out[n], &call->used[g->out[n]], mine);
 }
 
 static void take_back(const grid *g, ptrdiff_t step)
@@ -169,8 +190,13 @@ static void take_back(const grid *g, ptrdiff_t step)
         const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, from, step);
         if (from == g->rank)
             continue;
-        move_parcel(g, g->out, g->out_count, g->rank, heads, g->call->own, at, false);
-        at += out_bytes(g, g->rank, heads);
+        for (int n = 0; n < g->out_count; n++) {
+            const mhai_mpi_tensor *const t = &g->call->own[g->out[n]];
+            const mhai_mpi_rows *const rows = &t->side->ranks[g->rank];
+            const mhai_mpi_tensor packed = mhai_mpi_packed(t, rows, heads, everything, at);
+            deliver(g, g->out[n], &packed, heads);
+            at += mhai_mpi_parcel_bytes(t, rows, heads, everything);
+        }
     }
 }
 

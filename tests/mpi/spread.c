@@ -528,6 +528,15 @@ static bool is_written(const spread *s, const row_tensor *t, ptrdiff_t b, ptrdif
     return token - s->q_starts[b] < s->q_lengths[b];
 }
 
+/* Is a row of bytes as spread_clear() has left it? */
+static bool is_untouched(const char *row, size_t bytes)
+{
+    for (size_t n = 0; n < bytes; n++)
+        if ((unsigned char)row[n] != PATTERN)
+            return false;
+    return true;
+}
+
 const char *spread_differs(const spread *s, bool backward)
 {
     row_tensor t[ROW_TENSORS];
@@ -539,10 +548,11 @@ const char *spread_differs(const spread *s, bool backward)
         for (ptrdiff_t x = 0; x < batches_of(s, &t[n]) * t[n].heads * rows; x++) {
             const ptrdiff_t row = x % rows, h = x / rows % t[n].heads, b = x / rows / t[n].heads;
             const ptrdiff_t token = s->tokens[t[n].keys][row];
-            if (is_written(s, &t[n], b, token) &&
-                memcmp(row_at(s, &s->local, &t[n], b, h, row),
-                       row_at(s, &s->whole, &t[n], b, h, token),
-                       (size_t)t[n].width * mha_dtype_size(t[n].type)) != 0)
+            const char *const got = row_at(s, &s->local, &t[n], b, h, row);
+            const size_t bytes = (size_t)t[n].width * mha_dtype_size(t[n].type);
+            if (is_written(s, &t[n], b, token)
+                    ? memcmp(got, row_at(s, &s->whole, &t[n], b, h, token), bytes) != 0
+                    : !is_untouched(got, bytes))
                 return t[n].name;
         }
     }

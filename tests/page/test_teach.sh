@@ -37,8 +37,7 @@ hostile='</script><script>window.broken=1</script><img src=x onerror="window.bro
 } >log 2>&1 || give_up "no page: $(cat log)"
 "$mha" serve >address 2>serve.log &
 server=$!
-for _ in $(seq 100); do
-    [ -s address ] && break
+while [ ! -s address ] && kill -0 $server 2>/dev/null; do
     sleep 0.1
 done
 grep -q "built without libmicrohttpd" serve.log || [ -s address ] ||
