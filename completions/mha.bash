@@ -87,6 +87,10 @@ _mha() {
         COMPREPLY=($(compgen -W "model mean first last max" -- "$cur"))
         return
         ;;
+    --tokenize)
+        COMPREPLY=($(compgen -W "13a none" -- "$cur"))
+        return
+        ;;
     --split)
         COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
         return
@@ -95,7 +99,7 @@ _mha() {
         --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
         --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
         --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | \
-        --batch-tokens | --micro-batches | --schedule | --head-dropout | --bpe-dropout | --copy | --ema | --average | --average-every | --patience | \
+        --batch-tokens | --micro-batches | --schedule | --head-dropout | --bpe-dropout | --copy | --bare | --ema | --average | --average-every | --patience | \
         --vocabulary | --positions | --translate | \
         --unknown | --checkpoint-every | --rank | --top | --longest | --most | --system | \
         --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --stop | --context) return ;;
@@ -121,12 +125,12 @@ _mha() {
     score) options="--model --tokens --tokenizer --store --arithmetic --threads --json --help" ;;
     tokenize) options="--model --plain --ids --count --decode --json --help" ;;
     tensors) options="--strict --json --help" ;;
-    bleu) options="--tsv --json --help" ;;
+    bleu) options="--tsv --tokenize --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
     train)
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
-            --dropout --head-dropout --bpe-dropout --copy --label-smoothing --weight-decay --clip --ema --average
+            --dropout --head-dropout --bpe-dropout --copy --bare --label-smoothing --weight-decay --clip --ema --average
             --average-every --patience --arithmetic --seed --sentences --unknown --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;

@@ -2,6 +2,7 @@
 /* mha bleu: BLEU and chrF of translations, compared with one or more references of each. */
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "format/json_writer.h"
 #include "program/args.h"
@@ -15,6 +16,8 @@ static const char details[] =
     "Line N of HYPOTHESES is a translation, line N of every file of REFERENCES a translation of\n"
     "the same sentence by a person. The numbers are those of sacrebleu with its defaults: BLEU\n"
     "with the tokenizer 13a and exponential smoothing, chrF2 with 6-grams of characters.\n"
+    "With --tokenize none the words of BLEU are what white space separates: for texts that are\n"
+    "tokenized already, as those of many papers.\n"
     "\n"
     "With --tsv a line of REFERENCES is a source, a tab and a reference. Lines with the same\n"
     "source are references of one sentence. Line N of HYPOTHESES translates the source that\n"
@@ -67,10 +70,10 @@ static mha_status add_sentence(metrics *sums, const comparison *files, size_t n)
     return status == MHA_OK ? chrf_add(sums->chrf, said, references, (int)count) : status;
 }
 
-static int measure(metrics *sums, const comparison *files)
+static int measure(metrics *sums, const comparison *files, metric_words words)
 {
     mha_status status = MHA_OK;
-    *sums = (metrics){.bleu = bleu_new(), .chrf = chrf_new()};
+    *sums = (metrics){.bleu = bleu_new(words), .chrf = chrf_new()};
     if (sums->bleu == NULL || sums->chrf == NULL)
         status = MHA_ERR_MEMORY;
     for (size_t n = 0; n < files->hypotheses.count && status == MHA_OK; n++)
@@ -128,8 +131,11 @@ static void print_json(const metrics *sums)
 int command_bleu(int argc, char **argv)
 {
     bool tsv = false, as_json = false;
+    const char *tokenizer = "13a";
     const arg_option options[] = {
         {"tsv", ARG_FLAG, &tsv, NULL, "REFERENCES has lines of source, tab and reference", 0, 0},
+        {"tokenize", ARG_TEXT, &tokenizer, "T", "words of BLEU: 13a, or none: as given (13a)", 0,
+         0},
         {OPTION_JSON(&as_json)},
     };
     const arg_command command = {
@@ -147,11 +153,14 @@ int command_bleu(int argc, char **argv)
         return code;
     if (tsv && words > 2)
         return args_wrong("bleu: --tsv takes one file of references, not %d", words - 1);
+    const bool given = strcmp(tokenizer, "none") == 0;
+    if (!given && strcmp(tokenizer, "13a") != 0)
+        return args_wrong("bleu: --tokenize \"%s\": it must be 13a or none", tokenizer);
     comparison files = {.references = {.sentences = 0}};
     metrics sums = {.bleu = NULL};
     code = read_files(&files, argv + 1, words, tsv);
     if (code == EXIT_GO_ON)
-        code = measure(&sums, &files);
+        code = measure(&sums, &files, given ? METRIC_WORDS_GIVEN : METRIC_WORDS_13A);
     if (code == EXIT_GO_ON) {
         (as_json ? print_json : print_text)(&sums);
         code = EXIT_FINE;

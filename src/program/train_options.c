@@ -59,6 +59,7 @@ static const struct {
     {"head-dropout", "P", USE_BOTH, "dropout rate of whole heads"},
     {"bpe-dropout", "P", USE_PAIRS, "dropout rate of merges of subwords"},
     {"copy", "P", USE_PAIRS, "share of pairs with another name or number"},
+    {"bare", "P", USE_PAIRS, "share of pairs without their final marks"},
     {"label-smoothing", "P", USE_BOTH, "share of the target spread over all words"},
     {"weight-decay", "X", USE_BOTH, "weight decay of matrices"},
     {"clip", "X", USE_BOTH, "largest gradient norm, 0: no limit"},

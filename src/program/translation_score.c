@@ -69,7 +69,7 @@ static int score_all(const score_job *job, int64_t count, const char *what)
 int translation_score_measure(const mha_model *model, const reference_set *set, int64_t most,
                               const char *what, mha_pool *pool, translation_score *score)
 {
-    score_job job = {model, set, pool, bleu_new(), chrf_new()};
+    score_job job = {model, set, pool, bleu_new(METRIC_WORDS_13A), chrf_new()};
     const int64_t all = (int64_t)set->sentences, count = most < all ? most : all;
     int code = job.bleu != NULL && job.chrf != NULL ? EXIT_GO_ON : fail(MHA_ERR_MEMORY, "");
     if (code == EXIT_GO_ON)

@@ -5,18 +5,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "translator/metric_text.h"
-
 struct bleu {
     ngram_trie trie;
     metric_text text;
+    metric_words words;
     int64_t sentences, length, reference_length;
     int64_t matches[BLEU_ORDER], totals[BLEU_ORDER];
 };
 
-bleu *bleu_new(void)
+bleu *bleu_new(metric_words words)
 {
-    return calloc(1, sizeof(bleu));
+    bleu *const sum = calloc(1, sizeof *sum);
+    if (sum != NULL)
+        sum->words = words;
+    return sum;
 }
 
 void bleu_free(bleu *sum)
@@ -40,12 +42,12 @@ mha_status bleu_add(bleu *sum, const char *hypothesis, const char *const *refere
     int64_t matches[BLEU_ORDER] = {0}, alone[BLEU_ORDER] = {0}, closest = -1;
     mha_status status = count > 0 ? ngram_trie_begin(&sum->trie) : MHA_ERR_LENGTH;
     if (status == MHA_OK)
-        status = metric_text_say_words(&sum->text, hypothesis, &sum->trie);
+        status = metric_text_say_words(&sum->text, sum->words, hypothesis, &sum->trie);
     const size_t words = sum->text.count;
     if (status == MHA_OK)
         status = ngram_trie_say(&sum->trie, sum->text.symbols, words, BLEU_ORDER);
     for (int n = 0; n < count && status == MHA_OK; n++) {
-        status = metric_text_find_words(&sum->text, references[n], &sum->trie);
+        status = metric_text_find_words(&sum->text, sum->words, references[n], &sum->trie);
         const int64_t length = (int64_t)sum->text.count;
         if (status == MHA_OK)
             ngram_trie_match(&sum->trie, sum->text.symbols, sum->text.count, BLEU_ORDER, n + 1,

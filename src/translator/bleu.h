@@ -2,7 +2,9 @@
 /*
  * BLEU of a corpus, the number that sacrebleu computes by default: words of the tokenizer 13a,
  * n-grams up to 4, exponential smoothing, brevity penalty with the closest reference length. A
- * sentence may have any number of references, and another number than its neighbours.
+ * sentence may have any number of references, and another number than its neighbours. For texts
+ * that are tokenized already, words may be what white space separates, as by sacrebleu --tokenize
+ * none.
  */
 #ifndef TRANSLATOR_BLEU_H
 #define TRANSLATOR_BLEU_H
@@ -11,12 +13,14 @@
 
 #include <mha/mha.h>
 
+#include "translator/metric_text.h"
+
 enum { BLEU_ORDER = 4 };
 
 typedef struct bleu bleu;
 
 /* NULL if out of memory. bleu_free() accepts NULL. */
-bleu *bleu_new(void);
+bleu *bleu_new(metric_words words);
 void bleu_free(bleu *sum);
 
 /*

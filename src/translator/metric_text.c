@@ -220,13 +220,15 @@ static int32_t word_node(const char *word, size_t length, const ngram_trie *trie
     return node;
 }
 
-static mha_status read_words(metric_text *text, const char *sentence, const ngram_trie *trie,
-                             ngram_trie *adds)
+static mha_status read_words(metric_text *text, metric_words words, const char *sentence,
+                             const ngram_trie *trie, ngram_trie *adds)
 {
     mha_status status = begin_symbols(text, sentence);
-    const char *at = status == MHA_OK ? metric_text_separate(text, sentence) : NULL;
+    if (status != MHA_OK)
+        return status;
+    const char *at = words == METRIC_WORDS_13A ? metric_text_separate(text, sentence) : sentence;
     if (at == NULL)
-        return status == MHA_OK ? MHA_ERR_MEMORY : status;
+        return MHA_ERR_MEMORY;
     while (status == MHA_OK && *at != '\0') {
         uint32_t c;
         const size_t length = word_length(at);
@@ -240,12 +242,14 @@ static mha_status read_words(metric_text *text, const char *sentence, const ngra
     return status;
 }
 
-mha_status metric_text_say_words(metric_text *text, const char *sentence, ngram_trie *trie)
+mha_status metric_text_say_words(metric_text *text, metric_words words, const char *sentence,
+                                 ngram_trie *trie)
 {
-    return read_words(text, sentence, trie, trie);
+    return read_words(text, words, sentence, trie, trie);
 }
 
-mha_status metric_text_find_words(metric_text *text, const char *sentence, const ngram_trie *trie)
+mha_status metric_text_find_words(metric_text *text, metric_words words, const char *sentence,
+                                  const ngram_trie *trie)
 {
-    return read_words(text, sentence, trie, NULL);
+    return read_words(text, words, sentence, trie, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "text/bpe_dropout.h"
+#include "translator/bare_pair.h"
 #include "translator/copied_words.h"
 #include "translator/pair_order.h"
 
@@ -194,7 +195,8 @@ static uint64_t set_hash(uint64_t hash, const id_set *set)
 
 /* ------------------------------------------------------------ variants ----- */
 
-/* A pair as a step sees it: with replaced words, or divided into tokens in another way. */
+/* A pair as a step sees it: with replaced words, without final marks, or divided into tokens in
+ * another way. */
 typedef struct variant {
     int *ids;
     size_t room;
@@ -226,15 +228,15 @@ static mha_status encode_variant(const text_data *data, const training_config *c
 static mha_status vary(const text_data *data, const training_config *config, int64_t number, rng r,
                        variant *v, id_pair *ids)
 {
-    const pair_text *pair = &data->file->pairs[data->train.origins[number]];
+    pair_text pair = data->file->pairs[data->train.origins[number]];
     copied_pair changed;
-    pair_text other;
-    if (rng_unit(&r) < config->copy && copied_words_replace(pair, &r, &changed)) {
-        other = (pair_text){
-            {changed.text[0], changed.text[1]}, {changed.length[0], changed.length[1]}, pair->line};
-        pair = &other;
-    }
-    const mha_status status = encode_variant(data, config, pair, rng_next(&r), v);
+    if (rng_unit(&r) < config->copy && copied_words_replace(&pair, &r, &changed))
+        pair = (pair_text){
+            {changed.text[0], changed.text[1]}, {changed.length[0], changed.length[1]}, pair.line};
+    /* Without bare pairs no number is drawn: trainings of before give the same bits. */
+    if (config->bare > 0.0 && rng_unit(&r) < config->bare)
+        bare_pair_make(&pair);
+    const mha_status status = encode_variant(data, config, &pair, rng_next(&r), v);
     const bool fits = v->counts[0] < data->positions && v->counts[1] < data->positions;
     if (status == MHA_OK && fits)
         *ids = (id_pair){{v->ids, v->ids + v->counts[0]}, {v->counts[0], v->counts[1]}};
@@ -262,7 +264,7 @@ static batch *text_step(training_data *base, const training_config *config, int6
     const int32_t *const numbers = data->order ? pair_order_step(data->order, step, &count) : NULL;
     if (!numbers)
         return NULL;
-    const bool varies = config->copy > 0.0 || config->bpe_dropout > 0.0;
+    const bool varies = config->copy > 0.0 || config->bare > 0.0 || config->bpe_dropout > 0.0;
     id_pair *const pairs = calloc((size_t)count, sizeof *pairs);
     variant *const variants = varies ? calloc((size_t)count, sizeof *variants) : NULL;
     mha_status status = pairs && (variants || !varies) ? MHA_OK : MHA_ERR_MEMORY;

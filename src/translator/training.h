@@ -48,6 +48,7 @@ typedef struct training_config {
     double head_dropout;    /* of whole heads, per sentence */
     double bpe_dropout;     /* of merges, so that words have more than one division; files */
     double copy;            /* share of pairs in which a name or number is replaced; files */
+    double bare;            /* share of pairs without their final marks; files */
     double label_smoothing; /* share of the target that is spread over all words */
     double ema;             /* decay of the moving average of parameters; 0: none */
     int average;            /* the mean of this many points at the end is the result; 0: none */
@@ -69,14 +70,14 @@ bool training_config_check(const training_config *config, char message[TRANSFORM
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 34, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 35, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
-/* Whether files name this setting: all are, except for exact arithmetic and one micro-batch, which
- * files from before there was a choice do not name either. */
+/* Whether files name this setting: all are, except for exact arithmetic, one micro-batch and no
+ * bare pairs, which files from before there was a choice do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */

@@ -76,6 +76,7 @@ training_config training_text_defaults(void)
         .dropout = 0.15,
         .bpe_dropout = 0.05,
         .copy = 0.3,
+        .bare = 0.1,
         .label_smoothing = 0.1,
         .ema = 0.998,
     };
@@ -125,6 +126,8 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "bpe-dropout %g: it must be from 0 to below 1", c->bpe_dropout);
     if (!(c->copy >= 0.0 && c->copy <= 1.0))
         return wrong(message, "copy %g: it must be from 0 to 1", c->copy);
+    if (!(c->bare >= 0.0 && c->bare <= 1.0))
+        return wrong(message, "bare %g: it must be from 0 to 1", c->bare);
     if (share_is_wrong(c->ema))
         return wrong(message, "ema %g: it must be from 0, for no average, to below 1", c->ema);
     if (share_is_wrong(c->label_smoothing))
@@ -253,6 +256,7 @@ static const struct setting {
     {"head-dropout", SETTING_REAL, AT(head_dropout)},
     {"bpe-dropout", SETTING_REAL, AT(bpe_dropout)},
     {"copy", SETTING_REAL, AT(copy)},
+    {"bare", SETTING_REAL, AT(bare)},
     {"label-smoothing", SETTING_REAL, AT(label_smoothing)},
     {"ema", SETTING_REAL, AT(ema)},
     {"average", SETTING_INT, AT(average)},
@@ -415,5 +419,7 @@ bool training_setting_is_recorded(const training_config *config, int number)
 {
     if (settings[number].at == AT(micro_batches))
         return config->micro_batches != 1;
+    if (settings[number].at == AT(bare))
+        return config->bare != 0.0;
     return settings[number].kind != SETTING_ARITHMETIC || config->arithmetic != MHA_EXACT;
 }

@@ -27,6 +27,17 @@ json "bleu --json"
 same "keys" "bleu brevity_penalty chrf2 matches precisions ratio reference_words references_max references_min sentences totals words" "$keys"
 same "exact numbers" "True" "$(of 'abs(j["bleu"] - 81.87307530779823) < 1e-12')"
 
+printf 'Il est 5,5 heures, dit-il.\n' >said.13a
+printf 'Il est 5,5 heures , dit-il.\n' >one.13a
+exits 0 bleu said.13a one.13a
+says "words of 13a" "$out" "BLEU   100.00  "
+exits 0 bleu --tokenize 13a said.13a one.13a
+says "13a by name" "$out" "BLEU   100.00  "
+exits 0 bleu --tokenize none said.13a one.13a
+says "words as given" "$out" "BLEU    34.98  precisions"
+exits 2 bleu --tokenize words said one
+says "an unknown tokenizer" "$err" '--tokenize "words": it must be 13a or none'
+
 exits 2 bleu said
 exits 2 bleu --tsv said pairs.tsv one
 says "one file of pairs" "$err" "--tsv takes one file of references, not 2"

@@ -48,7 +48,8 @@ watcher=$!
 trap 'kill -TERM $command 2>/dev/null' TERM INT HUP
 wait $command
 status=$?
-kill $watcher 2>/dev/null
+# A watcher that is ending the processes must come to the last of them.
+[ -e "$stalled" ] || kill $watcher 2>/dev/null
 wait $watcher 2>/dev/null
 if [ -e "$stalled" ]; then
     rm -f "$stalled"

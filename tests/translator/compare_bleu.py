@@ -5,7 +5,8 @@
     compare_bleu.py MHA [--corpora N] [--seed N]
 
 Random outputs and references: empty lines, many scripts, punctuation, numbers, entities, all kinds
-of white space; one to four references, as files of lines and as pairs with a source.
+of white space; one to four references, as files of lines and as pairs with a source; words of the
+tokenizer 13a and as given.
 """
 import argparse
 import json
@@ -61,15 +62,21 @@ class Check:
         self.program = program
         self.passed = self.failed = 0
 
-    def run(self, *arguments):
-        done = subprocess.run([self.program, "bleu", "--json", *arguments], capture_output=True)
+    def run(self, tokenizer, *arguments):
+        done = subprocess.run([self.program, "bleu", "--json", "--tokenize", tokenizer, *arguments],
+                              capture_output=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.decode())
         return json.loads(done.stdout)
 
-    def compare(self, what, got, hypotheses, references):
+    def compare(self, what, arguments, hypotheses, references):
         """`references` as sacrebleu wants them: a list per reference, None where there is none."""
-        bleu = BLEU().corpus_score(hypotheses, references)
+        for tokenizer in ("13a", "none"):
+            self.compare_one(f"{what}, {tokenizer}", tokenizer, self.run(tokenizer, *arguments), hypotheses,
+                             references)
+
+    def compare_one(self, what, tokenizer, got, hypotheses, references):
+        bleu = BLEU(tokenize=tokenizer).corpus_score(hypotheses, references)
         chrf = CHRF().corpus_score(hypotheses, references)
         wanted = {"bleu": bleu.score, "precisions": bleu.precisions, "matches": bleu.counts,
                   "totals": bleu.totals, "brevity_penalty": bleu.bp, "ratio": bleu.ratio,
@@ -104,7 +111,7 @@ def compare_lines(check, rng, number, folder):
     paths = [os.path.join(folder, f"{n}.txt") for n in range(files + 1)]
     for path, lines in zip(paths, [hypotheses, *references]):
         write(path, lines)
-    check.compare(f"corpus {number}, lines", check.run(*paths), hypotheses, references)
+    check.compare(f"corpus {number}, lines", paths, hypotheses, references)
 
 
 def compare_pairs(check, rng, number, folder):
@@ -122,8 +129,8 @@ def compare_pairs(check, rng, number, folder):
     columns = [[(references[s] + [None] * most)[n] for s in sources] for n in range(most)]
     write(os.path.join(folder, "pairs.tsv"), rows)
     write(os.path.join(folder, "output"), hypotheses)
-    got = check.run("--tsv", os.path.join(folder, "output"), os.path.join(folder, "pairs.tsv"))
-    check.compare(f"corpus {number}, pairs", got, hypotheses, columns)
+    files = [os.path.join(folder, name) for name in ("output", "pairs.tsv")]
+    check.compare(f"corpus {number}, pairs", ["--tsv", *files], hypotheses, columns)
 
 
 def main():

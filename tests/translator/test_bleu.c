@@ -151,7 +151,7 @@ static void check_case(const known_case *known, const bleu *b, const chrf *c)
 static void scores_are_those_of_sacrebleu(void)
 {
     for (size_t n = 0; n < sizeof known_cases / sizeof known_cases[0]; n++) {
-        bleu *const b = bleu_new();
+        bleu *const b = bleu_new(METRIC_WORDS_13A);
         chrf *const c = chrf_new();
         CHECK(add_case(&known_cases[n], 0, SENTENCES_MAX, b, c) == MHA_OK, "%s",
               known_cases[n].name);
@@ -165,11 +165,11 @@ static void scores_are_those_of_sacrebleu(void)
  */
 static void sentences_do_not_influence_each_other(void)
 {
-    bleu *const all = bleu_new();
+    bleu *const all = bleu_new(METRIC_WORDS_13A);
     chrf *const c = chrf_new();
     int64_t length = 0, matches = 0, totals = 0, sentences = 0;
     for (size_t n = 0; n < sizeof known_cases / sizeof known_cases[0]; n++) {
-        bleu *const one = bleu_new();
+        bleu *const one = bleu_new(METRIC_WORDS_13A);
         add_case(&known_cases[n], 0, SENTENCES_MAX, one, c);
         add_case(&known_cases[n], 0, SENTENCES_MAX, all, c);
         const bleu_score s = bleu_read(one);
@@ -231,7 +231,7 @@ static void bytes_that_are_no_text_are_characters(void)
 
 static void a_sentence_needs_a_reference(void)
 {
-    bleu *const b = bleu_new();
+    bleu *const b = bleu_new(METRIC_WORDS_13A);
     chrf *const c = chrf_new();
     CHECK(bleu_add(b, "a", NULL, 0) == MHA_ERR_LENGTH, "BLEU without a reference");
     CHECK(chrf_add(c, "a", NULL, 0) == MHA_ERR_LENGTH, "chrF without a reference");
@@ -250,7 +250,7 @@ static void long_sentences_take_linear_time(void)
         snprintf(different + (size_t)n * WORD_BYTES, WORD_BYTES + 1, "%07d ", n);
     }
     const char *const references[] = {different, same};
-    bleu *const b = bleu_new();
+    bleu *const b = bleu_new(METRIC_WORDS_13A);
     chrf *const c = chrf_new();
     CHECK(bleu_add(b, same, references, 2) == MHA_OK, "one word again and again");
     CHECK(bleu_add(b, different, references, 2) == MHA_OK, "different words");
@@ -325,7 +325,7 @@ static void files_of_references_are_checked(void)
 /* Whether a case can be added; if not, its first sentence must not have been added in part. */
 static bool add_with_faults(const known_case *known)
 {
-    bleu *const b = bleu_new();
+    bleu *const b = bleu_new(METRIC_WORDS_13A);
     chrf *const c = chrf_new();
     mha_status status = b && c ? MHA_OK : MHA_ERR_MEMORY;
     for (int n = 0; n < SENTENCES_MAX && status == MHA_OK; n++) {
