@@ -11,6 +11,28 @@
 
 /* -------------------------------------------------------------- embeddings ----- */
 
+/* A sine takes as long as a hundred multiply-adds, so those of the first positions are kept: so
+ * many, and not more numbers than that. */
+enum { SINE_ROWS_MOST = 1024, SINES_MOST = 1 << 20 };
+
+static mha_status build_sines(model_builder *builder, const embedding_description *e,
+                              model_stack *to)
+{
+    const int positions = builder->model->files.description.positions;
+    const ptrdiff_t most =
+        SINES_MOST / e->width < SINE_ROWS_MOST ? SINES_MOST / e->width : SINE_ROWS_MOST;
+    const bool few = positions > 0 && positions < most - e->position_offset;
+    const ptrdiff_t rows = few ? positions + e->position_offset : most;
+    float *const sines = build_array(builder, (size_t)(rows * e->width), sizeof *sines);
+    if (!sines)
+        return MHA_ERR_MEMORY;
+    for (ptrdiff_t row = 0; row < rows; row++)
+        model_sines(e, to->frequencies, row, sines + row * e->width);
+    to->sines = sines;
+    to->sine_rows = rows;
+    return MHA_OK;
+}
+
 static mha_status build_frequencies(model_builder *builder, const embedding_description *e,
                                     model_stack *to)
 {
@@ -24,7 +46,7 @@ static mha_status build_frequencies(model_builder *builder, const embedding_desc
     for (int n = 0; n < half; n++)
         frequencies[n] = pow(10000.0, -n / steps);
     to->frequencies = frequencies;
-    return MHA_OK;
+    return build_sines(builder, e, to);
 }
 
 /* The table of T5's biases as f32. */

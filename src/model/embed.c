@@ -20,17 +20,31 @@ typedef struct embed_job {
 
 /* ------------------------------------------------------------------- one row ----- */
 
-/* Adds sines and cosines of a position. */
-static void add_sines(const embedding_description *e, const double *frequencies, ptrdiff_t position,
-                      float *to)
+void model_sines(const embedding_description *e, const double *frequencies, ptrdiff_t position,
+                 float *to)
 {
     const int half = e->width / 2;
     const bool beside = e->position == POSITION_SINES_NEIGHBOURS;
     for (int n = 0; n < half; n++) {
         const double angle = (double)position * frequencies[n];
-        to[beside ? 2 * n : n] += (float)sin(angle);
-        to[beside ? 2 * n + 1 : half + n] += (float)cos(angle);
+        to[beside ? 2 * n : n] = (float)sin(angle);
+        to[beside ? 2 * n + 1 : half + n] = (float)cos(angle);
     }
+}
+
+/* Adds sines and cosines of a position. */
+static void add_sines(const embed_job *job, ptrdiff_t position, float *buffer, float *to)
+{
+    const mha_model *const model = job->pass->model;
+    const embedding_description *const e = &model->files.description.stack[job->stack].embedding;
+    const model_stack *const stack = &model->stack[job->stack];
+    const float *sines = stack->sines + position * e->width;
+    if (position >= stack->sine_rows) {
+        model_sines(e, stack->frequencies, position, buffer);
+        sines = buffer;
+    }
+    for (int c = 0; c < e->width / 2 * 2; c++)
+        to[c] += sines[c];
 }
 
 /* Adds a row of a table, through a buffer on the stack. */
@@ -49,7 +63,7 @@ static void add_position(const embed_job *job, ptrdiff_t position, float *buffer
     if (e->position == POSITION_LEARNED)
         add_row(&model->files.binding.stack[job->stack].position, position, buffer, to);
     else if (model->stack[job->stack].frequencies)
-        add_sines(e, model->stack[job->stack].frequencies, position, to);
+        add_sines(job, position, buffer, to);
 }
 
 static void embed_token(const embed_job *job, ptrdiff_t row, ptrdiff_t position, float *buffer)

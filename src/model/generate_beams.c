@@ -22,7 +22,7 @@ mha_status beams_begin(generator *g)
     const size_t rows = (size_t)(g->B * g->beams);
     g->choice_room = (int)g->beams + g->end_count;
     g->choices = calloc(rows * (size_t)g->choice_room, sizeof *g->choices);
-    g->parents = calloc(rows, sizeof *g->parents);
+    g->parents = calloc((size_t)g->state->sequences, sizeof *g->parents);
     bool fine = g->choices && g->parents;
     for (ptrdiff_t b = 0; b < g->B && fine; b++) {
         const ptrdiff_t most = g->sequences[b].most;
@@ -109,7 +109,7 @@ mha_status beams_accept(generator *g)
     bool moved = false;
     mha_status status = MHA_OK;
     mha_pool_run(g->pool, g->owner_count, rank_task, g);
-    for (ptrdiff_t n = 0; n < g->B * g->beams; n++)
+    for (ptrdiff_t n = 0; n < g->state->sequences; n++)
         g->parents[n] = n;
     for (ptrdiff_t n = 0, rows; n < g->owner_count && !status; n += rows) {
         for (rows = 1; n + rows < g->owner_count && g->owners[n + rows] == g->owners[n];)

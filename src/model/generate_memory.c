@@ -2,9 +2,9 @@
 /*
  * Memory that a model keeps between generations. A state and logits of many sequences are tens of
  * megabytes; allocated again for every call, the system clears them first, which costs as much as a
- * tenth of a translation. So a call leaves them to the model, and the next call of the same extents
- * takes them from there. Calls at the same time do not wait for each other: one finds the memory,
- * the others find nothing and take their own.
+ * tenth of a translation. So a call leaves them to the model, and the next call that is not much
+ * smaller or larger takes them from there. Calls at the same time do not wait for each other: one
+ * finds the memory, the others find nothing and take their own.
  */
 #include "model/generate_parts.h"
 
@@ -13,7 +13,7 @@
 #include "model/state.h"
 
 /* What has been used is kept if it has this size; less is not worth it, more is not polite. */
-enum { KEPT_LEAST = 256 << 10, KEPT_MOST = 64 << 20, SOURCE_STEP = 32 };
+enum { KEPT_LEAST = 256 << 10, KEPT_MOST = 64 << 20, SOURCE_STEP = 32, FEWER_MOST = 4 };
 
 struct generate_memory {
     mha_state *state;
@@ -72,9 +72,11 @@ void generate_memory_give(generator *g, bool usable)
 
 /* ------------------------------------------------------------------- parts ----- */
 
+/* A state of more sequences will do, but those that are not used cost time in every step. */
 static bool fits(const mha_state *state, const mha_state_config *wanted, ptrdiff_t beams)
 {
-    return state && state->sequences == wanted->sequences && state->beams == beams &&
+    return state && state->sequences >= wanted->sequences &&
+           state->sequences <= FEWER_MOST * wanted->sequences && state->beams == beams &&
            state->capacity >= wanted->capacity && state->source_capacity >= wanted->source_capacity;
 }
 

@@ -48,7 +48,7 @@ typedef struct generator {
 
     int choice_room;      /* of a beam search: choices per row */
     beam_choice *choices; /* [B * beams][choice_room] */
-    int64_t *parents;     /* [B * beams] */
+    int64_t *parents;     /* [sequences of the state] */
 } generator;
 
 #define generate_fail(g, status, ...) \

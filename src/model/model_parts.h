@@ -52,6 +52,8 @@ typedef struct model_stack {
     const float *class_token, *distillation_token;
     const float *relative;     /* [buckets][heads] */
     const double *frequencies; /* of sines, [embedding width / 2] */
+    const float *sines;        /* [sine_rows][embedding width] of the first positions */
+    ptrdiff_t sine_rows;
 } model_stack;
 
 /* What generate_memory.c keeps between two calls. */
@@ -154,6 +156,9 @@ mha_status build_layers(model_builder *builder, int stack);
  * build_check_rows(). */
 void matrix_row(const bound_matrix *matrix, ptrdiff_t n, float *to);
 void vector_numbers(const bound_vector *vector, float *to); /* all of them, as f32 */
+/* to[width]: sines and cosines of a position; of an odd width the last column is left. */
+void model_sines(const embedding_description *e, const double *frequencies, ptrdiff_t position,
+                 float *to);
 bool matrix_is_readable(const bound_matrix *matrix);
 mha_status build_check_rows(model_builder *builder, const char *what, const bound_matrix *matrix);
 

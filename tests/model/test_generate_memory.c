@@ -49,10 +49,12 @@ static void kept_memory_changes_nothing(void)
         const char *name;
         ptrdiff_t count, beams;
         int longest;
-    } calls[] = {{"first", TEXTS, 3, 12},    {"again", TEXTS, 3, 12},
-                 {"shorter", TEXTS, 3, 5},   {"longer", TEXTS, 3, LONGEST},
-                 {"greedy", TEXTS, 1, 12},   {"one text", 1, 3, 12},
-                 {"after it", TEXTS, 3, 12}, {"another width", TEXTS, 2, 12}};
+    } calls[] = {{"first", TEXTS, 3, 12},        {"again", TEXTS, 3, 12},
+                 {"shorter", TEXTS, 3, 5},       {"longer", TEXTS, 3, LONGEST},
+                 {"fewer", TEXTS / 2, 3, 12},    {"still fewer", TEXTS / 3, 3, 9},
+                 {"greedy", TEXTS, 1, 12},       {"fewer, greedy", TEXTS - 7, 1, 12},
+                 {"one text", 1, 3, 12},         {"after it", TEXTS, 3, 12},
+                 {"another width", TEXTS, 2, 12}};
     static const tiny_kind kinds[] = {TINY_BART, TINY_T5, TINY_GPT2};
     for (int k = 0; k < 3; k++) {
         mha_model *const model = tiny_model_new(kinds[k], MHA_STORE_AS_FILE, 4, NULL);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/model_parts.h"
 #include "support/plain_model.h"
 #include "support/test.h"
 #include "support/tiny_models.h"
@@ -179,6 +180,23 @@ static void storage_types(void)
 }
 
 /* What a model says about itself. */
+/* Sines of positions beyond the table are computed, with the same bits. */
+static void sines_beyond_their_table(void)
+{
+    forward_case *const c = case_new(TINY_MARIAN, MHA_STORE_AS_FILE);
+    float whole[4 * MOST * WIDTH];
+    CHECK(c->model->stack[STACK_DECODER].sine_rows == c->files.description.positions, "%td rows",
+          c->model->stack[STACK_DECODER].sine_rows);
+    CHECK(mha_model_run(c->model, &c->call, NULL, 0, NULL) == MHA_OK, "%s", c->message);
+    memcpy(whole, c->streams, sizeof whole);
+    memset(c->streams, 0, sizeof whole);
+    for (int s = 0; s < STACKS; s++)
+        c->model->stack[s].sine_rows = 3;
+    CHECK(mha_model_run(c->model, &c->call, NULL, 0, NULL) == MHA_OK, "%s", c->message);
+    CHECK(memcmp(whole, c->streams, sizeof whole) == 0, "other bits without the table");
+    case_free(c);
+}
+
 static void models_say_what_they_are(void)
 {
     static const ptrdiff_t layers[TINY_KINDS][MHA_ATTENTION_KINDS] = {
@@ -210,6 +228,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(families);
     RUN(storage_types);
+    RUN(sines_beyond_their_table);
     RUN(models_say_what_they_are);
     return test_end();
 }
