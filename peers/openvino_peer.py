@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""OpenVINO: attention in f32 and bf16, and whole models, converted from PyTorch, in f32."""
+"""OpenVINO: attention in f32, f16 and bf16, and whole models, converted from PyTorch, in f32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openvino import opset13 as opset
 
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
-from .inputs import Inputs
+from .inputs import NUMPY_TYPES, Inputs
 from .torch_model import BATCH, batches, joined, minilm, padded, refuse
 
 LIBRARY = "openvino"
@@ -97,7 +97,7 @@ def _one_by_one(case: Case, inputs: Inputs, threads: int) -> Runner:
 
 def _attention_graph(case: Case, written_out: bool) -> openvino.Model:
     """SDPA as one node, or written out: products, softmax."""
-    kind = openvino.Type.bf16 if case.dtype == "bf16" else openvino.Type.f32
+    kind = getattr(openvino.Type, case.dtype)
     sizes = [
         [case.B, case.H, case.L, case.D],
         [case.B, case.G, case.S, case.D],
@@ -114,6 +114,7 @@ def _attention_graph(case: Case, written_out: bool) -> openvino.Model:
 
 
 def _filled(x: np.ndarray, dtype: str) -> openvino.Tensor:
+    """NumPy has no bf16: such tensors show their bits as f16."""
     if dtype != "bf16":
         return openvino.Tensor(np.ascontiguousarray(x))
     tensor = openvino.Tensor(openvino.Type.bf16, openvino.Shape(x.shape))
@@ -122,8 +123,8 @@ def _filled(x: np.ndarray, dtype: str) -> openvino.Tensor:
 
 
 def _attention(case: Case, inputs: Inputs, threads: int, written_out: bool) -> Runner:
-    if case.kind != "attention" or case.want != "output" or case.dtype == "f16":
-        raise Unable("is for attention in f32 and bf16, forward")
+    if case.kind != "attention" or case.want != "output":
+        raise Unable("is for attention, forward")
     if case.mask or case.pad or case.window >= 0 or case.G != case.H:
         raise Unable("is for attention without masks and groups")
     if written_out and case.causal:
@@ -141,6 +142,8 @@ def _attention(case: Case, inputs: Inputs, threads: int, written_out: bool) -> R
 
     def read(_: None) -> Results:
         data = np.array(request.get_output_tensor(0).data)
+        if case.dtype == "bf16":
+            data = data.view(NUMPY_TYPES["bf16"])
         return {"output": data.astype(np.float32)}
 
     return Runner(request.infer, read)

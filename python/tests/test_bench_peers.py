@@ -412,7 +412,7 @@ def found_of(library: str) -> registry.Found:
     return found
 
 
-WHOLE_MODELS = ("openvino", "ctranslate2")  # they have nothing else
+WHOLE_MODELS = ("openvino", "ctranslate2")  # or attention without options
 WITH_ATTENTION = [name for name in registry.MODULES if name not in WHOLE_MODELS]
 
 
@@ -433,6 +433,26 @@ def test_contenders_compute_attention(library: str) -> None:
             assert measure.difference(case, given, expected, got) < 1e-5, (contender.label, word)
             done += 1
     assert done >= len(WORDS) / 2
+
+
+@pytest.mark.parametrize("library", [*WITH_ATTENTION, "openvino"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_contenders_read_their_own_halves(library: str, dtype: str) -> None:
+    """Results in 16 bits are read as the type that they have."""
+    if dtype == "bf16" and inputs.bfloat16 is None:
+        pytest.skip("needs ml_dtypes")
+    ways = [c for c in found_of(library).contenders if c.name not in SLOW]
+    for word in (f"b1h2l24d32:{dtype}", f"b2h1l9d16:causal:{dtype}"):
+        case = cases.parse(word)
+        given = inputs.make(case)
+        expected = plain(case, given)
+        for contender in ways:
+            try:
+                runner = contender.prepare(case, given, 1)
+            except Unable:
+                continue
+            got = runner.read(runner.run())
+            assert measure.difference(case, given, expected, got) < 2e-2, (contender.label, word)
 
 
 @pytest.mark.parametrize(
