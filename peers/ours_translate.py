@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libmha_model as a translator, with weights in f32 and in i8."""
+"""libmha_model as a translator: weights in f32, and in i8 with products of bytes, as the peers'."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from .inputs import Inputs
 from .registry import ITSELF, OURS
 
 _STORAGE = {"f32": 1, "i8": 4}  # of mha_model_storage
+_ARITHMETIC = {"f32": 0, "i8": 1}  # of mha_arithmetic: exact and native
 
 
 @functools.cache
 def _open(dtype: str, threads: int) -> object:
     library, opened = ours_model.binding()
     return library.Model(
-        opened, translation.folder(), threads=threads, storage=_STORAGE[dtype]
+        opened,
+        translation.folder(),
+        threads=threads,
+        storage=_STORAGE[dtype],
+        arithmetic=_ARITHMETIC[dtype],
     )
 
 
