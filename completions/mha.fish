@@ -47,6 +47,8 @@ complete -c mha -n "__fish_seen_subcommand_from prove" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from prove conv" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from conv" -F
 complete -c mha -n "__fish_seen_subcommand_from conv" -s o -r -F -d "the picture to write"
+complete -c mha -n "__fish_seen_subcommand_from conv" -l figure -r -F -d "how the heads compute a pixel, as SVG"
+complete -c mha -n "__fish_seen_subcommand_from conv" -l pixel -x -d "row and column of that pixel"
 complete -c mha -n "__fish_seen_subcommand_from conv" -l kernel -r -F -a "identity blur sharpen edge emboss sobel" -d "name of a kernel, or a file with one"
 complete -c mha -n "__fish_seen_subcommand_from conv" -l heads -x -a "gauss hard" -d "kind of heads"
 complete -c mha -n "__fish_seen_subcommand_from conv" -l alpha -x -d "sharpness of gauss heads"
