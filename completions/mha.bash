@@ -106,7 +106,7 @@ _mha() {
     verify) options="--configs --seed --case --threads --json --help" ;;
     bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
-    prove) options="--seed --json --help scores pointwise convolution places cost fold heads" ;;
+    prove) options="--seed --full --svg --threads --json --help scores pointwise convolution places cost fold heads data" ;;
     conv) options="-o --figure --pixel --kernel --heads --alpha --padding --threads --json --help" ;;
     inspect) options="--model --tokenizer --store --arithmetic --json --help" ;;
     embed)

@@ -51,7 +51,8 @@ class Site:
     def navigation(self):
         """As navigation() of site_frame.py takes it."""
         markdown = [str(path) for path in self.waiting]
-        course = [name for name in markdown if name.startswith("docs/course/")]
+        course = sorted((name for name in markdown if name.startswith("docs/course/")),
+                        key=lambda name: (not name.endswith("README.md"), name))
         docs = [n for n in markdown if n not in BEGINNING + MEASURED + course]
         live = [name for name in LIVE_TITLES if (self.output / name).exists()]
 
