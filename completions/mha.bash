@@ -110,8 +110,8 @@ _mha() {
     verify) options="--configs --seed --case --threads --json --help" ;;
     bench) options="--threads --rounds --preset --table --json --help" ;;
     explain) options="--threads --json --help" ;;
-    prove) options="--seed --json --help scores pointwise convolution places cost fold heads" ;;
-    conv) options="-o --kernel --heads --alpha --padding --threads --json --help" ;;
+    prove) options="--seed --full --svg --threads --json --help scores pointwise convolution places cost fold heads data" ;;
+    conv) options="-o --figure --pixel --kernel --heads --alpha --padding --threads --json --help" ;;
     inspect) options="--model --tokenizer --store --arithmetic --json --help" ;;
     embed)
         options="--model --rank --top --pooling --normalize --longest --npy --tokenizer --store --arithmetic

@@ -6,7 +6,7 @@
 #   release    every test program, once per instruction set of this CPU
 #   format     every C file is formatted according to .clang-format
 #   rooms      files include and link only what their room may use, and the map names all of them
-#   docs       the examples run; README and manual agree with the header; the site has no broken link
+#   docs       the examples run; README, manual and course agree with them; the site has no broken link
 #   consumer   programs built against the installed library, in C and C++, or with the
 #              amalgamation; releases, uninstalling
 #   symbols    what the shared library exports, imports and keeps
@@ -230,6 +230,7 @@ part_rooms() {
 
 part_docs() {
     job docs check_docs tests/checks/check_docs.sh build
+    job docs check_course python3 -B tests/checks/check_course.py build
     job docs check_stalled tests/checks/check_stalled.sh
     if command -v cmark-gfm >/dev/null; then
         job docs check_site tests/checks/check_site.sh

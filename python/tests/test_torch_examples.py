@@ -43,3 +43,13 @@ def test_page() -> None:
 def test_examples(name: str, words: str, capsys: pytest.CaptureFixture) -> None:
     runpy.run_path(str(PYTHON / "examples" / f"{name}.py"), run_name="__main__")
     assert words in capsys.readouterr().out
+
+
+def test_course(capsys: pytest.CaptureFixture) -> None:
+    """What the chapter of the course says that its program prints is what it prints."""
+    chapter = (PYTHON.parent / "docs" / "course" / "11_pytorch.md").read_text(encoding="utf-8")
+    name = "python/examples/torch_multi_head.py"
+    wanted = re.search(rf"^```\n\$ python {name}\n(.*?)^```$", chapter, re.M | re.S)
+    assert wanted is not None
+    runpy.run_path(str(PYTHON.parent / name), run_name="__main__")
+    assert capsys.readouterr().out == wanted[1]

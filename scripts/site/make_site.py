@@ -21,6 +21,8 @@ from site_frame import escape, frame, relative, slug
 BEGINNING = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 MEASURED = ["docs/benchmarks.md", "docs/benchmarks-peers.md", "docs/speed-log.md"]
 AS_THEY_ARE = {".png", ".svg", ".jpg", ".csv", ".ipynb", ".html", ".json", ".tsv"}
+# Where the states of the page lead that texts name, as `#view=...`.
+LIVE_PAGE = "live.html"
 LIVE_TITLES = {"live.html": "Live: the laboratory", "live-en-fr.html": "Live: English to French"}
 
 
@@ -49,7 +51,8 @@ class Site:
     def navigation(self):
         """As navigation() of site_frame.py takes it."""
         markdown = [str(path) for path in self.waiting]
-        course = [name for name in markdown if name.startswith("docs/course/")]
+        course = sorted((name for name in markdown if name.startswith("docs/course/")),
+                        key=lambda name: (not name.endswith("README.md"), name))
         docs = [n for n in markdown if n not in BEGINNING + MEASURED + course]
         live = [name for name in LIVE_TITLES if (self.output / name).exists()]
 
@@ -94,6 +97,9 @@ class Site:
                       lambda m: f'<h{m[1]} id="{slug(m[2], used)}">{m[2]}</h{m[1]}>', made)
         body = re.sub(r'(href|src)="([^"]*)"',
                       lambda m: f'{m[1]}="{self.link(m[2], page, path.parent)}"', body)
+        if (self.output / LIVE_PAGE).exists():
+            body = re.sub(r"<code>#(view=[^<]*)</code>",
+                          lambda m: f'<a href="{relative(LIVE_PAGE, page)}#{m[1]}">{m[0]}</a>', body)
         body = body.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
         self.write(page, self.title(path), body)
 

@@ -21,12 +21,13 @@ class Links(HTMLParser):
 
 
 def read_pages(folder):
-    """path -> Links of every page. The pages that run a model have no links, and are large."""
+    """path -> Links of every page but those that run a model: these have no links, and what follows
+    their address is a state."""
     pages = {}
     for place, _, files in os.walk(folder):
         for name in files:
             path = os.path.join(place, name)
-            if name.endswith(".html") and os.path.getsize(path) < 2_000_000:
+            if name.endswith(".html") and not name.startswith("live"):
                 pages[path] = Links()
                 with open(path, encoding="utf-8") as file:
                     pages[path].feed(file.read())

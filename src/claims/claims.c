@@ -20,6 +20,7 @@ const claim claims[CLAIM_COUNT] = {
     {"cost", "parameters and flops do not grow with h at d = E/h", prove_cost},
     {"fold", "W_V and W_O fold into one matrix if there is one head", prove_fold},
     {"heads", "several heads are better than one where the task needs them", prove_heads},
+    {"data", "attention needs more data than a convolution that fits the task", prove_data},
 };
 
 void proof_free(proof *p)

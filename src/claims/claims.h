@@ -15,6 +15,7 @@
 
 #include <mha/mha.h>
 
+#include "claims/data_study.h"
 #include "format/json_writer.h"
 
 typedef enum proof_kind { PROOF_SAY, PROOF_NOTE, PROOF_AT_MOST, PROOF_AT_LEAST } proof_kind;
@@ -31,6 +32,10 @@ typedef struct proof_row {
 
 typedef struct proof {
     uint64_t seed;
+    mha_pool *pool;      /* of long claims; NULL: one thread */
+    bool full;           /* the claim "data" in full, for minutes */
+    study_result *study; /* NULL, or where the claim "data" leaves its numbers */
+    void (*progress)(study_task task, int size); /* of the claim "data"; may be NULL */
     proof_row *rows;
     int count, asserted, failed;
     mha_status status; /* of the first call that failed; it makes the proof void */
@@ -75,7 +80,7 @@ typedef struct claim {
     void (*prove)(proof *p);
 } claim;
 
-enum { CLAIM_COUNT = 7 };
+enum { CLAIM_COUNT = 8 };
 extern const claim claims[CLAIM_COUNT];
 
 void prove_scores(proof *p);
@@ -85,5 +90,9 @@ void prove_places(proof *p);
 void prove_cost(proof *p);
 void prove_fold(proof *p);
 void prove_heads(proof *p);
+void prove_data(proof *p);
+
+/* The claim "data" by another plan than the short and the full one. */
+void prove_data_by(proof *p, const study_plan *plan);
 
 #endif

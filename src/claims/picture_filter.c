@@ -113,10 +113,16 @@ static void job_free(filter_job *job)
     free(job->wanted);
 }
 
+/* Channels that are filtered: all but alpha. */
+static ptrdiff_t colours_of(const picture *in)
+{
+    return in->channels >= 3 ? 3 : 1;
+}
+
 static mha_status job_begin(filter_job *job)
 {
     const ptrdiff_t size = job->filter->kernel->size, margin = margin_of(job->filter);
-    job->colours = job->in->channels >= 3 ? 3 : 1;
+    job->colours = colours_of(job->in);
     job->outputs = job->colours * job->filter->kernel->count;
     job->side = TILE + size - 1 + 2 * margin;
     job->first = -margin - (job->filter->padding == CONV_VALID ? 0 : (size - 1) / 2);
@@ -134,23 +140,27 @@ static mha_status job_begin(filter_job *job)
 
 /* ---------------------------------------------------------------- strips ---- */
 
-/* Pixels from row `row` of the output on, with what is around them; white is 1. What lies beyond
- * the border, where no padding says, reaches no output of a sharp head. */
+/* A colour of a pixel that may lie outside the picture; white is 1. What lies beyond the border,
+ * where no padding says, reaches no output of a sharp head. */
+static double shade(const picture_filter *filter, const picture *in, ptrdiff_t row,
+                    ptrdiff_t column, ptrdiff_t colour)
+{
+    const conv_padding padding = filter->padding == CONV_VALID ? CONV_REPLICATE : filter->padding;
+    const ptrdiff_t y = conv_source(padding, row, in->rows);
+    const ptrdiff_t x = conv_source(padding, column, in->columns);
+    if (y < 0 || x < 0)
+        return 0.0;
+    return (double)((float)in->pixels[(y * in->columns + x) * in->channels + colour] / 255.0f);
+}
+
+/* Pixels from row `row` of the output on, with what is around them. */
 static void cut_strip(filter_job *job, ptrdiff_t row)
 {
-    const conv_padding padding =
-        job->filter->padding == CONV_VALID ? CONV_REPLICATE : job->filter->padding;
     double *to = job->strip;
-    for (ptrdiff_t r = 0; r < job->side; r++) {
-        const ptrdiff_t y = conv_source(padding, row + job->first + r, job->in->rows);
-        for (ptrdiff_t k = 0; k < job->loop.picture.column; k++) {
-            const ptrdiff_t x = conv_source(padding, job->first + k, job->in->columns);
-            const uint8_t *const pixel =
-                job->in->pixels + (y * job->in->columns + x) * job->in->channels;
+    for (ptrdiff_t r = 0; r < job->side; r++)
+        for (ptrdiff_t k = 0; k < job->loop.picture.column; k++)
             for (ptrdiff_t c = 0; c < job->colours; c++)
-                *to++ = y < 0 || x < 0 ? 0.0 : (double)((float)pixel[c] / 255.0f);
-        }
-    }
+                *to++ = shade(job->filter, job->in, row + job->first + r, job->first + k, c);
 }
 
 static void make_tokens(filter_job *job, ptrdiff_t tile, ptrdiff_t place)
@@ -254,16 +264,35 @@ static void find_bound(filter_job *job)
     job->result->bound = conv_bound(&job->heads, job->keys);
 }
 
+/* Of the layer's products on a tile, and of the loop's. */
+static void count_products(filter_job *job)
+{
+    const conv_heads *const heads = &job->heads;
+    const double L = (double)heads->L, S = (double)heads->S, E = (double)heads->E;
+    const double HD = (double)(heads->H * heads->D), HDv = (double)(heads->H * heads->Dv);
+    const double outputs = (double)job->outputs;
+    const double projections = L * E * HD + S * E * (HD + HDv) + L * HDv * outputs;
+    job->result->multiply_adds = (projections + L * S * (HD + HDv)) / L;
+    job->result->loop_multiply_adds = (double)(heads->H * job->colours) * outputs;
+}
+
+conv_point picture_filter_extent(const picture_filter *filter, const picture *in)
+{
+    const ptrdiff_t lost = filter->padding == CONV_VALID ? filter->kernel->size - 1 : 0;
+    return (conv_point){in->rows - lost, in->columns - lost};
+}
+
 mha_status picture_filter_run(const picture_filter *filter, const picture *in, picture *out,
                               filter_result *result, mha_pool *pool)
 {
-    const ptrdiff_t lost = filter->padding == CONV_VALID ? filter->kernel->size - 1 : 0;
+    const conv_point extent = picture_filter_extent(filter, in);
     filter_job job = {.filter = filter, .in = in, .out = out, .result = result, .pool = pool};
     *result = (filter_result){.threads = mha_pool_threads(pool)};
-    *out = picture_new(in->rows - lost, in->columns - lost, in->channels);
+    *out = picture_new(extent.row, extent.column, in->channels);
     mha_status status = out->pixels != NULL ? job_begin(&job) : MHA_ERR_MEMORY;
     if (status == MHA_OK) {
         find_bound(&job);
+        count_products(&job);
         result->heads = job.heads.H;
         result->tokens = job.heads.S;
         status = run_strips(&job);
@@ -272,4 +301,163 @@ mha_status picture_filter_run(const picture_filter *filter, const picture *in, p
         picture_free(out);
     job_free(&job);
     return status;
+}
+
+/* ----------------------------------------------------------------- trace ---- */
+
+/* The largest difference between two pixels that the heads of an output pixel read. */
+static double range_at(const picture_filter *filter, const picture *in, conv_point pixel,
+                       ptrdiff_t colour)
+{
+    const ptrdiff_t size = filter->kernel->size;
+    const ptrdiff_t back = filter->padding == CONV_VALID ? 0 : (size - 1) / 2;
+    double least = 1.0, most = 0.0;
+    for (ptrdiff_t t = 0; t < size * size; t++) {
+        const double value =
+            shade(filter, in, pixel.row - back + t / size, pixel.column - back + t % size, colour);
+        least = fmin(least, value);
+        most = fmax(most, value);
+    }
+    return most - least;
+}
+
+/* The colour whose values differ most around a pixel; its range in *range. */
+static ptrdiff_t colour_at(const picture_filter *filter, const picture *in, conv_point pixel,
+                           double *range)
+{
+    ptrdiff_t colour = 0;
+    *range = 0.0;
+    for (ptrdiff_t c = 0; c < colours_of(in); c++) {
+        const double here = range_at(filter, in, pixel, c);
+        if (here > *range) {
+            *range = here;
+            colour = c;
+        }
+    }
+    return colour;
+}
+
+static bool inside_tile(ptrdiff_t n)
+{
+    return n % TILE >= 1 && n % TILE <= TILE - 2;
+}
+
+conv_point filter_trace_choose(const picture_filter *filter, const picture *in)
+{
+    const conv_point extent = picture_filter_extent(filter, in);
+    conv_point best = {0, 0};
+    double most = 0.0, range;
+    for (ptrdiff_t row = 0; row < extent.row; row++)
+        for (ptrdiff_t column = 0; column < extent.column; column++) {
+            const conv_point pixel = {row, column};
+            if (!inside_tile(row) || !inside_tile(column))
+                continue;
+            colour_at(filter, in, pixel, &range);
+            if (range > most) {
+                most = range;
+                best = pixel;
+            }
+        }
+    return best;
+}
+
+/* Where a head attends most, and the mean of the pixels that it reads. */
+static void read_head(filter_trace *trace, ptrdiff_t head)
+{
+    const ptrdiff_t keys = trace->side * trace->side;
+    const double *const weights = trace->weights + head * keys;
+    ptrdiff_t most = 0;
+    double sum = 0.0;
+    for (ptrdiff_t j = 0; j < keys; j++) {
+        most = weights[j] > weights[most] ? j : most;
+        sum += weights[j] * trace->tile[j * trace->colours + trace->colour];
+    }
+    trace->reads[head] = (conv_point){most / trace->side, most % trace->side};
+    trace->values[head] = sum;
+}
+
+/* W_V W_O of a head, from the colour to its output of a kernel: from the matrices of the layer. */
+static double product_of(const filter_job *job, const filter_trace *trace, ptrdiff_t head,
+                         ptrdiff_t kernel)
+{
+    const conv_heads *const heads = &job->heads;
+    const ptrdiff_t out = kernel * job->colours + trace->colour, width = heads->H * heads->Dv;
+    double sum = 0.0;
+    for (ptrdiff_t n = head * heads->Dv; n < (head + 1) * heads->Dv; n++)
+        sum += heads->v[n * heads->E + trace->colour] * heads->o[out * width + n];
+    return sum;
+}
+
+/* What the layer and the loop computed for the pixel. */
+static void fill_trace(const filter_job *job, filter_trace *trace, const double *weights)
+{
+    const ptrdiff_t keys = job->side * job->side, columns = job->tiles * TILE;
+    const ptrdiff_t row = trace->pixel.row % TILE, column = trace->pixel.column % TILE;
+    const ptrdiff_t query = row * TILE + column;
+    memcpy(trace->tile, job->tile, (size_t)(keys * job->colours) * sizeof *trace->tile);
+    for (ptrdiff_t h = 0; h < trace->heads; h++) {
+        memcpy(trace->weights + h * keys, weights + (h * job->heads.L + query) * keys,
+               (size_t)keys * sizeof *trace->weights);
+        read_head(trace, h);
+        for (ptrdiff_t n = 0; n < trace->kernels; n++)
+            trace->taps[n][h] = product_of(job, trace, h, n);
+    }
+    for (ptrdiff_t n = 0; n < trace->kernels; n++) {
+        const ptrdiff_t out = n * job->colours + trace->colour;
+        trace->sums[n] = job->y[query * job->outputs + out];
+        trace->loop[n] = job->wanted[(row * columns + trace->pixel.column) * job->outputs + out];
+    }
+}
+
+static mha_status trace_tile(filter_job *job, filter_trace *trace)
+{
+    const conv_heads *const heads = &job->heads;
+    const ptrdiff_t top = trace->pixel.row - trace->pixel.row % TILE;
+    const ptrdiff_t left = trace->pixel.column - trace->pixel.column % TILE;
+    const size_t keys = (size_t)heads->S, count = (size_t)heads->H * keys;
+    double *const weights = malloc(count * (size_t)heads->L * sizeof *weights);
+    trace->heads = heads->H;
+    trace->side = job->side;
+    trace->corner = (conv_point){top + job->first, left + job->first};
+    trace->query = (conv_point){heads->origin.row + trace->pixel.row - top,
+                                heads->origin.column + trace->pixel.column - left};
+    trace->tile = malloc(keys * (size_t)job->colours * sizeof *trace->tile);
+    trace->weights = malloc(count * sizeof *trace->weights);
+    mha_status status = MHA_ERR_MEMORY;
+    if (weights && trace->tile && trace->weights) {
+        cut_strip(job, top);
+        make_tokens(job, left / TILE, 0);
+        status = conv_run(heads, 1, job->keys, job->queries, job->y, weights, NULL);
+        conv_direct(&job->loop, conv_arithmetic_of(MHA_F32), job->strip, job->wanted);
+    }
+    if (status == MHA_OK)
+        fill_trace(job, trace, weights);
+    free(weights);
+    return status;
+}
+
+mha_status filter_trace_run(const picture_filter *filter, const picture *in, conv_point pixel,
+                            filter_trace *trace)
+{
+    const conv_point extent = picture_filter_extent(filter, in);
+    picture out = {.rows = extent.row, .columns = extent.column, .channels = in->channels};
+    filter_job job = {.filter = filter, .in = in, .out = &out};
+    double range;
+    *trace = (filter_trace){.pixel = pixel, .kernels = filter->kernel->count};
+    trace->colour = colour_at(filter, in, pixel, &range);
+    mha_status status = job_begin(&job);
+    trace->colours = job.colours;
+    if (status == MHA_OK)
+        status = trace_tile(&job, trace);
+    if (status != MHA_OK)
+        filter_trace_free(trace);
+    job_free(&job);
+    return status;
+}
+
+void filter_trace_free(filter_trace *trace)
+{
+    free(trace->tile);
+    free(trace->weights);
+    *trace = (filter_trace){0};
 }

@@ -13,6 +13,7 @@
 #include "format/json_writer.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/conv_figure.h"
 #include "program/options.h"
 #include "program/session.h"
 
@@ -28,15 +29,22 @@ static const char details[] =
     "  hard    a mask hides all pixels but that one: bit-equal to the loop\n"
     "Padding: replicate, zero, circular, or valid, which makes the picture smaller.\n"
     "\n"
+    "--figure draws how one pixel is computed, for kernels up to 5 x 5: an arrow for each head to\n"
+    "the pixel it attends to, what it reads, W_V W_O as taps, and their sum. --pixel selects the\n"
+    "pixel of the output, counted from 0; without it, one with a large contrast is taken.\n"
+    "\n"
     "Exit code: 0 success, 1 failure or further from the loop than the bound, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  mha conv docs/images/cat.png --kernel sobel -o edges.png\n"
     "  mha conv in.png --kernel kernel.txt --heads hard --padding zero -o out.png\n"
-    "  mha conv in.png --kernel identity --alpha 0.5 -o soft.png\n";
+    "  mha conv in.png --kernel identity --alpha 0.5 -o soft.png\n"
+    "  mha conv docs/images/cat.png --kernel edge --figure proof.svg\n";
 
 typedef struct conv_request {
-    const char *input, *output;
+    const char *input, *output, *figure;
+    const char *pixel_text; /* NULL: any pixel */
+    conv_point pixel;
     const char *kernel_name, *heads_name, *padding_name, *alpha_text;
     conv_kernel kernel;
     picture_filter filter;
@@ -58,6 +66,32 @@ static int read_alpha(conv_request *request)
     return EXIT_GO_ON;
 }
 
+/* "ROW,COLUMN". Whether the picture has this pixel is known only when it is read. */
+static int read_pixel(conv_request *request)
+{
+    int end = 0;
+    long row, column;
+    const char *const text = request->pixel_text;
+    if (text == NULL)
+        return EXIT_GO_ON;
+    if (strlen(text) > 16 || sscanf(text, "%ld,%ld%n", &row, &column, &end) < 2 ||
+        text[end] != '\0' || row < 0 || column < 0)
+        return args_wrong("conv: --pixel %s: not ROW,COLUMN, such as 12,40", text);
+    request->pixel = (conv_point){row, column};
+    return EXIT_GO_ON;
+}
+
+static int check_figure(conv_request *request)
+{
+    if (request->figure == NULL && request->pixel_text != NULL)
+        return args_wrong("conv: --pixel selects what --figure draws, which is missing");
+    if (request->figure != NULL && request->kernel.size > CONV_FIGURE_SIZE_MAX)
+        return args_wrong("conv: --figure draws kernels up to %d x %d, not %td x %td",
+                          CONV_FIGURE_SIZE_MAX, CONV_FIGURE_SIZE_MAX, request->kernel.size,
+                          request->kernel.size);
+    return read_pixel(request);
+}
+
 /* Finds kernel, heads and padding by their names and checks the rest of the options. */
 static int check(conv_request *request)
 {
@@ -67,8 +101,8 @@ static int check(conv_request *request)
     char message[KERNEL_MESSAGE_MAX];
     if (request->kernel_name == NULL)
         return args_wrong("conv: --kernel is missing, such as --kernel sobel");
-    if (request->output == NULL)
-        return args_wrong("conv: -o OUT.png is missing");
+    if (request->output == NULL && request->figure == NULL)
+        return args_wrong("conv: -o OUT.png is missing, or --figure OUT.svg");
     if (!conv_kernel_find(&request->kernel, request->kernel_name, message))
         return args_wrong("conv: %s", message);
     const int code = option_choose("conv", "heads", request->heads_name, heads, 2);
@@ -80,7 +114,8 @@ static int check(conv_request *request)
     request->filter.kernel = &request->kernel;
     request->filter.code = codes[code];
     request->filter.padding = (conv_padding)padding;
-    return read_alpha(request);
+    const int exit_code = check_figure(request);
+    return exit_code == EXIT_GO_ON ? read_alpha(request) : exit_code;
 }
 
 /* ---------------------------------------------------------------- report ---- */
@@ -107,8 +142,13 @@ static void print_text(const conv_request *request, const picture *in, const pic
     printf("difference  %.3g from a direct convolution, at most %.3g (white is 1): %s\n",
            r->difference, r->bound, verdict(r));
     printf("bytes       %" PRId64 " of %" PRId64 " differ\n", r->changed, r->bytes);
+    printf("products    %.0f multiply-adds per pixel, loop %.0f\n", r->multiply_adds,
+           r->loop_multiply_adds);
     printf("time        %.3f s, loop %.3f s\n", r->seconds, r->loop_seconds);
-    printf("%s  %td x %td\n", request->output, out->columns, out->rows);
+    if (request->output != NULL)
+        printf("%s  %td x %td\n", request->output, out->columns, out->rows);
+    if (request->figure != NULL)
+        printf("%s  pixel %td,%td\n", request->figure, request->pixel.row, request->pixel.column);
 }
 
 static void print_json(const conv_request *request, const picture *in, const picture *out,
@@ -117,7 +157,15 @@ static void print_json(const conv_request *request, const picture *in, const pic
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
     json_string(&j, "input", request->input);
-    json_string(&j, "output", request->output);
+    if (request->output != NULL)
+        json_string(&j, "output", request->output);
+    if (request->figure != NULL) {
+        json_string(&j, "figure", request->figure);
+        json_open_array(&j, "pixel");
+        json_integer(&j, NULL, request->pixel.row);
+        json_integer(&j, NULL, request->pixel.column);
+        json_close(&j);
+    }
     json_integer(&j, "rows", out->rows);
     json_integer(&j, "columns", out->columns);
     json_integer(&j, "channels", in->channels);
@@ -133,6 +181,8 @@ static void print_json(const conv_request *request, const picture *in, const pic
     json_bool(&j, "within_bound", r->difference <= r->bound);
     json_integer(&j, "bytes", r->bytes);
     json_integer(&j, "bytes_changed", r->changed);
+    json_number(&j, "multiply_adds", r->multiply_adds);
+    json_number(&j, "loop_multiply_adds", r->loop_multiply_adds);
     json_number(&j, "seconds", r->seconds);
     json_number(&j, "loop_seconds", r->loop_seconds);
     json_string(&j, "isa", mha_isa_name());
@@ -142,23 +192,50 @@ static void print_json(const conv_request *request, const picture *in, const pic
 
 /* ------------------------------------------------------------------- run ---- */
 
-/* Filters, writes the picture and prints the report. The exit code is EXIT_FAILED if the result is
- * further from the loop than the bound. */
-static int filter(const conv_request *request, const picture *in, picture *out)
+/* Chooses the pixel if the user did not, and draws it. */
+static int draw_figure(conv_request *request, const picture *in)
+{
+    const conv_point extent = picture_filter_extent(&request->filter, in);
+    filter_trace trace;
+    const conv_figure figure = {&trace, &request->filter, request->kernel_name};
+    if (request->pixel_text == NULL)
+        request->pixel = filter_trace_choose(&request->filter, in);
+    if (request->pixel.row >= extent.row || request->pixel.column >= extent.column)
+        return args_failed("--pixel %s: the output has %td rows and %td columns",
+                           request->pixel_text, extent.row, extent.column);
+    const mha_status status = filter_trace_run(&request->filter, in, request->pixel, &trace);
+    if (status != MHA_OK)
+        return args_failed("%s", mha_status_string(status));
+    const bool written = output_file_write(request->figure, conv_figure_svg, &figure);
+    filter_trace_free(&trace);
+    return written ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* Filters, writes the picture and the figure, and prints the report. The exit code is EXIT_FAILED
+ * if the result is further from the loop than the bound. */
+static int filter(conv_request *request, const picture *in, picture *out)
 {
     filter_result result;
     char message[PICTURE_MESSAGE_MAX];
     const mha_status status = picture_filter_run(&request->filter, in, out, &result, request->pool);
     if (status != MHA_OK)
         return args_failed("%s", mha_status_string(status));
-    if (!png_file_write(request->output, out, message))
+    if (request->figure != NULL && draw_figure(request, in) != EXIT_FINE)
+        return EXIT_FAILED;
+    if (request->output != NULL && !png_file_write(request->output, out, message))
         return *message != '\0' ? args_failed("%s", message) : EXIT_FAILED;
     (request->as_json ? print_json : print_text)(request, in, out, &result);
     return result.difference <= result.bound ? EXIT_FINE : EXIT_FAILED;
 }
 
-/* Reads the picture; checks that the output can be written before the work begins. */
-static int convolve(const conv_request *request)
+/* Whether the outputs can be written, which is checked before the work begins. */
+static bool check_outputs(const conv_request *request)
+{
+    return (request->output == NULL || output_file_check(request->output)) &&
+           (request->figure == NULL || output_file_check(request->figure));
+}
+
+static int convolve(conv_request *request)
 {
     picture in, out = {0};
     char message[PICTURE_MESSAGE_MAX];
@@ -168,7 +245,7 @@ static int convolve(const conv_request *request)
     if (request->filter.padding == CONV_VALID &&
         (in.rows < request->kernel.size || in.columns < request->kernel.size))
         args_failed("the kernel is larger than the picture; --padding valid needs a smaller one");
-    else if (output_file_check(request->output))
+    else if (check_outputs(request))
         code = filter(request, &in, &out);
     picture_free(&in);
     picture_free(&out);
@@ -183,6 +260,9 @@ int command_conv(int argc, char **argv)
         {"kernel", ARG_TEXT, &request.kernel_name, "NAME", "name of a kernel, or a file with one",
          0, 0},
         {"o", ARG_TEXT, &request.output, "OUT.png", "the picture to write", 0, 0},
+        {"figure", ARG_TEXT, &request.figure, "OUT.svg", "draw how the heads compute a pixel", 0,
+         0},
+        {"pixel", ARG_TEXT, &request.pixel_text, "R,C", "row and column of that pixel", 0, 0},
         {"heads", ARG_TEXT, &request.heads_name, "KIND", "gauss or hard (gauss)", 0, 0},
         {"alpha", ARG_TEXT, &request.alpha_text, "A", "sharpness of gauss heads (32)", 0, 0},
         {"padding", ARG_TEXT, &request.padding_name, "P", "pixels outside the picture (replicate)",
@@ -192,7 +272,7 @@ int command_conv(int argc, char **argv)
     };
     const arg_command command = {
         .name = "conv",
-        .usage = "IN.png --kernel NAME -o OUT.png [OPTION...]",
+        .usage = "IN.png --kernel NAME [-o OUT.png] [--figure OUT.svg] [OPTION...]",
         .summary = "Filter a picture with a multi-head attention layer.",
         .details = details,
         ARG_OPTIONS(options),

@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/output_file.h"
 #include "base/suggest.h"
 #include "base/terminal.h"
 #include "claims/claims.h"
 #include "program/args.h"
 #include "program/commands.h"
+#include "program/data_svg.h"
+#include "program/options.h"
 #include "program/session.h"
 
 static const char details[] =
@@ -31,6 +34,9 @@ static const char details[] =
     "  6 fold         with one head, W_V and W_O fold into one matrix; when they do not\n"
     "  7 heads        several heads are better than one, regularise and learn faster: true\n"
     "                 for one task, false for another; \"mha sweep\" for translators\n"
+    "  8 data         attention needs more data than a convolution: errors over the number of\n"
+    "                 pictures to learn from, with intervals, and what both cost; --full has more\n"
+    "                 pictures, steps and seeds, and takes minutes\n"
     "\n"
     "A line with <= or >= is an assertion: the computed number and its bound. The others\n"
     "are for information.\n"
@@ -40,7 +46,8 @@ static const char details[] =
     "Examples:\n"
     "  mha prove scores\n"
     "  mha prove 3 --json\n"
-    "  mha prove --seed 7\n";
+    "  mha prove --seed 7\n"
+    "  mha prove data --full --svg data.svg\n";
 
 /* ---------------------------------------------------------------- report ----- */
 
@@ -115,16 +122,32 @@ static void proof_json(json *j, int number, const proof *p, double seconds)
 
 /* ------------------------------------------------------------------ run ------ */
 
+enum { CLAIM_DATA = CLAIM_COUNT - 1 };
+
 typedef struct prove_request {
     uint64_t seed;
-    bool as_json;
+    int64_t threads;
+    bool as_json, full;
+    const char *svg;     /* NULL: none */
+    study_result *study; /* what is drawn there */
+    mha_pool *pool;
     bool chosen[CLAIM_COUNT];
 } prove_request;
+
+static void study_progress(study_task task, int size)
+{
+    progress("claim %d of %d: %s, %s, %d pictures", CLAIM_DATA + 1, CLAIM_COUNT,
+             claims[CLAIM_DATA].name, study_task_names[task], size);
+}
 
 /* Runs one claim and prints it, as JSON unless `j` is NULL. Returns whether it holds. */
 static bool prove_one(const prove_request *request, int number, json *j)
 {
-    proof p = {.seed = request->seed};
+    proof p = {.seed = request->seed,
+               .pool = request->pool,
+               .full = request->full,
+               .study = request->study,
+               .progress = study_progress};
     const double begin = clock_seconds();
     progress("claim %d of %d: %s", number + 1, CLAIM_COUNT, claims[number].name);
     claims[number].prove(&p);
@@ -141,10 +164,8 @@ static bool prove_one(const prove_request *request, int number, json *j)
 }
 
 /* Runs the chosen claims in the order of their numbers. Returns the exit code. */
-static int prove(const prove_request *request)
+static int prove_chosen(const prove_request *request)
 {
-    if (require_isa() == NULL)
-        return EXIT_FAILED;
     json j = json_begin(stdout);
     int proved = 0, held = 0;
     if (request->as_json)
@@ -160,6 +181,29 @@ static int prove(const prove_request *request)
         printf("%d of %d claims hold, seed %" PRIu64 ", isa %s\n", held, proved, request->seed,
                mha_isa_name());
     return held == proved ? EXIT_FINE : EXIT_FAILED;
+}
+
+/* Opens the pool, runs the claims and draws the chart. */
+static int prove(prove_request *request)
+{
+    if (require_isa() == NULL || (request->svg != NULL && !output_file_check(request->svg)))
+        return EXIT_FAILED;
+    int code = session_open_pool(&request->pool, request->threads);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (request->svg != NULL)
+        request->study = calloc(1, sizeof *request->study);
+    if (request->svg != NULL && request->study == NULL)
+        code = args_failed("out of memory");
+    else
+        code = prove_chosen(request);
+    /* A claim that could not be run leaves no numbers. */
+    if (request->study != NULL && request->study->plan.seeds > 0 &&
+        !output_file_write(request->svg, data_svg, request->study))
+        code = EXIT_FAILED;
+    free(request->study);
+    mha_pool_free(request->pool);
+    return code;
 }
 
 /* The index of the claim with this name or number, or -1. */
@@ -196,6 +240,9 @@ static int choose(prove_request *request, char **argv, int words)
     }
     for (int n = 0; words == 0 && n < CLAIM_COUNT; n++)
         request->chosen[n] = true;
+    if ((request->full || request->svg != NULL) && !request->chosen[CLAIM_DATA])
+        return args_wrong("prove: --full and --svg belong to the claim \"%s\"",
+                          claims[CLAIM_DATA].name);
     return EXIT_GO_ON;
 }
 
@@ -204,11 +251,14 @@ int command_prove(int argc, char **argv)
     prove_request request = {.seed = 1};
     const arg_option options[] = {
         {"seed", ARG_SEED, &request.seed, "N", "seed of the random tokens and pictures (1)", 0, 0},
+        {"full", ARG_FLAG, &request.full, NULL, "the claim data with all pictures and seeds", 0, 0},
+        {"svg", ARG_TEXT, &request.svg, "FILE", "draw the errors of the claim data", 0, 0},
+        {OPTION_THREADS(&request.threads)},
         {"json", ARG_FLAG, &request.as_json, NULL, "print the results as JSON", 0, 0},
     };
     const arg_command command = {
         .name = "prove",
-        .usage = "[--seed N] [--json] [CLAIM...]",
+        .usage = "[OPTION...] [CLAIM...]",
         .summary = "Check claims about attention by running them, and compare numbers with bounds.",
         .details = details,
         .options = options,

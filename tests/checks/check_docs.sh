@@ -17,7 +17,7 @@ readme_shows_examples() {
 
 links_lead_somewhere() {
     local page link status=0
-    for page in "$root"/*.md "$root"/docs/*.md; do
+    for page in "$root"/*.md "$root"/docs/*.md "$root"/docs/course/*.md; do
         for link in $(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '://'); do
             [ -e "$(dirname "$page")/$link" ] || { echo "$page: $link"; status=1; }
         done
@@ -77,7 +77,7 @@ manual_shows_example() {
 # Pages name the tests that enforce a statement.
 tests_exist() {
     local name status=0
-    for name in $(grep -ohE '\btest_[a-z0-9_]*[a-z0-9]\b' "$root"/*.md "$root"/docs/*.md | sort -u); do
+    for name in $(grep -ohE '\btest_[a-z0-9_]*[a-z0-9]\b' "$root"/*.md "$root"/docs/*.md "$root"/docs/course/*.md | sort -u); do
         compgen -G "$root/tests/*/$name.*" >/dev/null || compgen -G "$root/python/tests/$name.py" \
             >/dev/null || { echo "no test $name"; status=1; }
     done

@@ -70,6 +70,29 @@ static void heads(void)
         check_claim(6, test_seed(1) + (uint64_t)n);
 }
 
+/* Claim 8 in small, for its rows; test_prove.sh runs it as it is, test_data_study.c has its
+ * numbers. */
+static void data_in_small(void)
+{
+    study_plan plan = study_plan_short(test_seed(1));
+    study_result study = {.plan = {.seeds = 0}};
+    proof p = {.seed = test_seed(1), .study = &study};
+    for (int n = 0; n < STUDY_SIZES_MAX; n++)
+        plan.sizes[n] = n == 0 ? 4 : 1000 + n;
+    plan.size_count = STUDY_SIZES_MAX;
+    plan.seeds = 2;
+    plan.steps = 2;
+    plan.fresh = 8;
+    prove_data_by(&p, &plan);
+    CHECK(p.status == MHA_OK && p.asserted == 4, "%s, %d assertions", mha_status_string(p.status),
+          p.asserted);
+    for (int n = 0; n < p.count; n++)
+        CHECK(strlen(p.rows[n].text) <= (p.rows[n].kind == PROOF_SAY ? 78u : 45u), "too wide: %s",
+              p.rows[n].text);
+    CHECK(study.plan.seeds == 2 && study.plan.sizes[1] == 1001, "the numbers are left");
+    proof_free(&p);
+}
+
 /* The row whose text begins with `text`. */
 static const proof_row *find(const proof *p, const char *text)
 {
@@ -369,6 +392,7 @@ int main(int argc, char **argv)
     RUN(cost);
     RUN(fold);
     RUN(heads);
+    RUN(data_in_small);
     RUN(heads_have_their_figures);
     RUN(the_counterexample_has_its_figures);
     RUN(mutual_preference_has_its_figures);

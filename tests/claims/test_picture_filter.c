@@ -186,6 +186,87 @@ static void threads_change_nothing(void)
     picture_free(&in);
 }
 
+/* ------------------------------------------------------------------ trace -- */
+
+/* What one pixel is made of is what the filter computes: the taps, where the heads look, and sums.
+ */
+static void check_trace(const picture_filter *filter, const picture *in, conv_point pixel)
+{
+    const ptrdiff_t size = filter->kernel->size, first = (size - 1) / 2;
+    filter_trace trace;
+    if (!CHECK(filter_trace_run(filter, in, pixel, &trace) == MHA_OK, "trace"))
+        return;
+    CHECK(trace.heads == size * size && trace.kernels == filter->kernel->count, "%td heads",
+          trace.heads);
+    for (ptrdiff_t n = 0; n < trace.kernels; n++) {
+        double sum = 0.0;
+        for (ptrdiff_t h = 0; h < trace.heads; h++) {
+            const ptrdiff_t row = trace.reads[h].row - trace.query.row;
+            const ptrdiff_t column = trace.reads[h].column - trace.query.column;
+            CHECK(row == h / size - first && column == h % size - first, "head %td: %td, %td", h,
+                  row, column);
+            CHECK(trace.taps[n][h] == filter->kernel->taps[n][h], "tap %td: %g, not %g", h,
+                  trace.taps[n][h], filter->kernel->taps[n][h]);
+            sum += trace.taps[n][h] * trace.values[h];
+        }
+        const double far = fabs(sum - trace.sums[n]), off = fabs(trace.sums[n] - trace.loop[n]);
+        CHECK(far < 1e-5 && off < 1e-4, "%g from the layer, %g from the loop", far, off);
+    }
+    const double value = trace.kernels == 1 ? trace.sums[0] : hypot(trace.sums[0], trace.sums[1]);
+    const double wanted =
+        level(filter->kernel, in, filter->padding, pixel.row, pixel.column, trace.colour);
+    CHECK(fabs(255.0 * fmin(fmax(value, 0.0), 1.0) - wanted) < 0.01, "%g, not %g", 255.0 * value,
+          wanted);
+    filter_trace_free(&trace);
+}
+
+static void one_pixel_taken_apart(void)
+{
+    static const char *const names[] = {"blur", "sharpen", "emboss", "sobel"};
+    test_random random = {test_seed(5)};
+    char message[KERNEL_MESSAGE_MAX];
+    for (int n = 0; n < 32; n++) {
+        conv_kernel kernel;
+        picture in = random_picture(&random, 3 + test_random_below(&random, 20),
+                                    3 + test_random_below(&random, 20), 1 + n / 8);
+        const picture_filter filter = {&kernel, n % 2 ? CONV_HARD : CONV_ABSOLUTE, 32.0,
+                                       (conv_padding)(n / 2 % 4)};
+        CHECK(conv_kernel_find(&kernel, names[n % 4], message), "%s", message);
+        const conv_point extent = picture_filter_extent(&filter, &in);
+        const conv_point pixel = {test_random_below(&random, (int)extent.row),
+                                  test_random_below(&random, (int)extent.column)};
+        check_trace(&filter, &in, pixel);
+        check_trace(&filter, &in, filter_trace_choose(&filter, &in));
+        picture_free(&in);
+    }
+}
+
+/* One white pixel on black: any window that holds it has the largest contrast, and the first one
+ * that is not at the border of a tile is taken; of a plain picture the first pixel. */
+static void a_pixel_worth_showing(void)
+{
+    char message[KERNEL_MESSAGE_MAX];
+    conv_kernel kernel;
+    picture in = picture_new(20, 20, 3);
+    const picture_filter filter = {&kernel, CONV_HARD, 0.0, CONV_REPLICATE};
+    CHECK(conv_kernel_find(&kernel, "edge", message), "%s", message);
+    memset(in.pixels, 0, 20 * 20 * 3);
+    conv_point pixel = filter_trace_choose(&filter, &in);
+    CHECK(pixel.row == 0 && pixel.column == 0, "%td, %td", pixel.row, pixel.column);
+    in.pixels[(11 * 20 + 8) * 3 + 1] = 255;
+    pixel = filter_trace_choose(&filter, &in);
+    CHECK(pixel.row == 10 && pixel.column == 9, "%td, %td", pixel.row, pixel.column);
+    filter_trace trace;
+    if (CHECK(filter_trace_run(&filter, &in, pixel, &trace) == MHA_OK, "trace")) {
+        CHECK(trace.colour == 1 && trace.values[6] == 1.0 && trace.sums[0] == -1.0,
+              "colour %td, %g, %g", trace.colour, trace.values[6], trace.sums[0]);
+        CHECK(trace.corner.row == 7 && trace.corner.column == 7 && trace.query.row == 3,
+              "corner %td, %td", trace.corner.row, trace.corner.column);
+    }
+    filter_trace_free(&trace);
+    picture_free(&in);
+}
+
 /* ---------------------------------------------------------------- kernels -- */
 
 static void check_kernel_file(const temp_folder *folder, const char *text, const char *reason)
@@ -254,6 +335,8 @@ int main(int argc, char **argv)
     RUN(identity_leaves_the_picture);
     RUN(soft_heads_blur);
     RUN(threads_change_nothing);
+    RUN(one_pixel_taken_apart);
+    RUN(a_pixel_worth_showing);
     RUN(kernel_files);
     RUN(kernel_names);
     return test_end();

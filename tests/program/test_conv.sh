@@ -58,11 +58,69 @@ if command -v python3 >/dev/null; then
     says "conv: nine heads" "$(value head_count) $(value within_bound) $(value kernel_size)" "9 True 3"
 fi
 
+# The figure: valid XML whose taps, arrows and sums are those of the filter.
+printf '0.5 -2 0\n3.25 1 -0.125\n7 0.1 -1\n' >"$scratch/odd"
+exits 0 conv "$cat" --kernel "$scratch/odd" --figure "$scratch/odd.svg" --pixel 21,102
+says "figure: without a picture, its pixel" "$out" "odd.svg  pixel 21,102"
+says "figure: products are counted" "$out" "multiply-adds per pixel, loop 81"
+exits 0 conv "$cat" --kernel sobel --figure "$scratch/sobel.svg" --json
+json "conv --figure"
+# The picture of the documentation, but for the last bits.
+exits 0 conv "$cat" --kernel edge --figure "$scratch/edge.svg"
+plain() { sed -E 's/ data-[a-z]*="[^"]*"//g' "$1"; }
+if cmp -s <(plain "$scratch/edge.svg") <(plain "$here/../../docs/images/conv_heads.svg"); then
+    ok "conv_heads.svg is what edge gives"
+else
+    bad "conv_heads.svg is what edge gives"
+fi
+if command -v python3 >/dev/null; then
+    says "figure: its numbers" "$(python3 - "$scratch" <<'END'
+import struct, sys, xml.etree.ElementTree as xml
+
+def f32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+def check(name, kernels):
+    nodes = list(xml.parse(f"{sys.argv[1]}/{name}.svg").iter())
+    taken = lambda key: [float(n.get(key)) for n in nodes if n.get(key) is not None]
+    wanted = [f32(tap) for kernel in kernels for tap in kernel]
+    assert taken("data-tap") == wanted, (taken("data-tap"), wanted)
+    shown = [n.text for n in nodes if n.get("data-tap") is not None]
+    assert shown == ["%.4g" % (tap + 0.0) for tap in wanted], shown
+    heads = [tuple(int(n.get("data-" + key)) for key in ("head", "row", "column"))
+             for n in nodes if n.get("data-head")]
+    assert heads == [(n + 1, n // 3 - 1, n % 3 - 1) for n in range(9)], heads
+    products, sums = taken("data-product"), taken("data-sum")
+    for n, total in enumerate(sums):
+        assert abs(sum(products[9 * n:9 * n + 9]) - total) < 1e-5, (products, sums)
+    assert len(sums) == len(kernels) and max(abs(a - b) for a, b in zip(sums, taken("data-loop"))) < 1e-4
+
+check("odd", [[0.5, -2, 0, 3.25, 1, -0.125, 7, 0.1, -1]])
+check("sobel", [[-1, 0, 1, -2, 0, 2, -1, 0, 1], [-1, -2, -1, 0, 0, 0, 1, 2, 1]])
+print("as computed")
+END
+)" "as computed"
+fi
+exits 2 conv "$cat" --kernel edge --pixel 1,1 -o "$to"
+says "a pixel without a figure" "$err" "--pixel selects what --figure draws"
+for pixel in 1 1,2,3 -1,2 x,y 1,2x 99999999999999999999,1; do
+    exits 2 conv "$cat" --kernel edge --figure "$scratch/no.svg" --pixel=$pixel
+    says "a pixel that is none: $pixel" "$err" "not ROW,COLUMN"
+done
+exits 1 conv "$cat" --kernel edge --figure "$scratch/no.svg" --pixel 216,0
+says "a pixel beyond the picture" "$err" "the output has 216 rows and 288 columns"
+if [ -e "$scratch/no.svg" ]; then bad "no figure after an error"; else ok "no figure after an error"; fi
+exits 1 conv "$cat" --kernel edge --figure /nonexistent/out.svg
+says "figure: no such folder" "$err" "there is no such folder"
+for n in 1 2 3 4 5 6; do echo "1 1 1 1 1 1"; done >"$scratch/large"
+exits 2 conv "$cat" --kernel "$scratch/large" --figure "$scratch/no.svg"
+says "figure: a large kernel" "$err" "--figure draws kernels up to 5 x 5, not 6 x 6"
+
 exits 2 conv
 exits 2 conv "$cat"
 says "no kernel" "$err" "--kernel is missing"
 exits 2 conv "$cat" --kernel sobel
-says "no output" "$err" "-o OUT.png is missing"
+says "no output" "$err" "-o OUT.png is missing, or --figure OUT.svg"
 exits 2 conv "$cat" --kernel sobl -o "$to"
 says "an unknown kernel: a suggestion" "$err" 'did you mean "sobel"?'
 exits 2 conv "$cat" --kernel sobel --heads soft -o "$to"

@@ -3,11 +3,22 @@
 # mha prove: the claims and their numbers, as text and as JSON.
 . "$(dirname "$0")/harness.bash"
 
-exits 0 prove
+exits 0 prove --svg "$scratch/data.svg"
 silent "prove: nothing on stderr" "$err"
-says "prove: all claims" "$out" "7 of 7 claims hold, seed 1"
+says "prove: all claims" "$out" "8 of 8 claims hold, seed 1"
 says "prove: the first" "$out" "1 scores: "
-says "prove: the last" "$out" "7 heads: "
+says "prove: the last" "$out" "8 data: "
+says "data: with few pictures the convolution is better" "$out" "the convolution is better with 16, 256 pictures"
+says "data: with far taps attention is" "$out" "attention is better with 16, 256 pictures"
+says "data: multiply-adds, convolution" "$out" "multiply-adds: convolution                           3888"
+says "data: multiply-adds, attention" "$out" "multiply-adds: attention                           110160"
+if command -v python3 >/dev/null; then
+    says "data: the chart" "$(python3 -c '
+import sys, xml.etree.ElementTree as xml
+names = [node.tag.split("}")[1] for node in xml.parse(sys.argv[1]).iter()]
+print(names.count("polyline"), "curves,", names.count("circle"), "points")' "$scratch/data.svg")" \
+        "6 curves, 12 points"
+fi
 case $out in
 *FAIL*) bad "prove: no assertion fails" "$(grep FAIL <<<"$out")" ;;
 *) ok "prove: no assertion fails" ;;
@@ -71,10 +82,16 @@ fi
 
 exits 2 prove scroes
 says "an unknown claim: a suggestion" "$err" 'no claim "scroes"; did you mean "scores"?'
-exits 2 prove 8
-says "an unknown number" "$err" 'no claim "8"'
+exits 2 prove 9
+says "an unknown number" "$err" 'no claim "9"'
 silent "an unknown claim: nothing on stdout" "$out"
-exits 2 prove 1 2 3 4 5 6 7 1
+exits 2 prove 1 2 3 4 5 6 7 8 1
+exits 2 prove fold --full
+says "more of a claim that is not chosen" "$err" '--full and --svg belong to the claim "data"'
+exits 2 prove fold --svg "$scratch/none.svg"
+exits 1 prove data --svg /nonexistent/data.svg
+says "a chart in no folder" "$err" "there is no such folder"
+silent "a chart in no folder: nothing is run" "$out"
 exits 2 prove --seed x
 export MHA_ISA=pdp11
 exits 1 prove scores
