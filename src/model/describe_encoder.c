@@ -155,8 +155,6 @@ mha_status describe_vit(const config_reader *r, model_description *d)
         return config_fail(r, MHA_ERR_FORMAT,
                            "\"patch_size\" is %d with %d channels, which is more than %d numbers",
                            d->patch, d->channels, MODEL_WIDTH_MAX);
-    if (d->patch_stride == 0)
-        d->patch_stride = d->patch;
     const double side = model_patches_across(d);
     d->extra_tokens = d->family[0] == 'd' ? 2 : d->label_mean ? 0 : 1;
     if (side * side > MODEL_WIDTH_MAX)

@@ -106,7 +106,8 @@ static void cut_patch(const model_pass *pass, ptrdiff_t number)
     const model_description *const d = &pass->model->files.description;
     const ptrdiff_t size = d->image_size, patch = d->patch, across = model_patches_across(d);
     const ptrdiff_t b = number / (across * across), place = number % (across * across);
-    const ptrdiff_t top = place / across * d->patch_stride, left = place % across * d->patch_stride;
+    const ptrdiff_t top = place / across * model_patch_stride(d),
+                    left = place % across * model_patch_stride(d);
     float *to = pass->pixels + number * d->channels * patch * patch;
     for (ptrdiff_t c = 0; c < d->channels; c++)
         for (ptrdiff_t y = 0; y < patch; y++, to += patch)

@@ -75,6 +75,7 @@ typedef struct folder_writer {
     char names[TRANSFORMER_TENSORS_MAX][2 * TRANSFORMER_NAME_MAX];
     folder_shape shapes[ITEMS_MAX];
     safetensors_item items[ITEMS_MAX];
+    int parameters;   /* items that are parameters */
     uint16_t *halves; /* [values, then those of the extra tensor], or NULL */
 } folder_writer;
 
@@ -114,7 +115,8 @@ static mha_status add_item(folder_writer *w, int number, const char *name, const
         .type = w->halves ? SAFETENSORS_F16 : SAFETENSORS_F32,
         .rank = shape->rank,
         .shape = shape->extents,
-        .data = convert(w, name, values, elements(shape), w->halves ? w->halves + at : NULL)};
+        .data = convert(w, name + strlen(number < w->parameters ? w->content->prefix : ""), values,
+                        elements(shape), w->halves ? w->halves + at : NULL)};
     return w->items[number].data ? MHA_OK : MHA_ERR_FORMAT;
 }
 
@@ -138,6 +140,7 @@ static mha_status make_items(folder_writer *w, size_t *count)
             return fail(w->message, MHA_ERR_MEMORY, w->path, "out of memory");
     }
     mha_status status = MHA_OK;
+    w->parameters = tensors;
     for (int n = 0; n < tensors && status == MHA_OK; n++) {
         const transformer_tensor *const tensor = &w->tensors[n];
         snprintf(w->names[n], sizeof w->names[n], "%s%s", c->prefix, tensor->name);
