@@ -5,7 +5,6 @@
  * the patches, row by row: "1.3" is the third patch of the first row.
  */
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +112,7 @@ bool subject_picture_read(const subject *s, const char *path, model_text *m, cha
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model_of(s), &info);
     const int size = (int)info.image_size, marks = model_picture_marks(model_of(s));
-    const int patches = (int)lround(sqrt((double)(info.positions - marks)));
+    const int patches = model_picture_across(model_of(s));
     model_side *const side = &m->sides[TRANSFORMER_SOURCE];
     picture p = {0};
     FILE *const file = fopen(path, "rb");
