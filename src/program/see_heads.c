@@ -106,20 +106,26 @@ static float largest_of(const head_maps *m, int layer, int head)
     return largest > 0.0f ? largest : 1.0f;
 }
 
-/* The share of a pixel of the picture, from 0 to 1: the mean of the patches that it is in. */
-static double heat_at(const head_maps *m, int layer, int head, int y, int x)
+/* heats[side][side]: the share of every pixel, from 0 to 1, as the mean of the patches that it is
+ * in. `counts` has the same size. */
+static void find_heats(const head_maps *m, int layer, int head, double *heats, int *counts)
 {
     const float *const shares = shares_of(m, layer, head);
-    double sum = 0.0;
-    int count = 0;
-    for (int row = 0; row < m->across; row++)
-        for (int column = 0; column < m->across; column++)
-            if (y >= row * m->stride && y < row * m->stride + m->patch && x >= column * m->stride &&
-                x < column * m->stride + m->patch) {
-                sum += (double)shares[row * m->across + column];
-                count++;
-            }
-    return count > 0 ? sum / count / (double)largest_of(m, layer, head) : 0.0;
+    const double largest = (double)largest_of(m, layer, head);
+    const int pixels = m->side * m->side;
+    memset(counts, 0, (size_t)pixels * sizeof *counts);
+    for (int n = 0; n < pixels; n++)
+        heats[n] = 0.0;
+    for (int n = 0; n < m->across * m->across; n++) {
+        const int top = n / m->across * m->stride, left = n % m->across * m->stride;
+        for (int k = 0; k < m->patch * m->patch; k++) {
+            const int at = (top + k / m->patch) * m->side + left + k % m->patch;
+            heats[at] += (double)shares[n] / largest;
+            counts[at]++;
+        }
+    }
+    for (int n = 0; n < pixels; n++)
+        heats[n] /= counts[n] > 0 ? counts[n] : 1;
 }
 
 /* ------------------------------------------------------------------- PNG ----- */
@@ -137,10 +143,9 @@ static uint8_t blend(uint8_t below, uint8_t above, double share)
 
 /* One head, CELL pixels a side: its colour covers the picture the more, the larger its share. */
 static void put_cell(const head_maps *m, int layer, int head, picture *sheet, ptrdiff_t top,
-                     ptrdiff_t left, double *heats)
+                     ptrdiff_t left, double *heats, int *counts)
 {
-    for (int n = 0; n < m->side * m->side; n++)
-        heats[n] = heat_at(m, layer, head, n / m->side, n % m->side);
+    find_heats(m, layer, head, heats, counts);
     for (int y = 0; y < CELL; y++)
         for (int x = 0; x < CELL; x++) {
             const int row = y * m->side / CELL, column = x * m->side / CELL;
@@ -159,17 +164,19 @@ static int write_png(const head_maps *m, const char *path)
     char message[PICTURE_MESSAGE_MAX] = "";
     picture sheet = picture_new(m->layers * (CELL + GAP) + GAP, m->heads * (CELL + GAP) + GAP, 3);
     double *const heats = malloc((size_t)m->side * (size_t)m->side * sizeof *heats);
-    bool fine = sheet.pixels != NULL && heats != NULL;
+    int *const counts = malloc((size_t)m->side * (size_t)m->side * sizeof *counts);
+    bool fine = sheet.pixels != NULL && heats != NULL && counts != NULL;
     if (!fine)
         snprintf(message, sizeof message, "out of memory");
     for (int layer = 0; fine && layer < m->layers; layer++)
         for (int head = 0; head < m->count[layer]; head++)
             put_cell(m, layer, head, &sheet, GAP + layer * (CELL + GAP), GAP + head * (CELL + GAP),
-                     heats);
+                     heats, counts);
     fine = fine && png_file_write(path, &sheet, message);
     if (!fine && *message != '\0')
         args_failed("%s", message);
     free(heats);
+    free(counts);
     picture_free(&sheet);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
