@@ -30,14 +30,23 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
+    [[ $command == see && $previous == --heads ]] && previous=--svg
     [[ $command == score && $previous == --tokens ]] && previous=
     [[ $command == tokenize && $previous == --count ]] && previous=
+    if [[ $command == train && $previous == --pooling ]]; then
+        COMPREPLY=($(compgen -W "class mean" -- "$cur"))
+        return
+    fi
+    if [[ $command == train && $previous == --places ]]; then
+        COMPREPLY=($(compgen -W "learned sines" -- "$cur"))
+        return
+    fi
     case $previous in
-    --svg | --tikz | --model | --texts | --pairs | --valid | --alignments | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --ablation | --weights | --tokens)
+    --svg | --tikz | --model | --texts | --pairs | --valid | --alignments | --tokenizer | --npy | --prompt-cache | -o | --checkpoint | --curve | --log | --images | --confusion | --ablation | --weights | --tokens)
         COMPREPLY=($(compgen -f -- "$cur"))
         return
         ;;
@@ -131,7 +140,8 @@ _mha() {
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --dropout --head-dropout --bpe-dropout --copy --bare --label-smoothing --weight-decay --clip --ema --average
-            --average-every --patience --arithmetic --seed --sentences --unknown --threads --resume --force
+            --average-every --patience --arithmetic --seed --sentences --unknown --images --classes --image-size
+            --patch --stride --pooling --places --crop --flip --erase --mix-up --confusion --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
     sweep)
@@ -149,6 +159,7 @@ _mha() {
             --width --threads --json --help"
         ;;
     view) options="-o --to --model --texts --study --ablation --weights --tokens --live --lecture --layer --words --threads --help" ;;
+    see) options="--model --heads --top --store --arithmetic --threads --json --help" ;;
     serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind
@@ -164,7 +175,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;

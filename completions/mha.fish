@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words help
+set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -25,13 +25,14 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a ablate -d "dis
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prune -d "disable the least important heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a view -d "a page that shows every head"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a serve -d "the same live, on this machine"
-complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator, or a classifier of pictures"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a see -d "classify pictures, and draw every head over them"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a sweep -d "train with different numbers of heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show heads ablate prune view serve version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus bleu translate show version" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view serve" -l threads -x -d "threads"
@@ -119,6 +120,26 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l label-smoothing -x -d 
 complete -c mha -n "__fish_seen_subcommand_from train" -l arithmetic -x -a "exact native" -d "how products are computed"
 complete -c mha -n "__fish_seen_subcommand_from train" -l weight-decay -x -d "weight decay of matrices"
 complete -c mha -n "__fish_seen_subcommand_from train" -l clip -x -d "largest gradient norm"
+complete -c mha -n "__fish_seen_subcommand_from train" -l images -r -F -d "a set of pictures to train on"
+complete -c mha -n "__fish_seen_subcommand_from train" -l classes -x -d "names of the classes"
+complete -c mha -n "__fish_seen_subcommand_from train" -l confusion -r -F -d "draw what is taken for what"
+complete -c mha -n "__fish_seen_subcommand_from train" -l image-size -x -d "size that PNG files are scaled to"
+complete -c mha -n "__fish_seen_subcommand_from train" -l patch -x -d "side of a patch"
+complete -c mha -n "__fish_seen_subcommand_from train" -l stride -x -d "pixels from patch to patch"
+complete -c mha -n "__fish_seen_subcommand_from train" -l pooling -x -a "class mean" -d "what is classified by"
+complete -c mha -n "__fish_seen_subcommand_from train" -l places -x -a "learned sines" -d "positions of patches"
+complete -c mha -n "__fish_seen_subcommand_from train" -l crop -x -d "pixels to move pictures by"
+complete -c mha -n "__fish_seen_subcommand_from train" -l flip -x -d "share of mirrored pictures"
+complete -c mha -n "__fish_seen_subcommand_from train" -l erase -x -d "share with an erased rectangle"
+complete -c mha -n "__fish_seen_subcommand_from train" -l mix-up -x -d "mix pairs of pictures"
+complete -c mha -n "__fish_seen_subcommand_from see" -F
+complete -c mha -n "__fish_seen_subcommand_from see" -l model -r -F -d "a folder"
+complete -c mha -n "__fish_seen_subcommand_from see" -l heads -r -F -d "draw every head over the picture"
+complete -c mha -n "__fish_seen_subcommand_from see" -l top -x -d "classes to print"
+complete -c mha -n "__fish_seen_subcommand_from see" -l store -x -a "f32 f16 bf16 i8 q8 q4" -d "how weights are stored"
+complete -c mha -n "__fish_seen_subcommand_from see" -l arithmetic -x -a "exact native" -d "how products are computed"
+complete -c mha -n "__fish_seen_subcommand_from see" -l threads -x -d "threads"
+complete -c mha -n "__fish_seen_subcommand_from see" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from train" -l pairs -r -F -d "sentence pairs to train on"
 complete -c mha -n "__fish_seen_subcommand_from train" -l valid -r -F -d "pairs for validation"
 complete -c mha -n "__fish_seen_subcommand_from train" -l vocabulary -x -d "subwords to learn"

@@ -16,6 +16,7 @@ packages="
     build  libutf8proc-dev         /usr/include/utf8proc.h
     extra  libpng-dev              /usr/include/png.h
     extra  libmicrohttpd-dev       /usr/include/microhttpd.h
+    extra  zlib1g-dev              /usr/include/zlib.h
     test   ninja-build             ninja
     test   pkg-config              pkg-config
     test   binutils                objdump
@@ -40,6 +41,7 @@ packages="
     test   libmpich-dev            mpicc.mpich
     test   mpich                   mpirun.mpich
     test   iproute2                ip
+    test   dataset-fashion-mnist   /usr/share/datasets/fashion-mnist
     wasm   cmake                   cmake
     wasm   emscripten              emcc
     wasm   nodejs                  node

@@ -427,6 +427,7 @@ part_models() {
     job models check_families "$python" -B tests/model/check_families.py build
     job models check_beams "$python" -B tests/model/check_beams.py build
     job models check_pruned "$python" -B tests/model/check_pruned.py build
+    job models check_vision "$python" -B tests/model/check_vision.py build
     job models check_real_models "$python" -B tests/model/check_real_models.py build build/models
 }
 

@@ -13,7 +13,7 @@
 
 #include "claims/convolution.h"
 #include "claims/filter_kernel.h"
-#include "claims/picture.h"
+#include "picture/picture.h"
 
 typedef struct picture_filter {
     const conv_kernel *kernel;

@@ -111,8 +111,8 @@ bool subject_picture_read(const subject *s, const char *path, model_text *m, cha
 {
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model_of(s), &info);
-    const int size = (int)info.image_size, patches = size / (int)info.patch;
-    const int marks = model_picture_marks(model_of(s));
+    const int size = (int)info.image_size, marks = model_picture_marks(model_of(s));
+    const int patches = model_picture_across(model_of(s));
     model_side *const side = &m->sides[TRANSFORMER_SOURCE];
     picture p = {0};
     FILE *const file = fopen(path, "rb");

@@ -256,6 +256,7 @@ static bool holds(const binder *b, const rule_place *at)
         {RULE_SEQUENCE_LABELS, !d->labels_per_token},
         {RULE_TRANSFORM, b->binding->transform.weight.data != NULL},
         {RULE_LABELS, b->binding->label.weight.data != NULL},
+        {RULE_EXTRA, d->extra_tokens > 0},
     };
     for (size_t n = 0; n < sizeof conditions / sizeof conditions[0]; n++)
         if (flags & conditions[n].flag && !conditions[n].holds)

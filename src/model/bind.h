@@ -65,7 +65,8 @@ enum {
     RULE_SEGMENTS = 1 << 13, /* token types */
     RULE_SEQUENCE_LABELS = 1 << 14,
     RULE_TRANSFORM = 1 << 15, /* there is a transform before the output */
-    RULE_LABELS = 1 << 16     /* there is a classifier */
+    RULE_LABELS = 1 << 16,    /* there is a classifier */
+    RULE_EXTRA = 1 << 17      /* there are tokens before the patches */
 };
 
 typedef struct tensor_rule {

@@ -152,7 +152,7 @@ const tensor_layout gguf_bert_layout = {
 static const tensor_rule vit_rules[] = {
     LINEAR(IN_STACK(patches), "embeddings.patch_embeddings.projection", WIDTH, PATCH, RULE_BIAS),
     MATRIX(IN_STACK(position), "embeddings.position_embeddings", POSITIONS, WIDTH, 0),
-    VECTOR(IN_STACK(class_token), "embeddings.cls_token", WIDTH, 0),
+    VECTOR(IN_STACK(class_token), "embeddings.cls_token", WIDTH, RULE_EXTRA),
     NORM(IN_STACK(final_norm), "layernorm", WIDTH, 0),
     NORM(IN_LAYER(self.norms.before), "layernorm_before", WIDTH, 0),
     LINEAR(IN_LAYER(self.q), "attention.attention.query attention.q_proj", QUERIES, WIDTH,

@@ -181,7 +181,7 @@ static mha_status check_image(model_pass *pass)
     const model_description *const d = &pass->model->files.description;
     if (!pass->call->pixels)
         return fail(pass, MHA_ERR_NULL, "call.pixels is NULL; the model reads pictures");
-    const ptrdiff_t across = d->image_size / d->patch;
+    const ptrdiff_t across = model_patches_across(d);
     pass_rows *const side = &pass->side[STACK_ENCODER];
     side->longest = across * across + d->extra_tokens;
     if (pass->B > ROWS_MAX / side->longest)

@@ -128,6 +128,7 @@ mha_status describe_distilbert(const config_reader *r, model_description *d);
 mha_status describe_albert(const config_reader *r, model_description *d);
 mha_status describe_electra(const config_reader *r, model_description *d);
 mha_status describe_vit(const config_reader *r, model_description *d);
+mha_status describe_mha_vit(const config_reader *r, model_description *d);
 mha_status describe_gpt2(const config_reader *r, model_description *d);
 mha_status describe_llama(const config_reader *r, model_description *d);
 mha_status describe_qwen2(const config_reader *r, model_description *d);
@@ -143,9 +144,10 @@ mha_status describe_transformer(const config_reader *r, model_description *d);
 mha_status describe_translator(const config_reader *r, model_description *d);
 
 extern const config_field bert_fields[], roberta_fields[], distilbert_fields[], albert_fields[],
-    electra_fields[], vit_fields[], gpt2_fields[], llama_fields[], mistral_fields[], qwen2_fields[],
-    qwen3_fields[], gemma_fields[], gemma2_fields[], gemma3_fields[], t5_fields[], bart_fields[],
-    marian_fields[], transformer_fields[], translator_fields[];
+    electra_fields[], vit_fields[], mha_vit_fields[], gpt2_fields[], llama_fields[],
+    mistral_fields[], qwen2_fields[], qwen3_fields[], gemma_fields[], gemma2_fields[],
+    gemma3_fields[], t5_fields[], bart_fields[], marian_fields[], transformer_fields[],
+    translator_fields[];
 
 /* ------------------------------------------------------------ whole files ----- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptions of encoders: BERT and its relatives, ViT and DeiT. */
 #include <math.h>
+#include <string.h>
 
 #include "model/describe.h"
 
@@ -54,18 +55,25 @@ const config_field electra_fields[] = {
     {"embedding_size", FIELD_WIDTH, ENCODER(embedding.width), 128},
     TABLE_END};
 
-const config_field vit_fields[] = {
-    {"hidden_size", FIELD_WIDTH, AT(width), 768},
-    {"num_hidden_layers", FIELD_LAYERS, ENCODER(layers), 12},
-    {"num_attention_heads", FIELD_HEADS, ENCODER(attention.heads), 12},
-    {"intermediate_size", FIELD_WIDTH, ENCODER(inner), 3072},
-    {"hidden_act", FIELD_ACTIVATION, AT(activation), MHA_ACTIVATION_GELU},
-    {"layer_norm_eps", FIELD_EPS, AT(norm_eps), 1e-12},
-    {"image_size", FIELD_WIDTH, AT(image_size), 224},
-    {"patch_size", FIELD_WIDTH, AT(patch), 16},
-    {"num_channels", FIELD_WIDTH, AT(channels), 3},
-    {"pooler_act", FIELD_ACTIVATION, AT(pooler_activation), MHA_ACTIVATION_TANH},
-    TABLE_END};
+/* Fields that ViT, DeiT and their extension share. */
+#define VIT_FIELDS                                                                 \
+    {"hidden_size", FIELD_WIDTH, AT(width), 768},                                  \
+        {"num_hidden_layers", FIELD_LAYERS, ENCODER(layers), 12},                  \
+        {"num_attention_heads", FIELD_HEADS, ENCODER(attention.heads), 12},        \
+        {"intermediate_size", FIELD_WIDTH, ENCODER(inner), 3072},                  \
+        {"hidden_act", FIELD_ACTIVATION, AT(activation), MHA_ACTIVATION_GELU},     \
+        {"layer_norm_eps", FIELD_EPS, AT(norm_eps), 1e-12},                        \
+        {"image_size", FIELD_WIDTH, AT(image_size), 224},                          \
+        {"patch_size", FIELD_WIDTH, AT(patch), 16},                                \
+        {"num_channels", FIELD_WIDTH, AT(channels), 3},                            \
+    {                                                                              \
+        "pooler_act", FIELD_ACTIVATION, AT(pooler_activation), MHA_ACTIVATION_TANH \
+    }
+
+const config_field vit_fields[] = {VIT_FIELDS, TABLE_END};
+
+const config_field mha_vit_fields[] = {
+    VIT_FIELDS, {"patch_stride", FIELD_WIDTH_ZERO, AT(patch_stride), 0}, TABLE_END};
 
 mha_status describe_bert(const config_reader *r, model_description *d)
 {
@@ -147,12 +155,26 @@ mha_status describe_vit(const config_reader *r, model_description *d)
         return config_fail(r, MHA_ERR_FORMAT,
                            "\"patch_size\" is %d with %d channels, which is more than %d numbers",
                            d->patch, d->channels, MODEL_WIDTH_MAX);
-    const double side = d->image_size / d->patch;
-    d->extra_tokens = d->family[0] == 'd' ? 2 : 1;
+    const double side = model_patches_across(d);
+    d->extra_tokens = d->family[0] == 'd' ? 2 : d->label_mean ? 0 : 1;
     if (side * side > MODEL_WIDTH_MAX)
         return config_fail(r, MHA_ERR_FORMAT,
                            "\"image_size\" is %d, which is more than %d patches of %d",
                            d->image_size, MODEL_WIDTH_MAX, d->patch);
     d->positions = (int)(side * side) + d->extra_tokens;
     return MHA_OK;
+}
+
+/* ViT with patches that may overlap, and a classifier that may read their mean. */
+mha_status describe_mha_vit(const config_reader *r, model_description *d)
+{
+    const config_value pooling = config_get(r, "pooling");
+    d->label_mean = pooling.type == CONFIG_TEXT && strcmp(pooling.text, "mean") == 0;
+    if (!d->label_mean && (pooling.type != CONFIG_TEXT || strcmp(pooling.text, "class") != 0))
+        return config_fail(r, MHA_ERR_FORMAT, "\"pooling\" must be \"class\" or \"mean\"");
+    if (d->patch_stride > d->patch)
+        return config_fail(r, MHA_ERR_FORMAT,
+                           "\"patch_stride\" is %d, expected at most \"patch_size\", which is %d",
+                           d->patch_stride, d->patch);
+    return describe_vit(r, d);
 }

@@ -125,6 +125,8 @@ typedef struct model_description {
     bool label_pooled;               /* it reads the pooler's output; else the first hidden state */
     mha_activation label_activation; /* after label_transform */
     int image_size, patch, channels, extra_tokens; /* ViT; extra: class and distillation token */
+    int patch_stride; /* pixels from one patch to the next; 0: those of a patch */
+    bool label_mean;  /* the classifier reads the mean of all rows, not the first */
     model_usage usage;
     pruned_head *pruned; /* by kind, layer and head, owned; `heads` above counts them, too */
     size_t pruned_count;
@@ -137,5 +139,17 @@ bool description_is_pruned(const model_description *d, mha_attention_kind kind, 
                            int head);
 int description_pruned_before(const model_description *d, mha_attention_kind kind, int layer,
                               int head);
+
+/* Pixels from one patch to the next. */
+static inline int model_patch_stride(const model_description *d)
+{
+    return d->patch_stride > 0 ? d->patch_stride : d->patch;
+}
+
+/* Patches along a side of the picture. */
+static inline int model_patches_across(const model_description *d)
+{
+    return (d->image_size - d->patch) / model_patch_stride(d) + 1;
+}
 
 #endif

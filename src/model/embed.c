@@ -118,9 +118,10 @@ static void embed_task(void *arg, int worker, ptrdiff_t number)
 static void cut_patch(const model_pass *pass, ptrdiff_t number)
 {
     const model_description *const d = &pass->model->files.description;
-    const ptrdiff_t size = d->image_size, patch = d->patch, across = size / patch;
+    const ptrdiff_t size = d->image_size, patch = d->patch, across = model_patches_across(d);
     const ptrdiff_t b = number / (across * across), place = number % (across * across);
-    const ptrdiff_t top = place / across * patch, left = place % across * patch;
+    const ptrdiff_t top = place / across * model_patch_stride(d),
+                    left = place % across * model_patch_stride(d);
     float *to = pass->pixels + number * d->channels * patch * patch;
     for (ptrdiff_t c = 0; c < d->channels; c++)
         for (ptrdiff_t y = 0; y < patch; y++, to += patch)
@@ -139,7 +140,7 @@ static mha_status embed_pictures(const model_pass *pass, embed_job *job)
     const mha_model *const model = pass->model;
     const model_stack *const stack = &model->stack[job->stack];
     const model_description *const d = &model->files.description;
-    const ptrdiff_t across = d->image_size / d->patch, patches = across * across;
+    const ptrdiff_t across = model_patches_across(d), patches = across * across;
     const ptrdiff_t inputs = (ptrdiff_t)d->channels * d->patch * d->patch;
     const ptrdiff_t length = patches + d->extra_tokens;
     mha_pool_run(pass->pool, pass->B * patches, cut_task, (void *)pass);

@@ -33,7 +33,7 @@ static void carve_rows(model_pass *pass, model_work *work)
     pass->part = work_take(work, rows, row);
     pass->row_buffers = work_take(work, pass->threads, sizeof(float) * (size_t)width);
     if (pass->call->pixels) {
-        const size_t across = (size_t)(d->image_size / d->patch);
+        const size_t across = (size_t)model_patches_across(d);
         const size_t pixels = (size_t)d->channels * (size_t)d->patch * (size_t)d->patch;
         pass->pixels = work_take(work, pass->B, sizeof(float) * across * across * pixels);
     }

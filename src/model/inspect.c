@@ -168,3 +168,13 @@ mha_status model_part_steps(const mha_model *model, int part, ptrdiff_t rows, co
     free(sum);
     return status;
 }
+
+int model_picture_stride(const mha_model *model)
+{
+    return model_patch_stride(&model->files.description);
+}
+
+int model_picture_across(const mha_model *model)
+{
+    return model_patches_across(&model->files.description);
+}

@@ -30,6 +30,10 @@ int32_t model_decoder_start(const mha_model *model);
 /* The tokens of an image encoder before its patches: of a class, of distillation. */
 int model_picture_marks(const mha_model *model);
 
+/* Pixels from one of its patches to the next, and patches along a side. */
+int model_picture_stride(const mha_model *model);
+int model_picture_across(const mha_model *model);
+
 /* How the hidden states of an encoder become the vector of a text; never MHA_POOLING_MODEL. */
 mha_pooling model_pooling(const mha_model *model);
 

@@ -144,6 +144,10 @@ static void add_words(model_text *t, const model_description *d)
     if (d->kind == MHA_MODEL_IMAGE_ENCODER) {
         ROW(t, "image", "%d x %d, %d channels, patches of %d x %d", d->image_size, d->image_size,
             d->channels, d->patch, d->patch);
+        if (model_patch_stride(d) != d->patch)
+            ROW(t, "overlap", "a patch begins every %d pixels", model_patch_stride(d));
+        if (d->label_mean)
+            ROW(t, "pooling", "the classifier reads the mean of all patches");
         ROW(t, "tokens", "%d: %d patches and %d of its own", d->positions,
             d->positions - d->extra_tokens, d->extra_tokens);
         return;

@@ -37,6 +37,20 @@ static void take_rows(const model_pass *pass, const float *hidden, ptrdiff_t n, 
     }
 }
 
+/* The mean of the rows of every sequence, in double precision. */
+static void take_means(const model_pass *pass, const float *hidden, float *to)
+{
+    const ptrdiff_t width = pass->model->files.description.width;
+    const ptrdiff_t rows = pass->side[model_last_stack(pass->model)].longest;
+    for (ptrdiff_t b = 0; b < pass->B; b++)
+        for (ptrdiff_t c = 0; c < width; c++) {
+            double sum = 0.0;
+            for (ptrdiff_t n = 0; n < rows; n++)
+                sum += (double)hidden[(b * rows + n) * width + c];
+            to[b * width + c] = (float)(sum / (double)rows);
+        }
+}
+
 static mha_status run_linear(const model_pass *pass, const mha_linear *linear, const float *from,
                              mha_activation activation, float *to, ptrdiff_t to_width)
 {
@@ -67,7 +81,10 @@ static mha_status run_labels(const model_pass *pass, const float *hidden)
                                                                        : NULL;
     const float *from = pass->chosen;
     mha_status status = MHA_OK;
-    take_rows(pass, hidden, 0, pass->chosen);
+    if (d->label_mean)
+        take_means(pass, hidden, pass->chosen);
+    else
+        take_rows(pass, hidden, 0, pass->chosen);
     if (first) {
         status = run_linear(pass, first, pass->chosen,
                             first == model->pooler ? d->pooler_activation : d->label_activation,

@@ -9,8 +9,8 @@
 
 #include "base/output_file.h"
 #include "claims/picture_filter.h"
-#include "claims/png_file.h"
 #include "format/json_writer.h"
+#include "picture/png_file.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/conv_figure.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha train: a translator from scratch.
+ * mha train: a translator or a classifier of pictures from scratch.
  *
  *      options --> request --> training, new or from its checkpoint
  *      train_loop()            all steps, or an interrupt
@@ -82,10 +82,9 @@ static training *create(const train_request *r, training_data *data, mha_pool *p
 }
 
 /* Creates the training or loads its checkpoint. */
-static int begin(const train_request *r, const train_text *text, mha_pool *pool, training **made)
+static int begin(const train_request *r, training_data *data, mha_pool *pool, training **made)
 {
     char message[TRANSFORMER_MESSAGE_MAX];
-    training_data *const data = text != NULL ? text_data_base(text->data) : NULL;
     *made = r->resume ? training_load(r->checkpoint, data, pool, message)
                       : create(r, data, pool, message);
     if (*made == NULL)
@@ -128,14 +127,17 @@ static int join(const training_team *team, training *t)
 /* Sentences of a validation. Those of the laboratory are alike, so fewer are enough. */
 static int64_t validation_sentences(const train_request *r)
 {
-    return r->pairs == NULL && r->evaluate > VALIDATION_MAX ? VALIDATION_MAX : r->evaluate;
+    return !train_makes_folder(r) && r->evaluate > VALIDATION_MAX ? VALIDATION_MAX : r->evaluate;
 }
 
-static int run(const train_request *r, const train_text *text, mha_pool *pool, int argc,
-               char **argv)
+static int run(const train_request *r, const train_text *text, const train_images *images,
+               mha_pool *pool, int argc, char **argv)
 {
     train_model model;
-    int code = train_model_open(&model, r, text, pool);
+    training_data *const data = text != NULL     ? text_data_base(text->data)
+                                : images != NULL ? vision_data_base(images->data)
+                                                 : NULL;
+    int code = train_model_open(&model, r, text, images, pool);
     const bool writes = !train_follows(r);
     train_loop_job job = {.model = &model,
                           .checkpoint = writes ? r->checkpoint : NULL,
@@ -147,7 +149,7 @@ static int run(const train_request *r, const train_text *text, mha_pool *pool, i
                           .translate = text != NULL && writes ? r->translate : 0,
                           .quiet = r->quiet};
     if (code == EXIT_GO_ON)
-        code = begin(r, text, pool, &job.training);
+        code = begin(r, data, pool, &job.training);
     code = agree(r->team, code);
     if (code == EXIT_GO_ON)
         code = join(r->team, job.training);
@@ -166,13 +168,18 @@ static int run_with_threads(train_request *r, int argc, char **argv)
 {
     mha_pool *pool;
     train_text text = {.json = NULL};
+    train_images images = {.data = NULL};
     int code = session_open_pool(&pool, r->threads);
     if (code == EXIT_GO_ON && r->pairs != NULL)
         code = train_text_open(&text, r, pool);
+    if (code == EXIT_GO_ON && r->images != NULL)
+        code = train_images_open(&images, r);
     code = agree(r->team, code);
     if (code == EXIT_GO_ON)
-        code = run(r, r->pairs != NULL ? &text : NULL, pool, argc, argv);
+        code = run(r, r->pairs != NULL ? &text : NULL, r->images != NULL ? &images : NULL, pool,
+                   argc, argv);
     train_text_close(&text);
+    train_images_close(&images);
     mha_pool_free(pool);
     return code;
 }

@@ -16,6 +16,7 @@ int command_sweep(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_translate(int argc, char **argv);
 int command_show(int argc, char **argv);
+int command_see(int argc, char **argv);
 int command_heads(int argc, char **argv);
 int command_ablate(int argc, char **argv);
 int command_prune(int argc, char **argv);

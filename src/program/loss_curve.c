@@ -153,7 +153,10 @@ void loss_curve_svg(FILE *file, const void *shown)
                     .steps = training_get_config(t)->steps};
     p.steps = p.done > p.steps ? p.done : p.steps;
     find_range(&p);
-    chart_begin(file, "Loss of a training", "Loss per word, in nats", false);
+    chart_begin(file, "Loss of a training",
+                training_get_config(t)->model.form == FORM_VISION ? "Loss per picture, in nats"
+                                                                  : "Loss per word, in nats",
+                false);
     put_losses(&p);
     put_steps(&p);
     put_curves(&p);
@@ -169,7 +172,8 @@ void loss_curve_csv(FILE *file, const void *shown)
     const training_history history = training_get_history(t);
     const int64_t done = training_steps_done(t);
     size_t mark = 0;
-    fputs("step,learning_rate,loss,valid_loss,valid_words_right\n", file);
+    fprintf(file, "step,learning_rate,loss,valid_loss,valid_%s_right\n",
+            training_get_config(t)->model.form == FORM_VISION ? "pictures" : "words");
     for (int64_t step = 1; step <= done; step++) {
         fprintf(file, "%" PRId64 ",%.6g,%.6g,", step,
                 optimizer_rate(training_get_config(t), step - 1), (double)history.losses[step - 1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file policy of "mha train": model, checkpoint, curve and log are different files that can be
- * written, and existing files are not lost by mistake. */
+/* The file policy of "mha train": model, checkpoint, curve, log and confusion matrix are different
+ * files that can be written, and existing files are not lost by mistake. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -67,8 +67,9 @@ static int make_folder(const train_request *r)
     if (mkdir(r->output, 0777) != 0 && errno != EEXIST)
         return args_failed("cannot make the folder %s: %s", r->output, strerror(errno));
     if (stat(r->output, &there) == 0 && !S_ISDIR(there.st_mode))
-        return args_failed("%s exists and is not a folder; with --pairs the model is a folder",
-                           r->output);
+        return args_failed(
+            "%s exists and is not a folder; with --pairs and --images the model is a folder",
+            r->output);
     return EXIT_GO_ON;
 }
 
@@ -76,15 +77,15 @@ int train_files_check(const train_request *r)
 {
     char inside[TRAIN_PATH_MAX + 32];
     snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
-    if (r->pairs != NULL && make_folder(r) != EXIT_GO_ON)
+    if (train_makes_folder(r) && make_folder(r) != EXIT_GO_ON)
         return EXIT_FAILED;
-    const char *const paths[] = {r->pairs != NULL ? inside : r->output, r->checkpoint, r->curve,
-                                 r->log};
-    for (int n = 0; n < 4; n++)
+    const char *const paths[] = {train_makes_folder(r) ? inside : r->output, r->checkpoint,
+                                 r->curve, r->log, r->confusion};
+    for (int n = 0; n < 5; n++)
         for (int other = 0; other < n; other++)
             if (paths[n] != NULL && paths[other] != NULL && same_place(paths[n], paths[other]))
                 return args_wrong("train: %s is given for two different files", paths[n]);
-    for (int n = 0; n < 4; n++)
+    for (int n = 0; n < 5; n++)
         if (paths[n] != NULL && !output_file_check(paths[n]))
             return EXIT_FAILED;
     return EXIT_GO_ON;
@@ -96,13 +97,13 @@ int train_files_protect(const train_request *r)
     char inside[TRAIN_PATH_MAX + 32];
     snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
     /* A resumed training with --patience has already written its best model. */
-    const bool protects = !r->force && !(r->resume && r->pairs != NULL);
+    const bool protects = !r->force && !(r->resume && train_makes_folder(r));
     if (r->resume && stat(r->checkpoint, &there) != 0 && errno == ENOENT)
         return args_failed(
             "there is no checkpoint %s to resume from; leave out --resume to start a new "
             "training",
             r->checkpoint);
-    if (protects && stat(r->pairs != NULL ? inside : r->output, &there) == 0)
+    if (protects && stat(train_makes_folder(r) ? inside : r->output, &there) == 0)
         return args_failed(
             "the model %s exists. Write another with -o FILE, or replace it with --force",
             r->output);
@@ -116,8 +117,9 @@ int train_files_protect(const train_request *r)
 
 const char *train_files_in_folder(int n)
 {
-    static const char *const names[] = {TRAIN_MODEL_FILE, "config.json", "generation_config.json",
-                                        "tokenizer.json", "tokenizer_config.json"};
+    static const char *const names[] = {TRAIN_MODEL_FILE,         "config.json",
+                                        "generation_config.json", "tokenizer.json",
+                                        "tokenizer_config.json",  "preprocessor_config.json"};
     return n < (int)(sizeof names / sizeof names[0]) ? names[n] : NULL;
 }
 
@@ -132,12 +134,12 @@ static void clean_folder(const char *folder)
 
 void train_files_clean(const train_request *r)
 {
-    const char *const paths[] = {r->output, r->checkpoint, r->curve, r->log};
+    const char *const paths[] = {r->output, r->checkpoint, r->curve, r->log, r->confusion};
     char validation[TRAIN_PATH_MAX + 32];
-    for (int n = 0; n < 4; n++)
+    for (int n = 0; n < 5; n++)
         if (paths[n] != NULL)
             leftover_files_remove(paths[n]);
-    if (r->pairs == NULL)
+    if (!train_makes_folder(r))
         return;
     snprintf(validation, sizeof validation, "%s" TRAIN_VALIDATION, r->output);
     clean_folder(r->output);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a training: the model is written, then read again and judged by its translations.
+ * The end of a training: the model is written, then read again and judged by its translations,
+ * or by the pictures it recognises.
  * Only when it is on the disk is the checkpoint deleted; if it cannot be written, the training is
  * saved as a checkpoint.
  */
@@ -47,16 +48,21 @@ static void report(const train_request *r, const training *t)
     char inside[TRAIN_PATH_MAX + 32];
     transformer_map_fill(&map, &config->model);
     snprintf(inside, sizeof inside, "%s/" TRAIN_MODEL_FILE, r->output);
-    stat(r->pairs != NULL ? inside : r->output, &file);
+    stat(train_makes_folder(r) ? inside : r->output, &file);
     printf("%s: %zu parameters as %s, %.2f MB\n", r->output, map.count, r->type_name,
            (double)file.st_size / 1e6);
     printf("steps              %" PRId64 " of %d %s, seed %" PRIu64 "\n", training_steps_done(t),
            r->pairs != NULL ? config->batch_tokens : config->batch,
-           r->pairs != NULL ? "target tokens" : "pairs", config->seed);
+           r->pairs != NULL    ? "target tokens"
+           : r->images != NULL ? "pictures"
+                               : "pairs",
+           config->seed);
     if (history.mark_count > 0) {
         const training_mark *const last = &history.marks[history.mark_count - 1];
-        printf("validation loss    %.4f nats per word\n", last->loss);
-        printf("words right        %.2f %%\n", 100.0 * last->words_right);
+        printf("validation loss    %.4f nats per %s\n", last->loss,
+               r->images != NULL ? "picture" : "word");
+        printf(r->images != NULL ? "validation right   %.2f %%\n" : "words right        %.2f %%\n",
+               100.0 * last->words_right);
     }
     if (training_is_exhausted(t))
         printf("ended early        no lower validation loss in %d validations; the best model is "
@@ -100,6 +106,10 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
 /* A command that tries the new model. */
 static void say_next(const train_request *r)
 {
+    if (r->images != NULL) {
+        printf("\nTry: %s see PICTURE.png --model %s\n", args_program, r->output);
+        return;
+    }
     printf("\nTry: %s translate --model %s \"%s\"\n", args_program, r->output,
            r->pairs != NULL ? "Hello, how are you?" : "the cat that i saw yesterday ran away");
 }
@@ -118,8 +128,9 @@ int train_finish(const train_request *r, const train_loop_job *job, mha_pool *po
         fprintf(stderr, "mha: cannot delete %s: %s\n", r->checkpoint, strerror(errno));
     report(r, job->training);
     fflush(stdout);
-    const int code = r->pairs != NULL ? judge_folder(r, job->model)
-                                      : judge(r, training_get_config(job->training)->seed, pool);
+    const int code = r->pairs != NULL    ? judge_folder(r, job->model)
+                     : r->images != NULL ? train_images_judge(job->model->images, r, pool)
+                                         : judge(r, training_get_config(job->training)->seed, pool);
     if (code == EXIT_FINE)
         say_next(r);
     return train_loop_draw(job) == EXIT_FINE ? code : EXIT_FAILED;

@@ -25,7 +25,7 @@ enum { RECENT = 50, LINE_MAX_LENGTH = 1024 };
 
 typedef struct train_pace {
     double started, saved;      /* when the loop began, when there was a checkpoint last */
-    int64_t first_step, tokens; /* of this loop */
+    int64_t first_step, tokens; /* of this loop; pictures instead of tokens where there are any */
     training_score valid;       /* of the last validation; no words: none yet */
 } train_pace;
 
@@ -56,6 +56,7 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
                           char text[LINE_MAX_LENGTH])
 {
     const int64_t done = training_steps_done(t), steps = training_get_config(t)->steps;
+    const bool vision = training_get_config(t)->model.form == FORM_VISION;
     const double passed = clock_seconds() - pace->started;
     const double a_step = passed / (double)(done - pace->first_step);
     char left[32], valid[64] = "", right[64] = "", said[64] = "";
@@ -63,12 +64,13 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
     if (pace->valid.words > 0 && !brief)
         snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
     if (pace->valid.words > 0)
-        snprintf(right, sizeof right, "  words right %.2f %%", 100.0 * pace->valid.words_right);
+        snprintf(right, sizeof right, "  %s right %.2f %%", vision ? "pictures" : "words",
+                 100.0 * pace->valid.words_right);
     if (!brief)
         translations_text(t, said);
-    snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s%s  %.0f tokens/s  %s",
+    snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s%s  %.0f %s/s  %s",
              brief ? "" : "step ", done, steps, recent_loss(t), valid, right, said,
-             (double)pace->tokens / passed, left);
+             (double)pace->tokens / passed, vision ? "pictures" : "tokens", left);
 }
 
 /* On a terminal the line is overwritten by the next. Elsewhere only a `lasting` one is printed. */
@@ -210,7 +212,8 @@ static int take_step(const train_loop_job *job, train_pace *pace)
         return stop_failing(job, "a step failed", status);
     if (!isfinite(result.loss))
         return stop_diverged(job);
-    pace->tokens += result.tokens;
+    pace->tokens += training_get_config(job->training)->model.form == FORM_VISION ? result.items
+                                                                                  : result.tokens;
     if (validation_is_due(job->training)) {
         const int code = validate(job, pace);
         if (code != EXIT_GO_ON)

@@ -13,7 +13,7 @@ typedef struct train_loop_job {
     const char *curve, *log; /* SVG and CSV; NULL: none */
     int64_t every_steps;     /* between checkpoints; 0: time decides */
     double every_seconds;
-    int64_t validation; /* sentences, every 1 % of the steps */
+    int64_t validation; /* sentences or pictures, every 1 % of the steps */
     int64_t translate;  /* sentences to translate, every 10 % of the steps; 0: none */
     bool quiet;
 } train_loop_job;

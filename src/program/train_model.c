@@ -44,7 +44,10 @@ static void make_notes(note_list *list, const training *t)
         return;
     const training_mark *const last = &history.marks[history.mark_count - 1];
     add_number(list, "validation.loss", last->loss);
-    add_number(list, "validation.words-right", last->words_right);
+    add_number(list,
+               training_get_config(t)->model.form == FORM_VISION ? "validation.pictures-right"
+                                                                 : "validation.words-right",
+               last->words_right);
     add_number(list, "validation.bleu", last->bleu);
     add_number(list, "validation.chrf", last->chrf);
 }
@@ -59,6 +62,15 @@ static mha_status write_laboratory(const train_model *m, const training *t, cons
         notes[n] = (translator_note){list->names[n], list->texts[n]};
     return translator_save(path, &training_get_config(t)->model, training_values(t),
                            m->request->type, notes, list->count, message);
+}
+
+static mha_status write_images(const train_model *m, const training *t, const note_list *list,
+                               const char *path, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    safetensors_pair notes[NOTES];
+    for (int n = 0; n < list->count; n++)
+        notes[n] = (safetensors_pair){list->names[n], list->texts[n]};
+    return train_images_write(m->images, m->request, t, notes, (size_t)list->count, path, message);
 }
 
 static mha_status write_folder(const train_model *m, const training *t, const note_list *list,
@@ -84,8 +96,9 @@ mha_status train_model_write(const train_model *m, const training *t, const char
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     note_list notes;
     make_notes(&notes, t);
-    const mha_status status = m->text ? write_folder(m, t, &notes, path, message)
-                                      : write_laboratory(m, t, &notes, path, message);
+    const mha_status status = m->text     ? write_folder(m, t, &notes, path, message)
+                              : m->images ? write_images(m, t, &notes, path, message)
+                                          : write_laboratory(m, t, &notes, path, message);
     if (status != MHA_OK)
         fprintf(stderr, "mha: no model: %s\n", message);
     return status;
@@ -134,9 +147,9 @@ int train_model_score(const train_model *m, const training *t, int64_t most,
 /* ------------------------------------------------------------ creation ----- */
 
 int train_model_open(train_model *m, const train_request *request, const train_text *text,
-                     mha_pool *pool)
+                     const train_images *images, mha_pool *pool)
 {
-    *m = (train_model){.request = request, .text = text, .pool = pool};
+    *m = (train_model){.request = request, .text = text, .images = images, .pool = pool};
     if (text == NULL)
         return EXIT_GO_ON;
     return reference_set_of_pairs(&m->references, &text->valid) ? EXIT_GO_ON

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* The model of a training: written as a file of the laboratory or as a folder, and judged by its
- * translations. */
+ * translations (train_images.h by the pictures it recognises). */
 #ifndef PROGRAM_TRAIN_MODEL_H
 #define PROGRAM_TRAIN_MODEL_H
 
+#include "program/train_images.h"
 #include "program/train_text.h"
 #include "program/translation_score.h"
 
 typedef struct train_model {
     const train_request *request;
-    const train_text *text; /* NULL: the laboratory */
+    const train_text *text;     /* NULL: not of pairs */
+    const train_images *images; /* NULL: not of pictures */
     reference_set references;
     mha_pool *pool;
 } train_model;
 
-/* Reads the validation sentences with all their translations; does nothing for the laboratory. The
- * caller ends with train_model_close() in any case. */
+/* Reads the validation sentences with all their translations; does nothing for the laboratory and
+ * pictures. The caller ends with train_model_close() in any case. */
 int train_model_open(train_model *model, const train_request *request, const train_text *text,
-                     mha_pool *pool);
+                     const train_images *images, mha_pool *pool);
 void train_model_close(train_model *model);
 
 /* Writes training_values() to `path`, with the settings and the last validation as notes. On an
@@ -25,7 +27,7 @@ void train_model_close(train_model *model);
 mha_status train_model_write(const train_model *model, const training *t, const char *path);
 
 /* Translations of up to `most` validation sentences by the model as it is now, written to a folder
- * beside the output, which is then deleted. Not for the laboratory. */
+ * beside the output, which is then deleted. Only for pairs. */
 int train_model_score(const train_model *model, const training *t, int64_t most,
                       translation_score *score);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "picture/picture_folder.h"
 #include "program/options.h"
 #include "program/train_request.h"
 #include "translator/marian_folder.h"
@@ -21,6 +22,12 @@ static const char details[] =
     "programs open too. --start FOLDER trains such a model further, on the same or other pairs:\n"
     "its sizes, tokenizer and weights are taken over, the learning rate begins again.\n"
     "\n"
+    "With --images, a vision transformer learns to classify pictures. SET is a folder with "
+    "MNIST's\n"
+    "files (IDX, plain or .gz), with CIFAR-10's binary files, or with a folder of PNG files for "
+    "each\n"
+    "class, in train and test or without these. The model is a folder too.\n"
+    "\n"
     "The settings determine a training completely: the same settings and files give the same bits\n"
     "on the same instruction set, for any number of threads, and whether or not the training was\n"
     "interrupted. Ctrl-C saves a checkpoint and ends the program; --resume continues from it. The\n"
@@ -32,67 +39,117 @@ static const char details[] =
     "  mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000 --curve "
     "loss.svg\n"
     "  mha train --pairs train.tsv --valid valid.tsv -o my-translator\n"
-    "  mha train --pairs mine.tsv --valid some.tsv --start models/en-fr --lr 3e-4 -o mine\n";
+    "  mha train --pairs mine.tsv --valid some.tsv --start models/en-fr --lr 3e-4 -o mine\n"
+    "  mha train --images /usr/share/datasets/fashion-mnist -o vit --arithmetic native\n";
 
-/* The settings that options can set: name, placeholder of the value, which kind of training they
+/* The settings that options can set: name, placeholder of the value, which kinds of training they
  * are for, help. */
-typedef enum setting_use { USE_BOTH, USE_LABORATORY, USE_PAIRS } setting_use;
+typedef enum train_kind { KIND_LABORATORY, KIND_PAIRS, KIND_IMAGES, KINDS } train_kind;
+
+enum {
+    USE_LABORATORY = 1 << KIND_LABORATORY,
+    USE_PAIRS = 1 << KIND_PAIRS,
+    USE_IMAGES = 1 << KIND_IMAGES,
+    USE_TEXT = USE_LABORATORY | USE_PAIRS,
+    USE_ALL = USE_TEXT | USE_IMAGES
+};
+
+static train_kind kind_of(const train_request *r)
+{
+    return r->pairs != NULL ? KIND_PAIRS : r->images != NULL ? KIND_IMAGES : KIND_LABORATORY;
+}
+
+static training_config defaults_of(train_kind kind)
+{
+    return kind == KIND_PAIRS    ? training_text_defaults()
+           : kind == KIND_IMAGES ? training_vision_defaults()
+                                 : training_defaults();
+}
 
 static const struct {
     const char *name, *value;
-    setting_use use;
+    int use;
     const char *help;
 } setting_options[] = {
-    {"steps", "N", USE_BOTH, "training steps"},
-    {"batch", "N", USE_LABORATORY, "sentence pairs per step"},
+    {"steps", "N", USE_ALL, "training steps"},
+    {"batch", "N", USE_LABORATORY | USE_IMAGES, "pairs or pictures per step"},
     {"batch-tokens", "N", USE_PAIRS, "target tokens per step"},
-    {"micro-batches", "N", USE_BOTH, "parts of a step; more need less memory"},
-    {"width", "N", USE_BOTH, "width of the model"},
-    {"heads", "N", USE_BOTH, "heads per attention"},
-    {"ff", "N", USE_BOTH, "width of the feed-forward layer"},
-    {"encoder-layers", "N", USE_BOTH, "layers of the encoder"},
-    {"decoder-layers", "N", USE_BOTH, "layers of the decoder"},
-    {"lr", "X", USE_BOTH, "peak learning rate"},
-    {"warm-up", "N", USE_BOTH, "steps until the peak, at most a tenth"},
-    {"schedule", "S", USE_BOTH, "after the peak: cosine or inverse-sqrt"},
-    {"dropout", "P", USE_BOTH, "dropout rate"},
-    {"head-dropout", "P", USE_BOTH, "dropout rate of whole heads"},
+    {"micro-batches", "N", USE_ALL, "parts of a step; more need less memory"},
+    {"width", "N", USE_ALL, "width of the model"},
+    {"heads", "N", USE_ALL, "heads per attention"},
+    {"ff", "N", USE_ALL, "width of the feed-forward layer"},
+    {"encoder-layers", "N", USE_ALL, "layers of the encoder"},
+    {"decoder-layers", "N", USE_TEXT, "layers of the decoder"},
+    {"lr", "X", USE_ALL, "peak learning rate"},
+    {"warm-up", "N", USE_ALL, "steps until the peak, at most a tenth"},
+    {"schedule", "S", USE_ALL, "after the peak: cosine or inverse-sqrt"},
+    {"dropout", "P", USE_ALL, "dropout rate"},
+    {"head-dropout", "P", USE_ALL, "dropout rate of whole heads"},
     {"bpe-dropout", "P", USE_PAIRS, "dropout rate of merges of subwords"},
     {"copy", "P", USE_PAIRS, "share of pairs with another name or number"},
     {"bare", "P", USE_PAIRS, "share of pairs without their final marks"},
-    {"label-smoothing", "P", USE_BOTH, "share of the target spread over all words"},
-    {"weight-decay", "X", USE_BOTH, "weight decay of matrices"},
-    {"clip", "X", USE_BOTH, "largest gradient norm, 0: no limit"},
-    {"ema", "X", USE_BOTH, "decay of a moving average of weights, 0: none"},
-    {"average", "N", USE_BOTH, "mean of weights at N points of the end, 0: none"},
-    {"average-every", "N", USE_BOTH, "steps between these points"},
-    {"patience", "N", USE_BOTH, "end after N validations without gain, 0: never"},
-    {"arithmetic", "A", USE_BOTH, "products: exact, or native in bf16, faster"},
-    {"seed", "N", USE_BOTH, "seed of all random numbers"},
+    {"label-smoothing", "P", USE_ALL, "share of the target spread over all words"},
+    {"weight-decay", "X", USE_ALL, "weight decay of matrices"},
+    {"clip", "X", USE_ALL, "largest gradient norm, 0: no limit"},
+    {"ema", "X", USE_ALL, "decay of an average of weights, 0: none"},
+    {"average", "N", USE_ALL, "mean of weights at N points of the end, 0: none"},
+    {"average-every", "N", USE_ALL, "steps between these points"},
+    {"patience", "N", USE_ALL, "end after N validations without gain, 0: never"},
+    {"arithmetic", "A", USE_ALL, "products: exact, or native in bf16, faster"},
+    {"seed", "N", USE_ALL, "seed of all random numbers"},
     {"sentences", "N", USE_LABORATORY, "different sentence pairs, 0: no limit"},
     {"unknown", "P", USE_LABORATORY, "share of sentences with an unknown word"},
+    {"image-size", "N", USE_IMAGES, "PNG files are scaled to N pixels a side"},
+    {"patch", "N", USE_IMAGES, "pixels of a patch's side"},
+    {"stride", "N", USE_IMAGES, "pixels from patch to patch"},
+    {"pooling", "P", USE_IMAGES, "classify by: class, a token, or mean"},
+    {"places", "P", USE_IMAGES, "positions: learned or sines"},
+    {"crop", "N", USE_IMAGES, "move pictures by up to N pixels"},
+    {"flip", "P", USE_IMAGES, "share of mirrored pictures"},
+    {"erase", "P", USE_IMAGES, "share with an erased rectangle"},
+    {"mix-up", "X", USE_IMAGES, "mix pairs by shares of Beta(X, X)"},
 };
-enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 19 };
+enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 22 };
 
 typedef char option_help[HELP_MAX];
+
+/* Adds the default for a kind of training, such as "with --pairs 256", unless it is the one before.
+ */
+static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], option_help to)
+{
+    static const char *const names[KINDS] = {"", "--pairs ", "--images "};
+    const training_config config = defaults_of(kind);
+    const int number = training_setting_find(setting_options[n].name);
+    const size_t used = strlen(to);
+    char text[TRAINING_TEXT_MAX];
+    if (!(setting_options[n].use >> kind & 1))
+        return;
+    if (strcmp(setting_options[n].name, "image-size") == 0)
+        snprintf(text, sizeof text, "%d", PICTURE_FOLDER_SIDE);
+    else if (strcmp(setting_options[n].name, "stride") == 0)
+        snprintf(text, sizeof text, "as --patch");
+    else
+        training_setting_text(&config, number, text);
+    if (strcmp(text, last) != 0)
+        snprintf(to + used, HELP_MAX - used, "%s%s%s%s",
+                 !*last                          ? " ("
+                 : strstr(to, "with --") != NULL ? ", "
+                                                 : "; ",
+                 kind != KIND_LABORATORY && strstr(to, "with --") == NULL ? "with " : "",
+                 names[kind], text);
+    snprintf(last, TRAINING_TEXT_MAX, "%s", text);
+}
 
 /* The help of a setting with its defaults, "(128; with --pairs 256)". */
 static void setting_help(int n, option_help to)
 {
-    const training_config configs[] = {training_defaults(), training_text_defaults()};
-    const int number = training_setting_find(setting_options[n].name);
-    const char *const help = setting_options[n].help;
-    char laboratory[TRAINING_TEXT_MAX], pairs[TRAINING_TEXT_MAX];
-    training_setting_text(&configs[0], number, laboratory);
-    training_setting_text(&configs[1], number, pairs);
-    if (setting_options[n].use == USE_PAIRS)
-        snprintf(to, HELP_MAX, "%s (with --pairs %s)", help, pairs);
-    else if (setting_options[n].use == USE_LABORATORY)
-        snprintf(to, HELP_MAX, "%s (%s; not with --pairs)", help, laboratory);
-    else if (strcmp(laboratory, pairs) == 0)
-        snprintf(to, HELP_MAX, "%s (%s)", help, laboratory);
-    else
-        snprintf(to, HELP_MAX, "%s (%s; with --pairs %s)", help, laboratory, pairs);
+    char last[TRAINING_TEXT_MAX] = "";
+    snprintf(to, HELP_MAX, "%s", setting_options[n].help);
+    for (int kind = 0; kind < KINDS; kind++)
+        add_default(n, (train_kind)kind, last, to);
+    const size_t used = strlen(to);
+    snprintf(to + used, HELP_MAX - used,
+             setting_options[n].use == USE_LABORATORY ? "; not with --pairs or --images)" : ")");
 }
 
 /* Fills options[] and returns their number. help[] holds the texts with defaults, which must live
@@ -112,6 +169,9 @@ static int list_options(train_request *r, arg_option *options, option_help *help
          "with --pairs: tokens of the longest sentence (256)", 2, 1 << 16},
         {"start", ARG_TEXT, &r->start, "FOLDER",
          "with --pairs: begin with this model instead of random weights", 0, 0},
+        {"images", ARG_TEXT, &r->images, "SET", "train on the pictures of this folder", 0, 0},
+        {"classes", ARG_TEXT, &r->classes, "NAMES",
+         "with --images: names of the classes, separated by commas", 0, 0},
     };
     for (size_t n = 0; n < sizeof files / sizeof files[0]; n++)
         options[count++] = files[n];
@@ -127,7 +187,8 @@ static int list_options(train_request *r, arg_option *options, option_help *help
                                         0};
     }
     const arg_option others[] = {
-        {"layers", ARG_TEXT, &r->layers, "N", "layers of the encoder and of the decoder", 0, 0},
+        {"layers", ARG_TEXT, &r->layers, "N",
+         "layers of the encoder and, for texts, of the decoder", 0, 0},
         {OPTION_THREADS(&r->threads)},
         {"resume", ARG_FLAG, &r->resume, NULL, "continue from the checkpoint", 0, 0},
         {"force", ARG_FLAG, &r->force, NULL, "replace an existing model", 0, 0},
@@ -136,10 +197,12 @@ static int list_options(train_request *r, arg_option *options, option_help *help
         {"checkpoint-every", ARG_TEXT, &r->every, "T",
          "interval: minutes as in 5m, or steps as in 500 (5m)", 0, 0},
         {"curve", ARG_TEXT, &r->curve, "FILE", "draw the loss over the steps, as SVG", 0, 0},
+        {"confusion", ARG_TEXT, &r->confusion, "FILE",
+         "with --images: draw what is taken for what, as SVG", 0, 0},
         {"log", ARG_TEXT, &r->log, "FILE", "write the loss of every step, as CSV", 0, 0},
         {"type", ARG_TEXT, &r->type_name, "T", "type of the model's values, f16 or f32 (f16)", 0,
          0},
-        {"evaluate", ARG_NUMBER, &r->evaluate, "N", "number of validation sentences (1000)", 1,
+        {"evaluate", ARG_NUMBER, &r->evaluate, "N", "validation sentences, or pictures (1000)", 1,
          1000000},
         {"translate", ARG_NUMBER, &r->translate, "N",
          "with --pairs: sentences translated 10 times during training (300)", 0, 1000000},
@@ -156,8 +219,8 @@ static int parse(train_request *r, int argc, char **argv)
     option_help help[SETTING_OPTIONS];
     const arg_command command = {
         .name = "train",
-        .usage = "[-o FILE] [--pairs FILE --valid FILE] [--resume] [OPTION...]",
-        .summary = "Train an English-French translator from scratch.",
+        .usage = "[-o FILE] [--pairs FILE --valid FILE | --images SET] [--resume] [OPTION...]",
+        .summary = "Train a translator, or a classifier of pictures, from scratch.",
         .details = details,
         .options = options,
         .option_count = list_options(r, options, help),
@@ -185,7 +248,18 @@ static int check_start(const train_request *r)
                         : EXIT_GO_ON;
 }
 
-/* Options of one kind of training are errors with the other. */
+static int refuse_setting(int n)
+{
+    const int use = setting_options[n].use;
+    return args_wrong("train: --%s is for a training %s", setting_options[n].name,
+                      use == USE_PAIRS                       ? "with --pairs"
+                      : use == USE_IMAGES                    ? "with --images"
+                      : use == USE_TEXT                      ? "without --images"
+                      : use == (USE_LABORATORY | USE_IMAGES) ? "without --pairs"
+                                                             : "without --pairs and --images");
+}
+
+/* Options of one kind of training are errors with the others. */
 static int check_kind(const train_request *r)
 {
     if (r->pairs != NULL && r->valid == NULL)
@@ -195,12 +269,16 @@ static int check_kind(const train_request *r)
                              r->positions > 0 || r->translate >= 0 || r->start != NULL))
         return args_wrong("train: --valid, --vocabulary, --tokenizer, --positions, --translate and "
                           "--start need --pairs FILE");
-    const setting_use refused = r->pairs != NULL ? USE_LABORATORY : USE_PAIRS;
+    if (r->pairs != NULL && r->images != NULL)
+        return args_wrong("train: --pairs and --images exclude each other");
+    if (r->images == NULL && (r->classes != NULL || r->confusion != NULL))
+        return args_wrong("train: --classes and --confusion need --images SET");
+    if (r->images != NULL && strcmp(r->output, TRAIN_OUTPUT) == 0)
+        return args_wrong("train: --images also needs -o FOLDER, where the model is written");
     for (int n = 0; n < SETTING_OPTIONS; n++)
-        if (setting_options[n].use == refused &&
+        if (!(setting_options[n].use >> kind_of(r) & 1) &&
             r->given[training_setting_find(setting_options[n].name)] != NULL)
-            return args_wrong("train: --%s is for a training %s --pairs", setting_options[n].name,
-                              r->pairs != NULL ? "without" : "with");
+            return refuse_setting(n);
     if (r->tokenizer != NULL && r->vocabulary > 0)
         return args_wrong("train: --tokenizer has its vocabulary; leave out --vocabulary");
     return r->start != NULL ? check_start(r) : EXIT_GO_ON;
@@ -222,13 +300,13 @@ static int read_settings(train_request *r)
 {
     const int both[] = {training_setting_find("encoder-layers"),
                         training_setting_find("decoder-layers")};
-    for (int n = 0; n < 2 && r->layers != NULL; n++) {
+    for (int n = 0; n < (r->images != NULL ? 1 : 2) && r->layers != NULL; n++) {
         if (r->given[both[n]] != NULL)
             return args_wrong("train: --layers sets the layers of both sides; leave out --%s",
                               training_setting_name(both[n]));
         r->given[both[n]] = r->layers;
     }
-    r->config = r->pairs != NULL ? training_text_defaults() : training_defaults();
+    r->config = defaults_of(kind_of(r));
     if (r->pairs != NULL)
         set_sizes(r);
     for (int n = 0; n < TRAINING_SETTINGS; n++)
@@ -241,7 +319,8 @@ static int read_settings(train_request *r)
     char message[TRANSFORMER_MESSAGE_MAX];
     if (r->start != NULL && marian_folder_config(r->start, &r->config.model, message) != MHA_OK)
         return args_failed("%s", message);
-    if (!r->resume && !training_config_check(&r->config, message))
+    /* Sizes of pictures are known when the set has been read. */
+    if (!r->resume && r->images == NULL && !training_config_check(&r->config, message))
         return args_wrong("train: %s%s", option_setting_dashes(message), message);
     return EXIT_GO_ON;
 }

@@ -5,6 +5,7 @@
  *      train_options.c     the command line --> train_request
  *      train_files.c       which files it writes, and that none is lost by mistake
  *      train_text.c        the pairs of files, and their tokenizer
+ *      train_images.c      the pictures of a set, and how well they are recognised
  *      train_model.c       the model as files, and how well it translates
  *      train_loop.c        the steps
  *      train_finish.c      the model, and the report
@@ -28,6 +29,8 @@ typedef struct train_request {
     const char *given[TRAINING_SETTINGS];  /* NULL: not given */
     const char *layers;                    /* of encoder and decoder */
     const char *pairs, *valid, *tokenizer; /* NULL: the laboratory; a vocabulary is learnt */
+    const char *images, *classes;          /* a set of pictures, names of its classes; NULL */
+    const char *confusion;                 /* its confusion matrix as SVG; NULL: none */
     const char *start;                     /* folder of the model to begin with; NULL: none */
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
     int64_t threads, evaluate, translate; /* sentences at the end, and during the training */
@@ -43,6 +46,12 @@ typedef struct train_request {
 
     const training_team *team; /* processes that train together; NULL: one alone */
 } train_request;
+
+/* Whether the model is a folder: that of pairs or pictures. */
+static inline bool train_makes_folder(const train_request *request)
+{
+    return request->pairs != NULL || request->images != NULL;
+}
 
 /* Whether another process of the team writes the files and prints the progress. */
 static inline bool train_follows(const train_request *request)

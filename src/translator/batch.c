@@ -178,8 +178,45 @@ static void copy_side(batch *to, const batch *from, int side, int first, int end
                        (int)(from->starts[side][n + 1] - from->starts[side][n]));
 }
 
+batch *batch_of_pictures(int pictures, int tokens, size_t picture_floats)
+{
+    const size_t count = (size_t)pictures, floats = count * (picture_floats + 1);
+    batch *const b = allocate(pictures, count * (size_t)tokens);
+    if (!b)
+        return NULL;
+    b->picture_floats = picture_floats;
+    b->pixels = calloc(1, floats * sizeof(float) + count * sizeof(int) + 1);
+    if (!b->pixels) {
+        batch_free(b);
+        return NULL;
+    }
+    b->shares = b->pixels + count * picture_floats;
+    b->others = (int *)(b->pixels + floats);
+    for (int n = 0; n < pictures; n++) {
+        close_sentence(b, TRANSFORMER_SOURCE, n, tokens);
+        close_sentence(b, TRANSFORMER_TARGET, n, 1);
+    }
+    return b;
+}
+
+static batch *part_of_pictures(const batch *whole, int first, int end)
+{
+    const size_t at = (size_t)first, count = (size_t)(end - first), floats = whole->picture_floats;
+    batch *const b =
+        batch_of_pictures(end - first, whole->longest[TRANSFORMER_SOURCE], whole->picture_floats);
+    if (!b)
+        return NULL;
+    memcpy(b->pixels, whole->pixels + at * floats, count * floats * sizeof *b->pixels);
+    memcpy(b->expected, whole->expected + at, count * sizeof *b->expected);
+    memcpy(b->others, whole->others + at, count * sizeof *b->others);
+    memcpy(b->shares, whole->shares + at, count * sizeof *b->shares);
+    return b;
+}
+
 batch *batch_part(const batch *whole, int first, int end)
 {
+    if (whole->pixels)
+        return part_of_pictures(whole, first, end);
     size_t most = 0;
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
         const size_t rows = (size_t)(whole->starts[side][end] - whole->starts[side][first]);
@@ -193,5 +230,7 @@ batch *batch_part(const batch *whole, int first, int end)
 
 void batch_free(batch *b)
 {
+    if (b)
+        free(b->pixels);
     free(b);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sentence pairs as a model reads them: word numbers of all sentences one after another, without
- * padding.
+ * padding; or pictures with their classes.
  */
 #ifndef TRANSLATOR_BATCH_H
 #define TRANSLATOR_BATCH_H
@@ -17,6 +17,12 @@ typedef struct batch {
     int *words[TRANSFORMER_SIDES];     /* [rows] input of encoder and decoder */
     int *positions[TRANSFORMER_SIDES]; /* [rows] 0 for the first word of a sentence */
     int *expected;                     /* [rows of the target] the word to be predicted */
+
+    /* Of pictures; a picture is a pair whose target is one row that expects its class. */
+    float *pixels;         /* [pairs][picture_floats]; NULL: not pictures */
+    size_t picture_floats; /* channels * side * side */
+    int *others;           /* [pairs] the class of a second picture that is mixed in */
+    float *shares;         /* [pairs] the share of that one, 0: none */
 } batch;
 
 /* The ids of a pair of sentences, without the marks around them; and those marks: what the decoder
@@ -51,6 +57,9 @@ batch *batch_pack(const numbered_pair *pairs, int count);
  * out of memory. */
 batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split split,
                     const uint64_t *indices, int pairs, double unknown);
+/* A batch of pictures of `tokens` rows each, for the caller to fill in: pixels, expected, others
+ * and shares are 0. Returns NULL if out of memory. */
+batch *batch_of_pictures(int pictures, int tokens, size_t picture_floats);
 /* A copy of pairs [first, end). Returns NULL if out of memory. */
 batch *batch_part(const batch *whole, int first, int end);
 void batch_free(batch *batch);

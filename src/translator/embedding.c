@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of a transformer that are not products: embedding, position codes, layer norm. */
 #include <math.h>
+#include <string.h>
 
 #include "translator/row_math.h"
 #include "translator/transformer.h"
@@ -22,6 +23,24 @@ void transformer_positions(const transformer_config *config, int first, int coun
         }
         rate *= step;
     }
+}
+
+void transformer_vision_codes(const transformer_config *config, float *codes)
+{
+    const vision_shape *const v = &config->vision;
+    const int width = config->width, quarter = width / 4, across = vision_across(v);
+    const double step = pow(10000.0, -1.0 / quarter);
+    memset(codes, 0, (size_t)vision_marks(v) * (size_t)width * sizeof *codes);
+    double rate = 1.0;
+    for (int c = 0; c < quarter; c++, rate *= step)
+        for (int n = 0; n < across * across; n++) {
+            float *const code = codes + (ptrdiff_t)(n + vision_marks(v)) * width;
+            const double row = n / across, column = n % across;
+            code[c] = (float)sin(row * rate);
+            code[quarter + c] = (float)cos(row * rate);
+            code[2 * quarter + c] = (float)sin(column * rate);
+            code[3 * quarter + c] = (float)cos(column * rate);
+        }
 }
 
 void transformer_embed(const transformer_config *config, const float *embedding, const int *words,

@@ -26,15 +26,15 @@ static size_t count_heads(const head_settings *s, int kind)
     return (size_t)s->layers[kind] * (size_t)s->heads;
 }
 
-/* Allocates the arrays of one kind, with gates of 1. After a failure head_settings_free() frees
- * what there is. */
+/* Allocates the arrays of one kind, with gates of 1; a kind may have no layers. After a failure
+ * head_settings_free() frees what there is. */
 static bool make_kind(head_settings *s, int kind)
 {
     const size_t gates = count_gates(s, kind), heads = count_heads(s, kind);
-    s->gates[kind] = malloc(gates * sizeof *s->gates[kind]);
-    s->d_gates[kind] = calloc(gates, sizeof *s->d_gates[kind]);
-    s->modes[kind] = calloc(heads, sizeof *s->modes[kind]);
-    s->means[kind] = calloc(heads * (size_t)s->width, sizeof *s->means[kind]);
+    s->gates[kind] = malloc((gates + 1) * sizeof *s->gates[kind]);
+    s->d_gates[kind] = calloc(gates + 1, sizeof *s->d_gates[kind]);
+    s->modes[kind] = calloc(heads + 1, sizeof *s->modes[kind]);
+    s->means[kind] = calloc((heads + 1) * (size_t)s->width, sizeof *s->means[kind]);
     if (!s->gates[kind] || !s->d_gates[kind] || !s->modes[kind] || !s->means[kind])
         return false;
     for (size_t n = 0; n < gates; n++)

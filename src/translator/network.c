@@ -85,10 +85,18 @@ static bool add_side(network *net, int number)
     return true;
 }
 
-static mha_matrix target_embedding(const network *net)
+static mha_matrix unembed_weight(const network *net)
 {
-    const float *const at = net->values + net->map.embedding[TRANSFORMER_TARGET];
+    const float *const at =
+        net->values + (network_is_vision(net) ? net->map.vision.classifier.weight
+                                              : net->map.embedding[TRANSFORMER_TARGET]);
     return mha_matrix_out_in(at, MHA_F32, net->config.width);
+}
+
+static mha_vector unembed_bias(const network *net)
+{
+    return (mha_vector){
+        network_is_vision(net) ? net->values + net->map.vision.classifier.bias : NULL, MHA_F32};
 }
 
 static bool add_unembed(network *net)
@@ -96,17 +104,32 @@ static bool add_unembed(network *net)
     const mha_linear_config config = {.size = sizeof config,
                                       .inputs = net->config.width,
                                       .outputs = net->config.words[TRANSFORMER_TARGET],
-                                      .weight = target_embedding(net),
+                                      .weight = unembed_weight(net),
+                                      .bias = unembed_bias(net),
                                       .stored = packed_type(net),
                                       .arithmetic = net->arithmetic};
     return mha_linear_create(&net->unembed, &config) == MHA_OK;
 }
 
+static bool add_patches(network *net)
+{
+    if (!network_is_vision(net))
+        return true;
+    net->patches = make_linear(net, &net->map.vision.patches, net->config.width,
+                               (int)network_patch_inputs(net));
+    return net->patches != NULL;
+}
+
+/* Positions that are parameters need no codes. */
 static bool add_codes(network *net)
 {
+    if (network_is_vision(net) && net->config.vision.places == VISION_LEARNED)
+        return true;
     const size_t count = (size_t)net->config.positions * (size_t)net->config.width;
     net->codes = malloc(count * sizeof *net->codes);
-    if (net->codes)
+    if (net->codes && network_is_vision(net))
+        transformer_vision_codes(&net->config, net->codes);
+    else if (net->codes)
         transformer_positions(&net->config, 0, net->config.positions, net->codes);
     return net->codes != NULL;
 }
@@ -122,8 +145,10 @@ network *network_create(const transformer_config *config, const float *values,
     net->arithmetic = arithmetic;
     net->pool = pool;
     transformer_map_fill(&net->map, config);
-    if (add_side(net, TRANSFORMER_SOURCE) && add_side(net, TRANSFORMER_TARGET) &&
-        add_unembed(net) && add_codes(net))
+    bool fine = true;
+    for (int side = 0; side < network_sides(net) && fine; side++)
+        fine = add_side(net, side);
+    if (fine && add_unembed(net) && add_patches(net) && add_codes(net))
         return net;
     network_free(net);
     return NULL;
@@ -140,6 +165,7 @@ void network_free(network *net)
             mha_linear_free(net->sides[side].parts[n].out);
         }
     mha_linear_free(net->unembed);
+    mha_linear_free(net->patches);
     free(net->codes);
     free(net->arrays.base);
     free(net->tapes.base);
@@ -171,10 +197,10 @@ static mha_status update_part(const network *net, const network_part *p)
 
 typedef struct update_pass {
     const network *net;
-    mha_status statuses[2 * PARTS_MAX + 1];
+    mha_status statuses[2 * PARTS_MAX + 2];
 } update_pass;
 
-/* Task numbers: the parts of the encoder, those of the decoder, then the unembedding. */
+/* Task numbers: the parts of the encoder, those of the decoder, the unembedding, the patches. */
 static void update_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
@@ -186,9 +212,12 @@ static void update_task(void *arg, int worker, ptrdiff_t number)
         pass->statuses[number] = update_part(net, &source->parts[number]);
     else if (number < source->end + target->end)
         pass->statuses[number] = update_part(net, &target->parts[number - source->end]);
-    else
+    else if (number == source->end + target->end)
         pass->statuses[number] =
-            mha_linear_update(net->unembed, target_embedding(net), (mha_vector){NULL, MHA_F32});
+            mha_linear_update(net->unembed, unembed_weight(net), unembed_bias(net));
+    else
+        pass->statuses[number] = update_linear(net->patches, net->values, &net->map.vision.patches,
+                                               (int)network_patch_inputs(net));
 }
 
 /* Parts are updated in parallel; the first error in their order is returned. */
@@ -197,7 +226,8 @@ mha_status network_update(network *net, const float *values)
     net->values = values;
     net->batch = NULL;
     update_pass pass = {.net = net};
-    const int count = net->sides[TRANSFORMER_SOURCE].end + net->sides[TRANSFORMER_TARGET].end + 1;
+    const int count = net->sides[TRANSFORMER_SOURCE].end + net->sides[TRANSFORMER_TARGET].end + 1 +
+                      (net->patches ? 1 : 0);
     mha_pool_run(net->pool, count, update_task, &pass);
     for (int n = 0; n < count; n++)
         if (pass.statuses[n] != MHA_OK)

@@ -7,6 +7,7 @@
  *      network_memory.c     memory for activations, calls of the layers
  *      network_forward.c    words -> loss; keeps what the backward pass needs
  *      network_backward.c   gradient of the loss -> gradients of all parameters
+ *      network_vision.c     what only pictures need: patches, the token of the class, the mean
  */
 #ifndef TRANSLATOR_NETWORK_H
 #define TRANSLATOR_NETWORK_H
@@ -46,7 +47,8 @@ typedef struct network_mode {
 } network_mode;
 
 typedef struct network_loss {
-    double sum;    /* negative log-likelihood of all expected words, in nats */
+    double sum;    /* negative log-likelihood of all expected words, in nats; where pictures are
+                      mixed, of both classes by their shares */
     int64_t words; /* expected words */
     int64_t right; /* expected words that are the most likely ones */
 } network_loss;

@@ -28,7 +28,12 @@ static mha_status check(const network *net, const batch *b, const network_mode *
         return MHA_ERR_DROPOUT;
     if (mode->heads && mode->heads->sentences != 1 && mode->heads->sentences != b->pairs)
         return MHA_ERR_SHAPE;
-    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+    if (network_is_vision(net) || b->pixels) {
+        const mha_status status = network_vision_check(net, b);
+        if (status != MHA_OK)
+            return status;
+    }
+    for (int side = 0; side < network_sides(net) && !network_is_vision(net); side++) {
         const mha_status status = check_side(net, b, side);
         if (status != MHA_OK)
             return status;
@@ -71,8 +76,11 @@ static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
     const network *const net = pass->net;
     const ptrdiff_t width = net->config.width;
     const float *const embeddings = net->values + net->map.embedding[pass->side];
-    row_embed(embeddings + net->batch->words[pass->side][row] * width, pass->scale,
-              net->codes + net->batch->positions[pass->side][row] * width, (int)width, x);
+    if (network_is_vision(net))
+        network_vision_row(net, row, x);
+    else
+        row_embed(embeddings + net->batch->words[pass->side][row] * width, pass->scale,
+                  net->codes + net->batch->positions[pass->side][row] * width, (int)width, x);
     row_drop(&pass->dropout, row, x, (int)width, x);
 }
 
@@ -172,6 +180,30 @@ static float centred(const float *logits, int words, int expected)
     return (float)((double)logits[expected] - sum / words);
 }
 
+/* The score of a row, and in its logits what row_softmax() leaves; of a mixed picture the loss is
+ * that of both classes. */
+static row_score score_row(const network *net, ptrdiff_t row, float *logits, int words, float *sum)
+{
+    const batch *const b = net->batch;
+    const int expected = b->expected[row];
+    const double apart =
+        b->pixels ? (double)logits[expected] - (double)logits[b->others[row]] : 0.0;
+    row_score score = row_softmax(logits, words, expected, sum);
+    if (b->pixels)
+        score.loss += (double)b->shares[row] * apart;
+    return score;
+}
+
+/* Moves the share of a mixed picture from its own class to the other one. */
+static void mix_gradient(const batch *b, ptrdiff_t row, float share, float *logits)
+{
+    const float moved = b->pixels ? share * b->shares[row] : 0.0f;
+    if (moved == 0.0f)
+        return;
+    logits[b->expected[row]] += moved;
+    logits[b->others[row]] -= moved;
+}
+
 /* The rows of the target whose logits are computed together. */
 typedef struct loss_pass {
     const network *net;
@@ -195,10 +227,12 @@ static void score_task(void *arg, int worker, ptrdiff_t number)
         float sum;
         if (net->mode.logits)
             net->mode.logits[row] = centred(logits, words, expected);
-        net->scores[row] = row_softmax(logits, words, expected, &sum);
-        if (net->mode.training)
-            row_softmax_backward(logits, words, expected, sum, (float)net->mode.label_smoothing,
-                                 share);
+        net->scores[row] = score_row(net, row, logits, words, &sum);
+        if (net->mode.training) {
+            const float smoothing = (float)net->mode.label_smoothing;
+            row_softmax_backward(logits, words, expected, sum, smoothing, share);
+            mix_gradient(net->batch, row, share * (1.0f - smoothing), logits);
+        }
     }
 }
 
@@ -213,6 +247,7 @@ static mha_status run_unembed_backward(const loss_pass *pass, const float *norme
                                             .d_x = net->d_last + pass->first * width,
                                             .d_x_stride = width,
                                             .d_weight = {net->d_unembed, width, 1},
+                                            .d_bias = net->d_unembed_bias,
                                             .accumulate = pass->first > 0};
     return mha_linear_backward(net->unembed, pass->rows, normed, MHA_F32, width, &gradients,
                                net->work.base, net->work.size, net->pool);
@@ -223,7 +258,9 @@ static mha_status run_loss_of(loss_pass *pass)
     const network *const net = pass->net;
     const tower *const target = &net->sides[TRANSFORMER_TARGET];
     const ptrdiff_t width = net->config.width;
-    const float *const normed = target->parts[target->end].normed + pass->first * width;
+    const float *const last =
+        network_is_vision(net) ? net->pooled : target->parts[target->end].normed;
+    const float *const normed = last + pass->first * width;
     const mha_status status =
         mha_linear_run(net->unembed, pass->rows, normed, MHA_F32, width, net->logits, MHA_F32,
                        net->logit_stride, net->work.base, net->work.size, net->pool);
@@ -264,10 +301,12 @@ mha_status network_forward(network *net, const batch *pairs, const network_mode 
     if (!mode->training)
         net->mode.dropout = 0.0;
     status = network_prepare(net);
-    if (status == MHA_OK)
-        status = run_side(net, TRANSFORMER_SOURCE);
-    if (status == MHA_OK)
-        status = run_side(net, TRANSFORMER_TARGET);
+    if (status == MHA_OK && network_is_vision(net))
+        status = network_vision_embed(net);
+    for (int side = 0; side < network_sides(net) && status == MHA_OK; side++)
+        status = run_side(net, side);
+    if (status == MHA_OK && network_is_vision(net))
+        network_vision_pool(net);
     if (status == MHA_OK)
         status = run_loss(net, loss);
     if (status != MHA_OK)

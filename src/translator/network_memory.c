@@ -120,8 +120,12 @@ static void lay_out_gradients(network *net, ptrdiff_t rows)
     net->d_x = take_floats(&net->arrays, rows, width);
     net->d_normed = take_floats(&net->arrays, rows, width);
     net->d_inside = take_floats(&net->arrays, rows, net->config.ff_width);
-    net->d_memory = take_floats(&net->arrays, source, width);
-    net->d_key = take_floats(&net->arrays, source, width);
+    if (network_is_vision(net)) {
+        net->d_unembed_bias = take_floats(&net->arrays, 1, net->config.words[TRANSFORMER_TARGET]);
+    } else {
+        net->d_memory = take_floats(&net->arrays, source, width);
+        net->d_key = take_floats(&net->arrays, source, width);
+    }
     net->norm_sums = take_floats(&net->arrays, task_count(rows), 2 * width);
 }
 
@@ -134,8 +138,13 @@ static ptrdiff_t most_rows(const batch *b)
 static void lay_out(network *net)
 {
     const ptrdiff_t target = net->batch->rows[TRANSFORMER_TARGET], rows = most_rows(net->batch);
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+    for (int side = 0; side < network_sides(net); side++)
         lay_out_side(net, side);
+    if (network_is_vision(net)) {
+        net->patch_rows = take_floats(&net->arrays, net->batch->pairs * network_patches(net),
+                                      network_patch_inputs(net));
+        net->pooled = take_floats(&net->arrays, target, net->config.width);
+    }
     net->logit_stride = (net->config.words[TRANSFORMER_TARGET] + 15) / 16 * 16;
     net->added = take_floats(&net->arrays, rows, net->config.width);
     net->logits =
@@ -159,7 +168,7 @@ static mha_status prepare_arrays(network *net)
 
 static void lay_out_tapes(network *net)
 {
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+    for (int side = 0; side < network_sides(net); side++)
         for (int n = 0; n < net->sides[side].end; n++) {
             network_part *const p = &net->sides[side].parts[n];
             if (p->kind != PART_FF)
@@ -169,7 +178,7 @@ static void lay_out_tapes(network *net)
 
 static mha_status prepare_tapes(network *net)
 {
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+    for (int side = 0; side < network_sides(net); side++)
         for (int n = 0; n < net->sides[side].end; n++) {
             network_part *const p = &net->sides[side].parts[n];
             attention_call a;
@@ -224,11 +233,13 @@ static void grow_for_part(const network *net, int side, int number, size_t *most
 static mha_status prepare_work(network *net)
 {
     size_t most = 1;
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+    for (int side = 0; side < network_sides(net); side++)
         for (int n = 0; n < net->sides[side].end; n++)
             grow_for_part(net, side, n, &most);
     const ptrdiff_t target = net->batch->rows[TRANSFORMER_TARGET];
     grow_for_linear(net, net->unembed, target < LOSS_ROWS ? target : LOSS_ROWS, &most);
+    if (net->patches)
+        grow_for_linear(net, net->patches, net->batch->pairs * network_patches(net), &most);
     net->work.used = most;
     return reserve(&net->work);
 }

@@ -59,7 +59,9 @@ struct network {
     mha_pool *pool;
     float *codes; /* [positions][width] */
     tower sides[TRANSFORMER_SIDES];
-    mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits */
+    mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits; FORM_VISION:
+                            the classifier */
+    mha_linear *patches; /* FORM_VISION: pixels of a patch -> row */
 
     /* Of the last forward pass. */
     const batch *batch; /* NULL: there was none, or it failed */
@@ -68,7 +70,10 @@ struct network {
     float *logits;          /* [LOSS_ROWS][logit_stride] of some rows; in training their gradient */
     ptrdiff_t logit_stride; /* at least the words of the target */
     row_score *scores;      /* [rows of the target] */
+    float *patch_rows;      /* FORM_VISION: [patches][channels * patch * patch] of all pictures */
+    float *pooled;          /* FORM_VISION: [pictures][width], which the classifier reads */
     float *d_unembed;       /* [words of the target][width]; training only, as all below */
+    float *d_unembed_bias;  /* FORM_VISION: [classes] */
     float *d_last;          /* [rows of the target][width]: where the backward pass starts */
     float *d_x, *d_normed;
     float *d_inside;         /* [rows][ff_width] */
@@ -97,6 +102,47 @@ static inline ptrdiff_t task_end(ptrdiff_t number, ptrdiff_t rows)
 {
     return (number + 1) * TASK_ROWS < rows ? (number + 1) * TASK_ROWS : rows;
 }
+
+/* Sides that have layers: pictures have no decoder. */
+static inline int network_sides(const network *net)
+{
+    return net->config.form == FORM_VISION ? TRANSFORMER_SOURCE + 1 : TRANSFORMER_SIDES;
+}
+
+/* ------------------------------------------------------ network_vision.c ----- */
+
+static inline bool network_is_vision(const network *net)
+{
+    return net->config.form == FORM_VISION;
+}
+
+/* Patches of a picture, and inputs of their linear. */
+static inline ptrdiff_t network_patches(const network *net)
+{
+    return (ptrdiff_t)vision_across(&net->config.vision) * vision_across(&net->config.vision);
+}
+
+static inline ptrdiff_t network_patch_inputs(const network *net)
+{
+    const vision_shape *const v = &net->config.vision;
+    return (ptrdiff_t)v->channels * v->patch * v->patch;
+}
+
+/* MHA_ERR_SHAPE if the batch does not have such pictures. */
+mha_status network_vision_check(const network *net, const batch *b);
+
+/* Pixels -> patches -> their rows, in net->added. Then x of one row of the encoder. */
+mha_status network_vision_embed(const network *net);
+void network_vision_row(const network *net, ptrdiff_t row, float *x);
+
+/* The last rows of the encoder -> net->pooled. */
+void network_vision_pool(const network *net);
+
+/* net->d_last, the gradient of net->pooled -> net->d_normed, that of the last rows. */
+void network_vision_pool_backward(const network *net);
+
+/* net->added, the gradient of x of part 0 -> those of patches, token of the class and positions. */
+mha_status network_vision_embed_backward(const network *net, float *gradients);
 
 /* ------------------------------------------------------ network_memory.c ----- */
 

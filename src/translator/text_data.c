@@ -310,6 +310,7 @@ static mha_status fill(text_data *data, const pair_file *train, const pair_file 
             .step = text_step,
             .some = text_some,
             .valid = data->valid.pairs,
+            .form = FORM_MARIAN,
             .hash = set_hash(set_hash((uint64_t)mha_tokenizer_size(tokenizer), &data->train),
                              &data->valid)};
     return status;

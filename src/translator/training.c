@@ -259,6 +259,7 @@ mha_status training_step(training *t, training_result *result)
                                             t->values, t->pool),
             .learning_rate = optimizer_rate(&t->config, t->step),
             .tokens = pairs->rows[TRANSFORMER_SOURCE] + pairs->rows[TRANSFORMER_TARGET],
+            .items = pairs->pairs,
         };
         t->losses[t->step++] = (float)result->loss;
         t->network_values = NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training of a translator. One training is one object: parameters, the optimizer's moments, and
- * the number of steps done. The configuration determines everything: the same configuration gives
- * the same bits for any number of threads, and whether or not the training was stopped and resumed.
+ * Training of a translator, or of a classifier of pictures. One training is one object: parameters,
+ * the optimizer's moments, and the number of steps done. The configuration determines everything:
+ * the same configuration gives the same bits for any number of threads, and whether or not the
+ * training was stopped and resumed.
  *
  *      training_config   all settings, also by name                    training_config.c
- *      training_data     sentence pairs, from the grammar or files     training_data.h
+ *      training_data     pairs, from the grammar or files; pictures    training_data.h
  *      training_step()   the pairs of a step -> packed batch           batch.c
  *                        forward and backward                          network*.c
  *                        sum over micro-batches                        gradient_sum.c
@@ -33,7 +34,7 @@ typedef struct training_config {
     transformer_config model;
     uint64_t seed;              /* of corpus, parameters and dropout */
     int64_t steps;              /* length of the schedule */
-    int batch;                  /* sentence pairs per step; laboratory */
+    int batch;                  /* sentence pairs per step; laboratory. Pictures per step */
     int batch_tokens;           /* target tokens per step at most, without marks; files */
     int micro_batches;          /* parts of a step, computed one after another, or by several
                                  * processes; their gradients are added along one tree */
@@ -56,6 +57,10 @@ typedef struct training_config {
     int patience;           /* validations without a lower loss until training ends; 0: no limit */
     double unknown;         /* share of sentences in which one word and its translation become
                              * WORD_UNKNOWN */
+    int crop;      /* pictures: pixels by which they are moved at most, in both directions */
+    double flip;   /* pictures: share that is mirrored left to right */
+    double erase;  /* pictures: share of which a rectangle is replaced by noise */
+    double mix_up; /* pictures: two are mixed by shares of the distribution Beta(x, x); 0: none */
     mha_arithmetic arithmetic; /* of products with matrices, forward and backward: exact, or native
                                 * in bf16; parameters, moments and sums are f32 */
 } training_config;
@@ -64,20 +69,23 @@ typedef struct training_config {
  * for files of pairs; the words are those of their tokenizer. */
 training_config training_defaults(void);
 training_config training_text_defaults(void);
+/* Those for pictures: Fashion-MNIST. */
+training_config training_vision_defaults(void);
 
 /* Returns false, with the reason in `message`, for an invalid configuration. */
 bool training_config_check(const training_config *config, char message[TRANSFORMER_MESSAGE_MAX]);
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 35, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 45, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
-/* Whether files name this setting: all are, except for exact arithmetic, one micro-batch and no
- * bare pairs, which files from before there was a choice do not name either. */
+/* Whether files name this setting: all are, except for those of pictures where there are none, exact
+ * arithmetic, one micro-batch and no bare pairs, which files from before there was a choice do not
+ * name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */
@@ -106,7 +114,8 @@ typedef struct training_result {
                            * smoothing */
     double gradient_norm; /* before clipping */
     double learning_rate;
-    int64_t tokens; /* of both sides */
+    int64_t tokens; /* of both sides; pictures: of the patches and marks */
+    int64_t items;  /* sentence pairs or pictures */
 } training_result;
 
 /* Makes one step. An error leaves the training unchanged. If the gradient is not finite, no

@@ -83,6 +83,42 @@ training_config training_text_defaults(void)
     return config;
 }
 
+training_config training_vision_defaults(void)
+{
+    training_config config = {
+        .model = {.form = FORM_VISION,
+                  .width = 128,
+                  .heads = 4,
+                  .ff_width = 512,
+                  .layers = {6, 0},
+                  .words = {0, 10},
+                  .vision = {.side = 28,
+                             .channels = 1,
+                             .patch = 4,
+                             .stride = 4,
+                             .pooling = VISION_MEAN,
+                             .places = VISION_LEARNED}},
+        .seed = 1,
+        .steps = 14000,
+        .batch = 128,
+        .micro_batches = 1,
+        .warm_up = 500,
+        .learning_rate = 1e-3,
+        .beta1 = 0.9,
+        .beta2 = 0.99,
+        .epsilon = 1e-8,
+        .weight_decay = 0.05,
+        .clip = 1.0,
+        .label_smoothing = 0.1,
+        .ema = 0.999,
+        .crop = 2,
+        .flip = 0.5,
+        .erase = 0.25,
+    };
+    config.model.positions = vision_tokens(&config.model.vision);
+    return config;
+}
+
 /* --------------------------------------------------------------- check ----- */
 
 __attribute__((format(printf, 2, 3))) static bool wrong(char message[TRANSFORMER_MESSAGE_MAX],
@@ -173,14 +209,27 @@ static bool check_averages(const training_config *c, char message[TRANSFORMER_ME
     return true;
 }
 
-/* A step of the laboratory is a number of pairs, one of a file a number of tokens. */
+static bool check_pictures(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    if (c->crop < 0 || c->crop > c->model.vision.side)
+        return wrong(message, "crop %d: it must be from 0 to the side of the pictures, %d", c->crop,
+                     c->model.vision.side);
+    if (!(c->flip >= 0.0 && c->flip <= 1.0) || !(c->erase >= 0.0 && c->erase <= 1.0))
+        return wrong(message, "flip %g, erase %g: both must be from 0 to 1", c->flip, c->erase);
+    if (!(c->mix_up >= 0.0 && c->mix_up <= 1.0))
+        return wrong(message, "mix-up %g: it must be from 0, for none, to 1", c->mix_up);
+    return true;
+}
+
+/* A step of the laboratory is a number of pairs, one of a file a number of tokens, one of pictures
+ * a number of these. */
 static bool check_batch(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const bool laboratory = c->model.form == FORM_LABORATORY;
-    if (laboratory && (c->batch < 1 || c->batch > BATCH_MAX))
-        return wrong(message, "batch %d: a step must have from 1 to %d sentence pairs", c->batch,
-                     BATCH_MAX);
-    if (!laboratory && (c->batch_tokens < 1 || c->batch_tokens > BATCH_TOKENS_MAX))
+    const bool tokens = c->model.form == FORM_MARIAN;
+    if (!tokens && (c->batch < 1 || c->batch > BATCH_MAX))
+        return wrong(message, "batch %d: a step must have from 1 to %d %s", c->batch, BATCH_MAX,
+                     c->model.form == FORM_VISION ? "pictures" : "sentence pairs");
+    if (tokens && (c->batch_tokens < 1 || c->batch_tokens > BATCH_TOKENS_MAX))
         return wrong(message, "batch-tokens %d: a step must have from 1 to %d target tokens",
                      c->batch_tokens, BATCH_TOKENS_MAX);
     if (c->micro_batches < 1 || c->micro_batches > MICRO_BATCHES_MAX)
@@ -207,7 +256,8 @@ bool training_config_check(const training_config *c, char message[TRANSFORMER_ME
         return wrong(message,
                      "warm-up %" PRId64 ": it must be from 0 to the number of steps, %" PRId64,
                      c->warm_up, c->steps);
-    return check_batch(c, message) && check_rates(c, message) && check_averages(c, message);
+    return check_batch(c, message) && check_rates(c, message) && check_averages(c, message) &&
+           (c->model.form != FORM_VISION || check_pictures(c, message));
 }
 
 /* ------------------------------------------------------------ settings ----- */
@@ -218,6 +268,8 @@ typedef enum setting_kind {
     SETTING_UINT64,
     SETTING_REAL,
     SETTING_FORM,
+    SETTING_POOLING,
+    SETTING_PLACES,
     SETTING_SCHEDULE,
     SETTING_ARITHMETIC
 } setting_kind;
@@ -264,7 +316,18 @@ static const struct setting {
     {"patience", SETTING_INT, AT(patience)},
     {"unknown", SETTING_REAL, AT(unknown)},
     {"arithmetic", SETTING_ARITHMETIC, AT(arithmetic)},
+    {"image-size", SETTING_INT, AT(model.vision.side)},
+    {"channels", SETTING_INT, AT(model.vision.channels)},
+    {"patch", SETTING_INT, AT(model.vision.patch)},
+    {"stride", SETTING_INT, AT(model.vision.stride)},
+    {"pooling", SETTING_POOLING, AT(model.vision.pooling)},
+    {"places", SETTING_PLACES, AT(model.vision.places)},
+    {"crop", SETTING_INT, AT(crop)},
+    {"flip", SETTING_REAL, AT(flip)},
+    {"erase", SETTING_REAL, AT(erase)},
+    {"mix-up", SETTING_REAL, AT(mix_up)},
 };
+enum { FIRST_OF_PICTURES = TRAINING_SETTINGS - 10 };
 _Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
 
 const char *training_setting_name(int number)
@@ -314,6 +377,12 @@ void training_setting_text(const training_config *config, int number, char text[
         snprintf(text, TRAINING_TEXT_MAX, "%s",
                  transformer_form_name(*(const transformer_form *)at));
         break;
+    case SETTING_POOLING:
+        snprintf(text, TRAINING_TEXT_MAX, "%s", vision_pooling_name(*(const vision_pooling *)at));
+        break;
+    case SETTING_PLACES:
+        snprintf(text, TRAINING_TEXT_MAX, "%s", vision_places_name(*(const vision_places *)at));
+        break;
     case SETTING_SCHEDULE:
         snprintf(text, TRAINING_TEXT_MAX, "%s", schedule_names[*(const training_schedule *)at]);
         break;
@@ -328,6 +397,26 @@ static bool read_form(const char *text, transformer_form *form)
     for (int n = 0; n < FORMS; n++)
         if (strcmp(text, transformer_form_name((transformer_form)n)) == 0) {
             *form = (transformer_form)n;
+            return true;
+        }
+    return false;
+}
+
+static bool read_pooling(const char *text, vision_pooling *pooling)
+{
+    for (int n = 0; n < VISION_POOLINGS; n++)
+        if (strcmp(text, vision_pooling_name((vision_pooling)n)) == 0) {
+            *pooling = (vision_pooling)n;
+            return true;
+        }
+    return false;
+}
+
+static bool read_places(const char *text, vision_places *places)
+{
+    for (int n = 0; n < VISION_PLACES; n++)
+        if (strcmp(text, vision_places_name((vision_places)n)) == 0) {
+            *places = (vision_places)n;
             return true;
         }
     return false;
@@ -407,6 +496,10 @@ bool training_setting_read(training_config *config, int number, const char *text
         return true;
     case SETTING_FORM:
         return read_form(text, at);
+    case SETTING_POOLING:
+        return read_pooling(text, at);
+    case SETTING_PLACES:
+        return read_places(text, at);
     case SETTING_SCHEDULE:
         return read_schedule(text, at);
     case SETTING_ARITHMETIC:
@@ -417,6 +510,8 @@ bool training_setting_read(training_config *config, int number, const char *text
 
 bool training_setting_is_recorded(const training_config *config, int number)
 {
+    if (number >= FIRST_OF_PICTURES)
+        return config->model.form == FORM_VISION;
     if (settings[number].at == AT(micro_batches))
         return config->micro_batches != 1;
     if (settings[number].at == AT(bare))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where the sentence pairs of a training come from: the grammar of the laboratory (grammar_data.c),
- * or files of real pairs (text_data.c). Which pairs a step sees follows from the configuration and
- * the number of the step alone.
+ * files of real pairs (text_data.c), or pictures, which belong to another room. Which pairs a step
+ * sees follows from the configuration and the number of the step alone.
  */
 #ifndef TRANSLATOR_TRAINING_DATA_H
 #define TRANSLATOR_TRAINING_DATA_H
@@ -17,6 +17,7 @@ struct training_data {
     batch *(*some)(training_data *data, const training_config *config, corpus_split split,
                    int64_t first, int count);
     int64_t valid; /* pairs of the validation split; 0: as many as are requested */
+    transformer_form form;
     uint64_t hash; /* of the vocabulary and of the pairs: a checkpoint belongs to these */
 };
 

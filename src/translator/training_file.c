@@ -386,15 +386,15 @@ static mha_status build(training **made, const safetensors_file *file,
     return status;
 }
 
-/* A checkpoint of files needs their data, one of the laboratory must not have any. */
+/* A checkpoint of files or pictures needs their data, one of the laboratory must not have any. */
 static mha_status compare_form(const training_config *config, const training_data *data,
                                const safetensors_report *r)
 {
-    const bool laboratory = config->model.form == FORM_LABORATORY;
-    if (laboratory == (data == NULL))
+    static const char *const names[FORMS] = {"without files of pairs", "on files of pairs",
+                                             "on pictures"};
+    if (config->model.form == (data ? data->form : FORM_LABORATORY))
         return MHA_OK;
-    return safetensors_fail(r, MHA_ERR_FORMAT, "it is of a training %s files of pairs",
-                            laboratory ? "without" : "on");
+    return safetensors_fail(r, MHA_ERR_FORMAT, "it is of a training %s", names[config->model.form]);
 }
 
 training *training_load(const char *path, training_data *data, mha_pool *pool,

@@ -13,6 +13,12 @@
 
 /* Larger than any model this is meant for, and small enough that no product of two overflows. */
 enum { WIDTH_MAX = 1 << 14, INSIDE_MAX = 1 << 16, WORDS_MAX = 1 << 20, POSITIONS_MAX = 1 << 16 };
+enum {
+    VISION_CLASSES_MAX = 1000,
+    VISION_SIDE_MAX = 1024,
+    VISION_CHANNELS_MAX = 4,
+    VISION_PATCH_MAX = 64
+};
 
 typedef struct config_limit {
     const char *name;
@@ -30,13 +36,80 @@ static bool within(const config_limit *limit, char message[TRANSFORMER_MESSAGE_M
 
 const char *transformer_form_name(transformer_form form)
 {
-    static const char *const names[FORMS] = {"laboratory", "marian"};
+    static const char *const names[FORMS] = {"laboratory", "marian", "vision"};
     return names[form];
+}
+
+const char *vision_pooling_name(vision_pooling pooling)
+{
+    static const char *const names[VISION_POOLINGS] = {"class", "mean"};
+    return names[pooling];
+}
+
+const char *vision_places_name(vision_places places)
+{
+    static const char *const names[VISION_PLACES] = {"learned", "sines"};
+    return names[places];
+}
+
+static bool check_limits(const config_limit *limits, size_t count,
+                         char message[TRANSFORMER_MESSAGE_MAX])
+{
+    for (size_t n = 0; n < count; n++)
+        if (!within(&limits[n], message))
+            return false;
+    return true;
+}
+
+static bool check_heads(const transformer_config *config, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const int head = config->width / config->heads;
+    if (config->width % config->heads == 0 && head <= MHA_MAX_HEAD_WIDTH)
+        return true;
+    snprintf(message, TRANSFORMER_MESSAGE_MAX,
+             "the width %d must be a multiple of the %d heads, at most %d times as large",
+             config->width, config->heads, MHA_MAX_HEAD_WIDTH);
+    return false;
+}
+
+static bool check_vision(const transformer_config *config, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const vision_shape *const v = &config->vision;
+    const int *const layers = config->layers;
+    const config_limit limits[] = {
+        {"the width", config->width, 2, WIDTH_MAX},
+        {"the number of heads", config->heads, 1, WIDTH_MAX},
+        {"the width inside the feed-forward", config->ff_width, 1, INSIDE_MAX},
+        {"the number of encoder layers", layers[TRANSFORMER_SOURCE], 1, TRANSFORMER_LAYERS_MAX},
+        {"the number of decoder layers", layers[TRANSFORMER_TARGET], 0, 0},
+        {"the number of source words", config->words[TRANSFORMER_SOURCE], 0, 0},
+        {"the number of classes", config->words[TRANSFORMER_TARGET], 2, VISION_CLASSES_MAX},
+        {"the side of the pictures", v->side, 1, VISION_SIDE_MAX},
+        {"the number of channels", v->channels, 1, VISION_CHANNELS_MAX},
+        {"the side of a patch", v->patch, 1,
+         v->side < VISION_PATCH_MAX ? v->side : VISION_PATCH_MAX},
+        {"the stride of the patches", v->stride, 1, v->patch},
+    };
+    if (!check_limits(limits, sizeof limits / sizeof limits[0], message))
+        return false;
+    const config_limit tokens[] = {
+        {"the number of patches", vision_tokens(v), 2, POSITIONS_MAX},
+        {"the number of positions", config->positions, vision_tokens(v), vision_tokens(v)}};
+    if (!check_limits(tokens, 2, message))
+        return false;
+    if (v->places == VISION_SINES && config->width % 4 != 0) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX,
+                 "with sines the width must be a multiple of 4, not %d", config->width);
+        return false;
+    }
+    return check_heads(config, message);
 }
 
 bool transformer_config_check(const transformer_config *config,
                               char message[TRANSFORMER_MESSAGE_MAX])
 {
+    if (config->form == FORM_VISION)
+        return check_vision(config, message);
     const int *const layers = config->layers, *const words = config->words;
     const config_limit limits[] = {
         {"the width", config->width, 2, WIDTH_MAX},
@@ -48,9 +121,8 @@ bool transformer_config_check(const transformer_config *config,
         {"the number of target words", words[TRANSFORMER_TARGET], WORDS_SPECIAL + 1, WORDS_MAX},
         {"the number of positions", config->positions, 2, POSITIONS_MAX},
     };
-    for (size_t n = 0; n < sizeof limits / sizeof limits[0]; n++)
-        if (!within(&limits[n], message))
-            return false;
+    if (!check_limits(limits, sizeof limits / sizeof limits[0], message))
+        return false;
     if (config->width % 2 != 0) {
         snprintf(message, TRANSFORMER_MESSAGE_MAX, "the width must be even, not %d", config->width);
         return false;
@@ -61,14 +133,7 @@ bool transformer_config_check(const transformer_config *config,
                  words[TRANSFORMER_SOURCE], words[TRANSFORMER_TARGET]);
         return false;
     }
-    const int head = config->width / config->heads;
-    if (config->width % config->heads != 0 || head > MHA_MAX_HEAD_WIDTH) {
-        snprintf(message, TRANSFORMER_MESSAGE_MAX,
-                 "the width %d must be a multiple of the %d heads, at most %d times as large",
-                 config->width, config->heads, MHA_MAX_HEAD_WIDTH);
-        return false;
-    }
-    return true;
+    return check_heads(config, message);
 }
 
 /* ----------------------------------------------------------------- map ----- */
@@ -83,7 +148,8 @@ typedef struct surveyor {
     char prefix[TRANSFORMER_NAME_MAX / 2]; /* "decoder.layers.0." */
 } surveyor;
 
-/* Adds a tensor and returns its offset. `columns` is 0 for rank 1. */
+/* Adds a tensor and returns its offset. `columns` is 0 for rank 1, `what` NULL for a name of one
+ * part. */
 static size_t add_tensor(surveyor *s, const char *name, const char *what, parameter_kind kind,
                          int rows, int columns)
 {
@@ -95,7 +161,8 @@ static size_t add_tensor(surveyor *s, const char *name, const char *what, parame
                                        .at = at,
                                        .count = count,
                                        .kind = kind};
-        snprintf(tensor->name, sizeof tensor->name, "%s%s.%s", s->prefix, name, what);
+        snprintf(tensor->name, sizeof tensor->name, "%s%s%s%s", s->prefix, name, what ? "." : "",
+                 what ? what : "");
     }
     s->count++;
     s->at += count;
@@ -118,10 +185,14 @@ static weight_at add_norm(surveyor *s, const char *name)
     return at;
 }
 
-/* Names of the norm and of the four projections of an attention. */
+/* Names of the norm and of the four projections of an attention; and those of a feed-forward. */
 typedef struct attention_names {
     const char *norm, *q, *k, *v, *o;
 } attention_names;
+
+typedef struct feed_forward_names {
+    const char *norm, *in, *out;
+} feed_forward_names;
 
 static const attention_names self_names = {"self_attn_layer_norm", "self_attn.q_proj",
                                            "self_attn.k_proj", "self_attn.v_proj",
@@ -129,6 +200,14 @@ static const attention_names self_names = {"self_attn_layer_norm", "self_attn.q_
 static const attention_names cross_names = {"encoder_attn_layer_norm", "encoder_attn.q_proj",
                                             "encoder_attn.k_proj", "encoder_attn.v_proj",
                                             "encoder_attn.out_proj"};
+
+static const attention_names vision_names = {"layernorm_before", "attention.attention.query",
+                                             "attention.attention.key", "attention.attention.value",
+                                             "attention.output.dense"};
+
+static const feed_forward_names text_ff_names = {"final_layer_norm", "fc1", "fc2"};
+static const feed_forward_names vision_ff_names = {"layernorm_after", "intermediate.dense",
+                                                   "output.dense"};
 
 static attention_at add_attention(surveyor *s, const attention_names *names)
 {
@@ -142,13 +221,13 @@ static attention_at add_attention(surveyor *s, const attention_names *names)
     return at;
 }
 
-static feed_forward_at add_feed_forward(surveyor *s)
+static feed_forward_at add_feed_forward(surveyor *s, const feed_forward_names *names)
 {
     const int width = s->config->width, inside = s->config->ff_width;
     feed_forward_at at;
-    at.norm = add_norm(s, "final_layer_norm");
-    at.in = add_linear(s, "fc1", inside, width);
-    at.out = add_linear(s, "fc2", width, inside);
+    at.norm = add_norm(s, names->norm);
+    at.in = add_linear(s, names->in, inside, width);
+    at.out = add_linear(s, names->out, width, inside);
     return at;
 }
 
@@ -171,11 +250,37 @@ static void add_side(surveyor *s, transformer_map *map, int side)
         layer->self = add_attention(s, &self_names);
         if (side == TRANSFORMER_TARGET)
             layer->cross = add_attention(s, &cross_names);
-        layer->ff = add_feed_forward(s);
+        layer->ff = add_feed_forward(s, &text_ff_names);
     }
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
     if (laboratory)
         map->norm[side] = add_norm(s, "layer_norm");
+}
+
+/* In the order and with the names of ViTForImageClassification. */
+static void add_vision(surveyor *s, transformer_map *map)
+{
+    const vision_shape *const v = &s->config->vision;
+    const int width = s->config->width;
+    snprintf(s->prefix, sizeof s->prefix, "vit.embeddings.");
+    if (vision_marks(v) > 0)
+        map->vision.mark = add_tensor(s, "cls_token", NULL, PARAMETER_EMBEDDING, 1, width);
+    if (v->places == VISION_LEARNED)
+        map->vision.places = add_tensor(s, "position_embeddings", NULL, PARAMETER_EMBEDDING,
+                                        vision_tokens(v), width);
+    map->vision.patches =
+        add_linear(s, "patch_embeddings.projection", width, v->channels * v->patch * v->patch);
+    for (int n = 0; n < s->config->layers[TRANSFORMER_SOURCE]; n++) {
+        layer_at *const layer = &map->layers[TRANSFORMER_SOURCE][n];
+        snprintf(s->prefix, sizeof s->prefix, "vit.encoder.layer.%d.", n);
+        layer->self = add_attention(s, &vision_names);
+        layer->ff = add_feed_forward(s, &vision_ff_names);
+    }
+    snprintf(s->prefix, sizeof s->prefix, "vit.");
+    map->norm[TRANSFORMER_SOURCE] = add_norm(s, "layernorm");
+    s->prefix[0] = '\0';
+    map->vision.classifier =
+        add_linear(s, "classifier", s->config->words[TRANSFORMER_TARGET], width);
 }
 
 static int survey(const transformer_config *config, transformer_map *map, transformer_tensor *list)
@@ -185,7 +290,9 @@ static int survey(const transformer_config *config, transformer_map *map, transf
     if (config->form == FORM_MARIAN)
         map->embedding[TRANSFORMER_SOURCE] = map->embedding[TRANSFORMER_TARGET] =
             add_embedding(&s, "shared", TRANSFORMER_SOURCE);
-    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+    if (config->form == FORM_VISION)
+        add_vision(&s, map);
+    for (int side = 0; side < TRANSFORMER_SIDES && config->form != FORM_VISION; side++)
         add_side(&s, map, side);
     map->count = s.at;
     return s.count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An encoder-decoder transformer: its configuration, its parameters, and their layout in memory.
- * It has one of two forms. The laboratory's:
+ * A transformer: its configuration, its parameters, and their layout in memory.
+ * It has one of three forms. The laboratory's, an
+ * encoder and a decoder:
  *
  *      source words                          target words so far
  *      embedding * sqrt(width) + position    embedding * sqrt(width) + position
@@ -19,6 +20,15 @@
  * and Marian's, for models that other programs can open: each norm comes after its part, as in
  * x = norm(x + self(x)), there is none at the end, both sides share one embedding, and the sines of
  * the position codes are in the first half of the columns.
+ *
+ * A third form reads pictures. It is an encoder in the laboratory's form, with names of tensors
+ * that other programs know (ViT):
+ *
+ *      patches of the picture, each a row of channels x patch x patch pixels
+ *      linear(patch) + position      before them perhaps a token of the class
+ *      layers, as those of the encoder
+ *      norm(x), of which the mean over all patches, or the row of the class
+ *      logits = classifier(row)
  *
  * All parameters are in one array of floats; a map gives the offset of each. Gradients and the
  * optimizer's moments are arrays with the same map.
@@ -38,7 +48,20 @@ enum { TRANSFORMER_LAYERS_MAX = 16, TRANSFORMER_NAME_MAX = 64, TRANSFORMER_MESSA
  * and WORD_END. */
 enum { WORD_BEGIN = 0, WORD_END = 1, WORD_UNKNOWN = 2, WORDS_SPECIAL = 3 };
 
-typedef enum transformer_form { FORM_LABORATORY, FORM_MARIAN, FORMS } transformer_form;
+typedef enum transformer_form { FORM_LABORATORY, FORM_MARIAN, FORM_VISION, FORMS } transformer_form;
+
+/* What the classifier of pictures reads, and what the positions of patches are: parameters, or
+ * sines and cosines of row and column. */
+typedef enum vision_pooling { VISION_CLASS, VISION_MEAN, VISION_POOLINGS } vision_pooling;
+typedef enum vision_places { VISION_LEARNED, VISION_SINES, VISION_PLACES } vision_places;
+
+/* The pictures of FORM_VISION. */
+typedef struct vision_shape {
+    int side, channels; /* pixels of a side */
+    int patch, stride;  /* pixels of a patch's side, and from one patch to the next */
+    vision_pooling pooling;
+    vision_places places;
+} vision_shape;
 
 typedef struct transformer_config {
     transformer_form form;
@@ -46,9 +69,27 @@ typedef struct transformer_config {
     int ff_width;                  /* inner width of the feed-forward */
     int layers[TRANSFORMER_SIDES]; /* of encoder and decoder, 1 to TRANSFORMER_LAYERS_MAX */
     int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included; FORM_MARIAN has
-                                      one vocabulary */
+                                      one vocabulary; FORM_VISION: 0 and the classes */
     int positions;                 /* tokens of the longest sentence, WORD_END included */
+    vision_shape vision;           /* FORM_VISION, which has no decoder layers */
 } transformer_config;
+
+/* Patches along a side of the picture; tokens before the patches, 0 or 1; and all tokens of a
+ * picture, which config.positions must be. */
+static inline int vision_across(const vision_shape *v)
+{
+    return (v->side - v->patch) / v->stride + 1;
+}
+
+static inline int vision_marks(const vision_shape *v)
+{
+    return v->pooling == VISION_CLASS ? 1 : 0;
+}
+
+static inline int vision_tokens(const vision_shape *v)
+{
+    return vision_across(v) * vision_across(v) + vision_marks(v);
+}
 
 /* Returns false, with the reason in `message`, for an invalid configuration. */
 bool transformer_config_check(const transformer_config *config,
@@ -73,10 +114,15 @@ typedef struct layer_at {
 } layer_at;
 
 typedef struct transformer_map {
-    size_t embedding[TRANSFORMER_SIDES]; /* [words][width]; FORM_MARIAN: both are the same */
+    size_t embedding[TRANSFORMER_SIDES]; /* [words][width]; FORM_MARIAN: both are the same;
+                                            FORM_VISION: none */
     layer_at layers[TRANSFORMER_SIDES][TRANSFORMER_LAYERS_MAX];
-    weight_at norm[TRANSFORMER_SIDES]; /* after the last layer; FORM_LABORATORY only */
-    size_t count;                      /* total number of floats */
+    weight_at norm[TRANSFORMER_SIDES]; /* after the last layer; not FORM_MARIAN */
+    struct {
+        weight_at patches, classifier;
+        size_t mark, places; /* the token of the class, [width]; [tokens][width] */
+    } vision;                /* FORM_VISION only */
+    size_t count;            /* total number of floats */
 } transformer_map;
 
 void transformer_map_fill(transformer_map *map, const transformer_config *config);
@@ -117,8 +163,14 @@ mha_layer_weights transformer_layer_weights(const transformer_config *config,
 mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
                                                 const attention_at *at, float *gradients);
 
-/* "laboratory", "marian". */
+/* "laboratory", "marian", "vision"; "class", "mean"; "learned", "sines". */
 const char *transformer_form_name(transformer_form form);
+const char *vision_pooling_name(vision_pooling pooling);
+const char *vision_places_name(vision_places places);
+
+/* The codes of VISION_SINES, codes[tokens][width]: a quarter of the columns each for sine and
+ * cosine of the row, then of the column of a patch. That of the class is 0. */
+void transformer_vision_codes(const transformer_config *config, float *codes);
 
 /* The codes of positions first, first + 1, ...: codes[count][width]. */
 void transformer_positions(const transformer_config *config, int first, int count, float *codes);

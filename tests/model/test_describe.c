@@ -70,6 +70,13 @@ static const expectation expectations[] = {
     {"{\"model_type\":\"deit\",\"image_size\":[384,384]}", MHA_MODEL_IMAGE_ENCODER, 768, 0, 578, 12,
      0, 12, 12, 64, 3072, MHA_ACTIVATION_GELU, MHA_NORM_LAYER, 1e-12, false, true, false,
      POSITION_LEARNED, 0},
+    {"{\"model_type\":\"mha_vit\",\"image_size\":28,\"patch_size\":6,\"patch_stride\":4,"
+     "\"pooling\":\"class\"}",
+     MHA_MODEL_IMAGE_ENCODER, 768, 0, 37, 12, 0, 12, 12, 64, 3072, MHA_ACTIVATION_GELU,
+     MHA_NORM_LAYER, 1e-12, false, true, false, POSITION_LEARNED, 0},
+    {"{\"model_type\":\"mha_vit\",\"image_size\":28,\"patch_size\":4,\"pooling\":\"mean\"}",
+     MHA_MODEL_IMAGE_ENCODER, 768, 0, 49, 12, 0, 12, 12, 64, 3072, MHA_ACTIVATION_GELU,
+     MHA_NORM_LAYER, 1e-12, false, true, false, POSITION_LEARNED, 0},
     {"{\"model_type\":\"gpt2\",\"n_inner\":null}", MHA_MODEL_DECODER, 768, 50257, 1024, 0, 12, 12,
      12, 64, 3072, MHA_ACTIVATION_GELU_TANH, MHA_NORM_LAYER, 1e-5, false, true, true,
      POSITION_LEARNED, 0},
@@ -164,7 +171,7 @@ static void names_of_families(void)
     int n = 0;
     for (; mha_model_family_at(n); n++)
         CHECK(model_family_find(mha_model_family_at(n)) != NULL, "%s", mha_model_family_at(n));
-    CHECK(n == 23 && !mha_model_family_at(-1) && !mha_model_family_at(1000), "%d families", n);
+    CHECK(n == 24 && !mha_model_family_at(-1) && !mha_model_family_at(1000), "%d families", n);
 }
 
 /* --------------------------------------------------------------- details ----- */
@@ -395,6 +402,10 @@ static const struct refusal {
      "\"sliding_attention\",\"full_attention\",\"full_attention\"]}",
      "order"},
     {"{\"model_type\":\"vit\",\"patch_size\":300}", "\"image_size\" is 224"},
+    {"{\"model_type\":\"mha_vit\"}", "\"pooling\" must be"},
+    {"{\"model_type\":\"mha_vit\",\"pooling\":\"max\"}", "\"pooling\" must be"},
+    {"{\"model_type\":\"mha_vit\",\"pooling\":\"mean\",\"patch_stride\":17}",
+     "\"patch_stride\" is 17"},
     {"{\"model_type\":\"vit\",\"image_size\":1000000,\"patch_size\":1}", "more than"},
     {"{\"model_type\":\"vit\",\"num_channels\":100000}", "more than"},
     {"{\"model_type\":\"t5\",\"feed_forward_proj\":\"gated-mish\"}", "\"gated-mish\""},

@@ -13,7 +13,7 @@ exits 0 help words
 golden help_words
 exits 0 words
 golden help_words
-for command in bleu demo verify bench explain prove conv tensors corpus train sweep translate version; do
+for command in bleu demo verify bench explain prove conv tensors corpus train see sweep translate version; do
     exits 0 help $command
     golden help_$command
     exits 0 $command --help
@@ -32,7 +32,7 @@ offered() {
     _mha 2>/dev/null
     printf ' %s' "${COMPREPLY[@]}" ''
 }
-names=$("$mha" help | sed -n 's/^  \([a-z]\{4,9\}\)  .*/\1/p')
+names=$("$mha" help | sed -n 's/^  \([a-z]\{3,9\}\)  .*/\1/p')
 for command in $names; do
     says "bash completes $command" "$(offered "")" " $command "
     grep -q "^        ['\"]$command:" "$completions/_mha" || bad "zsh completes $command"

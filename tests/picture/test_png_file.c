@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "claims/png_file.h"
+#include "picture/png_file.h"
 #include "support/png_builder.h"
 #include "support/temp_files.h"
 

@@ -2,7 +2,7 @@
 /* For a build without libpng. */
 #include <stdio.h>
 
-#include "claims/png_file.h"
+#include "picture/png_file.h"
 
 static bool missing(char *message)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PNG files by libpng's simple interface, which needs no long jumps. */
-#include "claims/png_file.h"
+#include "picture/png_file.h"
 
 #include <errno.h>
 #include <png.h>

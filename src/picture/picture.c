@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of pictures; reading and writing them is in png_file.c. */
-#include "claims/picture.h"
+#include "picture/picture.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A picture of 8 bits a channel. */
-#ifndef CLAIMS_PICTURE_H
-#define CLAIMS_PICTURE_H
+#ifndef PICTURE_PICTURE_H
+#define PICTURE_PICTURE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Functions that read files write why they could not to so many bytes. */
+enum { PICTURE_MESSAGE_MAX = 256 };
 
 typedef struct picture {
     ptrdiff_t rows, columns;

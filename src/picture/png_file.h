@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Pictures from and to PNG files. A file is hostile until it has been read. */
-#ifndef CLAIMS_PNG_FILE_H
-#define CLAIMS_PNG_FILE_H
+#ifndef PICTURE_PNG_FILE_H
+#define PICTURE_PNG_FILE_H
 
 #include <stdbool.h>
 
-#include "claims/picture.h"
+#include "picture/picture.h"
 
-enum { PICTURE_SIDE_MAX = 16384, PICTURE_PIXELS_MAX = 1 << 24, PICTURE_MESSAGE_MAX = 256 };
+enum { PICTURE_SIDE_MAX = 16384, PICTURE_PIXELS_MAX = 1 << 24 };
 
 /* Whether the program was built with libpng. */
 bool png_file_supported(void);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mha see: what a classifier says of pictures, and where its heads look.
+ *
+ *      PNG of any size --> scaled to the model's input, as its files say --> logits
+ *      the most probable classes; with --heads every head over the picture (see_heads.h)
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output_file.h"
+#include "format/json_writer.h"
+#include "picture/picture_resize.h"
+#include "picture/png_file.h"
+#include "program/args.h"
+#include "program/commands.h"
+#include "program/model_session.h"
+#include "program/options.h"
+#include "program/see_heads.h"
+#include "vision/classes.h"
+
+enum { BAR = 24, TOP = 3 };
+
+static const char details[] = "The model is a folder of ViT or DeiT with a classifier, or one of "
+                              "\"mha train --images\". The\n"
+                              "picture is scaled to the size that the model reads, and its pixels "
+                              "as preprocessor_config.json\n"
+                              "says; without that file they go from -1 to 1.\n"
+                              "\n"
+                              "--heads draws every head over the picture, a row for each layer: "
+                              "the weights of the token that\n"
+                              "is classified by or, of a model that takes the mean, the mean of "
+                              "all rows. FILE ends in .png or\n"
+                              ".svg; \"-\" draws in the terminal, one cell for each patch.\n"
+                              "\n"
+                              "Examples:\n"
+                              "  mha see shoe.png --model vit\n"
+                              "  mha see shoe.png --model vit --heads heads.png\n"
+                              "  mha see *.png --model vit --top 1\n";
+
+typedef struct see_request {
+    model_request model;
+    const char *heads;
+    int64_t top;
+    bool as_json;
+} see_request;
+
+/* A classifier with what its folder says. */
+typedef struct seer {
+    model_session session;
+    int side, channels, classes;
+    pixel_scale scale;
+    picture_class_name *names;
+} seer;
+
+/* What it says of one picture. */
+typedef struct sight {
+    picture seen; /* as the model reads it */
+    float *pixels, *logits;
+    int *order; /* classes, the most probable first */
+    double *shares;
+} sight;
+
+/* ---------------------------------------------------------------- opening ----- */
+
+static int open_seer(seer *s, const see_request *r)
+{
+    char message[PICTURE_MESSAGE_MAX];
+    int code = model_session_open(&s->session, "see", &r->model);
+    if (code != EXIT_GO_ON)
+        return code;
+    const mha_model_info *const info = &s->session.info;
+    const char *const path = r->model.path != NULL ? r->model.path : getenv("MHA_MODEL");
+    if (info->kind != MHA_MODEL_IMAGE_ENCODER)
+        return args_failed("%s reads texts, not pictures; give a ViT or DeiT", path);
+    if (info->labels < 2 || info->channels > AUGMENT_CHANNELS_MAX || info->channels == 2)
+        return args_failed("%s is no classifier of grey or coloured pictures", path);
+    s->side = (int)info->image_size;
+    s->channels = (int)info->channels;
+    s->classes = (int)info->labels;
+    s->names = calloc((size_t)s->classes, sizeof *s->names);
+    if (s->names == NULL)
+        return args_failed("out of memory");
+    if (!classes_read(path, s->names, s->classes, message) ||
+        !classes_read_scale(path, &s->scale, s->channels, message))
+        return args_failed("%s", message);
+    return EXIT_GO_ON;
+}
+
+static void close_seer(seer *s)
+{
+    free(s->names);
+    model_session_close(&s->session);
+}
+
+/* --------------------------------------------------------------- pictures ----- */
+
+/* The file as the model reads it: v->seen for people, v->pixels for the model. */
+static int load(const seer *s, const char *path, sight *v)
+{
+    char message[PICTURE_MESSAGE_MAX];
+    const size_t size = (size_t)s->side * (size_t)s->side;
+    picture read;
+    if (!png_file_read(path, &read, message))
+        return args_failed("%s", message);
+    picture scaled = picture_resize(&read, s->side, s->side);
+    picture_free(&read);
+    uint8_t *const planes = malloc((size_t)s->channels * size);
+    v->seen = picture_new(s->side, s->side, s->channels);
+    v->pixels = malloc((size_t)s->channels * size * sizeof *v->pixels);
+    const bool fine = scaled.pixels && planes && v->seen.pixels && v->pixels;
+    if (fine)
+        picture_planes(&scaled, s->channels, planes);
+    for (size_t n = 0; fine && n < (size_t)s->channels * size; n++) {
+        const size_t channel = n / size, at = n % size;
+        v->pixels[n] = s->scale.table[channel][planes[n]];
+        v->seen.pixels[at * (size_t)s->channels + channel] = planes[n];
+    }
+    free(planes);
+    picture_free(&scaled);
+    return fine ? EXIT_GO_ON : args_failed("out of memory");
+}
+
+/* Softmax and order of the logits. */
+static void rank(const seer *s, sight *v)
+{
+    double sum = 0.0, largest = -INFINITY;
+    for (int n = 0; n < s->classes; n++)
+        largest = fmax(largest, (double)v->logits[n]);
+    for (int n = 0; n < s->classes; n++)
+        sum += v->shares[n] = exp((double)v->logits[n] - largest);
+    for (int n = 0; n < s->classes; n++) {
+        int place = n;
+        v->shares[n] /= sum;
+        for (; place > 0 && v->shares[v->order[place - 1]] < v->shares[n]; place--)
+            v->order[place] = v->order[place - 1];
+        v->order[place] = n;
+    }
+}
+
+static int look(const seer *s, const char *path, sight *v)
+{
+    char message[MODEL_MESSAGE_MAX] = "";
+    const int code = load(s, path, v);
+    if (code != EXIT_GO_ON)
+        return code;
+    v->logits = malloc((size_t)s->classes * sizeof *v->logits);
+    v->order = malloc((size_t)s->classes * sizeof *v->order);
+    v->shares = malloc((size_t)s->classes * sizeof *v->shares);
+    if (!v->logits || !v->order || !v->shares)
+        return args_failed("out of memory");
+    const mha_model_call call = {.size = sizeof call,
+                                 .B = 1,
+                                 .pixels = v->pixels,
+                                 .labels = v->logits,
+                                 .message = message,
+                                 .message_size = sizeof message};
+    const mha_status status = mha_model_run(s->session.model, &call, NULL, 0, s->session.pool);
+    if (status != MHA_OK)
+        return args_failed("%s", *message ? message : mha_status_string(status));
+    rank(s, v);
+    return EXIT_GO_ON;
+}
+
+static void free_sight(sight *v)
+{
+    picture_free(&v->seen);
+    free(v->pixels);
+    free(v->logits);
+    free(v->order);
+    free(v->shares);
+}
+
+/* ----------------------------------------------------------------- output ----- */
+
+static int shown(const seer *s, const see_request *r)
+{
+    return r->top < s->classes ? (int)r->top : s->classes;
+}
+
+static void print_text(const seer *s, const see_request *r, const char *path, const sight *v)
+{
+    printf("%s\n", path);
+    for (int n = 0; n < shown(s, r); n++) {
+        const int class = v->order[n], filled = (int)(v->shares[class] * BAR + 0.5);
+        printf("  %6.2f %%  ", 100.0 * v->shares[class]);
+        for (int k = 0; k < BAR; k++)
+            putchar(k < filled ? '#' : '.');
+        printf("  %s\n", s->names[class]);
+    }
+}
+
+static void print_json(json *j, const seer *s, const see_request *r, const char *path,
+                       const sight *v)
+{
+    json_open_object(j, NULL);
+    json_string(j, "picture", path);
+    json_open_array(j, "classes");
+    for (int n = 0; n < shown(s, r); n++) {
+        json_open_object(j, NULL);
+        json_string(j, "class", s->names[v->order[n]]);
+        json_integer(j, "number", v->order[n]);
+        json_number(j, "probability", v->shares[v->order[n]]);
+        json_number(j, "logit", (double)v->logits[v->order[n]]);
+        json_close(j);
+    }
+    json_close(j);
+    json_close(j);
+}
+
+static int draw_heads(const seer *s, const see_request *r, const char *path, const sight *v)
+{
+    char title[256];
+    head_maps maps;
+    int code = head_maps_make(&maps, s->session.model, &s->session.info, v->pixels, &v->seen,
+                              s->session.pool);
+    snprintf(title, sizeof title, "%.120s: %s, %.1f %%", path, s->names[v->order[0]],
+             100.0 * v->shares[v->order[0]]);
+    if (code == EXIT_GO_ON && strcmp(r->heads, "-") == 0)
+        head_maps_print(&maps);
+    else if (code == EXIT_GO_ON && head_maps_write(&maps, r->heads, title) != EXIT_FINE)
+        code = EXIT_FAILED;
+    head_maps_free(&maps);
+    return code;
+}
+
+/* ------------------------------------------------------------------ command ----- */
+
+static int see_all(const see_request *r, int count, char **paths)
+{
+    seer s = {.names = NULL};
+    int code = open_seer(&s, r);
+    json j = json_begin(stdout);
+    if (code == EXIT_GO_ON && r->as_json)
+        json_open_array(&j, NULL);
+    const bool opened = code == EXIT_GO_ON;
+    for (int n = 0; n < count && code == EXIT_GO_ON; n++) {
+        sight v = {.pixels = NULL};
+        code = look(&s, paths[n], &v);
+        if (code == EXIT_GO_ON && r->as_json)
+            print_json(&j, &s, r, paths[n], &v);
+        else if (code == EXIT_GO_ON)
+            print_text(&s, r, paths[n], &v);
+        if (code == EXIT_GO_ON && r->heads != NULL)
+            code = draw_heads(&s, r, paths[n], &v);
+        free_sight(&v);
+    }
+    if (opened && r->as_json)
+        json_close(&j);
+    close_seer(&s);
+    return code == EXIT_GO_ON ? EXIT_FINE : code;
+}
+
+static int check(const see_request *r, int count)
+{
+    if (r->heads == NULL)
+        return EXIT_GO_ON;
+    const size_t length = strlen(r->heads);
+    const char *const end = length > 4 ? r->heads + length - 4 : "";
+    const bool terminal = strcmp(r->heads, "-") == 0;
+    if (!terminal && strcmp(end, ".png") != 0 && strcmp(end, ".svg") != 0)
+        return args_wrong("see: --heads %s: the name must end in .png or .svg, or be -", r->heads);
+    if (!terminal && count > 1)
+        return args_wrong("see: --heads FILE is for one picture, not %d", count);
+    if (terminal && r->as_json)
+        return args_wrong("see: --json and --heads - exclude each other");
+    return terminal || output_file_check(r->heads) ? EXIT_GO_ON : EXIT_FAILED;
+}
+
+int command_see(int argc, char **argv)
+{
+    see_request request = {.top = TOP};
+    int count = 0;
+    const arg_option options[] = {
+        {OPTION_MODEL_PATH(&request.model.path)},
+        {"heads", ARG_TEXT, &request.heads, "FILE", "draw every head over the picture; -: here", 0,
+         0},
+        {"top", ARG_NUMBER, &request.top, "N", "classes to print (3)", 1, 1000},
+        {OPTION_STORE(&request.model.store)},
+        {OPTION_ARITHMETIC(&request.model.arithmetic)},
+        {OPTION_THREADS(&request.model.threads)},
+        {OPTION_JSON(&request.as_json)},
+    };
+    const arg_command command = {
+        .name = "see",
+        .usage = "PICTURE.png... --model FOLDER [OPTION...]",
+        .summary = "Classify pictures, and draw every head over them.",
+        .details = details,
+        ARG_OPTIONS(options),
+        .words_min = 1,
+        .words_max = 10000,
+    };
+    int code = args_parse(&command, argc, argv, &count);
+    if (code == EXIT_GO_ON)
+        code = check(&request, count);
+    return code == EXIT_GO_ON ? see_all(&request, count, argv + 1) : code;
+}
