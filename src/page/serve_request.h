@@ -5,7 +5,17 @@
 
 #include "heads/subject.h"
 
-enum { SERVE_HEADS_MAX = 4096 }; /* heads of one kind that a request can change */
+enum {
+    SERVE_HEADS_MAX = 4096, /* heads of one kind that a request can change */
+    SERVE_TOKENS_MAX = 4096 /* tokens of a text that a request can hide */
+};
+
+/* What an experiment (page_probe.h) interferes with, besides the changes of heads. */
+typedef struct serve_probe {
+    bool asked; /* it is requested, not a page */
+    bool hidden[SERVE_TOKENS_MAX];
+    int hidden_end; /* the last hidden token + 1; 0: none */
+} serve_probe;
 
 typedef struct serve_request {
     pair_request request; /* its texts point into the body, its changes into `changes` */
@@ -15,6 +25,7 @@ typedef struct serve_request {
     attention_kind kind;
     int layer;                                         /* from 0 */
     uint8_t changes[ATTENTION_KINDS][SERVE_HEADS_MAX]; /* [layers][heads] of head_mode */
+    serve_probe probe;
 } serve_request;
 
 /* Reads `length` bytes, which are overwritten and must outlive the request. False, with a message:

@@ -121,7 +121,7 @@ function makePicture(head, text) {
 }
 
 // Special words, such as the end mark, in other brackets than HTML tags have.
-function shownWord(word) {
+export function shownWord(word) {
     return word.replace(/^<(begin|end|unknown)>$/, "\u2039$1\u203a");
 }
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs an experiment and writes its JSON (page_probe.h). */
+#include "page/page_probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json_writer.h"
+#include "heads/likely_words.h"
+#include "heads/probe.h"
+#include "page/page_words.h"
+
+/* An experiment while it is made. */
+typedef struct probing {
+    const subject *model;
+    const serve_request *request;
+    mha_pool *pool;
+    subject_text text;
+    capture_options changed;
+    probe run;
+    char *message;
+} probing;
+
+static bool fail(const probing *p, const char *what)
+{
+    snprintf(p->message, SUBJECT_MESSAGE_MAX, "%s", what);
+    return false;
+}
+
+/* ------------------------------------------------------------------- run ----- */
+
+/* The side whose words can be hidden. */
+static const subject_side *read_side(const probing *p)
+{
+    return p->text.source.count > 0 ? &p->text.source : &p->text.target;
+}
+
+static bool take_hidden(probing *p)
+{
+    const serve_probe *const asked = &p->request->probe;
+    const int count = read_side(p)->count;
+    int hidden = 0;
+    if (asked->hidden_end > count)
+        return fail(p, "probe: there is no such word to hide");
+    for (int n = 0; n < asked->hidden_end; n++)
+        hidden += asked->hidden[n];
+    if (hidden == count)
+        return fail(p, "probe: all words are hidden; leave one for the model to attend to");
+    if (count > SERVE_TOKENS_MAX)
+        return fail(p, "probe: the text is too long for this view; shorten it");
+    p->changed.hidden = hidden > 0 ? asked->hidden : NULL;
+    return true;
+}
+
+static bool make(probing *p)
+{
+    pair_request plain = p->request->request;
+    memset(plain.changes, 0, sizeof plain.changes);
+    memcpy(p->changed.changes, p->request->request.changes, sizeof p->changed.changes);
+    return subject_read(p->model, &plain, p->pool, &p->text, p->message) && take_hidden(p) &&
+           (probe_make(&p->run, p->model, &p->text, &p->changed, false, p->pool) ||
+            fail(p, "out of memory"));
+}
+
+/* ------------------------------------------------------------------ JSON ----- */
+
+static void put_likely(json *j, const char *key, const subject *model, const capture *run, int row)
+{
+    likely_word words[PROBE_LIKELY];
+    char room[SUBJECT_WORD_MAX];
+    likely_words_find(run->stream.logits + (ptrdiff_t)row * run->stream.words, run->stream.words,
+                      PROBE_LIKELY, words);
+    json_open_array(j, key);
+    for (int n = 0; n < PROBE_LIKELY && words[n].number >= 0; n++) {
+        json_open_object(j, NULL);
+        json_string(j, "word", subject_word(model, words[n].number, room));
+        json_integer(j, "number", words[n].number);
+        json_exact(j, "p", words[n].probability);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void put_rows(json *j, const probing *p)
+{
+    const capture *const before = p->run.before, *const after = p->run.after;
+    json_open_array(j, "rows");
+    for (int row = 0; row < before->target_count; row++) {
+        json_open_object(j, NULL);
+        if (row < before->scored) {
+            const int word = before->expected[row];
+            json_string(j, "word", p->text.expected[row]);
+            json_integer(j, "number", word);
+            json_exact(j, "before", probe_log_probability(before, row, word));
+            json_exact(j, "after", probe_log_probability(after, row, word));
+        }
+        put_likely(j, "likely_before", p->model, before, row);
+        put_likely(j, "likely_after", p->model, after, row);
+        json_close(j);
+    }
+    json_close(j);
+}
+
+static void put_side(json *j, const char *name, const subject_side *side)
+{
+    if (side->count > 0)
+        page_side_put(j, name, side->words, side->marks, side->continues, side->count);
+}
+
+static void put_all(json *j, const probing *p)
+{
+    json_open_object(j, NULL);
+    json_string(j, "format", "mha-probe-1");
+    json_string(j, "text", p->text.text);
+    put_side(j, "source", &p->text.source);
+    put_side(j, "target", &p->text.target);
+    if (p->run.written_after != NULL) {
+        json_open_object(j, "written");
+        json_string(j, "before", p->run.written_before);
+        json_string(j, "after", p->run.written_after);
+        json_close(j);
+    }
+    if (subject_predicts(p->model))
+        put_rows(j, p);
+    else
+        json_exact(j, "turned", subject_loss(p->model, p->run.before, p->run.after));
+    json_close(j);
+}
+
+static char *write_json(const probing *p)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const file = open_memstream(&text, &size);
+    if (file == NULL)
+        return NULL;
+    json j = json_begin(file);
+    put_all(&j, p);
+    bool fine = ferror(file) == 0;
+    fine = fclose(file) == 0 && fine;
+    if (!fine) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+char *page_probe_json(const subject *model, const serve_request *request, mha_pool *pool,
+                      char message[SUBJECT_MESSAGE_MAX])
+{
+    probing p = {.model = model, .request = request, .pool = pool, .message = message};
+    char *text = NULL;
+    if (make(&p)) {
+        fail(&p, "out of memory");
+        text = write_json(&p);
+    }
+    probe_free(&p.run);
+    subject_text_free(model, &p.text);
+    return text;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The answers for the view Study: an experiment on one text (heads/probe.h), as JSON.
+ *
+ *      {"format": "mha-probe-1", "text": "the cat sleeps",
+ *       "source": ["the", "cat", "sleeps", "<end>"], "target": ["<begin>", "le", "chat", "dort"],
+ *       "written": {"before": "le chat dort", "after": "le chien dort"},
+ *       "rows": [{"word": "le", "number": 17, "before": -0.01, "after": -0.02,
+ *                 "likely_before": [{"word": "le", "number": 17, "p": 0.99}, ...],
+ *                 "likely_after": [...]}, ...]}
+ *
+ * A row is a token that the model predicts: `before` and `after` are its log-probabilities, with 17
+ * digits, in the whole model and in the one that is interfered with; both read the target that the
+ * whole model writes, or the given one. A row whose right token is not known has no word. An
+ * encoder, which predicts no tokens, has "turned" instead of rows: 1 - the cosine of the two
+ * vectors of the text. "written" is there if the model translates and something is changed.
+ */
+#ifndef PAGE_PROBE_H
+#define PAGE_PROBE_H
+
+#include "page/serve_request.h"
+
+enum { PROBE_LIKELY = 5 }; /* words listed of each row */
+
+/* The JSON, for free(). NULL, with a message: the text cannot be read, a word to hide does not
+ * exist, no word would be left, or out of memory. */
+char *page_probe_json(const subject *model, const serve_request *request, mha_pool *pool,
+                      char message[SUBJECT_MESSAGE_MAX]);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// The Study view: experiments on the sentence. Words are hidden and heads disabled; every word of the
+// text is then compared with what the whole model gives it. The model answers, so the page must be
+// live.
+import { readChanges, wordChanges } from "./live.js";
+import { headName } from "./data.js";
+import { hidableWords, hiddenTokens, probeOf } from "./study_data.js";
+import { el } from "./dom.js";
+
+function percentText(logarithm) {
+    const share = 100 * Math.exp(logarithm);
+    return `${share >= 0.1 ? share.toFixed(1) : share.toPrecision(1)} %`;
+}
+
+export function signedText(value, digits) {
+    return `${value < 0 ? "\u2212" : "+"}${Math.abs(value).toFixed(digits)}`;
+}
+
+// -------------------------------------------------------- what is changed -----
+
+function hideChips(app) {
+    const hidden = hiddenTokens(app);
+    const chips = hidableWords(app.tokens.sentences[0]).map(({ text, tokens }) => {
+        const is = tokens.every((n) => hidden.includes(n));
+        const next = is
+            ? hidden.filter((n) => !tokens.includes(n))
+            : [...new Set([...hidden, ...tokens])].sort((a, b) => a - b);
+        return el(
+            "button",
+            {
+                type: "button",
+                id: `hide-${tokens[0]}`,
+                "aria-pressed": String(is),
+                onclick: () => app.set({ hide: next.join(",") }),
+            },
+            text,
+        );
+    });
+    return el(
+        "div",
+        { class: "study-tool" },
+        el("h3", { id: "hide-title" }, "Hide words"),
+        el(
+            "p",
+            { class: "hint" },
+            "No word attends to a hidden one, in any layer; the others keep their positions.",
+        ),
+        el("div", { class: "chips", role: "group", "aria-labelledby": "hide-title" }, chips),
+    );
+}
+
+function closedList(app) {
+    const closed = readChanges(app.live.closed);
+    return el(
+        "div",
+        { class: "study-tool" },
+        el("h3", {}, "Disable heads"),
+        el(
+            "p",
+            { class: "hint", id: "study-closed" },
+            closed.length
+                ? `${closed.map((one) => `${headName(one)} (${one.change})`).join(", ")}.`
+                : "None is disabled: the Wall has a button below each head.",
+        ),
+    );
+}
+
+// ------------------------------------------------------------ what it does -----
+
+function writtenPart(written) {
+    if (!written) return null;
+    const same = written.before === written.after;
+    const marked = wordChanges(written.before, written.after).flatMap(({ word, change }) => [
+        change ? el(change, {}, word) : word,
+        " ",
+    ]);
+    return el(
+        "p",
+        { id: "study-written", class: "difference" },
+        same ? `The translation stays \u201c${written.after}\u201d.` : marked,
+    );
+}
+
+function likelyText(likely) {
+    return likely.map(({ word, p }) => `${word} ${percentText(Math.log(p))}`).join(", ");
+}
+
+// What the model would say instead, if that is another word.
+function insteadText(row) {
+    const [before] = row.likely_before,
+        [after] = row.likely_after;
+    const now = after.number === row.number ? "" : after.word;
+    if (before.number === after.number) return now;
+    return now === "" ? `again ${after.word}` : now;
+}
+
+function wordRow(app, row, n) {
+    const change = row.after - row.before;
+    return el(
+        "tr",
+        { class: n === app.state.said ? "chosen" : null },
+        el(
+            "th",
+            { scope: "row" },
+            el(
+                "button",
+                {
+                    type: "button",
+                    class: "quiet",
+                    id: `said-${n}`,
+                    "aria-pressed": String(n === app.state.said),
+                    onclick: () => app.set({ said: n === app.state.said ? -1 : n }),
+                },
+                row.word,
+            ),
+        ),
+        el("td", { title: likelyText(row.likely_before) }, percentText(row.before)),
+        el("td", { title: likelyText(row.likely_after) }, percentText(row.after)),
+        el(
+            "td",
+            { class: Math.abs(change) >= 0.1 ? (change < 0 ? "less" : "more") : null },
+            change === 0 ? "0" : signedText(change, 3),
+        ),
+        el("td", {}, insteadText(row)),
+    );
+}
+
+function wordTable(app, rows) {
+    const known = rows.map((row, n) => ({ row, n })).filter(({ row }) => row.word !== undefined);
+    const sum = known.reduce((total, { row }) => total + row.after - row.before, 0);
+    return el(
+        "div",
+        {},
+        el(
+            "p",
+            { id: "study-sum" },
+            `All words together: ${sum === 0 ? "0" : signedText(sum, 3)} nats.`,
+        ),
+        el(
+            "div",
+            { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every word" },
+            el(
+                "table",
+                { class: "study-words" },
+                el(
+                    "caption",
+                    {},
+                    "The probability of every word, given those before it: of the whole model, and " +
+                        "with these changes. Choose a word to take it apart.",
+                ),
+                el(
+                    "thead",
+                    {},
+                    el(
+                        "tr",
+                        {},
+                        ["word", "before", "after", "\u0394 ln p", "would say"].map((title) =>
+                            el("th", { scope: "col" }, title),
+                        ),
+                    ),
+                ),
+                el(
+                    "tbody",
+                    {},
+                    known.map(({ row, n }) => wordRow(app, row, n)),
+                ),
+            ),
+        ),
+    );
+}
+
+function turnedPart(turned) {
+    return el(
+        "p",
+        { id: "study-sum" },
+        `This model predicts no words. The text\u2019s vector turns: 1 \u2212 cosine is `,
+        `${turned.toFixed(4)} (0: unchanged, 1: at a right angle).`,
+    );
+}
+
+function resultPart(app) {
+    const { probe, error, waiting } = probeOf(app);
+    if (error) return el("p", { id: "study-message", class: "warning" }, error);
+    if (!probe)
+        return el("p", { id: "study-message" }, "The experiment is being computed \u2026");
+    return el(
+        "div",
+        { id: "study-result", "aria-busy": String(waiting) },
+        writtenPart(probe.written),
+        probe.rows ? wordTable(app, probe.rows) : turnedPart(probe.turned),
+    );
+}
+
+export function studyView(app) {
+    if (!app.live)
+        return el(
+            "div",
+            { class: "study" },
+            el(
+                "p",
+                { id: "study-message" },
+                "Experiments need the model: open the page of \u201cmha serve\u201d, or one that was " +
+                    "written with \u201cmha view --live\u201d.",
+            ),
+        );
+    return el(
+        "div",
+        { class: "study" },
+        el("div", { class: "study-tools" }, hideChips(app), closedList(app)),
+        resultPart(app),
+    );
+}

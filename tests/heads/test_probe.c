@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Experiments on one text (heads/probe.h), of a laboratory translator (norms before its parts, and
+ * a last one) and of a model of Marian's form (norms after its parts). Weights with hidden words
+ * are computed again from queries and keys, probabilities from logits in double.
+ */
+#include "heads/probe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heads/likely_words.h"
+#include "support/test.h"
+#include "support/tiny_marian.h"
+#include "support/tiny_model.h"
+
+static tiny_marian marian;
+static translator *own;
+static subject laboratory;
+
+typedef struct example {
+    const subject *model;
+    subject_text text;
+} example;
+enum { EXAMPLES = 2 };
+static example examples[EXAMPLES];
+
+static void read_examples(void)
+{
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    const pair_request request = {.text = "the cat sees the dog",
+                                  .target = "le chat voit le chien"};
+    examples[0].model = &laboratory;
+    CHECK(subject_read(&laboratory, &request, NULL, &examples[0].text, message), "%s", message);
+    examples[1].model = &marian.subject;
+    examples[1].text = tiny_marian_read(&marian, "The zebra sleeps.", "Le zèbre dort.");
+}
+
+static void free_examples(void)
+{
+    for (int n = 0; n < EXAMPLES; n++)
+        subject_text_free(examples[n].model, &examples[n].text);
+}
+
+/* ------------------------------------------------------------ hidden words ----- */
+
+/* Row i of a head: softmax(q . k / sqrt(width)) over the columns that it sees. */
+static void check_row(const capture_heads *h, attention_kind kind, const bool *hidden, int head,
+                      int i)
+{
+    const float *const q = h->q + ((ptrdiff_t)head * h->rows + i) * h->width;
+    const float *const k = h->k + (ptrdiff_t)head * h->columns * h->width;
+    const float *const weights = h->weights + ((ptrdiff_t)head * h->rows + i) * h->columns;
+    double powers[64] = {0.0}, sum = 0.0;
+    for (int j = 0; j < h->columns; j++) {
+        double score = 0.0;
+        for (int c = 0; c < h->width; c++)
+            score += (double)q[c] * (double)k[j * h->width + c];
+        if (kind == ATTENTION_DECODER ? j > i : hidden[j])
+            continue;
+        powers[j] = exp(score / sqrt((double)h->width));
+        sum += powers[j];
+    }
+    for (int j = 0; j < h->columns; j++)
+        CHECK(fabs((double)weights[j] - powers[j] / sum) < 1e-5, "head %d, row %d, column %d: %g",
+              head, i, j, (double)weights[j]);
+}
+
+/* Outputs are weights times values, so that nothing else of a hidden word is left. */
+static void check_output(const capture_heads *h, int head, int i)
+{
+    for (int c = 0; c < h->width; c++) {
+        double sum = 0.0;
+        for (int j = 0; j < h->columns; j++)
+            sum += (double)h->weights[((ptrdiff_t)head * h->rows + i) * h->columns + j] *
+                   (double)h->v[((ptrdiff_t)head * h->columns + j) * h->width + c];
+        CHECK(fabs(sum - (double)h->outputs[((ptrdiff_t)head * h->rows + i) * h->width + c]) < 1e-4,
+              "head %d, row %d", head, i);
+    }
+}
+
+static void hidden_words_have_no_weight(void)
+{
+    for (int n = 0; n < EXAMPLES; n++) {
+        bool hidden[64] = {[1] = true, [2] = true};
+        probe p;
+        const capture_options changed = {.hidden = hidden};
+        if (!CHECK(probe_make(&p, examples[n].model, &examples[n].text, &changed, true, NULL),
+                   "no memory"))
+            continue;
+        for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
+            const capture_heads *const h = &p.after->kind[kind];
+            for (int head = 0; head < h->layers * h->heads; head++)
+                for (int i = 0; i < h->rows; i++) {
+                    check_row(h, (attention_kind)kind, hidden, head, i);
+                    check_output(h, head, i);
+                }
+        }
+        double moved = 0.0;
+        for (int row = 0; row < p.before->scored; row++)
+            moved += fabs(p.before->log_likelihood[row] - p.after->log_likelihood[row]);
+        CHECK(moved > 1e-3, "the words did not matter: %g", moved);
+        CHECK(p.written_before && p.written_after, "no translations");
+        probe_free(&p);
+    }
+}
+
+/* ---------------------------------------------------------- probabilities ----- */
+
+static void probabilities_are_those_of_the_model(void)
+{
+    for (int n = 0; n < EXAMPLES; n++) {
+        probe p;
+        const capture_options changed = {.weights = false};
+        if (!CHECK(probe_make(&p, examples[n].model, &examples[n].text, &changed, false, NULL),
+                   "no memory"))
+            continue;
+        const capture_stream *const s = &p.before->stream;
+        const size_t cells = (size_t)s->rows * (size_t)s->words;
+        CHECK(memcmp(s->logits, p.after->stream.logits, cells * sizeof *s->logits) == 0,
+              "nothing is changed, but the logits differ");
+        CHECK(!p.written_after, "written although nothing is changed");
+        for (int row = 0; row < p.before->scored; row++) {
+            likely_word all[8];
+            const float *const logits = s->logits + (ptrdiff_t)row * s->words;
+            const double own_log = probe_log_probability(p.before, row, p.before->expected[row]);
+            likely_words_find(logits, s->words, 8, all);
+            CHECK(fabs(own_log - p.before->log_likelihood[row]) < 1e-5, "row %d: %g and %g", row,
+                  own_log, p.before->log_likelihood[row]);
+            for (int k = 0; k < 8; k++) {
+                CHECK(fabs(log(all[k].probability) -
+                           probe_log_probability(p.before, row, all[k].number)) < 1e-9,
+                      "word %d", k);
+                CHECK(k == 0 || all[k].probability <= all[k - 1].probability, "sorted");
+            }
+            int above = 0;
+            for (int w = 0; w < s->words; w++)
+                above += logits[w] > logits[all[7].number];
+            CHECK(above == 7, "%d words are likelier than the eighth", above);
+        }
+        probe_free(&p);
+    }
+}
+
+static void few_words_are_all_listed(void)
+{
+    const float logits[3] = {1.0f, 3.0f, 1.0f};
+    likely_word all[5];
+    likely_words_find(logits, 3, 5, all);
+    CHECK(all[0].number == 1 && all[1].number == 0 && all[2].number == 2 && all[3].number == -1,
+          "%d %d %d %d", all[0].number, all[1].number, all[2].number, all[3].number);
+    CHECK(fabs(all[0].probability + all[1].probability + all[2].probability - 1.0) < 1e-12, "sum");
+}
+
+/* What a translator writes word by word without changes is its greedy translation. */
+static void written_translations_are_greedy(void)
+{
+    static const capture_options plain = {.weights = false};
+    const pair_request request = {.text = "the cat sees the dog"};
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    subject_text text;
+    CHECK(subject_read(&laboratory, &request, NULL, &text, message), "%s", message);
+    char *const written = subject_write(&laboratory, &text, &plain, NULL);
+    CHECK(written && strcmp(written, text.translation) == 0, "\"%s\", not \"%s\"", written,
+          text.translation);
+    free(written);
+    subject_text_free(&laboratory, &text);
+}
+
+int main(int argc, char **argv)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    test_begin(argc, argv);
+    transformer_config config = tiny_corpus_config();
+    float *const values = tiny_values(&config, 12);
+    own = translator_create(&config, values, message);
+    if (CHECK(own, "%s", message) && tiny_marian_open(&marian, 5)) {
+        subject_of_translator(&laboratory, own);
+        read_examples();
+        RUN(hidden_words_have_no_weight);
+        RUN(probabilities_are_those_of_the_model);
+        RUN(few_words_are_all_listed);
+        RUN(written_translations_are_greedy);
+        free_examples();
+        subject_close(&laboratory);
+    }
+    tiny_marian_close(&marian);
+    translator_free(own);
+    free(values);
+    return test_end();
+}
