@@ -3,7 +3,7 @@
 // a page of "mha view" of a model of 2 layers with 2 heads, and the addresses of four servers: of the
 // same model, of an encoder, of a decoder, of an encoder-decoder.
 import { join } from "node:path";
-import { axeProblems, focused, hashOf, overflow, startBrowser, text } from "./browser.mjs";
+import { axeProblems, dataOf, floats, focused, hashOf, overflow, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
 const [toolsPath, browserPath, pagePath, address, encoder, decoder, both] = process.argv.slice(2);
@@ -156,6 +156,64 @@ await test("what_cannot_be_done_is_said", async () => {
     check((await shown(page)).length > 0, "it goes on");
     // The browser itself logs an answer with status 400.
     problems.splice(0).forEach((line) => check(line.includes("400"), line));
+    await close(page);
+});
+
+// ------------------------------------------------- every head, every word -----
+
+// What the page has of each head beside an experiment in which the same head is disabled.
+await test("each_head_has_its_effect_on_every_word", async () => {
+    const sentence = { text: "the black cat sleeps" };
+    const [{ kinds, expected }] = (await ask(address, sentence)).sentences;
+    for (const { name, heads, layers, losses, word_losses: text } of kinds) {
+        const list = floats(text),
+            sums = floats(losses),
+            count = expected.length;
+        equal(list.length, layers * heads * count, `${name}: numbers`);
+        for (let map = 0; map < layers * heads; map++) {
+            const own = list.slice(map * count, (map + 1) * count);
+            near(
+                own.reduce((sum, loss) => sum + loss, 0),
+                sums[map],
+                1e-5,
+                `${name} ${map}: the sum`,
+            );
+            const change = { kind: name, layer: Math.floor(map / heads) + 1, change: "zero" };
+            const { rows } = await ask(address, {
+                ...sentence,
+                changes: [{ ...change, head: (map % heads) + 1 }],
+                probe: {},
+            });
+            rows.forEach((row, n) =>
+                near(row.before - row.after, own[n], 1e-5, `${name} ${map}: word ${n}`),
+            );
+        }
+    }
+});
+
+await test("effects_are_a_figure", async () => {
+    const page = await open(pagePath, "view=study&kind=cross");
+    const [{ kinds, expected }] = dataOf(pagePath).sentences;
+    const list = floats(kinds.find(({ name }) => name === "cross").word_losses);
+    await page.click("#word-effects-table");
+    const table = await page
+        .locator("#study-effects tbody tr")
+        .evaluateAll((rows) =>
+            rows.map((row) => [...row.children].map((cell) => cell.textContent)),
+        );
+    equal(table.length, 4, "heads");
+    table.forEach(([name, ...cells], map) => {
+        equal(name, `${Math.floor(map / 2) + 1}.${(map % 2) + 1}`, "the head");
+        cells.forEach((cell, n) =>
+            equal(Math.fround(Number(cell)), 0 - list[map * expected.length + n], `cell ${n}`),
+        );
+    });
+    await page.focus("#word-effects");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    check((await hashOf(page)).includes("head=2"), await hashOf(page));
+    check((await hashOf(page)).includes("view=head"), "Enter shows the head");
     await close(page);
 });
 

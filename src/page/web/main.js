@@ -339,7 +339,7 @@ function navigation() {
             view,
             showView,
         ),
-        ["align", "model", "study"].includes(view)
+        ["align", "model"].includes(view)
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),

@@ -5,6 +5,9 @@
 import { readChanges, wordChanges } from "./live.js";
 import { headName } from "./data.js";
 import { hidableWords, hiddenTokens, probeOf } from "./study_data.js";
+import { heatmapFigure } from "./figures.js";
+import { figureView } from "./figure_view.js";
+import { largestOf } from "./metrics.js";
 import { el } from "./dom.js";
 
 function percentText(logarithm) {
@@ -191,22 +194,77 @@ function resultPart(app) {
     );
 }
 
-export function studyView(app) {
-    if (!app.live)
+// ------------------------------------------------- every head, every word -----
+
+// The heads of the chosen kind as rows, words as columns: what becomes of each word without each head.
+function effectsFigure(app, heads) {
+    const { expected, target } = app.tokens.sentences[app.state.sentence];
+    const count = target.length;
+    const values = new Float64Array(heads.length * count);
+    heads.forEach((head, i) =>
+        head.wordLosses.forEach((loss, j) => {
+            values[i * count + j] = loss === 0 ? 0 : -loss;
+        }),
+    );
+    return heatmapFigure({
+        name: `mha-${app.state.kind}-word-effects`,
+        title: `Every word without each head, ${app.state.kind}`,
+        summary:
+            "\u0394 ln p of each word when only this head is disabled: blue where the word becomes less " +
+            "likely, orange where it becomes likelier." +
+            (app.live?.closed ? " Measured in addition to the heads that are disabled." : ""),
+        rows: heads.length,
+        columns: count,
+        rowWords: heads.map((head) => `${head.layer}.${head.head}`),
+        columnWords: expected,
+        values,
+        most: largestOf(values.map(Math.abs), 0.05),
+        diverging: true,
+        selected: heads.findIndex(
+            ({ layer, head }) => layer === app.state.layer && head === app.state.head,
+        ),
+        visible: () => true,
+        room: { width: app.width(), height: Math.max(480, 18 * heads.length + 120) },
+    });
+}
+
+function effectsPart(app) {
+    const heads = app.tokens.sentences[app.state.sentence].heads[app.state.kind];
+    if (heads[0].lossUnit !== "nats") return null;
+    if (heads[0].loss === null)
         return el(
-            "div",
-            { class: "study" },
-            el(
-                "p",
-                { id: "study-message" },
-                "Experiments need the model: open the page of \u201cmha serve\u201d, or one that was " +
-                    "written with \u201cmha view --live\u201d.",
-            ),
+            "p",
+            { class: "hint", id: "study-effects" },
+            app.live
+                ? "What each head does to every word is being measured, unless that takes too long."
+                : "What each head does to every word was not measured for this page.",
         );
     return el(
         "div",
+        { id: "study-effects" },
+        figureView(effectsFigure(app, heads), {
+            id: "word-effects",
+            hint: "Click, or Enter, shows the head.",
+            onchoose: (i) =>
+                app.set({ view: "head", layer: heads[i].layer, head: heads[i].head }),
+        }).element,
+    );
+}
+
+const NOT_LIVE =
+    "Experiments need the model: open the page of \u201cmha serve\u201d, or one that was written with " +
+    "\u201cmha view --live\u201d.";
+
+export function studyView(app) {
+    return el(
+        "div",
         { class: "study" },
-        el("div", { class: "study-tools" }, hideChips(app), closedList(app)),
-        resultPart(app),
+        app.live
+            ? [
+                  el("div", { class: "study-tools" }, hideChips(app), closedList(app)),
+                  resultPart(app),
+              ]
+            : el("p", { id: "study-message" }, NOT_LIVE),
+        app.tokens.model ? effectsPart(app) : null,
     );
 }
