@@ -37,7 +37,7 @@ static bool is_field(const char *name, size_t length)
     static const char *const fields[] = {
         "view", "sentence", "kind",  "layer",  "head",   "heads", "step",  "from", "mode",
         "form", "stretch",  "row",   "column", "sort",   "find",  "other", "mix",  "reads",
-        "gold", "words",    "theme", "text",   "closed", "stop",  "hide",  "said"};
+        "gold", "words",    "theme", "text",   "closed", "stop",  "hide",  "said", "word"};
     for (size_t n = 0; n < sizeof fields / sizeof fields[0]; n++)
         if (strlen(fields[n]) == length && strncmp(fields[n], name, length) == 0)
             return true;

@@ -10,6 +10,7 @@
 #include "format/json_writer.h"
 #include "heads/likely_words.h"
 #include "heads/probe.h"
+#include "heads/word_shares.h"
 #include "page/page_words.h"
 
 /* An experiment while it is made. */
@@ -20,6 +21,7 @@ typedef struct probing {
     subject_text text;
     capture_options changed;
     probe run;
+    int row, word; /* to be taken apart; row -1: none */
     char *message;
 } probing;
 
@@ -54,14 +56,35 @@ static bool take_hidden(probing *p)
     return true;
 }
 
+/* Whether the row and the word that are asked for exist; the word is known after the runs. */
+static bool take_row(probing *p)
+{
+    const serve_probe *const asked = &p->request->probe;
+    const capture *const c = p->run.before;
+    p->row = subject_predicts(p->model) ? asked->row : -1;
+    p->word = asked->word;
+    if (p->row < 0)
+        return true;
+    if (p->row >= c->target_count)
+        return fail(p, "probe: there is no such row");
+    if (p->word < 0 && p->row >= c->scored)
+        return fail(p, "probe: it is not known which word this row should say; give \"word\"");
+    if (p->word >= c->stream.words)
+        return fail(p, "probe: there is no such word");
+    p->word = p->word < 0 ? c->expected[p->row] : p->word;
+    return true;
+}
+
 static bool make(probing *p)
 {
     pair_request plain = p->request->request;
     memset(plain.changes, 0, sizeof plain.changes);
     memcpy(p->changed.changes, p->request->request.changes, sizeof p->changed.changes);
     return subject_read(p->model, &plain, p->pool, &p->text, p->message) && take_hidden(p) &&
-           (probe_make(&p->run, p->model, &p->text, &p->changed, false, p->pool) ||
-            fail(p, "out of memory"));
+           (probe_make(&p->run, p->model, &p->text, &p->changed, p->request->probe.row >= 0,
+                       p->pool) ||
+            fail(p, "out of memory")) &&
+           take_row(p);
 }
 
 /* ------------------------------------------------------------------ JSON ----- */
@@ -103,14 +126,83 @@ static void put_rows(json *j, const probing *p)
     json_close(j);
 }
 
+static void put_share(json *j, const char *name, int layer, double share)
+{
+    json_open_object(j, NULL);
+    json_string(j, "name", name);
+    if (layer >= 0)
+        json_integer(j, "layer", layer + 1);
+    json_exact(j, "share", share);
+    json_close(j);
+}
+
+static void put_head_shares(json *j, const word_shares *s)
+{
+    json_open_array(j, "heads");
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int n = 0; s->heads[kind] != NULL && n < s->layers * s->heads_per_layer; n++) {
+            json_open_object(j, NULL);
+            json_string(j, "kind", attention_kind_name((attention_kind)kind));
+            json_integer(j, "layer", n / s->heads_per_layer + 1);
+            json_integer(j, "head", n % s->heads_per_layer + 1);
+            json_exact(j, "share", s->heads[kind][n]);
+            json_close(j);
+        }
+    json_close(j);
+}
+
+static void put_other_shares(json *j, const word_shares *s)
+{
+    json_open_array(j, "others");
+    put_share(j, "embedding", -1, s->embedded);
+    for (int n = 0; n < s->layers; n++)
+        put_share(j, "feed-forward", n, s->feed_forward[n]);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        for (int n = 0; s->biases[kind] != NULL && n < s->layers; n++)
+            put_share(j, kind == ATTENTION_CROSS ? "bias of W_O, cross" : "bias of W_O, decoder", n,
+                      s->biases[kind][n]);
+    put_share(j, "biases of norms", -1, s->norms);
+    put_share(j, "bias of the output matrix", -1, s->output);
+    json_close(j);
+}
+
+/* False: out of memory. */
+static bool put_shares(json *j, const probing *p)
+{
+    word_shares s;
+    char room[SUBJECT_WORD_MAX];
+    const mha_status status = word_shares_make(&s, p->model, p->run.after, p->row, p->word);
+    if (status == MHA_OK) {
+        json_open_object(j, "shares");
+        json_integer(j, "row", s.row);
+        json_string(j, "word", subject_word(p->model, s.word, room));
+        json_integer(j, "number", s.word);
+        json_exact(j, "logit", s.logit);
+        json_exact(j, "sum", s.sum);
+        put_head_shares(j, &s);
+        put_other_shares(j, &s);
+        json_close(j);
+    } else {
+        json_string(j, "no_shares",
+                    status == MHA_ERR_FLAG ? "The logits of this model are not a matrix times its "
+                                             "residual stream, so they have no shares."
+                                           : "The matrices of this model are stored in a form that "
+                                             "is not read row by row.");
+    }
+    word_shares_free(&s);
+    return status != MHA_ERR_MEMORY;
+}
+
 static void put_side(json *j, const char *name, const subject_side *side)
 {
     if (side->count > 0)
         page_side_put(j, name, side->words, side->marks, side->continues, side->count);
 }
 
-static void put_all(json *j, const probing *p)
+/* False: out of memory. */
+static bool put_all(json *j, const probing *p)
 {
+    bool fine = true;
     json_open_object(j, NULL);
     json_string(j, "format", "mha-probe-1");
     json_string(j, "text", p->text.text);
@@ -126,7 +218,10 @@ static void put_all(json *j, const probing *p)
         put_rows(j, p);
     else
         json_exact(j, "turned", subject_loss(p->model, p->run.before, p->run.after));
+    if (p->row >= 0)
+        fine = put_shares(j, p);
     json_close(j);
+    return fine;
 }
 
 static char *write_json(const probing *p)
@@ -137,8 +232,7 @@ static char *write_json(const probing *p)
     if (file == NULL)
         return NULL;
     json j = json_begin(file);
-    put_all(&j, p);
-    bool fine = ferror(file) == 0;
+    bool fine = put_all(&j, p) && ferror(file) == 0;
     fine = fclose(file) == 0 && fine;
     if (!fine) {
         free(text);

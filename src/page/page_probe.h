@@ -14,6 +14,16 @@
  * whole model writes, or the given one. A row whose right token is not known has no word. An
  * encoder, which predicts no tokens, has "turned" instead of rows: 1 - the cosine of the two
  * vectors of the text. "written" is there if the model translates and something is changed.
+ *
+ * With a row in the request, one of its words is taken apart, in the model that is interfered with
+ * (heads/word_shares.h):
+ *
+ *      "shares": {"row": 1, "word": "chat", "number": 97, "logit": 9.1, "sum": 9.1,
+ *                 "heads": [{"kind": "cross", "layer": 1, "head": 2, "share": 0.7}, ...],
+ *                 "others": [{"name": "embedding", "share": 0.1},
+ *                            {"name": "feed-forward", "layer": 1, "share": 1.9}, ...]}
+ *
+ * or, if that cannot be done for this model, "no_shares" has the reason.
  */
 #ifndef PAGE_PROBE_H
 #define PAGE_PROBE_H
@@ -23,7 +33,7 @@
 enum { PROBE_LIKELY = 5 }; /* words listed of each row */
 
 /* The JSON, for free(). NULL, with a message: the text cannot be read, a word to hide does not
- * exist, no word would be left, or out of memory. */
+ * exist, no word would be left, there is no such row or word, or out of memory. */
 char *page_probe_json(const subject *model, const serve_request *request, mha_pool *pool,
                       char message[SUBJECT_MESSAGE_MAX]);
 

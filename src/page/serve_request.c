@@ -175,7 +175,7 @@ bool serve_request_read(serve_request *request, head_shape shape, char *body, si
                         char message[SUBJECT_MESSAGE_MAX])
 {
     request_reading r = {.request = request, .shape = shape, .message = message};
-    *request = (serve_request){.effects = true};
+    *request = (serve_request){.effects = true, .probe = {.row = -1, .word = -1}};
     if (!mhai_utf8_valid(body, length))
         return request_wrong(&r, "this is not UTF-8");
     r.json = json_reader_begin(body, length);

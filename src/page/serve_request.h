@@ -15,6 +15,8 @@ typedef struct serve_probe {
     bool asked; /* it is requested, not a page */
     bool hidden[SERVE_TOKENS_MAX];
     int hidden_end; /* the last hidden token + 1; 0: none */
+    int row;        /* whose word is taken apart; -1: none */
+    int word;       /* its number; -1: the one that is expected */
 } serve_probe;
 
 typedef struct serve_request {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the value of "probe" in a request: {"hidden": [2, 5]}. */
+/* Reads the value of "probe" in a request: {"hidden": [2, 5], "row": 3, "word": 17}. */
+#include <limits.h>
 #include <string.h>
 
 #include "page/serve_request_parts.h"
@@ -25,6 +26,16 @@ static bool read_hidden(request_reading *r)
            request_wrong(r, "probe: \"hidden\" must contain whole numbers only");
 }
 
+/* A number of a row or word; whether it exists is not known here. */
+static bool read_index(request_reading *r, int *to)
+{
+    uint64_t number;
+    if (!request_number(r, &number))
+        return false;
+    *to = number < INT_MAX ? (int)number : INT_MAX;
+    return true;
+}
+
 bool request_probe(request_reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
@@ -32,9 +43,13 @@ bool request_probe(request_reading *r)
         return request_wrong(r, "\"probe\" must be an object");
     while ((token = json_reader_next(&r->json)) == JSON_KEY) {
         const char *const key = r->json.text;
-        const bool known = strcmp(key, "hidden") == 0
-                               ? read_hidden(r)
-                               : request_wrong(r, "probe: unknown key; the key is hidden");
+        serve_probe *const probe = &r->request->probe;
+        const bool known =
+            strcmp(key, "hidden") == 0 ? read_hidden(r)
+            : strcmp(key, "row") == 0  ? read_index(r, &probe->row)
+            : strcmp(key, "word") == 0
+                ? read_index(r, &probe->word)
+                : request_wrong(r, "probe: unknown key; the keys are hidden, row, word");
         if (!known)
             return false;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "heads/likely_words.h"
+#include "heads/word_shares.h"
 #include "support/test.h"
 #include "support/tiny_marian.h"
 #include "support/tiny_model.h"
@@ -168,6 +169,102 @@ static void written_translations_are_greedy(void)
     subject_text_free(&laboratory, &text);
 }
 
+/* ----------------------------------------------------------------- shares ----- */
+
+static double sum_of(const double *list, int count)
+{
+    double sum = 0.0;
+    for (int n = 0; list && n < count; n++)
+        sum += list[n];
+    return sum;
+}
+
+/* All shares of a word sum to its logit in the model. */
+static void shares_sum_to_the_logit(void)
+{
+    for (int n = 0; n < EXAMPLES; n++) {
+        bool hidden[64] = {[1] = true};
+        const capture_options changed = {.hidden = hidden};
+        probe p;
+        CHECK(probe_make(&p, examples[n].model, &examples[n].text, &changed, true, NULL),
+              "no memory");
+        for (int row = 0; row < p.after->scored; row++) {
+            word_shares s;
+            const int word = row % 2 ? p.after->expected[row] : row + 3;
+            const mha_status status = word_shares_make(&s, examples[n].model, p.after, row, word);
+            if (!CHECK(status == MHA_OK, "%s", mha_status_string(status)))
+                break;
+            double sum = s.embedded + s.norms + s.output + sum_of(s.feed_forward, s.layers);
+            for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+                sum += sum_of(s.heads[kind], s.layers * s.heads_per_layer) +
+                       sum_of(s.biases[kind], s.layers);
+            CHECK(fabs(sum - s.sum) < 1e-9 && fabs(sum - s.logit) < 2e-4,
+                  "example %d, row %d: %g, %g and %g", n, row, sum, s.sum, s.logit);
+            CHECK(!s.heads[ATTENTION_ENCODER] && s.heads[ATTENTION_CROSS], "kinds");
+            word_shares_free(&s);
+        }
+        probe_free(&p);
+    }
+}
+
+/* u_w . (what N, the last norm of a translator, makes of a vector that is a part of x), where u_w
+ * is relative to the mean of all words. */
+static double share_of(const capture *c, int row, int word, const double *part)
+{
+    const transformer_config *const config = translator_config(own);
+    const float *const values = translator_values(own), *const x = c->stream.streams +
+                                                                   ((ptrdiff_t)c->stream.layers *
+                                                                        c->stream.rows +
+                                                                    row) *
+                                                                       config->width;
+    const float *const norm = values + translator_map(own)->norm[TRANSFORMER_TARGET].weight;
+    const float *const words = values + translator_map(own)->embedding[TRANSFORMER_TARGET];
+    const int E = config->width, all = config->words[TRANSFORMER_TARGET];
+    double mean = 0.0, squares = 0.0, part_mean = 0.0, share = 0.0;
+    for (int e = 0; e < E; e++) {
+        mean += (double)x[e] / E;
+        part_mean += part[e] / E;
+    }
+    for (int e = 0; e < E; e++)
+        squares += ((double)x[e] - mean) * ((double)x[e] - mean) / E;
+    for (int e = 0; e < E; e++) {
+        double direction = (double)words[word * E + e];
+        for (int w = 0; w < all; w++)
+            direction -= (double)words[w * E + e] / all;
+        share += direction * (double)norm[e] * (part[e] - part_mean) / sqrt(squares + 1e-5);
+    }
+    return share;
+}
+
+/* The shares of the heads of a translator by their formula: W_O times the head's own output. */
+static void shares_of_heads_are_their_outputs(void)
+{
+    const capture_options changed = {.weights = false};
+    const int E = translator_config(own)->width, heads = translator_config(own)->heads, row = 2;
+    probe p;
+    word_shares s;
+    CHECK(probe_make(&p, &laboratory, &examples[0].text, &changed, true, NULL), "no memory");
+    const int word = p.after->expected[row];
+    CHECK(word_shares_make(&s, &laboratory, p.after, row, word) == MHA_OK, "no shares");
+    for (int kind = ATTENTION_DECODER; kind <= ATTENTION_CROSS; kind++)
+        for (int n = 0; n < s.layers * heads; n++) {
+            const capture_heads *const h = &p.after->kind[kind];
+            const layer_at *const at = &translator_map(own)->layers[TRANSFORMER_TARGET][n / heads];
+            const float *const o =
+                translator_values(own) + (kind == ATTENTION_CROSS ? at->cross : at->self).o.weight;
+            double part[64] = {0.0};
+            for (int e = 0; e < E; e++)
+                for (int c = 0; c < h->width; c++)
+                    part[e] += (double)o[e * E + n % heads * h->width + c] *
+                               (double)h->outputs[((ptrdiff_t)n * h->rows + row) * h->width + c];
+            const double wanted = share_of(p.after, row, word, part);
+            CHECK(fabs(s.heads[kind][n] - wanted) < 1e-5 && fabs(wanted) > 1e-7,
+                  "kind %d, head %d: %g, not %g", kind, n, s.heads[kind][n], wanted);
+        }
+    word_shares_free(&s);
+    probe_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -182,6 +279,8 @@ int main(int argc, char **argv)
         RUN(probabilities_are_those_of_the_model);
         RUN(few_words_are_all_listed);
         RUN(written_translations_are_greedy);
+        RUN(shares_sum_to_the_logit);
+        RUN(shares_of_heads_are_their_outputs);
         free_examples();
         subject_close(&laboratory);
     }

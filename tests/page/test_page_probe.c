@@ -90,12 +90,37 @@ static void nothing_changed_is_nothing_changed(void)
     free(got);
 }
 
+static void words_are_taken_apart(void)
+{
+    char *const got = answer("{\"text\": \"the cat sleeps\", \"to\": \"le chat dort\", \"probe\": "
+                             "{\"row\": 2, \"word\": 7}}",
+                             200);
+    const char *const shares = strstr(got, "\"shares\"");
+    if (CHECK(shares != NULL, "%s", got)) {
+        double sum = 0.0, share;
+        int count = 0;
+        for (; !isnan(share = number_at(shares, "share", count)); count++)
+            sum += share;
+        CHECK(count == 2 * 2 * 4 + 2 + 4 + 3, "%d shares", count);
+        CHECK(fabs(sum - number_at(shares, "sum", 0)) < 1e-9, "%g", sum);
+        CHECK(fabs(sum - number_at(shares, "logit", 0)) < 1e-3, "%g", sum);
+        CHECK((int)number_at(shares, "number", 0) == 7, "another word");
+    }
+    free(got);
+}
+
 static void what_cannot_be_done_is_refused(void)
 {
     static const char *const cases[][2] = {
         {"{\"text\": \"the cat sleeps\", \"probe\": {\"hidden\": [4]}}", "no such word"},
         {"{\"text\": \"the cat sleeps\", \"probe\": {\"hidden\": [4096]}}", "no such word"},
         {"{\"text\": \"the cat sleeps\", \"probe\": {\"hidden\": [0, 1, 2, 3]}}", "all words"},
+        {"{\"text\": \"the cat sleeps\", \"to\": \"le chat dort\", \"probe\": {\"row\": 4}}",
+         "no such row"},
+        {"{\"text\": \"the cat sleeps\", \"probe\": {\"row\": 18446744073709551615}}",
+         "no such row"},
+        {"{\"text\": \"the cat sleeps\", \"probe\": {\"row\": 0, \"word\": 99999999}}",
+         "no such word"},
         {"{\"text\": \" \", \"probe\": {\"hidden\": [0]}}", "no words"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
@@ -116,6 +141,7 @@ int main(int argc, char **argv)
         subject_of_translator(&laboratory, own);
         RUN(numbers_are_those_of_captures);
         RUN(nothing_changed_is_nothing_changed);
+        RUN(words_are_taken_apart);
         RUN(what_cannot_be_done_is_refused);
         subject_close(&laboratory);
     }

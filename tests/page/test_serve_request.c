@@ -102,6 +102,8 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [[]]}}", "whole numbers"},
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [18446744073709551615]}}", "no such word"},
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [4096]}}", "no such word"},
+        {"{\"text\": \"a\", \"probe\": {\"row\": -1}}", "whole number"},
+        {"{\"text\": \"a\", \"probe\": {\"word\": \"chat\"}}", "whole number"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)
         CHECK(!read_body(cases[n][0]) && strstr(message, cases[n][1]) != NULL, "%s: %s",
@@ -123,6 +125,9 @@ static void experiments_are_requested(void)
     CHECK(request.probe.asked && request.probe.hidden_end == 4 && request.probe.hidden[1] &&
               !request.probe.hidden[2] && request.probe.hidden[3],
           "hidden up to %d", request.probe.hidden_end);
+    CHECK(request.probe.row == -1 && request.probe.word == -1, "no word");
+    CHECK(read_body("{\"text\": \"a\", \"probe\": {\"row\": 2, \"word\": 5}}"), "%s", message);
+    CHECK(request.probe.row == 2 && request.probe.word == 5, "row %d", request.probe.row);
     CHECK(read_body("{\"text\": \"a\"}") && !request.probe.asked, "none without the key");
 }
 

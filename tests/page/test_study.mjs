@@ -137,7 +137,7 @@ await test("another_sentence_has_other_words", async () => {
 });
 
 await test("hostile_addresses_do_no_harm", async () => {
-    const hostile = "hide=999999,-1,abc,1e9,2,,<img>&said=99999999999";
+    const hostile = "hide=999999,-1,abc,1e9,2,,<img>&said=99999999999&word=-7";
     const page = await study(`${SENTENCE}&${hostile}`);
     await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
     await settled(page);
@@ -214,6 +214,49 @@ await test("effects_are_a_figure", async () => {
     await page.keyboard.press("Enter");
     check((await hashOf(page)).includes("head=2"), await hashOf(page));
     check((await hashOf(page)).includes("view=head"), "Enter shows the head");
+    await close(page);
+});
+
+// ----------------------------------------------------------------- one word -----
+
+const tableOf = async (page, id) => {
+    await page.click(`#${id}-table`);
+    return page
+        .locator(`figure:has(#${id}) tbody tr`)
+        .evaluateAll((rows) =>
+            rows.map((row) => [...row.children].map((cell) => cell.textContent)),
+        );
+};
+
+await test("a_word_is_taken_apart", async () => {
+    const page = await study(`${SENTENCE}&hide=1`);
+    await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
+    await settled(page);
+    await page.click("#said-0");
+    await page.waitForSelector("#shares");
+    const request = { text: "the black cat sleeps", probe: { hidden: [1], row: 0 } };
+    const { shares, rows } = await ask(address, request);
+    const told = await tableOf(page, "shares");
+    equal(told.length, 4, "decoder and cross, two layers each");
+    for (const { kind, layer, head, share } of shares.heads) {
+        const row = told.find(([name]) => name === `${kind} ${layer}`);
+        near(Number(row[head]), share, 1e-6 * Math.abs(share) + 1e-12, `${kind} ${layer}.${head}`);
+    }
+    const all = [...shares.heads, ...shares.others].reduce((sum, { share }) => sum + share, 0);
+    near(all, shares.logit, 1e-4, "shares sum to the logit");
+    await page.waitForSelector("#word-effect");
+    const other = rows[0].likely_after.find(({ number }) => number !== rows[0].number);
+    await page.click(`#word-${other.number}`);
+    await page.waitForFunction(
+        (word) =>
+            [...document.querySelectorAll("h3")].some((it) =>
+                it.textContent.includes(`logit of \u201c${word}\u201d`),
+            ),
+        other.word,
+    );
+    check((await hashOf(page)).includes(`word=${other.number}`), await hashOf(page));
+    await page.click("#said-0");
+    await page.waitForSelector("#study-word", { state: "detached" });
     await close(page);
 });
 

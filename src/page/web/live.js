@@ -313,7 +313,7 @@ export function startLive(app) {
                     if (own.signal.aborted) return;
                     const moved = text !== (app.state.text || live.text);
                     Object.assign(live, { text, closed, open });
-                    app.show(page, { text, closed, ...(moved ? { hide: "", said: -1 } : {}) });
+                    app.show(page, { text, closed, ...(moved ? { hide: "", said: -1, word: -1 } : {}) });
                     tell();
                 }
             } catch (error) {

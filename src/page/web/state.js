@@ -28,7 +28,8 @@ export const BEGINNING = {
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
     hide: "", // study: places of tokens, "2,5"
-    said: -1, // study: the row of the chosen word
+    said: -1, // study: the row whose word is taken apart
+    word: -1, // study: the number of that word; -1: the one that the row says
 };
 
 // The views, by their names in the address.

@@ -4,6 +4,7 @@
 // live.
 import { readChanges, wordChanges } from "./live.js";
 import { headName } from "./data.js";
+import { wordPart } from "./study_word.js";
 import { hidableWords, hiddenTokens, probeOf } from "./study_data.js";
 import { heatmapFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
@@ -112,7 +113,7 @@ function wordRow(app, row, n) {
                     class: "quiet",
                     id: `said-${n}`,
                     "aria-pressed": String(n === app.state.said),
-                    onclick: () => app.set({ said: n === app.state.said ? -1 : n }),
+                    onclick: () => app.set({ said: n === app.state.said ? -1 : n, word: -1 }),
                 },
                 row.word,
             ),
@@ -191,6 +192,7 @@ function resultPart(app) {
         { id: "study-result", "aria-busy": String(waiting) },
         writtenPart(probe.written),
         probe.rows ? wordTable(app, probe.rows) : turnedPart(probe.turned),
+        wordPart(app, probe),
     );
 }
 

@@ -33,17 +33,22 @@ export function hiddenTokens(app) {
     return readPlaces(app.state.hide, (source ?? target).length);
 }
 
+// Nothing is asked for that the page knows not to exist: addresses may be written by hand.
 export function probeRequest(app) {
-    return {
-        text: app.live.text,
-        changes: readChanges(app.live.closed),
-        probe: { hidden: hiddenTokens(app) },
-    };
+    const { target, expected } = app.live.open.sentences[0];
+    const { said, word } = app.state;
+    const probe = { hidden: hiddenTokens(app) };
+    if (expected && said >= 0 && said < target.length) {
+        probe.row = said;
+        if (word >= 0) probe.word = word;
+    }
+    return { text: app.live.text, changes: readChanges(app.live.closed), probe };
 }
 
 function readProbe(text) {
     const probe = JSON.parse(text);
     if (probe.format !== "mha-probe-1") throw new Error(`unknown format ${probe.format}`);
+    if (probe.shares) probe.shares.word = shownWord(probe.shares.word);
     for (const row of probe.rows ?? []) {
         if (row.word !== undefined) row.word = shownWord(row.word);
         for (const likely of [...row.likely_before, ...row.likely_after])
