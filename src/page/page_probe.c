@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format/json_writer.h"
-#include "heads/likely_words.h"
+#include "heads/logit_lens.h"
 #include "heads/probe.h"
 #include "heads/word_shares.h"
 #include "page/page_words.h"
@@ -89,14 +89,12 @@ static bool make(probing *p)
 
 /* ------------------------------------------------------------------ JSON ----- */
 
-static void put_likely(json *j, const char *key, const subject *model, const capture *run, int row)
+static void put_words(json *j, const char *key, const subject *model, const likely_word *words,
+                      int count)
 {
-    likely_word words[PROBE_LIKELY];
     char room[SUBJECT_WORD_MAX];
-    likely_words_find(run->stream.logits + (ptrdiff_t)row * run->stream.words, run->stream.words,
-                      PROBE_LIKELY, words);
     json_open_array(j, key);
-    for (int n = 0; n < PROBE_LIKELY && words[n].number >= 0; n++) {
+    for (int n = 0; n < count && words[n].number >= 0; n++) {
         json_open_object(j, NULL);
         json_string(j, "word", subject_word(model, words[n].number, room));
         json_integer(j, "number", words[n].number);
@@ -104,6 +102,14 @@ static void put_likely(json *j, const char *key, const subject *model, const cap
         json_close(j);
     }
     json_close(j);
+}
+
+static void put_likely(json *j, const char *key, const subject *model, const capture *run, int row)
+{
+    likely_word words[PROBE_LIKELY];
+    likely_words_find(run->stream.logits + (ptrdiff_t)row * run->stream.words, run->stream.words,
+                      PROBE_LIKELY, words);
+    put_words(j, key, model, words, PROBE_LIKELY);
 }
 
 static void put_rows(json *j, const probing *p)
@@ -193,6 +199,33 @@ static bool put_shares(json *j, const probing *p)
     return status != MHA_ERR_MEMORY;
 }
 
+/* False: out of memory. */
+static bool put_lens(json *j, const probing *p)
+{
+    logit_lens lens;
+    if (logit_lens_cost(p->run.after) > PROBE_LENS_COST) {
+        json_string(j, "no_lens",
+                    "For this model and a text of this length it would take too long.");
+        return true;
+    }
+    const bool fine = logit_lens_make(&lens, p->model, p->run.after, p->pool) == MHA_OK;
+    json_open_array(j, "lens");
+    for (int row = 0; fine && row < lens.rows; row++) {
+        json_open_array(j, NULL);
+        for (int level = 0; level < lens.levels; level++) {
+            const ptrdiff_t at = (ptrdiff_t)level * lens.rows + row;
+            json_open_object(j, NULL);
+            json_exact(j, "expected", lens.expected[at]);
+            put_words(j, "likely", p->model, lens.likely + at * LENS_WORDS, LENS_WORDS);
+            json_close(j);
+        }
+        json_close(j);
+    }
+    json_close(j);
+    logit_lens_free(&lens);
+    return fine;
+}
+
 static void put_side(json *j, const char *name, const subject_side *side)
 {
     if (side->count > 0)
@@ -220,6 +253,8 @@ static bool put_all(json *j, const probing *p)
         json_exact(j, "turned", subject_loss(p->model, p->run.before, p->run.after));
     if (p->row >= 0)
         fine = put_shares(j, p);
+    if (p->request->probe.lens && subject_predicts(p->model))
+        fine &= put_lens(j, p);
     json_close(j);
     return fine;
 }

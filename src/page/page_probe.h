@@ -23,14 +23,21 @@
  *                 "others": [{"name": "embedding", "share": 0.1},
  *                            {"name": "feed-forward", "layer": 1, "share": 1.9}, ...]}
  *
- * or, if that cannot be done for this model, "no_shares" has the reason.
+ * or, if that cannot be done for this model, "no_shares" has the reason. With "lens" the answer has
+ * what each layer would say (heads/logit_lens.h), also in the model that is interfered with:
+ *
+ *      "lens": [[{"expected": -8.1, "likely": [{"word": "de", "number": 3, "p": 0.2}, ...]}, ...]]
+ *
+ * for each row a list from the embedding to the output; "no_lens" has the reason if it takes too
+ * long.
  */
 #ifndef PAGE_PROBE_H
 #define PAGE_PROBE_H
 
 #include "page/serve_request.h"
 
-enum { PROBE_LIKELY = 5 }; /* words listed of each row */
+enum { PROBE_LIKELY = 5 };   /* words listed of each row */
+#define PROBE_LENS_COST 2e10 /* multiplications that a lens may take */
 
 /* The JSON, for free(). NULL, with a message: the text cannot be read, a word to hide does not
  * exist, no word would be left, there is no such row or word, or out of memory. */

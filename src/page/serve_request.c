@@ -36,7 +36,7 @@ bool request_number(request_reading *r, uint64_t *number)
     return true;
 }
 
-static bool read_bool(request_reading *r, bool *value)
+bool request_bool(request_reading *r, bool *value)
 {
     const json_reader_token token = json_reader_next(&r->json);
     *value = token == JSON_TRUE;
@@ -157,7 +157,7 @@ static bool read_all(request_reading *r)
             strcmp(key, "text") == 0      ? request_string(r, &r->request->request.text)
             : strcmp(key, "to") == 0      ? request_string(r, &r->request->request.target)
             : strcmp(key, "changes") == 0 ? read_changes(r)
-            : strcmp(key, "effects") == 0 ? read_bool(r, &r->request->effects)
+            : strcmp(key, "effects") == 0 ? request_bool(r, &r->request->effects)
             : strcmp(key, "compute") == 0 ? read_compute(r)
             : strcmp(key, "probe") == 0
                 ? request_probe(r)

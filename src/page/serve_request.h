@@ -17,6 +17,7 @@ typedef struct serve_probe {
     int hidden_end; /* the last hidden token + 1; 0: none */
     int row;        /* whose word is taken apart; -1: none */
     int word;       /* its number; -1: the one that is expected */
+    bool lens;      /* what each layer would say is requested */
 } serve_probe;
 
 typedef struct serve_request {

@@ -20,6 +20,7 @@ bool request_wrong(const request_reading *r, const char *what);
 /* Read a value; false with a message: it is of another type. */
 bool request_string(request_reading *r, const char **text);
 bool request_number(request_reading *r, uint64_t *number);
+bool request_bool(request_reading *r, bool *value);
 
 /* Finds a head, layer and head counted from 1, as an index into serve_request.changes[*kind]; false
  * with a message that begins with `where`. `name` may be NULL: it is missing. */

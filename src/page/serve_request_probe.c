@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the value of "probe" in a request: {"hidden": [2, 5], "row": 3, "word": 17}. */
+/* Reads the value of "probe" in a request: {"hidden": [2, 5], "row": 3, "word": 17, "lens": true}.
+ */
 #include <limits.h>
 #include <string.h>
 
@@ -47,9 +48,10 @@ bool request_probe(request_reading *r)
         const bool known =
             strcmp(key, "hidden") == 0 ? read_hidden(r)
             : strcmp(key, "row") == 0  ? read_index(r, &probe->row)
-            : strcmp(key, "word") == 0
-                ? read_index(r, &probe->word)
-                : request_wrong(r, "probe: unknown key; the keys are hidden, row, word");
+            : strcmp(key, "word") == 0 ? read_index(r, &probe->word)
+            : strcmp(key, "lens") == 0
+                ? request_bool(r, &probe->lens)
+                : request_wrong(r, "probe: unknown key; the keys are hidden, row, word, lens");
         if (!known)
             return false;
     }

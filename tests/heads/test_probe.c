@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heads/likely_words.h"
+#include "heads/logit_lens.h"
 #include "heads/word_shares.h"
 #include "support/test.h"
 #include "support/tiny_marian.h"
@@ -265,6 +265,94 @@ static void shares_of_heads_are_their_outputs(void)
     probe_free(&p);
 }
 
+/* ------------------------------------------------------------------- lens ----- */
+
+/* After the last layer the lens says what the model says, to the bit. */
+static void the_last_level_is_the_output(void)
+{
+    for (int n = 0; n < EXAMPLES; n++) {
+        const capture_options changed = {.weights = false};
+        probe p;
+        logit_lens lens;
+        CHECK(probe_make(&p, examples[n].model, &examples[n].text, &changed, false, NULL),
+              "no memory");
+        CHECK(logit_lens_make(&lens, examples[n].model, p.after, NULL) == MHA_OK, "no lens");
+        const capture_stream *const s = &p.after->stream;
+        CHECK(lens.levels == s->layers + 1 && lens.rows == s->rows, "%d levels", lens.levels);
+        for (int row = 0; row < lens.rows; row++) {
+            const ptrdiff_t at = (ptrdiff_t)s->layers * s->rows + row;
+            likely_word own_words[LENS_WORDS];
+            likely_words_find(s->logits + (ptrdiff_t)row * s->words, s->words, LENS_WORDS,
+                              own_words);
+            for (int k = 0; k < LENS_WORDS; k++)
+                CHECK(own_words[k].number == lens.likely[at * LENS_WORDS + k].number &&
+                          fabs(own_words[k].probability -
+                               lens.likely[at * LENS_WORDS + k].probability) == 0.0,
+                      "example %d, row %d, word %d", n, row, k);
+            if (row < p.after->scored)
+                CHECK(fabs(lens.expected[at] - p.after->log_likelihood[row]) < 1e-5, "row %d", row);
+        }
+        logit_lens_free(&lens);
+        probe_free(&p);
+    }
+}
+
+/* Level 1 of a translator: its last norm and its words, in double. A stream of `normed` is
+ * multiplied as it is. */
+static double plain_logit(const float *x, const float *word, const float *norm, const float *bias,
+                          int E)
+{
+    double mean = 0.0, squares = 0.0, logit = 0.0;
+    for (int e = 0; e < E; e++)
+        mean += (double)x[e] / E;
+    for (int e = 0; e < E; e++)
+        squares += ((double)x[e] - mean) * ((double)x[e] - mean) / E;
+    for (int e = 0; e < E; e++)
+        logit +=
+            (double)word[e] *
+            (norm ? ((double)x[e] - mean) / sqrt(squares + 1e-5) * (double)norm[e] + (double)bias[e]
+                  : (double)x[e]);
+    return logit;
+}
+
+/* The log-probabilities of expected words after one layer. */
+static void earlier_levels_are_computed_as_the_output_is(void)
+{
+    const transformer_config *const forms[EXAMPLES] = {translator_config(own), &marian.config};
+    const float *const values[EXAMPLES] = {translator_values(own), marian.values};
+    for (int n = 0; n < EXAMPLES; n++) {
+        const capture_options changed = {.weights = false};
+        transformer_map map;
+        probe p;
+        logit_lens lens;
+        transformer_map_fill(&map, forms[n]);
+        const weight_at *const last = &map.norm[TRANSFORMER_TARGET];
+        const bool normed = forms[n]->form == FORM_LABORATORY;
+        const float *const words = values[n] + map.embedding[TRANSFORMER_TARGET];
+        const int E = forms[n]->width;
+        CHECK(probe_make(&p, examples[n].model, &examples[n].text, &changed, false, NULL),
+              "no memory");
+        CHECK(logit_lens_make(&lens, examples[n].model, p.after, NULL) == MHA_OK, "no lens");
+        const capture_stream *const s = &p.after->stream;
+        for (int row = 0; row < p.after->scored; row++) {
+            const float *const x = s->streams + (ptrdiff_t)(s->rows + row) * E;
+            double powers = 0.0, own_logit = 0.0;
+            for (int w = 0; w < s->words; w++) {
+                const double logit = plain_logit(x, words + (ptrdiff_t)w * E,
+                                                 normed ? values[n] + last->weight : NULL,
+                                                 normed ? values[n] + last->bias : NULL, E);
+                powers += exp(logit);
+                own_logit = w == p.after->expected[row] ? logit : own_logit;
+            }
+            CHECK(fabs(own_logit - log(powers) - lens.expected[s->rows + row]) < 1e-3,
+                  "example %d, row %d: %g, not %g", n, row, lens.expected[s->rows + row],
+                  own_logit - log(powers));
+        }
+        logit_lens_free(&lens);
+        probe_free(&p);
+    }
+}
+
 int main(int argc, char **argv)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -281,6 +369,8 @@ int main(int argc, char **argv)
         RUN(written_translations_are_greedy);
         RUN(shares_sum_to_the_logit);
         RUN(shares_of_heads_are_their_outputs);
+        RUN(the_last_level_is_the_output);
+        RUN(earlier_levels_are_computed_as_the_output_is);
         free_examples();
         subject_close(&laboratory);
     }

@@ -103,6 +103,7 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [18446744073709551615]}}", "no such word"},
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [4096]}}", "no such word"},
         {"{\"text\": \"a\", \"probe\": {\"row\": -1}}", "whole number"},
+        {"{\"text\": \"a\", \"probe\": {\"lens\": 1}}", "true or false"},
         {"{\"text\": \"a\", \"probe\": {\"word\": \"chat\"}}", "whole number"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)

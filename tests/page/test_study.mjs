@@ -37,7 +37,7 @@ async function study(hash = "", options = {}, where = address) {
 // The numbers of the table: [[word, before, after, change]] as texts.
 const shown = (page) =>
     page
-        .locator(".study-words tbody tr")
+        .locator("#study-table tbody tr")
         .evaluateAll((rows) =>
             rows.map((row) => [...row.children].slice(0, 4).map((cell) => cell.textContent)),
         );
@@ -257,6 +257,30 @@ await test("a_word_is_taken_apart", async () => {
     check((await hashOf(page)).includes(`word=${other.number}`), await hashOf(page));
     await page.click("#said-0");
     await page.waitForSelector("#study-word", { state: "detached" });
+    await close(page);
+});
+
+await test("each_layer_says_a_word", async () => {
+    const page = await study(`${SENTENCE}&hide=1`);
+    await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
+    await settled(page);
+    const request = { text: "the black cat sleeps", probe: { hidden: [1], lens: true } };
+    const { lens, rows } = await ask(address, request);
+    const table = await page
+        .locator("#study-lens tbody tr")
+        .evaluateAll((list) =>
+            list.map((row) =>
+                [...row.querySelectorAll("td")].map((cell) => cell.firstChild.textContent),
+            ),
+        );
+    const plain = (word) => word.replace(/^<(begin|end|unknown)>$/, "\u2039$1\u203a");
+    equal(table.length, lens.length, "rows");
+    lens.forEach((levels, n) => {
+        levels.forEach(({ likely }, level) =>
+            equal(table[n][level], plain(likely[0].word), `row ${n}, level ${level}`),
+        );
+        equal(levels.at(-1).expected, rows[n].after, `row ${n}: the last level is the output`);
+    });
     await close(page);
 });
 

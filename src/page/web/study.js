@@ -5,18 +5,14 @@
 import { readChanges, wordChanges } from "./live.js";
 import { headName } from "./data.js";
 import { wordPart } from "./study_word.js";
-import { hidableWords, hiddenTokens, probeOf } from "./study_data.js";
+import { lensPart } from "./study_lens.js";
+import { hidableWords, hiddenTokens, percentText, probeOf } from "./study_data.js";
 import { heatmapFigure } from "./figures.js";
 import { figureView } from "./figure_view.js";
 import { largestOf } from "./metrics.js";
 import { el } from "./dom.js";
 
-function percentText(logarithm) {
-    const share = 100 * Math.exp(logarithm);
-    return `${share >= 0.1 ? share.toFixed(1) : share.toPrecision(1)} %`;
-}
-
-export function signedText(value, digits) {
+function signedText(value, digits) {
     return `${value < 0 ? "\u2212" : "+"}${Math.abs(value).toFixed(digits)}`;
 }
 
@@ -145,7 +141,7 @@ function wordTable(app, rows) {
             { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every word" },
             el(
                 "table",
-                { class: "study-words" },
+                { class: "study-words", id: "study-table" },
                 el(
                     "caption",
                     {},
@@ -193,6 +189,7 @@ function resultPart(app) {
         writtenPart(probe.written),
         probe.rows ? wordTable(app, probe.rows) : turnedPart(probe.turned),
         wordPart(app, probe),
+        probe.rows ? lensPart(app, probe) : null,
     );
 }
 

@@ -7,6 +7,11 @@ import { released } from "./dom.js";
 import { wordsOf } from "./join.js";
 import { readChanges } from "./live.js";
 
+export function percentText(logarithm) {
+    const share = 100 * Math.exp(logarithm);
+    return `${share >= 0.1 || share === 0 ? share.toFixed(1) : share.toPrecision(1)} %`;
+}
+
 const KEPT_PROBES = 40;
 
 // Numbers in the form of the address, "2,5"; others than whole ones from 0 on are left out.
@@ -37,7 +42,7 @@ export function hiddenTokens(app) {
 export function probeRequest(app) {
     const { target, expected } = app.live.open.sentences[0];
     const { said, word } = app.state;
-    const probe = { hidden: hiddenTokens(app) };
+    const probe = { hidden: hiddenTokens(app), lens: true };
     if (expected && said >= 0 && said < target.length) {
         probe.row = said;
         if (word >= 0) probe.word = word;
@@ -51,9 +56,13 @@ function readProbe(text) {
     if (probe.shares) probe.shares.word = shownWord(probe.shares.word);
     for (const row of probe.rows ?? []) {
         if (row.word !== undefined) row.word = shownWord(row.word);
-        for (const likely of [...row.likely_before, ...row.likely_after])
-            likely.word = shownWord(likely.word);
     }
+    const cells = (probe.lens ?? []).flat();
+    const lists = [
+        ...(probe.rows ?? []).flatMap((row) => [row.likely_before, row.likely_after]),
+        ...cells.map(({ likely }) => likely),
+    ];
+    for (const likely of lists.flat()) likely.word = shownWord(likely.word);
     return probe;
 }
 
