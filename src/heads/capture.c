@@ -57,7 +57,8 @@ static bool make_heads(const run *r, attention_kind kind)
     h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
     if ((r->options->weights || r->options->vectors) && !capture_weights_make(h))
         return false;
-    if ((r->options->vectors || r->options->patch_count > 0) && !capture_outputs_make(h))
+    if ((r->options->vectors || r->options->outputs || r->options->patch_count > 0) &&
+        !capture_outputs_make(h))
         return false;
     return !r->options->vectors || capture_vectors_make(h);
 }

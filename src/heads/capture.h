@@ -36,6 +36,7 @@ typedef struct capture_options {
     int patch_count;
     bool weights; /* capture the weights */
     bool vectors; /* capture all arrays of capture_heads */
+    bool outputs; /* capture the outputs of heads */
     bool stream;  /* capture a capture_stream, if the model predicts tokens */
     computation *steps[ATTENTION_KINDS]; /* filled for the layers that they name; NULL: none. Also
                                           * if the run fails they are for computation_free() */

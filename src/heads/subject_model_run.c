@@ -82,7 +82,7 @@ static bool make_heads(running *r, attention_kind kind)
     const bool vectors = r->options->vectors, weights = r->options->weights || vectors;
     if (h->layers == 0)
         return true;
-    if ((vectors || r->options->patch_count > 0) && !capture_outputs_make(h))
+    if ((vectors || r->options->outputs || r->options->patch_count > 0) && !capture_outputs_make(h))
         return false;
     return (!weights || capture_weights_make(h)) && (!vectors || capture_vectors_make(h));
 }

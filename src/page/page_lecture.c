@@ -35,9 +35,10 @@ static bool is_letter(char c)
 static bool is_field(const char *name, size_t length)
 {
     static const char *const fields[] = {
-        "view", "sentence", "kind",  "layer",  "head",   "heads", "step",  "from", "mode",
-        "form", "stretch",  "row",   "column", "sort",   "find",  "other", "mix",  "reads",
-        "gold", "words",    "theme", "text",   "closed", "stop",  "hide",  "said", "word"};
+        "view", "sentence", "kind",    "layer", "head",   "heads", "step",   "from",
+        "mode", "form",     "stretch", "row",   "column", "sort",  "find",   "other",
+        "mix",  "reads",    "gold",    "words", "theme",  "text",  "closed", "stop",
+        "hide", "second",   "patched", "said",  "word"};
     for (size_t n = 0; n < sizeof fields / sizeof fields[0]; n++)
         if (strlen(fields[n]) == length && strncmp(fields[n], name, length) == 0)
             return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/json_writer.h"
+#include "heads/head_patches.h"
 #include "heads/logit_lens.h"
 #include "heads/probe.h"
 #include "heads/word_shares.h"
@@ -21,6 +22,9 @@ typedef struct probing {
     subject_text text;
     capture_options changed;
     probe run;
+    subject_text second; /* of a patch */
+    capture *other;      /* the run on it; NULL: no patch */
+    head_patches patches;
     int row, word; /* to be taken apart; row -1: none */
     char *message;
 } probing;
@@ -56,6 +60,50 @@ static bool take_hidden(probing *p)
     return true;
 }
 
+/* Reads the target of the text as a text: the tokens of one that the model wrote itself may be
+ * others than its tokenizer finds in it, and both texts need the same. */
+static bool read_again(probing *p)
+{
+    if (p->text.translation == NULL || p->text.given != NULL)
+        return true;
+    char *const target = strdup(p->text.translation);
+    const pair_request request = {.text = p->request->request.text, .target = target};
+    bool fine = target != NULL || fail(p, "out of memory");
+    subject_text_free(p->model, &p->text);
+    fine = fine && subject_read(p->model, &request, p->pool, &p->text, p->message);
+    free(target);
+    return fine;
+}
+
+/* The run on the other text, and the outputs that are taken from it. */
+static bool take_patches(probing *p)
+{
+    const serve_probe *const asked = &p->request->probe;
+    const capture_options options = {.outputs = true, .stream = true};
+    const uint8_t *const chosen[ATTENTION_KINDS] = {asked->patched[ATTENTION_ENCODER],
+                                                    asked->patched[ATTENTION_DECODER],
+                                                    asked->patched[ATTENTION_CROSS]};
+    if (asked->patch_text == NULL)
+        return true;
+    if (p->model->reads_pictures)
+        return fail(p, "patch: this model reads pictures; heads are patched between texts");
+    if (!read_again(p))
+        return false;
+    const pair_request request = {.text = asked->patch_text,
+                                  .target = asked->patch_target != NULL ? asked->patch_target
+                                                                        : p->text.translation};
+    if (!subject_read(p->model, &request, p->pool, &p->second, p->message))
+        return false;
+    p->other = subject_run(p->model, &p->second, &options, p->pool);
+    if (p->other == NULL)
+        return fail(p, "out of memory");
+    if (!head_patches_make(&p->patches, p->other, &p->text, chosen, p->message))
+        return false;
+    p->changed.patches = p->patches.list;
+    p->changed.patch_count = p->patches.count;
+    return true;
+}
+
 /* Whether the row and the word that are asked for exist; the word is known after the runs. */
 static bool take_row(probing *p)
 {
@@ -80,7 +128,8 @@ static bool make(probing *p)
     pair_request plain = p->request->request;
     memset(plain.changes, 0, sizeof plain.changes);
     memcpy(p->changed.changes, p->request->request.changes, sizeof p->changed.changes);
-    return subject_read(p->model, &plain, p->pool, &p->text, p->message) && take_hidden(p) &&
+    return subject_read(p->model, &plain, p->pool, &p->text, p->message) && take_patches(p) &&
+           take_hidden(p) &&
            (probe_make(&p->run, p->model, &p->text, &p->changed, p->request->probe.row >= 0,
                        p->pool) ||
             fail(p, "out of memory")) &&
@@ -112,9 +161,18 @@ static void put_likely(json *j, const char *key, const subject *model, const cap
     put_words(j, key, model, words, PROBE_LIKELY);
 }
 
+/* Whether the decoder reads the same tokens in the text of a patch. */
+static bool reads_the_same(const probing *p)
+{
+    const capture *const a = p->run.before, *const b = p->other;
+    return b != NULL && a->target_count == b->target_count &&
+           memcmp(a->target, b->target, (size_t)a->target_count * sizeof *a->target) == 0;
+}
+
 static void put_rows(json *j, const probing *p)
 {
     const capture *const before = p->run.before, *const after = p->run.after;
+    const bool second = reads_the_same(p);
     json_open_array(j, "rows");
     for (int row = 0; row < before->target_count; row++) {
         json_open_object(j, NULL);
@@ -124,6 +182,8 @@ static void put_rows(json *j, const probing *p)
             json_integer(j, "number", word);
             json_exact(j, "before", probe_log_probability(before, row, word));
             json_exact(j, "after", probe_log_probability(after, row, word));
+            if (second)
+                json_exact(j, "second", probe_log_probability(p->other, row, word));
         }
         put_likely(j, "likely_before", p->model, before, row);
         put_likely(j, "likely_after", p->model, after, row);
@@ -241,6 +301,13 @@ static bool put_all(json *j, const probing *p)
     json_string(j, "text", p->text.text);
     put_side(j, "source", &p->text.source);
     put_side(j, "target", &p->text.target);
+    if (p->other != NULL) {
+        json_open_object(j, "patch");
+        json_string(j, "text", p->second.text);
+        put_side(j, "source", &p->second.source);
+        put_side(j, "target", &p->second.target);
+        json_close(j);
+    }
     if (p->run.written_after != NULL) {
         json_open_object(j, "written");
         json_string(j, "before", p->run.written_before);
@@ -286,6 +353,9 @@ char *page_probe_json(const subject *model, const serve_request *request, mha_po
         text = write_json(&p);
     }
     probe_free(&p.run);
+    head_patches_free(&p.patches);
+    capture_free(p.other);
+    subject_text_free(model, &p.second);
     subject_text_free(model, &p.text);
     return text;
 }

@@ -36,6 +36,15 @@
 
 #include "page/serve_request.h"
 
+/* With "patch" the chosen heads have the outputs, before W_O, that they have in the whole model on
+ * another text (heads/head_patches.h), and "patch" has what was read there:
+ *
+ *      "patch": {"text": "the dog sleeps", "source": [...], "target": [...]}
+ *
+ * The decoder of a model that translates reads the same target in both, unless "to" names another
+ * one. If both targets have the same tokens, every row has "second": the log-probability of its
+ * word in the whole model on the other text. */
+
 enum { PROBE_LIKELY = 5 };   /* words listed of each row */
 #define PROBE_LENS_COST 2e10 /* multiplications that a lens may take */
 

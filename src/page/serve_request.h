@@ -14,10 +14,13 @@ enum {
 typedef struct serve_probe {
     bool asked; /* it is requested, not a page */
     bool hidden[SERVE_TOKENS_MAX];
-    int hidden_end; /* the last hidden token + 1; 0: none */
-    int row;        /* whose word is taken apart; -1: none */
-    int word;       /* its number; -1: the one that is expected */
-    bool lens;      /* what each layer would say is requested */
+    int hidden_end;                        /* the last hidden token + 1; 0: none */
+    int row;                               /* whose word is taken apart; -1: none */
+    int word;                              /* its number; -1: the one that is expected */
+    bool lens;                             /* what each layer would say is requested */
+    const char *patch_text, *patch_target; /* another text, from which outputs are taken, and what
+                                            * its decoder reads; NULL: none */
+    uint8_t patched[ATTENTION_KINDS][SERVE_HEADS_MAX]; /* [layers][heads] not 0: these heads */
 } serve_probe;
 
 typedef struct serve_request {

@@ -37,6 +37,68 @@ static bool read_index(request_reading *r, int *to)
     return true;
 }
 
+/* Reads {"kind": "cross", "layer": 1, "head": 2}; its opening brace has been read. */
+static bool read_patched(request_reading *r)
+{
+    const char *name = NULL;
+    uint64_t layer = 0, head = 0;
+    int kind, index;
+    json_reader_token token;
+    while ((token = json_reader_next(&r->json)) == JSON_KEY) {
+        const char *const key = r->json.text;
+        const bool known =
+            strcmp(key, "kind") == 0    ? request_string(r, &name)
+            : strcmp(key, "layer") == 0 ? request_number(r, &layer)
+            : strcmp(key, "head") == 0
+                ? request_number(r, &head)
+                : request_wrong(r, "patch: unknown key; the keys are kind, layer, head");
+        if (!known)
+            return false;
+    }
+    if (token != JSON_OBJECT_END || !request_head(r, "patch", name, layer, head, &kind, &index))
+        return false;
+    r->request->probe.patched[kind][index] = 1;
+    return true;
+}
+
+static bool read_patched_list(request_reading *r, bool *any)
+{
+    json_reader_token token = json_reader_next(&r->json);
+    if (token != JSON_ARRAY)
+        return request_wrong(r, "patch: \"heads\" must be an array");
+    while ((token = json_reader_next(&r->json)) == JSON_OBJECT) {
+        if (!read_patched(r))
+            return false;
+        *any = true;
+    }
+    return token == JSON_ARRAY_END ||
+           request_wrong(r, "patch: \"heads\" must contain objects only");
+}
+
+static bool read_patch(request_reading *r)
+{
+    serve_probe *const probe = &r->request->probe;
+    bool any = false;
+    json_reader_token token = json_reader_next(&r->json);
+    if (token != JSON_OBJECT)
+        return request_wrong(r, "probe: \"patch\" must be an object");
+    while ((token = json_reader_next(&r->json)) == JSON_KEY) {
+        const char *const key = r->json.text;
+        const bool known =
+            strcmp(key, "text") == 0 ? request_string(r, &probe->patch_text)
+            : strcmp(key, "to") == 0 ? request_string(r, &probe->patch_target)
+            : strcmp(key, "heads") == 0
+                ? read_patched_list(r, &any)
+                : request_wrong(r, "patch: unknown key; the keys are text, to, heads");
+        if (!known)
+            return false;
+    }
+    if (token != JSON_OBJECT_END)
+        return false;
+    return (probe->patch_text != NULL && any) ||
+           request_wrong(r, "patch: \"text\" and at least one of \"heads\" are needed");
+}
+
 bool request_probe(request_reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
@@ -49,9 +111,11 @@ bool request_probe(request_reading *r)
             strcmp(key, "hidden") == 0 ? read_hidden(r)
             : strcmp(key, "row") == 0  ? read_index(r, &probe->row)
             : strcmp(key, "word") == 0 ? read_index(r, &probe->word)
-            : strcmp(key, "lens") == 0
-                ? request_bool(r, &probe->lens)
-                : request_wrong(r, "probe: unknown key; the keys are hidden, row, word, lens");
+            : strcmp(key, "lens") == 0 ? request_bool(r, &probe->lens)
+            : strcmp(key, "patch") == 0
+                ? read_patch(r)
+                : request_wrong(r,
+                                "probe: unknown key; the keys are hidden, row, word, lens, patch");
         if (!known)
             return false;
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heads/head_patches.h"
 #include "heads/logit_lens.h"
 #include "heads/word_shares.h"
 #include "support/test.h"
@@ -353,6 +354,106 @@ static void earlier_levels_are_computed_as_the_output_is(void)
     }
 }
 
+/* ---------------------------------------------------------------- patches ----- */
+
+enum { HEADS_MOST = 16 };
+
+/* The whole model on another source, with the same target. */
+static capture *run_other(const example *e, const char *source, const char *target,
+                          subject_text *text)
+{
+    const pair_request request = {.text = source, .target = target};
+    const capture_options options = {.outputs = true, .stream = true};
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    CHECK(subject_read(e->model, &request, NULL, text, message), "%s", message);
+    return subject_run(e->model, text, &options, NULL);
+}
+
+static bool same_logits(const capture *a, const capture *b)
+{
+    return memcmp(a->stream.logits, b->stream.logits,
+                  (size_t)a->stream.rows * (size_t)a->stream.words * sizeof(float)) == 0;
+}
+
+/* Runs an example with all heads of some kinds from another run. */
+static void run_patched(const example *e, const capture *from, const bool kinds[ATTENTION_KINDS],
+                        probe *p)
+{
+    uint8_t all[HEADS_MOST];
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    head_patches patches;
+    const uint8_t *chosen[ATTENTION_KINDS] = {NULL};
+    memset(all, 1, sizeof all);
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        chosen[kind] = kinds[kind] ? all : NULL;
+    CHECK(head_patches_make(&patches, from, &e->text, chosen, message), "%s", message);
+    const capture_options changed = {.patches = patches.list, .patch_count = patches.count};
+    CHECK(probe_make(p, e->model, &e->text, &changed, false, NULL), "no memory");
+    CHECK(!p->written_after, "patches only fit this target");
+    head_patches_free(&patches);
+}
+
+static const char *const same_sources[EXAMPLES] = {"the cat sees the dog", "The zebra sleeps."};
+static const char *const other_sources[EXAMPLES] = {"the dog sees the cat", "zebra The sleeps."};
+static const char *const targets[EXAMPLES] = {"le chat voit le chien", "Le zèbre dort."};
+
+static void patching_from_the_same_text_changes_nothing(void)
+{
+    static const bool all[ATTENTION_KINDS] = {true, true, true};
+    for (int n = 0; n < EXAMPLES; n++) {
+        subject_text text;
+        probe p;
+        capture *const from = run_other(&examples[n], same_sources[n], targets[n], &text);
+        run_patched(&examples[n], from, all, &p);
+        CHECK(same_logits(p.before, p.after), "example %d", n);
+        probe_free(&p);
+        capture_free(from);
+        subject_text_free(examples[n].model, &text);
+    }
+}
+
+/* The decoder knows the source by cross-attention only: with all of its heads from another text,
+ * the model says what it says there. */
+static void all_of_cross_attention_is_the_other_text(void)
+{
+    static const bool cross[ATTENTION_KINDS] = {[ATTENTION_CROSS] = true};
+    static const bool decoder[ATTENTION_KINDS] = {[ATTENTION_DECODER] = true};
+    for (int n = 0; n < EXAMPLES; n++) {
+        subject_text text;
+        probe p;
+        capture *const from = run_other(&examples[n], other_sources[n], targets[n], &text);
+        run_patched(&examples[n], from, cross, &p);
+        CHECK(same_logits(p.after, from) && !same_logits(p.before, from), "example %d", n);
+        probe_free(&p);
+        run_patched(&examples[n], from, decoder, &p);
+        CHECK(!same_logits(p.after, from) && !same_logits(p.before, p.after), "example %d", n);
+        probe_free(&p);
+        capture_free(from);
+        subject_text_free(examples[n].model, &text);
+    }
+}
+
+static void other_lengths_are_refused(void)
+{
+    uint8_t one[HEADS_MOST] = {[3] = 1};
+    const uint8_t *const encoder[ATTENTION_KINDS] = {one}, *const cross[ATTENTION_KINDS] = {
+                                                               [ATTENTION_CROSS] = one};
+    char message[SUBJECT_MESSAGE_MAX] = "";
+    subject_text text;
+    head_patches patches;
+    capture *const from = run_other(&examples[0], "the cat sleeps", targets[0], &text);
+    CHECK(!head_patches_make(&patches, from, &examples[0].text, encoder, message) &&
+              strstr(message, "6 in this text, 4 in the other"),
+          "%s", message);
+    head_patches_free(&patches);
+    CHECK(head_patches_make(&patches, from, &examples[0].text, cross, message) &&
+              patches.count == 1 && patches.list[0].layer == 0 && patches.list[0].head == 3,
+          "%s", message);
+    head_patches_free(&patches);
+    capture_free(from);
+    subject_text_free(&laboratory, &text);
+}
+
 int main(int argc, char **argv)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
@@ -369,6 +470,9 @@ int main(int argc, char **argv)
         RUN(written_translations_are_greedy);
         RUN(shares_sum_to_the_logit);
         RUN(shares_of_heads_are_their_outputs);
+        RUN(patching_from_the_same_text_changes_nothing);
+        RUN(all_of_cross_attention_is_the_other_text);
+        RUN(other_lengths_are_refused);
         RUN(the_last_level_is_the_output);
         RUN(earlier_levels_are_computed_as_the_output_is);
         free_examples();

@@ -90,6 +90,29 @@ static void nothing_changed_is_nothing_changed(void)
     free(got);
 }
 
+/* With one head of eight the words are between those of both texts; "second" is what the other
+ * says. */
+static void heads_are_patched(void)
+{
+    char *const got = answer("{\"text\": \"the cat sleeps\", \"to\": \"le chat dort\", \"probe\": "
+                             "{\"patch\": {\"text\": \"the dog sleeps\", \"heads\": [{\"kind\": "
+                             "\"cross\", \"layer\": 2, \"head\": 1}]}}}",
+                             200);
+    subject_text text = read_text("the dog sleeps", "le chat dort");
+    const capture_options plain = {.weights = false};
+    capture *const other = subject_run(&laboratory, &text, &plain, NULL);
+    for (int row = 0; row < other->scored; row++) {
+        CHECK(fabs(number_at(got, "second", row) - other->log_likelihood[row]) < 1e-5, "row %d",
+              row);
+        CHECK(fabs(number_at(got, "after", row) - number_at(got, "before", row)) > 1e-9,
+              "row %d does not change", row);
+    }
+    CHECK(strstr(got, "\"written\"") == NULL && strstr(got, "the dog sleeps") != NULL, "%s", got);
+    capture_free(other);
+    subject_text_free(&laboratory, &text);
+    free(got);
+}
+
 static void words_are_taken_apart(void)
 {
     char *const got = answer("{\"text\": \"the cat sleeps\", \"to\": \"le chat dort\", \"probe\": "
@@ -121,6 +144,16 @@ static void what_cannot_be_done_is_refused(void)
          "no such row"},
         {"{\"text\": \"the cat sleeps\", \"probe\": {\"row\": 0, \"word\": 99999999}}",
          "no such word"},
+        {"{\"text\": \"the cat sleeps\", \"probe\": {\"patch\": {\"text\": \"the cat\", \"heads\": "
+         "[{\"kind\": \"encoder\", \"layer\": 1, \"head\": 1}]}}}",
+         "4 in this text, 3 in"},
+        {"{\"text\": \"the cat sleeps\", \"to\": \"le chat dort\", \"probe\": {\"patch\": "
+         "{\"text\": \"the cat\", \"to\": \"le chat\", \"heads\": [{\"kind\": \"cross\", "
+         "\"layer\": 1, \"head\": 1}]}}}",
+         "4 in this text, 3 in"},
+        {"{\"text\": \"the cat sleeps\", \"probe\": {\"patch\": {\"text\": \"  \", \"heads\": "
+         "[{\"kind\": \"encoder\", \"layer\": 1, \"head\": 1}]}}}",
+         "no words"},
         {"{\"text\": \" \", \"probe\": {\"hidden\": [0]}}", "no words"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
@@ -141,6 +174,7 @@ int main(int argc, char **argv)
         subject_of_translator(&laboratory, own);
         RUN(numbers_are_those_of_captures);
         RUN(nothing_changed_is_nothing_changed);
+        RUN(heads_are_patched);
         RUN(words_are_taken_apart);
         RUN(what_cannot_be_done_is_refused);
         subject_close(&laboratory);

@@ -104,6 +104,25 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{\"text\": \"a\", \"probe\": {\"hidden\": [4096]}}", "no such word"},
         {"{\"text\": \"a\", \"probe\": {\"row\": -1}}", "whole number"},
         {"{\"text\": \"a\", \"probe\": {\"lens\": 1}}", "true or false"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": []}}", "must be an object"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {}}}", "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\"}}}", "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\", \"heads\": []}}}",
+         "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": 1}}}", "a text"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": 1}}}", "an array"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [1]}}}", "objects"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"head\": 1}}}", "unknown key"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"change\": \"zero\"}]}}}",
+         "unknown key"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"self\"}]}}}",
+         "patch: \"kind\""},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"cross\", \"layer\": "
+         "3, \"head\": 1}]}}}",
+         "no such head"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"cross\", \"layer\": "
+         "1}]}}}",
+         "no such head"},
         {"{\"text\": \"a\", \"probe\": {\"word\": \"chat\"}}", "whole number"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)
@@ -129,6 +148,13 @@ static void experiments_are_requested(void)
     CHECK(request.probe.row == -1 && request.probe.word == -1, "no word");
     CHECK(read_body("{\"text\": \"a\", \"probe\": {\"row\": 2, \"word\": 5}}"), "%s", message);
     CHECK(request.probe.row == 2 && request.probe.word == 5, "row %d", request.probe.row);
+    CHECK(read_body(
+              "{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\", \"heads\": [{\"kind\": "
+              "\"cross\", \"layer\": 2, \"head\": 3}]}}}"),
+          "%s", message);
+    CHECK(strcmp(request.probe.patch_text, "b") == 0 && request.probe.patch_target == NULL, "text");
+    for (int n = 0; n < 8; n++)
+        CHECK(request.probe.patched[ATTENTION_CROSS][n] == (n == 6), "head %d", n);
     CHECK(read_body("{\"text\": \"a\"}") && !request.probe.asked, "none without the key");
 }
 

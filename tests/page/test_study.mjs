@@ -137,7 +137,7 @@ await test("another_sentence_has_other_words", async () => {
 });
 
 await test("hostile_addresses_do_no_harm", async () => {
-    const hostile = "hide=999999,-1,abc,1e9,2,,<img>&said=99999999999&word=-7";
+    const hostile = "hide=999999,-1,abc,1e9,2,,<img>&said=99999999999&word=-7&second=<img>&patched=cross.9.9,__proto__.1.1,cross.1.1.1,x";
     const page = await study(`${SENTENCE}&${hostile}`);
     await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
     await settled(page);
@@ -214,6 +214,58 @@ await test("effects_are_a_figure", async () => {
     await page.keyboard.press("Enter");
     check((await hashOf(page)).includes("head=2"), await hashOf(page));
     check((await hashOf(page)).includes("view=head"), "Enter shows the head");
+    await close(page);
+});
+
+// ------------------------------------------------------------------ patches -----
+
+await test("heads_are_patched", async () => {
+    const page = await study(`${SENTENCE}&kind=cross`);
+    await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
+    await settled(page);
+    const heads = [{ kind: "cross", layer: 2, head: 1 }];
+    const patch = { text: "the black dog sleeps", heads };
+    await page.click("#patch-2-1");
+    check((await text(page, "#patched-list")).includes("write a sentence B"), "B is missing");
+    await page.fill("#second", patch.text);
+    await page.click("#second-go");
+    await page.waitForFunction(() => document.querySelector("#study-table th:nth-child(6)"));
+    await settled(page);
+    const request = { text: "the black cat sleeps", probe: { patch } };
+    const rows = await showsAnswer(page, request, "one head");
+    check(
+        rows.some((row) => row.before !== row.after),
+        "it changes something",
+    );
+    await page.click("#patch-1-all");
+    await page.click("#patch-2-all");
+    await settled(page);
+    const all = [1, 2].flatMap((layer) => [1, 2].map((head) => ({ kind: "cross", layer, head })));
+    const whole = await showsAnswer(
+        page,
+        { ...request, probe: { patch: { ...patch, heads: all } } },
+        "all heads",
+    );
+    whole.forEach((row, n) => equal(row.after, row.second, `word ${n} is that of B`));
+    await page.reload();
+    await page.waitForSelector("#patched-list");
+    await settled(page);
+    check((await text(page, "#patched-list")).includes("cross 1.1, cross 1.2"), "after a reload");
+    await page.click("#unpatch");
+    await settled(page);
+    await showsAnswer(page, { ...request, probe: {} }, "none");
+    await close(page);
+});
+
+await test("sentences_of_other_lengths_are_refused", async () => {
+    const page = await study(`${SENTENCE}&second=the+cat+sleeps&patched=encoder.1.1`);
+    await page.waitForFunction(() =>
+        document.getElementById("study-message")?.textContent.includes("4 in the other one"),
+    );
+    await page.click("#unpatch");
+    await settled(page);
+    check((await shown(page)).length > 0, "it goes on");
+    problems.splice(0).forEach((line) => check(line.includes("400"), line));
     await close(page);
 });
 

@@ -28,6 +28,8 @@ export const BEGINNING = {
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
     hide: "", // study: places of tokens, "2,5"
+    second: "", // study: another sentence, from which heads are patched, and which: "cross.1.2"
+    patched: "",
     said: -1, // study: the row whose word is taken apart
     word: -1, // study: the number of that word; -1: the one that the row says
 };

@@ -5,6 +5,7 @@
 import { readChanges, wordChanges } from "./live.js";
 import { headName } from "./data.js";
 import { wordPart } from "./study_word.js";
+import { patchTool } from "./study_patch.js";
 import { lensPart } from "./study_lens.js";
 import { hidableWords, hiddenTokens, percentText, probeOf } from "./study_data.js";
 import { heatmapFigure } from "./figures.js";
@@ -121,6 +122,7 @@ function wordRow(app, row, n) {
             { class: Math.abs(change) >= 0.1 ? (change < 0 ? "less" : "more") : null },
             change === 0 ? "0" : signedText(change, 3),
         ),
+        row.second === undefined ? null : el("td", {}, percentText(row.second)),
         el("td", {}, insteadText(row)),
     );
 }
@@ -137,26 +139,28 @@ function wordTable(app, rows) {
             `All words together: ${sum === 0 ? "0" : signedText(sum, 3)} nats.`,
         ),
         el(
+            "p",
+            { class: "hint" },
+            "The probability of every word, given those before it: of the whole model, and with these ",
+            "changes. Choose a word to take it apart.",
+        ),
+        el(
             "div",
             { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every word" },
             el(
                 "table",
                 { class: "study-words", id: "study-table" },
                 el(
-                    "caption",
-                    {},
-                    "The probability of every word, given those before it: of the whole model, and " +
-                        "with these changes. Choose a word to take it apart.",
-                ),
-                el(
                     "thead",
                     {},
                     el(
                         "tr",
                         {},
-                        ["word", "before", "after", "\u0394 ln p", "would say"].map((title) =>
-                            el("th", { scope: "col" }, title),
-                        ),
+                        [
+                            ...["word", "before", "after", "\u0394 ln p"],
+                            ...(rows[0].second === undefined ? [] : ["on B"]),
+                            "would say",
+                        ].map((title) => el("th", { scope: "col" }, title)),
                     ),
                 ),
                 el(
@@ -187,9 +191,10 @@ function resultPart(app) {
         "div",
         { id: "study-result", "aria-busy": String(waiting) },
         writtenPart(probe.written),
-        probe.rows ? wordTable(app, probe.rows) : turnedPart(probe.turned),
+        probe.rows
+            ? el("div", { class: "study-columns" }, wordTable(app, probe.rows), lensPart(app, probe))
+            : turnedPart(probe.turned),
         wordPart(app, probe),
-        probe.rows ? lensPart(app, probe) : null,
     );
 }
 
@@ -260,7 +265,7 @@ export function studyView(app) {
         { class: "study" },
         app.live
             ? [
-                  el("div", { class: "study-tools" }, hideChips(app), closedList(app)),
+                  el("div", { class: "study-tools" }, hideChips(app), patchTool(app), closedList(app)),
                   resultPart(app),
               ]
             : el("p", { id: "study-message" }, NOT_LIVE),

@@ -6,6 +6,7 @@ import { shownWord } from "./data.js";
 import { released } from "./dom.js";
 import { wordsOf } from "./join.js";
 import { readChanges } from "./live.js";
+import { patchedHeads } from "./study_patch.js";
 
 export function percentText(logarithm) {
     const share = 100 * Math.exp(logarithm);
@@ -47,6 +48,8 @@ export function probeRequest(app) {
         probe.row = said;
         if (word >= 0) probe.word = word;
     }
+    const heads = patchedHeads(app);
+    if (heads.length > 0 && app.state.second) probe.patch = { text: app.state.second, heads };
     return { text: app.live.text, changes: readChanges(app.live.closed), probe };
 }
 

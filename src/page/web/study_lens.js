@@ -30,18 +30,18 @@ export function lensPart(app, { lens, rows, no_lens: reason }) {
         { id: "study-lens", "aria-labelledby": "study-lens-title" },
         el("h2", { id: "study-lens-title" }, "Logit lens: what each layer would say"),
         el(
+            "p",
+            { class: "hint" },
+            "The likeliest word of each row, if no layer came after this one: its stream through the last ",
+            "norm, if the model has one, and the output matrix. The last column is the model\u2019s output. ",
+            "Bold: the word that the row says. Pointing shows three words.",
+        ),
+        el(
             "div",
             { class: "scroll", tabindex: 0, role: "region", "aria-label": "Logit lens" },
             el(
                 "table",
                 { class: "study-words lens" },
-                el(
-                    "caption",
-                    {},
-                    "The likeliest word of each row, if no layer came after this one: its stream through ",
-                    "the last norm, if the model has one, and the output matrix. The last column is the ",
-                    "model\u2019s output. Bold: the word that the row says. Pointing shows three words.",
-                ),
                 el(
                     "thead",
                     {},
