@@ -346,6 +346,7 @@ part_view() {
         job view test_any tests/page/test_any.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
         job view test_teach tests/page/test_teach.sh build/mha "$tools" "$(command -v chromium)"
+        job view test_study tests/page/test_study.sh build/mha "$tools" "$(command -v chromium)"
     fi
 }
 
@@ -480,7 +481,7 @@ same_everywhere() {
     [ -e "tests/text/$1.c" ] && return
     case $1 in
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
-        test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | \
+        test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | test_probe | \
         test_alignment | test_head_repair | test_word_links | test_text_training | test_head_sweep | \
         test_native_training | \
         test_bleu | test_generate_memory | \

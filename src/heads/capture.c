@@ -6,8 +6,8 @@
  *                                   v
  *      target --decoder: self, cross, ff, layer by layer--> logits --> likelihoods
  *
- * The attention weights come from the library itself, through mha_options. Queries, keys, values
- * and outputs of single heads, which it does not return, are computed again in capture_vectors.c.
+ * Attention weights and outputs of heads come from the library itself. Queries, keys and values of
+ * single heads are computed again in capture_vectors.c, and so are norms.
  */
 #include "heads/capture_parts.h"
 
@@ -35,14 +35,17 @@ typedef struct run {
 
 /* -------------------------------------------------------------- memory ----- */
 
+/* The parts of a layer of the decoder, in the order of capture_stream. */
+enum { PART_SELF, PART_CROSS, PART_FEED_FORWARD, PARTS };
+
 /* One more than needed, so that the size is never 0. */
 static float *floats(ptrdiff_t a, ptrdiff_t b)
 {
     return calloc((size_t)a * (size_t)b + 1, sizeof(float));
 }
 
-/* Sets the shape of a kind and allocates its arrays. Outputs are computed from the weights, so
- * vectors include the weights. */
+/* Sets the shape of a kind and allocates its arrays. Vectors include the weights; patches go into
+ * the outputs. */
 static bool make_heads(const run *r, attention_kind kind)
 {
     const transformer_config *const config = translator_config(r->model);
@@ -54,7 +57,27 @@ static bool make_heads(const run *r, attention_kind kind)
     h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
     if ((r->options->weights || r->options->vectors) && !capture_weights_make(h))
         return false;
+    if ((r->options->vectors || r->options->outputs || r->options->patch_count > 0) &&
+        !capture_outputs_make(h))
+        return false;
     return !r->options->vectors || capture_vectors_make(h);
+}
+
+static bool make_stream(const run *r)
+{
+    const transformer_config *const config = translator_config(r->model);
+    capture_stream *const s = &r->c->stream;
+    if (!r->options->stream)
+        return true;
+    *s = (capture_stream){.layers = config->layers[TRANSFORMER_TARGET],
+                          .parts = PARTS * config->layers[TRANSFORMER_TARGET],
+                          .rows = r->c->target_count,
+                          .width = config->width,
+                          .words = config->words[TRANSFORMER_TARGET]};
+    s->streams = floats((ptrdiff_t)(s->layers + 1) * s->rows, s->width);
+    s->added = floats((ptrdiff_t)s->parts * s->rows, s->width);
+    s->logits = floats(s->rows, s->words);
+    return s->streams && s->added && s->logits;
 }
 
 /* Translates the changes of the options into settings; without changes there are none. */
@@ -96,7 +119,7 @@ static bool make_arrays(run *r)
         if (!make_heads(r, (attention_kind)kind))
             return false;
     return r->x && r->normed && r->added && r->memory && r->inside && r->logits && r->stats &&
-           make_settings(r);
+           make_stream(r) && make_settings(r);
 }
 
 static void free_arrays(run *r)
@@ -123,6 +146,24 @@ static void add(run *r, ptrdiff_t rows)
     const ptrdiff_t width = translator_config(r->model)->width;
     for (ptrdiff_t row = 0; row < rows; row++)
         row_add(r->added + row * width, (int)width, r->x + row * width);
+}
+
+/* Keeps the stream of the decoder before a layer, and what a part computes, if it is requested. */
+static void keep_stream(const run *r, int layer)
+{
+    const capture_stream *const s = &r->c->stream;
+    const size_t cells = (size_t)s->rows * (size_t)s->width;
+    if (s->streams)
+        memcpy(s->streams + (size_t)layer * cells, r->x, cells * sizeof *r->x);
+}
+
+static void keep_part(const run *r, int layer, int part)
+{
+    const capture_stream *const s = &r->c->stream;
+    const size_t cells = (size_t)s->rows * (size_t)s->width;
+    if (s->added)
+        memcpy(s->added + (size_t)(layer * PARTS + part) * cells, r->added,
+               cells * sizeof *r->added);
 }
 
 /* The steps that are requested of a layer; NULL: none. */
@@ -154,6 +195,20 @@ static bool keep_input(const run *r, computation *steps)
             computation_copy(&steps->memory, r->memory, (ptrdiff_t)steps->columns * steps->width));
 }
 
+/* The output of a layer again, from the outputs of its heads, if some are replaced. */
+static mha_status patch(const run *r, attention_kind kind, int layer, const mha_layer *packed,
+                        const mha_layer_call *done)
+{
+    const capture_heads *const h = &r->c->kind[kind];
+    float *const outputs =
+        h->outputs ? h->outputs + (ptrdiff_t)layer * h->heads * h->rows * h->width : NULL;
+    const mha_layer_call call = {.size = sizeof call, .B = 1, .L = h->rows, .output = done->output};
+    if (!capture_patch(r->options, kind, layer, h, outputs))
+        return MHA_OK;
+    return mha_layer_output(packed, &call, mha_view_bhld(outputs, h->heads, h->rows, h->width),
+                            NULL, 0, r->pool);
+}
+
 /* x += attention(norm(x)) of one layer; captures what was requested. */
 static mha_status attend(run *r, attention_kind kind, int layer)
 {
@@ -176,6 +231,10 @@ static mha_status attend(run *r, attention_kind kind, int layer)
         options.weights =
             mha_out_bhld(h->weights + (ptrdiff_t)layer * h->heads * h->rows * h->columns, h->heads,
                          h->rows, h->columns);
+    if (h->outputs)
+        call.captured_heads =
+            mha_out_bhld(h->outputs + (ptrdiff_t)layer * h->heads * h->rows * h->width, h->heads,
+                         h->rows, h->width);
     if (r->settings)
         head_settings_fill(r->settings, kind, layer, &options);
     if (r->options->hidden && kind != ATTENTION_DECODER)
@@ -186,13 +245,17 @@ static mha_status attend(run *r, attention_kind kind, int layer)
     normalise(r, h->rows, &own->norm, r->normed);
     if (steps && !(keep_input(r, steps) && keep(r, steps, &steps->stream, r->x)))
         return MHA_ERR_MEMORY;
-    const mha_status status = mha_layer_run(kind == ATTENTION_CROSS ? packed->cross : packed->self,
-                                            &call, NULL, 0, r->pool);
+    const mha_layer *const own_layer = kind == ATTENTION_CROSS ? packed->cross : packed->self;
+    mha_status status = mha_layer_run(own_layer, &call, NULL, 0, r->pool);
+    if (status == MHA_OK)
+        status = patch(r, kind, layer, own_layer, &call);
     if (status != MHA_OK)
         return status;
+    if (side == TRANSFORMER_TARGET)
+        keep_part(r, layer, kind == ATTENTION_CROSS ? PART_CROSS : PART_SELF);
     const capture_inputs inputs = {own, r->normed, kind == ATTENTION_CROSS ? r->memory : r->normed};
     if (r->options->vectors)
-        capture_vectors_fill(r->model, r->settings, kind, h, layer, &inputs);
+        capture_vectors_fill(r->model, h, layer, &inputs);
     add(r, h->rows);
     if (steps && !(keep(r, steps, &steps->added, r->added) && keep(r, steps, &steps->joined, r->x)))
         return MHA_ERR_MEMORY;
@@ -223,6 +286,8 @@ static mha_status feed_forward(run *r, int side, int layer, ptrdiff_t rows)
         row_relu(r->inside + row * inside, (int)inside);
     status = mha_linear_run(packed->out, rows, r->inside, MHA_F32, inside, r->added, MHA_F32, width,
                             NULL, 0, r->pool);
+    if (side == TRANSFORMER_TARGET)
+        keep_part(r, layer, PART_FEED_FORWARD);
     add(r, rows);
     computation *const steps =
         steps_of(r, side == TRANSFORMER_SOURCE ? ATTENTION_ENCODER : ATTENTION_CROSS, layer);
@@ -282,6 +347,7 @@ static mha_status decode(run *r)
     const int rows = r->c->target_count;
     mha_status status = embed(r, TRANSFORMER_TARGET, r->c->target, rows) ? MHA_OK : MHA_ERR_MEMORY;
     for (int n = 0; n < config->layers[TRANSFORMER_TARGET] && status == MHA_OK; n++) {
+        keep_stream(r, n);
         status = attend(r, ATTENTION_DECODER, n);
         if (status == MHA_OK)
             status = attend(r, ATTENTION_CROSS, n);
@@ -290,12 +356,30 @@ static mha_status decode(run *r)
     }
     if (status != MHA_OK)
         return status;
-    normalise(r, rows, &translator_map(r->model)->norm[TRANSFORMER_TARGET], r->normed);
-    return mha_linear_run(translator_logits(r->model), rows, r->normed, MHA_F32, config->width,
-                          r->logits, MHA_F32, config->words[TRANSFORMER_TARGET], NULL, 0, r->pool);
+    keep_stream(r, config->layers[TRANSFORMER_TARGET]);
+    return translator_lens(r->model, rows, r->x, r->logits, r->pool);
 }
 
 /* --------------------------------------------------------------- words ----- */
+
+mha_status translator_lens(const translator *model, int rows, const float *stream, float *logits,
+                           mha_pool *pool)
+{
+    const transformer_config *const config = translator_config(model);
+    const weight_at *const norm = &translator_map(model)->norm[TRANSFORMER_TARGET];
+    const float *const values = translator_values(model);
+    float *const normed = floats(rows, config->width), *const stats = floats(rows, 2);
+    mha_status status = normed && stats ? MHA_OK : MHA_ERR_MEMORY;
+    if (status == MHA_OK) {
+        transformer_norm(stream, rows, config->width, values + norm->weight, values + norm->bias,
+                         normed, stats, pool);
+        status = mha_linear_run(translator_logits(model), rows, normed, MHA_F32, config->width,
+                                logits, MHA_F32, config->words[TRANSFORMER_TARGET], NULL, 0, pool);
+    }
+    free(normed);
+    free(stats);
+    return status;
+}
 
 /* Word, logit and likelihood of a row. The softmax overwrites the logits, so it comes last. */
 static void predict(run *r, int row)
@@ -381,6 +465,9 @@ capture *capture_create(const translator *model, const int *source, int source_c
     run r = {.model = model, .options = options, .pool = pool, .c = c};
     take_words(c, source, source_count, target, target_count);
     bool fine = make_arrays(&r) && encode(&r) == MHA_OK && decode(&r) == MHA_OK;
+    if (fine && c->stream.logits)
+        memcpy(c->stream.logits, r.logits,
+               (size_t)c->stream.rows * (size_t)c->stream.words * sizeof *r.logits);
     for (int row = 0; fine && row < c->target_count; row++)
         predict(&r, row);
     free_arrays(&r);
@@ -408,6 +495,9 @@ void capture_free(capture *c)
         for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
             free(arrays[n]);
     }
+    free(c->stream.streams);
+    free(c->stream.added);
+    free(c->stream.logits);
     free(c->source);
     free(c->target);
     free(c->source_marks);

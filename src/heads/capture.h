@@ -19,13 +19,25 @@
 #include "translator/head_settings.h"
 #include "translator/translator.h"
 
+/* The output of a head, before W_O, that a run uses instead of its own. */
+typedef struct head_patch {
+    attention_kind kind;
+    int layer, head;
+    const float *outputs; /* [rows][width of a head] */
+} head_patch;
+
 typedef struct capture_options {
     const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
     const float *means[ATTENTION_KINDS];     /* [layers][heads][width of a head], for HEAD_MEAN */
-    const bool *hidden; /* [source tokens] no token attends to these, in the encoder and in
-                         * cross-attention; positions stay as they are. NULL: none */
-    bool weights;       /* capture the weights */
-    bool vectors;       /* capture all arrays of capture_heads */
+    const bool *hidden; /* [source tokens, or target tokens if there is no source] no token attends
+                         * to these, in self-attention over them and in cross-attention; positions
+                         * stay as they are. NULL: none */
+    const head_patch *patches; /* [patch_count] */
+    int patch_count;
+    bool weights; /* capture the weights */
+    bool vectors; /* capture all arrays of capture_heads */
+    bool outputs; /* capture the outputs of heads */
+    bool stream;  /* capture a capture_stream, if the model predicts tokens */
     computation *steps[ATTENTION_KINDS]; /* filled for the layers that they name; NULL: none. Also
                                           * if the run fails they are for computation_free() */
 } capture_options;
@@ -40,6 +52,15 @@ typedef struct capture_heads {
     float *value_norms; /* [layers][heads][columns]: |W_O v_j|, with the head's part of W_O */
     float *outputs;     /* [layers][heads][rows][width]: weights times values, before W_O */
 } capture_heads;
+
+/* The residual stream of the decoder, and what it says: of a model that predicts tokens. */
+typedef struct capture_stream {
+    int layers, parts, rows, width, words; /* parts: of all layers; words: of the vocabulary */
+    float *streams; /* [layers + 1][rows][width] before each layer, and after the last one */
+    float *added; /* [parts][rows][width] what self-attention, cross-attention, if there is any, and
+                   * feed-forward of each layer compute, before they join the stream */
+    float *logits; /* [rows][words] */
+} capture_stream;
 
 typedef struct capture {
     int source_count, target_count;
@@ -58,6 +79,7 @@ typedef struct capture {
     float *vector;          /* [vector_width] of the whole text, of length 1; NULL: has a decoder */
     int vector_width;
     capture_heads kind[ATTENTION_KINDS];
+    capture_stream stream; /* all 0: not requested */
 } capture;
 
 /* A capture with room for the tokens of both sides, all 0. NULL: out of memory. */
@@ -69,6 +91,11 @@ capture *capture_create(const translator *model, const int *source, int source_c
                         const int *target, int target_count, const capture_options *options,
                         mha_pool *pool);
 void capture_free(capture *capture);
+
+/* logits[rows][target words] of rows of the decoder's stream, [rows][width], as if no layer came
+ * after them: the last norm and the output matrix. */
+mha_status translator_lens(const translator *model, int rows, const float *stream, float *logits,
+                           mha_pool *pool);
 
 /* The mean log-likelihood of the expected tokens, an end mark included: the score of a translation;
  * its confidence is exp(score), the geometric mean of their probabilities. NaN: there are none. */

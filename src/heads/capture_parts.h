@@ -12,15 +12,18 @@ typedef struct capture_inputs {
     const float *keys;      /* [columns][width of the model] */
 } capture_inputs;
 
-/* Allocate the weights of a kind, and its other arrays. False: out of memory; capture_free() frees
- * what there is. */
+/* Allocate the weights of a kind, its outputs, and its other arrays. False: out of memory;
+ * capture_free() frees what there is. */
 bool capture_weights_make(capture_heads *heads);
+bool capture_outputs_make(capture_heads *heads);
 bool capture_vectors_make(capture_heads *heads);
 
-/* Fills all arrays of a layer from its inputs and its weights. settings: NULL, or the
- * modes of the heads, which their outputs have. */
-void capture_vectors_fill(const translator *model, const head_settings *settings,
-                          attention_kind kind, capture_heads *heads, int layer,
+/* Fills the arrays of a layer, but weights and outputs, from its inputs. */
+void capture_vectors_fill(const translator *model, capture_heads *heads, int layer,
                           const capture_inputs *inputs);
+
+/* Whether a layer has patches; to[heads][rows][width of a head], its outputs, get them. */
+bool capture_patch(const capture_options *options, attention_kind kind, int layer,
+                   const capture_heads *heads, float *to);
 
 #endif

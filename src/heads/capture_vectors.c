@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries, keys, values and outputs of single heads, and the norms of values after W_O. All of it
- * is computed from the parameters, in double. */
+/* Queries, keys and values of single heads, and the norms of values after W_O, computed from the
+ * parameters in double; and outputs of heads that are replaced. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "heads/capture_parts.h"
 
@@ -27,14 +28,19 @@ bool capture_weights_make(capture_heads *h)
     return h->weights;
 }
 
+bool capture_outputs_make(capture_heads *h)
+{
+    h->outputs = floats(h, h->rows, h->width);
+    return h->outputs;
+}
+
 bool capture_vectors_make(capture_heads *h)
 {
     h->q = floats(h, h->rows, h->width);
     h->k = floats(h, h->columns, h->width);
     h->v = floats(h, h->columns, h->width);
     h->value_norms = floats(h, h->columns, 1);
-    h->outputs = floats(h, h->rows, h->width);
-    return h->q && h->k && h->v && h->value_norms && h->outputs;
+    return h->q && h->k && h->v && h->value_norms;
 }
 
 /* to[heads][rows][width of a head] of one layer = x W^T + bias. */
@@ -61,28 +67,7 @@ static float projected_norm(const translator *model, const weight_at *o, int hea
     return (float)sqrt(sum);
 }
 
-/* The output of a head with its mode and gate. Weights of a uniform head are uniform already. */
-static void fill_output(const head_settings *settings, attention_kind kind, const capture_heads *h,
-                        int layer, int head)
-{
-    const ptrdiff_t number = (ptrdiff_t)layer * h->heads + head, D = h->width;
-    const float *const weights = h->weights + number * h->rows * h->columns;
-    const float *const v = h->v + number * h->columns * D;
-    float *const out = h->outputs + number * h->rows * D;
-    const float *const mean = settings ? settings->means[kind] + number * D : NULL;
-    const double gate = settings ? (double)settings->gates[kind][number] : 1.0;
-    const bool is_mean = settings && settings->modes[kind][number] == MHA_HEAD_MEAN;
-    for (ptrdiff_t i = 0; i < h->rows; i++)
-        for (ptrdiff_t c = 0; c < D; c++) {
-            double sum = is_mean ? (double)mean[c] : 0.0;
-            for (ptrdiff_t j = 0; !is_mean && j < h->columns; j++)
-                sum += (double)weights[i * h->columns + j] * (double)v[j * D + c];
-            out[i * D + c] = (float)(gate * sum);
-        }
-}
-
-void capture_vectors_fill(const translator *model, const head_settings *settings,
-                          attention_kind kind, capture_heads *h, int layer,
+void capture_vectors_fill(const translator *model, capture_heads *h, int layer,
                           const capture_inputs *inputs)
 {
     const ptrdiff_t first = (ptrdiff_t)layer * h->heads, D = h->width;
@@ -96,6 +81,20 @@ void capture_vectors_fill(const translator *model, const head_settings *settings
         for (ptrdiff_t j = 0; j < h->columns; j++)
             h->value_norms[number * h->columns + j] =
                 projected_norm(model, &inputs->at->o, head, h->v + (number * h->columns + j) * D);
-        fill_output(settings, kind, h, layer, head);
     }
+}
+
+bool capture_patch(const capture_options *options, attention_kind kind, int layer,
+                   const capture_heads *h, float *to)
+{
+    const size_t cells = (size_t)h->rows * (size_t)h->width;
+    bool patched = false;
+    for (int n = 0; n < options->patch_count; n++) {
+        const head_patch *const p = &options->patches[n];
+        if (p->kind != kind || p->layer != layer)
+            continue;
+        memcpy(to + (size_t)p->head * cells, p->outputs, cells * sizeof *to);
+        patched = true;
+    }
+    return patched;
 }

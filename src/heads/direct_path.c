@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "translator/row_math.h"
+
 /* ----------------------------------------------------------------- make ----- */
 
 static mha_status read_attention(direct_path *p, int part)
@@ -41,9 +43,81 @@ mha_status direct_path_make(direct_path *p, const mha_model *model, head_shape s
     return status;
 }
 
+/* ------------------------------------------------------------ translator ----- */
+
+enum { TRANSLATOR_PARTS = 3 }; /* of a layer of the decoder: self, cross, feed-forward */
+
+static stream_norm norm_at(const translator *model, const weight_at *at)
+{
+    const float *const values = translator_values(model);
+    return (stream_norm){values + at->weight, values + at->bias};
+}
+
+static void list_parts(direct_path *p, const translator *model)
+{
+    const transformer_map *const map = translator_map(model);
+    const ptrdiff_t E = p->stream.width;
+    for (int n = 0; n < p->stream.parts; n++) {
+        const int place = n % TRANSLATOR_PARTS, layer = n / TRANSLATOR_PARTS;
+        const layer_at *const at = &map->layers[TRANSFORMER_TARGET][layer];
+        p->parts[n] =
+            (stream_part){.is_attention = place < 2,
+                          .kind = place == 0 ? MHA_ATTENTION_DECODER : MHA_ATTENTION_CROSS,
+                          .layer = layer};
+        if (place == 2)
+            continue;
+        p->attentions[p->attention_count] = n;
+        memcpy(p->projections[p->attention_count++],
+               translator_values(model) + (place == 0 ? at->self : at->cross).o.weight,
+               (size_t)(E * E) * sizeof(float));
+    }
+}
+
+static void find_mean_word(direct_path *p, const translator *model)
+{
+    const ptrdiff_t E = p->stream.width;
+    const int words = translator_config(model)->words[TRANSFORMER_TARGET];
+    const float *const rows =
+        translator_values(model) + translator_map(model)->embedding[TRANSFORMER_TARGET];
+    for (ptrdiff_t n = 0; n < words * E; n++)
+        p->mean_word[n % E] += (double)rows[n] / words;
+}
+
+mha_status direct_path_of_translator(direct_path *p, const translator *model)
+{
+    const transformer_config *const config = translator_config(model);
+    const int layers = config->layers[TRANSFORMER_TARGET];
+    *p = (direct_path){
+        .translator = model,
+        .stream = {.width = config->width,
+                   .parts = TRANSLATOR_PARTS * layers,
+                   .centred = true,
+                   .eps = (double)ROW_NORM_EPSILON,
+                   .last = norm_at(model, &translator_map(model)->norm[TRANSFORMER_TARGET])},
+        .head_width = config->width / config->heads,
+        .inner = config->width};
+    const size_t parts = (size_t)p->stream.parts, width = (size_t)config->width;
+    p->parts = calloc(parts, sizeof *p->parts);
+    p->attentions = calloc(parts, sizeof *p->attentions);
+    p->projections = calloc(parts, sizeof *p->projections);
+    p->mean_word = calloc(width, sizeof *p->mean_word);
+    bool fine = p->parts && p->attentions && p->projections && p->mean_word;
+    for (int n = 0; fine && n < 2 * layers; n++) {
+        p->projections[n] = malloc(width * width * sizeof *p->projections[n]);
+        fine = p->projections[n];
+    }
+    if (!fine) {
+        p->attention_count = 2 * layers; /* to be freed */
+        return MHA_ERR_MEMORY;
+    }
+    list_parts(p, model);
+    find_mean_word(p, model);
+    return MHA_OK;
+}
+
 void direct_path_free(direct_path *p)
 {
-    for (int n = 0; n < p->attention_count; n++)
+    for (int n = 0; p->projections && n < p->attention_count; n++)
         free(p->projections[n]);
     free(p->projections);
     free(p->attentions);
@@ -53,10 +127,24 @@ void direct_path_free(direct_path *p)
 
 mha_status direct_word(const direct_path *p, int32_t word, float *row, double *to)
 {
-    const mha_status status = stream_path_word(p->model, word, row);
+    mha_status status = MHA_OK;
+    if (p->model)
+        status = stream_path_word(p->model, word, row);
+    else
+        memcpy(row,
+               translator_values(p->translator) +
+                   translator_map(p->translator)->embedding[TRANSFORMER_TARGET] +
+                   (size_t)word * (size_t)p->stream.width,
+               (size_t)p->stream.width * sizeof *row);
     for (ptrdiff_t c = 0; c < p->stream.width && status == MHA_OK; c++)
         to[c] = (double)row[c] - p->mean_word[c];
     return status;
+}
+
+mha_status direct_bias(const direct_path *p, int32_t word, double *to)
+{
+    *to = 0.0;
+    return p->model ? stream_path_bias(p->model, word, to) : MHA_OK;
 }
 
 /* ----------------------------------------------------------------- norms ----- */
@@ -86,10 +174,14 @@ static void apply_norm(const direct_path *p, const stream_norm *norm, bool held,
                (norm->bias ? (double)norm->bias[c] : 0.0);
 }
 
-/* The gradient g of the norm's result becomes that of its input; the deviation is a constant. */
-static void return_norm(const direct_path *p, const stream_norm *norm, double inverse, double *g)
+/* The gradient g of the norm's result becomes that of its input; the deviation is a constant. What
+ * the bias of the norm adds to the logit goes to the sums, if there are any. */
+static void return_norm(const direct_path *p, const stream_norm *norm, double inverse,
+                        direct_sums *sums, double *g)
 {
     const ptrdiff_t width = p->stream.width;
+    for (ptrdiff_t c = 0; sums && norm->bias && c < width; c++)
+        sums->norms += g[c] * (double)norm->bias[c];
     for (ptrdiff_t c = 0; c < width; c++)
         g[c] *= inverse * (double)norm->weight[c];
     const double mean = p->stream.centred ? mean_of(g, width) : 0.0;
@@ -135,26 +227,43 @@ static void pull(const direct_path *p, int attention, const double *g, float *to
             to[c] += (float)g[n] * w[n * p->inner + c];
 }
 
+/* The product of a gradient with a row of a run, [rows][width]. */
+static double row_product(const direct_path *p, const direct_sums *sums, const float *rows,
+                          const double *g)
+{
+    double sum = 0.0;
+    for (ptrdiff_t c = 0; c < p->stream.width; c++)
+        sum += g[c] * (double)rows[sums->row * p->stream.width + c];
+    return sum;
+}
+
 void direct_gradient(const direct_path *p, const double *word, const double *inverse, float *pulled,
-                     double *room)
+                     direct_sums *sums, double *room)
 {
     const size_t bytes = (size_t)p->stream.width * sizeof *room;
     double *const g = room, *const inside = room + p->stream.width;
     int attention = p->attention_count;
     memcpy(g, word, bytes);
     if (p->stream.last.weight)
-        return_norm(p, &p->stream.last, inverse[2 * p->stream.parts], g);
+        return_norm(p, &p->stream.last, inverse[2 * p->stream.parts], sums, g);
     for (int n = p->stream.parts - 1; n >= 0; n--) {
         if (p->parts[n].after.weight)
-            return_norm(p, &p->parts[n].after, inverse[2 * n + 1], g);
-        if (!p->parts[n].is_attention)
+            return_norm(p, &p->parts[n].after, inverse[2 * n + 1], sums, g);
+        if (!p->parts[n].is_attention && !sums)
             continue;
         memcpy(inside, g, bytes);
         if (p->parts[n].inside.weight)
-            return_norm(p, &p->parts[n].inside, inverse[2 * n], inside);
+            return_norm(p, &p->parts[n].inside, inverse[2 * n], sums, inside);
+        if (sums)
+            sums->parts[n] = row_product(
+                p, sums, sums->run->parts + n * sums->run->rows * p->stream.width, inside);
+        if (!p->parts[n].is_attention)
+            continue;
         attention--;
         pull(p, attention, inside, pulled + attention * p->inner);
     }
+    if (sums)
+        sums->embedded = row_product(p, sums, sums->run->embedded, g);
 }
 
 void direct_output(const direct_path *p, int attention, int head, const float *output, double *to)

@@ -201,7 +201,7 @@ static void plain_row(void *arg, int worker, ptrdiff_t row)
     if (!is_scored(j, row))
         return;
     direct_walk(p, &rows, row, word, &nothing, false, inverse, room);
-    direct_gradient(p, word, inverse, j->pulled + row * p->attention_count * p->inner, room);
+    direct_gradient(p, word, inverse, j->pulled + row * p->attention_count * p->inner, NULL, room);
     j->logit[row] = model_logit(j, &j->plain, row);
     direct_row(j, &j->plain, row);
     for (int a = 0; a < p->attention_count; a++)

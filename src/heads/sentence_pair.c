@@ -64,42 +64,52 @@ static bool translate_plain(const reading *r)
 
 /* Turns the last capture into a translation, which takes over the weights of its cross-attention.
  */
-static void take_translation(sentence_pair *pair, capture *heads)
+static void take_translation(capture *heads, translation *result)
 {
-    translation *const result = &pair->result;
     capture_heads *const cross = &heads->kind[ATTENTION_CROSS];
     result->weights = cross->weights;
     cross->weights = NULL;
     memcpy(result->source, heads->source, (size_t)heads->source_count * sizeof *heads->source);
-    memcpy(result->target, pair->target_numbers, sizeof result->target);
+    memcpy(result->target, heads->expected, (size_t)heads->target_count * sizeof *heads->expected);
     result->source_count = heads->source_count;
     result->target_count = heads->target_count;
     result->target[heads->target_count - 1] = heads->predicted[heads->target_count - 1];
 }
 
-/* Greedy translation with changed heads. translator_translate() cannot change heads, so each word
- * is predicted by a capture of all words before it. */
-static bool translate_changed(const reading *r)
+/* translator_translate() cannot change a model, so each word is predicted by a capture of all words
+ * before it. */
+bool sentence_pair_write(const sentence_pair *pair, const translator *model,
+                         const capture_options *options, mha_pool *pool, translation *result)
 {
-    sentence_pair *const pair = r->pair;
-    const int most = translator_longest(r->model) - 1;
-    capture_options options = {.weights = true};
-    memcpy(options.changes, r->request->changes, sizeof options.changes);
-    for (pair->target.count = 0;;) {
-        capture *const heads = sentence_pair_capture(pair, r->model, &options, r->pool);
-        if (heads == NULL) {
-            snprintf(r->message, PAIR_MESSAGE_MAX, "out of memory");
+    const int most = translator_longest(model) - 1;
+    int words[CORPUS_TOKENS_MAX], count = 0;
+    capture_options each = *options;
+    each.weights = true;
+    for (;;) {
+        capture *const heads = capture_create(model, pair->source.numbers,
+                                              pair->source.tokens.count, words, count, &each, pool);
+        if (heads == NULL)
             return false;
-        }
-        const int word = heads->predicted[pair->target.count];
-        const bool last = word == WORD_END || pair->target.count == most;
+        const int word = heads->predicted[count];
+        const bool last = word == WORD_END || count == most;
         if (last)
-            take_translation(pair, heads);
+            take_translation(heads, result);
         capture_free(heads);
         if (last)
             return true;
-        pair->target_numbers[pair->target.count++] = word;
+        words[count++] = word;
     }
+}
+
+/* Greedy translation with changed heads. */
+static bool translate_changed(const reading *r)
+{
+    capture_options options = {.weights = true};
+    memcpy(options.changes, r->request->changes, sizeof options.changes);
+    if (sentence_pair_write(r->pair, r->model, &options, r->pool, &r->pair->result))
+        return true;
+    snprintf(r->message, PAIR_MESSAGE_MAX, "out of memory");
+    return false;
 }
 
 static bool is_changed(const pair_request *request)

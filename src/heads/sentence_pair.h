@@ -39,4 +39,9 @@ void sentence_pair_warn(const sentence_pair *pair);
 capture *sentence_pair_capture(const sentence_pair *pair, const translator *model,
                                const capture_options *options, mha_pool *pool);
 
+/* The translation that the model writes under these options, word by word, each the likeliest; its
+ * weights are for free(). False: out of memory. */
+bool sentence_pair_write(const sentence_pair *pair, const translator *model,
+                         const capture_options *options, mha_pool *pool, translation *result);
+
 #endif

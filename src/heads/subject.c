@@ -52,6 +52,18 @@ bool subject_weights(const subject *s, computation_weights *weights)
     return s->methods->weights(s, weights);
 }
 
+char *subject_write(const subject *s, const subject_text *text, const capture_options *options,
+                    mha_pool *pool)
+{
+    return s->methods->write(s, text, options, pool);
+}
+
+mha_status subject_lens(const subject *s, int rows, const float *stream, float *logits,
+                        mha_pool *pool)
+{
+    return s->methods->lens(s, rows, stream, logits, pool);
+}
+
 /* --------------------------------------------------------------- losses ----- */
 
 static double log_likelihood(const capture *c)

@@ -70,6 +70,10 @@ typedef struct subject_methods {
                     const capture_options *options, mha_pool *pool);
     const char *(*word)(const subject *subject, int number, char room[SUBJECT_WORD_MAX]);
     bool (*weights)(const subject *subject, computation_weights *weights);
+    char *(*write)(const subject *subject, const subject_text *text, const capture_options *options,
+                   mha_pool *pool);
+    mha_status (*lens)(const subject *subject, int rows, const float *stream, float *logits,
+                       mha_pool *pool);
 } subject_methods;
 
 struct subject {
@@ -116,6 +120,18 @@ capture *subject_run(const subject *subject, const subject_text *text,
 /* The parameters of an attention; kind and layer are set, and must exist. False: out of memory.
  * computation_weights_free() either way. */
 bool subject_weights(const subject *subject, computation_weights *weights);
+
+/* The translation of a text that the model writes itself, token by token, each the likeliest of
+ * all, under these options, which have no patches; for free(). The model must have cross-attention.
+ * NULL: out of memory. */
+char *subject_write(const subject *subject, const subject_text *text,
+                    const capture_options *options, mha_pool *pool);
+
+/* logits[rows][words] of rows of a capture_stream, [rows][width], as if no layer came after them:
+ * the last norm, if the model has one, and the output matrix. Of the stream after the last layer
+ * these are the logits of the capture, to the bit. */
+mha_status subject_lens(const subject *subject, int rows, const float *stream, float *logits,
+                        mha_pool *pool);
 
 /* The word of a token of the target, which may be in `room`. */
 const char *subject_word(const subject *subject, int number, char room[SUBJECT_WORD_MAX]);

@@ -6,7 +6,8 @@
  *      decoder            the text is the target; each token is expected after the one before
  *      encoder-decoder    the text is the source; the target is given, or what the model writes
  *
- * subject_model_side.c lists tokens, subject_model_run.c runs the model.
+ * subject_model_side.c lists tokens, subject_model_run.c runs the model, subject_model_write.c lets
+ * it write under any changes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static bool take_written(model_side *to, const mha_tokenizer *tokenizer, int32_t
 }
 
 /* Tokens that a target may have after the one that it begins with. */
-static ptrdiff_t written_most(const subject *s)
+ptrdiff_t model_written_most(const subject *s)
 {
     const ptrdiff_t most = longest(s) - 1;
     return most > 0 && most < WRITTEN_MAX ? most : WRITTEN_MAX;
@@ -122,7 +123,7 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
     bool fine = model_changes_make(&changes, s->shape, request->changes, no_means) ||
                 model_out_of_memory(message);
     mha_generate_config config = {.size = sizeof config,
-                                  .most = written_most(s),
+                                  .most = model_written_most(s),
                                   .beams = BEAM_USUAL,
                                   .length_penalty = 1.0,
                                   .heads = &changes.settings,
@@ -182,16 +183,22 @@ static char *printable_copy(const char *text)
     return copy;
 }
 
+char *model_target_text(const mha_model *model, const int32_t *ids, int count)
+{
+    char *text = NULL, *copy = NULL;
+    size_t length;
+    if (mha_tokenizer_decode(mha_model_target_tokenizer(model), ids, count, MHA_TEXT_SKIP_MARKS,
+                             &text, &length) == MHA_OK)
+        copy = printable_copy(text);
+    mha_text_free(text);
+    return copy;
+}
+
 /* The text of the target of an encoder-decoder. */
 static bool decode_target(const subject *s, model_text *m, char *message)
 {
     const model_side *const target = &m->sides[TRANSFORMER_TARGET];
-    char *text = NULL;
-    size_t length;
-    if (mha_tokenizer_decode(mha_model_target_tokenizer(model_of(s)), target->ids,
-                             target->side.count, MHA_TEXT_SKIP_MARKS, &text, &length) == MHA_OK)
-        m->translation = printable_copy(text);
-    mha_text_free(text);
+    m->translation = model_target_text(model_of(s), target->ids, target->side.count);
     return m->translation || model_out_of_memory(message);
 }
 
@@ -279,6 +286,12 @@ static const char *word_of(const subject *s, int number, char room[SUBJECT_WORD_
     return room;
 }
 
+static mha_status lens(const subject *s, int rows, const float *stream, float *logits,
+                       mha_pool *pool)
+{
+    return model_lens(model_of(s), rows, stream, logits, pool);
+}
+
 /* --------------------------------------------------------------- subject ----- */
 
 /* Whether all layers have the heads that the model had before any were removed. */
@@ -294,7 +307,9 @@ static bool has_all_heads(const mha_model *model, const mha_model_info *info)
 bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_MESSAGE_MAX])
 {
     static const subject_methods methods = {
-        read_text, free_text, warn, subject_model_run, word_of, computation_weights_of_model};
+        read_text,           free_text, warn,
+        subject_model_run,   word_of,   computation_weights_of_model,
+        subject_model_write, lens};
     const mha_tokenizer *const tokenizer = mha_model_tokenizer(model);
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model, &info);

@@ -82,6 +82,15 @@ void model_steps_free(model_steps *steps);
 capture *subject_model_run(const subject *subject, const subject_text *text,
                            const capture_options *options, mha_pool *pool);
 
+/* subject_methods.write of a model, and the most tokens that it writes (subject_model.c). */
+char *subject_model_write(const subject *subject, const subject_text *text,
+                          const capture_options *options, mha_pool *pool);
+ptrdiff_t model_written_most(const subject *subject);
+
+/* The text of tokens of the target, without marks and control characters; for free(). NULL: out of
+ * memory. */
+char *model_target_text(const mha_model *model, const int32_t *ids, int count);
+
 /* Changes of heads in the form of the library. `memory` is for free(). */
 typedef struct model_changes {
     mha_head_settings settings;

@@ -17,6 +17,7 @@
 #include "heads/capture_parts.h"
 #include "heads/subject_model_parts.h"
 #include "model/inspect.h"
+#include "model/intervene.h"
 
 /* A capture while it is made. */
 typedef struct running {
@@ -78,9 +79,12 @@ static bool make_heads(running *r, attention_kind kind)
     *h = (capture_heads){.layers = shape.layers[kind], .heads = shape.heads, .width = shape.width};
     h->rows = kind == ATTENTION_ENCODER ? r->c->source_count : r->c->target_count;
     h->columns = kind == ATTENTION_DECODER ? r->c->target_count : r->c->source_count;
-    if (h->layers == 0 || !(r->options->weights || r->options->vectors))
+    const bool vectors = r->options->vectors, weights = r->options->weights || vectors;
+    if (h->layers == 0)
         return true;
-    return capture_weights_make(h) && (!r->options->vectors || capture_vectors_make(h));
+    if ((vectors || r->options->outputs || r->options->patch_count > 0) && !capture_outputs_make(h))
+        return false;
+    return (!weights || capture_weights_make(h)) && (!vectors || capture_vectors_make(h));
 }
 
 static size_t key_cells(const running *r)
@@ -130,12 +134,14 @@ static mha_capture request_layer(const running *r, attention_kind kind, int laye
     const capture_heads *const h = &r->c->kind[kind];
     const ptrdiff_t first = (ptrdiff_t)layer * h->heads, D = h->width;
     mha_capture c = {.kind = (mha_attention_kind)kind, .layer = layer};
-    c.weights =
-        mha_out_bhld(h->weights + first * h->rows * h->columns, h->heads, h->rows, h->columns);
+    if (h->weights)
+        c.weights =
+            mha_out_bhld(h->weights + first * h->rows * h->columns, h->heads, h->rows, h->columns);
+    if (h->outputs)
+        c.heads = mha_out_bhld(h->outputs + first * h->rows * D, h->heads, h->rows, D);
     if (!h->q)
         return c;
     c.q = mha_out_bhld(h->q + first * h->rows * D, h->heads, h->rows, D);
-    c.heads = mha_out_bhld(h->outputs + first * h->rows * D, h->heads, h->rows, D);
     c.k = mha_out_bhld(r->keys + n * (ptrdiff_t)key_cells(r), r->info.key_heads, h->columns, D);
     c.v = mha_out_bhld(r->values + n * (ptrdiff_t)key_cells(r), r->info.key_heads, h->columns, D);
     return c;
@@ -144,7 +150,9 @@ static mha_capture request_layer(const running *r, attention_kind kind, int laye
 static void request_all(running *r)
 {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        for (int layer = 0; r->c->kind[kind].weights && layer < r->c->kind[kind].layers; layer++) {
+        for (int layer = 0; layer < r->c->kind[kind].layers; layer++) {
+            if (!r->c->kind[kind].weights && !r->c->kind[kind].outputs)
+                break;
             r->captures[r->capture_count] =
                 request_layer(r, (attention_kind)kind, layer, r->capture_count);
             r->capture_count++;
@@ -279,6 +287,24 @@ static void take_tokens(running *r)
 
 /* ------------------------------------------------------------------- run ----- */
 
+/* Runs a call with what the options interfere with; `ignored` as in model_intervention. */
+static mha_status run_call(const running *r, const mha_model_call *call, const uint8_t *ignored,
+                           mha_pool *pool)
+{
+    const int count = r->options->patch_count;
+    model_patch *const patches = calloc((size_t)count + 1, sizeof *patches);
+    if (!patches)
+        return MHA_ERR_MEMORY;
+    for (int n = 0; n < count; n++) {
+        const head_patch *const p = &r->options->patches[n];
+        patches[n] = (model_patch){(mha_attention_kind)p->kind, p->layer, p->head, p->outputs};
+    }
+    const model_intervention changed = {ignored, patches, count};
+    const mha_status status = model_run_changed(model_of(r->subject), call, &changed, pool);
+    free(patches);
+    return status;
+}
+
 static mha_status call_model(running *r, const mha_head_settings *heads, mha_pool *pool)
 {
     const model_side *const source = &r->text->sides[TRANSFORMER_SOURCE];
@@ -304,7 +330,24 @@ static mha_status call_model(running *r, const mha_head_settings *heads, mha_poo
                                  .streams = r->steps.streams,
                                  .parts = r->steps.parts,
                                  .source_hidden = r->steps.memory};
-    return mha_model_run(model_of(r->subject), &call, NULL, 0, pool);
+    return run_call(r, &call, both ? NULL : (const uint8_t *)r->options->hidden, pool);
+}
+
+/* Hands the stream over to the capture, if it is requested. */
+static void take_stream(running *r)
+{
+    if (!r->options->stream || !r->logits)
+        return;
+    r->c->stream =
+        (capture_stream){.layers = r->steps.layers,
+                         .parts = r->steps.layers * model_layer_parts(model_of(r->subject)),
+                         .rows = r->steps.rows,
+                         .width = (int)r->steps.width,
+                         .words = (int)r->info.vocabulary,
+                         .streams = r->steps.streams,
+                         .added = r->steps.parts,
+                         .logits = r->logits};
+    r->steps.streams = r->steps.parts = r->logits = NULL;
 }
 
 /* Fills the capture; false: it cannot be made. */
@@ -322,8 +365,11 @@ static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
             r->c->expected[row] = 0;
         predict(r, row);
     }
-    return finish_vectors(r) && model_steps_fill(&r->steps, r->subject, r->c, r->options) &&
-           (r->logits || make_vector(r));
+    if (!finish_vectors(r) || !model_steps_fill(&r->steps, r->subject, r->c, r->options) ||
+        !(r->logits || make_vector(r)))
+        return false;
+    take_stream(r);
+    return true;
 }
 
 capture *subject_model_run(const subject *s, const subject_text *text,

@@ -18,7 +18,7 @@ bool model_steps_make(model_steps *to, const subject *s, const capture_options *
     const int source = text->sides[TRANSFORMER_SOURCE].side.count,
               target = text->sides[TRANSFORMER_TARGET].side.count;
     *to = (model_steps){.rows = target > 0 ? target : source, .source_rows = source};
-    bool wanted = false;
+    bool wanted = options->stream && subject_predicts(s);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
         wanted |= options->steps[kind] != NULL;
     if (!wanted)

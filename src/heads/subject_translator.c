@@ -136,10 +136,36 @@ static const char *word_of(const subject *s, int number, char room[SUBJECT_WORD_
     return translator_vocabulary(s->translator, TRANSFORMER_TARGET)->words[number];
 }
 
+static char *write_text(const subject *s, const subject_text *text, const capture_options *options,
+                        mha_pool *pool)
+{
+    const text_memory *const m = text->memory;
+    translation result = {.weights = NULL};
+    corpus_sentence words;
+    char *const to = malloc(CORPUS_TEXT_MAX);
+    const bool fine =
+        to != NULL && sentence_pair_write(&m->pair, s->translator, options, pool, &result);
+    if (fine) {
+        target_tokens(&(translated){s->translator, &m->pair.source, &result, 1}, 0, &words);
+        corpus_detokenise(CORPUS_FRENCH, &words, to);
+    } else {
+        free(to);
+    }
+    free(result.weights);
+    return fine ? to : NULL;
+}
+
+static mha_status lens(const subject *s, int rows, const float *stream, float *logits,
+                       mha_pool *pool)
+{
+    return translator_lens(s->translator, rows, stream, logits, pool);
+}
+
 void subject_of_translator(subject *s, const translator *model)
 {
     static const subject_methods methods = {
-        read_text, free_text, warn, run_text, word_of, computation_weights_of_translator};
+        read_text,  free_text, warn, run_text, word_of, computation_weights_of_translator,
+        write_text, lens};
     *s = (subject){.methods = &methods,
                    .shape = head_shape_of(translator_config(model)),
                    .width = translator_config(model)->width,

@@ -278,16 +278,16 @@ static mha_status run_in(model_pass *pass, void *work)
     return status;
 }
 
-mha_status mha_model_run(const mha_model *model, const mha_model_call *call, void *work,
-                         size_t work_size, mha_pool *pool)
+static mha_status run_call(const mha_model *model, const mha_model_call *call,
+                           const model_intervention *changed, void *work, size_t work_size,
+                           mha_pool *pool)
 {
     model_pass pass;
     size_t needed;
-    if (!model || !call)
-        return MHA_ERR_NULL;
     mha_status status = pass_check(&pass, model, call);
     if (status || pass.B == 0)
         return status;
+    pass.changed = changed;
     pass.pool = pool;
     pass.threads = mha_pool_threads(pool);
     status = count_work(&pass, &needed);
@@ -304,6 +304,20 @@ mha_status mha_model_run(const mha_model *model, const mha_model_call *call, voi
     status = run_in(&pass, work ? work : own);
     free(own);
     return status;
+}
+
+mha_status mha_model_run(const mha_model *model, const mha_model_call *call, void *work,
+                         size_t work_size, mha_pool *pool)
+{
+    return model && call ? run_call(model, call, NULL, work, work_size, pool) : MHA_ERR_NULL;
+}
+
+mha_status model_run_changed(const mha_model *model, const mha_model_call *call,
+                             const model_intervention *changed, mha_pool *pool)
+{
+    if (call->B != 1 || call->state)
+        return MHA_ERR_FLAG;
+    return run_call(model, call, changed, NULL, 0, pool);
 }
 
 size_t mha_model_work_size(const mha_model *model, const mha_model_call *call, int threads)

@@ -15,6 +15,7 @@
 #ifndef MODEL_FORWARD_H
 #define MODEL_FORWARD_H
 
+#include "model/intervene.h"
 #include "model/model_parts.h"
 #include "model/work.h"
 
@@ -36,6 +37,7 @@ typedef struct pass_sources {
 typedef struct model_pass {
     const mha_model *model;
     const mha_model_call *call;
+    const model_intervention *changed; /* NULL: none */
     mha_pool *pool;
     int threads;
     ptrdiff_t B;

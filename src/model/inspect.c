@@ -178,3 +178,19 @@ int model_picture_across(const mha_model *model)
 {
     return model_patches_across(&model->files.description);
 }
+
+mha_status model_lens(const mha_model *model, ptrdiff_t rows, const float *stream, float *logits,
+                      mha_pool *pool)
+{
+    const size_t width = (size_t)logits_width(model), count = (size_t)rows * width;
+    float *const room = model->output ? malloc(3 * count * sizeof *room + 1) : NULL;
+    if (!room)
+        return model->output ? MHA_ERR_MEMORY : MHA_ERR_FLAG;
+    const model_norm *const last = &model->stack[model_last_stack(model)].final_norm;
+    mha_status status = norm_rows(model, last, rows, stream, room);
+    if (status == MHA_OK)
+        status = logits_run(model, room, NULL, rows, logits, room + count, room + 2 * count, NULL,
+                            0, pool);
+    free(room);
+    return status;
+}

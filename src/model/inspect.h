@@ -68,4 +68,12 @@ bool model_norm_first(const mha_model *model);
 mha_status model_part_steps(const mha_model *model, int part, ptrdiff_t rows, const float *stream,
                             const float *computed, float *input, float *after);
 
+/*
+ * logits[rows][vocabulary] of rows of the stream, [rows][width], as if no layer came after them:
+ * the last norm, if the model has one, and the output matrix. Of the stream after the last layer
+ * these are the logits of the model, to the bit. MHA_ERR_FLAG: the model predicts no tokens.
+ */
+mha_status model_lens(const mha_model *model, ptrdiff_t rows, const float *stream, float *logits,
+                      mha_pool *pool);
+
 #endif

@@ -102,6 +102,9 @@ void layer_call_fill(const model_pass *pass, mha_attention_kind kind, int layer,
     if (c->source_ignored && kind != MHA_ATTENTION_DECODER)
         to->options.ignore_mask =
             (mha_view){pass->ignored, pass->side[STACK_ENCODER].longest, 0, 0};
+    const bool own = kind != MHA_ATTENTION_CROSS && stack == model_last_stack(pass->model);
+    if (own && pass->changed && pass->changed->ignored)
+        to->options.ignore_mask = (mha_view){pass->changed->ignored, 0, 0, 0};
     if (c->heads)
         add_heads(c->heads, kind, attention, &to->options);
     const mha_capture *const capture = pass_capture(pass, kind, layer);

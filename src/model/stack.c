@@ -111,6 +111,38 @@ static bool is_relative_new(const stack_job *job, int n)
     return n == 0 || layer[n].self.kept != layer[n - 1].self.kept;
 }
 
+/* Replaces the outputs of patched heads, which have been captured, and computes pass->part from
+ * them again. */
+static mha_status patch_attention(const model_pass *pass, mha_attention_kind kind, int n,
+                                  const attention_call *call)
+{
+    const model_intervention *const changed = pass->changed;
+    const mha_layer *const layer = model_attention_at(pass->model, kind, n)->layer;
+    const ptrdiff_t rows = pass->side[attention_stack(kind)].rows;
+    const ptrdiff_t width = mha_layer_get_config(layer).Dv;
+    const mha_out *const heads = &call->call.captured_heads;
+    bool patched = false;
+    for (ptrdiff_t p = 0; changed && p < changed->patch_count; p++) {
+        const model_patch *const patch = &changed->patches[p];
+        if (patch->kind != kind || patch->layer != n)
+            continue;
+        if (!heads->data)
+            return MHA_ERR_FLAG;
+        patched = true;
+        for (ptrdiff_t i = 0; i < rows; i++)
+            memcpy((float *)heads->data + patch->head * heads->sh + i * heads->sl,
+                   patch->outputs + i * width, (size_t)width * sizeof(float));
+    }
+    const mha_options options = {.size = sizeof options, .q_starts = call->options.q_starts};
+    const mha_layer_call output = {.size = sizeof output,
+                                   .B = call->call.B,
+                                   .L = call->call.L,
+                                   .output = call->call.output,
+                                   .options = &options};
+    const mha_view view = {heads->data, heads->sb, heads->sh, heads->sl};
+    return patched ? mha_layer_output(layer, &output, view, NULL, 0, pass->pool) : MHA_OK;
+}
+
 static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
 {
     const model_pass *const pass = job->pass;
@@ -129,6 +161,8 @@ static mha_status run_attention(stack_job *job, mha_attention_kind kind, int n)
     call.call.query.data = input;
     status =
         mha_layer_run(attention->layer, &call.call, pass->scratch, pass->scratch_size, pass->pool);
+    if (!status)
+        status = patch_attention(pass, kind, n, &call);
     if (status)
         return status;
     float *const copy = part_copy(job, n, kind == MHA_ATTENTION_CROSS ? 1 : 0);

@@ -86,3 +86,23 @@ mha_status stream_path_mean_word(const mha_model *model, double *to)
     free(row);
     return status;
 }
+
+mha_status stream_path_bias(const mha_model *model, ptrdiff_t word, double *to)
+{
+    const bound_linear *const output = &model->files.binding.output;
+    const ptrdiff_t words = output->weight.outputs;
+    *to = 0.0;
+    if (word < 0 || word >= words)
+        return MHA_ERR_INDEX;
+    if (!output->bias.data)
+        return MHA_OK;
+    float *const bias = malloc((size_t)words * sizeof *bias);
+    if (!bias)
+        return MHA_ERR_MEMORY;
+    vector_numbers(&output->bias, bias);
+    for (ptrdiff_t n = 0; n < words; n++)
+        *to -= (double)bias[n] / (double)words;
+    *to += (double)bias[word];
+    free(bias);
+    return MHA_OK;
+}

@@ -51,4 +51,8 @@ mha_status stream_path_projection(const mha_model *model, mha_attention_kind kin
 mha_status stream_path_word(const mha_model *model, ptrdiff_t word, float *to);
 mha_status stream_path_mean_word(const mha_model *model, double *to);
 
+/* *to = the bias of a word's logit minus the mean of those of all words; 0 if the model has none.
+ */
+mha_status stream_path_bias(const mha_model *model, ptrdiff_t word, double *to);
+
 #endif

@@ -177,7 +177,10 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
     if (fine && s->has_effects) {
         fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
-               put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps);
+               put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps) &&
+               (!subject_predicts(page->subject) ||
+                put_floats(j, "word_losses", s->effects[kind].word_losses,
+                           maps * (size_t)s->heads->target_count));
         put_changed(j, page->subject, s, kind);
     }
     json_close(j);

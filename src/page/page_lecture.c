@@ -34,10 +34,11 @@ static bool is_letter(char c)
 /* The names that the state of a page has; web/state.js defines them. */
 static bool is_field(const char *name, size_t length)
 {
-    static const char *const fields[] = {"view",   "sentence", "kind",  "layer", "head",    "heads",
-                                         "step",   "from",     "mode",  "form",  "stretch", "row",
-                                         "column", "sort",     "find",  "other", "mix",     "reads",
-                                         "gold",   "words",    "theme", "text",  "closed",  "stop"};
+    static const char *const fields[] = {
+        "view", "sentence", "kind",    "layer", "head",   "heads", "step",   "from",
+        "mode", "form",     "stretch", "row",   "column", "sort",  "find",   "other",
+        "mix",  "reads",    "gold",    "words", "theme",  "text",  "closed", "stop",
+        "hide", "second",   "patched", "said",  "word"};
     for (size_t n = 0; n < sizeof fields / sizeof fields[0]; n++)
         if (strlen(fields[n]) == length && strncmp(fields[n], name, length) == 0)
             return true;

@@ -68,6 +68,9 @@ static bool measure_head(const making *m, int kind, int map)
     if (uniform != NULL) {
         effects->losses[map] = (float)subject_loss(m->subject, plain, zero);
         effects->uniform_losses[map] = (float)subject_loss(m->subject, plain, uniform);
+        for (int row = 0; row < plain->scored; row++)
+            effects->word_losses[(ptrdiff_t)map * plain->target_count + row] =
+                (float)(plain->log_likelihood[row] - zero->log_likelihood[row]);
         memcpy(effects->predicted + (ptrdiff_t)map * plain->target_count, zero->predicted,
                (size_t)plain->target_count * sizeof zero->predicted[0]);
     }
@@ -82,13 +85,16 @@ static bool make_effects(const making *m)
     page_sentence *const s = m->sentence;
     const size_t heads = (size_t)head_count(m->subject->shape);
     s->losses = calloc(2 * heads, sizeof *s->losses);
-    s->predicted = calloc(heads * (size_t)s->heads->target_count + 1, sizeof *s->predicted);
-    if (s->losses == NULL || s->predicted == NULL)
+    const size_t words = heads * (size_t)s->heads->target_count + 1;
+    s->word_losses = calloc(words, sizeof *s->word_losses);
+    s->predicted = calloc(words, sizeof *s->predicted);
+    if (s->losses == NULL || s->word_losses == NULL || s->predicted == NULL)
         return out_of_memory(m);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {
         const int first = head_number(m->subject->shape, (head_name){(attention_kind)kind, 0, 0});
         s->effects[kind] =
             (page_head_effects){s->losses + first, s->losses + heads + first,
+                                s->word_losses + (ptrdiff_t)first * s->heads->target_count,
                                 s->predicted + (ptrdiff_t)first * s->heads->target_count};
     }
     return true;
@@ -162,5 +168,6 @@ void page_sentence_free(page_sentence *sentence, const subject *model)
     capture_free(sentence->heads);
     subject_text_free(model, &sentence->text);
     free(sentence->losses);
+    free(sentence->word_losses);
     free(sentence->predicted);
 }

@@ -18,6 +18,8 @@
 typedef struct page_head_effects {
     float *losses;         /* [layers][heads] with the head disabled */
     float *uniform_losses; /* [layers][heads] with equal weights on all columns that it sees */
+    float *word_losses;    /* [layers][heads][target_count] what each expected token loses, in nats,
+                            * with the head disabled; 0 if it is not known */
     int *predicted;        /* [layers][heads][target_count] words with the head disabled */
 } page_head_effects;
 
@@ -28,6 +30,7 @@ typedef struct page_sentence {
     page_head_effects effects[ATTENTION_KINDS];
     head_baselines baselines; /* of relations and alignment, on this sentence alone */
     float *losses;            /* [2][heads of the model]: disabled, uniform */
+    float *word_losses;       /* [heads of the model][target_count] */
     int *predicted;           /* [heads of the model][target_count] */
 } page_sentence;
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page/page_probe.h"
 #include "page/serve_request.h"
 
 static const char json_type[] = "application/json";
@@ -131,8 +132,10 @@ http_answer serve_view(void *arg, char *body, size_t length)
     serve_request request;
     if (!serve_request_read(&request, app->model->shape, body, length, message))
         return error_answer(message);
-    char *const text = request.compute ? answer_compute(app, &request, message)
-                                       : answer_request(app, &request, message);
+    char *const text = request.probe.asked
+                           ? page_probe_json(app->model, &request, app->pool, message)
+                       : request.compute ? answer_compute(app, &request, message)
+                                         : answer_request(app, &request, message);
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
 }
 

@@ -9,6 +9,8 @@
  *
  *                      "compute": {"kind": "cross", "layer": 1} instead of a page requests the
  *                      steps and matrices of one attention (page_compute.h)
+ *                      "probe": {"hidden": [2]} instead of a page requests an experiment: what the
+ *                      changes, hidden words and patched heads do to every word (page_probe.h)
  *
  * The second answer is the JSON of such a page (page.h), of a model with these heads disabled
  * ("zero") or with equal weights on all columns that they see ("uniform"). With "effects" false it

@@ -88,7 +88,7 @@ void row_relu_backward(const float *y, int width, float *d_x)
 
 /* ---------------------------------------------------------------- norm ----- */
 
-static const float norm_epsilon = 1e-5f;
+static const float norm_epsilon = ROW_NORM_EPSILON;
 
 static float row_sum(const float *x, int width)
 {

@@ -24,6 +24,8 @@ void row_relu_backward(const float *y, int width, float *d_x);
 
 /* ---------------------------------------------------------------- norm ----- */
 
+#define ROW_NORM_EPSILON 1e-5f /* is added to the variance */
+
 /* y = (x - mean) / deviation * weight + bias; stats = {mean, 1 / deviation}. y may be the same as
  * x. */
 void row_norm(const float *x, int width, const float *weight, const float *bias, float *y,

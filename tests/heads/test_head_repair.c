@@ -32,11 +32,20 @@ static void check_gradient(tiny_kind kind, const direct_path *path, const direct
                            int row, const double *word, double *inverse)
 {
     static float pulled[PARTS_MAX * INNER_MAX];
+    double parts[PARTS_MAX];
     float output[WIDTH];
     double room[2 * WIDTH], added[WIDTH];
     test_random random = {77};
     CHECK(path->inner <= INNER_MAX && path->head_width <= WIDTH, "room");
-    direct_gradient(path, word, inverse, pulled, room);
+    direct_sums sums = {.run = rows, .row = row, .parts = parts};
+    const double logit =
+        direct_walk(path, rows, row, word, &(direct_removal){.part = -1}, true, inverse, room);
+    direct_gradient(path, word, inverse, pulled, &sums, room);
+    double sum = sums.embedded + sums.norms;
+    for (int n = 0; n < path->stream.parts; n++)
+        sum += parts[n];
+    CHECK(fabs(sum - logit) < 1e-9 * (1.0 + fabs(logit)), "%s: the shares sum to %.12g, not %.12g",
+          tiny_name(kind), sum, logit);
     for (int a = 0; a < path->attention_count; a++) {
         const int head = a % (int)(path->inner / path->head_width);
         const direct_removal removal = {path->attentions[a], added};

@@ -93,6 +93,37 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\"}}", "no such layer"},
         {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\", \"layer\": 3}}", "no such layer"},
         {"{\"text\": \"a\", \"compute\": {\"kind\": \"cross\", \"head\": 1}}", "unknown key"},
+        {"{\"text\": \"a\", \"probe\": 1}", "must be an object"},
+        {"{\"text\": \"a\", \"probe\": {\"hide\": []}}", "unknown key"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": 1}}", "must be an array"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [-1]}}", "whole numbers"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [1.5]}}", "whole numbers"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [\"1\"]}}", "whole numbers"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [[]]}}", "whole numbers"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [18446744073709551615]}}", "no such word"},
+        {"{\"text\": \"a\", \"probe\": {\"hidden\": [4096]}}", "no such word"},
+        {"{\"text\": \"a\", \"probe\": {\"row\": -1}}", "whole number"},
+        {"{\"text\": \"a\", \"probe\": {\"lens\": 1}}", "true or false"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": []}}", "must be an object"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {}}}", "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\"}}}", "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\", \"heads\": []}}}",
+         "at least one"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": 1}}}", "a text"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": 1}}}", "an array"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [1]}}}", "objects"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"head\": 1}}}", "unknown key"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"change\": \"zero\"}]}}}",
+         "unknown key"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"self\"}]}}}",
+         "patch: \"kind\""},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"cross\", \"layer\": "
+         "3, \"head\": 1}]}}}",
+         "no such head"},
+        {"{\"text\": \"a\", \"probe\": {\"patch\": {\"heads\": [{\"kind\": \"cross\", \"layer\": "
+         "1}]}}}",
+         "no such head"},
+        {"{\"text\": \"a\", \"probe\": {\"word\": \"chat\"}}", "whole number"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++)
         CHECK(!read_body(cases[n][0]) && strstr(message, cases[n][1]) != NULL, "%s: %s",
@@ -108,13 +139,32 @@ static void steps_are_requested(void)
     CHECK(read_body("{\"text\": \"a\"}") && !request.compute, "none without the key");
 }
 
+static void experiments_are_requested(void)
+{
+    CHECK(read_body("{\"text\": \"a\", \"probe\": {\"hidden\": [3, 1, 3]}}"), "%s", message);
+    CHECK(request.probe.asked && request.probe.hidden_end == 4 && request.probe.hidden[1] &&
+              !request.probe.hidden[2] && request.probe.hidden[3],
+          "hidden up to %d", request.probe.hidden_end);
+    CHECK(request.probe.row == -1 && request.probe.word == -1, "no word");
+    CHECK(read_body("{\"text\": \"a\", \"probe\": {\"row\": 2, \"word\": 5}}"), "%s", message);
+    CHECK(request.probe.row == 2 && request.probe.word == 5, "row %d", request.probe.row);
+    CHECK(read_body(
+              "{\"text\": \"a\", \"probe\": {\"patch\": {\"text\": \"b\", \"heads\": [{\"kind\": "
+              "\"cross\", \"layer\": 2, \"head\": 3}]}}}"),
+          "%s", message);
+    CHECK(strcmp(request.probe.patch_text, "b") == 0 && request.probe.patch_target == NULL, "text");
+    for (int n = 0; n < 8; n++)
+        CHECK(request.probe.patched[ATTENTION_CROSS][n] == (n == 6), "head %d", n);
+    CHECK(read_body("{\"text\": \"a\"}") && !request.probe.asked, "none without the key");
+}
+
 /* Bytes of a good body are changed, left out and doubled: no crash, no refusal without a message,
  * no change of a head that does not exist. */
 static void damaged_bodies(void)
 {
     static const char good[] =
         "{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 2, \"head\": 3, "
-        "\"change\": \"zero\"}], \"to\": \"\\u00e9\"}";
+        "\"change\": \"zero\"}], \"to\": \"\\u00e9\", \"probe\": {\"hidden\": [1, 20]}}";
     test_random random = {test_seed(7)};
     for (int64_t n = test_effort(20000); n > 0; n--) {
         char body[sizeof good + 8];
@@ -152,6 +202,7 @@ int main(int argc, char **argv)
     RUN(effects_are_requested_unless_declined);
     RUN(wrong_bodies_are_refused_with_a_message);
     RUN(steps_are_requested);
+    RUN(experiments_are_requested);
     RUN(damaged_bodies);
     return test_end();
 }

@@ -6,7 +6,7 @@ import { contextOf, resultText, STEP_WORDS, stepsOf } from "./compute_steps.js";
 import { matrixFigure } from "./matrix_figure.js";
 import { headColor, headsChooser } from "./several.js";
 import { figureView } from "./figure_view.js";
-import { el } from "./dom.js";
+import { el, released } from "./dom.js";
 
 const PLAY_PAUSE = 3500; // milliseconds
 let playing = 0;
@@ -275,7 +275,7 @@ function whyNot(app) {
 export function computeView(app) {
     const c = computationOf(app);
     if (c instanceof Promise) {
-        c.then(
+        c.then(released).then(
             () => app.state.view === "compute" && app.render(),
             (error) => {
                 const room = document.getElementById("compute-message");

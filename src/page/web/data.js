@@ -121,7 +121,7 @@ function makePicture(head, text) {
 }
 
 // Special words, such as the end mark, in other brackets than HTML tags have.
-function shownWord(word) {
+export function shownWord(word) {
     return word.replace(/^<(begin|end|unknown)>$/, "\u2039$1\u203a");
 }
 
@@ -177,6 +177,11 @@ function makeHead(sentence, kind, arrays, map, known) {
         study: known.study?.[map],
         ablation: known.ablation?.[map],
     };
+    if (kind.word_losses)
+        lazy(head, "wordLosses", () => {
+            const count = sentence.target.length;
+            return arrays.word_losses.subarray(map * count, (map + 1) * count);
+        });
     if (kind.compact) Object.defineProperty(head, "weights", { get: () => keptWeights(head) });
     else lazy(head, "weights", () => decodeFloats(kind.weights[map]));
     lazy(head, "picture", () => makePicture(head, kind.pictures?.[map]));
@@ -193,7 +198,7 @@ function makeHead(sentence, kind, arrays, map, known) {
 // What a head has besides its weights and vectors, none of which are decoded for it.
 export function headFacts(head) {
     const names = Object.keys(head).filter(
-        (name) => !["weights", "picture", "q", "k", "v", "valueNorms", "text"].includes(name),
+        (name) => !["weights", "picture", "q", "k", "v", "valueNorms", "wordLosses", "text"].includes(name),
     );
     return Object.fromEntries(names.map((name) => [name, head[name]]));
 }
@@ -202,7 +207,7 @@ export function headFacts(head) {
 // order.
 function makeHeads(page, sentence, kind) {
     const arrays = {};
-    for (const name of ["q", "k", "v", "value_norms", "losses", "uniform_losses"])
+    for (const name of ["q", "k", "v", "value_norms", "losses", "uniform_losses", "word_losses"])
         lazy(arrays, name, () => decodeFloats(kind[name]));
     const known = {
         labels: rowLabels(sentence, kind),

@@ -87,6 +87,34 @@ export function tableElement(rows, caption) {
     );
 }
 
+// Whether a button of the mouse, or a finger, is down: what is pressed must stay until it is released,
+// or the click would be lost.
+let pressed = false;
+const waitingForRelease = [];
+
+function setReleased() {
+    pressed = false;
+    // The click comes after the release, in the same task.
+    setTimeout(() => {
+        if (!pressed) for (const go of waitingForRelease.splice(0)) go();
+    }, 0);
+}
+
+export function watchPointer() {
+    document.addEventListener("pointerdown", () => (pressed = true), true);
+    for (const name of ["pointerup", "pointercancel", "dragend"])
+        document.addEventListener(name, setReleased, true);
+    document.addEventListener("pointermove", (event) => {
+        if (pressed && event.buttons === 0) setReleased();
+    });
+    window.addEventListener("blur", setReleased);
+}
+
+// Resolves when nothing is pressed: answers wait for it before the page is made again.
+export function released() {
+    return pressed ? new Promise((go) => waitingForRelease.push(go)) : Promise.resolve();
+}
+
 export function download(name, blob) {
     const address = URL.createObjectURL(blob);
     el("a", { href: address, download: name }).click();

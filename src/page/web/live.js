@@ -4,7 +4,7 @@
 // model. Changed heads are in the address: closed=cross.1.2.zero,encoder.2.1.uniform.
 import { ask, startAsking } from "./ask.js";
 import { headName, isVisible, readPage } from "./data.js";
-import { el } from "./dom.js";
+import { el, released } from "./dom.js";
 import { joinPage } from "./join.js";
 import { cosine } from "./metrics.js";
 
@@ -309,9 +309,11 @@ export function startLive(app) {
             const own = (asking = new AbortController());
             try {
                 for await (const { open, page } of answers(text, closed, own.signal)) {
+                    await released();
                     if (own.signal.aborted) return;
+                    const moved = text !== (app.state.text || live.text);
                     Object.assign(live, { text, closed, open });
-                    app.show(page, { text, closed });
+                    app.show(page, { text, closed, ...(moved ? { hide: "", said: -1, word: -1 } : {}) });
                     tell();
                 }
             } catch (error) {

@@ -5,7 +5,7 @@
 import { headName, KIND_WORDS, readPage } from "./data.js";
 import { roleHere, studiedRole } from "./roles.js";
 import { placeText, readState, stateText, withinPage } from "./state.js";
-import { chooser, el, NARROW, picker } from "./dom.js";
+import { chooser, el, NARROW, picker, watchPointer } from "./dom.js";
 import { wallView } from "./wall.js";
 import { headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
@@ -13,6 +13,7 @@ import { alignView } from "./align.js";
 import { modelView } from "./model.js";
 import { flowView } from "./flow.js";
 import { computeView, moveStep, stopPlaying, togglePlay } from "./compute.js";
+import { studyView } from "./study.js";
 import { startLive } from "./live.js";
 import { goToStop, lectureActions, showLecture } from "./lecture.js";
 import { intro } from "./intro.js";
@@ -26,6 +27,7 @@ const VIEWS = {
     flow: { name: "Flow", make: flowView },
     compute: { name: "Compute", make: computeView },
     model: { name: "Model", make: modelView },
+    study: { name: "Study", make: studyView },
 };
 const ASIDE = 390;
 
@@ -337,7 +339,7 @@ function navigation() {
             view,
             showView,
         ),
-        view === "align" || view === "model"
+        ["align", "model"].includes(view)
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
@@ -557,6 +559,7 @@ function begin() {
     document.getElementById("help").addEventListener("click", ACTIONS["?"]);
     document.getElementById("copy").addEventListener("click", copyCommand);
     document.addEventListener("keydown", onKey);
+    watchPointer();
     window.addEventListener("hashchange", () => {
         app.state = readState(location.hash, app.tokens);
         app.note({});

@@ -3,7 +3,7 @@
 // Fields with their initial value are left out.
 
 export const BEGINNING = {
-    view: "wall", // wall, head, compare, align, flow, compute, model
+    view: "wall", // wall, head, compare, align, flow, compute, model, study
     sentence: 0,
     kind: "encoder",
     layer: 1,
@@ -27,10 +27,15 @@ export const BEGINNING = {
     stop: 0, // of the lecture, from 1; 0: none is given
     text: "", // live only: the sentence, and heads that are changed, see live.js
     closed: "",
+    hide: "", // study: places of tokens, "2,5"
+    second: "", // study: another sentence, from which heads are patched, and which: "cross.1.2"
+    patched: "",
+    said: -1, // study: the row whose word is taken apart
+    word: -1, // study: the number of that word; -1: the one that the row says
 };
 
 // The views, by their names in the address.
-export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model"];
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model", "study"];
 
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };
