@@ -83,9 +83,9 @@ int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
-/* Whether files name this setting: all are, except for those of pictures where there are none, exact
- * arithmetic, one micro-batch and no bare pairs, which files from before there was a choice do not
- * name either. */
+/* Whether files name this setting: all are, except for those of pictures where there are none,
+ * exact arithmetic, one micro-batch and no bare pairs, which files from before there was a choice
+ * do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */
