@@ -106,17 +106,16 @@ void prove_data_by(proof *p, const study_plan *plan)
         free(r);
         return;
     }
-    proof_say(p, "A 3 x 3 convolution and 9 heads with learnt relative positions: the same %d",
-              plan->steps);
-    proof_say(p, "steps of Adam on the same pictures; 64 more choose %sthe state.",
-              plan->rate_count > 1 ? "the learning rate and " : "");
+    proof_say(p, "A 3 x 3 convolution and 9 heads with learnt relative positions: the same");
+    proof_say(p, "pictures, %d steps of Adam; 64 more pictures choose %sthe state.", plan->steps,
+              plan->rate_count > 1 ? "the rate and " : "");
     proof_say(p, "Errors on %d new pictures, means of %d seeds; intervals: 95 %%.", plan->fresh,
               plan->seeds);
     for (int task = 0; task < STUDY_TASKS; task++)
         show_task(p, r, (study_task)task);
     show_costs(p, r);
-    proof_say(p, "So attention needs more data where the convolution fits the task. Where taps");
-    proof_say(p, "lie outside of 3 x 3, more pictures do not help the convolution.");
+    proof_say(p, "So with few pictures the convolution is better at what it can do: attention");
+    proof_say(p, "needs more to become as good. Taps outside of 3 x 3 only attention can learn.");
     if (p->study != NULL)
         *p->study = *r;
     free(r);

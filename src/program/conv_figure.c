@@ -7,6 +7,7 @@
 #include "program/conv_figure.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "draw/svg.h"
 
@@ -94,6 +95,17 @@ static const char *colour_name(const filter_trace *trace)
     return trace->colours == 1 ? "grey" : names[trace->colour];
 }
 
+/* The name of the kernel for people: of a file without its folders. XML allows no control
+ * characters and no broken UTF-8, so all bytes but printable ASCII become "?". */
+static void name_kernel(const char *name, char *text, size_t room)
+{
+    const char *const slash = strrchr(name, '/');
+    snprintf(text, room, "kernel: %.24s", slash != NULL ? slash + 1 : name);
+    for (char *c = text; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 /* All keys of the tile; the query and the window of the kernel are outlined. */
 static void put_tile(const layout *p)
 {
@@ -116,7 +128,7 @@ static void put_tile(const layout *p)
     put_square(p, "r", x, y, cell);
     snprintf(text, sizeof text, "query: row %td, column %td", t->pixel.row, t->pixel.column);
     svg_text(p->file, MARGIN, TOP + TILE_WIDTH + 24, " class=\"s\"", text);
-    snprintf(text, sizeof text, "kernel: %s", p->figure->kernel_name);
+    name_kernel(p->figure->kernel_name, text, sizeof text);
     svg_text(p->file, MARGIN, TOP + TILE_WIDTH + 44, " class=\"s\"", text);
     snprintf(text, sizeof text, "numbers: the channel %s", colour_name(t));
     svg_text(p->file, MARGIN, TOP + TILE_WIDTH + 64, " class=\"s\"", text);

@@ -83,6 +83,8 @@ static void data_in_small(void)
     plan.seeds = 2;
     plan.steps = 2;
     plan.fresh = 8;
+    plan.rates[1] = 0.01;
+    plan.rate_count = 2;
     prove_data_by(&p, &plan);
     CHECK(p.status == MHA_OK && p.asserted == 4, "%s, %d assertions", mha_status_string(p.status),
           p.asserted);

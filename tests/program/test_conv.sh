@@ -73,6 +73,11 @@ if cmp -s <(plain "$scratch/edge.svg") <(plain "$here/../../docs/images/conv_hea
 else
     bad "conv_heads.svg is what edge gives"
 fi
+# A name that XML does not allow: a control character, half a letter, and markup.
+strange=$scratch/$'\x01<&\xc3.txt'
+cp "$scratch/odd" "$strange"
+exits 0 conv "$cat" --kernel "$strange" --figure "$scratch/strange.svg"
+says "figure: a strange name" "$(cat "$scratch/strange.svg")" ">kernel: ?&lt;&amp;?.txt<"
 if command -v python3 >/dev/null; then
     says "figure: its numbers" "$(python3 - "$scratch" <<'END'
 import struct, sys, xml.etree.ElementTree as xml
@@ -95,6 +100,7 @@ def check(name, kernels):
         assert abs(sum(products[9 * n:9 * n + 9]) - total) < 1e-5, (products, sums)
     assert len(sums) == len(kernels) and max(abs(a - b) for a, b in zip(sums, taken("data-loop"))) < 1e-4
 
+check("strange", [[0.5, -2, 0, 3.25, 1, -0.125, 7, 0.1, -1]])
 check("odd", [[0.5, -2, 0, 3.25, 1, -0.125, 7, 0.1, -1]])
 check("sobel", [[-1, 0, 1, -2, 0, 2, -1, 0, 1], [-1, -2, -1, 0, 0, 0, 1, 2, 1]])
 print("as computed")
