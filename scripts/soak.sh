@@ -69,7 +69,7 @@ if command -v clang >/dev/null; then
     for name in fuzz_call fuzz_layer; do
         part "$name" fuzz "$name" $((6 * percent))
     done
-    for name in fuzz_json fuzz_safetensors; do
+    for name in fuzz_json fuzz_safetensors fuzz_pictures; do
         part "$name" fuzz "$name" $(((60 * percent + 99) / 100)) -timeout=30 -max_len=4096
     done
 else

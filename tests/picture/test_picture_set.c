@@ -162,6 +162,9 @@ static void wrong_idx_is_refused(void)
 
 static void wrong_gzip_is_refused(void)
 {
+    static const uint8_t thousand_zeros[] = {31, 139, 8,  0,  0,   0,   0,  0,  2,   3,
+                                             99, 96,  24, 5,  163, 96,  20, 12, 119, 0,
+                                             0,  128, 23, 11, 6,   232, 3,  0,  0};
     static uint8_t plain[64], packed[256];
     uint8_t *data = NULL;
     size_t count;
@@ -178,6 +181,13 @@ static void wrong_gzip_is_refused(void)
         CHECK(gzip_inflate(packed, size, 1 << 20, &data, &count) != NULL, "byte %zu is wrong", n);
         packed[n] ^= 4;
     }
+    CHECK(gzip_inflate(thousand_zeros, sizeof thousand_zeros, 999, &data, &count) != NULL &&
+              data == NULL,
+          "more comes out than the limit");
+    CHECK(gzip_inflate(thousand_zeros, sizeof thousand_zeros, 1000, &data, &count) == NULL &&
+              count == 1000,
+          "as much as the limit");
+    free(data);
     memcpy(packed + size, packed, size);
     CHECK(gzip_inflate(packed, 2 * size, 1 << 20, &data, &count) == NULL && count == 128,
           "two members");
