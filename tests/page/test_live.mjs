@@ -167,6 +167,30 @@ await test("the_address_has_it_all", async () => {
     await page.close();
 });
 
+// The model of the page, in a Worker or behind the server, answers experiments.
+await test("experiments_are_those_of_the_server", async () => {
+    const page = await open(
+        "view=study&kind=cross&text=the+cat+sleeps&hide=1&second=the+dog+sleeps&patched=cross.2.1&said=0",
+    );
+    await page.waitForSelector('#study-result[aria-busy="false"] #shares');
+    const { rows } = await ask({
+        text: "the cat sleeps",
+        probe: {
+            hidden: [1],
+            patch: { text: "the dog sleeps", heads: [{ kind: "cross", layer: 2, head: 1 }] },
+        },
+    });
+    const table = await page
+        .locator("#study-table tbody tr td:nth-of-type(3)")
+        .allTextContents();
+    equal(table.length, rows.length, "words");
+    rows.forEach((row, n) =>
+        near(Number(table[n].replace("\u2212", "-")), row.after - row.before, 6e-4, `word ${n}`),
+    );
+    equal(await page.locator("#study-lens tbody tr").count(), rows.length, "the lens");
+    await page.close();
+});
+
 await test("two_clicks_close_two_heads", async () => {
     const page = await open("kind=cross");
     await page.evaluate(() => {

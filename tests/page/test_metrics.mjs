@@ -307,6 +307,57 @@ await test("patterns", () => {
     );
 });
 
+// A row has read a word and says the next one, also of whole words.
+await test("queries_go_by_the_word_said", () => {
+    const head = {
+        ...identity,
+        kind: "cross",
+        rows: 3,
+        columns: 3,
+        rowWords: ["<s>", "le", "ch"],
+        saidWords: ["le", "ch", "at"],
+        columnWords: ["the", "c", "at"],
+        weights: Float32Array.of(0.9, 0.1, 0, 0, 0.8, 0.2, 0.4, 0, 0.6),
+    };
+    const largest = (one, query) => {
+        const test = (least) => parseQuery(`${query}>=${least}`, []).test({ head: one });
+        return [0.9, 0.8, 0.7, 0.6, 0.4, 0.1].find((least) => test(least - 1e-6)) ?? 0;
+    };
+    equal(largest(head, "attends(le -> the)"), 0.9, "the row that says it");
+    equal(largest(head, "attends(ch -> c)"), 0.8, "another");
+    equal(largest(head, "reads(le -> c)"), 0.8, "the row that has read it");
+    equal(largest(head, "reads(le -> the)"), 0, "which looks elsewhere");
+    equal(largest({ ...head, saidWords: null }, "attends(le -> c)"), 0.8, "nothing is said");
+    const page = join.joinPage({
+        sentences: [
+            {
+                source: ["the", "c", "at"],
+                source_continues: [0, 0, 1],
+                source_marks: [0, 0, 0],
+                target: ["<s>", "le", "ch", "at"],
+                target_continues: [0, 0, 0, 1],
+                target_marks: [1, 0, 0, 0],
+                kinds: [{ name: "cross" }],
+                heads: {
+                    cross: [
+                        {
+                            ...head,
+                            rows: 4,
+                            rowWords: ["<s>", "le", "ch", "at"],
+                            saidWords: ["le", "ch", "at", "</s>"],
+                            weights: Float32Array.of(0.9, 0.1, 0, 0, 0.5, 0.1, 0.2, 0.3, 0.5, 1, 0, 0),
+                        },
+                    ],
+                },
+            },
+        ],
+    });
+    const [joined] = page.sentences[0].heads.cross;
+    equal(joined.saidWords.join(" "), "le chat </s>", "whole words");
+    equal(largest(joined, "attends(chat -> cat)"), 0.7, "mean of 0.6 and 0.8");
+    equal(largest(joined, "attends(</s> -> the)"), 0.9, "the end");
+});
+
 await test("queries", () => {
     const items = [
         withRole(measured(identity, { self: 1 }), "self", "self", 1),

@@ -163,6 +163,7 @@ function makeHead(sentence, kind, arrays, map, known) {
         large: rows > 2 * PICTURE_SIDE || columns > 2 * PICTURE_SIDE,
         rowWords: kind.name === "encoder" ? sentence.source : sentence.target,
         rowLabels: known.labels,
+        saidWords: kind.name === "encoder" ? null : (sentence.expected ?? null),
         columnWords: kind.name === "decoder" ? sentence.target : sentence.source,
         columnMarks: (kind.name === "decoder" ? sentence.target_marks : sentence.source_marks) ?? [],
         lossUnit: known.lossUnit,

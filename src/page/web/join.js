@@ -53,6 +53,12 @@ function joinHead(head, words, sentence) {
         columnMarks: sentence[`${side}_marks`],
     });
     lazy(joined, "weights", () => joinWeights(head.weights, words[rowSide], words[side]));
+    if (head.saidWords) {
+        const more = head.saidWords.map((_, i) => sentence.target_continues[i + 1] ?? 0);
+        const said = wordsOf(more);
+        joined.saidWords = joinTexts(head.saidWords, said);
+        lazy(joined, "saidWeights", () => joinWeights(head.weights, said, words[side]));
+    }
     lazy(joined, "picture", () => ({
         rows,
         columns,

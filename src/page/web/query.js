@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The query language that finds heads:  prev>0.9 layer<2 aligned attends(it -> cat)>0.4 like 2.3
+// A row of the decoder and of cross-attention has read a word and says the next one: attends() goes
+// by the word said, reads() by the word read. In the encoder both are the word itself.
 // Numbers have the names of the columns of "mha heads".
 import { headDivergence } from "./metrics.js";
-import { isVisible, rowOf } from "./data.js";
+import { rowOf } from "./data.js";
 import { RULES } from "./roles.js";
 
 const COMPARISONS = {
@@ -60,18 +62,31 @@ function fieldValue(item, field) {
     return DERIVED[field] ? DERIVED[field](item) : item.head.measures[field];
 }
 
-// The largest weight from one word to another; words may occur several times.
-function attends(head, from, to) {
+// The largest weight from a row of some word to another word; words may occur several times.
+function largestWeight(head, words, row, from, to) {
     let most = 0;
-    head.rowWords.forEach((word, i) => {
+    words.forEach((word, i) => {
         if (word !== from) return;
-        const row = rowOf(head, i);
+        const weights = row(i);
         head.columnWords.forEach((column, j) => {
-            if (column === to && isVisible(head, i, j)) most = Math.max(most, row[j]);
+            if (column === to) most = Math.max(most, weights[j]);
         });
     });
     return most;
 }
+
+const FROM_WORDS = {
+    // Masked weights are 0. Of whole words, rows that say pieces of one are joined.
+    attends: (head, from, to) => {
+        const { saidWords, saidWeights, columns } = head;
+        const row = saidWeights
+            ? (i) => saidWeights.subarray(i * columns, (i + 1) * columns)
+            : (i) => rowOf(head, i);
+        return largestWeight(head, saidWords ?? head.rowWords, row, from, to);
+    },
+    reads: (head, from, to) =>
+        largestWeight(head, head.rowWords, (i) => rowOf(head, i), from, to),
+};
 
 function parseLike(kind, text, items) {
     const [layer, number] = text
@@ -109,10 +124,15 @@ export function parseQuery(text, items) {
     while (rest !== "") {
         let found;
         if (
-            (found = /^attends\(\s*(\S+?)\s*->\s*(\S+?)\s*\)\s*(>=|<=|>|<|=)\s*([\d.]+)/.exec(rest))
+            (found =
+                /^(attends|reads)\(\s*(\S+?)\s*->\s*(\S+?)\s*\)\s*(>=|<=|>|<|=)\s*([\d.]+)/.exec(
+                    rest,
+                ))
         ) {
-            const [, from, to, sign, value] = found;
-            tests.push((item) => COMPARISONS[sign](attends(item.head, from, to), Number(value)));
+            const [, how, from, to, sign, value] = found;
+            tests.push((item) =>
+                COMPARISONS[sign](FROM_WORDS[how](item.head, from, to), Number(value)),
+            );
         } else if ((found = /^like\s+(?:([a-z]+)[ :])?\s*(\S+)/i.exec(rest))) {
             like = parseLike((found[1] ?? "").toLowerCase(), found[2], items);
         } else if ((found = /^([a-z]+)\s*(>=|<=|>|<|=)\s*(-?[\d.]+)/i.exec(rest))) {
