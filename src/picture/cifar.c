@@ -2,7 +2,6 @@
 /* CIFAR-10's binary files. Any number of data_batch files from 1 on is one training set. */
 #include "picture/cifar.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +19,20 @@ enum {
     FILES_MAX = 5
 };
 
-__attribute__((format(printf, 2, 3))) static bool wrong(char *message, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, PICTURE_MESSAGE_MAX, format, list);
-    va_end(list);
-    return false;
-}
-
 /* -------------------------------------------------------------- content ----- */
 
 static bool check(const uint8_t *bytes, size_t size, const char *name, char *message)
 {
     if (size == 0 || size % RECORD != 0)
-        return wrong(message,
-                     "%.120s: %zu bytes are not a number of records of %d bytes, as CIFAR-10's "
-                     "binary files have",
-                     name, size, RECORD);
+        return picture_wrong(
+            message,
+            "%.120s: %zu bytes are not a number of records of %d bytes, as CIFAR-10's "
+            "binary files have",
+            name, size, RECORD);
     for (size_t at = 0; at < size; at += RECORD)
         if (bytes[at] >= CLASSES)
-            return wrong(message, "%.120s: picture %zu has class %d, but there are only %d", name,
-                         at / RECORD, bytes[at], CLASSES);
+            return picture_wrong(message, "%.120s: picture %zu has class %d, but there are only %d",
+                                 name, at / RECORD, bytes[at], CLASSES);
     return true;
 }
 
@@ -53,7 +44,7 @@ bool cifar_read(const uint8_t *bytes, size_t size, const char *name, picture_set
         return false;
     const size_t count = size / RECORD;
     if (!picture_set_allocate(set, (ptrdiff_t)count, CLASSES))
-        return wrong(message, "%.120s: out of memory", name);
+        return picture_wrong(message, "%.120s: out of memory", name);
     for (size_t n = 0; n < count; n++) {
         set->labels[n] = bytes[n * RECORD];
         memcpy(set->pixels + n * PIXELS, bytes + n * RECORD + 1, PIXELS);
@@ -89,7 +80,7 @@ static bool append(const char *path, byte_file *all, char *message)
         all->size += one.size;
     }
     free(one.data);
-    return more != NULL || wrong(message, "%.120s: out of memory", path);
+    return more != NULL || picture_wrong(message, "%.120s: out of memory", path);
 }
 
 /* The names of the classes, a line each; without the file they are numbers. */

@@ -3,7 +3,6 @@
 #include "picture/idx.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +11,6 @@
 #include "picture/byte_file.h"
 
 enum { PATH_BYTES = 4096, PICTURE_HEADER = 16, LABEL_HEADER = 8 };
-
-__attribute__((format(printf, 2, 3))) static bool wrong(char *message, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, PICTURE_MESSAGE_MAX, format, list);
-    va_end(list);
-    return false;
-}
 
 static uint32_t number_at(const uint8_t *at)
 {
@@ -32,36 +22,37 @@ static uint32_t number_at(const uint8_t *at)
 static bool check_pictures(const uint8_t *bytes, size_t size, const char *name, char *message)
 {
     if (size < PICTURE_HEADER || number_at(bytes) != 0x803)
-        return wrong(message, "%.120s: not an IDX file of pictures (it must begin with 0, 0, 8, 3)",
-                     name);
+        return picture_wrong(
+            message, "%.120s: not an IDX file of pictures (it must begin with 0, 0, 8, 3)", name);
     const uint32_t count = number_at(bytes + 4), rows = number_at(bytes + 8);
     const uint32_t columns = number_at(bytes + 12);
     if (rows < 1 || rows > PICTURE_SET_SIDE_MAX || columns < 1 || columns > PICTURE_SET_SIDE_MAX)
-        return wrong(message,
-                     "%.120s: pictures of %" PRIu32 " x %" PRIu32 " pixels, from byte 8 on; a side "
-                     "must have 1 to %d",
-                     name, rows, columns, PICTURE_SET_SIDE_MAX);
+        return picture_wrong(message,
+                             "%.120s: pictures of %" PRIu32 " x %" PRIu32
+                             " pixels, from byte 8 on; a side "
+                             "must have 1 to %d",
+                             name, rows, columns, PICTURE_SET_SIDE_MAX);
     if ((uint64_t)count * rows * columns != size - PICTURE_HEADER)
-        return wrong(message,
-                     "%.120s: %" PRIu32 " pictures of %" PRIu32 " x %" PRIu32 " need %" PRIu64
-                     " bytes after the header, but there are %zu",
-                     name, count, rows, columns, (uint64_t)count * rows * columns,
-                     size - PICTURE_HEADER);
-    return count > 0 || wrong(message, "%.120s: it has no pictures", name);
+        return picture_wrong(message,
+                             "%.120s: %" PRIu32 " pictures of %" PRIu32 " x %" PRIu32
+                             " need %" PRIu64 " bytes after the header, but there are %zu",
+                             name, count, rows, columns, (uint64_t)count * rows * columns,
+                             size - PICTURE_HEADER);
+    return count > 0 || picture_wrong(message, "%.120s: it has no pictures", name);
 }
 
 static bool check_labels(const uint8_t *bytes, size_t size, const char *name, uint32_t count,
                          char *message)
 {
     if (size < LABEL_HEADER || number_at(bytes) != 0x801)
-        return wrong(message, "%.120s: not an IDX file of labels (it must begin with 0, 0, 8, 1)",
-                     name);
+        return picture_wrong(
+            message, "%.120s: not an IDX file of labels (it must begin with 0, 0, 8, 1)", name);
     if (number_at(bytes + 4) != size - LABEL_HEADER)
-        return wrong(message, "%.120s: %" PRIu32 " labels, says byte 4, but there are %zu", name,
-                     number_at(bytes + 4), size - LABEL_HEADER);
+        return picture_wrong(message, "%.120s: %" PRIu32 " labels, says byte 4, but there are %zu",
+                             name, number_at(bytes + 4), size - LABEL_HEADER);
     return size - LABEL_HEADER == count ||
-           wrong(message, "%.120s: %zu labels for %" PRIu32 " pictures", name, size - LABEL_HEADER,
-                 count);
+           picture_wrong(message, "%.120s: %zu labels for %" PRIu32 " pictures", name,
+                         size - LABEL_HEADER, count);
 }
 
 bool idx_read(const uint8_t *pictures, size_t picture_bytes, const char *picture_name,
@@ -80,7 +71,7 @@ bool idx_read(const uint8_t *pictures, size_t picture_bytes, const char *picture
                          .columns = (int)number_at(pictures + 12),
                          .channels = 1};
     if (!picture_set_allocate(set, (ptrdiff_t)count, classes))
-        return wrong(message, "%.120s: out of memory", picture_name);
+        return picture_wrong(message, "%.120s: out of memory", picture_name);
     memcpy(set->pixels, pictures + PICTURE_HEADER, picture_bytes - PICTURE_HEADER);
     for (size_t n = 0; n < count; n++)
         set->labels[n] = labels[LABEL_HEADER + n];
@@ -134,13 +125,14 @@ bool idx_open(const char *folder, picture_set *train, picture_set *test, char *m
         return false;
     if (test->rows != train->rows || test->columns != train->columns ||
         test->classes > train->classes)
-        return wrong(message,
-                     "%.120s: the pictures for the test have other sizes or classes than those of "
-                     "the training",
-                     folder);
+        return picture_wrong(
+            message,
+            "%.120s: the pictures for the test have other sizes or classes than those of "
+            "the training",
+            folder);
     picture_class_name *const names = calloc((size_t)train->classes, sizeof *names);
     if (names == NULL)
-        return wrong(message, "out of memory");
+        return picture_wrong(message, "out of memory");
     free(test->names);
     test->names = names;
     test->classes = train->classes;

@@ -3,11 +3,14 @@
 #ifndef PICTURE_PICTURE_H
 #define PICTURE_PICTURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Functions that read files write why they could not to so many bytes. */
 enum { PICTURE_MESSAGE_MAX = 256 };
+/* Writes such a message and returns false. */
+__attribute__((format(printf, 2, 3))) bool picture_wrong(char *message, const char *format, ...);
 
 typedef struct picture {
     ptrdiff_t rows, columns;

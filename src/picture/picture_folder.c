@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +14,6 @@
 #include "picture/png_file.h"
 
 enum { PATH_BYTES = 4096, FILES_MAX = 1 << 22 };
-
-__attribute__((format(printf, 2, 3))) static bool wrong(char *message, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, PICTURE_MESSAGE_MAX, format, list);
-    va_end(list);
-    return false;
-}
 
 /* ---------------------------------------------------------------- names ----- */
 
@@ -79,14 +69,14 @@ static bool list_names(const char *folder, bool folders, name_list *list, char *
     *list = (name_list){NULL, 0, 0};
     DIR *const dir = opendir(folder);
     if (dir == NULL)
-        return wrong(message, "%.160s: %s", folder, strerror(errno));
+        return picture_wrong(message, "%.160s: %s", folder, strerror(errno));
     bool fine = true;
     for (const struct dirent *entry = readdir(dir); entry != NULL && fine; entry = readdir(dir))
         if (is_wanted(folder, entry->d_name, folders))
             fine = list->count < FILES_MAX && add_name(list, entry->d_name);
     closedir(dir);
     if (!fine)
-        return wrong(message, "%.160s: too many names for the memory", folder);
+        return picture_wrong(message, "%.160s: too many names for the memory", folder);
     if (list->count > 0)
         qsort(list->names, list->count, sizeof *list->names, by_name);
     return true;
@@ -117,7 +107,7 @@ static bool add_picture(const char *path, int label, picture_set *set, size_t *r
         set->labels[set->count++] = (uint16_t)label;
     }
     picture_free(&scaled);
-    return fine || wrong(message, "%.160s: out of memory", path);
+    return fine || picture_wrong(message, "%.160s: out of memory", path);
 }
 
 static bool add_class(const char *folder, const char *name, int label, picture_set *set,
@@ -148,18 +138,19 @@ static int find_class(const picture_set *set, const char *name)
 static bool name_classes(const char *folder, const name_list *list, picture_set *set, char *message)
 {
     if (list->count < 2 || list->count > PICTURE_SET_CLASSES_MAX)
-        return wrong(message,
-                     "%.120s: %zu folders; a set of pictures has IDX files, CIFAR-10's files, or a "
-                     "folder of PNG files for each of 2 to %d classes",
-                     folder, list->count, PICTURE_SET_CLASSES_MAX);
+        return picture_wrong(
+            message,
+            "%.120s: %zu folders; a set of pictures has IDX files, CIFAR-10's files, or a "
+            "folder of PNG files for each of 2 to %d classes",
+            folder, list->count, PICTURE_SET_CLASSES_MAX);
     set->names = calloc(list->count, sizeof *set->names);
     if (set->names == NULL)
-        return wrong(message, "out of memory");
+        return picture_wrong(message, "out of memory");
     set->classes = (int)list->count;
     for (int n = 0; n < set->classes; n++) {
         if (strlen(list->names[n]) >= PICTURE_SET_NAME_MAX)
-            return wrong(message, "%.60s...: the name of a class has at most %d bytes",
-                         list->names[n], PICTURE_SET_NAME_MAX - 1);
+            return picture_wrong(message, "%.60s...: the name of a class has at most %d bytes",
+                                 list->names[n], PICTURE_SET_NAME_MAX - 1);
         snprintf(set->names[n], sizeof set->names[n], "%s", list->names[n]);
     }
     return true;
@@ -177,13 +168,14 @@ static bool open_part(const char *folder, const picture_set *like, int side, pic
         fine = name_classes(folder, &classes, set, message);
     for (size_t n = 0; fine && n < classes.count; n++) {
         const int label = find_class(like ? like : set, classes.names[n]);
-        fine = label >= 0 ? add_class(folder, classes.names[n], label, set, &room, message)
-                          : wrong(message, "%.120s/%.60s: no class of the training has this name",
-                                  folder, classes.names[n]);
+        fine = label >= 0
+                   ? add_class(folder, classes.names[n], label, set, &room, message)
+                   : picture_wrong(message, "%.120s/%.60s: no class of the training has this name",
+                                   folder, classes.names[n]);
     }
     free_names(&classes);
     if (fine && set->count == 0)
-        return wrong(message, "%.160s: there are no PNG files in its folders", folder);
+        return picture_wrong(message, "%.160s: there are no PNG files in its folders", folder);
     return fine;
 }
 
@@ -191,7 +183,7 @@ static bool copy_names(const picture_set *from, picture_set *to, char *message)
 {
     to->names = malloc((size_t)from->classes * sizeof *to->names);
     if (to->names == NULL)
-        return wrong(message, "out of memory");
+        return picture_wrong(message, "out of memory");
     memcpy(to->names, from->names, (size_t)from->classes * sizeof *to->names);
     to->classes = from->classes;
     return true;
