@@ -7,8 +7,10 @@
 #include "model/intervene.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "model/inspect.h"
 #include "support/test.h"
 #include "support/tiny_models.h"
 
@@ -152,6 +154,32 @@ static void ignored_tokens_do_not_matter(void)
     check_ignored(TINY_LLAMA, MHA_ATTENTION_DECODER);
 }
 
+/* The stream after the last layer, through the lens, is the output of the model, to the bit. */
+static void the_lens_ends_at_the_logits(void)
+{
+    static const tiny_kind kinds[] = {TINY_GPT2, TINY_LLAMA, TINY_GEMMA,
+                                      TINY_T5,   TINY_BART,  TINY_MARIAN};
+    for (size_t n = 0; n < sizeof kinds / sizeof kinds[0]; n++) {
+        static intervene_case c;
+        mha_model_info info = {.size = sizeof info};
+        begin(&c, kinds[n], MHA_ATTENTION_DECODER);
+        mha_model_get_info(c.model, &info);
+        const size_t rows = L * (size_t)info.width, cells = L * (size_t)info.vocabulary;
+        const size_t layers = (size_t)info.layers[MHA_ATTENTION_DECODER];
+        float *const streams = calloc((layers + 1) * rows, sizeof *streams);
+        float *const logits = calloc(2 * cells, sizeof *logits);
+        c.call.streams = streams;
+        c.call.logits = logits;
+        CHECK(mha_model_run(c.model, &c.call, NULL, 0, NULL) == MHA_OK, "%s", tiny_name(kinds[n]));
+        CHECK(model_lens(c.model, L, streams + layers * rows, logits + cells, NULL) == MHA_OK &&
+                  memcmp(logits, logits + cells, cells * sizeof *logits) == 0,
+              "%s: other logits", tiny_name(kinds[n]));
+        free(streams);
+        free(logits);
+        mha_model_free(c.model);
+    }
+}
+
 static void what_cannot_be_run_is_refused(void)
 {
     static intervene_case c;
@@ -171,6 +199,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(outputs_are_replaced);
     RUN(ignored_tokens_do_not_matter);
+    RUN(the_lens_ends_at_the_logits);
     RUN(what_cannot_be_run_is_refused);
     return test_end();
 }
