@@ -65,6 +65,12 @@ exits 0 translate "Tom lives in Boston." "I was born in 1990."
 says "a name" "$out" "Tom"
 says "a city" "$out" "Boston"
 says "a year" "$out" "1990"
+exits 0 translate "I love you" "I would like a cup of coffee, please" "Where is the station" \
+    "The cat that I saw yesterday ran away"
+same "sentences without a final mark" "Je t'aime
+J'aimerais une tasse de café, s'il vous plaît
+Où est la gare
+Le chat que j'ai vu hier s'est enfui" "$out"
 exits 0 translate --json "I love you."
 json "confidence"
 same "a score for each sentence" True "$(of '0.0 < j[0]["confidence"] <= 1.0')"
