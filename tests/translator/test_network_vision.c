@@ -267,7 +267,7 @@ static void loss_is_that_of_the_plain_model(void)
 static double difference(const vision_case *c, double *values, const transformer_tensor *tensor,
                          const float *direction)
 {
-    static const double step = 1e-5;
+    static const double step = 1e-7; /* small: relu has kinks, and in double it is enough */
     double ends[2];
     for (int n = 0; n < 2; n++) {
         for (size_t k = 0; k < tensor->count; k++)
@@ -293,7 +293,10 @@ static void check_tensor(const vision_case *c, double *values, const transformer
         length += (double)direction[n] * (double)direction[n];
     }
     const double wanted = difference(c, values, tensor, direction);
-    CHECK(fabs(along - wanted) <= 2e-4 * sqrt(size * length) + 1e-7, "%s: %.7g, not %.7g",
+    /* Biases of keys have gradients of 0, of which sums in f32 leave the rounding of their terms.
+     */
+    static const double rounding = 2e-6;
+    CHECK(fabs(along - wanted) <= 2e-4 * sqrt(size * length) + rounding, "%s: %.7g, not %.7g",
           tensor->name, along, wanted);
     free(direction);
 }
