@@ -128,7 +128,7 @@ static void rank(const seer *s, sight *v)
 {
     double sum = 0.0, largest = -INFINITY;
     for (int n = 0; n < s->classes; n++)
-        largest = fmax(largest, (double)v->logits[n]);
+        largest = (double)v->logits[n] > largest ? (double)v->logits[n] : largest;
     for (int n = 0; n < s->classes; n++)
         sum += v->shares[n] = exp((double)v->logits[n] - largest);
     for (int n = 0; n < s->classes; n++) {
