@@ -483,7 +483,7 @@ same_everywhere() {
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
         test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | test_probe | \
         test_alignment | test_head_repair | test_word_links | test_text_training | test_head_sweep | \
-        test_native_training | fuzz_pictures | \
+        test_native_training | test_data_study | fuzz_pictures | \
         test_bleu | test_generate_memory | \
         test_model_files | test_model_memory | test_describe | fuzz_config | *_faults | \
         test_oracle | test_storage_cost | test_claims | test_training_run | \
