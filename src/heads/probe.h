@@ -6,7 +6,7 @@
  *
  *      p(word | tokens before it)  before  --  after
  *
- * A model that translates also writes its translation anew, both times token by token, each the
+ * A model that translates also writes its translation again, both times token by token, each the
  * likeliest (subject_write()).
  */
 #ifndef HEADS_PROBE_H

@@ -104,7 +104,7 @@ static bool take_patches(probing *p)
     return true;
 }
 
-/* Whether the row and the word that are asked for exist; the word is known after the runs. */
+/* Whether the row and the word of the request exist; the word is known after the runs. */
 static bool take_row(probing *p)
 {
     const serve_probe *const asked = &p->request->probe;

@@ -2,7 +2,8 @@
 /*
  * A set of pictures as the data of a training. Some of the pictures for training, always the same,
  * are not trained on but used for validation; CORPUS_TEST are those of the set for a test. Every
- * epoch has another order, and every picture is changed anew each time it is seen (augment.h).
+ * epoch has another order, and every picture is changed in another way each time it is seen
+ * (augment.h).
  */
 #ifndef VISION_VISION_DATA_H
 #define VISION_VISION_DATA_H

@@ -188,7 +188,7 @@ static void studies_are_reproducible(void)
                   alone.errors[STUDY_CLASSES][size][kind][seed] > 0.0 &&
                   alone.errors[STUDY_CLASSES][size][kind][seed] <= 1.0,
               "no error at %d, %d, %d", size, kind, seed);
-        CHECK(alone.errors[STUDY_FAR][size][kind][seed] == 0.0, "a task that was not asked for");
+        CHECK(alone.errors[STUDY_FAR][size][kind][seed] == 0.0, "a task that was not requested");
     }
     const mean_interval i = study_difference(&alone, STUDY_NEAR, 1);
     CHECK(fabs(i.mean - (study_mean(&alone, STUDY_NEAR, 1, LEARN_ATTENTION).mean -

@@ -167,7 +167,7 @@ await test("the_address_has_it_all", async () => {
     await page.close();
 });
 
-// The model of the page, in a Worker or behind the server, answers experiments.
+// The model of the page, in a Worker or in the server, answers experiments.
 await test("experiments_are_those_of_the_server", async () => {
     const page = await open(
         "view=study&kind=cross&text=the+cat+sleeps&hide=1&second=the+dog+sleeps&patched=cross.2.1&said=0",

@@ -86,7 +86,7 @@ static void nothing_changed_is_nothing_changed(void)
         const double before = number_at(got, "before", row), after = number_at(got, "after", row);
         CHECK(before < 0.0 && fabs(before - after) == 0.0, "row %d: %g and %g", row, before, after);
     }
-    CHECK(strstr(got, "\"written\"") == NULL, "it was written anew");
+    CHECK(strstr(got, "\"written\"") == NULL, "it was written again");
     free(got);
 }
 

@@ -19,7 +19,7 @@ async function ask(where, body) {
     return answer.json();
 }
 
-// Waits until the experiment that the page shows is the one that it was asked for.
+// Waits until the experiment that the page shows is the one of the request.
 async function settled(page) {
     await page.waitForFunction(
         () =>

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,15 @@ static double difference(const vision_case *c, double *values, const transformer
     return (ends[0] - ends[1]) / (2.0 * step);
 }
 
+/* The squares of all gradients. */
+static double whole_size(const vision_case *c)
+{
+    double size = 0.0;
+    for (size_t n = 0; n < c->map.count; n++)
+        size += (double)c->gradients[n] * (double)c->gradients[n];
+    return size;
+}
+
 static void check_tensor(const vision_case *c, double *values, const transformer_tensor *tensor)
 {
     float *const direction = malloc(tensor->count * sizeof *direction);
@@ -293,9 +303,8 @@ static void check_tensor(const vision_case *c, double *values, const transformer
         length += (double)direction[n] * (double)direction[n];
     }
     const double wanted = difference(c, values, tensor, direction);
-    /* Biases of keys have gradients of 0, of which sums in f32 leave the rounding of their terms.
-     */
-    static const double rounding = 2e-6;
+    /* Biases of keys have gradients of 0, of which f32 leaves the rounding of terms that cancel. */
+    const double rounding = (double)FLT_EPSILON * sqrt(whole_size(c) * length);
     CHECK(fabs(along - wanted) <= 2e-4 * sqrt(size * length) + rounding, "%s: %.7g, not %.7g",
           tensor->name, along, wanted);
     free(direction);

@@ -130,6 +130,43 @@ static void batches_are_the_texts(void)
     teardown(&c);
 }
 
+/* The final marks on a side of the first step, whose batch has all pairs. */
+static int count_marks(const text_case *c, const training_config *config, int side)
+{
+    training_data *const data = text_data_base(c->data);
+    batch *const b = data->step(data, config, 0);
+    const int32_t *const ids = side == TRANSFORMER_SOURCE ? b->words[side] : b->expected;
+    char *text = NULL;
+    int marks = 0;
+    CHECK(mha_tokenizer_decode(c->tokenizer, ids, b->rows[side], 0, &text, NULL) == MHA_OK,
+          "decoding");
+    for (const char *at = text; at && *at != '\0'; at++)
+        marks += strchr(".!?", *at) != NULL;
+    mha_text_free(text);
+    batch_free(b);
+    return marks;
+}
+
+static void steps_leave_out_final_marks(void)
+{
+    static const double shares[] = {0.0, 1.0};
+    for (int n = 0; n < 2; n++) {
+        text_case c;
+        if (!setup(&c, pairs_text, POSITIONS))
+            return;
+        training_config config = small_config(&c);
+        config.batch_tokens = 1000;
+        config.bare = shares[n];
+        config.copy = 0.0;
+        config.bpe_dropout = 0.0;
+        for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+            const int marks = count_marks(&c, &config, side);
+            CHECK(marks == (n == 0 ? 8 : 0), "bare %g, side %d: %d marks", shares[n], side, marks);
+        }
+        teardown(&c);
+    }
+}
+
 static void long_pairs_are_counted(void)
 {
     text_case whole, part;
@@ -437,6 +474,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(batches_are_the_texts);
+    RUN(steps_leave_out_final_marks);
     RUN(long_pairs_are_counted);
     RUN(pairs_are_learnt_by_heart);
     RUN(head_dropout_and_means_are_reproducible);

@@ -39,7 +39,7 @@ export function hiddenTokens(app) {
     return readPlaces(app.state.hide, (source ?? target).length);
 }
 
-// Nothing is asked for that the page knows not to exist: addresses may be written by hand.
+// Nothing is requested that the page knows not to exist: addresses may be written by hand.
 export function probeRequest(app) {
     const { target, expected } = app.live.open.sentences[0];
     const { said, word } = app.state;
