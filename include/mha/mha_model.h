@@ -237,6 +237,7 @@ typedef struct mha_model_info {
     int64_t parameters;
     size_t file_bytes, memory_bytes;       /* of the weights */
     ptrdiff_t image_size, patch, channels; /* of an image encoder */
+    double length_penalty; /* that the files recommend for a beam search; 1: they do not say */
 } mha_model_info;
 
 MHA_API mha_status mha_model_get_info(const mha_model *model, mha_model_info *info);

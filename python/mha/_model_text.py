@@ -73,7 +73,7 @@ class ModelText(ModelHeads):
         details: bool = False,
         beams: int = 1,
         best: int = 0,
-        length_penalty: float = 1.0,
+        length_penalty: float | None = None,
     ) -> Any:
         """Continue a prompt, or translate it with an encoder-decoder; returns the new text.
 
@@ -85,7 +85,8 @@ class ModelText(ModelHeads):
         stream(text, number) for several; it ends the sequence by returning True.
         details: Generation tuples in place of texts, with a confidence.
         beams: a beam search with so many hypotheses per prompt, ranked by log-probability /
-        length**length_penalty; best: a list of so many results for each prompt, the best first.
+        length**length_penalty (None: as the files of the model recommend); best: a list of so many
+        results for each prompt, the best first.
         """
         check_state(state)
         prompts, many = self._prompts(prompt, state)
@@ -110,7 +111,7 @@ class ModelText(ModelHeads):
             threads=self._threads,
             beams=beams,
             best=max(best, 1),
-            length_penalty=length_penalty,
+            length_penalty=self.info.length_penalty if length_penalty is None else length_penalty,
         )
         made = [
             Generation(text, ids, *rest)

@@ -33,6 +33,7 @@ class ModelInfo:
     image_size: int
     patch: int
     channels: int
+    length_penalty: float  # that the files recommend for a beam search; 1: they do not say
 
 
 class Generation(NamedTuple):

@@ -82,7 +82,7 @@ static PyObject *model_info(PyObject *object, PyObject *unused)
     if (mhap_check(self->state, mha_model_get_info(self->model, &i), NULL))
         return NULL;
     return Py_BuildValue(
-        "{ss si s(nnn) sn sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn}", "family", i.family,
+        "{ss si s(nnn) sn sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn sd}", "family", i.family,
         "kind", (int)i.kind, "layers", (Py_ssize_t)i.layers[0], (Py_ssize_t)i.layers[1],
         (Py_ssize_t)i.layers[2], "width", (Py_ssize_t)i.width, "inner", (Py_ssize_t)i.inner,
         "heads", (Py_ssize_t)i.heads, "key_heads", (Py_ssize_t)i.key_heads, "head_width",
@@ -91,7 +91,8 @@ static PyObject *model_info(PyObject *object, PyObject *unused)
         i.has_logits ? Py_True : Py_False, "labels", (Py_ssize_t)i.labels, "parameters",
         (long long)i.parameters, "file_bytes", (Py_ssize_t)i.file_bytes, "memory_bytes",
         (Py_ssize_t)i.memory_bytes, "image_size", (Py_ssize_t)i.image_size, "patch",
-        (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels);
+        (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels, "length_penalty",
+        i.length_penalty);
 }
 
 static PyObject *model_describe(PyObject *object, PyObject *unused)

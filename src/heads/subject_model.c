@@ -122,10 +122,12 @@ static bool write_target(const subject *s, model_text *m, const pair_request *re
     model_changes changes;
     bool fine = model_changes_make(&changes, s->shape, request->changes, no_means) ||
                 model_out_of_memory(message);
+    mha_model_info info = {.size = sizeof info};
+    mha_model_get_info(model_of(s), &info);
     mha_generate_config config = {.size = sizeof config,
                                   .most = model_written_most(s),
                                   .beams = BEAM_USUAL,
-                                  .length_penalty = 1.0,
+                                  .length_penalty = info.length_penalty,
                                   .heads = &changes.settings,
                                   .message = message,
                                   .message_size = SUBJECT_MESSAGE_MAX};

@@ -173,6 +173,7 @@ void description_begin(model_description *d, const model_family *family)
     strncpy(d->family, family->name, sizeof d->family - 1);
     d->kind = family->kind;
     u->begin = u->end = u->pad = u->decoder_start = u->first = -1;
+    u->length_penalty = 1.0;
 }
 
 mha_status describe_config(model_description *d, const model_family **family,

@@ -3,6 +3,7 @@
  * encoder makes one vector of a text. */
 #include "model/describe_usage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,21 @@ static int read_bad_words(const json_value *lists, int32_t tokens[MODEL_ENDS_MAX
     return count;
 }
 
+enum { LENGTH_PENALTY_MOST = 10 };
+
+/* An exponent for lengths of up to some hundred tokens. */
+static mha_status read_length_penalty(const config_reader *r, double *penalty)
+{
+    const config_value value = config_get(r, "length_penalty");
+    if (value.type == CONFIG_ABSENT || value.type == CONFIG_NULL)
+        return MHA_OK;
+    if (value.type != CONFIG_NUMBER || !(fabs(value.number) <= LENGTH_PENALTY_MOST))
+        return config_fail(r, MHA_ERR_FORMAT, "\"length_penalty\" is not a number from -%d to %d",
+                           LENGTH_PENALTY_MOST, LENGTH_PENALTY_MOST);
+    *penalty = value.number;
+    return MHA_OK;
+}
+
 mha_status describe_tokens(const config_reader *r, model_usage *usage)
 {
     int32_t tokens[MODEL_ENDS_MAX];
@@ -58,7 +74,7 @@ mha_status describe_tokens(const config_reader *r, model_usage *usage)
     read_token(json_tree_member(r->object, "pad_token_id"), &usage->pad);
     read_token(json_tree_member(r->object, "decoder_start_token_id"), &usage->decoder_start);
     read_token(json_tree_member(r->object, "forced_bos_token_id"), &usage->first);
-    return MHA_OK;
+    return read_length_penalty(r, &usage->length_penalty);
 }
 
 /* -------------------------------------------------------- sentence encoders ----- */

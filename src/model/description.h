@@ -92,8 +92,9 @@ typedef struct model_usage {
     int end_count;
     int32_t forbidden[MODEL_ENDS_MAX]; /* tokens that are never generated (Marian's pad) */
     int forbidden_count;
-    int32_t first;   /* token that is always generated first (BART's forced_bos_token_id); -1 */
-    bool source_end; /* the source text of an encoder-decoder ends with the end mark */
+    int32_t first; /* token that is always generated first (BART's forced_bos_token_id); -1 */
+    double length_penalty; /* for a beam search; 1: the files do not say */
+    bool source_end;       /* the source text of an encoder-decoder ends with the end mark */
 } model_usage;
 
 /* A head that the files do not have any more. */

@@ -181,7 +181,8 @@ mha_status mha_model_get_info(const mha_model *model, mha_model_info *info)
                              .memory_bytes = model->memory_bytes,
                              .image_size = d->image_size,
                              .patch = d->patch,
-                             .channels = d->channels};
+                             .channels = d->channels,
+                             .length_penalty = d->usage.length_penalty};
     for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++) {
         const int layers = model->stack[attention_stack((mha_attention_kind)kind)].layers;
         for (int n = 0; n < layers; n++)

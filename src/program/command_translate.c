@@ -413,7 +413,7 @@ static int run_any(const translate_request *r, const session *s, char **argv, in
     const translate_any_request request = {
         .beam = (int)r->beam,
         .best = (int)r->best,
-        .length_penalty = r->penalty != NULL ? r->options.length_penalty : 1.0,
+        .length_penalty = r->penalty != NULL ? r->options.length_penalty : (double)NAN,
         .as_json = r->as_json,
         .maps = {
             .layer = (int)r->layer, .head = r->head, .attention = r->attention, .svg = r->svg}};
@@ -467,7 +467,8 @@ int command_translate(int argc, char **argv)
          TRANSLATION_BEAM_MAX},
         {"best", ARG_NUMBER, &r.best, "N", "print N translations with their scores", 1,
          TRANSLATION_BEAM_MAX},
-        {"length-penalty", ARG_TEXT, &r.penalty, "X", "rank by score / length^X (1; lab 0)", 0, 0},
+        {"length-penalty", ARG_TEXT, &r.penalty, "X",
+         "rank by score / length^X (lab 0, others: their files)", 0, 0},
         {"attention", ARG_FLAG, &r.attention, NULL, "draw what each head attends to", 0, 0},
         {"layer", ARG_NUMBER, &r.layer, "N", "draw this decoder layer (the last)", 1,
          TRANSFORMER_LAYERS_MAX},

@@ -84,9 +84,12 @@ static const struct {
     {"warm-up", "N", USE_ALL, "steps until the peak, at most a tenth"},
     {"schedule", "S", USE_ALL, "after the peak: cosine or inverse-sqrt"},
     {"dropout", "P", USE_ALL, "dropout rate"},
+    {"attention-dropout", "P", USE_ALL, "dropout rate of attention weights"},
     {"head-dropout", "P", USE_ALL, "dropout rate of whole heads"},
     {"bpe-dropout", "P", USE_PAIRS, "dropout rate of merges of subwords"},
     {"copy", "P", USE_PAIRS, "share of pairs with another name or number"},
+    {"numbers", "P", USE_PAIRS, "share of these names that become numbers"},
+    {"join", "P", USE_PAIRS, "share of pairs joined with another pair"},
     {"bare", "P", USE_PAIRS, "share of pairs without their final marks"},
     {"label-smoothing", "P", USE_ALL, "share of the target spread over all words"},
     {"weight-decay", "X", USE_ALL, "weight decay of matrices"},
@@ -128,6 +131,8 @@ static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], op
         snprintf(text, sizeof text, "%d", PICTURE_FOLDER_SIDE);
     else if (strcmp(setting_options[n].name, "stride") == 0)
         snprintf(text, sizeof text, "as --patch");
+    else if (strcmp(setting_options[n].name, "attention-dropout") == 0)
+        snprintf(text, sizeof text, "as --dropout");
     else
         training_setting_text(&config, number, text);
     if (strcmp(text, last) != 0)

@@ -7,6 +7,7 @@
 #include "program/translate_any.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ typedef struct any_run {
     bool marks; /* unsure translations are marked */
     json json;
     any_text texts[TOGETHER];
+    double length_penalty;
     mha_generation *results; /* [TOGETHER][best] */
     int64_t done;            /* texts before this group */
     bool lines, failed;      /* lines: of standard input */
@@ -131,7 +133,7 @@ static int compute(any_run *run, const id_batch *group)
                                         .most = MOST,
                                         .beams = run->beam,
                                         .best = run->best,
-                                        .length_penalty = run->request->length_penalty,
+                                        .length_penalty = run->length_penalty,
                                         .message = message,
                                         .message_size = sizeof message};
     const mha_status status =
@@ -274,6 +276,8 @@ int translate_any(const session *opened, const translate_any_request *request, i
     run->beam = request->beam > 0                ? request->beam
                 : run->best > TRANSLATE_ANY_BEAM ? run->best
                                                  : TRANSLATE_ANY_BEAM;
+    run->length_penalty =
+        isnan(request->length_penalty) ? info.length_penalty : request->length_penalty;
     run->positions = info.positions;
     run->screen = terminal_query(stdout);
     run->marks = isatty(STDOUT_FILENO) || run->screen.color != COLOR_NONE;

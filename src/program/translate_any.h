@@ -13,7 +13,7 @@ enum { TRANSLATE_ANY_BEAM = BEAM_USUAL }; /* the beam if none is given */
 
 typedef struct translate_any_request {
     int beam, best;        /* 0: not given */
-    double length_penalty; /* 1: as these models are used elsewhere */
+    double length_penalty; /* NaN: as the files of the model recommend */
     bool as_json;
     translate_maps_request maps;
 } translate_any_request;

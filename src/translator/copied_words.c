@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { CANDIDATES_MAX = 8, NAME_LEAST = 3, WORD_MAX = 32 };
+enum { CANDIDATES_MAX = 8, NAME_LEAST = 3, WORD_MAX = 32, DIGITS_MAX = 6 };
 
 typedef struct word_span {
     const char *text;
@@ -150,17 +150,8 @@ typedef struct replacement {
     word_span from, to;
 } replacement;
 
-static bool append(copied_pair *pair, int side, word_span part)
-{
-    if (pair->length[side] + part.length >= COPIED_TEXT_MAX)
-        return false;
-    memcpy(pair->text[side] + pair->length[side], part.text, part.length);
-    pair->length[side] += part.length;
-    return true;
-}
-
 static bool replace_side(const pair_text *pair, int side, const replacement *change,
-                         copied_pair *changed)
+                         pair_buffer *changed)
 {
     const char *const text = pair->text[side];
     bool fits = true;
@@ -168,13 +159,25 @@ static bool replace_side(const pair_text *pair, int side, const replacement *cha
     for (size_t at = 0; at < pair->length[side] && fits;) {
         const word_span word = span_at(text, pair->length[side], at);
         const word_span kept = word.length > 0 ? word : (word_span){text + at, 1};
-        fits = append(changed, side, same_word(kept, change->from) ? change->to : kept);
+        const word_span put = same_word(kept, change->from) ? change->to : kept;
+        fits = pair_buffer_append(changed, side, put.text, put.length);
         at += kept.length;
     }
     return fits;
 }
 
-bool copied_words_replace(const pair_text *pair, rng *r, copied_pair *changed)
+static size_t make_word(rng *r, word_span from, double numbers, char made[WORD_MAX])
+{
+    if (is_digit(from.text[0]))
+        return make_number(r, from.length, made);
+    const bool vowel = is_vowel(from.text[0]);
+    /* Without numbers for names none is drawn: trainings of before give the same bits. */
+    if (numbers > 0.0 && !vowel && rng_unit(r) < numbers)
+        return make_number(r, (size_t)rng_between(r, 1, DIGITS_MAX), made);
+    return make_name(r, vowel, made);
+}
+
+bool copied_words_replace(const pair_text *pair, double numbers, rng *r, pair_buffer *changed)
 {
     candidate_list list = {.pair = pair};
     char made[WORD_MAX];
@@ -182,9 +185,7 @@ bool copied_words_replace(const pair_text *pair, rng *r, copied_pair *changed)
     if (list.count == 0)
         return false;
     const word_span from = list.words[rng_below(r, list.count)];
-    const size_t length = is_digit(from.text[0]) ? make_number(r, from.length, made)
-                                                 : make_name(r, is_vowel(from.text[0]), made);
-    const replacement change = {from, {made, length}};
+    const replacement change = {from, {made, make_word(r, from, numbers, made)}};
     return replace_side(pair, TRANSFORMER_SOURCE, &change, changed) &&
            replace_side(pair, TRANSFORMER_TARGET, &change, changed);
 }

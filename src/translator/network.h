@@ -32,12 +32,13 @@ void network_free(network *network);
 mha_status network_update(network *network, const float *values);
 
 typedef struct network_mode {
-    bool training;          /* apply dropout, and keep what the backward pass needs */
-    double dropout;         /* probability; on attention weights, outputs of parts, embeddings */
-    uint64_t dropout_seed;  /* of this step; every layer derives its own seed from it */
-    double label_smoothing; /* affects the gradient, not the reported loss */
-    ptrdiff_t words;        /* whose mean the loss is, where the batch is a part of them; 0: the
-                               expected words of the batch */
+    bool training;            /* apply dropout, and keep what the backward pass needs */
+    double dropout;           /* probability; on outputs of parts, embeddings */
+    double attention_dropout; /* on attention weights */
+    uint64_t dropout_seed;    /* of this step; every layer derives its own seed from it */
+    double label_smoothing;   /* affects the gradient, not the reported loss */
+    ptrdiff_t words;          /* whose mean the loss is, where the batch is a part of them; 0: the
+                                 expected words of the batch */
 
     /* Gates and modes of the heads, and where the gradients of the gates go: for each sentence of
      * the batch, or one for all. In training there must be no modes. NULL: all heads unchanged. */

@@ -24,7 +24,8 @@ static mha_status check_side(const network *net, const batch *b, int side)
 
 static mha_status check(const network *net, const batch *b, const network_mode *mode)
 {
-    if (!(mode->dropout >= 0.0 && mode->dropout < 1.0))
+    if (!(mode->dropout >= 0.0 && mode->dropout < 1.0) ||
+        !(mode->attention_dropout >= 0.0 && mode->attention_dropout < 1.0))
         return MHA_ERR_DROPOUT;
     if (mode->heads && mode->heads->sentences != 1 && mode->heads->sentences != b->pairs)
         return MHA_ERR_SHAPE;
@@ -299,7 +300,7 @@ mha_status network_forward(network *net, const batch *pairs, const network_mode 
     net->batch = pairs;
     net->mode = *mode;
     if (!mode->training)
-        net->mode.dropout = 0.0;
+        net->mode.dropout = net->mode.attention_dropout = 0.0;
     status = network_prepare(net);
     if (status == MHA_OK && network_is_vision(net))
         status = network_vision_embed(net);

@@ -44,7 +44,7 @@ void network_fill_call(const network *net, int side, int number, attention_call 
                                           (net->mode.training ? (uint32_t)MHA_TRAINING : 0u),
                                  .q_starts = b->starts[side],
                                  .k_starts = b->starts[keys],
-                                 .dropout = (float)net->mode.dropout,
+                                 .dropout = (float)net->mode.attention_dropout,
                                  .dropout_seed = rng_next(&r)};
     out->call = (mha_layer_call){.size = sizeof out->call,
                                  .B = b->pairs,

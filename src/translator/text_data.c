@@ -9,6 +9,7 @@
 #include "text/bpe_dropout.h"
 #include "translator/bare_pair.h"
 #include "translator/copied_words.h"
+#include "translator/joined_pair.h"
 #include "translator/pair_order.h"
 
 /* The ids of all pairs of a file: those of the source and then those of the target, pair by pair.
@@ -195,8 +196,8 @@ static uint64_t set_hash(uint64_t hash, const id_set *set)
 
 /* ------------------------------------------------------------ variants ----- */
 
-/* A pair as a step sees it: with replaced words, without final marks, or divided into tokens in
- * another way. */
+/* A pair as a step sees it: with replaced words, with a second sentence, without final marks, or
+ * divided into tokens in another way. */
 typedef struct variant {
     int *ids;
     size_t room;
@@ -224,16 +225,23 @@ static mha_status encode_variant(const text_data *data, const training_config *c
     return status;
 }
 
+static const pair_text *train_pair(const text_data *data, int64_t number)
+{
+    return &data->file->pairs[data->train.origins[number]];
+}
+
 /* The variant of pair `number` in a step. One that is too long for the model is not used. */
 static mha_status vary(const text_data *data, const training_config *config, int64_t number, rng r,
                        variant *v, id_pair *ids)
 {
-    pair_text pair = data->file->pairs[data->train.origins[number]];
-    copied_pair changed;
-    if (rng_unit(&r) < config->copy && copied_words_replace(&pair, &r, &changed))
-        pair = (pair_text){
-            {changed.text[0], changed.text[1]}, {changed.length[0], changed.length[1]}, pair.line};
-    /* Without bare pairs no number is drawn: trainings of before give the same bits. */
+    pair_text pair = *train_pair(data, number);
+    pair_buffer replaced, joined;
+    if (rng_unit(&r) < config->copy && copied_words_replace(&pair, config->numbers, &r, &replaced))
+        pair = pair_buffer_text(&replaced, pair.line);
+    /* Without joined or bare pairs no number is drawn: trainings of before give the same bits. */
+    if (config->join > 0.0 && rng_unit(&r) < config->join &&
+        joined_pair_make(&pair, train_pair(data, rng_below(&r, data->train.pairs)), &joined))
+        pair = pair_buffer_text(&joined, pair.line);
     if (config->bare > 0.0 && rng_unit(&r) < config->bare)
         bare_pair_make(&pair);
     const mha_status status = encode_variant(data, config, &pair, rng_next(&r), v);
@@ -264,7 +272,8 @@ static batch *text_step(training_data *base, const training_config *config, int6
     const int32_t *const numbers = data->order ? pair_order_step(data->order, step, &count) : NULL;
     if (!numbers)
         return NULL;
-    const bool varies = config->copy > 0.0 || config->bare > 0.0 || config->bpe_dropout > 0.0;
+    const bool varies =
+        config->copy > 0.0 || config->join > 0.0 || config->bare > 0.0 || config->bpe_dropout > 0.0;
     id_pair *const pairs = calloc((size_t)count, sizeof *pairs);
     variant *const variants = varies ? calloc((size_t)count, sizeof *variants) : NULL;
     mha_status status = pairs && (variants || !varies) ? MHA_OK : MHA_ERR_MEMORY;

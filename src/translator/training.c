@@ -155,6 +155,8 @@ static network_mode training_mode(const training *t, const batch *whole, int par
     const network_mode mode = {
         .training = true,
         .dropout = t->config.dropout,
+        .attention_dropout =
+            t->config.attention_dropout < 0.0 ? t->config.dropout : t->config.attention_dropout,
         .dropout_seed = rng_next(&r),
         .label_smoothing = t->config.label_smoothing,
         .words = whole->rows[TRANSFORMER_TARGET],

@@ -30,6 +30,9 @@ typedef enum training_schedule {
     SCHEDULES
 } training_schedule;
 
+/* Of attention_dropout, which files from before there was a choice do not name. */
+#define TRAINING_AS_DROPOUT (-1.0)
+
 typedef struct training_config {
     transformer_config model;
     uint64_t seed;              /* of corpus, parameters and dropout */
@@ -45,22 +48,25 @@ typedef struct training_config {
     double beta1, beta2, epsilon, weight_decay; /* AdamW; decay on matrices, not on norms, biases,
                                                  * embeddings */
     double clip;                                /* largest norm of the gradient; 0: no limit */
-    double dropout;         /* on attention weights, outputs of parts, embeddings */
-    double head_dropout;    /* of whole heads, per sentence */
-    double bpe_dropout;     /* of merges, so that words have more than one division; files */
-    double copy;            /* share of pairs in which a name or number is replaced; files */
-    double bare;            /* share of pairs without their final marks; files */
-    double label_smoothing; /* share of the target that is spread over all words */
-    double ema;             /* decay of the moving average of parameters; 0: none */
-    int average;            /* the mean of this many points at the end is the result; 0: none */
-    int64_t average_every;  /* steps between these points */
-    int patience;           /* validations without a lower loss until training ends; 0: no limit */
-    double unknown;         /* share of sentences in which one word and its translation become
-                             * WORD_UNKNOWN */
-    int crop;      /* pictures: pixels by which they are moved at most, in both directions */
-    double flip;   /* pictures: share that is mirrored left to right */
-    double erase;  /* pictures: share of which a rectangle is replaced by noise */
-    double mix_up; /* pictures: two are mixed by shares of the distribution Beta(x, x); 0: none */
+    double dropout;                             /* on outputs of parts, embeddings */
+    double attention_dropout; /* on attention weights; TRAINING_AS_DROPOUT: the same */
+    double head_dropout;      /* of whole heads, per sentence */
+    double bpe_dropout;       /* of merges, so that words have more than one division; files */
+    double copy;              /* share of pairs in which a name or number is replaced; files */
+    double numbers;           /* share of these names that become numbers; files */
+    double join;              /* share of pairs that are joined with another one; files */
+    double bare;              /* share of pairs without their final marks; files */
+    double label_smoothing;   /* share of the target that is spread over all words */
+    double ema;               /* decay of the moving average of parameters; 0: none */
+    int average;              /* the mean of this many points at the end is the result; 0: none */
+    int64_t average_every;    /* steps between these points */
+    int patience;   /* validations without a lower loss until training ends; 0: no limit */
+    double unknown; /* share of sentences in which one word and its translation become
+                     * WORD_UNKNOWN */
+    int crop;       /* pictures: pixels by which they are moved at most, in both directions */
+    double flip;    /* pictures: share that is mirrored left to right */
+    double erase;   /* pictures: share of which a rectangle is replaced by noise */
+    double mix_up;  /* pictures: two are mixed by shares of the distribution Beta(x, x); 0: none */
     mha_arithmetic arithmetic; /* of products with matrices, forward and backward: exact, or native
                                 * in bf16; parameters, moments and sums are f32 */
 } training_config;
@@ -77,15 +83,15 @@ bool training_config_check(const training_config *config, char message[TRANSFORM
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 45, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 48, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
 /* Whether files name this setting: all are, except for those of pictures where there are none,
- * exact arithmetic, one micro-batch and no bare pairs, which files from before there was a choice
- * do not name either. */
+ * exact arithmetic, one micro-batch, one dropout for all, and no numbers for names, joined or bare
+ * pairs, which files from before there was a choice do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */

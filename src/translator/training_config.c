@@ -46,6 +46,7 @@ training_config training_defaults(void)
         .weight_decay = 0.01,
         .clip = 1.0,
         .dropout = 0.05,
+        .attention_dropout = TRAINING_AS_DROPOUT,
         .label_smoothing = 0.05,
         .unknown = 0.02,
     };
@@ -74,8 +75,11 @@ training_config training_text_defaults(void)
         .weight_decay = 0.01,
         .clip = 1.0,
         .dropout = 0.15,
+        .attention_dropout = TRAINING_AS_DROPOUT,
         .bpe_dropout = 0.05,
         .copy = 0.3,
+        .numbers = 0.1,
+        .join = 0.1,
         .bare = 0.1,
         .label_smoothing = 0.1,
         .ema = 0.998,
@@ -109,6 +113,7 @@ training_config training_vision_defaults(void)
         .epsilon = 1e-8,
         .weight_decay = 0.05,
         .clip = 1.0,
+        .attention_dropout = TRAINING_AS_DROPOUT,
         .label_smoothing = 0.1,
         .ema = 0.999,
         .crop = 2,
@@ -155,6 +160,10 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "clip %g: it must be 0, for no limit, or a positive number", c->clip);
     if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
         return wrong(message, "dropout %g: it must be from 0 to %g", c->dropout, DROPOUT_MOST);
+    if (c->attention_dropout != TRAINING_AS_DROPOUT &&
+        (share_is_wrong(c->attention_dropout) || c->attention_dropout > DROPOUT_MOST))
+        return wrong(message, "attention-dropout %g: it must be from 0 to %g", c->attention_dropout,
+                     DROPOUT_MOST);
     if (share_is_wrong(c->head_dropout) || c->head_dropout > DROPOUT_MOST)
         return wrong(message, "head-dropout %g: it must be from 0 to %g", c->head_dropout,
                      DROPOUT_MOST);
@@ -162,6 +171,10 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
         return wrong(message, "bpe-dropout %g: it must be from 0 to below 1", c->bpe_dropout);
     if (!(c->copy >= 0.0 && c->copy <= 1.0))
         return wrong(message, "copy %g: it must be from 0 to 1", c->copy);
+    if (!(c->numbers >= 0.0 && c->numbers <= 1.0))
+        return wrong(message, "numbers %g: it must be from 0 to 1", c->numbers);
+    if (!(c->join >= 0.0 && c->join <= 1.0))
+        return wrong(message, "join %g: it must be from 0 to 1", c->join);
     if (!(c->bare >= 0.0 && c->bare <= 1.0))
         return wrong(message, "bare %g: it must be from 0 to 1", c->bare);
     if (share_is_wrong(c->ema))
@@ -305,9 +318,12 @@ static const struct setting {
     {"weight-decay", SETTING_REAL, AT(weight_decay)},
     {"clip", SETTING_REAL, AT(clip)},
     {"dropout", SETTING_REAL, AT(dropout)},
+    {"attention-dropout", SETTING_REAL, AT(attention_dropout)},
     {"head-dropout", SETTING_REAL, AT(head_dropout)},
     {"bpe-dropout", SETTING_REAL, AT(bpe_dropout)},
     {"copy", SETTING_REAL, AT(copy)},
+    {"numbers", SETTING_REAL, AT(numbers)},
+    {"join", SETTING_REAL, AT(join)},
     {"bare", SETTING_REAL, AT(bare)},
     {"label-smoothing", SETTING_REAL, AT(label_smoothing)},
     {"ema", SETTING_REAL, AT(ema)},
@@ -512,9 +528,20 @@ bool training_setting_is_recorded(const training_config *config, int number)
 {
     if (number >= FIRST_OF_PICTURES)
         return config->model.form == FORM_VISION;
-    if (settings[number].at == AT(micro_batches))
+    switch (settings[number].at) {
+    case AT(micro_batches):
         return config->micro_batches != 1;
-    if (settings[number].at == AT(bare))
+    case AT(arithmetic):
+        return config->arithmetic != MHA_EXACT;
+    case AT(attention_dropout):
+        return config->attention_dropout != TRAINING_AS_DROPOUT;
+    case AT(numbers):
+        return config->numbers != 0.0;
+    case AT(join):
+        return config->join != 0.0;
+    case AT(bare):
         return config->bare != 0.0;
-    return settings[number].kind != SETTING_ARITHMETIC || config->arithmetic != MHA_EXACT;
+    default:
+        return true;
+    }
 }

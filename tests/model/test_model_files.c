@@ -67,15 +67,18 @@ static void a_folder(void)
     model_builder_folder(&folder, LLAMA_CONFIG, LLAMA, 2);
     if (opens(folder.path, &files)) {
         CHECK(!files.tokenizer_path && files.description.usage.ends[0] == 2, "llama");
+        CHECK(files.description.usage.length_penalty == 1.0, "the penalty is not said");
         model_files_close(&files);
     }
     make_text(&folder, "tokenizer.json", "{}");
     make_text(&folder, "generation_config.json",
-              "{\"eos_token_id\":[7,8],\"bos_token_id\":5,\"pad_token_id\":null}");
+              "{\"eos_token_id\":[7,8],\"bos_token_id\":5,\"pad_token_id\":null,"
+              "\"length_penalty\":1.5}");
     if (opens(folder.path, &files)) {
         const model_usage *const usage = &files.description.usage;
         CHECK(files.tokenizer_path && strcmp(files.tokenizer_path, folder.path) == 0, "tokenizer");
         CHECK(usage->end_count == 2 && usage->ends[1] == 8 && usage->begin == 5, "generation");
+        CHECK(usage->length_penalty == 1.5, "a penalty of %g", usage->length_penalty);
         model_files_close(&files);
     }
     if (opens(temp_path(&folder, "model.safetensors"), &files)) {
@@ -91,6 +94,13 @@ static void a_folder(void)
     }
     make_text(&folder, "generation_config.json", "{");
     refuses(folder.path, MHA_ERR_FORMAT, "generation_config.json");
+    static const char *const penalties[] = {"11", "-10.5", "\"1\"", "true"};
+    for (size_t n = 0; n < sizeof penalties / sizeof penalties[0]; n++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"length_penalty\":%s}", penalties[n]);
+        make_text(&folder, "generation_config.json", text);
+        refuses(folder.path, MHA_ERR_FORMAT, "length_penalty");
+    }
     temp_folder_free(&folder);
 }
 

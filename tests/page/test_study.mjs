@@ -392,16 +392,14 @@ await test("a_click_is_not_lost_to_an_answer", async () => {
     const page = await openAddress(address, `kind=cross&${SENTENCE}`);
     await page.waitForFunction(() => document.title.includes("the black cat sleeps"));
     await page.waitForLoadState("networkidle");
-    const answers = [];
-    page.on("response", (response) => answers.push(response.finished()));
+    const answered = page.waitForResponse(() => true);
     await page.locator("#zero-1-1").hover();
     await page.evaluate(() => {
         document.getElementById("zero-1-1").dataset.first = "1";
     });
     await page.mouse.down();
     await page.evaluate(() => document.getElementById("uniform-2-2").click());
-    while (answers.length < 1) await page.waitForTimeout(20);
-    await Promise.all(answers);
+    await (await answered).finished();
     await page.waitForTimeout(200);
     equal(await page.getAttribute("#zero-1-1", "data-first"), "1", "the pressed button stays");
     await page.mouse.up();

@@ -66,8 +66,11 @@ static double cosine(const float *a, const float *b, size_t count)
 static double gradients_of(const training *t, const batch *pairs, mha_arithmetic arithmetic,
                            float *gradients)
 {
-    const network_mode mode = {
-        .training = true, .dropout = 0.1, .dropout_seed = 5, .label_smoothing = 0.1};
+    const network_mode mode = {.training = true,
+                               .dropout = 0.1,
+                               .attention_dropout = 0.1,
+                               .dropout_seed = 5,
+                               .label_smoothing = 0.1};
     network_loss loss = {0};
     network *const net = network_create(&t->config.model, t->values, arithmetic, NULL);
     CHECK(net && network_forward(net, pairs, &mode, &loss) == MHA_OK &&

@@ -218,8 +218,11 @@ static void smoothed_gradients_are_the_oracles(void)
 
 static void dropped_gradients_are_the_oracles(void)
 {
-    check_gradients(&(network_mode){
-        .training = true, .dropout = 0.3, .dropout_seed = 9, .label_smoothing = 0.1});
+    check_gradients(&(network_mode){.training = true,
+                                    .dropout = 0.3,
+                                    .attention_dropout = 0.3,
+                                    .dropout_seed = 9,
+                                    .label_smoothing = 0.1});
 }
 
 /* Adds the gradients of each pair alone, weighted by its share of the words. */
@@ -269,8 +272,10 @@ static void dropout_is_for_training(void)
     network_case c;
     if (!setup(&c, 6, 8, NULL))
         return;
-    const network_mode plain = {0}, ignored = {.dropout = 0.3, .dropout_seed = 9};
-    network_mode training = {.training = true, .dropout = 0.3, .dropout_seed = 9};
+    const network_mode plain = {0},
+                       ignored = {.dropout = 0.3, .attention_dropout = 0.3, .dropout_seed = 9};
+    network_mode training = {
+        .training = true, .dropout = 0.3, .attention_dropout = 0.3, .dropout_seed = 9};
     const double wanted = forward(&c, c.batch, &plain).sum;
     const double dropped = forward(&c, c.batch, &training).sum;
     CHECK(forward(&c, c.batch, &ignored).sum == wanted, "dropped out without training");
@@ -279,6 +284,9 @@ static void dropout_is_for_training(void)
     training.dropout_seed = 10;
     CHECK(forward(&c, c.batch, &training).sum != dropped, "another seed, the same loss");
     training.dropout = 0.0;
+    const double of_weights = forward(&c, c.batch, &training).sum;
+    CHECK(of_weights != wanted && of_weights != dropped, "dropout of attention weights alone");
+    training.attention_dropout = 0.0;
     CHECK(forward(&c, c.batch, &training).sum == wanted, "training without dropout");
     teardown(&c);
 }
@@ -292,7 +300,8 @@ static void layers_drop_independently(void)
     if (!setup(&c, 2, 4, NULL))
         return;
     for (uint64_t step = 0; step < 2; step++) {
-        const network_mode mode = {.training = true, .dropout = 0.3, .dropout_seed = step};
+        const network_mode mode = {
+            .training = true, .dropout = 0.3, .attention_dropout = 0.3, .dropout_seed = step};
         forward(&c, c.batch, &mode);
         for (int side = 0; side < TRANSFORMER_SIDES; side++)
             for (int n = 0; n <= c.network->sides[side].end; n++) {
@@ -320,8 +329,11 @@ static double run_threads(int threads, float *gradients)
     if (!CHECK(mha_pool_create(&pool, threads) == MHA_OK, "no pool"))
         return NAN;
     if (setup(&c, 25, 12, pool)) {
-        const network_mode mode = {
-            .training = true, .dropout = 0.1, .dropout_seed = 4, .label_smoothing = 0.1};
+        const network_mode mode = {.training = true,
+                                   .dropout = 0.1,
+                                   .attention_dropout = 0.1,
+                                   .dropout_seed = 4,
+                                   .label_smoothing = 0.1};
         loss = forward(&c, c.batch, &mode);
         backward(&c);
         memcpy(gradients, c.gradients, c.map.count * sizeof *gradients);
@@ -350,7 +362,8 @@ static void memory_is_reused(void)
     network_case c;
     if (!setup(&c, 9, 12, NULL))
         return;
-    const network_mode mode = {.training = true, .dropout = 0.1}, evaluation = {0};
+    const network_mode mode = {.training = true, .dropout = 0.1, .attention_dropout = 0.1},
+                       evaluation = {0};
     const size_t size = c.map.count * sizeof *c.gradients;
     float *const wanted = malloc(size);
     lone_pair pair;
@@ -412,7 +425,9 @@ static void wrong_calls_are_refused(void)
     CHECK(network_backward(c.network, c.gradients) == MHA_ERR_FLAG, "no training");
     const double bad[] = {-0.1, 1.0, NAN};
     for (int n = 0; n < 3; n++)
-        CHECK(try_forward(&c, &(network_mode){.dropout = bad[n]}) == MHA_ERR_DROPOUT, "%g", bad[n]);
+        CHECK(try_forward(&c, &(network_mode){.dropout = bad[n]}) == MHA_ERR_DROPOUT &&
+                  try_forward(&c, &(network_mode){.attention_dropout = bad[n]}) == MHA_ERR_DROPOUT,
+              "%g", bad[n]);
     int *const places[] = {c.batch->words[0] + 1, c.batch->words[1] + 2, c.batch->expected};
     for (int n = 0; n < 3; n++) {
         const int word = *places[n];

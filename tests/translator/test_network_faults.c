@@ -39,7 +39,7 @@ static void making(void)
 static mha_status step(network *net, const batch *const batches[2], const float *values,
                        double losses[2], float *gradients)
 {
-    const network_mode mode = {.training = true, .dropout = 0.1};
+    const network_mode mode = {.training = true, .dropout = 0.1, .attention_dropout = 0.1};
     mha_status status = MHA_OK;
     for (int n = 0; n < 2 && status == MHA_OK; n++) {
         network_loss loss = {0};

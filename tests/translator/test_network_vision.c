@@ -338,7 +338,8 @@ static void threads_do_not_change_bits(void)
             CHECK(mha_pool_create(&pool, threads) == MHA_OK, "no pool");
             if (!setup(&c, 4, 70, arithmetic ? MHA_NATIVE : MHA_EXACT, pool))
                 return;
-            const network_mode mode = {.training = true, .dropout = 0.1, .dropout_seed = 9};
+            const network_mode mode = {
+                .training = true, .dropout = 0.1, .attention_dropout = 0.1, .dropout_seed = 9};
             run(&c, &mode);
             if (!first) {
                 first = malloc(c.map.count * sizeof *first);

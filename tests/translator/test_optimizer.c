@@ -284,6 +284,8 @@ static void check_refuses(void)
         {"batch", "0", "batch"},
         {"batch", "65537", "batch"},
         {"sentences", "-1", "sentences"},
+        {"attention-dropout", "-0.5", "attention-dropout"},
+        {"attention-dropout", "1", "attention-dropout"},
         {"head-dropout", "1", "head-dropout"},
         {"ema", "1", "ema"},
         {"average", "-1", "average"},
@@ -315,6 +317,10 @@ static void check_refuses(void)
         CHECK(strstr(message, cases[n].sentence) != NULL, "%s %s: %s", cases[n].name, cases[n].text,
               message);
     }
+    CHECK(training_defaults().attention_dropout == TRAINING_AS_DROPOUT &&
+              training_text_defaults().attention_dropout == TRAINING_AS_DROPOUT &&
+              training_vision_defaults().attention_dropout == TRAINING_AS_DROPOUT,
+          "attention weights are dropped as all else is");
     config.learning_rate = NAN;
     CHECK(!training_config_check(&config, message), "a learning rate that is no number");
     config = training_defaults();

@@ -157,6 +157,7 @@ static void steps_leave_out_final_marks(void)
         training_config config = small_config(&c);
         config.batch_tokens = 1000;
         config.bare = shares[n];
+        config.join = 0.0;
         config.copy = 0.0;
         config.bpe_dropout = 0.0;
         for (int side = 0; side < TRANSFORMER_SIDES; side++) {
@@ -165,6 +166,23 @@ static void steps_leave_out_final_marks(void)
         }
         teardown(&c);
     }
+}
+
+/* All pairs end with a mark on both sides, so each of them is followed by another. */
+static void steps_join_pairs(void)
+{
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    config.batch_tokens = 1000;
+    config.bare = config.copy = config.bpe_dropout = 0.0;
+    config.join = 1.0;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++) {
+        const int marks = count_marks(&c, &config, side);
+        CHECK(marks == 16, "side %d: %d marks", side, marks);
+    }
+    teardown(&c);
 }
 
 static void long_pairs_are_counted(void)
@@ -241,6 +259,8 @@ static void head_dropout_and_means_are_reproducible(void)
     config.average = 3;
     config.average_every = 5;
     config.head_dropout = 0.3;
+    config.dropout = 0.2;
+    config.attention_dropout = 0.1;
     training *const whole = training_create(&config, text_data_base(c.data), NULL, message);
     training *const half = training_create(&config, text_data_base(c.data), NULL, message);
     training_result result;
@@ -475,6 +495,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(batches_are_the_texts);
     RUN(steps_leave_out_final_marks);
+    RUN(steps_join_pairs);
     RUN(long_pairs_are_counted);
     RUN(pairs_are_learnt_by_heart);
     RUN(head_dropout_and_means_are_reproducible);
