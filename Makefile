@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist deb deb-test clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -70,6 +70,14 @@ amalgamation: ## the core as one file, build/amalgamation/mha.c and mha.h: cc -O
 
 dist: ## the release of the last commit in build/dist: tarball, bill of materials, checksums
 	@scripts/dist.sh
+
+deb: ## the Debian packages of the last commit in build/deb, checked by lintian
+	@scripts/install-deps.sh build deb
+	@scripts/deb.sh
+
+deb-test: deb ## install these packages in a new Debian, use them and remove them; needs root
+	@scripts/install-deps.sh deb-test
+	@tests/checks/check_deb.sh build/deb
 
 clean: ## remove everything that was built
 	@rm -rf build

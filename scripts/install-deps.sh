@@ -42,6 +42,13 @@ packages="
     test   mpich                   mpirun.mpich
     test   iproute2                ip
     test   dataset-fashion-mnist   /usr/share/datasets/fashion-mnist
+    deb    dpkg-dev                dpkg-buildpackage
+    deb    debhelper               dh
+    deb    dh-python               dh_python3
+    deb    fakeroot                fakeroot
+    deb    lintian                 lintian
+    deb    python3-dev             /usr/include/python3*/Python.h
+    deb-test  debootstrap          debootstrap
     wasm   cmake                   cmake
     wasm   emscripten              emcc
     wasm   nodejs                  node
