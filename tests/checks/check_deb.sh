@@ -27,7 +27,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Pa
 [ -n "$mirror" ] || skip "apt has no mirror for $suite"
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+trap 'umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
 
 inside() {
     DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 chroot "$root" "$@"
@@ -41,7 +41,7 @@ prepare() {
     cp /etc/resolv.conf "$root/etc/" && cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/" &&
         mkdir "$root/packages" "$root/programs" && cp "$folder"/*.deb "$root/packages/" &&
         cp tests/consumer/consumer.c tests/consumer/consumer_model.c "$root/programs/" &&
-        install gcc libc6-dev pkg-config
+        mount -t proc proc "$root/proc" && install gcc libc6-dev pkg-config python3-numpy
 }
 
 # compiles NAME LIBRARY ARGUMENT...: a program of tests/consumer is compiled and runs.
