@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist deb deb-test clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist deb deb-test wheels clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -78,6 +78,10 @@ deb: ## the Debian packages of the last commit in build/deb, checked by lintian
 deb-test: deb ## install these packages in a new Debian, use them and remove them; needs root
 	@scripts/install-deps.sh deb-test
 	@tests/checks/check_deb.sh build/deb
+
+wheels: ## the sdist and a wheel for any Linux that is not older, in build/python-dist
+	@scripts/install-deps.sh build wheels
+	@scripts/wheels.sh
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -49,6 +49,8 @@ packages="
     deb    lintian                 lintian
     deb    python3-dev             /usr/include/python3*/Python.h
     deb-test  debootstrap          debootstrap
+    wheels python3-dev             /usr/include/python3*/Python.h
+    wheels python3-venv            /usr/lib/python3*/ensurepip
     wasm   cmake                   cmake
     wasm   emscripten              emcc
     wasm   nodejs                  node
