@@ -61,10 +61,16 @@ Le vieil homme était assis sous un arbre." "$out"
 
 # ---------------------------------------------------------- single sentences -----
 
-exits 0 translate "Tom lives in Boston." "I was born in 1990."
+exits 0 translate "Tom lives in Boston." "I was born in 1990." "Tom was born in 1984." "It costs 1250 euros."
 says "a name" "$out" "Tom"
 says "a city" "$out" "Boston"
 says "a year" "$out" "1990"
+says "another year" "$out" "1984"
+says "a price" "$out" "1250 euros"
+exits 0 translate "Hello, how are you?" "Hello! How are you today?" "I don't know. Maybe tomorrow."
+same "greetings, and two sentences in a line" "Bonjour, comment allez-vous ?
+Bonjour ! Comment vas-tu aujourd'hui ?
+Je ne sais pas. Peut-être demain." "$out"
 exits 0 translate "I love you" "I would like a cup of coffee, please" "Where is the station" \
     "The cat that I saw yesterday ran away"
 same "sentences without a final mark" "Je t'aime
