@@ -83,6 +83,7 @@ static const struct {
     {"lr", "X", USE_ALL, "peak learning rate"},
     {"warm-up", "N", USE_ALL, "steps until the peak, at most a tenth"},
     {"schedule", "S", USE_ALL, "after the peak: cosine or inverse-sqrt"},
+    {"attention-gain", "X", USE_ALL, "factor of the first q, k and v; PyTorch: 0.7071"},
     {"dropout", "P", USE_ALL, "dropout rate"},
     {"attention-dropout", "P", USE_ALL, "dropout rate of attention weights"},
     {"head-dropout", "P", USE_ALL, "dropout rate of whole heads"},

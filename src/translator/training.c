@@ -54,6 +54,13 @@ training *training_create(const training_config *config, training_data *data, mh
     return training_create_from(config, NULL, data, pool, message);
 }
 
+static void first_values(training *t)
+{
+    transformer_init(&t->config.model, t->config.seed, t->values);
+    if (t->config.attention_gain != 1.0)
+        transformer_scale_attention(&t->config.model, t->config.attention_gain, t->values);
+}
+
 training *training_create_from(const training_config *config, const float *values,
                                training_data *data, mha_pool *pool,
                                char message[TRANSFORMER_MESSAGE_MAX])
@@ -64,7 +71,7 @@ training *training_create_from(const training_config *config, const float *value
     if (t && values)
         memcpy(t->values, values, t->count * sizeof *values);
     else if (t)
-        transformer_init(&config->model, config->seed, t->values);
+        first_values(t);
     if (t && training_start(t))
         return t;
     training_free(t);

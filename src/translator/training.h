@@ -48,7 +48,8 @@ typedef struct training_config {
     double beta1, beta2, epsilon, weight_decay; /* AdamW; decay on matrices, not on norms, biases,
                                                  * embeddings */
     double clip;                                /* largest norm of the gradient; 0: no limit */
-    double dropout;                             /* on outputs of parts, embeddings */
+    double attention_gain;    /* of the first values of queries', keys' and values' matrices */
+    double dropout;           /* on outputs of parts, embeddings */
     double attention_dropout; /* on attention weights; TRAINING_AS_DROPOUT: the same */
     double head_dropout;      /* of whole heads, per sentence */
     double bpe_dropout;       /* of merges, so that words have more than one division; files */
@@ -83,15 +84,15 @@ bool training_config_check(const training_config *config, char message[TRANSFORM
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 48, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 49, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
 /* Whether files name this setting: all are, except for those of pictures where there are none,
- * exact arithmetic, one micro-batch, one dropout for all, and no numbers for names, joined or bare
- * pairs, which files from before there was a choice do not name either. */
+ * exact arithmetic, one micro-batch, a gain of 1, one dropout for all, and no numbers for names,
+ * joined or bare pairs, which files from before there was a choice do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */

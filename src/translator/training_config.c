@@ -15,6 +15,7 @@ enum { BATCH_MAX = 1 << 16, BATCH_TOKENS_MAX = 1 << 20, MICRO_BATCHES_MAX = 4096
 
 /* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
 #define DROPOUT_MOST 0.999
+#define GAIN_MOST 10.0
 static const int64_t steps_max = 1000000000;
 
 static int words_of(corpus_side side)
@@ -46,6 +47,7 @@ training_config training_defaults(void)
         .weight_decay = 0.01,
         .clip = 1.0,
         .dropout = 0.05,
+        .attention_gain = 1.0,
         .attention_dropout = TRAINING_AS_DROPOUT,
         .label_smoothing = 0.05,
         .unknown = 0.02,
@@ -75,6 +77,7 @@ training_config training_text_defaults(void)
         .weight_decay = 0.01,
         .clip = 1.0,
         .dropout = 0.15,
+        .attention_gain = 1.0,
         .attention_dropout = TRAINING_AS_DROPOUT,
         .bpe_dropout = 0.05,
         .copy = 0.3,
@@ -113,6 +116,7 @@ training_config training_vision_defaults(void)
         .epsilon = 1e-8,
         .weight_decay = 0.05,
         .clip = 1.0,
+        .attention_gain = 1.0,
         .attention_dropout = TRAINING_AS_DROPOUT,
         .label_smoothing = 0.1,
         .ema = 0.999,
@@ -158,6 +162,9 @@ static bool check_rates(const training_config *c, char message[TRANSFORMER_MESSA
                      c->weight_decay);
     if (!(c->clip >= 0.0 && isfinite(c->clip)))
         return wrong(message, "clip %g: it must be 0, for no limit, or a positive number", c->clip);
+    if (!(c->attention_gain > 0.0 && c->attention_gain <= GAIN_MOST))
+        return wrong(message, "attention-gain %g: it must be above 0 and at most %g",
+                     c->attention_gain, GAIN_MOST);
     if (share_is_wrong(c->dropout) || c->dropout > DROPOUT_MOST)
         return wrong(message, "dropout %g: it must be from 0 to %g", c->dropout, DROPOUT_MOST);
     if (c->attention_dropout != TRAINING_AS_DROPOUT &&
@@ -317,6 +324,7 @@ static const struct setting {
     {"epsilon", SETTING_REAL, AT(epsilon)},
     {"weight-decay", SETTING_REAL, AT(weight_decay)},
     {"clip", SETTING_REAL, AT(clip)},
+    {"attention-gain", SETTING_REAL, AT(attention_gain)},
     {"dropout", SETTING_REAL, AT(dropout)},
     {"attention-dropout", SETTING_REAL, AT(attention_dropout)},
     {"head-dropout", SETTING_REAL, AT(head_dropout)},
@@ -533,6 +541,8 @@ bool training_setting_is_recorded(const training_config *config, int number)
         return config->micro_batches != 1;
     case AT(arithmetic):
         return config->arithmetic != MHA_EXACT;
+    case AT(attention_gain):
+        return config->attention_gain != 1.0;
     case AT(attention_dropout):
         return config->attention_dropout != TRAINING_AS_DROPOUT;
     case AT(numbers):

@@ -349,6 +349,27 @@ void transformer_init(const transformer_config *config, uint64_t seed, float *va
     }
 }
 
+static void scale_attention(const attention_at *at, size_t count, float gain, float *values)
+{
+    const size_t starts[] = {at->q.weight, at->k.weight, at->v.weight};
+    for (int n = 0; n < 3; n++)
+        for (size_t e = 0; e < count; e++)
+            values[starts[n] + e] *= gain;
+}
+
+void transformer_scale_attention(const transformer_config *config, double gain, float *values)
+{
+    transformer_map map;
+    transformer_map_fill(&map, config);
+    const size_t count = (size_t)config->width * (size_t)config->width;
+    for (int side = 0; side < TRANSFORMER_SIDES; side++)
+        for (int n = 0; n < config->layers[side]; n++) {
+            scale_attention(&map.layers[side][n].self, count, (float)gain, values);
+            if (side == TRANSFORMER_TARGET)
+                scale_attention(&map.layers[side][n].cross, count, (float)gain, values);
+        }
+}
+
 /* --------------------------------------------------------------- layer ----- */
 
 mha_layer_weights transformer_layer_weights(const transformer_config *config,

@@ -154,6 +154,10 @@ int transformer_tensors(const transformer_config *config,
  * with variance 1/width, norms 1 and biases 0. The same seed gives the same bits. */
 void transformer_init(const transformer_config *config, uint64_t seed, float *values);
 
+/* Multiplies the matrices of queries, keys and values of all attentions by `gain`. Libraries that
+ * fill the three as one matrix, such as PyTorch, begin with sqrt(1/2) of transformer_init(). */
+void transformer_scale_attention(const transformer_config *config, double gain, float *values);
+
 /* The weights of an attention, as views for mha_layer_create(). */
 mha_layer_weights transformer_layer_weights(const transformer_config *config,
                                             const attention_at *at, const float *values);

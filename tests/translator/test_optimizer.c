@@ -284,6 +284,8 @@ static void check_refuses(void)
         {"batch", "0", "batch"},
         {"batch", "65537", "batch"},
         {"sentences", "-1", "sentences"},
+        {"attention-gain", "0", "attention-gain"},
+        {"attention-gain", "11", "attention-gain"},
         {"attention-dropout", "-0.5", "attention-dropout"},
         {"attention-dropout", "1", "attention-dropout"},
         {"head-dropout", "1", "head-dropout"},

@@ -259,6 +259,7 @@ static void head_dropout_and_means_are_reproducible(void)
     config.average = 3;
     config.average_every = 5;
     config.head_dropout = 0.3;
+    config.attention_gain = 0.5;
     config.dropout = 0.2;
     config.attention_dropout = 0.1;
     training *const whole = training_create(&config, text_data_base(c.data), NULL, message);

@@ -184,6 +184,50 @@ static void first_values_have_their_spread(void)
     free(values);
 }
 
+static void a_gain_is_of_queries_keys_and_values(void)
+{
+    static transformer_tensor list[TRANSFORMER_TENSORS_MAX];
+    const transformer_config vision = {.form = FORM_VISION,
+                                       .width = 8,
+                                       .heads = 2,
+                                       .ff_width = 16,
+                                       .layers = {2, 0},
+                                       .words = {0, 3},
+                                       .positions = 4,
+                                       .vision = {.side = 4,
+                                                  .channels = 1,
+                                                  .patch = 2,
+                                                  .stride = 2,
+                                                  .pooling = VISION_MEAN,
+                                                  .places = VISION_LEARNED}};
+    const transformer_config *const configs[] = {&small, &vision};
+    for (int c = 0; c < 2; c++) {
+        transformer_map map;
+        int scaled = 0;
+        transformer_map_fill(&map, configs[c]);
+        float *const values = malloc(2 * map.count * sizeof *values), *const first =
+                                                                          values + map.count;
+        transformer_init(configs[c], 7, values);
+        transformer_init(configs[c], 7, first);
+        transformer_scale_attention(configs[c], 0.5, values);
+        const int count = transformer_tensors(configs[c], list);
+        for (int n = 0; n < count; n++) {
+            const char *const name = list[n].name;
+            const bool is_scaled =
+                list[n].kind == PARAMETER_MATRIX &&
+                (strstr(name, "q_proj") || strstr(name, "k_proj") || strstr(name, "v_proj") ||
+                 strstr(name, "query") || strstr(name, "key") || strstr(name, "value"));
+            scaled += is_scaled;
+            for (size_t e = list[n].at; e < list[n].at + list[n].count; e++)
+                if (!CHECK(values[e] == (is_scaled ? 0.5f : 1.0f) * first[e], "%s", name))
+                    break;
+        }
+        const int *const layers = configs[c]->layers;
+        CHECK(scaled == 3 * (layers[0] + 2 * layers[1]), "%d matrices", scaled);
+        free(values);
+    }
+}
+
 static void a_seed_is_one_model(void)
 {
     transformer_map map;
@@ -310,6 +354,7 @@ int main(int argc, char **argv)
     RUN(impossible_models_are_refused);
     RUN(layers_see_their_weights);
     RUN(first_values_have_their_spread);
+    RUN(a_gain_is_of_queries_keys_and_values);
     RUN(a_seed_is_one_model);
     RUN(embedding_is_the_formula);
     RUN(norm_is_the_formula);
