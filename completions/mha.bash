@@ -108,7 +108,7 @@ _mha() {
         --alpha | --configs | --count | --seed | --threads | --rounds | --heads | --sentence | --steps | \
         --batch | --width | --ff | --layers | --encoder-layers | --decoder-layers | --lr | \
         --warm-up | --dropout | --label-smoothing | --weight-decay | --clip | \
-        --batch-tokens | --micro-batches | --schedule | --head-dropout | --bpe-dropout | --copy | --bare | --ema | --average | --average-every | --patience | \
+        --batch-tokens | --micro-batches | --schedule | --attention-gain | --attention-dropout | --head-dropout | --bpe-dropout | --copy | --numbers | --join | --bare | --ema | --average | --average-every | --patience | \
         --vocabulary | --positions | --translate | \
         --unknown | --checkpoint-every | --rank | --top | --longest | --most | --system | \
         --temperature | --top-k | --top-p | --min-p | --repetition-penalty | --stop | --context) return ;;
@@ -139,8 +139,8 @@ _mha() {
     train)
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
-            --dropout --head-dropout --bpe-dropout --copy --bare --label-smoothing --weight-decay --clip --ema --average
-            --average-every --patience --arithmetic --seed --sentences --unknown --images --classes --image-size
+            --attention-gain --dropout --attention-dropout --head-dropout --bpe-dropout --copy --numbers --join
+            --bare --label-smoothing --weight-decay --clip --ema --average --average-every --patience --arithmetic --seed --sentences --unknown --images --classes --image-size
             --patch --stride --pooling --places --crop --flip --erase --mix-up --confusion --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
