@@ -61,6 +61,9 @@ def test_recommended(tmp_path: Path) -> None:
     assert mha.Model.open(folder).info.recommended == 0
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
     assert mha.Model.open(folder).info.recommended == 7
+    assert mha.Model.open(folder).info.length_penalty == 1.0
+    (folder / "generation_config.json").write_text('{"length_penalty": 1.5}')
+    assert mha.Model.open(folder).info.length_penalty == 1.5
     assert "heads" in bert.describe() and "bert" in repr(bert)
     assert bert.tokenizer.size == len(WORDS)
     assert bert.heads(1) == 4 and {"bert", "llama", "gpt2"} <= set(mha.Model.families())

@@ -77,6 +77,16 @@ same "sentences without a final mark" "Je t'aime
 J'aimerais une tasse de café, s'il vous plaît
 Où est la gare
 Le chat que j'ai vu hier s'est enfui" "$out"
+ranked=(--best 4 "The cat that I saw yesterday ran away.")
+exits 0 translate "${ranked[@]}"
+usual=$out
+exits 0 translate --length-penalty -10 "${ranked[@]}"
+short=$out
+cp -r "$model" penalty
+echo '{"length_penalty": -10}' >penalty/generation_config.json
+exits 0 translate --model penalty "${ranked[@]}"
+same "the length penalty of generation_config.json" "$short" "$out"
+if [ "$short" = "$usual" ]; then bad "a length penalty matters" "$usual"; else ok "a length penalty matters"; fi
 exits 0 translate --json "I love you."
 json "confidence"
 same "a score for each sentence" True "$(of '0.0 < j[0]["confidence"] <= 1.0')"

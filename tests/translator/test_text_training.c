@@ -130,21 +130,22 @@ static void batches_are_the_texts(void)
     teardown(&c);
 }
 
-/* The final marks on a side of the first step, whose batch has all pairs. */
-static int count_marks(const text_case *c, const training_config *config, int side)
+/* How many of these characters are on a side of the first step, whose batch has all pairs. */
+static int count_characters(const text_case *c, const training_config *config, int side,
+                            const char *characters)
 {
     training_data *const data = text_data_base(c->data);
     batch *const b = data->step(data, config, 0);
     const int32_t *const ids = side == TRANSFORMER_SOURCE ? b->words[side] : b->expected;
     char *text = NULL;
-    int marks = 0;
+    int found = 0;
     CHECK(mha_tokenizer_decode(c->tokenizer, ids, b->rows[side], 0, &text, NULL) == MHA_OK,
           "decoding");
     for (const char *at = text; at && *at != '\0'; at++)
-        marks += strchr(".!?", *at) != NULL;
+        found += strchr(characters, *at) != NULL;
     mha_text_free(text);
     batch_free(b);
-    return marks;
+    return found;
 }
 
 static void steps_leave_out_final_marks(void)
@@ -161,7 +162,7 @@ static void steps_leave_out_final_marks(void)
         config.copy = 0.0;
         config.bpe_dropout = 0.0;
         for (int side = 0; side < TRANSFORMER_SIDES; side++) {
-            const int marks = count_marks(&c, &config, side);
+            const int marks = count_characters(&c, &config, side, ".!?");
             CHECK(marks == (n == 0 ? 8 : 0), "bare %g, side %d: %d marks", shares[n], side, marks);
         }
         teardown(&c);
@@ -179,10 +180,30 @@ static void steps_join_pairs(void)
     config.bare = config.copy = config.bpe_dropout = 0.0;
     config.join = 1.0;
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
-        const int marks = count_marks(&c, &config, side);
+        const int marks = count_characters(&c, &config, side, ".!?");
         CHECK(marks == 16, "side %d: %d marks", side, marks);
     }
     teardown(&c);
+}
+
+static void steps_replace_names_by_numbers(void)
+{
+    static const double shares[] = {0.0, 1.0};
+    for (int n = 0; n < 2; n++) {
+        text_case c;
+        if (!setup(&c, "Tom sleeps.\tTom dort.\nTom is tired.\tTom est fatigué.\n", POSITIONS))
+            return;
+        training_config config = small_config(&c);
+        config.batch_tokens = 1000;
+        config.join = config.bare = config.bpe_dropout = 0.0;
+        config.copy = 1.0;
+        config.numbers = shares[n];
+        const int source = count_characters(&c, &config, TRANSFORMER_SOURCE, "0123456789"),
+                  target = count_characters(&c, &config, TRANSFORMER_TARGET, "0123456789");
+        CHECK(source == target && (n == 0 ? source == 0 : source >= 2), "%d and %d digits", source,
+              target);
+        teardown(&c);
+    }
 }
 
 static void long_pairs_are_counted(void)
@@ -243,6 +264,41 @@ static void pairs_are_learnt_by_heart(void)
     }
     CHECK(losses[0] != losses[1] && fabs(losses[0] - losses[1]) < 0.01, "loss %g, natively %g",
           losses[0], losses[1]);
+    teardown(&c);
+}
+
+/* The loss of the first step, and a value of a query's matrix before it. */
+static double first_loss(const text_case *c, const training_config *config, float *query)
+{
+    char message[TRANSFORMER_MESSAGE_MAX] = "";
+    training_result result = {.loss = NAN};
+    transformer_map map;
+    training *const t = training_create(config, text_data_base(c->data), NULL, message);
+    if (!CHECK(t, "%s", message))
+        return NAN;
+    transformer_map_fill(&map, &config->model);
+    *query = t->values[map.layers[TRANSFORMER_TARGET][0].cross.q.weight];
+    CHECK(training_step(t, &result) == MHA_OK, "step");
+    training_free(t);
+    return result.loss;
+}
+
+static void attention_has_settings_of_its_own(void)
+{
+    text_case c;
+    if (!setup(&c, pairs_text, POSITIONS))
+        return;
+    training_config config = small_config(&c);
+    float query, scaled;
+    config.dropout = 0.2;
+    const double same = first_loss(&c, &config, &query);
+    config.attention_dropout = 0.2;
+    CHECK(first_loss(&c, &config, &query) == same, "the dropout of all is not that of attention");
+    config.attention_dropout = 0.0;
+    CHECK(first_loss(&c, &config, &query) != same, "attention weights are dropped as before");
+    config.attention_gain = 0.5;
+    first_loss(&c, &config, &scaled);
+    CHECK(scaled == 0.5f * query, "%g, without a gain %g", (double)scaled, (double)query);
     teardown(&c);
 }
 
@@ -497,8 +553,10 @@ int main(int argc, char **argv)
     RUN(batches_are_the_texts);
     RUN(steps_leave_out_final_marks);
     RUN(steps_join_pairs);
+    RUN(steps_replace_names_by_numbers);
     RUN(long_pairs_are_counted);
     RUN(pairs_are_learnt_by_heart);
+    RUN(attention_has_settings_of_its_own);
     RUN(head_dropout_and_means_are_reproducible);
     RUN(patience_ends_a_training);
     RUN(the_library_opens_the_folder_and_agrees);
