@@ -54,16 +54,6 @@ def test_info(bert: Any, llama: Any) -> None:
     assert (info.width, info.heads, info.head_width, info.vocabulary) == (32, 4, 8, len(WORDS))
     assert llama.info.key_heads == 2 and llama.info.layers == {"decoder": 2}
     assert llama.info.has_logits and llama.info.parameters > 10000
-
-
-def test_recommended(tmp_path: Path) -> None:
-    folder = write_bert(tmp_path)
-    assert mha.Model.open(folder).info.recommended == 0
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
-    assert mha.Model.open(folder).info.recommended == 7
-    assert mha.Model.open(folder).info.length_penalty == 1.0
-    (folder / "generation_config.json").write_text('{"length_penalty": 1.5}')
-    assert mha.Model.open(folder).info.length_penalty == 1.5
     assert "heads" in bert.describe() and "bert" in repr(bert)
     assert bert.tokenizer.size == len(WORDS)
     assert bert.heads(1) == 4 and {"bert", "llama", "gpt2"} <= set(mha.Model.families())
@@ -76,6 +66,9 @@ def test_recommended(tmp_path: Path) -> None:
     assert mha.Model.open(folder).info.recommended == 0
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
     assert mha.Model.open(folder).info.recommended == 7
+    assert mha.Model.open(folder).info.length_penalty == 1.0
+    (folder / "generation_config.json").write_text('{"length_penalty": 1.5}')
+    assert mha.Model.open(folder).info.length_penalty == 1.5
 
 
 def test_a_tokenizer_keeps_its_model(bert_folder: Path) -> None:
