@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-mpi bench-peers soak format lint install uninstall amalgamation dist deb deb-test wheels clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak fuzz coverage mutation format lint install uninstall amalgamation dist deb deb-test wheels clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -48,8 +48,21 @@ bench-mpi: build ## libmha_mpi over links of 1 and 10 Gb/s, between network name
 bench-peers: build-deps ## libmha beside PyTorch, ONNX Runtime, CTranslate2 and others
 	@scripts/bench-peers.sh $(PEERS)
 
-soak: build ## the long tests: hours, not minutes; PERCENT=1 for a hundredth of them
+soak: build ## the long tests: a day, not minutes; PERCENT=1 for a hundredth of them
+	@scripts/install-deps.sh test riscv64 s390x || echo "continuing without it"
 	@scripts/soak.sh $(PERCENT)
+
+fuzz: ## libFuzzer on every parser and on calls of the library, SECONDS=60 each
+	@scripts/install-deps.sh build test
+	@scripts/fuzz.sh $(or $(SECONDS),60)
+
+coverage: ## which lines and branches the test programs run
+	@scripts/install-deps.sh build test
+	@scripts/coverage.py
+
+mutation: ## change one place of the code at a time and see that a test fails; hours
+	@scripts/install-deps.sh build test
+	@python3 scripts/mutation
 
 format: ## apply .clang-format to all C files
 	@scripts/install-deps.sh lint

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # soak.sh [PERCENT]: the tests that take long. Every test program with twenty times the random
-# cases, exp() over every float, 10,000 random configurations against the float64 oracle, all of
-# this for every instruction set of this CPU; RISC-V and IBM Z under qemu-user; then fuzzing, ten minutes per target of the core and
-# one per file format. Stops at the first failure; the last line counts passed, failed, skipped.
-# PERCENT below 100 does only that share: soak.sh 1 shows in a few minutes that everything runs.
+# cases, exp() over every float, 10,000 random configurations against the float64 oracle, a million
+# calls from sixteen threads, all of this for every instruction set of this CPU; RISC-V and IBM Z under
+# qemu-user; fuzzing, ten minutes per target; an hour of "mha serve" with a thousand clients.
+#
+# Stops at the first failure; the last line counts passed, failed, skipped. A soak that was stopped
+# continues where it was if it is started again with the same percentage on the same commit; build/soak has the
+# report and the output of every part. PERCENT below 100 does only that share: soak.sh 1 shows in a
+# few minutes that everything runs.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -17,26 +21,43 @@ fi
 effort=$((percent / 5)).$((percent % 5 * 2)) # 20 for all of it
 passed=0
 skipped=0
+folder=build/soak
+report=$folder/report.txt
+mkdir -p $folder
+this="soak of $percent % of commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+if [ "$(head -n 1 $report 2>/dev/null)" != "$this" ]; then
+    echo "$this" >$report
+fi
 
-# part NAME COMMAND...: run one part; a failure ends the script.
+# finish FAILED: the last line, here and in the report.
+finish() {
+    echo "soak: $passed passed, $1 failed, $skipped skipped" | tee -a $report
+    exit "$1"
+}
+
+# part NAME COMMAND...: run one part, unless the report says that it has passed; a failure ends the
+# script.
 part() {
-    echo "== $1"
-    if ! "${@:2}"; then
-        echo "FAIL $1"
-        echo "soak: $passed passed, 1 failed, $skipped skipped"
-        exit 1
+    local name=$1 log=$folder/${1//[^A-Za-z0-9]/_}.log began=$SECONDS
+    shift
+    if grep -qxE "passed +[0-9]+ s  $name" $report; then
+        echo "== $name: passed before"
+        passed=$((passed + 1))
+        return
     fi
+    echo "== $name"
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 20 "$log"
+        echo "FAIL $name: all of its output is in $log" | tee -a $report
+        finish 1
+    fi
+    printf 'passed %6d s  %s\n' $((SECONDS - began)) "$name" >>$report
     passed=$((passed + 1))
 }
 
-# fuzz NAME SECONDS [OPTION...]
-fuzz() {
-    local name=$1 seconds=$2
-    shift 2
-    mkdir -p "build/fuzz/corpus-$name"
-    cmake --build build/fuzz --parallel 2 --target "${name}_llvm" >/dev/null &&
-        "build/fuzz/tests/${name}_llvm" -max_total_time="$seconds" -print_final_stats=1 "$@" \
-            "build/fuzz/corpus-$name"
+skip() {
+    echo "skip $1" | tee -a $report
+    skipped=$((skipped + 1))
 }
 
 isas=()
@@ -50,30 +71,36 @@ echo "instruction sets: ${isas[*]}"
 if [ "$percent" -eq 100 ]; then
     part "exp over every float" env MHA_TEST_EXHAUSTIVE=1 build/tests/test_exp
 else
-    echo "skip exp over every float: it takes all of its time or none"
-    skipped=$((skipped + 1))
+    skip "exp over every float: it takes all of its time or none"
 fi
 for isa in "${isas[@]}"; do
-    part "$isa: $((100 * percent)) random configurations" \
+    part "$isa $((100 * percent)) random configurations" \
         env MHA_ISA="$isa" build/mha verify --configs $((100 * percent))
+    # Its 3,000 calls become a million.
+    part "$isa calls from sixteen threads" \
+        env MHA_ISA="$isa" MHA_TEST_EFFORT=$((334 * percent / 100 + 1)) build/tests/test_mixed_calls
     for source in tests/*/test_*.c; do
         name=$(basename -s .c "$source")
-        part "$isa: $name" env MHA_ISA="$isa" MHA_TEST_EFFORT="$effort" "build/tests/$name"
+        part "$isa $name" env MHA_ISA="$isa" MHA_TEST_EFFORT="$effort" "build/tests/$name"
     done
 done
 
-part "other machines" scripts/test.sh riscv64 s390x
+for machine in riscv64 s390x; do
+    part "$machine" scripts/test.sh $machine
+done
 
 if command -v clang >/dev/null; then
-    part "the fuzzers" cmake --preset asan -B build/fuzz -DCMAKE_C_COMPILER=clang -DMHA_FUZZ=ON
-    for name in fuzz_call fuzz_layer; do
-        part "$name" fuzz "$name" $((6 * percent))
-    done
-    for name in fuzz_json fuzz_safetensors fuzz_pictures; do
-        part "$name" fuzz "$name" $(((60 * percent + 99) / 100)) -timeout=30 -max_len=4096
+    for source in tests/fuzz/fuzz_*.c; do
+        name=$(basename -s .c "$source")
+        part "$name" scripts/fuzz.sh $((6 * percent)) "${name#fuzz_}"
     done
 else
-    echo "skip fuzzing: no clang"
-    skipped=$((skipped + 1))
+    skip "fuzzing: no clang"
 fi
-echo "soak: $passed passed, 0 failed, $skipped skipped"
+
+if ldd build/mha | grep -q libmicrohttpd; then
+    part "a thousand clients" tests/soak/serve_load.py build/mha --seconds $((36 * percent))
+else
+    skip "a thousand clients: mha was built without libmicrohttpd"
+fi
+finish 0

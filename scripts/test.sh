@@ -246,12 +246,14 @@ part_consumer() {
     fi
     job consumer check_consumer tests/checks/check_consumer.sh build
     job consumer check_dist tests/checks/check_dist.sh build
+    job consumer check_reproducible tests/checks/check_reproducible.sh build
     job consumer check_amalgamation tests/checks/check_amalgamation.sh build
 }
 
 part_symbols() {
     job symbols check_library tests/checks/check_library.sh build
     job symbols check_symbols tests/checks/check_symbols.sh build
+    job symbols check_hardening tests/checks/check_hardening.sh build
 }
 
 # mpi_job NAME MPI RANKS PROGRAM [ARGUMENT...]: a program of several ranks.

@@ -487,8 +487,10 @@ static void tell_layer(fuzz *f)
 
 /* ------------------------------------------------------------------- the story ---- */
 
-static void fuzz_one(const uint8_t *bytes, size_t size)
+/* Whether a call of the story was valid. */
+static bool fuzz_one(const uint8_t *bytes, size_t size)
 {
+    const int64_t before = fuzz_met(MHA_OK);
     fuzz f = fuzz_begin(bytes, size);
     switch (fuzz_pick(&f, 8)) {
     case 0:
@@ -505,6 +507,7 @@ static void fuzz_one(const uint8_t *bytes, size_t size)
         tell_layer(&f);
         break;
     }
+    return fuzz_met(MHA_OK) > before;
 }
 
 static void pseudo_random_stories(void)

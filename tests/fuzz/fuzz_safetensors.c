@@ -155,7 +155,7 @@ static bool has_name(const char *message)
     return false;
 }
 
-static mha_status fuzz_one(const uint8_t *bytes, size_t size)
+static bool fuzz_one(const uint8_t *bytes, size_t size)
 {
     fuzz f = fuzz_begin(bytes, 0);
     const bytes_of_file b = make_file(&f, bytes, size);
@@ -175,7 +175,7 @@ static mha_status fuzz_one(const uint8_t *bytes, size_t size)
     safetensors_close(file);
     safetensors_close(strict);
     fuzz_finish(&f, status);
-    return status;
+    return status == MHA_OK;
 }
 
 static void pseudo_random_files(void)
@@ -189,7 +189,7 @@ static void pseudo_random_files(void)
         /* Most are files made by hand with a few changes. */
         bytes[0] |= i % 8 ? 3 : 0;
         const size_t size = (size_t)(2 + 3 * test_random_below(&random, 5));
-        valid += fuzz_one(bytes, i % 8 ? size : sizeof bytes) == MHA_OK;
+        valid += fuzz_one(bytes, i % 8 ? size : sizeof bytes);
     }
     CHECK(rounds < 1000 || (valid > rounds / 50 && valid < rounds / 2), "%lld of %lld were valid",
           (long long)valid, (long long)rounds);

@@ -480,6 +480,21 @@ mha_pool *fuzz_pool(fuzz *f)
     return pool;
 }
 
+static int64_t inputs, accepted_inputs;
+
+static void print_share(void)
+{
+    fprintf(stderr, "accepted %lld of %lld inputs\n", (long long)accepted_inputs,
+            (long long)inputs);
+}
+
+void fuzz_count(bool accepted)
+{
+    if (inputs++ == 0)
+        (void)atexit(print_share);
+    accepted_inputs += accepted;
+}
+
 void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size)
 {
     for (size_t n = 0; n + 8 <= size; n += 8) {

@@ -122,8 +122,13 @@ void fuzz_work_free(const fuzz_work *w, mha_status status);
 /* Fills a buffer, `size` a multiple of 8, for a target that is run as a test. */
 void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size);
 
-/* The last line of a target. `one` takes bytes and their number; `test` runs it on pseudo-random
- * bytes. With FUZZ_STANDALONE the target is a test program, else it has libFuzzer's entry point. */
+/* Counts an input of libFuzzer; at exit, how many there were and how many were accepted is printed:
+ * a fuzzer whose inputs are all refused proves nothing. */
+void fuzz_count(bool accepted);
+
+/* The last line of a target. `one` takes bytes and their number, and returns whether they were
+ * accepted; `test` runs it on pseudo-random bytes. With FUZZ_STANDALONE the target is a test
+ * program, else it has libFuzzer's entry point. */
 #ifdef FUZZ_STANDALONE
 #define FUZZ_TARGET(one, test)      \
     int main(int argc, char **argv) \
@@ -138,7 +143,7 @@ void fuzz_random_bytes(test_random *random, uint8_t *bytes, size_t size);
     int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)  \
     {                                                              \
         (void)test; /* only the test program runs it */            \
-        one(bytes, size);                                          \
+        fuzz_count(one(bytes, size));                              \
         return 0;                                                  \
     }
 #endif
