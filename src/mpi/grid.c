@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { TAG_IN = 1, TAG_OUT = 2, TAG_SUMS = 3, KEY_SLICE = 2048 };
+enum { TAG_IN = 1, TAG_OUT = 2, KEY_SLICE = 2048 };
 
 static const mhai_mpi_tokens everything = {0, PTRDIFF_MAX};
 
@@ -29,6 +29,7 @@ typedef struct grid {
     int common;                          /* the first of these go to all ranks, others to a team */
     int out[MHAI_MPI_OPERANDS], out_count; /* tensors that go back */
     char *sends, *receives, *out_sends, *out_receives;
+    mhai_mpi_sharing sharing;
 } grid;
 
 static bool same_team(const grid *g, int rank)
@@ -230,8 +231,8 @@ static void run_all_keys(const grid *g, mhai_mpi_heads heads)
 {
     mhai_mpi_call *const call = g->call;
     const mhai_mpi_rows *const rows = &g->plan->keys.teams[g->team];
-    mhai_mpi_piece piece = {.heads = heads, .b = -1};
     for (ptrdiff_t n = 0; n < rows->runs; n++) {
+        mhai_mpi_piece piece = {.heads = heads, .b = -1};
         const ptrdiff_t first = rows->run[n].first, last = rows->run[n].last;
         if (!call->packed)
             run_keys(call, piece, first, last);
@@ -241,25 +242,13 @@ static void run_all_keys(const grid *g, mhai_mpi_heads heads)
     }
 }
 
-/* One team has all rows and keys of its heads: all gradients at once. */
-static void run_together(const grid *g, mhai_mpi_heads heads)
+/* Results go into buffers without gaps between batches, since statistics have no strides. */
+static void open_buffers(const grid *g, mhai_mpi_heads heads)
 {
-    const mha_options *const o = &g->call->options;
-    const bool packed = g->call->packed;
-    const ptrdiff_t batches = packed ? g->plan->shape.B : 1;
-    for (ptrdiff_t b = 0; b < batches; b++) {
-        const ptrdiff_t rows =
-            packed ? start_of(o->q_starts, b + 1) - start_of(o->q_starts, b) : g->plan->shape.L;
-        const ptrdiff_t keys =
-            packed ? start_of(o->k_starts, b + 1) - start_of(o->k_starts, b) : g->plan->shape.S;
-        const mhai_mpi_piece piece = {.heads = heads,
-                                      .b = packed ? b : -1,
-                                      .queries = {0, rows},
-                                      .keys = {0, keys},
-                                      .d_q = true,
-                                      .d_kv = true,
-                                      .d_sums = true};
-        mhai_mpi_piece_run(g->call, &piece);
+    for (int n = 0; n < g->out_count; n++) {
+        mhai_mpi_tensor *const t = &g->call->used[g->out[n]];
+        t->head_first = heads.first;
+        t->sb = t->sh * mhai_mpi_heads_of(t, heads);
     }
 }
 
@@ -267,10 +256,12 @@ static void compute(const grid *g, ptrdiff_t step)
 {
     mhai_mpi_call *const call = g->call;
     const mhai_mpi_heads heads = mhai_mpi_step_heads(g->plan, g->rank, step);
-    for (int n = 0; n < g->out_count; n++)
-        call->used[g->out[n]].head_first = heads.first;
-    if (call->backward && g->plan->teams == 1) {
-        run_together(g, heads);
+    open_buffers(g, heads);
+    /* One team has all rows and keys of its heads: everything at once. */
+    if ((call->backward && g->plan->teams == 1) || (!call->backward && call->options.statistics)) {
+        mhai_mpi_heads_run(call, heads);
+        if (call->work)
+            mhai_mpi_share_statistics(call, heads);
         return;
     }
     const mhai_mpi_tensor *const gradients = &call->own[MHAI_MPI_D_Q];
@@ -279,33 +270,11 @@ static void compute(const grid *g, ptrdiff_t step)
         mhai_mpi_rows_run(call, heads, &g->plan->queries.teams[g->team]);
     if (call->own[MHAI_MPI_D_K].data || call->own[MHAI_MPI_D_V].data)
         run_all_keys(g, heads);
-    const mhai_mpi_piece sums = {
-        .heads = heads, .b = -1, .queries = {0, g->plan->shape.L}, .d_sums = true};
-    if (call->sums[0])
-        mhai_mpi_piece_run(call, &sums);
-}
-
-/* Sums over the rows of a head are complete on the ranks that compute it. */
-static void share_sums(grid *g)
-{
-    const mha_mpi_plan *const plan = g->plan;
-    const ptrdiff_t R = plan->shape.G ? plan->shape.H / plan->shape.G : 0;
-    for (int n = 0; n < 3; n++)
-        for (int k = 1; g->call->sums[n] && k < plan->head_ranks; k++) {
-            const int base = g->team * plan->head_ranks, me = g->rank - base;
-            const int to = base + (me + k) % plan->head_ranks;
-            const int from = base + (me + plan->head_ranks - k) % plan->head_ranks;
-            const mhai_mpi_heads mine = {mhai_mpi_step_heads(plan, g->rank, 0).first,
-                                         mhai_mpi_step_heads(plan, g->rank, plan->steps).last};
-            const mhai_mpi_heads his = {mhai_mpi_step_heads(plan, from, 0).first,
-                                        mhai_mpi_step_heads(plan, from, plan->steps).last};
-            mhai_mpi_send(&g->call->exchange, (const char *)(g->call->sums[n] + mine.first * R),
-                          sizeof(float) * (size_t)((mine.last - mine.first) * R), to, TAG_SUMS);
-            mhai_mpi_receive(&g->call->exchange, (char *)(g->call->sums[n] + his.first * R),
-                             sizeof(float) * (size_t)((his.last - his.first) * R), from, TAG_SUMS);
-        }
-    if (g->call->exchange.count > 0)
-        mhai_mpi_finish(&g->call->exchange);
+    /* Sinks need all rows, which every rank has, but no keys. */
+    const mhai_mpi_piece sinks = {
+        .heads = heads, .b = -1, .queries = {0, g->plan->shape.L}, .shared = true};
+    if (call->shared[MHAI_MPI_D_SINKS].data)
+        mhai_mpi_piece_run(call, &sinks);
 }
 
 /* --------------------------------------------------------------- carving ----- */
@@ -340,9 +309,18 @@ static void carve_buffer(const grid *g, int which, const mhai_mpi_rows *rows, mh
 {
     const mhai_mpi_heads heads = {0, g->plan->heads};
     const mhai_mpi_tensor *const t = &g->call->own[which];
-    char *const data = mhai_mpi_take(work, mhai_mpi_parcel_bytes(t, rows, heads, everything));
-    g->call->used[which] =
-        mhai_mpi_packed(t, rows, heads, everything, data ? data : g->call->own[which].data);
+    mhai_mpi_tensor *const buffer = &g->call->used[which];
+    *buffer = mhai_mpi_packed(t, rows, heads, everything, t->data);
+    size_t bytes = mhai_mpi_parcel_bytes(t, rows, heads, everything);
+    if (t->starts) { /* as many rows for each sequence as the longest has */
+        buffer->starts = t->starts;
+        buffer->row_first = 0;
+        buffer->sh = buffer->sl * g->plan->shape.L;
+        buffer->sb = buffer->sh * mhai_mpi_heads_of(t, heads);
+        bytes = (size_t)(buffer->sb * t->sequences);
+    }
+    char *const data = mhai_mpi_take(work, bytes);
+    buffer->data = data ? data : t->data;
 }
 
 static void carve_buffers(const grid *g, mhai_mpi_work *work)
@@ -376,8 +354,9 @@ static void carve_parcels(grid *g, mhai_mpi_work *work)
         messages += mhai_mpi_messages(plan->group, out_bytes(g, rank, heads)) +
                     mhai_mpi_messages(plan->group, out_bytes(g, g->rank, heads));
     }
-    messages += 6 * (size_t)plan->head_ranks *
-                mhai_mpi_messages(plan->group, sizeof(float) * (size_t)plan->shape.H);
+    /* What heads share is exchanged at the end, when nothing else is under way. */
+    const size_t shared = mhai_mpi_share_messages(g->call);
+    messages = messages > shared ? messages : shared;
     g->receives = mhai_mpi_take(work, in);
     g->sends = mhai_mpi_take(
         work, g->ranks > 1 ? (size_t)plan->head_ranks * in_bytes(g, g->rank, g->rank, heads) : 0);
@@ -423,7 +402,7 @@ static mha_status run(grid *g)
         return x->status;
     if (steps > 0)
         take_back(g, steps - 1);
-    share_sums(g);
+    mhai_mpi_share(g->call, &g->sharing);
     return x->status ? x->status : g->call->status;
 }
 
@@ -432,6 +411,7 @@ mha_status mhai_mpi_grid(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
     grid g = begin(call);
     carve_buffers(&g, work);
     carve_parcels(&g, work);
+    mhai_mpi_share_carve(call, &g.sharing, work);
     if (runs)
         return run(&g);
     for (ptrdiff_t step = 0; step < g.plan->steps; step++)
@@ -444,7 +424,8 @@ uint64_t mhai_mpi_grid_sent(const mhai_mpi_call *call)
     mhai_mpi_call copy = *call;
     const grid g = begin(&copy);
     const mha_mpi_plan *const plan = g.plan;
-    uint64_t bytes = 0;
+    uint64_t bytes =
+        (uint64_t)mhai_mpi_share_bytes(call, g.rank) * (uint64_t)(plan->head_ranks - 1);
     for (ptrdiff_t step = 0; step < plan->steps; step++)
         for (int rank = 0; rank < g.ranks; rank++) {
             if (rank == g.rank)

@@ -7,9 +7,9 @@
  *      parcel.c     rows of several tensors as one block of bytes, and back
  *      exchange.c   blocks of bytes between ranks, cut into messages
  *      plan.c       scheme, head ranks and teams; explain.c: in words; run.c: its runs
- *      call.c       what a run is given, checked, and what all ranks must agree on
+ *      call.c       what a run is given, checked; call_hash.c: what all ranks must agree on
  *      piece.c      a call of the operator for some rows and heads of the whole
- *      grid.c       GATHER, ALL_TO_ALL and GRID
+ *      grid.c       GATHER, ALL_TO_ALL and GRID; share.c: results of heads, for every rank
  *      ring.c       RING, forward and backward; tree.c: partial results in one fixed order
  *      sum.c        sums over ranks; cache.c: decoding over a spread cache
  */
@@ -137,17 +137,24 @@ enum {
     MHAI_MPI_D_V,
     MHAI_MPI_D_ADD,
     MHAI_MPI_D_BIAS,
-    MHAI_MPI_WEIGHTS, /* written by a run */
+    MHAI_MPI_WEIGHTS, /* this and what follows is written by a run */
+    MHAI_MPI_ROW_STATISTICS,
+    MHAI_MPI_TOP_KEYS,
+    MHAI_MPI_TOP_WEIGHTS,
     MHAI_MPI_OPERANDS
 };
 
-/* Element (b, h, row, c) is at byte b*sb + h*sh + row*sl + c*element from data on. */
+/* Element (b, h, row, c) is at byte b*sb + h*sh + row*sl + c*element from data on. What is not
+ * packed although its call is, such as masks, has `starts`, those of the sequences: the rows of
+ * sequence b are counted from its first one that is there. */
 typedef struct mhai_mpi_tensor {
     char *data; /* NULL: the call has none */
     ptrdiff_t sb, sh, sl;
     size_t bytes, element; /* of a row of one head, and of an element */
-    ptrdiff_t batches;     /* 1 if all batches share it or are packed */
-    ptrdiff_t per_group;   /* its heads for each key/value head; 0: one for all */
+    ptrdiff_t batches;     /* 1 if all batches share it or the call is packed */
+    const int64_t *starts;
+    ptrdiff_t sequences; /* of starts */
+    ptrdiff_t per_group; /* its heads for each key/value head; 0: one for all */
     const mhai_mpi_side *side;
     const mhai_mpi_rows *rows; /* which rows there are */
     ptrdiff_t row_first;       /* the one that is row 0 */
@@ -170,7 +177,7 @@ static inline ptrdiff_t mhai_mpi_heads_of(const mhai_mpi_tensor *t, mhai_mpi_hea
     return t->per_group ? t->per_group * (heads.last - heads.first) : heads.last > heads.first;
 }
 
-/* Where the rows of a token begin, for the first of these heads and batch b. */
+/* Where the rows of a token begin, for the first of these heads and batch or sequence b. */
 char *mhai_mpi_at(const mhai_mpi_tensor *t, ptrdiff_t b, ptrdiff_t head, ptrdiff_t token);
 
 /* Rows of `owner` among these tokens, and the bytes that they have. */
@@ -220,6 +227,8 @@ struct mha_mpi_plan {
     ptrdiff_t chunk;             /* of RING */
     mhai_mpi_side queries, keys; /* teams of head_ranks ranks */
     uint64_t hash;
+    mha_mpi_plan *whole; /* the same by ALL_TO_ALL, for results that need all rows of a head; NULL:
+                          * this is one, or RING */
 };
 
 static inline int mhai_mpi_team(const mha_mpi_plan *plan, int rank)
@@ -232,6 +241,27 @@ mhai_mpi_heads mhai_mpi_step_heads(const mha_mpi_plan *plan, int rank, ptrdiff_t
 
 /* ----------------------------------------------------------------- call ----- */
 
+/* Results of heads that have no rows of tokens. A rank that computes a head has all of them, and
+ * every rank gets them. */
+enum {
+    MHAI_MPI_D_SINKS,
+    MHAI_MPI_D_SLOPES,
+    MHAI_MPI_D_GATES,
+    MHAI_MPI_D_ADD_KEYS, /* of a mask or bias without rows */
+    MHAI_MPI_D_BIAS_KEYS,
+    MHAI_MPI_HEAD_STATISTICS,
+    MHAI_MPI_COLUMNS,
+    MHAI_MPI_SHARED
+};
+
+/* That of batch b and query head h is at byte b*sb + h*sh from data on. */
+typedef struct mhai_mpi_result_of_heads {
+    char *data; /* NULL: not wanted */
+    ptrdiff_t sb, sh;
+    size_t bytes;
+    ptrdiff_t batches; /* 1: a sum over them */
+} mhai_mpi_result_of_heads;
+
 /* A run or backward pass. */
 typedef struct mhai_mpi_call {
     const mha_mpi_plan *plan;
@@ -240,8 +270,8 @@ typedef struct mhai_mpi_call {
     bool backward, packed, wants_lse;
     mhai_mpi_tensor own[MHAI_MPI_OPERANDS];  /* the caller's */
     mhai_mpi_tensor used[MHAI_MPI_OPERANDS]; /* what pieces read and write: these, or copies */
-    float *sums[3];                          /* d_sinks, d_alibi_slopes, d_gates [H], or NULL */
-    ptrdiff_t sums_head;                     /* the query head that sums begin with */
+    mhai_mpi_result_of_heads shared[MHAI_MPI_SHARED];
+    mha_statistics statistics; /* what pieces write: heads and columns of a piece, [B][its heads] */
     int threads;
     mha_pool *pool;
 
@@ -259,20 +289,25 @@ mha_status mhai_mpi_call_run(mhai_mpi_call *call, mha_view q, mha_view k, mha_vi
 mha_status mhai_mpi_call_backward(mhai_mpi_call *call, mha_view q, mha_view k, mha_view v,
                                   mha_view o, const mha_gradients *gradients);
 
-/* The same without memory, with everything that may be requested: to count. */
-mha_status mhai_mpi_call_pretend(mhai_mpi_call *call);
+/* The same without memory, to count: everything that may be requested, but results of heads only
+ * if `shared`. */
+void mhai_mpi_call_pretend(mhai_mpi_call *call, bool shared);
+
+/* Is the offset of positions used? */
+bool mhai_mpi_needs_position(const mha_options *options);
 
 /* A number for all that must be equal on all ranks. */
 uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call);
 
 /* ---------------------------------------------------------------- piece ----- */
 
-/* Some rows and keys of the whole, for some heads. With packed sequences those of batch b. */
+/* Some rows and keys of the whole, for some heads. */
 typedef struct mhai_mpi_piece {
     mhai_mpi_heads heads;
-    ptrdiff_t b;                   /* -1: all batches */
-    mhai_mpi_tokens queries, keys; /* of the batch: counted from its first */
-    bool d_q, d_kv, d_sums;        /* backward: what is wanted */
+    ptrdiff_t b;                   /* one of packed sequences; -1: all batches or sequences */
+    mhai_mpi_tokens queries, keys; /* of a batch: counted from its first. All of them if packed and
+                                    * b is -1 */
+    bool d_q, d_kv, shared;        /* backward: what is wanted */
 } mhai_mpi_piece;
 
 /* Runs the operator for a piece, or counts its workspace. */
@@ -283,6 +318,28 @@ void mhai_mpi_rows_run(mhai_mpi_call *call, mhai_mpi_heads heads, const mhai_mpi
 
 /* The position of query 0 of a batch among its keys, and its numbers of queries and keys. */
 int64_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b);
+
+/* A piece of all rows and keys of some heads. */
+void mhai_mpi_heads_run(mhai_mpi_call *call, mhai_mpi_heads heads);
+
+/* --------------------------------------------------------------- sharing ----- */
+
+typedef struct mhai_mpi_sharing {
+    char *blocks; /* what every rank of the team has computed, rank after rank */
+} mhai_mpi_sharing;
+
+/* Bytes that a rank has computed, and messages of an exchange of all. */
+size_t mhai_mpi_share_bytes(const mhai_mpi_call *call, int rank);
+size_t mhai_mpi_share_messages(const mhai_mpi_call *call);
+
+/* Memory for the exchange, and for statistics of the heads of a piece. */
+void mhai_mpi_share_carve(mhai_mpi_call *call, mhai_mpi_sharing *sharing, mhai_mpi_work *work);
+
+/* Statistics of the heads of a piece, to where those of all are. */
+void mhai_mpi_share_statistics(const mhai_mpi_call *call, mhai_mpi_heads heads);
+
+/* Every rank of a team gets what the others have. */
+void mhai_mpi_share(mhai_mpi_call *call, const mhai_mpi_sharing *sharing);
 
 /* -------------------------------------------------------------- schemes ----- */
 

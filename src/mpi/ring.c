@@ -392,7 +392,10 @@ static void run_gradients(mhai_mpi_call *call, bool queries, mhai_mpi_work *work
     for (int n = 0; n < (queries ? 2 : 1); n++)
         if (call->own[outputs[queries][n]].data)
             r.out[r.out_count++] = outputs[queries][n];
-    if (r.out_count == 0)
+    /* Gradients of biases have rows and columns of their own, and are no sums. */
+    const bool biases =
+        !queries && (call->own[MHAI_MPI_D_ADD].data || call->own[MHAI_MPI_D_BIAS].data);
+    if (r.out_count == 0 && !biases)
         return;
     const int slot = go_round(&r, work, runs);
     for (int n = 0; runs && !call->status && !call->exchange.status && n < r.out_count; n++) {
@@ -433,7 +436,9 @@ uint64_t mhai_mpi_ring_sent(const mhai_mpi_call *call)
     mhai_mpi_call copy = *call;
     const mhai_mpi_tensor *const own = call->own;
     ring r = begin(&copy, false);
-    uint64_t bytes = !call->backward || own[MHAI_MPI_D_Q].data ? sent_in(&r) : 0;
+    const bool rows =
+        own[MHAI_MPI_D_Q].data || own[MHAI_MPI_D_ADD].data || own[MHAI_MPI_D_BIAS].data;
+    uint64_t bytes = !call->backward || rows ? sent_in(&r) : 0;
     r = begin(&copy, true);
     if (call->backward && (own[MHAI_MPI_D_K].data || own[MHAI_MPI_D_V].data))
         bytes += sent_in(&r);

@@ -24,10 +24,12 @@ static size_t count_work(const mhai_mpi_call *call, int threads, size_t *own)
 
 /* Anything that is not NULL: memory is only counted. */
 static mha_status read_wishes(mhai_mpi_call *call, const mha_mpi_plan *plan,
-                              const mha_options *options, bool backward)
+                              const mha_options *options, bool backward, bool shared)
 {
-    mha_status status = mhai_mpi_call_read(call, plan, options, backward);
-    return status ? status : mhai_mpi_call_pretend(call);
+    const mha_status status = mhai_mpi_call_read(call, plan, options, backward);
+    if (!status)
+        mhai_mpi_call_pretend(call, shared);
+    return status;
 }
 
 size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *options, int threads,
@@ -36,15 +38,20 @@ size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *optio
     mhai_mpi_call call;
     size_t own;
     if (!plan || threads < 1 || threads > MHA_MAX_THREADS ||
-        read_wishes(&call, plan, options, backward != 0))
+        read_wishes(&call, plan, options, backward != 0, false))
         return 0;
-    return count_work(&call, threads, &own);
+    const size_t rows = count_work(&call, threads, &own);
+    if (!backward || plan->scheme == MHA_MPI_RING)
+        return rows;
+    read_wishes(&call, plan, options, true, true);
+    const size_t heads = count_work(&call, threads, &own);
+    return heads > rows ? heads : rows;
 }
 
 uint64_t mha_mpi_plan_sent(const mha_mpi_plan *plan, const mha_options *options, int backward)
 {
     mhai_mpi_call call;
-    if (!plan || plan->group->ranks == 1 || read_wishes(&call, plan, options, backward != 0))
+    if (!plan || plan->group->ranks == 1 || read_wishes(&call, plan, options, backward != 0, false))
         return 0;
     return plan->scheme == MHA_MPI_RING ? mhai_mpi_ring_sent(&call) : mhai_mpi_grid_sent(&call);
 }

@@ -77,6 +77,7 @@ static void check_problem(mha_mpi_group *group, uint64_t seed, mha_mpi_scheme sc
                         NULL) == MHA_OK,
           "alone");
     CHECK(mha_mpi_plan_create(&plan, group, &config, p, &s->queries, &s->keys) == MHA_OK, "plan");
+    spread_clear(s);
     const mha_status status = run(s, plan, &own);
     CHECK(status == MHA_OK, "problem %d, %s: %s", (int)seed, names[scheme],
           mha_status_string(status));

@@ -21,15 +21,21 @@ enum {
     SPREAD_HEADS = 1 << 4, /* sinks, slopes, gates */
     SPREAD_DOCUMENTS = 1 << 5,
     SPREAD_TYPES = 1 << 6, /* f16 and bf16 */
-    SPREAD_EVERYTHING = (1 << 7) - 1
+    SPREAD_STATISTICS = 1 << 7,
+    SPREAD_EVERYTHING = (1 << 8) - 1
 };
 
-/* Tensors of the whole, or of one rank: contiguous [B][heads][rows][width]; packed: one batch. */
+/* Tensors of the whole, or of one rank: contiguous [B][heads][rows][width]; packed: one batch,
+ * but for masks, biases and statistics. */
 typedef struct spread_data {
     ptrdiff_t L, S; /* rows of each side */
     char *q, *k, *v, *o, *lse, *d_o, *d_lse;
     char *attend, *ignore, *add, *bias, *documents;
-    float *d_q, *d_k, *d_v, *d_add, *d_bias, *d_sinks, *d_slopes, *d_gates;
+    char *rows, *top_keys, *top_weights; /* of statistics */
+    float *d_q, *d_k, *d_v, *d_add, *d_bias, *d_bias_keys, *d_sinks, *d_slopes, *d_gates;
+    float *columns;
+    mha_head_statistics *head_statistics;
+    mha_statistics statistics;
 } spread_data;
 
 enum { SPREAD_LISTS = 16 };
@@ -37,12 +43,12 @@ enum { SPREAD_LISTS = 16 };
 typedef struct spread {
     mha_shape shape;
     ptrdiff_t q_tokens, k_tokens;
-    bool packed, attend_rows, add_rows, add_heads, sums;
+    bool packed, attend_rows, add_rows, add_heads, bias_rows, bias_batches, sums, statistics;
     mha_options options;     /* without what has rows */
     mha_gradients gradients; /* only which are wanted */
     int64_t q_starts[SPREAD_LISTS], k_starts[SPREAD_LISTS];
     int64_t q_lengths[SPREAD_LISTS], k_lengths[SPREAD_LISTS], offsets[SPREAD_LISTS];
-    float sinks[64], slopes[64], gates[64];
+    float sinks[64], slopes[64], gates[192];
     int32_t *k_documents;
     spread_data whole, local;
     mha_mpi_layout queries, keys;
