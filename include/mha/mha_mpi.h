@@ -154,10 +154,13 @@ MHA_API size_t mha_mpi_plan_explain(const mha_mpi_plan *plan, char *text, size_t
  * sequences [B][H][L], rows as above. Those of heads and of keys come to every rank. They are sums
  * over all rows of a head, so a call with statistics is computed as by ALL_TO_ALL. RING has none.
  *
- * Weights are of all heads and of this rank's rows, (b, h, row, j) with the S columns of the whole,
- * by GATHER, ALL_TO_ALL and GRID. Refused (MHA_ERR_FLAG): chosen heads or rows of weights and their
- * mean, weights of packed sequences, and of query lengths by other schemes than GATHER; statistics
- * and packed sequences by RING.
+ * Weights are of this rank's rows, (b, head, row, j) with the S columns of the whole, with the bits
+ * of one call by every scheme. Lists of chosen heads and rows are those of the whole call; a rank
+ * gets those of the chosen rows that it has, in the order of the list. But for all rows and heads
+ * by GATHER, they are computed after the run: the keys of chosen heads come to all ranks, of all
+ * chosen heads at once for a mean.
+ *
+ * Refused (MHA_ERR_FLAG): statistics and packed sequences by RING.
  *
  * `work` needs mha_mpi_plan_work_size() bytes.
  */

@@ -5,6 +5,7 @@
  */
 #include "mpi/mpi_parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --------------------------------------------------------------- options ----- */
@@ -38,23 +39,41 @@ static mha_status check_wishes(const mhai_mpi_call *call)
     return MHA_OK;
 }
 
-/* Weights are rows of all keys, as masks are; they travel back only as whole tensors. */
+static mha_status check_chosen(const mhai_mpi_call *call, const char *name, const int64_t *list,
+                               ptrdiff_t count, ptrdiff_t extent)
+{
+    if (list && count < 0)
+        return fail(call, MHA_ERR_INDEX, "the count of options.%s is %td", name, count);
+    for (ptrdiff_t n = 0; list && n < count; n++)
+        if (list[n] < 0 || list[n] >= extent)
+            return fail(call, MHA_ERR_INDEX, "options.%s[%td] is %lld; it must lie in [0, %td)",
+                        name, n, (long long)list[n], extent);
+    return MHA_OK;
+}
+
+/* The lists are those of the whole. */
 static mha_status check_weights(const mhai_mpi_call *call)
 {
     const mha_options *const o = &call->options;
-    const mha_mpi_plan *const plan = call->plan;
+    const mha_shape *const s = &call->plan->shape;
     if (call->backward || !o->weights.data)
         return MHA_OK;
-    if (o->weights_heads || o->weights_rows || (o->flags & MHA_AVERAGE_WEIGHTS))
-        return fail(
-            call, MHA_ERR_FLAG,
-            "weights over ranks are of all heads and of all rows of this rank, not of chosen "
-            "ones or their mean");
-    if (call->packed || plan->scheme == MHA_MPI_RING || (o->q_lengths && plan->head_ranks > 1))
-        return fail(call, MHA_ERR_FLAG,
-                    "weights are for neither packed sequences nor MHA_MPI_RING, and with q_lengths "
-                    "for MHA_MPI_GATHER only");
-    return MHA_OK;
+    const mha_status status =
+        check_chosen(call, "weights_heads", o->weights_heads, o->weights_head_count, s->H);
+    if (status)
+        return status;
+    if ((o->flags & MHA_AVERAGE_WEIGHTS) && (o->weights_heads ? o->weights_head_count : s->H) == 0)
+        return fail(call, MHA_ERR_INDEX, "options.weights_head_count is 0; a mean needs a head");
+    return check_chosen(call, "weights_rows", o->weights_rows, o->weights_row_count, s->L);
+}
+
+/* Whole rows of all heads of some rows are returned while these are computed. */
+static bool has_weights_inside(const mhai_mpi_call *call)
+{
+    const mha_options *const o = &call->options;
+    return o->weights.data && !call->backward && !o->weights_heads && !o->weights_rows &&
+           !(o->flags & MHA_AVERAGE_WEIGHTS) && !call->packed && call->plan->head_ranks == 1 &&
+           call->plan->scheme != MHA_MPI_RING;
 }
 
 static mha_status check_starts(const mhai_mpi_call *call, const char *name, const int64_t *starts,
@@ -179,8 +198,12 @@ mha_status mhai_mpi_call_read(mhai_mpi_call *call, const mha_mpi_plan *plan,
     if (status || (status = check_wishes(call)) || (status = check_weights(call)) ||
         (status = check_lists(call)))
         return status;
-    if (!backward && call->options.statistics)
+    /* A call without rows writes no statistics. */
+    if (backward || plan->shape.L == 0 || plan->shape.D == 0)
+        call->options.statistics = NULL;
+    if (call->options.statistics)
         take_whole_heads(call);
+    call->weights_inside = has_weights_inside(call);
     return check_position(call);
 }
 
@@ -291,9 +314,8 @@ static void add_operands(mhai_mpi_call *call, const mha_view *q, const mha_view 
     add_mask(call, MHAI_MPI_ADD, p->add_mask, p->add_mask_type);
     add_mask(call, MHAI_MPI_BIAS, p->bias, p->bias_type);
     if (!call->backward)
-        add(call, MHAI_MPI_WEIGHTS, view_of(p->weights),
-            (kind){&plan->queries, p->weights_type, s->S, R});
-    if (!call->backward && p->statistics)
+        add_mask(call, MHAI_MPI_WEIGHTS, view_of(p->weights), p->weights_type);
+    if (p->statistics)
         add_statistics(call);
     const mha_view documents = {p->q_documents, p->q_documents_sb, 0, 1};
     add(call, MHAI_MPI_DOCUMENTS, documents, (kind){&plan->queries, MHA_F32, 1, 0});
@@ -385,11 +407,28 @@ static mha_options local_options(const mhai_mpi_call *call)
     return rows;
 }
 
-/* The options with a query axis. */
-static mha_status check_rows(const mhai_mpi_call *call, mha_view q, mha_out o)
+/* How many rows of weights a rank with chosen ones has. */
+static ptrdiff_t count_chosen(const mhai_mpi_call *call)
+{
+    const mha_options *const o = &call->options;
+    const mhai_mpi_rows *const own = &call->plan->queries.ranks[call->plan->group->rank];
+    ptrdiff_t most = 0;
+    for (ptrdiff_t b = 0; b < (call->packed ? call->plan->shape.B : 1); b++) {
+        ptrdiff_t count = 0;
+        for (ptrdiff_t n = 0; n < o->weights_row_count; n++)
+            count += mhai_mpi_chosen_run(call, own, b, o->weights_rows[n]) >= 0;
+        most = mhai_mpi_max(most, count);
+    }
+    return most;
+}
+
+static mha_status check_local(const mhai_mpi_call *call, mha_view q, mha_out o,
+                              const int64_t *chosen, ptrdiff_t count)
 {
     mha_shape s = local_shape(call);
     mha_options rows = local_options(call);
+    rows.weights_rows = chosen;
+    rows.weights_row_count = count;
     if (call->packed) {
         s.L = mhai_mpi_min(s.L, call->plan->shape.L);
         rows.lse.data = NULL;
@@ -397,6 +436,18 @@ static mha_status check_rows(const mhai_mpi_call *call, mha_view q, mha_out o)
     s.S = call->plan->shape.S;
     const mha_view keys = no_keys();
     return mha_attention_check(&s, q, keys, keys, o, &rows);
+}
+
+/* The options with a query axis. Of chosen rows it matters how many there are. */
+static mha_status check_rows(const mhai_mpi_call *call, mha_view q, mha_out o)
+{
+    if (!call->options.weights.data || !call->options.weights_rows)
+        return check_local(call, q, o, NULL, 0);
+    const ptrdiff_t count = count_chosen(call);
+    int64_t *const zeros = calloc((size_t)count + 1, sizeof *zeros);
+    const mha_status status = zeros ? check_local(call, q, o, zeros, count) : MHA_ERR_MEMORY;
+    free(zeros);
+    return status;
 }
 
 mha_status mhai_mpi_call_run(mhai_mpi_call *call, mha_view q, mha_view k, mha_view v, mha_out o)

@@ -36,6 +36,10 @@ static uint64_t hash_lists(uint64_t hash, const mhai_mpi_call *call)
     hash = hash_array(hash, o->alibi_slopes, s->H, sizeof(float));
     hash = hash_array(hash, o->sinks, s->H, sizeof(float));
     hash = hash_array(hash, o->head_modes, s->H, 1);
+    if (call->own[MHAI_MPI_WEIGHTS].data) {
+        hash = hash_array(hash, o->weights_heads, o->weights_head_count, sizeof(int64_t));
+        hash = hash_array(hash, o->weights_rows, o->weights_row_count, sizeof(int64_t));
+    }
     for (ptrdiff_t b = 0; o->gates && b < (o->gates_sb ? s->B : 1); b++)
         hash = hash_array(hash, o->gates + b * o->gates_sb, s->H, sizeof(float));
     return hash;
@@ -44,7 +48,7 @@ static uint64_t hash_lists(uint64_t hash, const mhai_mpi_call *call)
 /* Which results of heads, and which statistics. */
 static uint64_t hash_shared(uint64_t hash, const mhai_mpi_call *call)
 {
-    const mha_statistics *const s = call->backward ? NULL : call->options.statistics;
+    const mha_statistics *const s = call->options.statistics;
     for (int n = 0; n < MHAI_MPI_SHARED; n++) {
         const int64_t facts[] = {call->shared[n].data != NULL, call->shared[n].batches};
         hash = mhai_mpi_hash(hash, facts, sizeof facts);

@@ -258,7 +258,7 @@ static void compute(const grid *g, ptrdiff_t step)
     const mhai_mpi_heads heads = mhai_mpi_step_heads(g->plan, g->rank, step);
     open_buffers(g, heads);
     /* One team has all rows and keys of its heads: everything at once. */
-    if ((call->backward && g->plan->teams == 1) || (!call->backward && call->options.statistics)) {
+    if ((call->backward && g->plan->teams == 1) || call->options.statistics) {
         mhai_mpi_heads_run(call, heads);
         if (call->work)
             mhai_mpi_share_statistics(call, heads);
@@ -300,7 +300,7 @@ static void list_tensors(grid *g)
         if (call->own[n].data)
             g->out[g->out_count++] = n;
     for (int n = MHAI_MPI_D_Q; n < MHAI_MPI_OPERANDS; n++)
-        if (call->own[n].data)
+        if (call->own[n].data && n != MHAI_MPI_WEIGHTS)
             g->out[g->out_count++] = n;
 }
 

@@ -10,6 +10,7 @@
  *      call.c       what a run is given, checked; call_hash.c: what all ranks must agree on
  *      piece.c      a call of the operator for some rows and heads of the whole
  *      grid.c       GATHER, ALL_TO_ALL and GRID; share.c: results of heads, for every rank
+ *      weights.c    weights of chosen heads and rows, and their mean
  *      ring.c       RING, forward and backward; tree.c: partial results in one fixed order
  *      sum.c        sums over ranks; cache.c: decoding over a spread cache
  */
@@ -268,6 +269,7 @@ typedef struct mhai_mpi_call {
     mha_options options; /* the caller's, all fields */
     mha_gradients gradients;
     bool backward, packed, wants_lse;
+    bool weights_inside;                     /* are weights returned by the pieces of a run? */
     mhai_mpi_tensor own[MHAI_MPI_OPERANDS];  /* the caller's */
     mhai_mpi_tensor used[MHAI_MPI_OPERANDS]; /* what pieces read and write: these, or copies */
     mhai_mpi_result_of_heads shared[MHAI_MPI_SHARED];
@@ -310,6 +312,12 @@ typedef struct mhai_mpi_piece {
     bool d_q, d_kv, shared;        /* backward: what is wanted */
 } mhai_mpi_piece;
 
+/* What the operator is given for a piece: without statistics, and with weights only if
+ * call->weights_inside. */
+mha_shape mhai_mpi_piece_shape(const mhai_mpi_call *call, const mhai_mpi_piece *piece);
+mha_options mhai_mpi_piece_options(const mhai_mpi_call *call, const mhai_mpi_piece *piece);
+mha_view mhai_mpi_piece_view(const mhai_mpi_call *call, const mhai_mpi_piece *piece, int operand);
+
 /* Runs the operator for a piece, or counts its workspace. */
 void mhai_mpi_piece_run(mhai_mpi_call *call, const mhai_mpi_piece *piece);
 
@@ -349,6 +357,15 @@ mha_status mhai_mpi_grid(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
 uint64_t mhai_mpi_grid_sent(const mhai_mpi_call *call);
 mha_status mhai_mpi_ring(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
 uint64_t mhai_mpi_ring_sent(const mhai_mpi_call *call);
+
+/* The run of a rank's rows that has chosen row `row` of a sequence, or of every batch; -1: none. */
+ptrdiff_t mhai_mpi_chosen_run(const mhai_mpi_call *call, const mhai_mpi_rows *own, ptrdiff_t b,
+                              int64_t row);
+
+/* Weights that the pieces of a run do not return, of this rank's rows: keys come to all ranks. */
+bool mhai_mpi_weights_wanted(const mhai_mpi_call *call);
+mha_status mhai_mpi_weights(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
+uint64_t mhai_mpi_weights_sent(const mhai_mpi_call *call);
 
 /* A sink is one more key with value 0, for a row that has another; NULL: none. */
 void mhai_mpi_add_sink(const float *sink, float *o, ptrdiff_t width, float *lse);

@@ -102,7 +102,7 @@ static mha_statistics statistics_of(const mhai_mpi_call *call, const mhai_mpi_pi
     return s;
 }
 
-static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p, ptrdiff_t batches)
+mha_options mhai_mpi_piece_options(const mhai_mpi_call *call, const mhai_mpi_piece *p)
 {
     mha_options o = call->options;
     const mhai_mpi_tensor *const documents = &call->used[MHAI_MPI_DOCUMENTS];
@@ -112,7 +112,10 @@ static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p
     o.add_mask = mask_at(call, p, MHAI_MPI_ADD);
     o.bias = mask_at(call, p, MHAI_MPI_BIAS);
     o.lse = out_at(&call->used[MHAI_MPI_LSE], p, first_query(call, p), 0);
-    o.weights = out_at(&call->used[MHAI_MPI_WEIGHTS], p, first_query(call, p), 0);
+    o.statistics = NULL;
+    o.weights = (mha_out){0};
+    if (call->weights_inside)
+        o.weights = out_at(&call->used[MHAI_MPI_WEIGHTS], p, first_query(call, p), 0);
     if (documents->data) {
         const mha_view view = view_at(documents, p, first_query(call, p), 0);
         o.q_documents = view.data;
@@ -121,11 +124,29 @@ static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p
     if (o.k_documents)
         o.k_documents += first_key(call, p);
     move_heads(&o, call, p);
-    move_lists(&o, call, p, batches);
+    move_lists(&o, call, p, p->b >= 0 ? 1 : call->plan->shape.B);
     return o;
 }
 
 /* --------------------------------------------------------------- running ----- */
+
+mha_view mhai_mpi_piece_view(const mhai_mpi_call *call, const mhai_mpi_piece *p, int which)
+{
+    const bool key = which == MHAI_MPI_K || which == MHAI_MPI_V;
+    return view_at(&call->used[which], p, key ? first_key(call, p) : first_query(call, p), 0);
+}
+
+mha_shape mhai_mpi_piece_shape(const mhai_mpi_call *call, const mhai_mpi_piece *p)
+{
+    mha_shape s = call->plan->shape;
+    const ptrdiff_t nh = p->heads.last - p->heads.first, R = s.H / s.G;
+    s.B = p->b >= 0 ? 1 : s.B;
+    s.H = nh * R;
+    s.G = nh;
+    s.L = p->queries.last - p->queries.first;
+    s.S = p->keys.last - p->keys.first;
+    return s;
+}
 
 static void run_forward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha_shape *s,
                         const mha_options *o)
@@ -136,9 +157,9 @@ static void run_forward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha_
     if (!call->work)
         call->work_size = size > call->work_size ? size : call->work_size;
     else if (!status)
-        status = mha_plan_run(plan, view_at(&call->used[MHAI_MPI_Q], p, first_query(call, p), 0),
-                              view_at(&call->used[MHAI_MPI_K], p, first_key(call, p), 0),
-                              view_at(&call->used[MHAI_MPI_V], p, first_key(call, p), 0),
+        status = mha_plan_run(plan, mhai_mpi_piece_view(call, p, MHAI_MPI_Q),
+                              mhai_mpi_piece_view(call, p, MHAI_MPI_K),
+                              mhai_mpi_piece_view(call, p, MHAI_MPI_V),
                               out_at(&call->used[MHAI_MPI_O], p, first_query(call, p), 0), o,
                               call->work, call->work_size, call->pool);
     mha_plan_free(plan);
@@ -194,10 +215,9 @@ static void run_backward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha
         return;
     }
     const mha_gradients g = gradients_of(call, p);
-    const ptrdiff_t q = first_query(call, p), k = first_key(call, p);
     const mha_status status = mha_attention_backward(
-        s, view_at(&call->used[MHAI_MPI_Q], p, q, 0), view_at(&call->used[MHAI_MPI_K], p, k, 0),
-        view_at(&call->used[MHAI_MPI_V], p, k, 0), view_at(&call->used[MHAI_MPI_O], p, q, 0), o, &g,
+        s, mhai_mpi_piece_view(call, p, MHAI_MPI_Q), mhai_mpi_piece_view(call, p, MHAI_MPI_K),
+        mhai_mpi_piece_view(call, p, MHAI_MPI_V), mhai_mpi_piece_view(call, p, MHAI_MPI_O), o, &g,
         call->work, call->work_size, call->pool);
     if (status && !call->status)
         call->status = status;
@@ -205,19 +225,12 @@ static void run_backward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha
 
 void mhai_mpi_piece_run(mhai_mpi_call *call, const mhai_mpi_piece *piece)
 {
-    const ptrdiff_t nh = piece->heads.last - piece->heads.first;
-    mha_shape s = call->plan->shape;
-    if (nh == 0 || call->status)
+    if (piece->heads.first == piece->heads.last || call->status)
         return;
-    const ptrdiff_t R = s.H / s.G;
-    s.B = piece->b >= 0 ? 1 : s.B;
-    s.H = nh * R;
-    s.G = nh;
-    s.L = piece->queries.last - piece->queries.first;
-    s.S = piece->keys.last - piece->keys.first;
-    mha_options o = options_of(call, piece, s.B);
+    const mha_shape s = mhai_mpi_piece_shape(call, piece);
+    mha_options o = mhai_mpi_piece_options(call, piece);
     const mha_statistics statistics = statistics_of(call, piece);
-    o.statistics = !call->backward && o.statistics ? &statistics : NULL;
+    o.statistics = call->options.statistics ? &statistics : NULL;
     if (call->backward)
         run_backward(call, piece, &s, &o);
     else

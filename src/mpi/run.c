@@ -7,8 +7,14 @@
 static mha_status run_scheme(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
 {
     call->lists = mhai_mpi_take(work, 3 * sizeof(int64_t) * (size_t)call->plan->shape.B);
-    return call->plan->scheme == MHA_MPI_RING ? mhai_mpi_ring(call, work, runs)
-                                              : mhai_mpi_grid(call, work, runs);
+    /* Weights follow the run and use the same memory. */
+    mhai_mpi_work after = *work;
+    mha_status status = call->plan->scheme == MHA_MPI_RING ? mhai_mpi_ring(call, work, runs)
+                                                           : mhai_mpi_grid(call, work, runs);
+    if (!status && mhai_mpi_weights_wanted(call))
+        status = mhai_mpi_weights(call, &after, runs);
+    work->used = after.used > work->used ? after.used : work->used;
+    return status;
 }
 
 /* Bytes that the scheme and the operator need. The call is not changed. */
@@ -53,7 +59,9 @@ uint64_t mha_mpi_plan_sent(const mha_mpi_plan *plan, const mha_options *options,
     mhai_mpi_call call;
     if (!plan || plan->group->ranks == 1 || read_wishes(&call, plan, options, backward != 0, false))
         return 0;
-    return plan->scheme == MHA_MPI_RING ? mhai_mpi_ring_sent(&call) : mhai_mpi_grid_sent(&call);
+    const uint64_t weights = mhai_mpi_weights_wanted(&call) ? mhai_mpi_weights_sent(&call) : 0;
+    return weights + (call.plan->scheme == MHA_MPI_RING ? mhai_mpi_ring_sent(&call)
+                                                        : mhai_mpi_grid_sent(&call));
 }
 
 /* The call was checked on this rank, with this result: what do all say? Then it is done. */

@@ -63,7 +63,7 @@ void mhai_mpi_share_carve(mhai_mpi_call *call, mhai_mpi_sharing *sharing, mhai_m
     for (ptrdiff_t rank = team.first; plan->head_ranks > 1 && rank < team.last; rank++)
         bytes += mhai_mpi_share_bytes(call, (int)rank);
     sharing->blocks = mhai_mpi_take(work, bytes);
-    if (call->backward || !call->options.statistics)
+    if (!call->options.statistics)
         return;
     /* Where only workspace is counted, it matters what is wanted, not where it is. */
     call->statistics = *call->options.statistics;
@@ -82,7 +82,7 @@ void mhai_mpi_share_statistics(const mhai_mpi_call *call, mhai_mpi_heads heads)
         const mhai_mpi_result_of_heads *to;
     } results[] = {{call->statistics.heads, &call->shared[MHAI_MPI_HEAD_STATISTICS]},
                    {call->statistics.columns, &call->shared[MHAI_MPI_COLUMNS]}};
-    for (int n = 0; !call->backward && n < 2; n++)
+    for (int n = 0; n < 2; n++)
         for (ptrdiff_t b = 0; results[n].to->data && count > 0 && b < s->B; b++)
             memcpy(results[n].to->data + b * results[n].to->sb +
                        heads.first * R * results[n].to->sh,

@@ -197,6 +197,8 @@ static void draw_shape(spread *s, rng *r, unsigned has, ptrdiff_t most)
     s->bias_rows = rng_chance(r, 70);
     s->bias_batches = rng_chance(r, 60);
     s->sums = rng_chance(r, 60);
+    s->wants_q = rng_chance(r, 85);
+    s->wants_keys = rng_chance(r, 85);
     s->statistics = (has & SPREAD_STATISTICS) && rng_chance(r, 30);
 }
 
@@ -275,6 +277,12 @@ static void drop_outputs(spread *s)
         drop(&w->d_bias);
     if (!w->add || !s->add_rows || !s->add_heads)
         drop(&w->d_add);
+    if (!s->wants_q)
+        drop(&w->d_q);
+    if (!s->wants_keys) {
+        drop(&w->d_k);
+        drop(&w->d_v);
+    }
     if (s->statistics)
         return;
     drop(&w->rows);

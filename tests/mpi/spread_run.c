@@ -186,9 +186,10 @@ static const char *result_that_differs(const spread *s, bool backward)
 {
     const mha_gradients g = spread_gradients(s, &s->local);
     const bool keys = g.d_bias.data && (float *)g.d_bias.data == s->local.d_bias_keys;
+    const bool statistics = s->statistics && s->shape.L > 0; /* none without rows */
     const bool wanted[SPREAD_RESULTS] = {g.d_sinks != NULL, g.d_alibi_slopes != NULL,
                                          g.d_gates != NULL, keys,
-                                         s->statistics,     s->statistics};
+                                         statistics,        statistics};
     spread_result r[SPREAD_RESULTS];
     spread_results(s, r);
     for (int n = 0; n < SPREAD_RESULTS; n++) {
