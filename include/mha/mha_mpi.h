@@ -160,7 +160,7 @@ MHA_API size_t mha_mpi_plan_explain(const mha_mpi_plan *plan, char *text, size_t
  * by GATHER, they are computed after the run: the keys of chosen heads come to all ranks, of all
  * chosen heads at once for a mean.
  *
- * Refused (MHA_ERR_FLAG): statistics and packed sequences by RING.
+ * Refused (MHA_ERR_FLAG): statistics by RING. docs/mpi.md has a table of all options.
  *
  * `work` needs mha_mpi_plan_work_size() bytes.
  */
@@ -171,7 +171,7 @@ MHA_API mha_status mha_mpi_plan_run(const mha_mpi_plan *plan, mha_view q, mha_vi
 /*
  * (all) As mha_attention_backward(). Gradients of biases and masks with rows have this rank's rows.
  * Those of sinks, slopes, gates, and of biases and masks without rows, come to every rank; RING has
- * none of these. Slopes, gates and biases without rows need all rows of a head on one rank: such a
+ * only sinks. Slopes, gates and biases without rows need all rows of a head on one rank: such a
  * pass is computed as by ALL_TO_ALL, and so is one with packed sequences and gradients of options.
  * Refused (MHA_ERR_FLAG): gradients of biases and masks that heads share, and of rows that packed
  * sequences share.

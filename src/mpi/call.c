@@ -34,8 +34,6 @@ static mha_status check_wishes(const mhai_mpi_call *call)
         return fail(call, MHA_ERR_FLAG, "queries and keys must both be packed, or neither");
     if (call->plan->shape.q_type == MHA_F64 && call->plan->scheme == MHA_MPI_RING)
         return fail(call, MHA_ERR_DTYPE, "MHA_MPI_RING is for f32, f16 and bf16");
-    if (call->packed && call->plan->scheme == MHA_MPI_RING)
-        return fail(call, MHA_ERR_FLAG, "MHA_MPI_RING has no packed sequences; use another scheme");
     return MHA_OK;
 }
 
@@ -468,14 +466,21 @@ static bool is_of_keys(const mhai_mpi_call *call, const mha_out *out)
     return out->data && out->sl == 0 && call->plan->shape.S > 0;
 }
 
-/* Are there sums that need all rows of a head on one rank? Those of sinks need no keys. With packed
- * sequences all gradients of options are written by one call for all of them. */
+/* Are there sums over rows and keys? Those of sinks need no keys. */
+static bool sums_over_pairs(const mhai_mpi_call *call)
+{
+    const mha_gradients *const g = &call->gradients;
+    return g->d_alibi_slopes || g->d_gates || is_of_keys(call, &g->d_bias) ||
+           is_of_keys(call, &g->d_add_mask);
+}
+
+/* Are all rows of a head needed on one rank? With packed sequences all gradients of options are
+ * written by one call for all of them. */
 static bool needs_whole_heads(const mhai_mpi_call *call)
 {
     const mha_gradients *const g = &call->gradients;
     const bool any = g->d_sinks || g->d_bias.data || g->d_add_mask.data;
-    return g->d_alibi_slopes || g->d_gates || (any && call->packed) ||
-           is_of_keys(call, &g->d_bias) || is_of_keys(call, &g->d_add_mask);
+    return sums_over_pairs(call) || (any && call->packed);
 }
 
 /* Which gradients of options a scheme has. */
@@ -494,10 +499,10 @@ static mha_status check_sums(const mhai_mpi_call *call)
             return fail(call, MHA_ERR_FLAG,
                         "gradients of biases and masks with rows that packed sequences share are "
                         "not computed over ranks; request them for each sequence");
-    if (call->plan->scheme == MHA_MPI_RING && (needs_whole_heads(call) || g->d_sinks))
+    if (call->plan->scheme == MHA_MPI_RING && sums_over_pairs(call))
         return fail(call, MHA_ERR_FLAG,
-                    "MHA_MPI_RING has no gradients of sinks, slopes, gates and biases without "
-                    "rows, which are sums over all rows; use another scheme");
+                    "MHA_MPI_RING has no gradients of slopes, gates and biases without rows, which "
+                    "are sums over all pairs of rows and keys; use another scheme");
     return MHA_OK;
 }
 
@@ -566,7 +571,7 @@ void mhai_mpi_call_pretend(mhai_mpi_call *call, bool shared)
         call->gradients.d_bias = pretend_bias(call, &o->bias, shared);
         call->gradients.d_add_mask = pretend_bias(call, &o->add_mask, shared);
     }
-    if (call->backward && call->plan->scheme != MHA_MPI_RING && (shared || !call->packed))
+    if (call->backward && (shared || !call->packed || call->plan->scheme == MHA_MPI_RING))
         call->gradients.d_sinks = o->sinks ? sums : NULL;
     if (call->backward && shared) {
         call->gradients.d_alibi_slopes = o->alibi_slopes ? sums : NULL;

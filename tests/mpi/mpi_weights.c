@@ -130,8 +130,7 @@ static void check_problem(mha_mpi_group *group, uint64_t seed, mha_mpi_scheme sc
 {
     static const char *const names[] = {"auto", "gather", "all to all", "grid", "ring"};
     const bool ring = scheme == MHA_MPI_RING;
-    const unsigned has =
-        SPREAD_EVERYTHING & ~(unsigned)(ring ? SPREAD_PACKED | SPREAD_STATISTICS : 0);
+    const unsigned has = SPREAD_EVERYTHING & ~(unsigned)(ring ? SPREAD_STATISTICS : 0);
     const mha_mpi_plan_config config = {.size = sizeof config, .scheme = scheme, .chunk = 30};
     spread *const s = spread_new(seed, has, 70, group);
     const mha_shape *const p = &s->shape;

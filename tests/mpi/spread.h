@@ -44,9 +44,10 @@ typedef struct spread {
     mha_shape shape;
     ptrdiff_t q_tokens, k_tokens;
     bool packed, attend_rows, add_rows, add_heads, bias_rows, bias_batches, statistics;
-    bool sums, wants_q, wants_keys; /* gradients: of heads, queries, keys and values */
-    mha_options options;            /* without what has rows */
-    mha_gradients gradients;        /* only which are wanted */
+    bool wants_q, wants_keys; /* gradients of queries, of keys and values */
+    bool sums, only_sinks;    /* gradients that are sums over rows: none, all, or of sinks */
+    mha_options options;      /* without what has rows */
+    mha_gradients gradients;  /* only which are wanted */
     int64_t q_starts[SPREAD_LISTS], k_starts[SPREAD_LISTS];
     int64_t q_lengths[SPREAD_LISTS], k_lengths[SPREAD_LISTS], offsets[SPREAD_LISTS];
     float sinks[64], slopes[64], gates[192];

@@ -84,13 +84,13 @@ mha_gradients spread_gradients(const spread *s, const spread_data *d)
     if (d->d_bias)
         g.d_bias = out(d->d_bias, p->H, L, p->S);
     g.d_bias.sb = s->bias_batches ? g.d_bias.sb : 0;
-    if (d->bias && !s->bias_rows && s->sums)
+    if (d->bias && !s->bias_rows && s->sums && !s->only_sinks)
         g.d_bias = (mha_out){d->d_bias_keys, s->bias_batches ? p->H * p->S : 0, p->S, 0};
     if (s->options.sinks && s->sums)
         g.d_sinks = d->d_sinks;
-    if (s->options.alibi_slopes && s->sums)
+    if (s->options.alibi_slopes && s->sums && !s->only_sinks)
         g.d_alibi_slopes = d->d_slopes;
-    if (s->options.gates && s->sums)
+    if (s->options.gates && s->sums && !s->only_sinks)
         g.d_gates = d->d_gates;
     return g;
 }
@@ -256,5 +256,11 @@ double spread_distance(const spread *s, bool backward)
         }
         worst = fmax(worst, apart / (most + 1e-3));
     }
-    return worst;
+    double most = 0.0, apart = 0.0;
+    const float *const sinks = backward ? spread_gradients(s, &s->local).d_sinks : NULL;
+    for (ptrdiff_t h = 0; sinks && h < s->shape.H; h++) {
+        most = fmax(most, fabs((double)s->whole.d_sinks[h]));
+        apart = fmax(apart, fabs((double)sinks[h] - (double)s->whole.d_sinks[h]));
+    }
+    return fmax(worst, apart / (most + 1e-1));
 }
