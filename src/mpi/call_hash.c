@@ -36,6 +36,7 @@ static uint64_t hash_lists(uint64_t hash, const mhai_mpi_call *call)
     hash = hash_array(hash, o->alibi_slopes, s->H, sizeof(float));
     hash = hash_array(hash, o->sinks, s->H, sizeof(float));
     hash = hash_array(hash, o->head_modes, s->H, 1);
+    hash = hash_array(hash, o->head_modes ? o->head_means : NULL, s->H * s->Dv, sizeof(float));
     if (call->own[MHAI_MPI_WEIGHTS].data) {
         hash = hash_array(hash, o->weights_heads, o->weights_head_count, sizeof(int64_t));
         hash = hash_array(hash, o->weights_rows, o->weights_row_count, sizeof(int64_t));
@@ -64,6 +65,7 @@ uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call)
                drops = (o->flags & MHA_TRAINING) && o->dropout > 0;
     const int64_t numbers[] = {call->backward,
                                o->flags,
+                               o->arithmetic,
                                positions ? (int64_t)o->position : 0,
                                positions ? o->offset : 0,
                                o->flags & MHA_WINDOW ? o->window_left : 0,
@@ -87,9 +89,11 @@ uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call)
                                call->gradients.d_bias.data != NULL,
                                call->gradients.d_add_mask.data != NULL,
                                o->gates_sb != 0};
+    const double wide[] = {o->scale64, o->softcap64};
     const float reals[] = {o->scale, o->softcap, drops ? o->dropout : 0.0f};
     uint64_t hash = mhai_mpi_hash(call->plan->hash, numbers, sizeof numbers);
     hash = mhai_mpi_hash(hash, reals, sizeof reals);
+    hash = mhai_mpi_hash(hash, wide, sizeof wide);
     hash = hash_lists(hash, call);
     hash = hash_shared(hash, call);
     return hash_tensors(hash, call);

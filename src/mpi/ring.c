@@ -390,15 +390,20 @@ void mhai_mpi_add_sink(const float *sink, float *o, ptrdiff_t width, float *lse)
         o[c] *= share;
 }
 
+/* Heads that are not normal have no sink. */
 static void add_sinks(const ring *r, int slot)
 {
     const mha_shape *const s = &r->plan.shape;
     const float *const sinks = r->call->options.sinks;
+    const uint8_t *const modes = r->call->options.head_modes;
     const ptrdiff_t rows = r->node[0][slot].rows->rows;
     float *const o = (float *)(void *)r->node[0][slot].data;
     float *const lse = (float *)(void *)r->node[1][slot].data;
-    for (ptrdiff_t n = 0; sinks && n < r->node[0][slot].batches * s->H * rows; n++)
-        mhai_mpi_add_sink(&sinks[n / rows % s->H], o + n * s->Dv, s->Dv, &lse[n]);
+    for (ptrdiff_t n = 0; sinks && n < r->node[0][slot].batches * s->H * rows; n++) {
+        const ptrdiff_t h = n / rows % s->H;
+        if (!modes || modes[h] == MHA_HEAD_NORMAL)
+            mhai_mpi_add_sink(&sinks[h], o + n * s->Dv, s->Dv, &lse[n]);
+    }
 }
 
 /* Is this token within the query length of its batch or sequence? */

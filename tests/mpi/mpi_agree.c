@@ -116,6 +116,10 @@ static void other_sinks(bent *b)
     static const float sinks[64] = {1.0f};
     b->options.sinks = sinks;
 }
+static void native(bent *b)
+{
+    b->options.arithmetic = MHA_NATIVE;
+}
 static void no_lse(bent *b)
 {
     b->options.lse.data = NULL;
@@ -157,6 +161,7 @@ static const fault faults[] = {{"q is NULL", no_q, MHA_ERR_NULL, 0},
                                {"causal or not", other_causal, MHA_ERR_AGREE, 0},
                                {"another offset", other_offset, MHA_ERR_AGREE, 0},
                                {"a sink", other_sinks, MHA_ERR_AGREE, 0},
+                               {"native arithmetic", native, MHA_ERR_AGREE, 0},
                                {"no log-sum-exp", no_lse, MHA_ERR_AGREE, 1},
                                {"no log-sum-exp to read", no_lse, MHA_ERR_NULL, 2},
                                {"no d_k", no_d_k, MHA_ERR_AGREE, 2},

@@ -45,7 +45,7 @@ static mha_options with_weights(const spread *s, const spread_data *d, const tab
 static void draw(tables *t, const spread *s, rng *r)
 {
     static const mha_dtype types[] = {MHA_F32, MHA_F16, MHA_BF16};
-    t->type = types[rng_below(r, 3)];
+    t->type = s->shape.q_type == MHA_F64 ? MHA_F64 : types[rng_below(r, 3)];
     t->mode = (mha_weights_mode)rng_below(r, 4);
     t->mean = rng_chance(r, 30);
     t->choose_heads = rng_chance(r, 50);
@@ -130,7 +130,7 @@ static void check_problem(mha_mpi_group *group, uint64_t seed, mha_mpi_scheme sc
 {
     static const char *const names[] = {"auto", "gather", "all to all", "grid", "ring"};
     const bool ring = scheme == MHA_MPI_RING;
-    const unsigned has = SPREAD_EVERYTHING & ~(unsigned)(ring ? SPREAD_STATISTICS : 0);
+    const unsigned has = SPREAD_EVERYTHING & ~(unsigned)(ring ? SPREAD_STATISTICS | SPREAD_F64 : 0);
     const mha_mpi_plan_config config = {.size = sizeof config, .scheme = scheme, .chunk = 30};
     spread *const s = spread_new(seed, has, 70, group);
     const mha_shape *const p = &s->shape;

@@ -13,7 +13,9 @@ static void fill(rng *r, void *to, mha_dtype type, ptrdiff_t count)
         const float x = (float)rng_normal(r);
         uint32_t word;
         memcpy(&word, &x, sizeof word);
-        if (type == MHA_F32)
+        if (type == MHA_F64)
+            ((double *)to)[n] = rng_normal(r);
+        else if (type == MHA_F32)
             ((float *)to)[n] = x;
         else if (type == MHA_BF16)
             ((uint16_t *)to)[n] = (uint16_t)(word >> 16);
@@ -173,6 +175,36 @@ static mha_dtype draw_type(rng *r, unsigned has)
                                                      : MHA_F32;
 }
 
+/* All in f64, or in bf16 with the products of the CPU, if it has them. */
+static void draw_arithmetic(spread *s, rng *r, unsigned has)
+{
+    mha_shape *const p = &s->shape;
+    const bool f64 = (has & SPREAD_F64) && rng_chance(r, 6);
+    const bool native = (has & SPREAD_NATIVE) && !f64 && rng_chance(r, 8);
+    if (f64)
+        p->q_type = p->k_type = p->v_type = p->o_type = MHA_F64;
+    if (native) {
+        p->q_type = p->k_type = p->v_type = MHA_BF16;
+        s->options.arithmetic = MHA_NATIVE;
+    }
+}
+
+static void draw_modes(spread *s, rng *r)
+{
+    for (int h = 0; h < 64; h++)
+        s->modes[h] = (uint8_t)rng_below(r, 3);
+    fill(r, s->means, MHA_F32, 64 * 64);
+    if (s->shape.q_type != MHA_F64 && rng_chance(r, 15)) {
+        s->options.head_modes = s->modes;
+        s->options.head_means = s->means;
+    }
+}
+
+bool spread_goes_back(const spread *s)
+{
+    return !s->options.head_modes && s->shape.q_type != MHA_F64;
+}
+
 static void draw_shape(spread *s, rng *r, unsigned has, ptrdiff_t most)
 {
     mha_shape *const p = &s->shape;
@@ -188,6 +220,7 @@ static void draw_shape(spread *s, rng *r, unsigned has, ptrdiff_t most)
     p->k_type = draw_type(r, has);
     p->v_type = draw_type(r, has);
     p->o_type = draw_type(r, has);
+    draw_arithmetic(s, r, has);
     s->gradients.d_o_type = draw_type(r, has);
     s->options.add_mask_type = draw_type(r, has);
     s->options.bias_type = draw_type(r, has);
@@ -300,6 +333,8 @@ spread *spread_new(uint64_t seed, unsigned has, ptrdiff_t most, const mha_mpi_gr
     draw_position(s, &r);
     if (has & SPREAD_HEADS)
         draw_heads(s, &r);
+    if (has & SPREAD_MODES)
+        draw_modes(s, &r);
     s->options.softcap = rng_chance(&r, 20) ? 2.5f : 0.0f;
     if ((has & SPREAD_DROPOUT) && rng_chance(&r, 30)) {
         s->options.flags |= MHA_TRAINING;

@@ -22,7 +22,10 @@ enum {
     SPREAD_DOCUMENTS = 1 << 5,
     SPREAD_TYPES = 1 << 6, /* f16 and bf16 */
     SPREAD_STATISTICS = 1 << 7,
-    SPREAD_EVERYTHING = (1 << 8) - 1
+    SPREAD_MODES = 1 << 8, /* of heads: such a problem has no backward pass */
+    SPREAD_F64 = 1 << 9,   /* nor has one in f64 */
+    SPREAD_NATIVE = 1 << 10,
+    SPREAD_EVERYTHING = (1 << 11) - 1
 };
 
 /* Tensors of the whole, or of one rank: contiguous [B][heads][rows][width]; packed: one batch,
@@ -51,6 +54,8 @@ typedef struct spread {
     int64_t q_starts[SPREAD_LISTS], k_starts[SPREAD_LISTS];
     int64_t q_lengths[SPREAD_LISTS], k_lengths[SPREAD_LISTS], offsets[SPREAD_LISTS];
     float sinks[64], slopes[64], gates[192];
+    uint8_t modes[64];
+    float means[64 * 64];
     int32_t *k_documents;
     spread_data whole, local;
     mha_mpi_layout queries, keys;
@@ -66,6 +71,9 @@ void spread_free(spread *s);
 
 /* Draws layouts for other ranks of the same problem. */
 void spread_lay_out(spread *s, rng *r, const mha_mpi_group *group);
+
+/* Has the problem a backward pass? */
+bool spread_goes_back(const spread *s);
 
 /* The options and gradients of a call on `data`: the whole, or this rank's rows. */
 mha_options spread_options(const spread *s, const spread_data *data);

@@ -103,7 +103,7 @@ mha_status spread_run_alone(spread *s, bool backward)
     mha_status status = mha_attention(&s->shape, spread_view(s, d, 'q'), spread_view(s, d, 'k'),
                                       spread_view(s, d, 'v'), to, &o, NULL);
     const mha_gradients g = spread_gradients(s, d);
-    if (status || !backward)
+    if (status || !backward || !spread_goes_back(s))
         return status;
     return mha_attention_backward(&s->shape, spread_view(s, d, 'q'), spread_view(s, d, 'k'),
                                   spread_view(s, d, 'v'), spread_view(s, d, 'o'), &o, &g, NULL, 0,
@@ -227,6 +227,8 @@ const char *spread_differs(const spread *s, bool backward)
 static double number(const char *from, mha_dtype type, ptrdiff_t n)
 {
     float x = 0.0f;
+    if (type == MHA_F64)
+        return ((const double *)(const void *)from)[n];
     mha_row_to_f32(type, from + n * (ptrdiff_t)mha_dtype_size(type), 1, &x);
     return (double)x;
 }
