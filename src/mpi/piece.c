@@ -252,23 +252,27 @@ void mhai_mpi_heads_run(mhai_mpi_call *call, mhai_mpi_heads heads)
 
 /* ---------------------------------------------------------------- slices ----- */
 
-/* Rows that take about 20 ms: MPI is looked at after each slice. A slice packs its keys again, so
- * it is not too short. */
-static ptrdiff_t slice_rows(const mhai_mpi_call *call, mhai_mpi_heads heads)
+/* Rows that take about 20 ms: MPI is looked at after each slice. A slice packs its keys again, as
+ * the operator does for every 1040 rows or so: shorter ones would cost more than one call. */
+static ptrdiff_t slice_rows(const mhai_mpi_call *call, mhai_mpi_heads heads, ptrdiff_t rows_to_run)
 {
+    enum { SHORTEST = 1040, UNIT = 16 };
     const mha_shape *const s = &call->plan->shape;
     const double each = 2.0 * (double)((call->packed ? 1 : s->B) * mhai_mpi_max(s->S, 1)) *
                         (double)(s->D + s->Dv + 1) * (double)(heads.last - heads.first + 1) *
                         (double)s->H / (double)s->G;
-    const double rows = 2e9 * (double)call->threads / each;
-    return rows > 1e9 ? (ptrdiff_t)1 << 30 : mhai_mpi_max(512, (ptrdiff_t)rows / 64 * 64);
+    const double wanted = 2e9 * (double)call->threads / each;
+    const ptrdiff_t most = wanted > 1e9 ? (ptrdiff_t)1 << 30 : (ptrdiff_t)wanted;
+    /* As even as possible, in units that fill the tiles of the operator. */
+    const ptrdiff_t slices = mhai_mpi_max(1, rows_to_run / mhai_mpi_max(SHORTEST, most));
+    return ((rows_to_run + slices - 1) / slices + UNIT - 1) / UNIT * UNIT;
 }
 
 /* One batch of packed sequences, or all batches: tokens [first, last) of the layout. */
 static void run_batch(mhai_mpi_call *call, mhai_mpi_piece piece, ptrdiff_t first, ptrdiff_t last)
 {
     const mha_options *const o = &call->options;
-    const ptrdiff_t b = piece.b, slice = slice_rows(call, piece.heads);
+    const ptrdiff_t b = piece.b, slice = slice_rows(call, piece.heads, last - first);
     const ptrdiff_t origin = call->packed ? (ptrdiff_t)o->q_starts[b] : 0;
     const ptrdiff_t keys =
         call->packed ? (ptrdiff_t)(o->k_starts[b + 1] - o->k_starts[b]) : call->plan->shape.S;
