@@ -210,6 +210,18 @@ size_t mhai_mpi_messages(const mha_mpi_group *group, size_t bytes);
 void mhai_mpi_send(mhai_mpi_exchange *x, const char *data, size_t bytes, int to, int tag);
 void mhai_mpi_receive(mhai_mpi_exchange *x, char *data, size_t bytes, int from, int tag);
 
+/* Rows as they lie in the workspace: a block for each run of rows of each head and batch, without
+ * copies. Only where these are long: both ends must be of one opinion, which depends on the owner's
+ * runs alone. */
+bool mhai_mpi_is_direct(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                        const mhai_mpi_rows *owner);
+size_t mhai_mpi_row_messages(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                             const mhai_mpi_rows *owner, mhai_mpi_heads heads);
+void mhai_mpi_send_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t, const mhai_mpi_rows *owner,
+                        mhai_mpi_heads heads, int to, int tag);
+void mhai_mpi_receive_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t,
+                           const mhai_mpi_rows *owner, mhai_mpi_heads heads, int from, int tag);
+
 /* Lets MPI work; between slices of computation. */
 void mhai_mpi_progress(mhai_mpi_exchange *x);
 
