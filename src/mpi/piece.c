@@ -256,15 +256,17 @@ void mhai_mpi_heads_run(mhai_mpi_call *call, mhai_mpi_heads heads)
  * the operator does for every 1040 rows or so: shorter ones would cost more than one call. */
 static ptrdiff_t slice_rows(const mhai_mpi_call *call, mhai_mpi_heads heads, ptrdiff_t rows_to_run)
 {
-    enum { SHORTEST = 1040, UNIT = 16 };
+    enum { TASK = 1040, UNIT = 16 };
     const mha_shape *const s = &call->plan->shape;
     const double each = 2.0 * (double)((call->packed ? 1 : s->B) * mhai_mpi_max(s->S, 1)) *
                         (double)(s->D + s->Dv + 1) * (double)(heads.last - heads.first + 1) *
                         (double)s->H / (double)s->G;
     const double wanted = 2e9 * (double)call->threads / each;
     const ptrdiff_t most = wanted > 1e9 ? (ptrdiff_t)1 << 30 : (ptrdiff_t)wanted;
-    /* As even as possible, in units that fill the tiles of the operator. */
-    const ptrdiff_t slices = mhai_mpi_max(1, rows_to_run / mhai_mpi_max(SHORTEST, most));
+    /* As even as possible, in units that fill the tiles of the operator, and in no more tasks of it
+     * than without slices. */
+    const ptrdiff_t longest = mhai_mpi_max(1, most / TASK) * TASK;
+    const ptrdiff_t slices = mhai_mpi_max(1, (rows_to_run + longest - 1) / longest);
     return ((rows_to_run + slices - 1) / slices + UNIT - 1) / UNIT * UNIT;
 }
 
