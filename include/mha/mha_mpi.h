@@ -130,7 +130,8 @@ MHA_API mha_status mha_mpi_plan_create(mha_mpi_plan **plan, mha_mpi_group *group
 MHA_API void mha_mpi_plan_free(mha_mpi_plan *plan);
 
 /* Bytes of workspace for a run or, if `backward` is not 0, a backward pass with these options and
- * a pool of `threads` threads. 0 if they are not valid. Not (all). */
+ * a pool of `threads` threads; gradients of biases and masks have the axes that these have. 0 if
+ * they are not valid. Not (all). */
 MHA_API size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *options,
                                       int threads, int backward);
 

@@ -493,7 +493,7 @@ static mha_status check_sums(const mhai_mpi_call *call)
         if (biases[n]->data && s->S > 0 && s->H > 1 && biases[n]->sh == 0)
             return fail(call, MHA_ERR_FLAG,
                         "gradients of biases and masks that heads share are not computed over "
-                        "ranks; request them for each head and add them up");
+                        "ranks; give these a stride of heads, and add up the gradients");
         else if (biases[n]->data && call->packed && biases[n]->sl != 0 && biases[n]->sb == 0 &&
                  s->B > 1)
             return fail(call, MHA_ERR_FLAG,
@@ -540,6 +540,8 @@ mha_status mhai_mpi_call_backward(mhai_mpi_call *call, mha_view q, mha_view k, m
     mha_status status = mha_attention_backward_check(&s, q, k, v, o, &bare, &rows);
     if (status || (status = check_back_options(call, q, o)) || (status = check_sums(call)))
         return status;
+    if (call->plan->shape.S == 0) /* these have no elements */
+        call->gradients.d_bias.data = call->gradients.d_add_mask.data = NULL;
     if (needs_whole_heads(call))
         take_whole_heads(call);
     add_operands(call, &q, &k, &v, &o);
@@ -547,10 +549,11 @@ mha_status mhai_mpi_call_backward(mhai_mpi_call *call, mha_view q, mha_view k, m
     return MHA_OK;
 }
 
-/* The gradient of a bias or mask, if it can be requested. */
+/* The gradient of a bias or mask, as it can be requested: it shares the axes that these share. */
 static mha_out pretend_bias(mhai_mpi_call *call, const mha_view *bias, bool shared)
 {
-    return bias->data && bias->sh && (bias->sl || shared)
+    const mha_shape *const s = &call->plan->shape;
+    return bias->data && s->S > 0 && (bias->sh || s->H == 1) && (bias->sl || shared)
                ? (mha_out){call, bias->sb, bias->sh, bias->sl}
                : (mha_out){0};
 }

@@ -116,6 +116,8 @@ int main(int argc, char **argv)
     mpi_test("random_problems_have_the_bits_of_one_call");
     for (int n = 0; n < count; n++)
         check_problem(base * 100000 + (uint64_t)n, n % 4 == 3 ? brief : group, pool);
+    mpi_test("problems_that_once_failed");
+    check_problem(2700322, group, pool); /* the gradient of a bias without elements, packed */
     mpi_test("ring_has_the_same_bits_on_any_number_of_ranks");
     for (int n = 0; n < count / 2; n++)
         check_ring(base * 100000 + 50000 + (uint64_t)n, n % 4 == 3 ? brief : group, self, pool);
