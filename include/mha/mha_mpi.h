@@ -130,12 +130,13 @@ MHA_API mha_status mha_mpi_plan_create(mha_mpi_plan **plan, mha_mpi_group *group
 MHA_API void mha_mpi_plan_free(mha_mpi_plan *plan);
 
 /* Bytes of workspace for a run or, if `backward` is not 0, a backward pass with these options and
- * a pool of `threads` threads. 0 if they are not valid. Not (all). */
+ * a pool of `threads` threads; gradients of biases and masks have the axes that these have. 0 if
+ * they are not valid. Not (all). */
 MHA_API size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *options,
                                       int threads, int backward);
 
-/* Bytes that this rank sends in a run, or a backward pass. 0 if the options are not valid. Not
- * (all). */
+/* Bytes that this rank sends in a run, or a backward pass without gradients of options that need
+ * ALL_TO_ALL. 0 if the options are not valid. Not (all). */
 MHA_API uint64_t mha_mpi_plan_sent(const mha_mpi_plan *plan, const mha_options *options,
                                    int backward);
 
@@ -150,10 +151,17 @@ MHA_API size_t mha_mpi_plan_explain(const mha_mpi_plan *plan, char *text, size_t
  * 0, is the same on all ranks, also on one without rows. With packed sequences, rows (b, i) of
  * masks and biases are those rows of sequence b that this rank has, counted from 0.
  *
- * Weights are of all heads and of this rank's rows, (b, h, row, j) with the S columns of the whole,
- * by GATHER, ALL_TO_ALL and GRID. Refused (MHA_ERR_FLAG): chosen heads or rows of weights and their
- * mean, weights of packed sequences, and of query lengths by other schemes than GATHER; statistics;
- * packed sequences by RING.
+ * Statistics of rows and their largest weights are of this rank's rows, [B][H][rows]; with packed
+ * sequences [B][H][L], rows as above. Those of heads and of keys come to every rank. They are sums
+ * over all rows of a head, so a call with statistics is computed as by ALL_TO_ALL. RING has none.
+ *
+ * Weights are of this rank's rows, (b, head, row, j) with the S columns of the whole, with the bits
+ * of one call by every scheme. Lists of chosen heads and rows are those of the whole call; a rank
+ * gets those of the chosen rows that it has, in the order of the list. But for all rows and heads
+ * by GATHER, they are computed after the run: the keys of chosen heads come to all ranks, of all
+ * chosen heads at once for a mean.
+ *
+ * Refused (MHA_ERR_FLAG): statistics by RING. docs/mpi.md has a table of all options.
  *
  * `work` needs mha_mpi_plan_work_size() bytes.
  */
@@ -162,10 +170,12 @@ MHA_API mha_status mha_mpi_plan_run(const mha_mpi_plan *plan, mha_view q, mha_vi
                                     size_t work_size, mha_pool *pool);
 
 /*
- * (all) As mha_attention_backward(). Gradients of options: those of sinks come to every rank, by
- * all schemes but RING; those of biases and masks have this rank's rows, and need strides of rows,
- * heads and batches that are not 0, and no RING; those of slopes and gates are for ALL_TO_ALL.
- * Others are refused (MHA_ERR_FLAG).
+ * (all) As mha_attention_backward(). Gradients of biases and masks with rows have this rank's rows.
+ * Those of sinks, slopes, gates, and of biases and masks without rows, come to every rank; RING has
+ * only sinks. Slopes, gates and biases without rows need all rows of a head on one rank: such a
+ * pass is computed as by ALL_TO_ALL, and so is one with packed sequences and gradients of options.
+ * Refused (MHA_ERR_FLAG): gradients of biases and masks that heads share, and of rows that packed
+ * sequences share.
  */
 MHA_API mha_status mha_mpi_plan_backward(const mha_mpi_plan *plan, mha_view q, mha_view k,
                                          mha_view v, mha_view o, const mha_options *options,

@@ -5,6 +5,7 @@
  */
 #include "mpi/mpi_parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --------------------------------------------------------------- options ----- */
@@ -25,35 +26,52 @@ static void read_options(mhai_mpi_call *call, const mha_options *options)
 static mha_status check_wishes(const mhai_mpi_call *call)
 {
     const mha_options *const o = &call->options;
-    if (!call->backward && o->statistics)
+    if (!call->backward && o->statistics && call->plan->scheme == MHA_MPI_RING)
         return fail(call, MHA_ERR_FLAG,
-                    "statistics are not computed over ranks; take them of the weights");
+                    "MHA_MPI_RING has no statistics, which need all keys of a row at once; use "
+                    "another scheme");
     if ((o->q_starts != NULL) != (o->k_starts != NULL))
         return fail(call, MHA_ERR_FLAG, "queries and keys must both be packed, or neither");
     if (call->plan->shape.q_type == MHA_F64 && call->plan->scheme == MHA_MPI_RING)
         return fail(call, MHA_ERR_DTYPE, "MHA_MPI_RING is for f32, f16 and bf16");
-    if (call->packed && call->plan->scheme == MHA_MPI_RING)
-        return fail(call, MHA_ERR_FLAG, "MHA_MPI_RING has no packed sequences; use another scheme");
     return MHA_OK;
 }
 
-/* Weights are rows of all keys, as masks are; they travel back only as whole tensors. */
+static mha_status check_chosen(const mhai_mpi_call *call, const char *name, const int64_t *list,
+                               ptrdiff_t count, ptrdiff_t extent)
+{
+    if (list && count < 0)
+        return fail(call, MHA_ERR_INDEX, "the count of options.%s is %td", name, count);
+    for (ptrdiff_t n = 0; list && n < count; n++)
+        if (list[n] < 0 || list[n] >= extent)
+            return fail(call, MHA_ERR_INDEX, "options.%s[%td] is %lld; it must lie in [0, %td)",
+                        name, n, (long long)list[n], extent);
+    return MHA_OK;
+}
+
+/* The lists are those of the whole. */
 static mha_status check_weights(const mhai_mpi_call *call)
 {
     const mha_options *const o = &call->options;
-    const mha_mpi_plan *const plan = call->plan;
+    const mha_shape *const s = &call->plan->shape;
     if (call->backward || !o->weights.data)
         return MHA_OK;
-    if (o->weights_heads || o->weights_rows || (o->flags & MHA_AVERAGE_WEIGHTS))
-        return fail(
-            call, MHA_ERR_FLAG,
-            "weights over ranks are of all heads and of all rows of this rank, not of chosen "
-            "ones or their mean");
-    if (call->packed || plan->scheme == MHA_MPI_RING || (o->q_lengths && plan->head_ranks > 1))
-        return fail(call, MHA_ERR_FLAG,
-                    "weights are for neither packed sequences nor MHA_MPI_RING, and with q_lengths "
-                    "for MHA_MPI_GATHER only");
-    return MHA_OK;
+    const mha_status status =
+        check_chosen(call, "weights_heads", o->weights_heads, o->weights_head_count, s->H);
+    if (status)
+        return status;
+    if ((o->flags & MHA_AVERAGE_WEIGHTS) && (o->weights_heads ? o->weights_head_count : s->H) == 0)
+        return fail(call, MHA_ERR_INDEX, "options.weights_head_count is 0; a mean needs a head");
+    return check_chosen(call, "weights_rows", o->weights_rows, o->weights_row_count, s->L);
+}
+
+/* Whole rows of all heads of some rows are returned while these are computed. */
+static bool has_weights_inside(const mhai_mpi_call *call)
+{
+    const mha_options *const o = &call->options;
+    return o->weights.data && !call->backward && !o->weights_heads && !o->weights_rows &&
+           !(o->flags & MHA_AVERAGE_WEIGHTS) && !call->packed && call->plan->head_ranks == 1 &&
+           call->plan->scheme != MHA_MPI_RING;
 }
 
 static mha_status check_starts(const mhai_mpi_call *call, const char *name, const int64_t *starts,
@@ -102,7 +120,7 @@ static mha_status check_lists(const mhai_mpi_call *call)
     return check_lengths(call, "k_lengths", o->k_lengths, o->k_starts, s->S);
 }
 
-static bool needs_position(const mha_options *o)
+bool mhai_mpi_needs_position(const mha_options *o)
 {
     return (o->flags & (MHA_CAUSAL | MHA_WINDOW)) != 0 || o->alibi_slopes != NULL;
 }
@@ -144,7 +162,7 @@ int64_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b)
 static mha_status check_position(const mhai_mpi_call *call)
 {
     const mha_options *const o = &call->options;
-    if (!needs_position(o) || o->position != MHA_POSITION_UNSET)
+    if (!mhai_mpi_needs_position(o) || o->position != MHA_POSITION_UNSET)
         return MHA_OK;
     for (ptrdiff_t b = 0; b < call->plan->shape.B; b++)
         if (queries_of(call, b) != keys_of(call, b))
@@ -153,6 +171,12 @@ static mha_status check_position(const mhai_mpi_call *call)
                         "no options.position",
                         queries_of(call, b), keys_of(call, b), b);
     return MHA_OK;
+}
+
+/* Sums over all rows of a head are made by one rank, in the order of one call. */
+static void take_whole_heads(mhai_mpi_call *call)
+{
+    call->plan = call->plan->whole ? call->plan->whole : call->plan;
 }
 
 mha_status mhai_mpi_call_read(mhai_mpi_call *call, const mha_mpi_plan *plan,
@@ -172,6 +196,12 @@ mha_status mhai_mpi_call_read(mhai_mpi_call *call, const mha_mpi_plan *plan,
     if (status || (status = check_wishes(call)) || (status = check_weights(call)) ||
         (status = check_lists(call)))
         return status;
+    /* A call without rows writes no statistics. */
+    if (backward || plan->shape.L == 0 || plan->shape.D == 0)
+        call->options.statistics = NULL;
+    if (call->options.statistics)
+        take_whole_heads(call);
+    call->weights_inside = has_weights_inside(call);
     return check_position(call);
 }
 
@@ -220,9 +250,47 @@ static void add_mask(mhai_mpi_call *call, int which, mha_view view, mha_dtype ty
         return;
     add(call, which, view, k);
     mhai_mpi_tensor *const t = &call->own[which];
-    t->batches = view.sb ? s->B : 1;
+    t->batches = view.sb && !call->packed ? s->B : 1;
+    t->starts = call->packed ? call->options.q_starts : NULL;
+    t->sequences = s->B;
     if (t->data)
         t->sb = view.sb * (ptrdiff_t)t->element;
+}
+
+/* A part of statistics: `bytes` for every row of every head. */
+static void add_array(mhai_mpi_call *call, int which, void *data, size_t bytes)
+{
+    const mha_shape *const s = &call->plan->shape;
+    const mhai_mpi_rows *const rows = &call->plan->queries.ranks[call->plan->group->rank];
+    const ptrdiff_t sl = (ptrdiff_t)bytes, sh = sl * (call->packed ? s->L : rows->rows);
+    if (data && s->G > 0)
+        call->own[which] = (mhai_mpi_tensor){.data = data,
+                                             .sb = sh * s->H,
+                                             .sh = sh,
+                                             .sl = sl,
+                                             .bytes = bytes,
+                                             .element = 1,
+                                             .batches = call->packed ? 1 : s->B,
+                                             .starts = call->packed ? call->options.q_starts : NULL,
+                                             .sequences = s->B,
+                                             .per_group = s->H / s->G,
+                                             .side = &call->plan->queries,
+                                             .rows = rows};
+}
+
+static void add_statistics(mhai_mpi_call *call)
+{
+    const mha_shape *const s = &call->plan->shape;
+    const mha_statistics *const from = call->options.statistics;
+    const size_t top = (size_t)from->top, mean = sizeof *from->heads;
+    const size_t columns = sizeof *from->columns * (size_t)s->S;
+    add_array(call, MHAI_MPI_ROW_STATISTICS, from->rows, sizeof *from->rows);
+    add_array(call, MHAI_MPI_TOP_KEYS, from->top_keys, sizeof *from->top_keys * top);
+    add_array(call, MHAI_MPI_TOP_WEIGHTS, from->top_weights, sizeof *from->top_weights * top);
+    call->shared[MHAI_MPI_HEAD_STATISTICS] = (mhai_mpi_result_of_heads){
+        (char *)from->heads, s->H * (ptrdiff_t)mean, (ptrdiff_t)mean, mean, s->B};
+    call->shared[MHAI_MPI_COLUMNS] = (mhai_mpi_result_of_heads){
+        (char *)from->columns, s->H * (ptrdiff_t)columns, (ptrdiff_t)columns, columns, s->B};
 }
 
 static void add_operands(mhai_mpi_call *call, const mha_view *q, const mha_view *k,
@@ -244,10 +312,29 @@ static void add_operands(mhai_mpi_call *call, const mha_view *q, const mha_view 
     add_mask(call, MHAI_MPI_ADD, p->add_mask, p->add_mask_type);
     add_mask(call, MHAI_MPI_BIAS, p->bias, p->bias_type);
     if (!call->backward)
-        add(call, MHAI_MPI_WEIGHTS, view_of(p->weights),
-            (kind){&plan->queries, p->weights_type, s->S, R});
+        add_mask(call, MHAI_MPI_WEIGHTS, view_of(p->weights), p->weights_type);
+    if (p->statistics)
+        add_statistics(call);
     const mha_view documents = {p->q_documents, p->q_documents_sb, 0, 1};
     add(call, MHAI_MPI_DOCUMENTS, documents, (kind){&plan->queries, MHA_F32, 1, 0});
+}
+
+/* Gradients of a bias or mask: with rows, or of keys for all rows. */
+static void add_bias(mhai_mpi_call *call, int rows, int keys, mha_out out)
+{
+    const mha_shape *const s = &call->plan->shape;
+    const ptrdiff_t e = (ptrdiff_t)sizeof(float);
+    if (out.sl != 0)
+        add_mask(call, rows, view_of(out), MHA_F32);
+    else
+        call->shared[keys] = (mhai_mpi_result_of_heads){
+            out.data, out.sb * e, out.sh * e, sizeof(float) * (size_t)s->S, out.sb ? s->B : 1};
+}
+
+static mhai_mpi_result_of_heads sum_of(float *data, ptrdiff_t sb, ptrdiff_t batches)
+{
+    return (mhai_mpi_result_of_heads){(char *)data, sb * (ptrdiff_t)sizeof *data, sizeof *data,
+                                      sizeof *data, batches};
 }
 
 static void add_gradients(mhai_mpi_call *call)
@@ -261,11 +348,12 @@ static void add_gradients(mhai_mpi_call *call)
     add(call, MHAI_MPI_D_Q, view_of(g->d_q), (kind){&plan->queries, MHA_F32, s->D, R});
     add(call, MHAI_MPI_D_K, view_of(g->d_k), (kind){&plan->keys, MHA_F32, s->D, 1});
     add(call, MHAI_MPI_D_V, view_of(g->d_v), (kind){&plan->keys, MHA_F32, s->Dv, 1});
-    add_mask(call, MHAI_MPI_D_ADD, view_of(g->d_add_mask), MHA_F32);
-    add_mask(call, MHAI_MPI_D_BIAS, view_of(g->d_bias), MHA_F32);
-    call->sums[0] = g->d_sinks;
-    call->sums[1] = g->d_alibi_slopes;
-    call->sums[2] = g->d_gates;
+    add_bias(call, MHAI_MPI_D_ADD, MHAI_MPI_D_ADD_KEYS, g->d_add_mask);
+    add_bias(call, MHAI_MPI_D_BIAS, MHAI_MPI_D_BIAS_KEYS, g->d_bias);
+    call->shared[MHAI_MPI_D_SINKS] = sum_of(g->d_sinks, 0, 1);
+    call->shared[MHAI_MPI_D_SLOPES] = sum_of(g->d_alibi_slopes, 0, 1);
+    const ptrdiff_t gates = call->options.gates_sb;
+    call->shared[MHAI_MPI_D_GATES] = sum_of(g->d_gates, gates, gates ? s->B : 1);
 }
 
 /* ---------------------------------------------------------------- memory ----- */
@@ -298,39 +386,66 @@ static mha_view no_keys(void)
     return (mha_view){row, 0, 0, 0};
 }
 
-/* Masks with rows that travel are laid out as rows of tokens. */
-static mha_status check_masks(const mhai_mpi_call *call)
+/* The options for this rank's rows and all keys, without what has been checked for the whole or
+ * does not depend on rows. Packed rows are one batch, which has no masks. */
+static mha_options local_options(const mhai_mpi_call *call)
 {
-    const bool travel = call->backward || call->plan->head_ranks > 1;
-    for (int n = MHAI_MPI_ATTEND; call->packed && travel && n <= MHAI_MPI_BIAS; n++)
-        if (call->own[n].data && call->own[n].sl != 0)
-            return fail(call, MHA_ERR_FLAG,
-                        "masks and biases with rows go with packed sequences only in a run of "
-                        "MHA_MPI_GATHER");
-    return MHA_OK;
-}
-
-/* The options with a query axis, for this rank's rows and all keys. */
-static mha_status check_rows(const mhai_mpi_call *call, mha_view q, mha_out o)
-{
-    mha_shape s = local_shape(call);
     mha_options rows = call->options;
-    /* What has been checked for the whole, or does not depend on rows. */
     rows.q_lengths = rows.k_lengths = rows.q_starts = rows.k_starts = NULL;
     rows.position = MHA_POSITION_OFFSET;
     rows.offset = 0;
     rows.offsets = NULL;
     if (call->packed) {
-        s.L = mhai_mpi_min(s.L, call->plan->shape.L);
         rows.attend_mask.data = rows.ignore_mask.data = NULL;
         rows.add_mask.data = rows.bias.data = NULL;
         rows.k_documents = NULL;
         rows.q_documents = NULL;
+        rows.statistics = NULL;
+    }
+    return rows;
+}
+
+/* How many rows of weights a rank with chosen ones has. */
+static ptrdiff_t count_chosen(const mhai_mpi_call *call)
+{
+    const mha_options *const o = &call->options;
+    const mhai_mpi_rows *const own = &call->plan->queries.ranks[call->plan->group->rank];
+    ptrdiff_t most = 0;
+    for (ptrdiff_t b = 0; b < (call->packed ? call->plan->shape.B : 1); b++) {
+        ptrdiff_t count = 0;
+        for (ptrdiff_t n = 0; n < o->weights_row_count; n++)
+            count += mhai_mpi_chosen_run(call, own, b, o->weights_rows[n]) >= 0;
+        most = mhai_mpi_max(most, count);
+    }
+    return most;
+}
+
+static mha_status check_local(const mhai_mpi_call *call, mha_view q, mha_out o,
+                              const int64_t *chosen, ptrdiff_t count)
+{
+    mha_shape s = local_shape(call);
+    mha_options rows = local_options(call);
+    rows.weights_rows = chosen;
+    rows.weights_row_count = count;
+    if (call->packed) {
+        s.L = mhai_mpi_min(s.L, call->plan->shape.L);
         rows.lse.data = NULL;
     }
     s.S = call->plan->shape.S;
     const mha_view keys = no_keys();
     return mha_attention_check(&s, q, keys, keys, o, &rows);
+}
+
+/* The options with a query axis. Of chosen rows it matters how many there are. */
+static mha_status check_rows(const mhai_mpi_call *call, mha_view q, mha_out o)
+{
+    if (!call->options.weights.data || !call->options.weights_rows)
+        return check_local(call, q, o, NULL, 0);
+    const ptrdiff_t count = count_chosen(call);
+    int64_t *const zeros = calloc((size_t)count + 1, sizeof *zeros);
+    const mha_status status = zeros ? check_local(call, q, o, zeros, count) : MHA_ERR_MEMORY;
+    free(zeros);
+    return status;
 }
 
 mha_status mhai_mpi_call_run(mhai_mpi_call *call, mha_view q, mha_view k, mha_view v, mha_out o)
@@ -342,32 +457,52 @@ mha_status mhai_mpi_call_run(mhai_mpi_call *call, mha_view q, mha_view k, mha_vi
     if (status || (status = check_rows(call, q, o)))
         return status;
     add_operands(call, &q, &k, &v, &out);
-    return check_masks(call);
+    return MHA_OK;
+}
+
+/* Is this the gradient of a bias or mask that has no rows? */
+static bool is_of_keys(const mhai_mpi_call *call, const mha_out *out)
+{
+    return out->data && out->sl == 0 && call->plan->shape.S > 0;
+}
+
+/* Are there sums over rows and keys? Those of sinks need no keys. */
+static bool sums_over_pairs(const mhai_mpi_call *call)
+{
+    const mha_gradients *const g = &call->gradients;
+    return g->d_alibi_slopes || g->d_gates || is_of_keys(call, &g->d_bias) ||
+           is_of_keys(call, &g->d_add_mask);
+}
+
+/* Are all rows of a head needed on one rank? With packed sequences all gradients of options are
+ * written by one call for all of them. */
+static bool needs_whole_heads(const mhai_mpi_call *call)
+{
+    const mha_gradients *const g = &call->gradients;
+    const bool any = g->d_sinks || g->d_bias.data || g->d_add_mask.data;
+    return sums_over_pairs(call) || (any && call->packed);
 }
 
 /* Which gradients of options a scheme has. */
 static mha_status check_sums(const mhai_mpi_call *call)
 {
     const mha_gradients *const g = &call->gradients;
-    const mha_mpi_plan *const plan = call->plan;
+    const mha_shape *const s = &call->plan->shape;
     const mha_out *const biases[] = {&g->d_bias, &g->d_add_mask};
-    const bool ring = plan->scheme == MHA_MPI_RING;
     for (int n = 0; n < 2; n++)
-        if (biases[n]->data && plan->shape.S > 0 &&
-            (ring || call->packed || biases[n]->sl == 0 || biases[n]->sh == 0 ||
-             (biases[n]->sb == 0 && plan->shape.B > 1)))
+        if (biases[n]->data && s->S > 0 && s->H > 1 && biases[n]->sh == 0)
             return fail(call, MHA_ERR_FLAG,
-                        "gradients of biases and masks need strides of rows, heads and batches, "
-                        "and neither packed sequences nor MHA_MPI_RING");
-    if ((call->sums[1] || call->sums[2]) && (plan->teams > 1 || ring || call->packed))
+                        "gradients of biases and masks that heads share are not computed over "
+                        "ranks; give these a stride of heads, and add up the gradients");
+        else if (biases[n]->data && call->packed && biases[n]->sl != 0 && biases[n]->sb == 0 &&
+                 s->B > 1)
+            return fail(call, MHA_ERR_FLAG,
+                        "gradients of biases and masks with rows that packed sequences share are "
+                        "not computed over ranks; request them for each sequence");
+    if (call->plan->scheme == MHA_MPI_RING && sums_over_pairs(call))
         return fail(call, MHA_ERR_FLAG,
-                    "gradients of slopes and gates are for MHA_MPI_ALL_TO_ALL without packed "
-                    "sequences");
-    if (call->sums[0] && (ring || call->packed))
-        return fail(call, MHA_ERR_FLAG,
-                    "gradients of sinks are for neither packed sequences nor MHA_MPI_RING");
-    if (call->sums[2] && call->options.gates_sb != 0)
-        return fail(call, MHA_ERR_FLAG, "gradients of gates are for gates of all batches");
+                    "MHA_MPI_RING has no gradients of slopes, gates and biases without rows, which "
+                    "are sums over all pairs of rows and keys; use another scheme");
     return MHA_OK;
 }
 
@@ -376,14 +511,13 @@ static mha_status check_sums(const mhai_mpi_call *call)
 static mha_status check_back_options(const mhai_mpi_call *call, mha_view q, mha_view o)
 {
     mha_shape s = local_shape(call);
-    mha_options rows = call->options;
+    const mha_options rows = local_options(call);
     mha_gradients g = call->gradients;
-    rows.q_lengths = rows.k_lengths = rows.q_starts = rows.k_starts = NULL;
-    rows.position = MHA_POSITION_OFFSET;
-    rows.offset = 0;
-    rows.offsets = NULL;
+    if (call->packed && ((g.d_bias.data && !call->options.bias.data) ||
+                         (g.d_add_mask.data && !call->options.add_mask.data)))
+        return fail(call, MHA_ERR_NULL, "the gradient of a bias or mask that the call has not");
     if (call->packed)
-        return MHA_OK;
+        g.d_bias.data = g.d_add_mask.data = NULL;
     g.d_k.data = g.d_v.data = NULL;
     s.S = call->plan->shape.S;
     const mha_view keys = no_keys();
@@ -404,114 +538,51 @@ mha_status mhai_mpi_call_backward(mhai_mpi_call *call, mha_view q, mha_view k, m
     rows.d_bias.data = rows.d_add_mask.data = NULL;
     rows.d_alibi_slopes = rows.d_sinks = rows.d_gates = NULL;
     mha_status status = mha_attention_backward_check(&s, q, k, v, o, &bare, &rows);
-    if (status || (status = check_back_options(call, q, o)))
+    if (status || (status = check_back_options(call, q, o)) || (status = check_sums(call)))
         return status;
+    if (call->plan->shape.S == 0) /* these have no elements */
+        call->gradients.d_bias.data = call->gradients.d_add_mask.data = NULL;
+    if (needs_whole_heads(call))
+        take_whole_heads(call);
     add_operands(call, &q, &k, &v, &o);
     add_gradients(call);
-    if ((status = check_masks(call)))
-        return status;
-    return check_sums(call);
+    return MHA_OK;
 }
 
-/* Gradients of biases are counted where they can be requested. */
-mha_status mhai_mpi_call_pretend(mhai_mpi_call *call)
+/* The gradient of a bias or mask, as it can be requested: it shares the axes that these share. */
+static mha_out pretend_bias(mhai_mpi_call *call, const mha_view *bias, bool shared)
+{
+    const mha_shape *const s = &call->plan->shape;
+    return bias->data && s->S > 0 && (bias->sh || s->H == 1) && (bias->sl || shared)
+               ? (mha_out){call, bias->sb, bias->sh, bias->sl}
+               : (mha_out){0};
+}
+
+void mhai_mpi_call_pretend(mhai_mpi_call *call, bool shared)
 {
     const mha_options *const o = &call->options;
     const mha_view any = {call, 0, 0, 0};
     const mha_out out = {call, 0, 0, 0};
-    const bool biases = call->backward && !call->packed && call->plan->scheme != MHA_MPI_RING;
+    float *const sums = (float *)(void *)call;
     call->gradients = (mha_gradients){.size = sizeof call->gradients};
     if (call->backward) {
         call->options.lse = call->options.lse.data ? call->options.lse : out;
         call->gradients.d_o = call->gradients.d_lse = any;
         call->gradients.d_q = call->gradients.d_k = call->gradients.d_v = out;
     }
-    if (biases && o->bias.data && o->bias.sl && o->bias.sh)
-        call->gradients.d_bias = (mha_out){call, o->bias.sb, o->bias.sh, o->bias.sl};
-    if (biases && o->add_mask.data && o->add_mask.sl && o->add_mask.sh)
-        call->gradients.d_add_mask =
-            (mha_out){call, o->add_mask.sb, o->add_mask.sh, o->add_mask.sl};
+    if (call->backward) {
+        call->gradients.d_bias = pretend_bias(call, &o->bias, shared);
+        call->gradients.d_add_mask = pretend_bias(call, &o->add_mask, shared);
+    }
+    if (call->backward && (shared || !call->packed || call->plan->scheme == MHA_MPI_RING))
+        call->gradients.d_sinks = o->sinks ? sums : NULL;
+    if (call->backward && shared) {
+        call->gradients.d_alibi_slopes = o->alibi_slopes ? sums : NULL;
+        call->gradients.d_gates = o->gates ? sums : NULL;
+    }
+    if (needs_whole_heads(call))
+        take_whole_heads(call);
     add_operands(call, &any, &any, &any, &any);
     if (call->backward)
         add_gradients(call);
-    if (biases && o->sinks)
-        call->sums[0] = (float *)(void *)call;
-    return check_masks(call);
-}
-
-/* -------------------------------------------------------------- agreement ----- */
-
-static uint64_t hash_array(uint64_t hash, const void *data, ptrdiff_t count, size_t size)
-{
-    const int64_t there = data != NULL;
-    hash = mhai_mpi_hash(hash, &there, sizeof there);
-    return data ? mhai_mpi_hash(hash, data, size * (size_t)count) : hash;
-}
-
-/* Which tensors the call has, and which of their axes are shared. */
-static uint64_t hash_tensors(uint64_t hash, const mhai_mpi_call *call)
-{
-    for (int n = 0; n < MHAI_MPI_OPERANDS; n++) {
-        const mhai_mpi_tensor *const t = &call->own[n];
-        const bool mask = n >= MHAI_MPI_ATTEND && n <= MHAI_MPI_BIAS;
-        const int64_t facts[] = {mask && t->data, mask && t->sl != 0, mask && t->per_group,
-                                 mask ? t->batches : 0, mask ? (int64_t)t->element : 0};
-        hash = mhai_mpi_hash(hash, facts, sizeof facts);
-    }
-    return hash;
-}
-
-static uint64_t hash_lists(uint64_t hash, const mhai_mpi_call *call)
-{
-    const mha_options *const o = &call->options;
-    const mha_shape *const s = &call->plan->shape;
-    hash = hash_array(hash, o->offsets, s->B, sizeof(int64_t));
-    hash = hash_array(hash, o->q_lengths, s->B, sizeof(int64_t));
-    hash = hash_array(hash, o->k_lengths, s->B, sizeof(int64_t));
-    hash = hash_array(hash, o->q_starts, s->B + 1, sizeof(int64_t));
-    hash = hash_array(hash, o->k_starts, s->B + 1, sizeof(int64_t));
-    hash = hash_array(hash, o->alibi_slopes, s->H, sizeof(float));
-    hash = hash_array(hash, o->sinks, s->H, sizeof(float));
-    hash = hash_array(hash, o->head_modes, s->H, 1);
-    for (ptrdiff_t b = 0; o->gates && b < (o->gates_sb ? s->B : 1); b++)
-        hash = hash_array(hash, o->gates + b * o->gates_sb, s->H, sizeof(float));
-    return hash;
-}
-
-uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call)
-{
-    const mha_options *const o = &call->options;
-    const bool positions = needs_position(o), drops = (o->flags & MHA_TRAINING) && o->dropout > 0;
-    const int64_t numbers[] = {call->backward,
-                               o->flags,
-                               positions ? (int64_t)o->position : 0,
-                               positions ? o->offset : 0,
-                               o->flags & MHA_WINDOW ? o->window_left : 0,
-                               o->flags & MHA_WINDOW ? o->window_right : 0,
-                               drops ? (int64_t)o->dropout_seed : 0,
-                               drops ? o->dropout_first[0] : 0,
-                               drops ? o->dropout_first[1] : 0,
-                               drops ? o->dropout_first[2] : 0,
-                               drops ? o->dropout_first[3] : 0,
-                               o->k_documents != NULL,
-                               o->q_documents != NULL,
-                               o->lse.data != NULL,
-                               call->own[MHAI_MPI_WEIGHTS].data != NULL,
-                               call->own[MHAI_MPI_WEIGHTS].data ? (int64_t)o->weights_type : 0,
-                               call->own[MHAI_MPI_WEIGHTS].data ? (int64_t)o->weights_mode : 0,
-                               call->gradients.d_lse.data != NULL,
-                               call->gradients.d_o_type,
-                               call->gradients.d_q.data != NULL,
-                               call->gradients.d_k.data != NULL,
-                               call->gradients.d_v.data != NULL,
-                               call->gradients.d_bias.data != NULL,
-                               call->gradients.d_add_mask.data != NULL,
-                               call->sums[0] != NULL,
-                               call->sums[1] != NULL,
-                               call->sums[2] != NULL};
-    const float reals[] = {o->scale, o->softcap, drops ? o->dropout : 0.0f};
-    uint64_t hash = mhai_mpi_hash(call->plan->hash, numbers, sizeof numbers);
-    hash = mhai_mpi_hash(hash, reals, sizeof reals);
-    hash = hash_lists(hash, call);
-    return hash_tensors(hash, call);
 }

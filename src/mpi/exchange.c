@@ -39,6 +39,55 @@ void mhai_mpi_receive(mhai_mpi_exchange *x, char *data, size_t bytes, int from, 
     }
 }
 
+/* Copies of shorter blocks cost less than messages; but where messages are short anyway, blocks may
+ * be as short. */
+bool mhai_mpi_is_direct(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                        const mhai_mpi_rows *owner)
+{
+    enum { SHORTEST_BLOCK = 16384 };
+    const size_t least =
+        group->message_bytes < SHORTEST_BLOCK ? group->message_bytes : SHORTEST_BLOCK;
+    return !t->starts && owner->runs > 0 && t->bytes * (size_t)(owner->rows / owner->runs) >= least;
+}
+
+size_t mhai_mpi_row_messages(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                             const mhai_mpi_rows *owner, mhai_mpi_heads heads)
+{
+    size_t messages = 0;
+    for (ptrdiff_t n = 0; n < owner->runs; n++)
+        messages +=
+            mhai_mpi_messages(group, t->bytes * (size_t)(owner->run[n].last - owner->run[n].first));
+    return messages * (size_t)(t->batches * mhai_mpi_heads_of(t, heads));
+}
+
+static void move_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t, const mhai_mpi_rows *owner,
+                      mhai_mpi_heads heads, int rank, int tag, bool sends)
+{
+    for (ptrdiff_t n = 0; n < owner->runs; n++) {
+        const size_t bytes = t->bytes * (size_t)(owner->run[n].last - owner->run[n].first);
+        for (ptrdiff_t b = 0; b < t->batches; b++)
+            for (ptrdiff_t h = 0; h < mhai_mpi_heads_of(t, heads); h++) {
+                char *const at = mhai_mpi_at(t, b, heads.first, owner->run[n].first) + h * t->sh;
+                if (sends)
+                    mhai_mpi_send(x, at, bytes, rank, tag);
+                else
+                    mhai_mpi_receive(x, at, bytes, rank, tag);
+            }
+    }
+}
+
+void mhai_mpi_send_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t, const mhai_mpi_rows *owner,
+                        mhai_mpi_heads heads, int to, int tag)
+{
+    move_rows(x, t, owner, heads, to, tag, true);
+}
+
+void mhai_mpi_receive_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t,
+                           const mhai_mpi_rows *owner, mhai_mpi_heads heads, int from, int tag)
+{
+    move_rows(x, t, owner, heads, from, tag, false);
+}
+
 void mhai_mpi_progress(mhai_mpi_exchange *x)
 {
     int left;

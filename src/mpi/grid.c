@@ -4,7 +4,8 @@
  * all. In each step some heads travel while those of the step before are computed:
  *
  *      post(0)
- *      wait, unpack(step)      rows of all ranks are now in the order of their tokens
+ *      wait, unpack(step)      rows of all ranks are now in the order of their tokens; long runs of
+ *                              them were received there
  *      post(step + 1)          the next heads, on their way during
  *      compute(step)           pieces of the operator, in slices
  *      return(step)            outputs to those who have the rows, with more than one head rank
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-enum { TAG_IN = 1, TAG_OUT = 2, TAG_SUMS = 3, KEY_SLICE = 2048 };
+enum { TAG_IN = 1, TAG_OUT = 2, KEY_SLICE = 2048 };
 
 static const mhai_mpi_tokens everything = {0, PTRDIFF_MAX};
 
@@ -27,8 +28,11 @@ typedef struct grid {
     int rank, ranks, team;
     int in[MHAI_MPI_OPERANDS], in_count; /* tensors that travel to where they are needed */
     int common;                          /* the first of these go to all ranks, others to a team */
-    int out[MHAI_MPI_OPERANDS], out_count; /* tensors that go back */
+    int out[MHAI_MPI_OPERANDS], out_count;         /* tensors that go back */
+    mhai_mpi_tensor buffers[2][MHAI_MPI_OPERANDS]; /* tensors of heads that are computed and of the
+                                                    * next, in turn */
     char *sends, *receives, *out_sends, *out_receives;
+    mhai_mpi_sharing sharing;
 } grid;
 
 static bool same_team(const grid *g, int rank)
@@ -44,35 +48,69 @@ static int count_to(const grid *g, int from, int to)
     return mhai_mpi_team(g->plan, from) == mhai_mpi_team(g->plan, to) ? g->in_count : g->common;
 }
 
-static size_t in_bytes(const grid *g, int from, int to, mhai_mpi_heads heads)
+static const mhai_mpi_rows *rows_of(const grid *g, int operand, int rank)
+{
+    return &g->call->own[operand].side->ranks[rank];
+}
+
+/* Do the rows of a rank travel as they lie, and not in a parcel? */
+static bool is_direct(const grid *g, int operand, int owner)
+{
+    return mhai_mpi_is_direct(g->plan->group, &g->call->own[operand], rows_of(g, operand, owner));
+}
+
+static size_t bytes_of(const grid *g, int operand, int owner, mhai_mpi_heads heads)
+{
+    return mhai_mpi_parcel_bytes(&g->call->own[operand], rows_of(g, operand, owner), heads,
+                                 everything);
+}
+
+/* Bytes of these tensors, all or those of parcels. */
+enum which { ALL, PARCELS };
+static size_t list_bytes(const grid *g, const int *list, int count, int owner, mhai_mpi_heads heads,
+                         enum which which)
 {
     size_t bytes = 0;
-    for (int n = 0; n < count_to(g, from, to); n++) {
-        const mhai_mpi_tensor *const t = &g->call->own[g->in[n]];
-        bytes += mhai_mpi_parcel_bytes(t, &t->side->ranks[from], heads, everything);
-    }
+    for (int n = 0; n < count; n++)
+        if (which == ALL || !is_direct(g, list[n], owner))
+            bytes += bytes_of(g, list[n], owner, heads);
     return bytes;
+}
+
+static size_t in_bytes(const grid *g, int from, int to, mhai_mpi_heads heads, enum which which)
+{
+    return list_bytes(g, g->in, count_to(g, from, to), from, heads, which);
 }
 
 /* Outputs of some heads for the rows of `to`. */
-static size_t out_bytes(const grid *g, int to, mhai_mpi_heads heads)
+static size_t out_bytes(const grid *g, int to, mhai_mpi_heads heads, enum which which)
 {
-    size_t bytes = 0;
-    for (int n = 0; n < g->out_count; n++) {
-        const mhai_mpi_tensor *const t = &g->call->own[g->out[n]];
-        bytes += mhai_mpi_parcel_bytes(t, &t->side->ranks[to], heads, everything);
-    }
-    return bytes;
+    return list_bytes(g, g->out, g->out_count, to, heads, which);
+}
+
+/* Messages of all these tensors, of so many ranks. */
+static size_t count_messages(const grid *g, const int *list, int count, int owner,
+                             mhai_mpi_heads heads)
+{
+    const mha_mpi_group *const group = g->plan->group;
+    size_t messages = mhai_mpi_messages(group, list_bytes(g, list, count, owner, heads, PARCELS));
+    for (int n = 0; n < count; n++)
+        if (is_direct(g, list[n], owner))
+            messages += mhai_mpi_row_messages(group, &g->call->own[list[n]],
+                                              rows_of(g, list[n], owner), heads);
+    return messages;
 }
 
 /* Copies between tensors and a parcel of their rows: `packing`, or unpacking. */
-static void move_parcel(const int *list, int count, int owner, mhai_mpi_heads heads,
+static void move_parcel(const grid *g, const int *list, int count, int owner, mhai_mpi_heads heads,
                         const mhai_mpi_tensor *tensors, char *parcel, bool packing)
 {
     for (int n = 0; n < count; n++) {
         const mhai_mpi_tensor *const t = &tensors[list[n]];
         const mhai_mpi_rows *const rows = &t->side->ranks[owner];
         const mhai_mpi_tensor packed = mhai_mpi_packed(t, rows, heads, everything, parcel);
+        if (is_direct(g, list[n], owner))
+            continue;
         if (packing)
             mhai_mpi_copy(&packed, t, rows, heads, everything);
         else
@@ -83,29 +121,77 @@ static void move_parcel(const int *list, int count, int owner, mhai_mpi_heads he
 
 /* ------------------------------------------------------------------- in ----- */
 
-/* Sends the next heads of this rank's rows to those who compute them, and expects theirs. Parcels
- * for ranks of the same heads are one. */
-static void post(grid *g, ptrdiff_t step)
+/* Copies this rank's own rows of a tensor. */
+static void copy_own(const grid *g, int operand, const mhai_mpi_tensor *to, mhai_mpi_heads heads)
 {
-    const mha_mpi_plan *const plan = g->plan;
-    const mhai_mpi_heads mine = mhai_mpi_step_heads(plan, g->rank, step);
+    mhai_mpi_copy(to, &g->call->own[operand], rows_of(g, operand, g->rank), heads, everything);
+}
+
+/* Expects the next heads of others. */
+static void post_receives(grid *g, mhai_mpi_heads mine, const mhai_mpi_tensor *next)
+{
+    mhai_mpi_exchange *const x = &g->call->exchange;
     char *at = g->receives;
     for (int from = 0; from < g->ranks; from++) {
-        const size_t bytes = from == g->rank ? 0 : in_bytes(g, from, g->rank, mine);
-        mhai_mpi_receive(&g->call->exchange, at, bytes, from, TAG_IN);
+        if (from == g->rank)
+            continue;
+        const size_t bytes = in_bytes(g, from, g->rank, mine, PARCELS);
+        mhai_mpi_receive(x, at, bytes, from, TAG_IN);
         at += bytes;
+        for (int n = 0; n < count_to(g, from, g->rank); n++)
+            if (is_direct(g, g->in[n], from))
+                mhai_mpi_receive_rows(x, &next[g->in[n]], rows_of(g, g->in[n], from), mine, from,
+                                      TAG_IN);
     }
-    at = g->sends;
+}
+
+/* Sends the next heads of this rank's rows to those who compute them. Parcels for ranks of the same
+ * heads are one; rows that this rank needs too are sent from where it needs them. */
+static void post_sends(grid *g, ptrdiff_t step, const mhai_mpi_tensor *next)
+{
+    const mha_mpi_plan *const plan = g->plan;
+    mhai_mpi_exchange *const x = &g->call->exchange;
+    char *at = g->sends;
     for (int share = 0; share < plan->head_ranks; share++) {
         const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, share, step);
-        move_parcel(g->in, g->in_count, g->rank, heads, g->call->own, at, true);
+        const char *const parcel = at;
+        mhai_mpi_tensor direct[MHAI_MPI_OPERANDS];
+        move_parcel(g, g->in, g->in_count, g->rank, heads, g->call->own, at, true);
+        at += in_bytes(g, g->rank, g->rank, heads, PARCELS);
+        for (int n = 0; n < g->in_count; n++) {
+            const int operand = g->in[n];
+            direct[operand] = next[operand];
+            if (share == g->rank % plan->head_ranks || !is_direct(g, operand, g->rank))
+                continue;
+            direct[operand] = mhai_mpi_packed(&g->call->own[operand], rows_of(g, operand, g->rank),
+                                              heads, everything, at);
+            copy_own(g, operand, &direct[operand], heads);
+            at += bytes_of(g, operand, g->rank, heads);
+        }
         for (int n = 1; n < g->ranks; n++) {
             const int to = (g->rank + n) % g->ranks;
-            if (to % plan->head_ranks == share)
-                mhai_mpi_send(&g->call->exchange, at, in_bytes(g, g->rank, to, heads), to, TAG_IN);
+            if (to % plan->head_ranks != share)
+                continue;
+            mhai_mpi_send(x, parcel, in_bytes(g, g->rank, to, heads, PARCELS), to, TAG_IN);
+            for (int k = 0; k < count_to(g, g->rank, to); k++)
+                if (is_direct(g, g->in[k], g->rank))
+                    mhai_mpi_send_rows(x, &direct[g->in[k]], rows_of(g, g->in[k], g->rank), heads,
+                                       to, TAG_IN);
         }
-        at += in_bytes(g, g->rank, g->rank, heads);
     }
+}
+
+static void post(grid *g, ptrdiff_t step)
+{
+    const mhai_mpi_heads mine = mhai_mpi_step_heads(g->plan, g->rank, step);
+    mhai_mpi_tensor *const next = g->buffers[step % 2];
+    for (int n = 0; n < g->in_count; n++) {
+        next[g->in[n]].head_first = mine.first;
+        if (is_direct(g, g->in[n], g->rank))
+            copy_own(g, g->in[n], &next[g->in[n]], mine);
+    }
+    post_receives(g, mine, next);
+    post_sends(g, step, next);
 }
 
 /* What has arrived, and this rank's own rows, in the order of tokens. */
@@ -115,18 +201,17 @@ static void unpack(const grid *g, ptrdiff_t step)
     mhai_mpi_call *const call = g->call;
     const char *at = g->receives;
     for (int n = 0; n < g->in_count; n++)
-        call->used[g->in[n]].head_first = heads.first;
+        call->used[g->in[n]] = g->buffers[step % 2][g->in[n]];
     for (int from = 0; from < g->ranks; from++) {
         if (from == g->rank)
             continue;
-        move_parcel(g->in, count_to(g, from, g->rank), from, heads, call->used,
+        move_parcel(g, g->in, count_to(g, from, g->rank), from, heads, call->used,
                     (char *)(uintptr_t)at, false);
-        at += in_bytes(g, from, g->rank, heads);
+        at += in_bytes(g, from, g->rank, heads, PARCELS);
     }
-    for (int n = 0; n < g->in_count; n++) {
-        const mhai_mpi_tensor *const t = &call->own[g->in[n]];
-        mhai_mpi_copy(&call->used[g->in[n]], t, &t->side->ranks[g->rank], heads, everything);
-    }
+    for (int n = 0; n < g->in_count; n++)
+        if (!is_direct(g, g->in[n], g->rank))
+            copy_own(g, g->in[n], &call->used[g->in[n]], heads);
 }
 
 /* ------------------------------------------------------------------ out ----- */
@@ -155,47 +240,69 @@ static void deliver(const grid *g, int operand, const mhai_mpi_tensor *from, mha
     }
 }
 
+/* The ranks that share heads with this one. */
+static int first_mate(const grid *g)
+{
+    return g->team * g->plan->head_ranks;
+}
+
 /* Sends the results of a step to those of the team who have the rows, and expects those of the
- * heads that others have computed. */
+ * heads that others have computed: in the workspace, since the caller's memory is his own again
+ * when a rank fails. */
 static void give_back(grid *g, ptrdiff_t step)
 {
     const mha_mpi_plan *const plan = g->plan;
     const mhai_mpi_heads mine = mhai_mpi_step_heads(plan, g->rank, step);
     mhai_mpi_call *const call = g->call;
+    mhai_mpi_exchange *const x = &call->exchange;
     char *at = g->out_receives;
-    for (int from = g->team * plan->head_ranks; from < (g->team + 1) * plan->head_ranks; from++) {
+    for (int from = first_mate(g); from < first_mate(g) + plan->head_ranks; from++) {
         const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, from, step);
-        const size_t bytes = from == g->rank ? 0 : out_bytes(g, g->rank, heads);
-        mhai_mpi_receive(&call->exchange, at, bytes, from, TAG_OUT);
-        at += bytes;
+        if (from == g->rank)
+            continue;
+        mhai_mpi_receive(x, at, out_bytes(g, g->rank, heads, PARCELS), from, TAG_OUT);
+        at += out_bytes(g, g->rank, heads, PARCELS);
+        for (int n = 0; n < g->out_count; n++) {
+            const mhai_mpi_rows *const rows = rows_of(g, g->out[n], g->rank);
+            if (!is_direct(g, g->out[n], g->rank))
+                continue;
+            const mhai_mpi_tensor packed =
+                mhai_mpi_packed(&call->own[g->out[n]], rows, heads, everything, at);
+            mhai_mpi_receive_rows(x, &packed, rows, heads, from, TAG_OUT);
+            at += bytes_of(g, g->out[n], g->rank, heads);
+        }
     }
     at = g->out_sends;
-    for (int to = g->team * plan->head_ranks; to < (g->team + 1) * plan->head_ranks; to++) {
-        const size_t bytes = to == g->rank ? 0 : out_bytes(g, to, mine);
+    for (int to = first_mate(g); to < first_mate(g) + plan->head_ranks; to++) {
         if (to == g->rank)
             continue;
-        move_parcel(g->out, g->out_count, to, mine, call->used, at, true);
-        mhai_mpi_send(&call->exchange, at, bytes, to, TAG_OUT);
-        at += bytes;
+        move_parcel(g, g->out, g->out_count, to, mine, call->used, at, true);
+        mhai_mpi_send(x, at, out_bytes(g, to, mine, PARCELS), to, TAG_OUT);
+        at += out_bytes(g, to, mine, PARCELS);
+        for (int n = 0; n < g->out_count; n++)
+            if (is_direct(g, g->out[n], to))
+                mhai_mpi_send_rows(x, &call->used[g->out[n]], rows_of(g, g->out[n], to), mine, to,
+                                   TAG_OUT);
     }
     for (int n = 0; n < g->out_count; n++)
         deliver(g, g->out[n], &call->used[g->out[n]], mine);
 }
 
+/* Parcels come first, then what travels as it lies. */
 static void take_back(const grid *g, ptrdiff_t step)
 {
     const mha_mpi_plan *const plan = g->plan;
     char *at = g->out_receives;
-    for (int from = g->team * plan->head_ranks; from < (g->team + 1) * plan->head_ranks; from++) {
+    for (int from = first_mate(g); from < first_mate(g) + plan->head_ranks; from++) {
         const mhai_mpi_heads heads = mhai_mpi_step_heads(plan, from, step);
-        if (from == g->rank)
-            continue;
-        for (int n = 0; n < g->out_count; n++) {
-            const mhai_mpi_tensor *const t = &g->call->own[g->out[n]];
-            const mhai_mpi_rows *const rows = &t->side->ranks[g->rank];
-            const mhai_mpi_tensor packed = mhai_mpi_packed(t, rows, heads, everything, at);
-            deliver(g, g->out[n], &packed, heads);
-            at += mhai_mpi_parcel_bytes(t, rows, heads, everything);
+        for (int n = 0; from != g->rank && n < 2 * g->out_count; n++) {
+            const int operand = g->out[n % g->out_count];
+            if (is_direct(g, operand, g->rank) != (n >= g->out_count))
+                continue;
+            const mhai_mpi_tensor packed = mhai_mpi_packed(
+                &g->call->own[operand], rows_of(g, operand, g->rank), heads, everything, at);
+            deliver(g, operand, &packed, heads);
+            at += bytes_of(g, operand, g->rank, heads);
         }
     }
 }
@@ -230,8 +337,8 @@ static void run_all_keys(const grid *g, mhai_mpi_heads heads)
 {
     mhai_mpi_call *const call = g->call;
     const mhai_mpi_rows *const rows = &g->plan->keys.teams[g->team];
-    mhai_mpi_piece piece = {.heads = heads, .b = -1};
     for (ptrdiff_t n = 0; n < rows->runs; n++) {
+        mhai_mpi_piece piece = {.heads = heads, .b = -1};
         const ptrdiff_t first = rows->run[n].first, last = rows->run[n].last;
         if (!call->packed)
             run_keys(call, piece, first, last);
@@ -241,25 +348,13 @@ static void run_all_keys(const grid *g, mhai_mpi_heads heads)
     }
 }
 
-/* One team has all rows and keys of its heads: all gradients at once. */
-static void run_together(const grid *g, mhai_mpi_heads heads)
+/* Results go into buffers without gaps between batches, since statistics have no strides. */
+static void open_buffers(const grid *g, mhai_mpi_heads heads)
 {
-    const mha_options *const o = &g->call->options;
-    const bool packed = g->call->packed;
-    const ptrdiff_t batches = packed ? g->plan->shape.B : 1;
-    for (ptrdiff_t b = 0; b < batches; b++) {
-        const ptrdiff_t rows =
-            packed ? start_of(o->q_starts, b + 1) - start_of(o->q_starts, b) : g->plan->shape.L;
-        const ptrdiff_t keys =
-            packed ? start_of(o->k_starts, b + 1) - start_of(o->k_starts, b) : g->plan->shape.S;
-        const mhai_mpi_piece piece = {.heads = heads,
-                                      .b = packed ? b : -1,
-                                      .queries = {0, rows},
-                                      .keys = {0, keys},
-                                      .d_q = true,
-                                      .d_kv = true,
-                                      .d_sums = true};
-        mhai_mpi_piece_run(g->call, &piece);
+    for (int n = 0; n < g->out_count; n++) {
+        mhai_mpi_tensor *const t = &g->call->used[g->out[n]];
+        t->head_first = heads.first;
+        t->sb = t->sh * mhai_mpi_heads_of(t, heads);
     }
 }
 
@@ -267,10 +362,12 @@ static void compute(const grid *g, ptrdiff_t step)
 {
     mhai_mpi_call *const call = g->call;
     const mhai_mpi_heads heads = mhai_mpi_step_heads(g->plan, g->rank, step);
-    for (int n = 0; n < g->out_count; n++)
-        call->used[g->out[n]].head_first = heads.first;
-    if (call->backward && g->plan->teams == 1) {
-        run_together(g, heads);
+    open_buffers(g, heads);
+    /* One team has all rows and keys of its heads: everything at once. */
+    if ((call->backward && g->plan->teams == 1) || call->options.statistics) {
+        mhai_mpi_heads_run(call, heads);
+        if (call->work)
+            mhai_mpi_share_statistics(call, heads);
         return;
     }
     const mhai_mpi_tensor *const gradients = &call->own[MHAI_MPI_D_Q];
@@ -279,33 +376,11 @@ static void compute(const grid *g, ptrdiff_t step)
         mhai_mpi_rows_run(call, heads, &g->plan->queries.teams[g->team]);
     if (call->own[MHAI_MPI_D_K].data || call->own[MHAI_MPI_D_V].data)
         run_all_keys(g, heads);
-    const mhai_mpi_piece sums = {
-        .heads = heads, .b = -1, .queries = {0, g->plan->shape.L}, .d_sums = true};
-    if (call->sums[0])
-        mhai_mpi_piece_run(call, &sums);
-}
-
-/* Sums over the rows of a head are complete on the ranks that compute it. */
-static void share_sums(grid *g)
-{
-    const mha_mpi_plan *const plan = g->plan;
-    const ptrdiff_t R = plan->shape.G ? plan->shape.H / plan->shape.G : 0;
-    for (int n = 0; n < 3; n++)
-        for (int k = 1; g->call->sums[n] && k < plan->head_ranks; k++) {
-            const int base = g->team * plan->head_ranks, me = g->rank - base;
-            const int to = base + (me + k) % plan->head_ranks;
-            const int from = base + (me + plan->head_ranks - k) % plan->head_ranks;
-            const mhai_mpi_heads mine = {mhai_mpi_step_heads(plan, g->rank, 0).first,
-                                         mhai_mpi_step_heads(plan, g->rank, plan->steps).last};
-            const mhai_mpi_heads his = {mhai_mpi_step_heads(plan, from, 0).first,
-                                        mhai_mpi_step_heads(plan, from, plan->steps).last};
-            mhai_mpi_send(&g->call->exchange, (const char *)(g->call->sums[n] + mine.first * R),
-                          sizeof(float) * (size_t)((mine.last - mine.first) * R), to, TAG_SUMS);
-            mhai_mpi_receive(&g->call->exchange, (char *)(g->call->sums[n] + his.first * R),
-                             sizeof(float) * (size_t)((his.last - his.first) * R), from, TAG_SUMS);
-        }
-    if (g->call->exchange.count > 0)
-        mhai_mpi_finish(&g->call->exchange);
+    /* Sinks need all rows, which every rank has, but no keys. */
+    const mhai_mpi_piece sinks = {
+        .heads = heads, .b = -1, .queries = {0, g->plan->shape.L}, .shared = true};
+    if (call->shared[MHAI_MPI_D_SINKS].data)
+        mhai_mpi_piece_run(call, &sinks);
 }
 
 /* --------------------------------------------------------------- carving ----- */
@@ -331,7 +406,7 @@ static void list_tensors(grid *g)
         if (call->own[n].data)
             g->out[g->out_count++] = n;
     for (int n = MHAI_MPI_D_Q; n < MHAI_MPI_OPERANDS; n++)
-        if (call->own[n].data)
+        if (call->own[n].data && n != MHAI_MPI_WEIGHTS)
             g->out[g->out_count++] = n;
 }
 
@@ -340,17 +415,40 @@ static void carve_buffer(const grid *g, int which, const mhai_mpi_rows *rows, mh
 {
     const mhai_mpi_heads heads = {0, g->plan->heads};
     const mhai_mpi_tensor *const t = &g->call->own[which];
-    char *const data = mhai_mpi_take(work, mhai_mpi_parcel_bytes(t, rows, heads, everything));
-    g->call->used[which] =
-        mhai_mpi_packed(t, rows, heads, everything, data ? data : g->call->own[which].data);
+    mhai_mpi_tensor *const buffer = &g->call->used[which];
+    *buffer = mhai_mpi_packed(t, rows, heads, everything, t->data);
+    size_t bytes = mhai_mpi_parcel_bytes(t, rows, heads, everything);
+    if (t->starts) { /* as many rows for each sequence as the longest has */
+        buffer->starts = t->starts;
+        buffer->row_first = 0;
+        buffer->sh = buffer->sl * g->plan->shape.L;
+        buffer->sb = buffer->sh * mhai_mpi_heads_of(t, heads);
+        bytes = (size_t)(buffer->sb * t->sequences);
+    }
+    char *const data = mhai_mpi_take(work, bytes);
+    buffer->data = data ? data : t->data;
 }
 
-static void carve_buffers(const grid *g, mhai_mpi_work *work)
+/* Rows that travel as they lie arrive while those of the heads before are in use. */
+static bool needs_two(const grid *g, int operand)
+{
+    for (int rank = 0; g->plan->steps > 1 && rank < g->ranks; rank++)
+        if (is_direct(g, operand, rank))
+            return true;
+    return false;
+}
+
+static void carve_buffers(grid *g, mhai_mpi_work *work)
 {
     memcpy(g->call->used, g->call->own, sizeof g->call->used);
     for (int n = 0; n < g->in_count; n++) {
-        const mhai_mpi_side *const side = g->call->own[g->in[n]].side;
-        carve_buffer(g, g->in[n], n < g->common ? &side->all : &side->teams[g->team], work);
+        const int operand = g->in[n];
+        const mhai_mpi_side *const side = g->call->own[operand].side;
+        const mhai_mpi_rows *const rows = n < g->common ? &side->all : &side->teams[g->team];
+        for (int k = 0; k < 1 + needs_two(g, operand); k++) {
+            carve_buffer(g, operand, rows, work);
+            g->buffers[k][operand] = g->buffers[1][operand] = g->call->used[operand];
+        }
     }
     for (int n = 0; n < g->out_count; n++)
         carve_buffer(g, g->out[n], &g->call->own[g->out[n]].side->teams[g->team], work);
@@ -365,22 +463,23 @@ static void carve_parcels(grid *g, mhai_mpi_work *work)
     for (int rank = 0; rank < g->ranks; rank++) {
         if (rank == g->rank)
             continue;
-        const size_t sent = in_bytes(g, g->rank, rank, heads);
-        const size_t received = in_bytes(g, rank, g->rank, heads);
-        in += received;
-        messages += mhai_mpi_messages(plan->group, sent) + mhai_mpi_messages(plan->group, received);
+        in += in_bytes(g, rank, g->rank, heads, PARCELS);
+        messages += count_messages(g, g->in, count_to(g, g->rank, rank), g->rank, heads) +
+                    count_messages(g, g->in, count_to(g, rank, g->rank), rank, heads);
         if (!same_team(g, rank))
             continue;
-        out += out_bytes(g, rank, heads);
-        returned += out_bytes(g, g->rank, heads);
-        messages += mhai_mpi_messages(plan->group, out_bytes(g, rank, heads)) +
-                    mhai_mpi_messages(plan->group, out_bytes(g, g->rank, heads));
+        out += out_bytes(g, rank, heads, PARCELS);
+        returned += out_bytes(g, g->rank, heads, ALL);
+        messages += count_messages(g, g->out, g->out_count, rank, heads) +
+                    count_messages(g, g->out, g->out_count, g->rank, heads);
     }
-    messages += 6 * (size_t)plan->head_ranks *
-                mhai_mpi_messages(plan->group, sizeof(float) * (size_t)plan->shape.H);
+    /* What heads share is exchanged at the end, when nothing else is under way. */
+    const size_t shared = mhai_mpi_share_messages(g->call);
+    messages = messages > shared ? messages : shared;
+    const size_t sent = (size_t)(plan->head_ranks - 1) * in_bytes(g, g->rank, g->rank, heads, ALL) +
+                        in_bytes(g, g->rank, g->rank, heads, PARCELS);
     g->receives = mhai_mpi_take(work, in);
-    g->sends = mhai_mpi_take(
-        work, g->ranks > 1 ? (size_t)plan->head_ranks * in_bytes(g, g->rank, g->rank, heads) : 0);
+    g->sends = mhai_mpi_take(work, g->ranks > 1 ? sent : 0);
     g->out_sends = mhai_mpi_take(work, out);
     g->out_receives = mhai_mpi_take(work, returned);
     g->call->exchange.requests =
@@ -423,7 +522,7 @@ static mha_status run(grid *g)
         return x->status;
     if (steps > 0)
         take_back(g, steps - 1);
-    share_sums(g);
+    mhai_mpi_share(g->call, &g->sharing);
     return x->status ? x->status : g->call->status;
 }
 
@@ -432,6 +531,7 @@ mha_status mhai_mpi_grid(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
     grid g = begin(call);
     carve_buffers(&g, work);
     carve_parcels(&g, work);
+    mhai_mpi_share_carve(call, &g.sharing, work);
     if (runs)
         return run(&g);
     for (ptrdiff_t step = 0; step < g.plan->steps; step++)
@@ -444,14 +544,15 @@ uint64_t mhai_mpi_grid_sent(const mhai_mpi_call *call)
     mhai_mpi_call copy = *call;
     const grid g = begin(&copy);
     const mha_mpi_plan *const plan = g.plan;
-    uint64_t bytes = 0;
+    uint64_t bytes =
+        (uint64_t)mhai_mpi_share_bytes(call, g.rank) * (uint64_t)(plan->head_ranks - 1);
     for (ptrdiff_t step = 0; step < plan->steps; step++)
         for (int rank = 0; rank < g.ranks; rank++) {
             if (rank == g.rank)
                 continue;
-            bytes += in_bytes(&g, g.rank, rank, mhai_mpi_step_heads(plan, rank, step));
+            bytes += in_bytes(&g, g.rank, rank, mhai_mpi_step_heads(plan, rank, step), ALL);
             if (same_team(&g, rank))
-                bytes += out_bytes(&g, rank, mhai_mpi_step_heads(plan, g.rank, step));
+                bytes += out_bytes(&g, rank, mhai_mpi_step_heads(plan, g.rank, step), ALL);
         }
     return bytes;
 }

@@ -7,9 +7,10 @@
  *      parcel.c     rows of several tensors as one block of bytes, and back
  *      exchange.c   blocks of bytes between ranks, cut into messages
  *      plan.c       scheme, head ranks and teams; explain.c: in words; run.c: its runs
- *      call.c       what a run is given, checked, and what all ranks must agree on
+ *      call.c       what a run is given, checked; call_hash.c: what all ranks must agree on
  *      piece.c      a call of the operator for some rows and heads of the whole
- *      grid.c       GATHER, ALL_TO_ALL and GRID
+ *      grid.c       GATHER, ALL_TO_ALL and GRID; share.c: results of heads, for every rank
+ *      weights.c    weights of chosen heads and rows, and their mean
  *      ring.c       RING, forward and backward; tree.c: partial results in one fixed order
  *      sum.c        sums over ranks; cache.c: decoding over a spread cache
  */
@@ -137,17 +138,24 @@ enum {
     MHAI_MPI_D_V,
     MHAI_MPI_D_ADD,
     MHAI_MPI_D_BIAS,
-    MHAI_MPI_WEIGHTS, /* written by a run */
+    MHAI_MPI_WEIGHTS, /* this and what follows is written by a run */
+    MHAI_MPI_ROW_STATISTICS,
+    MHAI_MPI_TOP_KEYS,
+    MHAI_MPI_TOP_WEIGHTS,
     MHAI_MPI_OPERANDS
 };
 
-/* Element (b, h, row, c) is at byte b*sb + h*sh + row*sl + c*element from data on. */
+/* Element (b, h, row, c) is at byte b*sb + h*sh + row*sl + c*element from data on. What is not
+ * packed although its call is, such as masks, has `starts`, those of the sequences: the rows of
+ * sequence b are counted from its first one that is there. */
 typedef struct mhai_mpi_tensor {
     char *data; /* NULL: the call has none */
     ptrdiff_t sb, sh, sl;
     size_t bytes, element; /* of a row of one head, and of an element */
-    ptrdiff_t batches;     /* 1 if all batches share it or are packed */
-    ptrdiff_t per_group;   /* its heads for each key/value head; 0: one for all */
+    ptrdiff_t batches;     /* 1 if all batches share it or the call is packed */
+    const int64_t *starts;
+    ptrdiff_t sequences; /* of starts */
+    ptrdiff_t per_group; /* its heads for each key/value head; 0: one for all */
     const mhai_mpi_side *side;
     const mhai_mpi_rows *rows; /* which rows there are */
     ptrdiff_t row_first;       /* the one that is row 0 */
@@ -170,7 +178,7 @@ static inline ptrdiff_t mhai_mpi_heads_of(const mhai_mpi_tensor *t, mhai_mpi_hea
     return t->per_group ? t->per_group * (heads.last - heads.first) : heads.last > heads.first;
 }
 
-/* Where the rows of a token begin, for the first of these heads and batch b. */
+/* Where the rows of a token begin, for the first of these heads and batch or sequence b. */
 char *mhai_mpi_at(const mhai_mpi_tensor *t, ptrdiff_t b, ptrdiff_t head, ptrdiff_t token);
 
 /* Rows of `owner` among these tokens, and the bytes that they have. */
@@ -202,6 +210,18 @@ size_t mhai_mpi_messages(const mha_mpi_group *group, size_t bytes);
 void mhai_mpi_send(mhai_mpi_exchange *x, const char *data, size_t bytes, int to, int tag);
 void mhai_mpi_receive(mhai_mpi_exchange *x, char *data, size_t bytes, int from, int tag);
 
+/* Rows as they lie in the workspace: a block for each run of rows of each head and batch, without
+ * copies. Only where these are long: both ends must be of one opinion, which depends on the owner's
+ * runs alone. */
+bool mhai_mpi_is_direct(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                        const mhai_mpi_rows *owner);
+size_t mhai_mpi_row_messages(const mha_mpi_group *group, const mhai_mpi_tensor *t,
+                             const mhai_mpi_rows *owner, mhai_mpi_heads heads);
+void mhai_mpi_send_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t, const mhai_mpi_rows *owner,
+                        mhai_mpi_heads heads, int to, int tag);
+void mhai_mpi_receive_rows(mhai_mpi_exchange *x, const mhai_mpi_tensor *t,
+                           const mhai_mpi_rows *owner, mhai_mpi_heads heads, int from, int tag);
+
 /* Lets MPI work; between slices of computation. */
 void mhai_mpi_progress(mhai_mpi_exchange *x);
 
@@ -220,6 +240,8 @@ struct mha_mpi_plan {
     ptrdiff_t chunk;             /* of RING */
     mhai_mpi_side queries, keys; /* teams of head_ranks ranks */
     uint64_t hash;
+    mha_mpi_plan *whole; /* the same by ALL_TO_ALL, for results that need all rows of a head; NULL:
+                          * this is one, or RING */
 };
 
 static inline int mhai_mpi_team(const mha_mpi_plan *plan, int rank)
@@ -232,16 +254,38 @@ mhai_mpi_heads mhai_mpi_step_heads(const mha_mpi_plan *plan, int rank, ptrdiff_t
 
 /* ----------------------------------------------------------------- call ----- */
 
+/* Results of heads that have no rows of tokens. A rank that computes a head has all of them, and
+ * every rank gets them. */
+enum {
+    MHAI_MPI_D_SINKS,
+    MHAI_MPI_D_SLOPES,
+    MHAI_MPI_D_GATES,
+    MHAI_MPI_D_ADD_KEYS, /* of a mask or bias without rows */
+    MHAI_MPI_D_BIAS_KEYS,
+    MHAI_MPI_HEAD_STATISTICS,
+    MHAI_MPI_COLUMNS,
+    MHAI_MPI_SHARED
+};
+
+/* That of batch b and query head h is at byte b*sb + h*sh from data on. */
+typedef struct mhai_mpi_result_of_heads {
+    char *data; /* NULL: not wanted */
+    ptrdiff_t sb, sh;
+    size_t bytes;
+    ptrdiff_t batches; /* 1: a sum over them */
+} mhai_mpi_result_of_heads;
+
 /* A run or backward pass. */
 typedef struct mhai_mpi_call {
     const mha_mpi_plan *plan;
     mha_options options; /* the caller's, all fields */
     mha_gradients gradients;
     bool backward, packed, wants_lse;
+    bool weights_inside;                     /* are weights returned by the pieces of a run? */
     mhai_mpi_tensor own[MHAI_MPI_OPERANDS];  /* the caller's */
     mhai_mpi_tensor used[MHAI_MPI_OPERANDS]; /* what pieces read and write: these, or copies */
-    float *sums[3];                          /* d_sinks, d_alibi_slopes, d_gates [H], or NULL */
-    ptrdiff_t sums_head;                     /* the query head that sums begin with */
+    mhai_mpi_result_of_heads shared[MHAI_MPI_SHARED];
+    mha_statistics statistics; /* what pieces write: heads and columns of a piece, [B][its heads] */
     int threads;
     mha_pool *pool;
 
@@ -259,21 +303,32 @@ mha_status mhai_mpi_call_run(mhai_mpi_call *call, mha_view q, mha_view k, mha_vi
 mha_status mhai_mpi_call_backward(mhai_mpi_call *call, mha_view q, mha_view k, mha_view v,
                                   mha_view o, const mha_gradients *gradients);
 
-/* The same without memory, with everything that may be requested: to count. */
-mha_status mhai_mpi_call_pretend(mhai_mpi_call *call);
+/* The same without memory, to count: everything that may be requested, but results of heads only
+ * if `shared`. */
+void mhai_mpi_call_pretend(mhai_mpi_call *call, bool shared);
+
+/* Is the offset of positions used? */
+bool mhai_mpi_needs_position(const mha_options *options);
 
 /* A number for all that must be equal on all ranks. */
 uint64_t mhai_mpi_call_hash(const mhai_mpi_call *call);
 
 /* ---------------------------------------------------------------- piece ----- */
 
-/* Some rows and keys of the whole, for some heads. With packed sequences those of batch b. */
+/* Some rows and keys of the whole, for some heads. */
 typedef struct mhai_mpi_piece {
     mhai_mpi_heads heads;
-    ptrdiff_t b;                   /* -1: all batches */
-    mhai_mpi_tokens queries, keys; /* of the batch: counted from its first */
-    bool d_q, d_kv, d_sums;        /* backward: what is wanted */
+    ptrdiff_t b;                   /* one of packed sequences; -1: all batches or sequences */
+    mhai_mpi_tokens queries, keys; /* of a batch: counted from its first. All of them if packed and
+                                    * b is -1 */
+    bool d_q, d_kv, shared;        /* backward: what is wanted */
 } mhai_mpi_piece;
+
+/* What the operator is given for a piece: without statistics, and with weights only if
+ * call->weights_inside. */
+mha_shape mhai_mpi_piece_shape(const mhai_mpi_call *call, const mhai_mpi_piece *piece);
+mha_options mhai_mpi_piece_options(const mhai_mpi_call *call, const mhai_mpi_piece *piece);
+mha_view mhai_mpi_piece_view(const mhai_mpi_call *call, const mhai_mpi_piece *piece, int operand);
 
 /* Runs the operator for a piece, or counts its workspace. */
 void mhai_mpi_piece_run(mhai_mpi_call *call, const mhai_mpi_piece *piece);
@@ -284,6 +339,28 @@ void mhai_mpi_rows_run(mhai_mpi_call *call, mhai_mpi_heads heads, const mhai_mpi
 /* The position of query 0 of a batch among its keys, and its numbers of queries and keys. */
 int64_t mhai_mpi_offset(const mhai_mpi_call *call, ptrdiff_t b);
 
+/* A piece of all rows and keys of some heads. */
+void mhai_mpi_heads_run(mhai_mpi_call *call, mhai_mpi_heads heads);
+
+/* --------------------------------------------------------------- sharing ----- */
+
+typedef struct mhai_mpi_sharing {
+    char *blocks; /* what every rank of the team has computed, rank after rank */
+} mhai_mpi_sharing;
+
+/* Bytes that a rank has computed, and messages of an exchange of all. */
+size_t mhai_mpi_share_bytes(const mhai_mpi_call *call, int rank);
+size_t mhai_mpi_share_messages(const mhai_mpi_call *call);
+
+/* Memory for the exchange, and for statistics of the heads of a piece. */
+void mhai_mpi_share_carve(mhai_mpi_call *call, mhai_mpi_sharing *sharing, mhai_mpi_work *work);
+
+/* Statistics of the heads of a piece, to where those of all are. */
+void mhai_mpi_share_statistics(const mhai_mpi_call *call, mhai_mpi_heads heads);
+
+/* Every rank of a team gets what the others have. */
+void mhai_mpi_share(mhai_mpi_call *call, const mhai_mpi_sharing *sharing);
+
 /* -------------------------------------------------------------- schemes ----- */
 
 /* Carve what they need. Then they run, or count the workspace of the operator (call->work is
@@ -292,6 +369,15 @@ mha_status mhai_mpi_grid(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
 uint64_t mhai_mpi_grid_sent(const mhai_mpi_call *call);
 mha_status mhai_mpi_ring(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
 uint64_t mhai_mpi_ring_sent(const mhai_mpi_call *call);
+
+/* The run of a rank's rows that has chosen row `row` of a sequence, or of every batch; -1: none. */
+ptrdiff_t mhai_mpi_chosen_run(const mhai_mpi_call *call, const mhai_mpi_rows *own, ptrdiff_t b,
+                              int64_t row);
+
+/* Weights that the pieces of a run do not return, of this rank's rows: keys come to all ranks. */
+bool mhai_mpi_weights_wanted(const mhai_mpi_call *call);
+mha_status mhai_mpi_weights(mhai_mpi_call *call, mhai_mpi_work *work, bool runs);
+uint64_t mhai_mpi_weights_sent(const mhai_mpi_call *call);
 
 /* A sink is one more key with value 0, for a row that has another; NULL: none. */
 void mhai_mpi_add_sink(const float *sink, float *o, ptrdiff_t width, float *lse);

@@ -24,7 +24,9 @@ void *mhai_mpi_take(mhai_mpi_work *work, size_t bytes)
 
 char *mhai_mpi_at(const mhai_mpi_tensor *t, ptrdiff_t b, ptrdiff_t head, ptrdiff_t token)
 {
-    const ptrdiff_t row = t->sl ? mhai_mpi_row_of(t->rows, token) - t->row_first : 0;
+    const ptrdiff_t first =
+        t->starts ? mhai_mpi_row_of(t->rows, (ptrdiff_t)t->starts[b]) : t->row_first;
+    const ptrdiff_t row = t->sl ? mhai_mpi_row_of(t->rows, token) - first : 0;
     return t->data + b * t->sb + (head - t->head_first) * t->per_group * t->sh + row * t->sl;
 }
 
@@ -45,6 +47,7 @@ mhai_mpi_tensor mhai_mpi_packed(const mhai_mpi_tensor *t, const mhai_mpi_rows *o
 {
     mhai_mpi_tensor packed = *t;
     packed.data = data;
+    packed.starts = NULL;
     packed.rows = owner;
     packed.row_first = mhai_mpi_row_of(owner, tokens.first);
     packed.head_first = heads.first;
@@ -65,19 +68,36 @@ static void copy_block(char *to, ptrdiff_t to_sl, const char *from, ptrdiff_t fr
         memcpy(to + row * to_sl, from + row * from_sl, bytes);
 }
 
-void mhai_mpi_copy(const mhai_mpi_tensor *to, const mhai_mpi_tensor *from,
-                   const mhai_mpi_rows *owner, mhai_mpi_heads heads, mhai_mpi_tokens tokens)
+/* Tokens of batch or sequence b, where a tensor that knows no sequences has batch 0. */
+static void copy_batch(const mhai_mpi_tensor *to, const mhai_mpi_tensor *from,
+                       const mhai_mpi_rows *owner, mhai_mpi_heads heads, mhai_mpi_tokens tokens,
+                       ptrdiff_t b)
 {
+    const bool sequence = to->starts || from->starts;
     const ptrdiff_t count = mhai_mpi_heads_of(to, heads);
     for (ptrdiff_t n = 0; n < owner->runs; n++) {
         const ptrdiff_t first = mhai_mpi_max(owner->run[n].first, tokens.first);
         const ptrdiff_t last = mhai_mpi_min(owner->run[n].last, tokens.last);
-        for (ptrdiff_t b = 0; first < last && b < to->batches; b++) {
-            char *const at = mhai_mpi_at(to, b, heads.first, first);
-            const char *const source = mhai_mpi_at(from, b, heads.first, first);
-            for (ptrdiff_t h = 0; h < count; h++)
-                copy_block(at + h * to->sh, to->sl, source + h * from->sh, from->sl, to->bytes,
-                           last - first);
-        }
+        if (first >= last)
+            continue;
+        char *const at = mhai_mpi_at(to, sequence && !to->starts ? 0 : b, heads.first, first);
+        const char *const source =
+            mhai_mpi_at(from, sequence && !from->starts ? 0 : b, heads.first, first);
+        for (ptrdiff_t h = 0; h < count; h++)
+            copy_block(at + h * to->sh, to->sl, source + h * from->sh, from->sl, to->bytes,
+                       last - first);
     }
+}
+
+void mhai_mpi_copy(const mhai_mpi_tensor *to, const mhai_mpi_tensor *from,
+                   const mhai_mpi_rows *owner, mhai_mpi_heads heads, mhai_mpi_tokens tokens)
+{
+    const mhai_mpi_tensor *const t = to->starts ? to : from;
+    for (ptrdiff_t b = 0; !t->starts && b < to->batches; b++)
+        copy_batch(to, from, owner, heads, tokens, b);
+    for (ptrdiff_t b = 0; t->starts && b < t->sequences; b++)
+        copy_batch(to, from, owner, heads,
+                   (mhai_mpi_tokens){mhai_mpi_max(tokens.first, (ptrdiff_t)t->starts[b]),
+                                     mhai_mpi_min(tokens.last, (ptrdiff_t)t->starts[b + 1])},
+                   b);
 }

@@ -15,8 +15,10 @@ static mha_view view_at(const mhai_mpi_tensor *t, const mhai_mpi_piece *piece, p
     if (!t->data)
         return (mha_view){0};
     const ptrdiff_t e = (ptrdiff_t)t->element;
-    return (mha_view){mhai_mpi_at(t, 0, piece->heads.first, token) + column * e,
-                      t->batches > 1 ? t->sb / e : 0, t->per_group ? t->sh / e : 0, t->sl / e};
+    const ptrdiff_t b = t->starts && piece->b >= 0 ? piece->b : 0;
+    return (mha_view){mhai_mpi_at(t, b, piece->heads.first, token) + column * e,
+                      t->starts || t->batches > 1 ? t->sb / e : 0, t->per_group ? t->sh / e : 0,
+                      t->sl / e};
 }
 
 static mha_out out_at(const mhai_mpi_tensor *t, const mhai_mpi_piece *piece, ptrdiff_t token,
@@ -29,28 +31,19 @@ static mha_out out_at(const mhai_mpi_tensor *t, const mhai_mpi_piece *piece, ptr
 /* Where the piece begins, as tokens of the layouts. */
 static ptrdiff_t first_query(const mhai_mpi_call *call, const mhai_mpi_piece *p)
 {
-    return p->queries.first + (call->packed ? (ptrdiff_t)call->options.q_starts[p->b] : 0);
+    return p->queries.first + (p->b >= 0 ? (ptrdiff_t)call->options.q_starts[p->b] : 0);
 }
 
 static ptrdiff_t first_key(const mhai_mpi_call *call, const mhai_mpi_piece *p)
 {
-    return p->keys.first + (call->packed ? (ptrdiff_t)call->options.k_starts[p->b] : 0);
+    return p->keys.first + (p->b >= 0 ? (ptrdiff_t)call->options.k_starts[p->b] : 0);
 }
 
 /* --------------------------------------------------------------- options ----- */
 
-/* A mask of packed sequences has rows of its own for each sequence. */
 static mha_view mask_at(const mhai_mpi_call *call, const mhai_mpi_piece *p, int which)
 {
-    const mhai_mpi_tensor *const t = &call->used[which];
-    const ptrdiff_t token = first_query(call, p);
-    mha_view view = view_at(t, p, token, p->keys.first);
-    if (!t->data || !call->packed)
-        return view;
-    const ptrdiff_t before =
-        t->sl ? mhai_mpi_row_of(t->rows, (ptrdiff_t)call->options.q_starts[p->b]) : 0;
-    view.data = (const char *)view.data + (t->batches > 1 ? p->b * t->sb : 0) - before * t->sl;
-    return view;
+    return view_at(&call->used[which], p, first_query(call, p), p->keys.first);
 }
 
 static void move_heads(mha_options *o, const mhai_mpi_call *call, const mhai_mpi_piece *p)
@@ -62,8 +55,8 @@ static void move_heads(mha_options *o, const mhai_mpi_call *call, const mhai_mpi
     o->head_modes += o->head_modes ? h : 0;
     o->head_means += o->head_means ? h * s->Dv : 0;
     if (o->gates)
-        o->gates += h + (call->packed ? p->b * o->gates_sb : 0);
-    o->dropout_first[0] += call->packed ? p->b : 0;
+        o->gates += h + (p->b >= 0 ? p->b * o->gates_sb : 0);
+    o->dropout_first[0] += p->b >= 0 ? p->b : 0;
     o->dropout_first[1] += h;
     o->dropout_first[2] += p->queries.first;
     o->dropout_first[3] += p->keys.first;
@@ -82,7 +75,7 @@ static void move_lists(mha_options *o, const mhai_mpi_call *call, const mhai_mpi
     const ptrdiff_t rows = p->queries.last - p->queries.first, keys = p->keys.last - p->keys.first;
     int64_t *const offsets = call->lists, *const q = offsets + B, *const k = q + B;
     for (ptrdiff_t n = 0; call->lists && n < batches; n++) {
-        const ptrdiff_t b = call->packed ? p->b : n;
+        const ptrdiff_t b = p->b >= 0 ? p->b : n;
         offsets[n] = mhai_mpi_offset(call, b) + p->queries.first - p->keys.first;
         if (o->q_lengths)
             q[n] = clamp(o->q_lengths[b] - p->queries.first, rows);
@@ -94,10 +87,22 @@ static void move_lists(mha_options *o, const mhai_mpi_call *call, const mhai_mpi
     o->offsets = call->lists ? offsets : NULL;
     o->q_lengths = o->q_lengths ? q : NULL;
     o->k_lengths = o->k_lengths ? k : NULL;
-    o->q_starts = o->k_starts = NULL;
+    if (p->b >= 0)
+        o->q_starts = o->k_starts = NULL;
 }
 
-static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p, ptrdiff_t batches)
+/* Arrays of a piece have no strides: these are of all its rows. */
+static mha_statistics statistics_of(const mhai_mpi_call *call, const mhai_mpi_piece *p)
+{
+    mha_statistics s = call->statistics;
+    const ptrdiff_t q = first_query(call, p);
+    s.rows = out_at(&call->used[MHAI_MPI_ROW_STATISTICS], p, q, 0).data;
+    s.top_keys = out_at(&call->used[MHAI_MPI_TOP_KEYS], p, q, 0).data;
+    s.top_weights = out_at(&call->used[MHAI_MPI_TOP_WEIGHTS], p, q, 0).data;
+    return s;
+}
+
+mha_options mhai_mpi_piece_options(const mhai_mpi_call *call, const mhai_mpi_piece *p)
 {
     mha_options o = call->options;
     const mhai_mpi_tensor *const documents = &call->used[MHAI_MPI_DOCUMENTS];
@@ -107,7 +112,10 @@ static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p
     o.add_mask = mask_at(call, p, MHAI_MPI_ADD);
     o.bias = mask_at(call, p, MHAI_MPI_BIAS);
     o.lse = out_at(&call->used[MHAI_MPI_LSE], p, first_query(call, p), 0);
-    o.weights = out_at(&call->used[MHAI_MPI_WEIGHTS], p, first_query(call, p), 0);
+    o.statistics = NULL;
+    o.weights = (mha_out){0};
+    if (call->weights_inside)
+        o.weights = out_at(&call->used[MHAI_MPI_WEIGHTS], p, first_query(call, p), 0);
     if (documents->data) {
         const mha_view view = view_at(documents, p, first_query(call, p), 0);
         o.q_documents = view.data;
@@ -116,11 +124,29 @@ static mha_options options_of(const mhai_mpi_call *call, const mhai_mpi_piece *p
     if (o.k_documents)
         o.k_documents += first_key(call, p);
     move_heads(&o, call, p);
-    move_lists(&o, call, p, batches);
+    move_lists(&o, call, p, p->b >= 0 ? 1 : call->plan->shape.B);
     return o;
 }
 
 /* --------------------------------------------------------------- running ----- */
+
+mha_view mhai_mpi_piece_view(const mhai_mpi_call *call, const mhai_mpi_piece *p, int which)
+{
+    const bool key = which == MHAI_MPI_K || which == MHAI_MPI_V;
+    return view_at(&call->used[which], p, key ? first_key(call, p) : first_query(call, p), 0);
+}
+
+mha_shape mhai_mpi_piece_shape(const mhai_mpi_call *call, const mhai_mpi_piece *p)
+{
+    mha_shape s = call->plan->shape;
+    const ptrdiff_t nh = p->heads.last - p->heads.first, R = s.H / s.G;
+    s.B = p->b >= 0 ? 1 : s.B;
+    s.H = nh * R;
+    s.G = nh;
+    s.L = p->queries.last - p->queries.first;
+    s.S = p->keys.last - p->keys.first;
+    return s;
+}
 
 static void run_forward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha_shape *s,
                         const mha_options *o)
@@ -131,9 +157,9 @@ static void run_forward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha_
     if (!call->work)
         call->work_size = size > call->work_size ? size : call->work_size;
     else if (!status)
-        status = mha_plan_run(plan, view_at(&call->used[MHAI_MPI_Q], p, first_query(call, p), 0),
-                              view_at(&call->used[MHAI_MPI_K], p, first_key(call, p), 0),
-                              view_at(&call->used[MHAI_MPI_V], p, first_key(call, p), 0),
+        status = mha_plan_run(plan, mhai_mpi_piece_view(call, p, MHAI_MPI_Q),
+                              mhai_mpi_piece_view(call, p, MHAI_MPI_K),
+                              mhai_mpi_piece_view(call, p, MHAI_MPI_V),
                               out_at(&call->used[MHAI_MPI_O], p, first_query(call, p), 0), o,
                               call->work, call->work_size, call->pool);
     mha_plan_free(plan);
@@ -141,12 +167,22 @@ static void run_forward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha_
         call->status = status;
 }
 
-static float *sum_at(const mhai_mpi_call *call, const mhai_mpi_piece *p, int n)
+/* A result of the heads of a piece. */
+static mha_out shared_at(const mhai_mpi_call *call, const mhai_mpi_piece *p, int n)
 {
     const mha_shape *const s = &call->plan->shape;
-    return p->d_sums && call->sums[n]
-               ? call->sums[n] + p->heads.first * (s->H / s->G) - call->sums_head
-               : NULL;
+    const mhai_mpi_result_of_heads *const r = &call->shared[n];
+    const ptrdiff_t e = (ptrdiff_t)sizeof(float);
+    if (!p->shared || !r->data)
+        return (mha_out){0};
+    return (mha_out){r->data + p->heads.first * (s->H / s->G) * r->sh, r->sb / e, r->sh / e, 0};
+}
+
+static mha_out bias_at(const mhai_mpi_call *call, const mhai_mpi_piece *p, int rows, int keys)
+{
+    if (p->d_q && call->used[rows].data)
+        return out_at(&call->used[rows], p, first_query(call, p), p->keys.first);
+    return shared_at(call, p, keys);
 }
 
 static mha_gradients gradients_of(const mhai_mpi_call *call, const mhai_mpi_piece *p)
@@ -156,14 +192,13 @@ static mha_gradients gradients_of(const mhai_mpi_call *call, const mhai_mpi_piec
                        .d_o = view_at(&call->used[MHAI_MPI_D_O], p, q, 0),
                        .d_o_type = call->gradients.d_o_type,
                        .d_lse = view_at(&call->used[MHAI_MPI_D_LSE], p, q, 0),
-                       .d_sinks = sum_at(call, p, 0),
-                       .d_alibi_slopes = sum_at(call, p, 1),
-                       .d_gates = sum_at(call, p, 2)};
-    if (p->d_q) {
+                       .d_bias = bias_at(call, p, MHAI_MPI_D_BIAS, MHAI_MPI_D_BIAS_KEYS),
+                       .d_add_mask = bias_at(call, p, MHAI_MPI_D_ADD, MHAI_MPI_D_ADD_KEYS),
+                       .d_sinks = shared_at(call, p, MHAI_MPI_D_SINKS).data,
+                       .d_alibi_slopes = shared_at(call, p, MHAI_MPI_D_SLOPES).data,
+                       .d_gates = shared_at(call, p, MHAI_MPI_D_GATES).data};
+    if (p->d_q)
         g.d_q = out_at(&call->used[MHAI_MPI_D_Q], p, q, 0);
-        g.d_add_mask = out_at(&call->used[MHAI_MPI_D_ADD], p, q, 0);
-        g.d_bias = out_at(&call->used[MHAI_MPI_D_BIAS], p, q, 0);
-    }
     if (p->d_kv) {
         g.d_k = out_at(&call->used[MHAI_MPI_D_K], p, k, 0);
         g.d_v = out_at(&call->used[MHAI_MPI_D_V], p, k, 0);
@@ -180,10 +215,9 @@ static void run_backward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha
         return;
     }
     const mha_gradients g = gradients_of(call, p);
-    const ptrdiff_t q = first_query(call, p), k = first_key(call, p);
     const mha_status status = mha_attention_backward(
-        s, view_at(&call->used[MHAI_MPI_Q], p, q, 0), view_at(&call->used[MHAI_MPI_K], p, k, 0),
-        view_at(&call->used[MHAI_MPI_V], p, k, 0), view_at(&call->used[MHAI_MPI_O], p, q, 0), o, &g,
+        s, mhai_mpi_piece_view(call, p, MHAI_MPI_Q), mhai_mpi_piece_view(call, p, MHAI_MPI_K),
+        mhai_mpi_piece_view(call, p, MHAI_MPI_V), mhai_mpi_piece_view(call, p, MHAI_MPI_O), o, &g,
         call->work, call->work_size, call->pool);
     if (status && !call->status)
         call->status = status;
@@ -191,42 +225,56 @@ static void run_backward(mhai_mpi_call *call, const mhai_mpi_piece *p, const mha
 
 void mhai_mpi_piece_run(mhai_mpi_call *call, const mhai_mpi_piece *piece)
 {
-    const ptrdiff_t nh = piece->heads.last - piece->heads.first;
-    mha_shape s = call->plan->shape;
-    if (nh == 0 || call->status)
+    if (piece->heads.first == piece->heads.last || call->status)
         return;
-    const ptrdiff_t R = s.H / s.G;
-    s.B = call->packed ? 1 : s.B;
-    s.H = nh * R;
-    s.G = nh;
-    s.L = piece->queries.last - piece->queries.first;
-    s.S = piece->keys.last - piece->keys.first;
-    const mha_options o = options_of(call, piece, s.B);
+    const mha_shape s = mhai_mpi_piece_shape(call, piece);
+    mha_options o = mhai_mpi_piece_options(call, piece);
+    const mha_statistics statistics = statistics_of(call, piece);
+    o.statistics = call->options.statistics ? &statistics : NULL;
     if (call->backward)
         run_backward(call, piece, &s, &o);
     else
         run_forward(call, piece, &s, &o);
 }
 
+void mhai_mpi_heads_run(mhai_mpi_call *call, mhai_mpi_heads heads)
+{
+    const mha_shape *const s = &call->plan->shape;
+    const mhai_mpi_piece piece = {.heads = heads,
+                                  .b = -1,
+                                  .queries = {0, s->L},
+                                  .keys = {0, s->S},
+                                  .d_q = true,
+                                  .d_kv = true,
+                                  .shared = true};
+    mhai_mpi_piece_run(call, &piece);
+}
+
 /* ---------------------------------------------------------------- slices ----- */
 
-/* Rows that take about 20 ms: MPI is looked at after each slice. A slice packs its keys again, so
- * it is not too short. */
-static ptrdiff_t slice_rows(const mhai_mpi_call *call, mhai_mpi_heads heads)
+/* Rows that take about 20 ms: MPI is looked at after each slice. A slice packs its keys again, as
+ * the operator does for every 1040 rows or so: shorter ones would cost more than one call. */
+static ptrdiff_t slice_rows(const mhai_mpi_call *call, mhai_mpi_heads heads, ptrdiff_t rows_to_run)
 {
+    enum { TASK = 1040, UNIT = 16 };
     const mha_shape *const s = &call->plan->shape;
     const double each = 2.0 * (double)((call->packed ? 1 : s->B) * mhai_mpi_max(s->S, 1)) *
                         (double)(s->D + s->Dv + 1) * (double)(heads.last - heads.first + 1) *
                         (double)s->H / (double)s->G;
-    const double rows = 2e9 * (double)call->threads / each;
-    return rows > 1e9 ? (ptrdiff_t)1 << 30 : mhai_mpi_max(512, (ptrdiff_t)rows / 64 * 64);
+    const double wanted = 2e9 * (double)call->threads / each;
+    const ptrdiff_t most = wanted > 1e9 ? (ptrdiff_t)1 << 30 : (ptrdiff_t)wanted;
+    /* As even as possible, in units that fill the tiles of the operator, and in no more tasks of it
+     * than without slices. */
+    const ptrdiff_t longest = mhai_mpi_max(1, most / TASK) * TASK;
+    const ptrdiff_t slices = mhai_mpi_max(1, (rows_to_run + longest - 1) / longest);
+    return ((rows_to_run + slices - 1) / slices + UNIT - 1) / UNIT * UNIT;
 }
 
 /* One batch of packed sequences, or all batches: tokens [first, last) of the layout. */
 static void run_batch(mhai_mpi_call *call, mhai_mpi_piece piece, ptrdiff_t first, ptrdiff_t last)
 {
     const mha_options *const o = &call->options;
-    const ptrdiff_t b = piece.b, slice = slice_rows(call, piece.heads);
+    const ptrdiff_t b = piece.b, slice = slice_rows(call, piece.heads, last - first);
     const ptrdiff_t origin = call->packed ? (ptrdiff_t)o->q_starts[b] : 0;
     const ptrdiff_t keys =
         call->packed ? (ptrdiff_t)(o->k_starts[b + 1] - o->k_starts[b]) : call->plan->shape.S;
@@ -243,8 +291,8 @@ static void run_batch(mhai_mpi_call *call, mhai_mpi_piece piece, ptrdiff_t first
 void mhai_mpi_rows_run(mhai_mpi_call *call, mhai_mpi_heads heads, const mhai_mpi_rows *rows)
 {
     const mha_options *const o = &call->options;
-    mhai_mpi_piece piece = {.heads = heads, .b = -1};
     for (ptrdiff_t n = 0; n < rows->runs; n++) {
+        mhai_mpi_piece piece = {.heads = heads, .b = -1};
         const ptrdiff_t first = rows->run[n].first, last = rows->run[n].last;
         if (!call->packed)
             run_batch(call, piece, first, last);

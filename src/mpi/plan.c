@@ -166,6 +166,22 @@ static mha_status fill(mha_mpi_plan *plan, const mha_mpi_plan_config *config,
                   : mhai_mpi_side_create(&plan->keys, keys, plan->group->ranks, plan->head_ranks);
 }
 
+/* A plan of several teams has another of one, for what needs all rows of a head. */
+static mha_status add_whole(mha_mpi_plan *plan, const mha_mpi_plan_config *config,
+                            const mha_shape *shape, const mha_mpi_layout *queries,
+                            const mha_mpi_layout *keys)
+{
+    mha_mpi_plan_config whole = *config;
+    if (plan->teams == 1 || plan->scheme == MHA_MPI_RING)
+        return MHA_OK;
+    whole.scheme = MHA_MPI_ALL_TO_ALL;
+    plan->whole = calloc(1, sizeof *plan->whole);
+    if (!plan->whole)
+        return MHA_ERR_MEMORY;
+    plan->whole->group = plan->group;
+    return fill(plan->whole, &whole, shape, queries, keys);
+}
+
 mha_status mha_mpi_plan_create(mha_mpi_plan **plan, mha_mpi_group *group,
                                const mha_mpi_plan_config *config, const mha_shape *shape,
                                const mha_mpi_layout *queries, const mha_mpi_layout *keys)
@@ -183,6 +199,8 @@ mha_status mha_mpi_plan_create(mha_mpi_plan **plan, mha_mpi_group *group,
         made->group = group;
     if (!status)
         status = fill(made, &full, shape, queries, keys);
+    if (!status)
+        status = add_whole(made, &full, shape, queries, keys);
     status = mhai_mpi_agree(group, status, status || !made ? 0 : made->hash, full.message,
                             full.message_size);
     if (status)
@@ -198,5 +216,6 @@ void mha_mpi_plan_free(mha_mpi_plan *plan)
         return;
     mhai_mpi_side_free(&plan->queries);
     mhai_mpi_side_free(&plan->keys);
+    mha_mpi_plan_free(plan->whole);
     free(plan);
 }

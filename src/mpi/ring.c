@@ -33,6 +33,8 @@ typedef struct ring {
     mhai_mpi_tree tree;
     char *sends, *receives;
     char *buffers[MHAI_MPI_OPERANDS];
+    bool wants_sinks;
+    float *sinks[MHAI_MPI_SLOTS], *piece_sinks; /* gradients, [H] */
 } ring;
 
 static mhai_mpi_heads all_heads(const ring *r)
@@ -136,7 +138,7 @@ static void merge(void *context, int left, int right)
     const mha_shape *const s = &r->plan.shape;
     const mhai_mpi_tensor *const o = &r->node[0][left], *const lse = &r->node[1][left];
     const ptrdiff_t rows = o->rows->rows;
-    const mha_shape shape = {.B = s->B, .H = s->H, .L = rows, .D = s->Dv, .Dv = s->Dv};
+    const mha_shape shape = {.B = o->batches, .H = s->H, .L = rows, .D = s->Dv, .Dv = s->Dv};
     const mha_status status = mha_merge_pooled(
         &shape, mha_out_bhld(o->data, s->H, rows, s->Dv), mha_out_bhld(lse->data, s->H, rows, 1),
         mha_view_bhld(r->node[0][right].data, s->H, rows, s->Dv),
@@ -154,13 +156,18 @@ static void add(void *context, int left, int right)
         for (size_t c = 0; c < floats_of(r, n); c++)
             to[c] += from[c];
     }
+    for (ptrdiff_t h = 0; r->sinks[left] && h < r->plan.shape.H; h++)
+        r->sinks[left][h] += r->sinks[right][h];
 }
 
 /* -------------------------------------------------------------- computing ----- */
 
-/* Rows past a query length are not written by the operator; nothing is known of them. */
+/* Rows that the operator does not write: in a run those past a query length, of which nothing is
+ * known; of packed sequences those that see nothing of the chunk. */
 static void clear_node(const ring *r, int slot)
 {
+    for (int n = 0; r->call->backward && r->call->packed && n < r->out_count; n++)
+        memset(r->node[n][slot].data, 0, sizeof(float) * floats_of(r, n));
     if (r->call->backward)
         return;
     float *const o = (float *)(void *)r->node[0][slot].data;
@@ -169,6 +176,56 @@ static void clear_node(const ring *r, int slot)
         o[n] = 0.0f;
     for (size_t n = 0; n < floats_of(r, 1); n++)
         lse[n] = -INFINITY;
+}
+
+/* Tokens of a sequence among these, counted from its first. */
+static mhai_mpi_tokens within(mhai_mpi_tokens tokens, const int64_t *starts, ptrdiff_t b)
+{
+    const ptrdiff_t first = mhai_mpi_max(tokens.first, (ptrdiff_t)starts[b]);
+    const ptrdiff_t last = mhai_mpi_min(tokens.last, (ptrdiff_t)starts[b + 1]);
+    return (mhai_mpi_tokens){first - (ptrdiff_t)starts[b], last - (ptrdiff_t)starts[b]};
+}
+
+/* Gradients of sinks need the rows of the chunk, which every rank has, but no keys: batches, or
+ * sequences, in ascending order. */
+static void compute_sinks(ring *r, mhai_mpi_tokens window, int slot)
+{
+    mhai_mpi_call *const call = r->call;
+    const mhai_mpi_result_of_heads wanted = call->shared[MHAI_MPI_D_SINKS];
+    const ptrdiff_t H = r->plan.shape.H;
+    mhai_mpi_piece piece = {.heads = all_heads(r), .b = -1, .queries = window, .shared = true};
+    if (!r->wants_sinks)
+        return;
+    if (call->work)
+        memset(r->sinks[slot], 0, sizeof(float) * (size_t)H);
+    call->shared[MHAI_MPI_D_SINKS].data = (char *)r->piece_sinks;
+    for (ptrdiff_t b = 0; b < (call->packed ? r->plan.shape.B : 1); b++) {
+        if (call->packed) {
+            piece.b = b;
+            piece.queries = within(window, call->options.q_starts, b);
+        }
+        if (piece.queries.first >= piece.queries.last)
+            continue;
+        mhai_mpi_piece_run(call, &piece);
+        for (ptrdiff_t h = 0; call->work && h < H; h++)
+            r->sinks[slot][h] += r->piece_sinks[h];
+    }
+    call->shared[MHAI_MPI_D_SINKS] = wanted;
+}
+
+/* A piece of all batches, or of each packed sequence that has both rows and keys in it. */
+static void run_piece(mhai_mpi_call *call, mhai_mpi_piece piece)
+{
+    const mha_options *const o = &call->options;
+    const mhai_mpi_tokens queries = piece.queries, keys = piece.keys;
+    if (!call->packed)
+        mhai_mpi_piece_run(call, &piece);
+    for (piece.b = 0; call->packed && piece.b < call->plan->shape.B; piece.b++) {
+        piece.queries = within(queries, o->q_starts, piece.b);
+        piece.keys = within(keys, o->k_starts, piece.b);
+        if (piece.queries.first < piece.queries.last && piece.keys.first < piece.keys.last)
+            mhai_mpi_piece_run(call, &piece);
+    }
 }
 
 /* This rank's rows, or keys, with the chunk. */
@@ -190,10 +247,11 @@ static void compute(ring *r, mhai_mpi_tokens window, int slot)
                                           .keys = keys_stay ? mine : window,
                                           .d_q = !keys_stay,
                                           .d_kv = keys_stay};
-            mhai_mpi_piece_run(call, &piece);
+            run_piece(call, piece);
             if (call->work)
                 mhai_mpi_progress(&call->exchange);
         }
+    compute_sinks(r, window, slot);
 }
 
 /* ---------------------------------------------------------------- carving ----- */
@@ -220,6 +278,17 @@ static void carve_nodes(ring *r, mhai_mpi_work *work)
             r->node[n][slot] = mhai_mpi_packed(like, rows, all_heads(r), everything,
                                                data ? data : (char *)r->call);
         }
+}
+
+/* Where only workspace is counted, gradients are anywhere. */
+static void carve_sinks(ring *r, mhai_mpi_work *work)
+{
+    const int slots = r->wants_sinks ? count_slots(r) : 0;
+    const size_t bytes = sizeof(float) * (size_t)r->plan.shape.H;
+    for (int slot = 0; slot < slots; slot++)
+        r->sinks[slot] = mhai_mpi_take(work, bytes);
+    float *const piece = r->wants_sinks ? mhai_mpi_take(work, bytes) : NULL;
+    r->piece_sinks = piece ? piece : (float *)(void *)r->call->shared[MHAI_MPI_D_SINKS].data;
 }
 
 static void carve_parcels(ring *r, mhai_mpi_work *work)
@@ -259,6 +328,7 @@ static int go_round(ring *r, mhai_mpi_work *work, bool runs)
     int slot = 0;
     carve_parcels(r, work);
     carve_nodes(r, work);
+    carve_sinks(r, work);
     r->tree = (mhai_mpi_tree){.leaves = r->chunks};
     if (runs && r->ranks > 1)
         post(r, 0);
@@ -320,15 +390,31 @@ void mhai_mpi_add_sink(const float *sink, float *o, ptrdiff_t width, float *lse)
         o[c] *= share;
 }
 
+/* Heads that are not normal have no sink. */
 static void add_sinks(const ring *r, int slot)
 {
     const mha_shape *const s = &r->plan.shape;
     const float *const sinks = r->call->options.sinks;
+    const uint8_t *const modes = r->call->options.head_modes;
     const ptrdiff_t rows = r->node[0][slot].rows->rows;
     float *const o = (float *)(void *)r->node[0][slot].data;
     float *const lse = (float *)(void *)r->node[1][slot].data;
-    for (ptrdiff_t n = 0; sinks && n < s->B * s->H * rows; n++)
-        mhai_mpi_add_sink(&sinks[n / rows % s->H], o + n * s->Dv, s->Dv, &lse[n]);
+    for (ptrdiff_t n = 0; sinks && n < r->node[0][slot].batches * s->H * rows; n++) {
+        const ptrdiff_t h = n / rows % s->H;
+        if (!modes || modes[h] == MHA_HEAD_NORMAL)
+            mhai_mpi_add_sink(&sinks[h], o + n * s->Dv, s->Dv, &lse[n]);
+    }
+}
+
+/* Is this token within the query length of its batch or sequence? */
+static bool is_computed(const mhai_mpi_call *call, ptrdiff_t b, ptrdiff_t token)
+{
+    const mha_options *const o = &call->options;
+    if (!o->q_lengths)
+        return true;
+    while (call->packed && token >= o->q_starts[b + 1])
+        b++;
+    return token - (call->packed ? o->q_starts[b] : 0) < o->q_lengths[b];
 }
 
 /* To the caller's type, rows that are computed only. */
@@ -338,13 +424,13 @@ static void store_output(const ring *r, int slot, mha_dtype type)
     const mhai_mpi_call *const call = r->call;
     const mhai_mpi_tensor *const to = &call->own[MHAI_MPI_O], *const sum = &call->own[MHAI_MPI_LSE];
     const mhai_mpi_rows *const rows = r->node[0][slot].rows;
-    for (ptrdiff_t n = 0; n < s->B * s->H * rows->rows; n++) {
+    for (ptrdiff_t n = 0; n < r->node[0][slot].batches * s->H * rows->rows; n++) {
         const ptrdiff_t i = n % rows->rows, h = n / rows->rows % s->H, b = n / rows->rows / s->H;
         ptrdiff_t run = 0;
         while (run + 1 < rows->runs && rows->run[run + 1].row <= i)
             run++;
         const ptrdiff_t token = rows->run[run].first + i - rows->run[run].row;
-        if (call->options.q_lengths && token >= call->options.q_lengths[b])
+        if (!is_computed(call, b, token))
             continue;
         mhai_mpi_narrow(type, (const float *)(const void *)r->node[0][slot].data + n * s->Dv, s->Dv,
                         to->data + b * to->sb + h * to->sh + i * to->sl);
@@ -385,6 +471,23 @@ static void run_forward(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
 
 /* -------------------------------------------------------------- backward ----- */
 
+/* Gradients of biases and masks of packed sequences: chunks do not reach the columns past the keys
+ * of a sequence. */
+static void clear_biases(const mhai_mpi_call *call)
+{
+    for (int n = MHAI_MPI_D_ADD; call->packed && n <= MHAI_MPI_D_BIAS; n++) {
+        const mhai_mpi_tensor *const t = &call->own[n];
+        for (ptrdiff_t b = 0; t->data && b < t->sequences; b++) {
+            const int64_t *const s = call->options.q_starts + b;
+            const mhai_mpi_tokens tokens = {(ptrdiff_t)s[0], (ptrdiff_t)s[1]};
+            const ptrdiff_t rows = mhai_mpi_count_rows(t->rows, tokens);
+            char *const at = mhai_mpi_at(t, b, 0, tokens.first);
+            for (ptrdiff_t k = 0; k < call->plan->shape.H * rows; k++)
+                memset(at + k / rows * t->sh + k % rows * t->sl, 0, t->bytes);
+        }
+    }
+}
+
 static void run_gradients(mhai_mpi_call *call, bool queries, mhai_mpi_work *work, bool runs)
 {
     static const int outputs[][2] = {{MHAI_MPI_D_Q, MHAI_MPI_D_Q}, {MHAI_MPI_D_K, MHAI_MPI_D_V}};
@@ -392,9 +495,18 @@ static void run_gradients(mhai_mpi_call *call, bool queries, mhai_mpi_work *work
     for (int n = 0; n < (queries ? 2 : 1); n++)
         if (call->own[outputs[queries][n]].data)
             r.out[r.out_count++] = outputs[queries][n];
-    if (r.out_count == 0)
+    /* Gradients of biases have rows and columns of their own, and are no sums. */
+    const bool biases =
+        !queries && (call->own[MHAI_MPI_D_ADD].data || call->own[MHAI_MPI_D_BIAS].data);
+    r.wants_sinks = queries && call->shared[MHAI_MPI_D_SINKS].data;
+    if (r.out_count == 0 && !biases && !r.wants_sinks)
         return;
+    if (runs && biases)
+        clear_biases(call);
     const int slot = go_round(&r, work, runs);
+    if (runs && r.wants_sinks && !call->status && !call->exchange.status)
+        memcpy(call->shared[MHAI_MPI_D_SINKS].data, r.sinks[slot],
+               sizeof(float) * (size_t)r.plan.shape.H);
     for (int n = 0; runs && !call->status && !call->exchange.status && n < r.out_count; n++) {
         const mhai_mpi_tensor *const to = &call->own[r.out[n]];
         mhai_mpi_copy(to, &r.node[n][slot], &to->side->ranks[r.rank], all_heads(&r), everything);
@@ -433,9 +545,12 @@ uint64_t mhai_mpi_ring_sent(const mhai_mpi_call *call)
     mhai_mpi_call copy = *call;
     const mhai_mpi_tensor *const own = call->own;
     ring r = begin(&copy, false);
-    uint64_t bytes = !call->backward || own[MHAI_MPI_D_Q].data ? sent_in(&r) : 0;
+    const bool rows =
+        own[MHAI_MPI_D_Q].data || own[MHAI_MPI_D_ADD].data || own[MHAI_MPI_D_BIAS].data;
+    uint64_t bytes = !call->backward || rows ? sent_in(&r) : 0;
     r = begin(&copy, true);
-    if (call->backward && (own[MHAI_MPI_D_K].data || own[MHAI_MPI_D_V].data))
+    if (call->backward &&
+        (own[MHAI_MPI_D_K].data || own[MHAI_MPI_D_V].data || call->shared[MHAI_MPI_D_SINKS].data))
         bytes += sent_in(&r);
     return bytes;
 }

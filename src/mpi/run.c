@@ -7,8 +7,14 @@
 static mha_status run_scheme(mhai_mpi_call *call, mhai_mpi_work *work, bool runs)
 {
     call->lists = mhai_mpi_take(work, 3 * sizeof(int64_t) * (size_t)call->plan->shape.B);
-    return call->plan->scheme == MHA_MPI_RING ? mhai_mpi_ring(call, work, runs)
-                                              : mhai_mpi_grid(call, work, runs);
+    /* Weights follow the run and use the same memory. */
+    mhai_mpi_work after = *work;
+    mha_status status = call->plan->scheme == MHA_MPI_RING ? mhai_mpi_ring(call, work, runs)
+                                                           : mhai_mpi_grid(call, work, runs);
+    if (!status && mhai_mpi_weights_wanted(call))
+        status = mhai_mpi_weights(call, &after, runs);
+    work->used = after.used > work->used ? after.used : work->used;
+    return status;
 }
 
 /* Bytes that the scheme and the operator need. The call is not changed. */
@@ -24,10 +30,12 @@ static size_t count_work(const mhai_mpi_call *call, int threads, size_t *own)
 
 /* Anything that is not NULL: memory is only counted. */
 static mha_status read_wishes(mhai_mpi_call *call, const mha_mpi_plan *plan,
-                              const mha_options *options, bool backward)
+                              const mha_options *options, bool backward, bool shared)
 {
-    mha_status status = mhai_mpi_call_read(call, plan, options, backward);
-    return status ? status : mhai_mpi_call_pretend(call);
+    const mha_status status = mhai_mpi_call_read(call, plan, options, backward);
+    if (!status)
+        mhai_mpi_call_pretend(call, shared);
+    return status;
 }
 
 size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *options, int threads,
@@ -36,17 +44,24 @@ size_t mha_mpi_plan_work_size(const mha_mpi_plan *plan, const mha_options *optio
     mhai_mpi_call call;
     size_t own;
     if (!plan || threads < 1 || threads > MHA_MAX_THREADS ||
-        read_wishes(&call, plan, options, backward != 0))
+        read_wishes(&call, plan, options, backward != 0, false))
         return 0;
-    return count_work(&call, threads, &own);
+    const size_t rows = count_work(&call, threads, &own);
+    if (!backward || plan->scheme == MHA_MPI_RING)
+        return rows;
+    read_wishes(&call, plan, options, true, true);
+    const size_t heads = count_work(&call, threads, &own);
+    return heads > rows ? heads : rows;
 }
 
 uint64_t mha_mpi_plan_sent(const mha_mpi_plan *plan, const mha_options *options, int backward)
 {
     mhai_mpi_call call;
-    if (!plan || plan->group->ranks == 1 || read_wishes(&call, plan, options, backward != 0))
+    if (!plan || plan->group->ranks == 1 || read_wishes(&call, plan, options, backward != 0, false))
         return 0;
-    return plan->scheme == MHA_MPI_RING ? mhai_mpi_ring_sent(&call) : mhai_mpi_grid_sent(&call);
+    const uint64_t weights = mhai_mpi_weights_wanted(&call) ? mhai_mpi_weights_sent(&call) : 0;
+    return weights + (call.plan->scheme == MHA_MPI_RING ? mhai_mpi_ring_sent(&call)
+                                                        : mhai_mpi_grid_sent(&call));
 }
 
 /* The call was checked on this rank, with this result: what do all say? Then it is done. */

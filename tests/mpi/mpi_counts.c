@@ -23,7 +23,9 @@ static void check_plan(uint64_t seed, mha_mpi_group *group, size_t message_bytes
                                         .scheme = (mha_mpi_scheme)rng_between(&r, 1, 4),
                                         .head_ranks = rng_chance(&r, 50) ? 1 : ranks,
                                         .chunk = rng_between(&r, 1, 60)};
-    spread *const s = spread_new(rng_next(&r), SPREAD_TYPES | SPREAD_LENGTHS, 80, group);
+    const unsigned statistics = config.scheme == MHA_MPI_RING ? 0 : SPREAD_STATISTICS;
+    spread *const s =
+        spread_new(rng_next(&r), SPREAD_TYPES | SPREAD_LENGTHS | statistics, 80, group);
     mha_mpi_plan *plan = NULL;
     CHECK(spread_run_alone(s, true) == MHA_OK, "alone");
     CHECK(mha_mpi_plan_create(&plan, group, &config, &s->shape, &s->queries, &s->keys) == MHA_OK,
@@ -40,6 +42,45 @@ static void check_plan(uint64_t seed, mha_mpi_group *group, size_t message_bytes
     CHECK(ranks > 1 || (hook.calls == 0 && hook.tests == 0), "one rank has called MPI");
     mha_mpi_plan_free(plan);
     spread_free(s);
+}
+
+/* Weights of one head of some rows: its keys come to all ranks, besides what a run sends. */
+static void check_weights(mha_mpi_group *group, mha_mpi_scheme scheme)
+{
+    static const int64_t head = 3, rows[] = {2, 0};
+    const ptrdiff_t P = mha_mpi_group_ranks(group), tokens = 5 * P;
+    const mha_shape shape = {.B = 2, .H = 4, .G = 2, .L = tokens, .S = tokens, .D = 8};
+    const mha_mpi_layout layout = {.size = sizeof layout, .tokens = tokens};
+    const mha_mpi_plan_config config = {
+        .size = sizeof config, .scheme = scheme, .heads = 1, .chunk = 4};
+    const mha_options plain = {.size = sizeof plain};
+    mha_options o = plain;
+    mha_mpi_plan *plan = NULL;
+    float *const q = calloc((size_t)(3 * 2 * 4 * 5 * 8), sizeof *q), *const k = q + 2 * 4 * 5 * 8;
+    float *const to = calloc((size_t)(2 * 2 * tokens + 2 * 4 * 5 * 8), sizeof *to);
+    float *const out = to + 2 * 2 * tokens;
+    CHECK(mha_mpi_plan_create(&plan, group, &config, &shape, &layout, &layout) == MHA_OK, "plan");
+    const uint64_t without = mha_mpi_plan_sent(plan, &plain, 0);
+    o.weights = mha_out_bhld(to, 1, 2, tokens);
+    o.weights_heads = &head;
+    o.weights_head_count = 1;
+    o.weights_rows = rows;
+    o.weights_row_count = 2;
+    const size_t size = mha_mpi_plan_work_size(plan, &o, 1, 0);
+    void *const work = malloc(size);
+    hooks_reset();
+    CHECK(mha_mpi_plan_run(plan, mha_view_bhld(q, 4, 5, 8), mha_view_bhld(k, 2, 5, 8),
+                           mha_view_bhld(k, 2, 5, 8), mha_out_bhld(out, 4, 5, 8), &o, work, size,
+                           NULL) == MHA_OK,
+          "weights");
+    const uint64_t keys = (uint64_t)(P - 1) * 2 * 5 * 8 * sizeof(float);
+    CHECK(hook.sent == without + keys && mha_mpi_plan_sent(plan, &o, 0) == hook.sent,
+          "scheme %d: %llu bytes instead of %llu", (int)scheme, (unsigned long long)hook.sent,
+          (unsigned long long)(without + keys));
+    mha_mpi_plan_free(plan);
+    free(work);
+    free(to);
+    free(q);
 }
 
 /* Elements of f32 that all ranks send together, for tokens that the ranks share evenly. */
@@ -86,6 +127,9 @@ int main(int argc, char **argv)
     mpi_test("plans_say_what_is_sent");
     for (int n = 0; n < count; n++)
         check_plan((uint64_t)n, n % 2 ? brief : group, n % 2 ? BRIEF : (size_t)1 << 28);
+    mpi_test("weights_send_keys");
+    for (mha_mpi_scheme scheme = MHA_MPI_GATHER; scheme <= MHA_MPI_RING; scheme++)
+        check_weights(group, scheme);
     mpi_test("volumes_are_the_formulas");
     for (int backward = 0; backward < 2; backward++) {
         check_formula(group, MHA_MPI_GATHER, 1, backward);

@@ -21,15 +21,24 @@ enum {
     SPREAD_HEADS = 1 << 4, /* sinks, slopes, gates */
     SPREAD_DOCUMENTS = 1 << 5,
     SPREAD_TYPES = 1 << 6, /* f16 and bf16 */
-    SPREAD_EVERYTHING = (1 << 7) - 1
+    SPREAD_STATISTICS = 1 << 7,
+    SPREAD_MODES = 1 << 8, /* of heads: such a problem has no backward pass */
+    SPREAD_F64 = 1 << 9,   /* nor has one in f64 */
+    SPREAD_NATIVE = 1 << 10,
+    SPREAD_EVERYTHING = (1 << 11) - 1
 };
 
-/* Tensors of the whole, or of one rank: contiguous [B][heads][rows][width]; packed: one batch. */
+/* Tensors of the whole, or of one rank: contiguous [B][heads][rows][width]; packed: one batch,
+ * but for masks, biases and statistics. */
 typedef struct spread_data {
     ptrdiff_t L, S; /* rows of each side */
     char *q, *k, *v, *o, *lse, *d_o, *d_lse;
     char *attend, *ignore, *add, *bias, *documents;
-    float *d_q, *d_k, *d_v, *d_add, *d_bias, *d_sinks, *d_slopes, *d_gates;
+    char *rows, *top_keys, *top_weights; /* of statistics */
+    float *d_q, *d_k, *d_v, *d_add, *d_bias, *d_bias_keys, *d_sinks, *d_slopes, *d_gates;
+    float *columns;
+    mha_head_statistics *head_statistics;
+    mha_statistics statistics;
 } spread_data;
 
 enum { SPREAD_LISTS = 16 };
@@ -37,12 +46,16 @@ enum { SPREAD_LISTS = 16 };
 typedef struct spread {
     mha_shape shape;
     ptrdiff_t q_tokens, k_tokens;
-    bool packed, attend_rows, add_rows, add_heads, sums;
-    mha_options options;     /* without what has rows */
-    mha_gradients gradients; /* only which are wanted */
+    bool packed, attend_rows, add_rows, add_heads, bias_rows, bias_batches, statistics;
+    bool wants_q, wants_keys; /* gradients of queries, of keys and values */
+    bool sums, only_sinks;    /* gradients that are sums over rows: none, all, or of sinks */
+    mha_options options;      /* without what has rows */
+    mha_gradients gradients;  /* only which are wanted */
     int64_t q_starts[SPREAD_LISTS], k_starts[SPREAD_LISTS];
     int64_t q_lengths[SPREAD_LISTS], k_lengths[SPREAD_LISTS], offsets[SPREAD_LISTS];
-    float sinks[64], slopes[64], gates[64];
+    float sinks[64], slopes[64], gates[192];
+    uint8_t modes[64];
+    float means[64 * 64];
     int32_t *k_documents;
     spread_data whole, local;
     mha_mpi_layout queries, keys;
@@ -58,6 +71,9 @@ void spread_free(spread *s);
 
 /* Draws layouts for other ranks of the same problem. */
 void spread_lay_out(spread *s, rng *r, const mha_mpi_group *group);
+
+/* Has the problem a backward pass? */
+bool spread_goes_back(const spread *s);
 
 /* The options and gradients of a call on `data`: the whole, or this rank's rows. */
 mha_options spread_options(const spread *s, const spread_data *data);
