@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -136,6 +136,7 @@ _mha() {
     tensors) options="--strict --json --help" ;;
     bleu) options="--tsv --tokenize --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
+    scenes) options="--split --count --seed -o --stats --json --help" ;;
     train)
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
@@ -175,7 +176,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;

@@ -41,6 +41,7 @@ static const entry commands[] = {
     {"train", command_train, "train a translator, or a classifier of pictures"},
     {"sweep", command_sweep, "train with different numbers of heads, and compare"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
+    {"scenes", command_scenes, "make pictures of shapes with known truth and captions"},
     {"bleu", command_bleu, "BLEU and chrF of translations, as sacrebleu has them"},
     {NULL, NULL, "Learn about attention without a model"},
     {"demo", command_demo, "draw the heads of a small layer"},
