@@ -22,7 +22,7 @@ typedef struct entry {
 static const entry commands[] = {
     {NULL, NULL, "See the heads of any model, by default those of a real translator"},
     {"show", command_show, "draw every head on a sentence in the terminal"},
-    {"see", command_see, "classify pictures, and draw every head over them"},
+    {"see", command_see, "say what is in pictures, and draw every head over them"},
     {"view", command_view, "write a web page that shows every head"},
     {"serve", command_serve, "the same page live: type sentences, disable heads"},
     {NULL, NULL, "Measure the heads of any model, by default those of the laboratory"},
@@ -38,7 +38,7 @@ static const entry commands[] = {
     {"tokenize", command_tokenize, "texts to tokens and back"},
     {"tensors", command_tensors, "check files of weights and list their tensors"},
     {NULL, NULL, "Train and measure models"},
-    {"train", command_train, "train a translator, or a classifier of pictures"},
+    {"train", command_train, "train a translator, or a model of pictures"},
     {"sweep", command_sweep, "train with different numbers of heads, and compare"},
     {"corpus", command_corpus, "print the sentences it learns from, with alignments"},
     {"scenes", command_scenes, "make pictures of shapes with known truth and captions"},
