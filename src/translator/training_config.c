@@ -143,7 +143,7 @@ training_config training_caption_defaults(void)
                                                    .patch = 5,
                                                    .stride = 5,
                                                    .pooling = VISION_MEAN,
-                                                   .places = VISION_LEARNED}};
+                                                   .places = VISION_SINES}};
     config.steps = 20000;
     config.batch = 64;
     config.weight_decay = 0.01;

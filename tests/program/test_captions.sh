@@ -18,8 +18,8 @@ exits 0 train "${small[@]}" --steps 20 -o again --threads 1 --quiet
 cmp -s model/model.safetensors again/model.safetensors && ok "the same bits with another number of threads" ||
     bad "other bits with another number of threads"
 exits 0 train --scenes --width 32 --heads 2 --ff 32 --encoder-layers 1 --decoder-layers 2 --patch 10 --stride 5 \
-    --places sines --batch 8 --evaluate 20 --steps 5 -o sines --quiet
-exits 0 see --scenes 5 --model sines
+    --places learned --batch 8 --evaluate 20 --steps 5 -o learned --quiet
+exits 0 see --scenes 5 --model learned
 exits 2 train "${small[@]}" --steps 20 -o both --decoder-layers 2
 says "layers twice" "$err" "leave out --decoder-layers"
 exits 1 train "${small[@]}" --steps 20 -o model

@@ -27,6 +27,7 @@ static training_config config_of(void)
     c.model.layers[TRANSFORMER_TARGET] = 2;
     c.model.vision.patch = 10;
     c.model.vision.stride = 6;
+    c.model.vision.places = VISION_LEARNED;
     c.steps = 160;
     c.batch = 16;
     c.warm_up = 16;
