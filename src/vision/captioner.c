@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "picture/picture.h"
-#include "translator/model_folder_read.h"
 #include "vision/caption_data.h"
 #include "vision/classes.h"
 #include "vision/vision_folder.h"
@@ -107,38 +106,37 @@ static void read_words(folder_config *r)
         folder_config_refuse(r, "words", "the list of words of captions of scenes");
 }
 
-static mha_status read_config(const char *folder, transformer_config *config, char *message)
+mha_status captioner_read_config(folder_config *r, transformer_config *config)
 {
-    folder_config r;
-    const mha_status status = folder_config_open(&r, folder, message);
-    if (status != MHA_OK)
-        return status;
-    folder_config_expect(&r, "model_type", MODEL_TYPE);
-    read_words(&r);
+    folder_config_expect(r, "model_type", MODEL_TYPE);
+    read_words(r);
     const transformer_config read = {.form = FORM_CAPTIONS,
-                                     .width = folder_config_size(&r, "hidden_size"),
-                                     .heads = folder_config_size(&r, "num_attention_heads"),
-                                     .ff_width = folder_config_size(&r, "intermediate_size"),
-                                     .layers = {folder_config_size(&r, "encoder_layers"),
-                                                folder_config_size(&r, "decoder_layers")},
+                                     .width = folder_config_size(r, "hidden_size"),
+                                     .heads = folder_config_size(r, "num_attention_heads"),
+                                     .ff_width = folder_config_size(r, "intermediate_size"),
+                                     .layers = {folder_config_size(r, "encoder_layers"),
+                                                folder_config_size(r, "decoder_layers")},
                                      .words = {0, WORDS_SPECIAL + caption_word_count()},
-                                     .positions = folder_config_size(&r, "max_position_embeddings"),
-                                     .vision = {.side = folder_config_size(&r, "image_size"),
-                                                .channels = folder_config_size(&r, "num_channels"),
-                                                .patch = folder_config_size(&r, "patch_size"),
-                                                .stride = folder_config_size(&r, "patch_stride"),
+                                     .positions = folder_config_size(r, "max_position_embeddings"),
+                                     .vision = {.side = folder_config_size(r, "image_size"),
+                                                .channels = folder_config_size(r, "num_channels"),
+                                                .patch = folder_config_size(r, "patch_size"),
+                                                .stride = folder_config_size(r, "patch_stride"),
                                                 .pooling = VISION_MEAN,
-                                                .places = read_places(&r)}};
-    if (r.status == MHA_OK && read.vision.channels != SCENE_CHANNELS)
-        folder_config_refuse(&r, "num_channels", "3");
-    return folder_config_close(&r, &read, config);
+                                                .places = read_places(r)}};
+    if (r->status == MHA_OK && read.vision.channels != SCENE_CHANNELS)
+        folder_config_refuse(r, "num_channels", "3");
+    return folder_config_close(r, &read, config);
 }
 
 static mha_status load(captioner *c, const char *folder, mha_arithmetic arithmetic, mha_pool *pool,
                        char message[TRANSFORMER_MESSAGE_MAX])
 {
     char problem[PICTURE_MESSAGE_MAX];
-    mha_status status = read_config(folder, &c->config, message);
+    folder_config r;
+    mha_status status = folder_config_open(&r, folder, message);
+    if (status == MHA_OK)
+        status = captioner_read_config(&r, &c->config);
     if (status != MHA_OK)
         return status;
     if (!classes_read_scale(folder, &c->scale, c->config.vision.channels, problem)) {

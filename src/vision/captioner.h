@@ -14,6 +14,7 @@
 
 #include "format/safetensors.h"
 #include "scenes/scene_caption.h"
+#include "translator/model_folder_read.h"
 #include "translator/network.h"
 #include "vision/augment.h"
 
@@ -34,6 +35,9 @@ mha_status captioner_write(const char *folder, const captioner_content *content,
 /* Whether the config.json of a folder says that it is such a model. False also if it cannot be
  * read. */
 bool captioner_is_folder(const char *folder);
+
+/* Reads the config.json of such a model, and closes it. */
+mha_status captioner_read_config(folder_config *r, transformer_config *config);
 
 typedef struct captioner {
     transformer_config config;

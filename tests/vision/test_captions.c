@@ -215,7 +215,7 @@ static void said_words_are_the_most_likely(void)
     if (!setup(&f, MHA_F32))
         return;
     captioner *const c = captioner_load(f.path, MHA_EXACT, NULL, message);
-    int complete = 0, different = 0, last = -1;
+    int different = 0, last = -1;
     for (int n = 0; CHECK(c != NULL, "%s", message) && n < 12; n++) {
         const scene_language language = caption_language(n);
         batch *const shown = caption_batch(&c->config, &c->scale, 1, CORPUS_TEST, n, 1, NULL, NULL);
@@ -239,7 +239,6 @@ static void said_words_are_the_most_likely(void)
         CHECK((best[said.count] == WORD_END) == said.complete, "the end of %d", n);
         CHECK(fabs(score - said.score) < 1e-9 * fabs(score), "%g, not %g", said.score, score);
         CHECK(said.complete || said.count == CAPTION_WORDS_MAX, "%d stopped early", n);
-        complete += said.complete;
         different += said.count > 0 && said.words[0] != last;
         last = said.count > 0 ? said.words[0] : -1;
         batch_free(b);
