@@ -142,7 +142,7 @@ static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], op
     if (strcmp(setting_options[n].name, "image-size") == 0)
         snprintf(text, sizeof text, "%d", PICTURE_FOLDER_SIDE);
     else if (strcmp(setting_options[n].name, "stride") == 0)
-        snprintf(text, sizeof text, "as --patch");
+        snprintf(text, sizeof text, kind == KIND_SCENES ? "half of --patch" : "as --patch");
     else if (strcmp(setting_options[n].name, "attention-dropout") == 0)
         snprintf(text, sizeof text, "as --dropout");
     else

@@ -140,8 +140,8 @@ training_config training_caption_defaults(void)
                                         .positions = 2,
                                         .vision = {.side = 40,
                                                    .channels = 3,
-                                                   .patch = 5,
-                                                   .stride = 5,
+                                                   .patch = 8,
+                                                   .stride = 4,
                                                    .pooling = VISION_MEAN,
                                                    .places = VISION_SINES}};
     config.steps = 20000;
